@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A growing piece of memory that frames are copied into, one behind the other with head room: what
-//! a port uses that must keep frames of its own.
+//! A growing memory that frames are copied into, one after the other, each with head room: for
+//! ports that must keep frames of their own.
 
 use super::{Batch, Frame, Frames, HEADROOM, MAX_FRAME, PortError};
 
-/// Frames with their memory. Once it has grown to the size its user needs, it allocates no more.
+/// Frames with their memory. Once the memory has grown to the size that its user needs, it is no
+/// longer reallocated.
 #[derive(Clone, Debug, Default)]
 pub struct Arena {
     memory: Vec<u8>,
@@ -13,7 +14,7 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// Copies a frame in.
+    /// Copies a frame into the arena.
     ///
     /// # Errors
     /// A frame that is empty or too long.
@@ -38,18 +39,18 @@ impl Arena {
         Ok(())
     }
 
-    /// Forgets every frame and keeps the memory.
+    /// Removes every frame but keeps the memory.
     pub fn clear(&mut self) {
         self.frames.clear();
         self.used = 0;
     }
 
-    /// How many frames there are.
+    /// Returns the number of frames.
     pub fn len(&self) -> usize {
         self.frames.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no frames.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
@@ -57,12 +58,12 @@ impl Arena {
     /// Lends `count` frames from number `first` on.
     ///
     /// # Panics
-    /// If there are not as many.
+    /// If there are fewer frames.
     pub fn batch(&mut self, first: usize, count: usize) -> Batch<'_> {
         Batch::new(&mut self.memory, &self.frames[first..first + count])
     }
 
-    /// All frames, to be sent.
+    /// Returns all frames, to be sent.
     pub fn frames(&self) -> Frames<'_> {
         Frames { memory: &self.memory, frames: &self.frames }
     }

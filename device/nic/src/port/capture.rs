@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A decorator that writes what passes a port to a pcapng file.
+//! A decorator that records the frames of a port in a pcapng file.
 //!
-//! It sits on either side: received frames are written as they are lent, sent ones when the port
-//! below has accepted them, so that the file has each frame once, in the order on the wire.
+//! It works in both directions: received frames are written when they are lent, sent ones when the
+//! port below has accepted them. So the file has each frame once, in the order on the wire.
 
 use super::{Batch, FileFormat, Frames, MAX_FRAME};
 use super::{PcapTransmitter, PortError, Receive, Transmit};
@@ -18,7 +18,7 @@ pub struct Capture<P, W: Write = BufWriter<File>> {
 }
 
 impl<P> Capture<P> {
-    /// Records what passes `inner` in a new pcapng file.
+    /// Records the frames of `inner` in a new pcapng file.
     ///
     /// # Errors
     /// A file that cannot be written.
@@ -31,7 +31,7 @@ impl<P> Capture<P> {
 }
 
 impl<P, W: Write> Capture<P, W> {
-    /// Records what passes `inner` on `target`, which messages call `file`.
+    /// Records the frames of `inner` in `target`; messages name it as `file`.
     ///
     /// # Errors
     /// A target that cannot be written.
@@ -40,12 +40,12 @@ impl<P, W: Write> Capture<P, W> {
         Ok(Self { inner, record })
     }
 
-    /// The port below.
+    /// Returns the port below.
     pub fn inner(&self) -> &P {
         &self.inner
     }
 
-    /// Finishes the record; gives the port below and the target.
+    /// Finishes the recording and returns the port below and the target.
     ///
     /// # Errors
     /// A target that cannot be written.
@@ -60,7 +60,7 @@ impl<P: Receive, W: Write> Receive for Capture<P, W> {
         let batch = self.inner.receive(most)?;
         self.record.transmit(batch.as_frames())?;
         if batch.is_empty() && !was_ended {
-            // The source is idle or has just ended: let the file be complete up to here.
+            // The source is idle or has just ended: complete the file up to here.
             self.record.flush()?;
         }
         Ok(batch)

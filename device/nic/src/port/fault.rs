@@ -1,45 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A decorator that does to frames what a bad network does: it drops, repeats, damages, reorders
-//! and delays them, by a seed, and counts each.
+//! A decorator that simulates a bad network: it drops, duplicates, corrupts, reorders and delays
+//! frames, driven by a seed, and counts each fault.
 //!
-//! Time here is counted in frames: a delayed frame leaves after a number of later ones have passed,
-//! so that a run with a given seed and input is the same on every machine. What is still held when
-//! the source ends, or when the port is flushed, leaves then: only a drop loses a frame.
+//! Time is counted in frames: a delayed frame leaves after a number of later ones have passed, so
+//! that a run with a given seed and input is the same on every machine. Frames still held when the
+//! source ends, or when the port is flushed, are released then: only a drop loses a frame.
 
 use super::{Batch, Frame, FrameQueue, Frames, PortError, Receive, Transmit};
 use std::os::fd::BorrowedFd;
 
-/// How often each fault happens, in frames of a million.
+/// Rate of each fault, in frames per million.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FaultRates {
     /// The frame is lost.
     pub drop_ppm: u32,
-    /// The frame comes twice.
+    /// The frame is delivered twice.
     pub duplicate_ppm: u32,
-    /// One bit of the frame is turned.
+    /// One bit of the frame is flipped.
     pub corrupt_ppm: u32,
-    /// The frame comes behind the next one.
+    /// The frame is delivered after the next one.
     pub reorder_ppm: u32,
-    /// The frame comes `delay_frames` frames late.
+    /// The frame is delivered `delay_frames` frames late.
     pub delay_ppm: u32,
-    /// See `delay_ppm`.
+    /// Length of a delay, in frames; see `delay_ppm`.
     pub delay_frames: u32,
 }
 
-/// What was done so far.
+/// Counters of the faults so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FaultCounters {
-    /// Frames that came in.
+    /// Frames that arrived.
     pub seen: u64,
     /// Frames lost.
     pub dropped: u64,
-    /// Frames that came twice.
+    /// Frames that were delivered twice.
     pub duplicated: u64,
-    /// Frames with a turned bit.
+    /// Frames with a flipped bit.
     pub corrupted: u64,
-    /// Frames put behind their successor.
+    /// Frames delivered after their successor.
     pub reordered: u64,
-    /// Frames that came late.
+    /// Frames that were delayed.
     pub delayed: u64,
 }
 
@@ -50,7 +50,7 @@ pub struct Fault<P> {
     ready: FrameQueue,
 }
 
-/// The faults themselves, apart from which way frames go.
+/// The faults themselves, independent of the direction.
 struct Model {
     rates: FaultRates,
     random: fastrand::Rng,
@@ -59,7 +59,7 @@ struct Model {
 }
 
 struct Held {
-    /// How many frames are still to pass before it leaves.
+    /// Number of frames that still have to pass before this one leaves.
     passes: u32,
     bytes: Vec<u8>,
     original_length: usize,
@@ -67,19 +67,19 @@ struct Held {
 }
 
 impl<P> Fault<P> {
-    /// Puts faults in front of `inner`, decided by `seed`.
+    /// Adds faults to `inner`, determined by `seed`.
     pub fn new(inner: P, rates: FaultRates, seed: u64) -> Self {
         let random = fastrand::Rng::with_seed(seed);
         let model = Model { rates, random, counters: FaultCounters::default(), held: vec![] };
         Self { inner, model, ready: FrameQueue::default() }
     }
 
-    /// What was done so far.
+    /// Returns the counters of the faults so far.
     pub fn counters(&self) -> FaultCounters {
         self.model.counters
     }
 
-    /// The port below.
+    /// Returns the port below.
     pub fn inner(&self) -> &P {
         &self.inner
     }
@@ -147,7 +147,7 @@ impl<P: Transmit> Transmit for Fault<P> {
 }
 
 impl Model {
-    /// Takes a frame in; what leaves because of it goes to `out`.
+    /// Takes a frame; the frames that leave because of it go to `out`.
     fn pass(&mut self, frame: &Frame, bytes: &[u8], out: &mut FrameQueue) -> Result<(), PortError> {
         self.counters.seen += 1;
         if self.happens(self.rates.drop_ppm) {
@@ -179,7 +179,7 @@ impl Model {
             if passes > 0 {
                 let (original_length, timestamp_ns) = (frame.original_length, frame.timestamp_ns);
                 let bytes = bytes.clone();
-                // One more: the frame itself counts as the first to pass.
+                // One more, because the frame itself counts as the first to pass.
                 let passes = passes.saturating_add(1);
                 self.held.push(Held { passes, bytes, original_length, timestamp_ns });
             } else {

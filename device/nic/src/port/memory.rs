@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Ports in memory: a generator that replays a trace, and a sink that counts, keeps or checks.
+//! Ports in memory: a generator that replays a trace, and a sink that counts, keeps or checks
+//! frames.
 //!
-//! The generator lays its frames out once, a fixed distance apart as a network card's buffers are,
-//! and lends the same buffers over and over. So a run touches as much memory as a ring of that many
-//! buffers would, and what is measured is the work on the frames, not the making of them.
+//! The generator lays its frames out once, at a fixed distance like a network card's buffers, and
+//! lends the same buffers repeatedly. So a run touches as much memory as a ring with that number of
+//! buffers would, and a measurement covers the work on the frames, not their generation.
 
 use super::pages::Pages;
 use super::stamp::{STAMP_BYTES, Stamps};
 use super::{Batch, Frame, Frames, HEADROOM, MAX_FRAME, PortError, Receive, Transmit};
 use crate::trace::TraceFrame;
 
-/// Bytes from one frame of a generator to the next, unless chosen otherwise.
+/// Default distance in bytes between the frames of a generator.
 pub const DEFAULT_STRIDE_BYTES: usize = 2_048;
 
-/// What a generator lends when it comes back to a frame.
+/// What a generator lends when it reaches a frame again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Replay {
-    /// The frame as it is in the trace: it is copied anew each time.
+    /// The frame as it is in the trace: it is copied again each time.
     Fresh,
     /// The frame as the last borrower left it: nothing is copied.
     InPlace,
 }
 
-/// Replays a trace.
+/// A receiver that replays a trace.
 #[derive(Clone, Debug)]
 pub struct Generator {
     memory: Pages,
@@ -34,8 +35,9 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// Lends `total` frames from a ring of `ring_frames` buffers `stride` bytes apart, which
-    /// `template` fills, over and over. Timestamps are the template's, again in each lap.
+    /// Creates a generator that lends `total` frames in turn from a ring of `ring_frames` buffers,
+    /// `stride` bytes apart, filled from `template`. Timestamps are the template's, and repeat in
+    /// each lap.
     ///
     /// # Errors
     /// An empty template, or a frame that is empty, too long, or does not fit the stride.
@@ -72,18 +74,19 @@ impl Generator {
         Ok(Self { memory, frames, original, stamps: None, at: 0, left: total })
     }
 
-    /// Lends each frame of a trace once, with the stride that the longest one needs.
+    /// Creates a generator that lends each frame of a trace once, with the stride that the longest
+    /// one needs.
     ///
     /// # Errors
-    /// As [`Generator::new`].
+    /// The errors of [`Generator::new`].
     pub fn once(trace: &[TraceFrame]) -> Result<Self, PortError> {
         let longest = trace.iter().map(|item| item.bytes.len()).max().unwrap_or(0);
         let stride = (HEADROOM + longest).next_multiple_of(64).max(DEFAULT_STRIDE_BYTES);
         Self::new(trace, trace.len(), stride, trace.len() as u64, Replay::Fresh)
     }
 
-    /// Writes the next of these stamps into each frame that is lent, from byte `offset` on, over
-    /// and over.
+    /// Writes the next of these stamps into each frame that is lent, from byte `offset` on, cycling
+    /// through them.
     ///
     /// # Errors
     /// No stamps, or a frame that is too short for them.
@@ -96,7 +99,7 @@ impl Generator {
         Ok(self)
     }
 
-    /// Has it lend `total` frames from the first frame and the first stamp on.
+    /// Restarts at the first frame and the first stamp, to lend `total` frames.
     pub fn rewind(&mut self, total: u64) {
         (self.at, self.left) = (0, total);
         if let Some(stamps) = &mut self.stamps {
@@ -104,10 +107,10 @@ impl Generator {
         }
     }
 
-    /// Writes the frames as they are in `template` into the ring again, whatever borrowers did.
+    /// Writes the frames of `template` into the ring again, discarding the changes of borrowers.
     ///
     /// # Errors
-    /// An empty template, or one of other frames than the ring was made of.
+    /// An empty template, or one with other frames than the ring was made from.
     pub fn renew(&mut self, template: &[TraceFrame]) -> Result<(), PortError> {
         if template.is_empty() {
             return Err(PortError::EmptyTrace);
@@ -121,7 +124,7 @@ impl Generator {
         Ok(())
     }
 
-    /// Has it lend `total` more frames, from where it is.
+    /// Makes the generator lend `total` more frames, from its current position.
     pub fn refill(&mut self, total: u64) {
         self.left = total;
     }
@@ -154,26 +157,26 @@ impl Receive for Generator {
 /// A frame that a sink kept.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Captured {
-    /// Its bytes.
+    /// Bytes of the frame.
     pub bytes: Vec<u8>,
-    /// Bytes it had on the wire.
+    /// Length on the wire, in bytes.
     pub original_length: usize,
-    /// When it was received, in nanoseconds since 1970.
+    /// Time of receipt, in nanoseconds since 1970.
     pub timestamp_ns: u64,
 }
 
 /// The first frame that a checking sink did not expect.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mismatch {
-    /// Which frame, counted from 0.
+    /// Number of the frame, counted from 0.
     pub frame: u64,
-    /// What came.
+    /// The frame sent.
     pub got: Vec<u8>,
-    /// What was to come; none behind the last.
+    /// The frame expected; none after the last.
     pub expected: Option<Vec<u8>>,
 }
 
-/// Takes what is sent.
+/// A transmitter in memory.
 #[derive(Clone, Debug, Default)]
 pub struct Sink {
     mode: Mode,
@@ -195,43 +198,43 @@ enum Mode {
 }
 
 impl Sink {
-    /// A sink that counts frames and bytes.
+    /// Creates a sink that counts frames and bytes.
     pub fn counting() -> Self {
         Self::default()
     }
 
-    /// A sink that keeps every frame.
+    /// Creates a sink that keeps every frame.
     pub fn keeping() -> Self {
         Self { mode: Mode::Keep(vec![]), ..Self::default() }
     }
 
-    /// A sink that compares each frame with what is expected.
+    /// Creates a sink that compares each frame with the expected one.
     pub fn checking(expected: Vec<Vec<u8>>) -> Self {
         Self { mode: Mode::Check { expected, mismatches: 0, first: None }, ..Self::default() }
     }
 
-    /// The same with room for `frames` more only, until [`Sink::make_room`].
+    /// Limits the room to `frames` more, until [`Sink::make_room`].
     pub fn with_room(mut self, frames: u64) -> Self {
         self.room = Some(frames);
         self
     }
 
-    /// Has room for `frames` more.
+    /// Sets the room to `frames` more.
     pub fn make_room(&mut self, frames: u64) {
         self.room = Some(frames);
     }
 
-    /// Frames taken.
+    /// Returns the number of frames taken.
     pub fn frame_count(&self) -> u64 {
         self.frames
     }
 
-    /// Bytes of the frames taken.
+    /// Returns the bytes of the frames taken.
     pub fn byte_count(&self) -> u64 {
         self.bytes
     }
 
-    /// What was kept.
+    /// Returns the frames kept.
     pub fn kept(&self) -> &[Captured] {
         match &self.mode {
             Mode::Keep(kept) => kept,
@@ -239,7 +242,7 @@ impl Sink {
         }
     }
 
-    /// Frames that differed from what was expected.
+    /// Returns the number of frames that differed from the expected ones.
     pub fn mismatch_count(&self) -> u64 {
         match &self.mode {
             Mode::Check { mismatches, .. } => *mismatches,
@@ -247,7 +250,7 @@ impl Sink {
         }
     }
 
-    /// The first of them.
+    /// Returns the first frame that differed.
     pub fn first_mismatch(&self) -> Option<&Mismatch> {
         match &self.mode {
             Mode::Check { first, .. } => first.as_ref(),
@@ -255,7 +258,7 @@ impl Sink {
         }
     }
 
-    /// Whether a checking sink got every frame it expects, and nothing else.
+    /// Returns whether a checking sink got exactly the frames that it expects.
     pub fn is_as_expected(&self) -> bool {
         match &self.mode {
             Mode::Check { expected, mismatches, .. } => {
@@ -335,7 +338,7 @@ mod tests {
             let batch = port.receive(3).expect("memory does not fail");
             firsts.extend((0..batch.len()).map(|at| batch.bytes(at)[0]));
         }
-        // The ring holds 1 2 3 1, and is gone through two and a half times.
+        // The ring holds 1 2 3 1, and is read two and a half times.
         assert_eq!(firsts, [1, 2, 3, 1, 1, 2, 3, 1, 1, 2]);
     }
 

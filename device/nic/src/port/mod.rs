@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Ports: where frames come from and where they go.
+//! Ports: the interfaces by which frames are received and sent.
 //!
-//! A port works on batches, so that what a call costs is spread over up to [`BATCH`] frames, and a
-//! dynamic call, where there is one, is made once a batch and never once a frame.
+//! A port works on batches, so that the cost of a call is spread over up to [`BATCH`] frames. A
+//! dynamic call, where there is one, is made once per batch and never once per frame.
 //!
 //! **Ownership.** A port owns its buffers. [`Receive::receive`] lends a batch of frames until the
 //! next call; the borrower may change their bytes in place. [`Transmit::transmit`] reads the frames
 //! it is given, or copies what it must keep: when it returns, the caller's memory is free again.
 //! There is one exception. Ports on interfaces that were opened together share their memory, and a
-//! frame of one of them that is handed to another may leave later, from where it lies. The receiver
-//! knows, and does not use the buffer again before it has left. The borrower must not change the
-//! bytes of a frame after it has handed it to a transmitter: nobody else would be harmed, but the
-//! changed bytes might be sent. Handing it over several times is fine.
+//! frame received by one of them and passed to another may be sent later, from where it lies. The
+//! receiver knows this, and does not reuse the buffer before the frame has been sent. The borrower
+//! must not change the bytes of a frame after passing it to a transmitter: this would harm nothing
+//! else, but the changed bytes might be sent. The same frame may be passed several times.
 //!
-//! **Head room.** At least [`HEADROOM`] writable bytes lie in front of every received frame and
-//! belong to it alone, so that a header can be put in front without a copy. What lies between a
-//! frame and the head room of the next one of the batch belongs to the frame too, or, where the
-//! memory is cut into chunks, what is behind it in its chunk: [`Batch::split`] gives each frame
-//! what it has.
+//! **Head room.** At least [`HEADROOM`] writable bytes lie before every received frame and belong
+//! to it alone, so that a header can be prepended without a copy. The bytes between a frame and the
+//! head room of the next one in the batch also belong to the frame; where the memory is divided
+//! into chunks, these are the bytes up to the end of its chunk. [`Batch::split`] gives each frame
+//! its memory.
 //!
 //! **Jumbo frames.** A frame has 1 to [`MAX_FRAME`] bytes, without the frame check sequence. It is
-//! contiguous, whatever its size. A longer one is refused with an error, never cut.
+//! contiguous, whatever its size. A longer one is refused with an error, never truncated.
 //!
-//! **Full ports.** A transmitter that has no room accepts fewer frames than it was given, from the
-//! front. The rest is still the caller's: a full port makes its user wait and loses nothing.
+//! **Full ports.** A transmitter without room accepts fewer frames than it was given, from the
+//! front. The rest still belongs to the caller: a full port applies back-pressure and loses
+//! nothing.
 
 mod arena;
 mod capture;
@@ -60,23 +61,23 @@ use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 
-/// Bytes in front of every received frame that are the frame's own.
+/// Bytes before every received frame that belong to the frame.
 pub const HEADROOM: usize = 256;
-/// Most bytes of a frame, without the frame check sequence.
+/// Maximum number of bytes of a frame, without the frame check sequence.
 pub const MAX_FRAME: usize = 9_216;
-/// Frames of a batch that a worker asks for.
+/// Maximum number of frames that a worker requests in a batch.
 pub const BATCH: usize = 256;
 
-/// Where a frame lies in the memory of its batch, and what is known of it.
+/// Position of a frame in the memory of its batch, and its properties.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Frame {
-    /// Its first byte, counted from the start of the batch's memory.
+    /// Position of its first byte in the batch's memory.
     pub start: usize,
-    /// Its bytes.
+    /// Number of bytes.
     pub length: usize,
-    /// Bytes it had on the wire: more than `length` where a capture cut it.
+    /// Length on the wire, in bytes; more than `length` if a capture truncated the frame.
     pub original_length: usize,
-    /// When it was received, in nanoseconds since 1970; 0 where nobody knows.
+    /// Time of receipt, in nanoseconds since 1970; 0 if unknown.
     pub timestamp_ns: u64,
 }
 
@@ -85,7 +86,7 @@ pub struct Frame {
 pub struct Batch<'a> {
     memory: &'a mut [u8],
     frames: &'a [Frame],
-    /// Bytes of the chunks that frames have to themselves, if the memory is cut into such.
+    /// Bytes of a chunk, if the memory is divided into chunks that belong to one frame each.
     chunk_bytes: Option<NonZeroUsize>,
 }
 
@@ -98,28 +99,28 @@ pub struct Frames<'a> {
 
 /// The receiving side of a port.
 pub trait Receive {
-    /// Lends up to `most` frames, in order. None does not mean the end: see `is_ended`.
+    /// Lends up to `most` frames, in order. An empty batch does not mean the end: see `is_ended`.
     ///
     /// # Errors
-    /// What went wrong with the source. Frames before the fault have been lent already.
+    /// The source failed. Frames before the failure have already been lent.
     fn receive(&mut self, most: usize) -> Result<Batch<'_>, PortError>;
 
-    /// Whether no frame will ever come again.
+    /// Returns whether no further frame will ever arrive.
     fn is_ended(&self) -> bool;
 
-    /// A descriptor that `poll` finds readable when there may be frames; none where a port has
-    /// nothing to wait for.
+    /// Returns a descriptor that `poll` reports as readable when there may be frames; none if the
+    /// port never has to be waited for.
     fn readiness(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// Frames that were on their way to this port and were lost before it could lend them.
+    /// Returns the number of frames that were lost before this port could lend them.
     fn lost(&self) -> u64 {
         0
     }
 
-    /// What is to be told of the source once a run has ended, a line each, such as that a capture
-    /// has cut frames.
+    /// Returns remarks about the source for the end of a run, one per line, such as that a capture
+    /// has truncated frames.
     fn remarks(&self) -> Vec<String> {
         vec![]
     }
@@ -127,35 +128,35 @@ pub trait Receive {
 
 /// The sending side of a port.
 pub trait Transmit {
-    /// Sends frames from the front; gives how many were accepted.
+    /// Sends frames from the front and returns how many were accepted.
     ///
     /// # Errors
-    /// What went wrong with the target, or a frame that is empty or too long.
+    /// The target failed, or a frame is empty or too long.
     fn transmit(&mut self, frames: Frames<'_>) -> Result<usize, PortError>;
 
-    /// Pushes out what the port still holds; gives whether nothing is left in it.
+    /// Flushes the frames that the port still holds and returns whether it is empty.
     ///
     /// # Errors
-    /// What went wrong with the target.
+    /// The target failed.
     fn flush(&mut self) -> Result<bool, PortError>;
 
-    /// A descriptor that `poll` finds writable when a full port may have room again; none where a
-    /// port never has to be waited for.
+    /// Returns a descriptor that `poll` reports as writable when a full port may have room again;
+    /// none if the port never has to be waited for.
     fn readiness(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// Frames that this port accepted and could not send, such as those to an interface that is
-    /// down.
+    /// Returns the number of frames that this port accepted but could not send, for example because
+    /// the interface is down.
     fn lost(&self) -> u64 {
         0
     }
 }
 
-/// What can go wrong at a port.
+/// Errors of a port.
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
-    /// A frame that no port carries.
+    /// A frame that is empty or too long for any port.
     #[error("a frame of {0} bytes: a port carries 1 to {MAX_FRAME}")]
     FrameLength(usize),
     /// A frame that does not fit the space between two frames of a generator.
@@ -166,51 +167,52 @@ pub enum PortError {
         /// Bytes from one frame to the next.
         stride: usize,
     },
-    /// A generator without anything to generate.
+    /// A trace without frames, for a generator.
     #[error("the trace has no frame")]
     EmptyTrace,
     /// The file could not be opened, read or written.
     #[error("{}: {source}", file.display())]
     File {
-        /// Which file.
+        /// Path of the file.
         file: PathBuf,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The file is no capture file, or of a kind that holds no Ethernet frames.
+    /// The file is not a capture file, or of a kind that holds no Ethernet frames.
     #[error("{}: {reason}", file.display())]
     Format {
-        /// Which file.
+        /// Path of the file.
         file: PathBuf,
-        /// Why.
+        /// Reason.
         reason: String,
     },
-    /// A record of a capture file that cannot be read; nothing behind it can be found either.
+    /// A record of a capture file that cannot be read, so that the records after it cannot be
+    /// found.
     #[error("{}: record {record}: {reason}", file.display())]
     Record {
-        /// Which file.
+        /// Path of the file.
         file: PathBuf,
-        /// Which record, counted from 1.
+        /// Number of the record, counted from 1.
         record: u64,
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// An interface that cannot be opened or used.
     #[error("{interface}: {action}: {source}; {advice}")]
     Interface {
-        /// Which interface.
+        /// The interface.
         interface: String,
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
-        /// Why it failed.
+        /// The system's error.
         source: std::io::Error,
-        /// What to do next.
+        /// What the user can do.
         advice: String,
     },
 }
 
 impl<'a> Batch<'a> {
-    /// A batch of `frames` in `memory`.
+    /// Creates a batch of `frames` in `memory`.
     ///
     /// # Panics
     /// If a frame is not within the memory, or has no head room: a mistake in a port.
@@ -222,59 +224,61 @@ impl<'a> Batch<'a> {
         Self { memory, frames, chunk_bytes: None }
     }
 
-    /// A batch of `frames` in memory that is cut into chunks, of which some are not the borrower's:
-    /// a frame has its head room and what is behind it up to the end of its last chunk.
+    /// Creates a batch of `frames` in memory that is divided into chunks, some of which do not
+    /// belong to the borrower. A frame owns its head room and the memory after it, up to the end of
+    /// its last chunk.
     ///
     /// # Safety
-    /// No two frames have a chunk in common, from the start of their head room to their ends.
+    /// No two frames may share a chunk, from the start of their head room to their ends.
     ///
     /// # Panics
-    /// As for [`new`](Self::new), or if a chunk has no bytes.
+    /// In the cases of [`new`](Self::new), or if `chunk_bytes` is 0.
     pub unsafe fn in_chunks(memory: &'a mut [u8], frames: &'a [Frame], chunk_bytes: usize) -> Self {
         let chunk_bytes = NonZeroUsize::new(chunk_bytes).expect("a chunk has bytes");
         Self { chunk_bytes: Some(chunk_bytes), ..Self::new(memory, frames) }
     }
 
-    /// A batch without frames.
+    /// Creates a batch without frames.
     pub fn empty() -> Self {
         Self { memory: &mut [], frames: &[], chunk_bytes: None }
     }
 
-    /// Where the frames are.
+    /// Returns the positions of the frames.
     pub fn frames(&self) -> &'a [Frame] {
         self.frames
     }
 
-    /// How many frames there are.
+    /// Returns the number of frames.
     pub fn len(&self) -> usize {
         self.frames.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no frames.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
 
-    /// The bytes of frame `at`.
+    /// Returns the bytes of frame `at`.
     pub fn bytes(&self, at: usize) -> &[u8] {
         let frame = &self.frames[at];
         &self.memory[frame.start..frame.start + frame.length]
     }
 
-    /// The bytes of frame `at`, to change them.
+    /// Returns the bytes of frame `at` for writing.
     pub fn bytes_mut(&mut self, at: usize) -> &mut [u8] {
         let frame = &self.frames[at];
         &mut self.memory[frame.start..frame.start + frame.length]
     }
 
-    /// The head room of frame `at`: the [`HEADROOM`] bytes in front of it.
+    /// Returns the head room of frame `at`: the [`HEADROOM`] bytes before it.
     pub fn headroom_mut(&mut self, at: usize) -> &mut [u8] {
         let start = self.frames[at].start;
         &mut self.memory[start - HEADROOM..start]
     }
 
-    /// Each frame from number `first` on as what `make` makes of the memory that is its alone, and
-    /// of where in that the frame is; appended to `made`, in the order of the frames.
+    /// Splits the batch: calls `make` for each frame from number `first` on, with the memory that
+    /// belongs to that frame alone and the frame's range in it, and appends the results to `made`,
+    /// in the order of the frames.
     ///
     /// # Panics
     /// If frames share memory: a mistake in a port.
@@ -313,24 +317,24 @@ impl<'a> Batch<'a> {
         made.extend(parts.into_iter().map(|(_, part)| part));
     }
 
-    /// The memory of the batch.
+    /// Returns the memory of the batch.
     pub fn memory(&self) -> &[u8] {
         self.memory
     }
 
-    /// The memory of the batch, with the frames at their places.
+    /// Returns the memory of the batch for writing, with the frames at their positions.
     pub fn memory_mut(&mut self) -> &mut [u8] {
         self.memory
     }
 
-    /// The same frames, to be sent.
+    /// Returns the same frames, to be sent.
     pub fn as_frames(&self) -> Frames<'_> {
         Frames { memory: self.memory, frames: self.frames }
     }
 }
 
-/// Each frame as what `make` makes of its chunks. The batch was made with the promise that no other
-/// frame has them.
+/// Calls `make` for each frame with its chunks. The creator of the batch guarantees that no two
+/// frames share a chunk.
 fn in_their_chunks<'s, T>(
     memory: &'s mut [u8],
     frames: &'s [Frame],
@@ -342,24 +346,26 @@ fn in_their_chunks<'s, T>(
         let start = frame.start - HEADROOM;
         let frame_end = frame.start + frame.length;
         let end = frame_end.next_multiple_of(chunk_bytes.get()).min(length);
-        // SAFETY: within the memory, as the batch has checked of each frame.
+        // SAFETY: within the memory, as the batch has checked for each frame.
         let place = unsafe { base.add(start) };
-        // SAFETY: as above; no other frame has these chunks, as the batch's maker has promised.
+        // SAFETY: as above; no other frame has these chunks, as the creator of the batch
+        // guarantees.
         let piece = unsafe { std::slice::from_raw_parts_mut(place, end - start) };
         make(piece, HEADROOM..frame_end - start)
     })
 }
 
-/// What is left of the memory of a batch while its frames get theirs, in the order of their places.
+/// The part of a batch's memory that is not yet given to frames, which get theirs in the order of
+/// their positions.
 struct Left<'s> {
     memory: &'s mut [u8],
-    /// Bytes of the batch's memory in front of it.
+    /// Bytes of the batch's memory before this part.
     before: usize,
 }
 
 impl<'s> Left<'s> {
-    /// Cuts off what the frame has for itself, up to byte `limit` of the batch's memory: behind the
-    /// last frame there may be frames of other batches.
+    /// Cuts off the memory of the frame, up to byte `limit` of the batch's memory: after the last
+    /// frame there may be frames of other batches.
     #[inline(always)]
     fn piece(&mut self, frame: &Frame, limit: usize) -> (&'s mut [u8], Range<usize>) {
         let (start, end) = (frame.start - HEADROOM, frame.start + frame.length);
@@ -374,7 +380,7 @@ impl<'s> Left<'s> {
 }
 
 impl<'a> Frames<'a> {
-    /// A batch of `frames` in `memory`.
+    /// Creates a batch of `frames` in `memory`.
     ///
     /// # Errors
     /// A frame that is empty, too long, or not within the memory.
@@ -382,10 +388,10 @@ impl<'a> Frames<'a> {
         Ok(Self::counted(memory, frames)?.0)
     }
 
-    /// As [`new`](Self::new), with the bytes of all frames together.
+    /// Like [`new`](Self::new), and also returns the total number of bytes.
     ///
     /// # Errors
-    /// As for `new`.
+    /// The errors of `new`.
     pub fn counted(memory: &'a [u8], frames: &'a [Frame]) -> Result<(Self, u64), PortError> {
         let is_good = |frame: &Frame| {
             let end = frame.start.checked_add(frame.length);
@@ -401,49 +407,49 @@ impl<'a> Frames<'a> {
         Ok((Self { memory, frames }, bytes))
     }
 
-    /// How many frames there are.
+    /// Returns the number of frames.
     pub fn len(&self) -> usize {
         self.frames.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no frames.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
 
-    /// Where the frames are.
+    /// Returns the positions of the frames.
     pub fn frames(&self) -> &'a [Frame] {
         self.frames
     }
 
-    /// The memory they are in.
+    /// Returns the memory that the frames lie in.
     pub fn memory(&self) -> &'a [u8] {
         self.memory
     }
 
-    /// The bytes of frame `at`.
+    /// Returns the bytes of frame `at`.
     pub fn bytes(&self, at: usize) -> &'a [u8] {
         let frame = &self.frames[at];
         &self.memory[frame.start..frame.start + frame.length]
     }
 
-    /// Each frame with its bytes.
+    /// Iterates over the frames with their bytes.
     pub fn iter(&self) -> impl Iterator<Item = (&'a Frame, &'a [u8])> {
         let memory = self.memory;
         self.frames.iter().map(move |frame| (frame, &memory[frame.start..][..frame.length]))
     }
 
-    /// The first `count` frames, or all.
+    /// Returns the first `count` frames, or all if there are fewer.
     pub fn first(&self, count: usize) -> Frames<'a> {
         Frames { frames: &self.frames[..count.min(self.frames.len())], ..*self }
     }
 
-    /// The frames behind the first `count`.
+    /// Returns the frames after the first `count`.
     pub fn behind(&self, count: usize) -> Frames<'a> {
         Frames { frames: &self.frames[count.min(self.frames.len())..], ..*self }
     }
 
-    /// The bytes of all frames together.
+    /// Returns the total number of bytes of the frames.
     pub fn byte_count(&self) -> u64 {
         self.frames.iter().map(|frame| frame.length as u64).sum()
     }

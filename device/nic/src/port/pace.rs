@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A receiver that lends no more frames than its rate allows: steady traffic at less than full
-//! load. What was due and not asked for comes later, up to [`MOST_LATE`]; beyond that it never
-//! comes, as on a link.
+//! A receiver that lends no more frames than its rate allows: steady traffic below full load.
+//! Frames that were due but not requested are delivered later, up to [`MOST_LATE`]; frames beyond
+//! that are never delivered, as on a link.
 
 use super::{Batch, PortError, Receive};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// Frames that may be due at once.
+/// Maximum number of frames that are due at once.
 const MOST_LATE: f64 = 4_096.0;
-/// Most wake-ups a second: between two of them several frames become due.
+/// Maximum number of wake-ups per second: between two of them several frames become due.
 const MOST_WAKES: f64 = 1_000.0;
 
-/// Wraps a receiver.
+/// A receiver with a limited rate.
 pub struct Pace<P> {
     inner: P,
     frames_per_second: f64,
-    /// Frames that may be lent now, with what is due of the next one.
+    /// Number of frames that may be lent now, with a fraction for the next one.
     due: f64,
     counted: Instant,
     timer: OwnedFd,
 }
 
 impl<P> Pace<P> {
-    /// Lends at most `frames_per_second`, from now on.
+    /// Lends at most `frames_per_second`, starting now.
     ///
     /// # Errors
-    /// The kernel gives no timer.
+    /// The kernel provides no timer.
     pub fn new(inner: P, frames_per_second: f64) -> io::Result<Self> {
         let timer =
             every(Duration::from_secs_f64(1.0 / frames_per_second.clamp(0.01, MOST_WAKES)))?;
@@ -35,7 +35,7 @@ impl<P> Pace<P> {
     }
 }
 
-/// A timer that becomes readable again and again.
+/// Creates a timer that becomes readable once per period.
 fn every(period: Duration) -> io::Result<OwnedFd> {
     // SAFETY: the call takes no pointer.
     let timer = unsafe {
@@ -44,14 +44,14 @@ fn every(period: Duration) -> io::Result<OwnedFd> {
     if timer < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel has just given this descriptor to nobody else.
+    // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
     let timer = unsafe { OwnedFd::from_raw_fd(timer) };
     let period = libc::timespec {
         tv_sec: period.as_secs() as libc::time_t,
         tv_nsec: period.subsec_nanos().into(),
     };
     let times = libc::itimerspec { it_interval: period, it_value: period };
-    // SAFETY: `times` outlives the call, and no old times are asked for.
+    // SAFETY: `times` outlives the call, and the old times are not requested.
     let set = unsafe { libc::timerfd_settime(timer.as_raw_fd(), 0, &times, std::ptr::null_mut()) };
     if set == 0 { Ok(timer) } else { Err(io::Error::last_os_error()) }
 }
@@ -63,7 +63,7 @@ impl<P: Receive> Receive for Pace<P> {
         self.counted = now;
         self.due = (self.due + elapsed * self.frames_per_second).min(MOST_LATE);
         if self.due < 1.0 {
-            // The timer stays readable until it is read, and nothing is due before it runs out.
+            // The timer stays readable until it is read, and no frame is due before it expires.
             let mut count = [0; 8];
             let timer = self.timer.as_raw_fd();
             // SAFETY: the eight bytes are writable for the length of the call.

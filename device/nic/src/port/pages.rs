@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Memory for many frames, in huge pages where the system gives them.
+//! Memory for many frames, in huge pages where the system provides them.
 //!
 //! A ring of 4,096 frames 2 KiB apart touches a page of 4 KiB for every two frames, more than the
-//! processor's nearest page tables hold; in pages of 2 MiB it needs four.
+//! processor's first-level TLB holds; with pages of 2 MiB it needs four.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 const CACHE_LINE_BYTES: usize = 64;
 
-/// A fixed number of bytes, 0 at first.
+/// A fixed number of bytes, initially 0.
 #[derive(Debug)]
 pub struct Pages {
     start: NonNull<u8>,
@@ -19,10 +19,10 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// That many bytes, at least one cache line.
+    /// Allocates this number of bytes, at least one cache line.
     ///
     /// # Panics
-    /// If that is more than an address space holds.
+    /// If the number exceeds the address space.
     pub fn new(bytes: usize) -> Self {
         let is_large = bytes >= HUGE_PAGE_BYTES;
         let align = if is_large { HUGE_PAGE_BYTES } else { CACHE_LINE_BYTES };
@@ -33,11 +33,11 @@ impl Pages {
             handle_alloc_error(layout)
         };
         if is_large {
-            // SAFETY: the range was just allocated and starts at a page. Advice changes no
-            // contents, and where it is refused the memory is only slower.
+            // SAFETY: the range was just allocated and starts at a page. The advice changes no
+            // contents; where it is refused the memory is only slower.
             unsafe { libc::madvise(start.as_ptr().cast(), layout.size(), libc::MADV_HUGEPAGE) };
         }
-        // Written after the advice, so that the first touch makes huge pages.
+        // Written after the advice, so that the first touch allocates huge pages.
         // SAFETY: all bytes of the allocation are ours.
         unsafe { start.as_ptr().write_bytes(0, layout.size()) };
         Self { start, layout }
@@ -55,7 +55,7 @@ impl Deref for Pages {
 
 impl DerefMut for Pages {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `deref`, and nobody else has them while `self` is borrowed for writing.
+        // SAFETY: as in `deref`; the exclusive borrow of `self` rules out other references.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.layout.size()) }
     }
 }

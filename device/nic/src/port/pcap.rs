@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Capture files as ports: pcap and pcapng in and out.
+//! Capture files as ports: reading and writing pcap and pcapng.
 //!
-//! Timestamps are kept to the nanosecond. A capture may have cut a frame at its snap length: such a
-//! frame is lent as it is, with its original length, and reported. A file is untrusted input: what
-//! cannot be a frame is skipped, reported, and counted as lost, and where the file is broken the
-//! report names the file and the record, counted from 1 as other tools count.
+//! Timestamps have nanosecond resolution. A capture may have truncated a frame at its snap length:
+//! such a frame is lent as it is, with its original length, and reported. A file is untrusted
+//! input: records that cannot be frames are skipped, reported, and counted as lost. For a broken
+//! file the report names the file and the record, counted from 1 as other tools count.
 
 mod read;
 mod write;
@@ -20,14 +20,14 @@ use std::path::{Path, PathBuf};
 /// The two kinds of capture file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FileFormat {
-    /// The old one; written with nanoseconds.
+    /// The classic format, written with nanoseconds.
     Pcap,
-    /// The new one, with blocks.
+    /// The newer format, which consists of blocks.
     PcapNg,
 }
 
 impl FileFormat {
-    /// The format that the end of a file's name asks for: pcapng unless it is `.pcap`.
+    /// Returns the format for a file name's extension: pcapng unless it is `.pcap`.
     pub fn of_path(path: &Path) -> Self {
         match path.extension() {
             Some(extension) if extension.eq_ignore_ascii_case("pcap") => FileFormat::Pcap,
@@ -36,32 +36,32 @@ impl FileFormat {
     }
 }
 
-/// A record that is not a whole frame.
+/// A record that is not a complete frame.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
-    /// Which file.
+    /// Path of the file.
     pub file: PathBuf,
-    /// Which record, counted from 1.
+    /// Number of the record, counted from 1.
     pub record: u64,
-    /// What is the matter with it.
+    /// Kind of problem.
     pub kind: ProblemKind,
 }
 
-/// What can be the matter with a record.
+/// Kinds of problems with a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ProblemKind {
-    /// The capture cut the frame; what there is of it was lent.
+    /// The capture truncated the frame; the bytes present were lent.
     Cut {
         /// Bytes in the file.
         captured: usize,
         /// Bytes on the wire.
         original: usize,
     },
-    /// No frame of that many bytes exists here; it was left out.
+    /// No port carries a frame of this length; it was skipped.
     Length(usize),
-    /// It comes from an interface that is not Ethernet; it was left out.
+    /// It comes from an interface that is not Ethernet; it was skipped.
     LinkType(u32),
-    /// It names an interface that the file does not describe; it was left out.
+    /// It names an interface that the file does not describe; it was skipped.
     Interface(u32),
 }
 
@@ -81,7 +81,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What a reader's complaint means for whoever has the file.
+/// Explains an error of the reader to the user.
 fn reason(error: &PcapError) -> String {
     match error {
         PcapError::IncompleteBuffer => "the file ends inside it".into(),

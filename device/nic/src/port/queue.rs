@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Frames that wait for a port: what stands between a producer and a transmitter that may be full.
+//! Frames that wait for a port: the queue between a producer and a transmitter that may be full.
 
 use super::{Arena, Batch, Frames, PortError, Transmit};
 
-/// Copied frames in order, of which the front ones may have left already.
+/// Copied frames in order; the first ones may have been sent already.
 #[derive(Clone, Debug, Default)]
 pub struct FrameQueue {
     arena: Arena,
     gone: usize,
 }
 
-/// What left a queue.
+/// Frames that left a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Sent {
-    /// Frames.
+    /// Number of frames.
     pub frames: usize,
-    /// Their bytes.
+    /// Bytes of these frames.
     pub bytes: u64,
 }
 
@@ -34,27 +34,27 @@ impl FrameQueue {
         self.arena.push(bytes, original_length, timestamp_ns)
     }
 
-    /// How many frames wait.
+    /// Returns the number of frames that wait.
     pub fn waiting(&self) -> usize {
         self.arena.len() - self.gone
     }
 
-    /// Lends up to `most` frames from the front; they have left with that.
+    /// Lends up to `most` frames from the front and removes them.
     pub fn lend(&mut self, most: usize) -> Batch<'_> {
         let (first, count) = (self.gone, self.waiting().min(most));
         self.gone += count;
         self.arena.batch(first, count)
     }
 
-    /// Frames that wait, in order.
+    /// Returns the frames that wait, in order.
     pub fn frames(&self) -> Frames<'_> {
         self.arena.frames().behind(self.gone)
     }
 
-    /// Hands what waits to `port`, as far as it has room; gives what left.
+    /// Sends waiting frames to `port`, as far as it has room, and returns what was sent.
     ///
     /// # Errors
-    /// What went wrong at the port; the frames stay.
+    /// The port failed; the frames stay.
     pub fn send_to<P: Transmit + ?Sized>(&mut self, port: &mut P) -> Result<Sent, PortError> {
         if self.waiting() == 0 {
             return Ok(Sent::default());
@@ -66,14 +66,14 @@ impl FrameQueue {
         Ok(Sent { frames, bytes })
     }
 
-    /// Drops what waits; gives how many frames that were.
+    /// Drops the waiting frames and returns their number.
     pub fn discard(&mut self) -> usize {
         let waiting = self.waiting();
         self.gone = self.arena.len();
         waiting
     }
 
-    /// The memory is used again once everything in it has left.
+    /// Reuses the memory once everything in it has left.
     fn forget_gone(&mut self) {
         if self.waiting() == 0 {
             self.arena.clear();

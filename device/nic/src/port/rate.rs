@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A decorator that counts frames and bytes and tells their rates.
+//! A decorator that counts frames and bytes and computes their rates.
 
 use super::{Batch, Frames, PortError, Receive, Transmit};
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-/// What passed a port.
+/// Traffic of a port in one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Traffic {
-    /// Frames.
+    /// Number of frames.
     pub frames: u64,
-    /// Their bytes, without the frame check sequence.
+    /// Bytes of these frames, without the frame check sequence.
     pub bytes: u64,
     /// Calls that moved at least one frame.
     pub batches: u64,
-    /// From the first batch to the end of the last one.
+    /// Time from the first batch to the end of the last one.
     pub elapsed: Duration,
 }
 
 impl Traffic {
-    /// Frames per second; 0 where no time went by.
+    /// Returns the frames per second; 0 if no time has passed.
     pub fn frames_per_second(&self) -> f64 {
         per_second(self.frames as f64, self.elapsed)
     }
 
-    /// Bits per second, without check sequences, preambles and gaps; 0 where no time went by.
+    /// Returns the bits per second, without check sequences, preambles and gaps; 0 if no time has
+    /// passed.
     pub fn bits_per_second(&self) -> f64 {
         per_second(self.bytes as f64 * 8.0, self.elapsed)
     }
@@ -45,27 +46,27 @@ struct Meter {
 }
 
 impl<P> Rate<P> {
-    /// Counts what passes `inner`.
+    /// Counts the traffic of `inner`.
     pub fn new(inner: P) -> Self {
         Self { inner, received: Meter::default(), sent: Meter::default() }
     }
 
-    /// What was received.
+    /// Returns the traffic received.
     pub fn received(&self) -> Traffic {
         self.received.traffic
     }
 
-    /// What was sent.
+    /// Returns the traffic sent.
     pub fn sent(&self) -> Traffic {
         self.sent.traffic
     }
 
-    /// The port below.
+    /// Returns the port below.
     pub fn inner(&self) -> &P {
         &self.inner
     }
 
-    /// The port below, without the counters.
+    /// Returns the port below, without the counters.
     pub fn into_inner(self) -> P {
         self.inner
     }

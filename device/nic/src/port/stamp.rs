@@ -3,8 +3,8 @@
 //! few frames carries many flows.
 //!
 //! A stamp is 16 bytes long: in an IPv4 header without options, the bytes from the time to live to
-//! the ports, one load and one store for each frame. What stamping costs is part of what a run
-//! through such a generator takes; measured alone it can be told apart.
+//! the ports. It takes one load and one store for each frame. The time of a run through such a
+//! generator includes stamping; measure stamping alone to subtract it.
 
 use super::pages::Pages;
 use super::{Frame, PortError};
@@ -22,7 +22,7 @@ pub(super) struct Stamps {
 }
 
 impl Stamps {
-    /// Stamps for the bytes from `offset` on of each of these frames.
+    /// Creates stamps for the bytes from `offset` on of each of these frames.
     ///
     /// # Errors
     /// No stamps, or a frame that is too short for them.
@@ -56,7 +56,7 @@ impl Stamps {
         }
     }
 
-    /// Starts with the first one again.
+    /// Starts with the first stamp again.
     pub fn rewind(&mut self) {
         self.next = 0;
     }

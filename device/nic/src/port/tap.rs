@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A TAP interface as a port: what the kernel's network sends to the interface is received here,
-//! and what is transmitted here comes in from it.
+//! A TAP interface as a port: frames that the kernel's network stack sends to the interface are
+//! received here, and frames transmitted here arrive from it.
 //!
-//! Each frame costs a system call of its own, so this is the port that works everywhere, not the
-//! fast one. The kernel hands over frames that are complete: checksums are filled in, and nothing
-//! is left to be cut into segments.
+//! Each frame costs a system call, so this is the port that works everywhere, not the fast one. The
+//! kernel delivers complete frames: checksums are filled in, and segmentation is done.
 //!
-//! An interface that is not there is made, set up, and gone again with the process. One that was
-//! made before (`ip tuntap add mode tap name NAME`) stays, with its addresses and its state. While
-//! it is down, it is a cable that nobody has plugged in: what is sent is lost, and counted.
+//! An interface that does not exist is created, set up, and removed when the process ends. One that
+//! was created before (`ip tuntap add mode tap name NAME`) stays, with its addresses and its state.
+//! While it is down it behaves like an unplugged cable: frames sent to it are lost, and counted.
 
 mod open;
 #[cfg(test)]
@@ -24,36 +23,37 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Bytes of an Ethernet header: the kernel takes no shorter frame.
 const SHORTEST: usize = 14;
-/// Room that one more frame may need; the last byte shows that it is too long.
+/// Room that one more frame may need; the last byte reveals that it is too long.
 const ROOM: usize = HEADROOM + MAX_FRAME + 1;
-/// Where frames start: each on a cache line of its own.
+/// Alignment of frames: each starts on its own cache line.
 const LINE: usize = 64;
 
-/// Which interface: `NAME`, or `NAME@NAMESPACE` in one that `ip netns add` made, or `NAME@/PATH` in
-/// one that a path leads to, such as `/proc/4711/ns/net` to that of a container's process.
+/// Name of an interface: `NAME`, or `NAME@NAMESPACE` for one in a namespace that `ip netns add`
+/// created, or `NAME@/PATH` for one in the namespace at a path, such as `/proc/4711/ns/net` for
+/// that of a container's process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TapOptions {
-    /// Its name, of at most 15 bytes.
+    /// Name of the interface, at most 15 bytes.
     pub interface: String,
-    /// Its namespace, by name or path; without one, it is in that of the calling thread.
+    /// Network namespace, by name or path; that of the calling thread if none is given.
     pub namespace: Option<String>,
 }
 
 /// Opens TAP interfaces.
 pub struct TapPort;
 
-/// What the kernel sends to the interface.
+/// Receives the frames that the kernel sends to the interface.
 #[derive(Debug)]
 pub struct TapReceiver {
     link: Arc<Link>,
     memory: Pages,
     frames: Vec<Frame>,
-    /// What went wrong behind the frames lent last.
+    /// Failure after the frames lent last.
     fault: Option<PortError>,
     lost: u64,
 }
 
-/// What comes in from the interface.
+/// Sends frames that the kernel receives from the interface.
 #[derive(Debug)]
 pub struct TapTransmitter {
     link: Arc<Link>,
@@ -68,11 +68,11 @@ struct Link {
 }
 
 impl TapPort {
-    /// Both halves of the interface, which is made if it is not there.
+    /// Opens both halves of the interface, which is created if it does not exist.
     ///
     /// # Errors
-    /// No such namespace, no right to make the interface, a name that is taken by another kind of
-    /// interface, or one that another process has open.
+    /// No such namespace, no permission to create the interface, a name that is taken by another
+    /// kind of interface, or one that another process has open.
     pub fn open(options: &TapOptions) -> Result<(TapReceiver, TapTransmitter), PortError> {
         let file = open::open(options)?;
         let link = Arc::new(Link { interface: options.interface.clone(), file });
@@ -147,7 +147,7 @@ impl Link {
     }
 }
 
-/// The error of the last call, unless a signal came in between and it is to be made again.
+/// Returns the error of the last call, unless a signal interrupted it and it has to be repeated.
 fn go_on_if_interrupted() -> io::Result<()> {
     match io::Error::last_os_error() {
         error if error.kind() == io::ErrorKind::Interrupted => Ok(()),
@@ -156,7 +156,8 @@ fn go_on_if_interrupted() -> io::Result<()> {
 }
 
 impl TapReceiver {
-    /// Reads one frame behind the first `used` bytes; where it ends. None if there is none now.
+    /// Reads one frame after the first `used` bytes and returns where it ends; none if there is
+    /// none now.
     fn read_frame(&mut self, used: usize, now_ns: u64) -> Result<Option<usize>, PortError> {
         let start = used + HEADROOM;
         match self.link.read(&mut self.memory[start..start + MAX_FRAME + 1]) {
@@ -184,7 +185,7 @@ impl Receive for TapReceiver {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now_ns = u64::try_from(since.as_nanos()).unwrap_or_default();
         let mut used = 0;
-        // Frames that are too long take part in the count, so that a flood of them ends too.
+        // Frames that are too long count as well, so that a flood of them ends too.
         for _ in 0..most.min(BATCH) {
             match self.read_frame(used, now_ns) {
                 Ok(Some(end)) => used = end,

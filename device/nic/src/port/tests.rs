@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Batches, apart from any port.
+//! Tests of batches, independent of any port.
 
 pub(super) mod far_end;
 

@@ -1,71 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A ring of frames. The reader lends frames from the ring's memory, and the writer's frames are
-//! made there or copied there once. A slot holds the largest packet that can be inside a graph,
-//! with head room, and in front of both what is known of it:
+//! A ring of frames. The reader lends frames from the ring's memory; the writer's frames are made
+//! there or copied there once. A slot holds the largest packet that can be inside a graph, with
+//! head room, preceded by a note about the frame:
 //!
 //! | bytes | field |
 //! |---|---|
-//! | 0..8 | when it was received, in nanoseconds since 1970 |
-//! | 8..12 | bytes |
-//! | 12..16 | bytes it had on the wire |
-//! | 16..20 | by how many bytes its start has moved since it entered the graph, signed |
+//! | 0..8 | time of receipt, in nanoseconds since 1970 |
+//! | 8..12 | length in bytes |
+//! | 12..16 | length on the wire, in bytes |
+//! | 16..20 | bytes by which its start has moved since it entered the graph, signed |
 
 use super::slots::{SlotReader, SlotWriter, slot_ring};
 use crate::port::{Batch, Frame, Frames, HEADROOM, MAX_FRAME, PortError, Transmit};
 
-/// Most bytes of a packet inside a graph: it entered with [`MAX_FRAME`] at most, and grew by its
-/// head room.
+/// Maximum number of bytes of a packet inside a graph: at most [`MAX_FRAME`] on entry, plus growth
+/// into its head room.
 pub const MAX_PACKET: usize = HEADROOM + MAX_FRAME;
-/// What is in front of the head room: a cache line, of which 20 bytes are used.
+/// Bytes of the note before the head room: a cache line, of which 20 bytes are used.
 const NOTE_BYTES: usize = 64;
-/// Where a frame begins in its slot.
+/// Offset of a frame in its slot.
 const START: usize = NOTE_BYTES + HEADROOM;
-/// An odd number of cache lines, so that the slots' first lines lie in different sets of a cache.
+/// Bytes of a slot: an odd number of cache lines, so that the slots' first lines lie in different
+/// cache sets.
 const SLOT_BYTES: usize = (START + MAX_PACKET).next_multiple_of(64);
 const _: () = assert!(SLOT_BYTES / 64 % 2 == 1);
 
-/// The side that puts frames in.
+/// The side that writes frames.
 #[derive(Debug)]
 pub struct FrameWriter {
     slots: SlotWriter,
 }
 
-/// The side that takes them out.
+/// The side that reads frames.
 #[derive(Debug)]
 pub struct FrameReader {
     slots: SlotReader,
-    /// Of what is lent.
+    /// Frames that are lent.
     frames: Vec<Frame>,
     moved: Vec<i32>,
 }
 
-/// What is known of a frame besides its bytes.
+/// Properties of a frame besides its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Note {
-    /// Its bytes.
+    /// Length in bytes.
     pub length: usize,
-    /// Bytes it had on the wire.
+    /// Length on the wire, in bytes.
     pub original_length: usize,
-    /// When it was received, in nanoseconds since 1970.
+    /// Time of receipt, in nanoseconds since 1970.
     pub timestamp_ns: u64,
-    /// By how many bytes its start has moved since it entered the graph.
+    /// Number of bytes by which its start has moved since it entered the graph.
     pub moved: i32,
 }
 
-/// A ring of at least that many frames.
+/// Creates a ring of at least this number of frames.
 pub fn frame_ring(frames: usize) -> (FrameWriter, FrameReader) {
     let (writer, reader) = slot_ring(frames, SLOT_BYTES);
     (FrameWriter { slots: writer }, FrameReader { slots: reader, frames: vec![], moved: vec![] })
 }
 
 impl FrameWriter {
-    /// Places for frames of up to [`MAX_PACKET`] bytes; more may follow once these are published.
+    /// Returns places for frames of up to [`MAX_PACKET`] bytes; more may follow once these are
+    /// published.
     pub fn free(&mut self) -> impl Iterator<Item = &mut [u8]> {
         self.slots.free().chunks_exact_mut(SLOT_BYTES).map(|slot| &mut slot[START..])
     }
 
-    /// Copies frames into the first places from number `first` on, as far as there are any; gives
-    /// how many. Where `bytes` gives none, what is in the place stays.
+    /// Copies frames into the free places, as far as there are any, and returns their number. Where
+    /// `bytes` is none, the contents of the place stay.
     pub fn fill<'f>(&mut self, frames: impl Iterator<Item = (Note, Option<&'f [u8]>)>) -> usize {
         let mut count = 0;
         for (slot, (note, bytes)) in self.slots.free().chunks_exact_mut(SLOT_BYTES).zip(frames) {
@@ -79,7 +81,7 @@ impl FrameWriter {
         count
     }
 
-    /// Whether it had no room when it was last asked, and has some now.
+    /// Returns whether it had no room at the last check, and has some now.
     pub fn has_news(&self) -> bool {
         self.slots.has_news()
     }
@@ -106,8 +108,8 @@ impl Transmit for FrameWriter {
 }
 
 impl FrameReader {
-    /// Lends up to `most` frames, and by how much the start of each has moved. They stay in the
-    /// ring until they are given back.
+    /// Lends up to `most` frames, with the number of bytes by which each start has moved. They stay
+    /// in the ring until they are given back.
     pub fn lend(&mut self, most: usize) -> (Batch<'_>, &[i32]) {
         let Self { slots, frames, moved } = self;
         frames.clear();
@@ -127,7 +129,7 @@ impl FrameReader {
         self.slots.give_back(count);
     }
 
-    /// Whether there are more frames than when it last lent some.
+    /// Returns whether there are more frames than when it last lent some.
     pub fn has_news(&self) -> bool {
         self.slots.has_news()
     }
@@ -159,7 +161,7 @@ mod tests {
     use crate::port::{Captured, conformance};
     use std::cell::RefCell;
 
-    /// A writer with the reader at its other end.
+    /// A writer with the reader of the same ring.
     struct Port {
         writer: FrameWriter,
         reader: RefCell<FrameReader>,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Rings between two threads, with one writer and one reader each: of frames and of records. They
-//! are what a channel of the graph becomes where its two ends are run by different workers. A full
-//! ring takes no more; nothing in it is ever lost.
+//! implement a channel of the graph whose two ends run on different workers. A full ring accepts no
+//! more; nothing in it is ever lost.
 
 mod frames;
 mod progress;

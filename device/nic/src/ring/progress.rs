@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How far the two sides of a ring are, and how one that has nothing to do is woken: all that two
-//! threads share of a ring but its slots, and every memory ordering of it.
+//! Progress of the two sides of a ring, and how a sleeping side is woken: everything that two
+//! threads share of a ring except its slots, and every memory ordering of it.
 //!
-//! Each side has a word that only it writes, on cache lines of its own, because a line there and
-//! back is a quarter of a microsecond: the writer's tells how many slots it has filled since the
-//! start, the reader's how many it has given back. Slots between the two are the reader's, all
-//! others the writer's. A side publishes once a batch.
+//! Each side has a word that only it writes, on cache lines of its own, because moving a line there
+//! and back takes a quarter of a microsecond: the writer's counts the slots it has filled since the
+//! start, the reader's those it has given back. Slots between the two belong to the reader, all
+//! others to the writer. A side publishes once per batch.
 //!
 //! Orderings: `publish` and `give_back` store with release what the other side loads with acquire.
-//! So the reader sees what was written into the slots that it may read, and the writer overwrites
-//! only what the reader has finished with.
+//! So the reader sees the contents of the slots that it may read, and the writer overwrites only
+//! slots that the reader has finished with.
 //!
-//! **Nobody sleeps through work.** One that wants to sleep sets its bell, passes a fence, and looks
-//! for work once more; who has made work passes a fence and looks at the bell. Both fences are
-//! sequentially consistent, so one comes first. Is it the sleeper's, the other finds the bell set
-//! and wakes it; is it the other's, the sleeper finds the work.
+//! **No side sleeps while it has work.** A side that is about to sleep sets its bell, executes a
+//! fence, and checks for work once more; a side that has produced work executes a fence and checks
+//! the bell. Both fences are sequentially consistent, so one comes first. If it is the sleeper's,
+//! the other side finds the bell set and wakes it; otherwise the sleeper finds the work.
 //!
-//! The words are a parameter, so that the tests can put those of a model checker in their place,
-//! which goes through every order that the memory model allows.
+//! The words are a type parameter, so that the tests can substitute those of a model checker, which
+//! explores every order that the memory model allows.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// An atomic word.
 pub trait Word: Send + Sync {
-    /// A word of 0.
+    /// Creates a word of 0.
     fn new() -> Self;
-    /// Its value.
+    /// Returns its value.
     fn load(&self, order: Ordering) -> u64;
     /// Sets its value.
     fn store(&self, value: u64, order: Ordering);
@@ -51,12 +51,12 @@ impl Word for AtomicU64 {
     }
 }
 
-/// Something on cache lines of its own: two, because processors fetch lines in pairs.
+/// A value on cache lines of its own: two, because processors fetch lines in pairs.
 #[repr(align(128))]
 #[derive(Debug)]
 struct Apart<T>(T);
 
-/// How far the sides of a ring are.
+/// Progress of the two sides of a ring.
 #[derive(Debug)]
 pub struct Progress<W = AtomicU64> {
     filled: Apart<W>,
@@ -64,47 +64,47 @@ pub struct Progress<W = AtomicU64> {
     slots: u64,
 }
 
-/// What the writer of a ring knows.
+/// State of the writer of a ring.
 #[derive(Debug, Default)]
 pub struct Writer {
     filled: u64,
-    /// As it was found last.
+    /// The reader's count, as last read.
     given_back: u64,
 }
 
-/// What the reader of a ring knows.
+/// State of the reader of a ring.
 #[derive(Debug, Default)]
 pub struct Reader {
     given_back: u64,
-    /// As it was found last.
+    /// The writer's count, as last read.
     filled: u64,
 }
 
 impl<W: Word> Progress<W> {
-    /// An empty ring of that many slots, a power of two.
+    /// Creates an empty ring of this number of slots, a power of two.
     pub fn new(slots: u64) -> Self {
         assert!(slots.is_power_of_two(), "slots are found by masking");
         Self { filled: Apart(W::new()), given_back: Apart(W::new()), slots }
     }
 
-    /// How many slots there are.
+    /// Returns the number of slots.
     pub fn slots(&self) -> u64 {
         self.slots
     }
 
-    /// How many slots the writer has filled since the start.
+    /// Returns the number of slots that the writer has filled since the start.
     pub fn filled(&self) -> u64 {
         self.filled.0.load(Ordering::Acquire)
     }
 
-    /// How many slots the reader has given back since the start.
+    /// Returns the number of slots that the reader has given back since the start.
     pub fn given_back(&self) -> u64 {
         self.given_back.0.load(Ordering::Acquire)
     }
 }
 
 impl Writer {
-    /// The free slots that lie one behind the other: the number of the first, and how many.
+    /// Returns the contiguous free slots: the number of the first, and their count.
     pub fn free<W: Word>(&mut self, progress: &Progress<W>) -> (u64, u64) {
         self.given_back = progress.given_back();
         let at = self.filled & (progress.slots - 1);
@@ -112,11 +112,11 @@ impl Writer {
         (at, free.min(progress.slots - at))
     }
 
-    /// Hands `count` free slots to the reader. They have to be written. What the reader gives back
-    /// meanwhile is not looked at: it is news still.
+    /// Publishes `count` free slots, which have to be written, to the reader. It does not check for
+    /// slots that the reader gives back concurrently: they still count as news.
     ///
     /// # Panics
-    /// If there are not as many: a mistake of the caller.
+    /// If fewer slots are free: a mistake of the caller.
     pub fn publish<W: Word>(&mut self, progress: &Progress<W>, count: u64) {
         self.filled += count;
         let is_within = self.filled - self.given_back <= progress.slots;
@@ -124,61 +124,62 @@ impl Writer {
         progress.filled.0.store(self.filled, Ordering::Release);
     }
 
-    /// Whether the ring had no free slot when it was last looked at, and has one now.
+    /// Returns whether the ring had no free slot at the last check, and has one now.
     pub fn has_news<W: Word>(&self, progress: &Progress<W>) -> bool {
         self.filled - self.given_back == progress.slots && progress.given_back() != self.given_back
     }
 }
 
 impl Reader {
-    /// The filled slots that lie one behind the other: the number of the first, and how many.
+    /// Returns the contiguous filled slots: the number of the first, and their count.
     pub fn filled<W: Word>(&mut self, progress: &Progress<W>) -> (u64, u64) {
         self.filled = progress.filled();
         let at = self.given_back & (progress.slots - 1);
         (at, (self.filled - self.given_back).min(progress.slots - at))
     }
 
-    /// Gives `count` filled slots back to the writer. They are used no more. What the writer fills
-    /// meanwhile is not looked at: it is news still.
+    /// Gives `count` filled slots, which are no longer used, back to the writer. It does not check
+    /// for slots that the writer fills concurrently: they still count as news.
     ///
     /// # Panics
-    /// If there are not as many: a mistake of the caller.
+    /// If fewer slots are filled: a mistake of the caller.
     pub fn give_back<W: Word>(&mut self, progress: &Progress<W>, count: u64) {
         self.given_back += count;
         assert!(self.given_back <= self.filled, "only slots that are filled are given back");
         progress.given_back.0.store(self.given_back, Ordering::Release);
     }
 
-    /// Whether more is filled than when the ring was last looked at.
+    /// Returns whether more slots are filled than at the last check.
     pub fn has_news<W: Word>(&self, progress: &Progress<W>) -> bool {
         progress.filled() != self.filled
     }
 }
 
-/// Tells whether somebody sleeps.
+/// A flag that is set while its owner sleeps.
 #[derive(Debug)]
 pub struct Bell<W = AtomicU64> {
     is_set: Apart<W>,
 }
 
 impl<W: Word> Bell<W> {
-    /// Nobody sleeps.
+    /// Creates a bell whose owner is awake.
     pub fn new() -> Self {
         Self { is_set: Apart(W::new()) }
     }
 
-    /// Says that its owner is about to sleep. It must look for work once more before it does.
+    /// Announces that its owner is about to sleep. The owner must check for work once more before
+    /// it does.
     pub fn set(&self) {
         self.is_set.0.store(1, Ordering::Relaxed);
         W::fence();
     }
 
-    /// Says that its owner is awake.
+    /// Announces that its owner is awake.
     pub fn unset(&self) {
         self.is_set.0.store(0, Ordering::Relaxed);
     }
 
-    /// Whether its owner has to be woken by whoever has just made work for it.
+    /// Returns whether its owner has to be woken; called after producing work for it.
     pub fn has_to_ring(&self) -> bool {
         W::fence();
         self.is_set.0.load(Ordering::Relaxed) != 0
@@ -216,7 +217,7 @@ mod tests {
         slots: [UnsafeCell<u64>; 2],
     }
 
-    // SAFETY: the model checker ends the test where two threads touch a slot at once.
+    // SAFETY: the model checker fails the test if two threads access a slot at the same time.
     unsafe impl Sync for Ring {}
     // SAFETY: as above.
     unsafe impl Send for Ring {}
@@ -227,7 +228,7 @@ mod tests {
             Arc::new(Self { progress: Progress::new(2), slots })
         }
 
-        /// Writes as many numbers from `next` on as there is room for, up to `end`.
+        /// Writes the numbers from `next` on, as many as there is room for, up to `end`.
         fn write(&self, writer: &mut Writer, next: u64, end: u64) -> u64 {
             let (first, free) = writer.free(&self.progress);
             let count = free.min(end - next);
@@ -239,7 +240,7 @@ mod tests {
             next + count
         }
 
-        /// Reads what is there, which has to be the numbers from `next` on.
+        /// Reads the filled slots, which have to hold the numbers from `next` on.
         fn read(&self, reader: &mut Reader, next: u64) -> u64 {
             let (first, count) = reader.filled(&self.progress);
             for at in 0..count {
@@ -252,8 +253,8 @@ mod tests {
         }
     }
 
-    /// Each side has two looks at a ring that the writer fills with the first: so its second one
-    /// finds no slot free, or one, or both, and the reader's likewise.
+    /// Each side checks a ring twice that the writer fills at its first check: so its second check
+    /// finds no free slot, or one, or both, and likewise for the reader.
     #[test]
     fn in_every_order_what_is_read_was_written_and_nothing_is_overwritten() {
         loom::model(|| {
@@ -269,7 +270,7 @@ mod tests {
             let next = (0..2).fold(0, |next, _| ring.read(&mut reader, next));
             let written = filler.join().expect("it ends");
             assert!((2..=4).contains(&written) && next <= written);
-            // What is left lies around the end of the ring.
+            // The remaining slots lie around the end of the ring.
             let next = (0..2).fold(next, |next, _| ring.read(&mut reader, next));
             assert_eq!(next, written, "nothing is lost");
         });

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The memory of a ring between two threads: slots of one size, filled by the one and read by the
-//! other. Each side works on the slots where they lie.
+//! The memory of a ring between two threads: slots of equal size, filled by one and read by the
+//! other. Each side works on the slots in place.
 
 use super::progress::{Progress, Reader, Writer};
 use crate::port::Pages;
 use std::sync::Arc;
 
-/// What both sides have.
+/// State shared by both sides.
 #[derive(Debug)]
 struct Shared {
     progress: Progress,
     /// The first byte of the memory.
     start: *mut u8,
     slot_bytes: usize,
-    /// Kept for as long as the ring is, and reached through `start` only.
+    /// Owned for the ring's lifetime, and accessed only through `start`.
     _memory: Pages,
 }
 
-// SAFETY: bytes of the memory are reached through `SlotWriter` and `SlotReader` only, of which
-// there is one each, and each touches only the slots that `Progress` says are its own.
+// SAFETY: the memory is accessed only through `SlotWriter` and `SlotReader`, of which there is one
+// each, and each accesses only the slots that `Progress` assigns to it.
 unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
@@ -30,14 +30,14 @@ pub struct SlotWriter {
     state: Writer,
 }
 
-/// The side that reads them.
+/// The side that reads slots.
 #[derive(Debug)]
 pub struct SlotReader {
     shared: Arc<Shared>,
     state: Reader,
 }
 
-/// A ring of at least `slots` slots of `slot_bytes` bytes.
+/// Creates a ring of at least `slots` slots of `slot_bytes` bytes.
 pub fn slot_ring(slots: usize, slot_bytes: usize) -> (SlotWriter, SlotReader) {
     let slots = slots.next_power_of_two();
     let mut memory = Pages::new(slots * slot_bytes);
@@ -49,14 +49,15 @@ pub fn slot_ring(slots: usize, slot_bytes: usize) -> (SlotWriter, SlotReader) {
 }
 
 impl SlotWriter {
-    /// The free slots that lie one behind the other; more may follow once these are published.
+    /// Returns the contiguous free slots; more may follow once these are published.
     pub fn free(&mut self) -> &mut [u8] {
         let (first, count) = self.state.free(&self.shared.progress);
-        // SAFETY: free slots are the writer's until it publishes them, for which it is borrowed.
+        // SAFETY: free slots belong to the writer until it publishes them, which requires this
+        // borrow to end.
         unsafe { self.shared.slots(first, count) }
     }
 
-    /// Hands the first `count` slots that `free` gave to the reader.
+    /// Publishes the first `count` slots that `free` returned to the reader.
     ///
     /// # Panics
     /// If they are not free: a mistake of the caller.
@@ -64,21 +65,22 @@ impl SlotWriter {
         self.state.publish(&self.shared.progress, count as u64);
     }
 
-    /// Whether it had no room when it was last asked, and has some now.
+    /// Returns whether it had no room at the last check, and has some now.
     pub fn has_news(&self) -> bool {
         self.state.has_news(&self.shared.progress)
     }
 }
 
 impl SlotReader {
-    /// The filled slots that lie one behind the other; the reader may change them.
+    /// Returns the contiguous filled slots; the reader may change them.
     pub fn filled(&mut self) -> &mut [u8] {
         let (first, count) = self.state.filled(&self.shared.progress);
-        // SAFETY: filled slots are the reader's until it gives them back, for which it is borrowed.
+        // SAFETY: filled slots belong to the reader until it gives them back, which requires this
+        // borrow to end.
         unsafe { self.shared.slots(first, count) }
     }
 
-    /// Gives the first `count` slots that `filled` gave back.
+    /// Gives back the first `count` slots that `filled` returned.
     ///
     /// # Panics
     /// If they are not filled: a mistake of the caller.
@@ -86,25 +88,25 @@ impl SlotReader {
         self.state.give_back(&self.shared.progress, count as u64);
     }
 
-    /// Whether there is more than when it was last asked.
+    /// Returns whether there are more slots than at the last check.
     pub fn has_news(&self) -> bool {
         self.state.has_news(&self.shared.progress)
     }
 }
 
 impl Shared {
-    /// The bytes of slots.
+    /// Returns the bytes of slots.
     ///
     /// # Safety
-    /// The caller is the side that these slots belong to, and gives them out to one borrower.
+    /// The caller is the side that these slots belong to, and lends them to one borrower at a time.
     #[allow(clippy::mut_from_ref)]
     unsafe fn slots(&self, first: u64, count: u64) -> &mut [u8] {
         debug_assert!(first + count <= self.progress.slots(), "slots of the ring");
         let (first, count) = (first as usize * self.slot_bytes, count as usize * self.slot_bytes);
         // SAFETY: within the memory, which has all slots of the ring.
         let start = unsafe { self.start.add(first) };
-        // SAFETY: as above; the memory lives as long as `self` and is reached in no other way, and
-        // nobody else has these slots, says the caller.
+        // SAFETY: as above; the memory lives as long as `self` and is accessed in no other way, and
+        // the caller guarantees that no other reference to these slots exists.
         unsafe { std::slice::from_raw_parts_mut(start, count) }
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Capture files in: records become frames, block by block, and nothing in a file is trusted.
+//! Reading capture files: records become frames, block by block, and no field of a file is trusted.
 
 use super::{Problem, ProblemKind, reason};
 use crate::port::{Arena, Batch, PortError, Receive};
@@ -14,9 +14,9 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 
-/// Problems that are kept with their place; further ones are only counted.
+/// Maximum number of problems that are kept with their position; further ones are only counted.
 const MOST_PROBLEMS: usize = 64;
-/// The resolution of an interface that states none.
+/// Resolution of an interface that states none.
 const MICROSECOND_RESOLUTION: u8 = 6;
 
 /// Reads a capture file.
@@ -34,7 +34,7 @@ pub struct PcapReceiver {
     ended: bool,
 }
 
-/// How many problems of a kind there were, and the first of them.
+/// Number of problems of one kind, and the first of them.
 #[derive(Default)]
 struct Kept {
     count: u64,
@@ -46,7 +46,7 @@ enum Source {
     PcapNg(PcapNgReader<BufReader<File>>, Vec<Interface>),
 }
 
-/// What a pcapng file says of an interface.
+/// Description of an interface in a pcapng file.
 struct Interface {
     link: DataLink,
     snap_length: usize,
@@ -61,7 +61,7 @@ struct Record<'a> {
     timestamp_ns: u64,
 }
 
-/// How a pcap file begins: with times in micro- or nanoseconds, in either order of bytes.
+/// First bytes of a pcap file: with times in micro- or nanoseconds, in either byte order.
 const PCAP_MAGIC: [[u8; 4]; 4] = [
     [0xa1, 0xb2, 0xc3, 0xd4],
     [0xd4, 0xc3, 0xb2, 0xa1],
@@ -73,7 +73,7 @@ impl PcapReceiver {
     /// Opens a file of either format.
     ///
     /// # Errors
-    /// A file that cannot be read, is no capture, or holds no Ethernet frames.
+    /// A file that cannot be read, is not a capture, or holds no Ethernet frames.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, PortError> {
         let file = path.into();
         let unreadable = |source| PortError::File { file: file.clone(), source };
@@ -112,28 +112,28 @@ impl PcapReceiver {
         })
     }
 
-    /// Records that were not whole frames, the first ones of them.
+    /// Returns the first records that were not complete frames.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
 
-    /// How many records were not whole frames.
+    /// Returns the number of records that were not complete frames.
     pub fn problem_count(&self) -> u64 {
         self.problem_count
     }
 
-    /// How many records were read; the last frame was the last of them if frames are asked for one
-    /// by one.
+    /// Returns the number of records read; if frames are requested one by one, the last frame is
+    /// the last of these.
     pub fn record_count(&self) -> u64 {
         self.record
     }
 
-    /// The first record that is of no Ethernet interface, as far as was read.
+    /// Returns the first record of an interface that is not Ethernet, among those read so far.
     pub fn first_foreign(&self) -> Option<&Problem> {
         self.first_foreign.as_ref()
     }
 
-    /// Reads one block or record; gives whether there was one.
+    /// Reads one block or record and returns whether there was one.
     fn read_record(&mut self) -> Result<bool, PortError> {
         let next = self.record + 1;
         let outcome = match &mut self.source {
@@ -167,7 +167,7 @@ impl PcapReceiver {
         Ok(true)
     }
 
-    /// Keeps what is the matter with the record that was read last.
+    /// Records a problem with the record that was read last.
     fn note(&mut self, kind: ProblemKind) {
         self.problem_count += 1;
         let new = || Problem { file: self.file.clone(), record: self.record, kind };
@@ -204,7 +204,7 @@ impl Receive for PcapReceiver {
                 }
             }
         }
-        // What stands before the break is lent first.
+        // Frames before the broken record are lent first.
         if self.arena.is_empty()
             && let Some(error) = self.broken.take()
         {
@@ -244,7 +244,7 @@ fn read_pcap(reader: &mut PcapReader<BufReader<File>>) -> Result<Option<Found<'_
         TsResolution::MicroSecond => 1_000,
         TsResolution::NanoSecond => 1,
     };
-    // The raw form: the checked one refuses every record that the capture cut.
+    // The raw form: the checked one refuses every record that the capture truncated.
     let Some(record) = reader.next_raw_packet().transpose()? else { return Ok(None) };
     Ok(Some(Found::Packet(Record {
         original_length: (record.orig_len as usize).max(record.data.len()),
@@ -270,7 +270,7 @@ fn read_pcapng<'a>(
             return Ok(Some(Found::Other));
         }
         Block::EnhancedPacket(packet) => {
-            // The reader takes the ticks for nanoseconds, whatever the interface says.
+            // The reader takes the ticks as nanoseconds, regardless of the interface's resolution.
             let ticks = packet.timestamp.as_nanos() as u64;
             (packet.interface_id, ticks, packet.original_len, packet.data)
         }
@@ -289,7 +289,7 @@ fn read_pcapng<'a>(
         return Ok(Some(Found::Skip(ProblemKind::LinkType(interface.link.into()))));
     }
     let original_length = (original as usize).max(1);
-    // A simple packet's data runs to the end of its block, filler included.
+    // A simple packet's data runs to the end of its block, padding included.
     let captured = bytes.len().min(interface.snap_length).min(original_length);
     Ok(Some(Found::Packet(Record {
         bytes: prefix(bytes, captured),
@@ -327,7 +327,7 @@ impl Interface {
         interface
     }
 
-    /// Ticks are 10^-n seconds, or 2^-n with the highest bit of the resolution set.
+    /// Converts ticks, which are 10^-n seconds, or 2^-n with the highest bit of the resolution set.
     fn to_ns(&self, ticks: u64) -> u64 {
         let exponent = u32::from(self.resolution & 0x7f);
         let scaled = u128::from(ticks) * 1_000_000_000;

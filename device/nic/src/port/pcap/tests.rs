@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tests of capture files, both ways and with damage.
+//! Tests of capture files, in both directions and with damage.
 
 use super::*;
 use crate::port::conformance::{self, drain, plain};
 use crate::port::{Captured, Generator, PortError, Receive, Transmit};
 use crate::trace::{Sizes, Trace, TraceFrame};
 
-/// Writes a trace to a new file of that name; the folder lives as long as the first value.
+/// Writes a trace to a new file of that name; the folder exists as long as the first value.
 fn written(trace: &[TraceFrame], name: &str) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join(name);
@@ -27,7 +27,7 @@ fn read(path: &Path) -> Vec<Captured> {
 #[test]
 fn both_formats_conform_both_ways() {
     for name in ["a.pcap", "a.pcapng"] {
-        // The folder may go: the port has the file open.
+        // The folder may be removed: the port has the file open.
         conformance::check_receiver(|trace| {
             let (folder, path) = written(trace, name);
             let port = PcapReceiver::open(path).expect("readable");
@@ -46,7 +46,7 @@ fn both_formats_conform_both_ways() {
 
 #[test]
 fn what_is_written_is_valid_to_another_reader() {
-    // Independent of the crate: the fixed fields of the classic format, by its description.
+    // Independent of the crate: the fixed fields of the classic format, as its description states.
     let trace = plain(&[vec![7; 61]]);
     let (_folder, path) = written(&trace, "a.pcap");
     let bytes = std::fs::read(path).expect("readable");
@@ -80,7 +80,7 @@ fn a_cut_frame_keeps_its_length_and_is_reported() {
 
 #[test]
 fn records_that_are_no_frames_are_counted_and_told() {
-    // The writer writes whole frames only, so that these are made by hand.
+    // The writer writes complete frames only, so these are made by hand.
     let mut bytes = vec![];
     for word in [0xa1b2_c3d4_u32, 2 | 4 << 16, 0, 0, 65_535, 1] {
         bytes.extend(word.to_le_bytes());
@@ -110,7 +110,7 @@ fn records_that_are_no_frames_are_counted_and_told() {
         ),
     ];
     assert_eq!(port.remarks(), expected);
-    // Whoever stands between tells it as well.
+    // Wrappers report it as well.
     let boxed: Box<dyn Receive> = Box::new(port);
     let port = crate::port::Pace::new(boxed, 1e6).expect("a timer");
     assert_eq!((port.lost(), port.remarks().len()), (2, 2));
@@ -133,7 +133,7 @@ fn a_file_that_ends_inside_a_record_says_which() {
     }
 }
 
-/// One pcapng block, little endian.
+/// Builds one pcapng block, little endian.
 fn block(kind: u32, body: &[u8]) -> Vec<u8> {
     let length = (12 + body.len() as u32).to_le_bytes();
     [&kind.to_le_bytes()[..], &length, body, &length].concat()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Capture files out.
+//! Writing capture files.
 
 use super::{FileFormat, reason};
 use crate::port::{Frames, MAX_FRAME, PortError, Transmit};
@@ -16,10 +16,10 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The resolution that is written: ticks of 10^-9 seconds.
+/// Resolution written: ticks of 10^-9 seconds.
 const NANOSECONDS: u8 = 9;
 
-/// Writes a capture file.
+/// A transmitter that writes a capture file.
 pub struct PcapTransmitter<W: Write = BufWriter<File>> {
     file: PathBuf,
     target: Target<W>,
@@ -33,7 +33,7 @@ enum Target<W: Write> {
 }
 
 impl PcapTransmitter {
-    /// Makes a file, in place of one of that name, in the format that its name asks for.
+    /// Creates or replaces a file, in the format that its name requests.
     ///
     /// # Errors
     /// A file that cannot be written.
@@ -47,7 +47,7 @@ impl PcapTransmitter {
 }
 
 impl<W: Write> PcapTransmitter<W> {
-    /// Writes to `target`, which messages call `file`, at most `snap_length` bytes of each frame.
+    /// Writes to `target` at most `snap_length` bytes of each frame; messages name it as `file`.
     ///
     /// # Errors
     /// A target that cannot be written.
@@ -74,12 +74,12 @@ impl<W: Write> PcapTransmitter<W> {
         }
     }
 
-    /// What messages call the file.
+    /// Returns the name of the file in messages.
     pub fn file(&self) -> &Path {
         &self.file
     }
 
-    /// Writes out what is left and gives the target back.
+    /// Flushes the target and returns it.
     ///
     /// # Errors
     /// A target that cannot be written.
@@ -122,7 +122,7 @@ impl<W: Write> Transmit for PcapTransmitter<W> {
     }
 }
 
-/// A record: the seconds, the nanoseconds, the captured and the original length, the bytes.
+/// Writes a record: the seconds, the nanoseconds, the captured and the original length, the bytes.
 fn write_pcap<W: Write>(
     writer: &mut W,
     timestamp_ns: u64,

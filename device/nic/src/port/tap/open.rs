@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Opening a TAP interface: the requests to the kernel, and what to do when it says no.
+//! Opening a TAP interface: the requests to the kernel, and advice for when they fail.
 
 use super::TapOptions;
 use crate::namespace::{Namespace, interface};
@@ -19,7 +19,7 @@ struct Request {
     spare: [u8; 22],
 }
 
-/// The interface, in its namespace; reads and writes never wait.
+/// Opens the interface in its namespace; reads and writes never block.
 pub fn open(options: &TapOptions) -> Result<OwnedFd, PortError> {
     let Some(name) = &options.namespace else { return open_here(&options.interface) };
     let unusable = |source: io::Error| {
@@ -54,14 +54,14 @@ fn open_here(name: &str) -> Result<OwnedFd, PortError> {
         .map_err(|source| failed("/dev/net/tun cannot be opened", source))?;
     let before = interface(name).ok();
     attach(&device, name).map_err(|source| failed("no TAP interface", source))?;
-    // By its number: one that was there may have gone with its process meanwhile.
+    // By its index: an interface that existed may have been removed with its process in between.
     if before.is_none() || interface(name).ok() != before {
         set_up(name).map_err(|source| failed("it cannot be set up", source))?;
     }
     Ok(device.into())
 }
 
-/// What whoever wants the interface can do.
+/// Advises the user about an error.
 fn advice(name: &str, error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => "run as root, or with CAP_NET_ADMIN".into(),
@@ -78,27 +78,27 @@ fn advice(name: &str, error: &io::Error) -> String {
     }
 }
 
-/// Makes the interface, or takes the one that is there; frames are whole Ethernet frames without
-/// anything in front.
+/// Creates the interface, or attaches to the existing one; frames are whole Ethernet frames without
+/// a prefix.
 fn attach(device: &File, name: &str) -> io::Result<()> {
     let mut request = Request::new(name)?;
     request.flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
     // SAFETY: the request has the size and the layout of the kernel's `ifreq`.
     check(unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETIFF, &mut request) })?;
     let nothing: libc::c_ulong = 0;
-    // A process that had it before may have allowed unfinished checksums and long segments.
+    // A process that had it before may have allowed incomplete checksums and long segments.
     // SAFETY: this request takes a number.
     check(unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETOFFLOAD, nothing) })
 }
 
-/// Sets an interface of the calling thread's namespace up.
+/// Brings an interface of the calling thread's namespace up.
 fn set_up(name: &str) -> io::Result<()> {
     let mut request = Request::new(name)?;
     let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
-    // SAFETY: it takes three numbers.
+    // SAFETY: the call takes three numbers.
     let socket = unsafe { libc::socket(libc::AF_INET, kind, 0) };
     check(socket)?;
-    // SAFETY: the descriptor is new, and nobody else has it.
+    // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
     let socket = unsafe { OwnedFd::from_raw_fd(socket) };
     // SAFETY: the request has the size and the layout of the kernel's `ifreq`.
     check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFFLAGS, &mut request) })?;

@@ -11,21 +11,22 @@ use std::thread;
 use std::time::Duration;
 
 const NAME: &str = "fptap0";
-/// Larger than any frame of a port, so that frames that are too long can be sent as well.
+/// Larger than any frame of a port, so that frames that are too long can also be sent.
 const LARGE_MTU: &str = "9400";
 
 fn options() -> TapOptions {
     NAME.parse().expect("a good name")
 }
 
-/// Waits for what comes soon; it may not have come.
+/// Pauses between two attempts and returns false.
 fn waited() -> bool {
     thread::sleep(Duration::from_millis(5));
     false
 }
 
-/// Opens the port, once nobody has its interface: a child that another test begins at that moment
-/// holds what was open here until it runs its own program, also a port that is closed meanwhile.
+/// Opens the port once its interface is free: a child process that another test starts just then
+/// inherits the descriptors open here and holds them until it executes its own program, even if the
+/// port is closed in the meantime.
 fn opened() -> (TapReceiver, TapTransmitter) {
     for _ in 0..1_000 {
         match TapPort::open(&options()) {
@@ -40,7 +41,7 @@ fn opened() -> (TapReceiver, TapTransmitter) {
     panic!("somebody has {NAME} all the time")
 }
 
-/// The open port, with room for long frames, and a raw socket on the other side.
+/// Opens the port, with room for long frames, and a raw socket on the kernel's side.
 fn tap(namespace: &Namespace) -> (TapReceiver, TapTransmitter, RawSocket) {
     let all = namespace.with(|| {
         let (receiver, transmitter) = opened();
@@ -65,7 +66,7 @@ fn the_transmitter_conforms() {
     let Some(namespace) = quiet_namespace() else { return };
     let socket = RefCell::new(None);
     let make = || {
-        // The one before is closed first: it has the interface.
+        // The previous one is closed first, because it holds the interface.
         socket.borrow_mut().take();
         let (_, transmitter, other) = tap(&namespace);
         *socket.borrow_mut() = Some(other);

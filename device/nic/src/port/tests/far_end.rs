@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What tests of ports on interfaces have at the other end: a quiet namespace, and a raw socket on
-//! the kernel's side that sends and receives the frames.
+//! The peer in tests of ports on interfaces: a quiet namespace, and a raw socket on the kernel's
+//! side that sends and receives the frames.
 
 use crate::namespace::{Namespace, interface};
 use crate::port::{Batch, Frame, PortError, Receive};
@@ -11,11 +11,11 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// How long a test waits for what has to come.
+/// Maximum time that a test waits for something that has to happen.
 pub const PATIENCE: Duration = Duration::from_secs(180);
 
-/// A namespace in which nothing is on the way but what a test sends; none, with a message, where
-/// the process may not make one.
+/// Creates a namespace without traffic other than the test's; returns none, with a message, if the
+/// process may not create one.
 #[track_caller]
 pub fn quiet_namespace() -> Option<Namespace> {
     let namespace = match Namespace::new() {
@@ -37,32 +37,32 @@ pub fn ip(arguments: &str) {
     assert!(status.success(), "ip {arguments}");
 }
 
-/// What `poll` says of a descriptor within that time.
+/// Returns what `poll` reports for a descriptor within this time.
 pub fn ready(file: Option<BorrowedFd<'_>>, events: i16, most_ms: i32) -> i16 {
     let fd = file.expect("it can be waited for").as_raw_fd();
     let mut asked = libc::pollfd { fd, events, revents: 0 };
-    // SAFETY: it is one entry.
+    // SAFETY: the pointer is to one entry.
     let found = unsafe { libc::poll(&mut asked, 1, most_ms) };
     assert!(found >= 0, "{}", io::Error::last_os_error());
     asked.revents
 }
 
-/// Sees every frame of the interface, and sends any.
+/// A socket that receives every frame of the interface, and sends any.
 pub struct RawSocket {
     file: OwnedFd,
 }
 
 impl RawSocket {
-    /// Of an interface of the thread's namespace.
+    /// Opens a socket on an interface of the thread's namespace.
     pub fn on(name: &str) -> Self {
         let all = (libc::ETH_P_ALL as u16).to_be();
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-        // SAFETY: it takes three numbers.
+        // SAFETY: the call takes three numbers.
         let file = unsafe { libc::socket(libc::AF_PACKET, kind, all.into()) };
         assert!(file >= 0, "{}", io::Error::last_os_error());
-        // SAFETY: the descriptor is new, and nobody else has it.
+        // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
         let file = unsafe { OwnedFd::from_raw_fd(file) };
-        // SAFETY: all zero bytes are a value of it.
+        // SAFETY: the structure is plain data, for which all zeros is a value.
         let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
         address.sll_family = libc::AF_PACKET as u16;
         address.sll_protocol = all;
@@ -88,12 +88,12 @@ impl RawSocket {
         assert_eq!(sent, length as isize, "{}", io::Error::last_os_error());
     }
 
-    /// The frames that have come in from the interface; what was sent to it is left out.
+    /// Returns the frames that have arrived from the interface, without those that were sent to it.
     pub fn incoming(&self) -> Vec<Vec<u8>> {
         let mut frames = vec![];
         let mut memory = vec![0; 1 << 16];
         loop {
-            // SAFETY: all zero bytes are a value of it.
+            // SAFETY: the structure is plain data, for which all zeros is a value.
             let mut from: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
             let mut size = size_of_val(&from) as u32;
             let (start, room) = (memory.as_mut_ptr().cast(), memory.len());
@@ -106,7 +106,7 @@ impl RawSocket {
             let Ok(length) = usize::try_from(got) else {
                 match io::Error::last_os_error() {
                     error if error.kind() == io::ErrorKind::WouldBlock => return frames,
-                    // Told once to every socket when an interface goes down.
+                    // Reported once to every socket when an interface goes down.
                     error if error.raw_os_error() == Some(libc::ENETDOWN) => continue,
                     error => panic!("{error}"),
                 }
@@ -118,7 +118,7 @@ impl RawSocket {
     }
 }
 
-/// A receiver that has ended after as many frames as were sent, with the times of the trace.
+/// A receiver that ends after the number of frames sent, with the times of the trace.
 pub struct Counted<P> {
     port: P,
     _other: RawSocket,
@@ -129,7 +129,7 @@ pub struct Counted<P> {
 }
 
 impl<P> Counted<P> {
-    /// What `port` receives after `other` has sent the trace.
+    /// Receives by `port` the trace that `other` sends.
     pub fn new(port: P, other: RawSocket, trace: &[TraceFrame]) -> Self {
         let (trace, frames) = (trace.to_vec(), vec![]);
         Self { port, _other: other, seen: 0, trace, frames, since: Instant::now() }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What can go wrong with an interface, with what to do about it.
+//! Errors of interfaces, with advice.
 
 use crate::bpf::BpfError;
 use crate::port::PortError;
 use std::io;
 
-/// An error of opening a port on interface `name`, with what to do.
+/// Creates an error of opening a port on interface `name`, with advice.
 pub(super) fn opening(name: &str, action: &'static str, source: io::Error) -> PortError {
     let advice = advice(&source).into();
     advising(name, action, source, advice)
 }
 
-/// The same, with advice of the caller's.
+/// The same, with advice from the caller.
 pub(super) fn advising(
     name: &str,
     action: &'static str,
@@ -21,7 +21,7 @@ pub(super) fn advising(
     PortError::Interface { interface: format!("xdp:{name}"), action, source, advice }
 }
 
-/// The same, of a program or its map.
+/// The same, for a program or its map.
 pub(super) fn of_program(name: &str, error: BpfError) -> PortError {
     let (action, log) = match &error {
         BpfError::Attach(_) => ("its program cannot be put on it", ""),
@@ -45,7 +45,7 @@ pub(super) fn of_program(name: &str, error: BpfError) -> PortError {
     advising(name, action, source, format!("{advice}{log}"))
 }
 
-/// An interface that was there is no more.
+/// Creates the error for an interface that was removed.
 pub(super) fn lost_interface(name: &str, source: io::Error) -> PortError {
     let advice = "the interface was taken away: open the port again when it is back";
     advising(name, "the port has lost it", source, advice.into())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What has to be known of an interface before a port is opened on it.
+//! Properties of an interface that are needed to open a port on it.
 
 use crate::namespace;
 use std::io;
@@ -12,17 +12,17 @@ const GET_CHANNELS: u32 = 0x3c;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Interface {
     pub number: u32,
-    /// Most bytes of a frame behind its Ethernet header.
+    /// Maximum number of bytes of a frame after its Ethernet header.
     pub mtu: usize,
-    /// Queues that frames come in by; 1 where the driver does not say.
+    /// Number of receive queues; 1 if the driver does not report it.
     pub queues: u32,
 }
 
 impl Interface {
-    /// Looks it up.
+    /// Looks an interface up.
     ///
     /// # Errors
-    /// There is none with that name.
+    /// There is no interface with that name.
     pub fn find(name: &str) -> io::Result<Self> {
         let number = namespace::interface(name)?;
         // SAFETY: no memory is passed.
@@ -30,11 +30,11 @@ impl Interface {
             libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0)
         } {
             socket if socket < 0 => return Err(io::Error::last_os_error()),
-            // SAFETY: the kernel has just given us this descriptor, and nobody else has it.
+            // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
             socket => unsafe { OwnedFd::from_raw_fd(socket) },
         };
         let mut request = request(name);
-        // SAFETY: the request is what the call takes, and outlives it.
+        // SAFETY: the request has the type that the call takes, and outlives it.
         if unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU, &raw mut request) } != 0 {
             return Err(io::Error::last_os_error());
         }
@@ -44,12 +44,12 @@ impl Interface {
     }
 }
 
-/// Queues that frames come in by, as the driver has them now; none where it does not say.
+/// Returns the current number of receive queues; none if the driver does not report it.
 fn queues(socket: &OwnedFd, name: &str) -> Option<u32> {
     let mut channels = Channels { command: GET_CHANNELS, ..Channels::default() };
     let mut request = request(name);
     request.ifr_ifru.ifru_data = (&raw mut channels).cast();
-    // SAFETY: the request is what the call takes; it and what it points to outlive the call.
+    // SAFETY: the request has the type that the call takes; it and its target outlive the call.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) };
     (result == 0).then(|| channels.receive_now.saturating_add(channels.combined_now))
 }
@@ -57,7 +57,7 @@ fn queues(socket: &OwnedFd, name: &str) -> Option<u32> {
 fn request(name: &str) -> libc::ifreq {
     // SAFETY: a request is numbers and bytes, for which all zeros is a value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    // The last byte stays 0. A name that is longer was not found before.
+    // The last byte stays 0. A longer name was not found before.
     for (to, from) in request.ifr_name[..libc::IFNAMSIZ - 1].iter_mut().zip(name.bytes()) {
         *to = from as libc::c_char;
     }

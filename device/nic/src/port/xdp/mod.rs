@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Ports on network interfaces, by AF_XDP sockets: frames pass between the interface's driver and
-//! this process without the kernel's network stack.
+//! this process, bypassing the kernel's network stack.
 //!
 //! ```no_run
 //! use freeport_nic::port::{XdpOptions, XdpPort};
@@ -12,16 +12,16 @@
 //! # }
 //! ```
 //!
-//! A port has a receiving and a transmitting half, which may be used by different threads. All
-//! ports that are opened together share one memory, so a frame that came in by one is sent by
-//! another from where it lies (`memory` tells how its chunk comes back). A port of several queues
-//! has a socket on each, and sends by the first.
+//! A port has a receiving and a transmitting half, which different threads may use. All ports that
+//! are opened together share one memory, so a frame received by one is sent by another from where
+//! it lies (`memory` describes how its chunk is returned). A port of several queues has a socket on
+//! each, and sends by the first.
 //!
-//! A short program on the interface hands frames to the sockets (`program`). It goes with the
-//! process, however that ends; then frames go to the network stack again.
+//! A short program on the interface passes frames to the sockets (`program`). It is removed when
+//! the process ends, for any reason; then frames go to the network stack again.
 //!
-//! What the driver can do decides how it works, and [`XdpMode`] tells it: the program in the driver
-//! or behind it; the memory read and written by the card, or frames copied by the kernel.
+//! The mode depends on the driver's features, and [`XdpMode`] reports it: the program runs in the
+//! driver or after it; the card reads and writes the memory itself, or the kernel copies frames.
 
 mod error;
 mod interface;
@@ -52,35 +52,35 @@ pub struct XdpPort {
 }
 
 impl XdpPort {
-    /// Opens a port by itself.
+    /// Opens a single port.
     ///
     /// # Errors
-    /// As for [`open_all`](Self::open_all).
+    /// The errors of [`open_all`](Self::open_all).
     pub fn open(options: &XdpOptions) -> Result<Self, PortError> {
         let mut ports = Self::open_all(std::slice::from_ref(options))?;
         Ok(ports.pop().expect("as many ports as were asked for"))
     }
 
-    /// Opens ports that share their memory, in the order of `options`: all those that one worker
-    /// has. An interface, or a queue of it, can be named once only; both directions of it are in
-    /// its one port.
+    /// Opens ports that share their memory, in the order of `options`: all ports of one worker.
+    /// Each interface, or queue of one, may be named only once; its port has both directions.
     ///
-    /// A queue whose earlier user has just ended is waited for, for up to two seconds.
+    /// If an earlier user of a queue has just ended, waits up to two seconds for the queue.
     ///
     /// # Errors
-    /// What keeps a port from being opened, with the interface and what to do: no such interface,
-    /// queue or namespace; no right; a program or socket of somebody else on it; no memory.
+    /// A port cannot be opened; the error names the interface and what to do. Reasons are: no such
+    /// interface, queue or namespace; no permission; a program or socket of another process on it;
+    /// no memory.
     pub fn open_all(options: &[XdpOptions]) -> Result<Vec<Self>, PortError> {
         open::open_all(options)
     }
 
-    /// How it works.
+    /// Returns how the port works.
     pub fn mode(&self) -> &XdpMode {
         &self.mode
     }
 
-    /// Its halves. Either may be dropped: without the receiving half, what comes in goes to the
-    /// network stack.
+    /// Returns the halves. Either may be dropped: without the receiving half, received frames go to
+    /// the network stack.
     pub fn split(self) -> (XdpReceiver, XdpTransmitter) {
         (self.receiver, self.transmitter)
     }

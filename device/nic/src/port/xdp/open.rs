@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Opening ports: interfaces are looked up, memory is laid out for all of them, sockets are made
+//! Opening ports: interfaces are looked up, memory is laid out for all of them, sockets are created
 //! and bound, and each interface gets its program.
 //!
-//! What the driver can do shows only when a socket is bound. So everything is made in the best way
-//! first, and, where that is refused, taken back and made in the next best.
+//! The driver's features are known only when a socket is bound. So everything is tried in the best
+//! way first; if that is refused, it is undone and tried in the next best way.
 
 use super::XdpPort;
 use super::error::{advising, of_program, opening};
@@ -22,28 +22,28 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// An Ethernet header with two VLAN tags: what a frame has beside the bytes of the MTU.
+/// An Ethernet header with two VLAN tags: bytes of a frame beyond the MTU.
 const LINK_BYTES: usize = 14 + 2 * 4;
 const SMALL_CHUNK_BYTES: usize = 2_048;
 const LARGE_CHUNK_BYTES: usize = 4_096;
-/// Places for joined frames where frames fit a chunk: there may be some before a change of the MTU.
+/// Slots for joined frames if frames fit a chunk: some may have arrived before a change of the MTU.
 const FEW_SLOTS: usize = 16;
-/// The same where they do not.
+/// Slots for joined frames if frames do not fit a chunk.
 const MANY_SLOTS: usize = 512;
-/// Fewer make no batch.
+/// Minimum ring size; fewer frames make no batch.
 const LEAST_RING_FRAMES: u32 = 64;
-/// How long a queue is waited for that somebody has.
+/// Maximum time to wait for a queue that is in use.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How sockets are bound.
+/// Mode in which sockets are bound.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Way {
     is_zero_copy: bool,
     has_fragments: bool,
 }
 
-/// From the best to the one that every driver and kernel has.
+/// Modes from the best to the one that every driver and kernel supports.
 const WAYS: [Way; 4] = [
     Way { is_zero_copy: true, has_fragments: true },
     Way { is_zero_copy: true, has_fragments: false },
@@ -59,11 +59,11 @@ struct Plan<'o> {
     queues: Vec<u32>,
     ring_frames: u32,
     receive: ReceiveRoom,
-    /// Its transmitter's own chunks.
+    /// Chunks of the transmitter.
     transmit: Range<usize>,
 }
 
-/// All of them.
+/// All ports to be opened together, and their memory.
 struct Layout<'o> {
     plans: Vec<Plan<'o>>,
     chunk_bytes: usize,
@@ -72,11 +72,11 @@ struct Layout<'o> {
     fits_a_chunk: bool,
 }
 
-/// Why ports were not opened in one way.
+/// Reason why ports were not opened in one mode.
 enum Refusal {
-    /// Another way may do.
+    /// Another mode may work.
     OfTheWay(PortError),
-    /// Later may do.
+    /// It may work later.
     Busy(PortError),
     Final(PortError),
 }
@@ -102,7 +102,7 @@ pub(super) fn open_all(options: &[XdpOptions]) -> Result<Vec<XdpPort>, PortError
 }
 
 impl Way {
-    /// Whether the card may use the memory in this way: without fragments only if all frames fit.
+    /// Returns whether this mode is possible: without fragments only if all frames fit a chunk.
     fn suits(self, layout: &Layout<'_>) -> bool {
         self.has_fragments || layout.fits_a_chunk
     }
@@ -128,8 +128,8 @@ impl<'o> Layout<'o> {
         let mut chunks = 0;
         for plan in &mut plans {
             let ring_frames = plan.ring_frames as usize;
-            // One ring of them waits for this process while another is with the kernel, lent or
-            // on its way out.
+            // One ring of frames waits for this process while another is with the kernel, lent or
+            // in flight.
             plan.receive = ReceiveRoom { first: chunks, of_queue: 2 * ring_frames, slots };
             chunks += plan.receive.chunks(plan.queues.len(), chunk_bytes);
             plan.transmit = chunks..chunks + ring_frames;
@@ -170,7 +170,7 @@ impl<'o> Layout<'o> {
         Ok(ports)
     }
 
-    /// Puts a port together, and has its interface send frames to it.
+    /// Assembles a port, and makes its interface send frames to it.
     fn port(
         &self,
         plan: &Plan<'_>,
@@ -232,14 +232,14 @@ impl<'o> Layout<'o> {
     }
 }
 
-/// A socket that is bound.
+/// A bound socket.
 struct Opened {
     socket: Arc<Socket>,
     rings: Rings,
 }
 
 impl<'o> Plan<'o> {
-    /// Looks the interface up. Where its chunks are is not known yet.
+    /// Looks the interface up. The position of its chunks is not known yet.
     fn of(options: &'o XdpOptions) -> Result<Self, PortError> {
         let name = options.to_string();
         let namespace = match &options.namespace {
@@ -270,7 +270,7 @@ impl<'o> Plan<'o> {
         self.options.to_string()
     }
 
-    /// Which interface it is, among all that are opened.
+    /// Identifies the interface among all that are opened.
     fn place(&self) -> (Option<&'o str>, u32) {
         (self.options.namespace.as_deref(), self.interface.number)
     }
@@ -283,7 +283,7 @@ impl<'o> Plan<'o> {
         })
     }
 
-    /// A socket on the queue of that place among the port's. The first of all has the memory.
+    /// Opens a socket on the port's queue `at`. The first socket of all registers the memory.
     fn open_socket(
         &self,
         at: usize,
@@ -319,7 +319,7 @@ impl<'o> Plan<'o> {
     }
 }
 
-/// A queue has one socket.
+/// Refuses a queue that is named twice, because a queue has only one socket.
 fn refuse_repetition(plans: &[Plan<'_>]) -> Result<(), PortError> {
     let mut seen = BTreeSet::new();
     for plan in plans {

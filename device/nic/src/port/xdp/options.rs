@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which port is wanted, and what was got.
+//! Options of a port, and the mode in which it was opened.
 
 use crate::bpf::AttachMode;
 use std::fmt;
 use std::str::FromStr;
 
-/// Entries of the receive ring and of the transmit ring of a queue, unless chosen otherwise.
+/// Default number of entries of the receive ring and of the transmit ring of a queue.
 pub const DEFAULT_RING_FRAMES: u32 = 4_096;
-/// Most of them.
+/// Maximum number of entries.
 pub const MOST_RING_FRAMES: u32 = 1 << 16;
 
-/// A port on an interface, as it is asked for: `eth0`, `eth0/2`, `eth0@blue`, `eth0/2@blue`.
+/// A port on an interface, written as `eth0`, `eth0/2`, `eth0@blue` or `eth0/2@blue`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct XdpOptions {
-    /// The interface's name.
+    /// Name of the interface.
     pub interface: String,
-    /// The one queue whose frames it gets; all of the interface's if none is named.
+    /// The one queue whose frames the port gets; all queues of the interface if none is named.
     pub queue: Option<u32>,
-    /// The network namespace that has the interface, by its name for `ip netns` or by a path; that
-    /// of the thread which opens the port if none is named.
+    /// Network namespace of the interface, by its name for `ip netns` or by a path; that of the
+    /// thread that opens the port if none is named.
     pub namespace: Option<String>,
-    /// Frames that wait for the port, or behind it for the wire, per queue: rounded up to a power
-    /// of two, 65,536 at most.
+    /// Number of frames per queue that can wait to be received, and to be sent: rounded up to a
+    /// power of two, 65,536 at most.
     pub ring_frames: u32,
 }
 
 impl XdpOptions {
-    /// All queues of an interface of the thread's namespace.
+    /// Selects all queues of an interface of the thread's namespace.
     pub fn new(interface: impl Into<String>) -> Self {
         Self {
             interface: interface.into(),
@@ -37,11 +37,11 @@ impl XdpOptions {
     }
 }
 
-/// Why a text names no port.
+/// Error for a text that does not name a port.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("`{text}` is no interface: expected IFACE, IFACE/QUEUE or either with @NETNS behind it")]
 pub struct XdpOptionsError {
-    /// What was to be one.
+    /// The text.
     pub text: String,
 }
 
@@ -84,29 +84,29 @@ impl fmt::Display for XdpOptions {
     }
 }
 
-/// How a port works, which depends on the driver and the kernel. Its text is one line for people.
+/// How a port works, which depends on the driver and the kernel. Displayed as one line for people.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct XdpMode {
-    /// Which port, as it was asked for.
+    /// The port, as it was requested.
     pub port: String,
-    /// Where the program runs that takes frames off the interface.
+    /// Place where the program runs that takes frames off the interface.
     pub place: AttachMode,
-    /// Whether the driver reads and writes the port's memory itself; if not, the kernel copies
-    /// each frame once on its way in and once on its way out.
+    /// Whether the driver reads and writes the port's memory itself; if not, the kernel copies each
+    /// frame once on receipt and once on transmission.
     pub is_zero_copy: bool,
-    /// The queues whose frames it gets; it sends by the first.
+    /// Queues whose frames the port gets; it sends by the first.
     pub queues: Vec<u32>,
-    /// Whether frames that are larger than a chunk can come and go, in several.
+    /// Whether frames larger than a chunk can be received and sent, in several chunks.
     pub has_fragments: bool,
     /// Bytes of a chunk; the first 256 of them are head room.
     pub chunk_bytes: usize,
-    /// Ports that share the memory: from one to another of them, frames are not copied by
-    /// Freeport.
+    /// Number of ports that share the memory: Freeport does not copy frames from one to another of
+    /// them.
     pub sharing_ports: usize,
 }
 
 impl XdpMode {
-    /// How it works, in a few words, without which port it is.
+    /// Describes the mode in a few words, without the name of the port.
     pub fn manner(&self) -> String {
         let place = match self.place {
             AttachMode::Native => "native",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The program that an interface with an AF_XDP port has: a frame goes to the socket of the queue
-//! it came in by, or, where there is none, on to the network stack. It is short enough to be
-//! written down as instructions, so that no compiler is needed to run.
+//! The program on an interface with an AF_XDP port: a frame goes to the socket of the queue it
+//! arrived in, or, if there is none, to the network stack. It is short enough to be written down as
+//! instructions, so that no compiler is needed at run time.
 
 use crate::bpf::{
     AttachMode, Attachment, BpfError, INSTRUCTION_BYTES, LoadOptions, Map, MapDefinition,
@@ -13,9 +13,9 @@ const BPF_MAP_TYPE_XSKMAP: u32 = 17;
 /// `bpf_redirect_map`, number 51 of the kernel's helpers.
 const REDIRECT_MAP: i32 = 51;
 const XDP_PASS: i32 = 2;
-/// Where `struct xdp_md` has `rx_queue_index`.
+/// Offset of `rx_queue_index` in `struct xdp_md`.
 const QUEUE_OFFSET: i16 = 16;
-/// What a 64-bit load has as its source if its number is a map's: `BPF_PSEUDO_MAP_FD`.
+/// Source register of a 64-bit load whose number is a map's: `BPF_PSEUDO_MAP_FD`.
 const OF_MAP: u8 = 1;
 
 /// The program on an interface, with the sockets it sends frames to.
@@ -23,16 +23,16 @@ const OF_MAP: u8 = 1;
 pub(super) struct Entry {
     mode: AttachMode,
     sockets: Map,
-    // The program leaves the interface before the map goes.
+    // The program is detached from the interface before the map is closed.
     _attachment: Attachment,
 }
 
 impl Entry {
-    /// Puts the program on an interface of the thread's namespace, in the driver or, if that is
-    /// refused and `may_be_generic`, behind it; queues up to `queues` may have a socket.
+    /// Attaches the program to an interface of the thread's namespace, in the driver or, if that is
+    /// refused and `may_be_generic`, after it; queues up to `queues` may have a socket.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel refuses the map, the program or its attachment.
     pub fn open(interface: u32, queues: u32, may_be_generic: bool) -> Result<Self, BpfError> {
         let sockets = Map::create(MapDefinition {
             name: "xsks".into(),
@@ -45,7 +45,7 @@ impl Entry {
         let options =
             LoadOptions { name: "freeport_port", license: "Dual MIT/GPL", has_fragments: true };
         let program = match XdpProgram::load(&instructions(sockets.number()), options) {
-            // A kernel that knows no frames in fragments (before 5.18).
+            // A kernel without support for frames in fragments (before 5.18).
             Err(error) if is_one_of(&error, &[libc::EINVAL]) => {
                 let options = LoadOptions { has_fragments: false, ..options };
                 XdpProgram::load(&instructions(sockets.number()), options)?
@@ -62,22 +62,22 @@ impl Entry {
         Ok(Self { mode, sockets, _attachment: attachment })
     }
 
-    /// Where on the interface it runs.
+    /// Returns where on the interface the program runs.
     pub fn mode(&self) -> AttachMode {
         self.mode
     }
 
-    /// Has the frames of a queue go to a socket.
+    /// Redirects the frames of a queue to a socket.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel refuses the socket.
     pub fn join(&self, queue: u32, socket: BorrowedFd<'_>) -> Result<(), BpfError> {
         self.sockets.update(&queue.to_le_bytes(), &socket.as_raw_fd().to_le_bytes())
     }
 
-    /// Has the frames of a queue go to the network stack again.
+    /// Returns the frames of a queue to the network stack.
     pub fn leave(&self, queue: u32) {
-        // One that is not there has left already: the kernel takes out sockets that are closed.
+        // A missing entry has already been removed: the kernel removes sockets that are closed.
         drop(self.sockets.delete(&queue.to_le_bytes()));
     }
 }
@@ -105,7 +105,7 @@ fn instructions(sockets: u32) -> Vec<u8> {
     code.concat()
 }
 
-/// An instruction as the kernel encodes it (RFC 9669, 3).
+/// Encodes an instruction for the kernel (RFC 9669, 3).
 fn instruction(
     code: u8,
     target: u8,

@@ -2,8 +2,8 @@
 //! The receiving half of an AF_XDP port.
 //!
 //! A frame that fits a chunk is lent where the kernel has put it. One that lies in several chunks
-//! is joined in a place of its own, behind the chunks; so its memory is contiguous, and it can be
-//! sent on from there like any other.
+//! is joined in a slot of its own, after the chunks; so its memory is contiguous, and it can be
+//! sent from there like any other.
 
 use super::memory::Memory;
 use super::program::Entry;
@@ -16,44 +16,44 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Calls without a frame after which the socket is asked whether its interface is still there.
+/// Calls without a frame after which the socket is checked for an interface that was removed.
 const SILENT_CALLS: u32 = 256;
-/// Time without a frame after which it is asked however few calls there were: a caller that sleeps
-/// between two calls makes few.
+/// Time without a frame after which it is checked however few calls there were: a caller that
+/// sleeps between two calls makes few.
 const SILENT_TIME: Duration = Duration::from_millis(500);
-/// Chunks that are found to be still on their way out before the rest is left for the next call.
+/// Number of chunks found still in flight after which the rest is left for the next call.
 const MOST_BUSY: usize = 4;
 
-/// What became of frames that came in.
+/// Counters of received frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct XdpReceived {
-    /// Lent where they came in.
+    /// Frames lent where they arrived.
     pub in_place: u64,
-    /// Put together from several chunks, which is a copy.
+    /// Frames joined from several chunks, which copies them.
     pub joined: u64,
-    /// Longer than a port carries: dropped.
+    /// Frames longer than a port carries: dropped.
     pub too_long: u64,
-    /// Descriptors that point to no chunk of the kernel's: ignored.
+    /// Descriptors that do not point to a chunk that the kernel has: ignored.
     pub invalid: u64,
 }
 
 /// The receiving half of a port.
 #[derive(Debug)]
 pub struct XdpReceiver {
-    /// How messages call it.
+    /// Name used in messages.
     name: String,
     queues: Vec<ReceiveQueue>,
     chunks: Chunks,
-    /// The queue whose turn it is.
+    /// The queue that is read first in the next call.
     turn: usize,
     frames: Vec<Frame>,
     received: XdpReceived,
     silent_calls: u32,
-    /// When it was asked last.
+    /// Time of the last check.
     asked: Instant,
     wait: Wait,
     entry: Arc<Entry>,
-    // Last: its sockets are closed before it goes.
+    // Last, so that the sockets are closed before the memory is unmapped.
     memory: Arc<Memory>,
 }
 
@@ -64,32 +64,32 @@ pub(super) struct ReceiveQueue {
     pub socket: Arc<Socket>,
     pub ring: Consumer<libc::xdp_desc>,
     pub fill: Producer<u64>,
-    /// The frame that is being put together.
+    /// The frame that is being joined.
     pub joining: Option<Joining>,
 }
 
-/// A frame of which some chunks have come.
+/// A frame of which some chunks have arrived.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Joining {
-    /// Where it is put together; none if it has become too long.
+    /// Slot in which it is joined; none if it has become too long.
     slot: Option<usize>,
     length: usize,
 }
 
-/// Where a receiver's chunks are, and whose they are at the moment. Chunks are counted from the
+/// Positions of a receiver's chunks and their present owners. Chunks are counted from the
 /// receiver's first one.
 #[derive(Debug)]
 struct Chunks {
-    /// Where the first one is in the memory, in chunks.
+    /// Position of the first one in the memory, in chunks.
     first: usize,
-    /// How many each queue has.
+    /// Number of chunks per queue.
     of_queue: usize,
     /// By chunk: whether the kernel has it.
     is_kernels: Vec<bool>,
     lent: Vec<u32>,
-    /// No longer lent, but on their way out.
+    /// No longer lent, but still in flight.
     given: VecDeque<u32>,
-    /// Places for joined frames behind the chunks: chunks of each.
+    /// Slots for joined frames after the chunks: number of chunks of each.
     slot_chunks: usize,
     slots: usize,
     free_slots: Vec<u32>,
@@ -97,19 +97,19 @@ struct Chunks {
     given_slots: VecDeque<u32>,
 }
 
-/// How much memory a receiver has.
+/// Memory of a receiver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct ReceiveRoom {
     /// Its first chunk in the memory.
     pub first: usize,
-    /// Chunks of each queue.
+    /// Number of chunks of each queue.
     pub of_queue: usize,
-    /// Places for joined frames.
+    /// Number of slots for joined frames.
     pub slots: usize,
 }
 
 impl ReceiveRoom {
-    /// Chunks in all, for so many queues.
+    /// Returns the total number of chunks for this number of queues.
     pub fn chunks(&self, queues: usize, chunk_bytes: usize) -> usize {
         queues * self.of_queue + self.slots * slot_chunks(chunk_bytes)
     }
@@ -159,12 +159,13 @@ impl XdpReceiver {
         })
     }
 
-    /// What became of frames that came in.
+    /// Returns the counters of received frames.
     pub fn received(&self) -> XdpReceived {
         self.received
     }
 
-    /// Chunks that are on their way out and so cannot be filled; for tests and statistics.
+    /// Returns the number of chunks that are in flight and so cannot be filled; for tests and
+    /// statistics.
     pub fn given_away(&self) -> usize {
         self.chunks.given.len()
     }
@@ -223,7 +224,7 @@ impl XdpReceiver {
         }
     }
 
-    /// Gives the kernel what is no longer used, and wakes it if it waits for that.
+    /// Returns unused chunks to the kernel, and wakes it if it waits for them.
     fn refill(&mut self) -> Result<(), PortError> {
         self.chunks.recycle(&mut self.queues, &self.memory);
         for queue in &mut self.queues {
@@ -237,7 +238,7 @@ impl XdpReceiver {
         Ok(())
     }
 
-    /// Asks now and then whether the interface is still there.
+    /// Checks from time to time whether the interface still exists.
     fn check(&mut self) -> Result<(), PortError> {
         self.silent_calls += 1;
         if self.silent_calls < SILENT_CALLS && self.asked.elapsed() < SILENT_TIME {
@@ -270,12 +271,12 @@ impl Receive for XdpReceiver {
         let chunk_bytes = self.memory.chunk_bytes();
         let start = self.chunks.first * chunk_bytes;
         let chunks = self.chunks.is_kernels.len() + self.chunks.slots * self.chunks.slot_chunks;
-        // SAFETY: these chunks are this receiver's, and the batch borrows it. Of the memory, only
-        // the chunks of the frames are looked at, none of which the kernel has; a transmitter that
-        // is handed them reads.
+        // SAFETY: these chunks are this receiver's, and the batch borrows it. Only the chunks of
+        // the frames are accessed, none of which the kernel has; a transmitter that is given them
+        // only reads.
         let memory = unsafe { self.memory.bytes_mut(start..start + chunks * chunk_bytes) };
-        // SAFETY: each frame is in a chunk, or in a slot of whole chunks, which was the kernel's
-        // or free before, and so is no other frame's.
+        // SAFETY: each frame is in a chunk, or in a slot of whole chunks, which belonged to the
+        // kernel or was free before, and so belongs to no other frame.
         Ok(unsafe { Batch::in_chunks(memory, &self.frames, chunk_bytes) })
     }
 
@@ -287,7 +288,8 @@ impl Receive for XdpReceiver {
         Some(self.wait.descriptor())
     }
 
-    /// Frames that found no chunk, no place in the ring, or were longer than a port carries.
+    /// Counts frames that found no chunk or no place in the ring, or were longer than a port
+    /// carries.
     fn lost(&self) -> u64 {
         let statistics = self.queues.iter().filter_map(|queue| queue.socket.statistics().ok());
         let by_kernel: u64 = statistics.map(|it| it.rx_dropped + it.rx_ring_full).sum();
@@ -297,7 +299,7 @@ impl Receive for XdpReceiver {
 
 impl Drop for XdpReceiver {
     fn drop(&mut self) {
-        // The transmitting half may go on: what comes in is then for the network stack.
+        // The transmitting half may still be used: received frames then go to the network stack.
         self.queues.iter().for_each(|queue| self.entry.leave(queue.number));
     }
 }
@@ -306,21 +308,21 @@ fn frame(start: usize, length: usize) -> Frame {
     Frame { start, length, original_length: length, timestamp_ns: 0 }
 }
 
-/// What a descriptor says, once it is checked.
+/// Contents of a checked descriptor.
 struct Part {
     chunk: u32,
-    /// Where it starts in its chunk.
+    /// Offset in its chunk.
     offset: usize,
     length: usize,
 }
 
 impl Chunks {
-    /// The first chunk of a slot.
+    /// Returns the first chunk of a slot.
     fn slot_start(&self, slot: usize) -> usize {
         self.is_kernels.len() + slot * self.slot_chunks
     }
 
-    /// The chunk that a descriptor of queue `at` means; none if the kernel cannot have it.
+    /// Returns the chunk that a descriptor of queue `at` names; none if the kernel cannot have it.
     #[inline]
     fn find(&self, descriptor: &libc::xdp_desc, at: usize, memory: &Memory) -> Option<Part> {
         let chunk = memory.chunk_of(descriptor.addr).checked_sub(self.first as u64)?;
@@ -332,7 +334,7 @@ impl Chunks {
         (is_its && is_within).then_some(Part { chunk: chunk as u32, offset, length })
     }
 
-    /// Copies a part to the end of the frame that is put together.
+    /// Copies a part to the end of the frame that is being joined.
     fn join(&mut self, joining: &mut Joining, part: &Part, memory: &Memory) {
         let Some(slot) = joining.slot else { return };
         if joining.length + part.length > MAX_FRAME {
@@ -344,22 +346,22 @@ impl Chunks {
         let base = self.first * chunk_bytes;
         let from = base + part.chunk as usize * chunk_bytes + part.offset;
         let to = base + self.slot_start(slot) * chunk_bytes + HEADROOM + joining.length;
-        // SAFETY: the chunk is this receiver's; the kernel has given it up.
+        // SAFETY: the chunk is this receiver's; the kernel has released it.
         let from = unsafe { memory.bytes_mut(from..from + part.length) };
-        // SAFETY: the chunk is this receiver's and free, and another one than that above.
+        // SAFETY: the chunk is this receiver's and free, and different from the one above.
         let to = unsafe { memory.bytes_mut(to..to + part.length) };
         to.copy_from_slice(from);
         joining.length += part.length;
     }
 
-    /// The slot of a frame that is whole, which is lent with that; none if it was too long.
+    /// Lends the slot of a complete frame and returns it; none if the frame was too long.
     fn finish(&mut self, joining: &Joining) -> Option<u32> {
         let slot = joining.slot? as u32;
         self.lent_slots.push(slot);
         Some(slot)
     }
 
-    /// Takes back what was lent, and gives the kernel what is not on its way out.
+    /// Takes back the lent chunks, and returns to the kernel those that are not in flight.
     fn recycle(&mut self, queues: &mut [ReceiveQueue], memory: &Memory) {
         let mut busy = 0;
         for _ in 0..self.given.len() {
@@ -403,7 +405,8 @@ impl Chunks {
         }
     }
 
-    /// Has the kernel fill a chunk. There is room for it: the ring holds all chunks of its queue.
+    /// Gives the kernel a chunk to fill. There is room for it: the ring holds all chunks of its
+    /// queue.
     #[inline]
     fn hand_to_kernel(&mut self, chunk: u32, queues: &mut [ReceiveQueue], memory: &Memory) {
         let queue = &mut queues[chunk as usize / self.of_queue];

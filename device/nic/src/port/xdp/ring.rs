@@ -2,20 +2,21 @@
 //! The rings between an AF_XDP socket and the kernel: one side writes, the other reads, and each
 //! owns one of two counters (`Documentation/networking/af_xdp.rst`).
 //!
-//! Counters only grow, and wrap at 32 bits; an entry's place is the counter's lower bits. What the
-//! kernel writes is not trusted: places are masked, and a count is never more than the ring holds.
+//! Counters only grow, and wrap at 32 bits; an entry's index is the lower bits of the counter.
+//! Values that the kernel writes are not trusted: indices are masked, and a count is never more
+//! than the ring holds.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Where the parts of a ring are in its mapping, and how large it is.
+/// Positions of the parts of a ring in its mapping, and the ring's size.
 pub(super) struct Layout {
     pub offsets: libc::xdp_ring_offset,
-    /// What to ask `mmap` for.
+    /// Offset to pass to `mmap`.
     pub page_offset: libc::off_t,
-    /// A power of two.
+    /// Number of entries, a power of two.
     pub entries: u32,
 }
 
@@ -29,15 +30,15 @@ struct Ring<T> {
     holds: std::marker::PhantomData<T>,
 }
 
-// SAFETY: the mapping is shared with the kernel, not with other threads; a ring is used by who
-// owns it.
+// SAFETY: the mapping is shared with the kernel, not with other threads; only the owner of a ring
+// uses it.
 unsafe impl<T: Send> Send for Ring<T> {}
 
 /// A ring that this side writes to.
 #[derive(Debug)]
 pub(super) struct Producer<T> {
     ring: Ring<T>,
-    /// Entries written, those not yet shown to the kernel included.
+    /// Entries written, including those not yet published to the kernel.
     next: u32,
     /// The kernel's counter, as last seen.
     taken: u32,
@@ -47,7 +48,7 @@ pub(super) struct Producer<T> {
 #[derive(Debug)]
 pub(super) struct Consumer<T> {
     ring: Ring<T>,
-    /// Entries read, those whose places are not yet given back included.
+    /// Entries read, including those whose places are not yet returned.
     next: u32,
     /// The kernel's counter, as last seen.
     filled: u32,
@@ -66,7 +67,8 @@ impl<T: Copy> Ring<T> {
         let (access, kind) =
             (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_POPULATE);
         let file = socket.as_raw_fd();
-        // SAFETY: a new mapping wherever there is room; the kernel refuses one beyond its ring.
+        // SAFETY: a new mapping at an address that the kernel chooses; the kernel refuses one
+        // beyond its ring.
         let mapping = unsafe {
             libc::mmap(std::ptr::null_mut(), mapped_bytes, access, kind, file, page_offset)
         };
@@ -112,7 +114,7 @@ impl<T: Copy> Ring<T> {
 
 impl<T> Drop for Ring<T> {
     fn drop(&mut self) {
-        // SAFETY: `map` mapped it, and nobody else refers to it.
+        // SAFETY: `map` mapped it, and nothing else refers to it.
         unsafe { libc::munmap(self.mapping.as_ptr().cast(), self.mapped_bytes) };
     }
 }
@@ -125,8 +127,8 @@ impl<T: Copy> Producer<T> {
         Ok(Self { ring, next, taken })
     }
 
-    /// How many entries can be written, looking at the kernel's counter if there seem to be fewer
-    /// than `wanted`.
+    /// Returns the number of entries that can be written; reads the kernel's counter if there seem
+    /// to be fewer than `wanted`.
     #[inline]
     pub fn room(&mut self, wanted: u32) -> u32 {
         let room = |this: &Self| {
@@ -138,28 +140,28 @@ impl<T: Copy> Producer<T> {
         room(self)
     }
 
-    /// Writes the next entry. The caller knows that there is room.
+    /// Writes the next entry. The caller must know that there is room.
     #[inline]
     pub fn put(&mut self, entry: T) {
-        // SAFETY: a place of the ring, which is this side's until `show`.
+        // SAFETY: a place of the ring, which belongs to this side until `show`.
         unsafe { self.ring.place(self.next).write(entry) };
         self.next = self.next.wrapping_add(1);
     }
 
-    /// Shows what was written to the kernel.
+    /// Publishes the written entries to the kernel.
     #[inline]
     pub fn show(&mut self) {
         self.ring.producer().store(self.next, Ordering::Release);
     }
 
-    /// Entries that the kernel has not taken.
+    /// Returns the number of entries that the kernel has not taken.
     #[inline]
     pub fn waiting(&mut self) -> u32 {
         self.taken = self.ring.consumer().load(Ordering::Acquire);
         self.next.wrapping_sub(self.taken)
     }
 
-    /// Whether the kernel looks at the ring only when it is told to.
+    /// Returns whether the kernel reads the ring only after a system call.
     #[inline]
     pub fn needs_wakeup(&self) -> bool {
         self.ring.needs_wakeup()
@@ -174,7 +176,8 @@ impl<T: Copy> Consumer<T> {
         Ok(Self { ring, next, filled })
     }
 
-    /// How many entries can be read, looking at the kernel's counter if there seem to be none.
+    /// Returns the number of entries that can be read; reads the kernel's counter if there seem to
+    /// be none.
     #[inline]
     pub fn available(&mut self) -> u32 {
         if self.filled == self.next {
@@ -183,20 +186,20 @@ impl<T: Copy> Consumer<T> {
         self.filled.wrapping_sub(self.next).min(self.ring.entries)
     }
 
-    /// The next entry; it stays until it is passed. The caller knows that there is one.
+    /// Returns the next entry, which stays until `pass`. The caller must know that there is one.
     #[inline]
     pub fn peek(&self) -> T {
         // SAFETY: a place of the ring that the kernel has filled and does not touch until `give`.
         unsafe { self.ring.place(self.next).read() }
     }
 
-    /// Passes the next entry.
+    /// Moves to the next entry.
     #[inline]
     pub fn pass(&mut self) {
         self.next = self.next.wrapping_add(1);
     }
 
-    /// Gives the places of what was passed back to the kernel.
+    /// Returns the places of the passed entries to the kernel.
     #[inline]
     pub fn give(&mut self) {
         self.ring.consumer().store(self.next, Ordering::Release);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An AF_XDP socket: its system calls, without what frames are.
+//! An AF_XDP socket: its system calls, independent of frames.
 
 use super::memory::Memory;
 use super::ring::{Consumer, Layout, Producer};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Frames that the kernel sends in a call where it copies them (since Linux 6.17; before, 32).
+/// Frames that the kernel sends per call where it copies them (since Linux 6.17; before, 32).
 const XDP_MAX_TX_SKB_BUDGET: libc::c_int = 9;
 
 /// A socket, bound or not.
@@ -15,7 +15,7 @@ pub(super) struct Socket {
     file: OwnedFd,
 }
 
-/// Entries of the rings of a socket, each a power of two, 0 for none.
+/// Entries of the rings of a socket, each a power of two, or 0 for no ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct RingSizes {
     pub receive: u32,
@@ -32,27 +32,27 @@ pub(super) struct Rings {
     pub completion: Consumer<u64>,
 }
 
-/// What became of telling the kernel to send.
+/// Result of a wake-up call to the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kick {
-    /// It has done what it could.
+    /// The kernel has done what it could.
     Done,
-    /// The interface is down for now.
+    /// The interface is currently down.
     Down,
 }
 
 impl Socket {
-    /// A socket in the thread's namespace.
+    /// Creates a socket in the thread's namespace.
     pub fn new() -> io::Result<Self> {
         // SAFETY: no memory is passed.
         match unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) } {
             number if number < 0 => Err(io::Error::last_os_error()),
-            // SAFETY: the kernel has just given us this descriptor, and nobody else has it.
+            // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
             number => Ok(Self { file: unsafe { OwnedFd::from_raw_fd(number) } }),
         }
     }
 
-    /// Registers the memory, from which other sockets may share it.
+    /// Registers the memory, so that other sockets can share it.
     pub fn register(&self, memory: &Memory) -> io::Result<()> {
         let registration = libc::xdp_umem_reg {
             addr: memory.address(),
@@ -65,7 +65,7 @@ impl Socket {
         self.set(libc::XDP_UMEM_REG, &registration)
     }
 
-    /// Has the kernel make rings, and maps them.
+    /// Makes the kernel create rings, and maps them.
     pub fn make_rings(&self, sizes: RingSizes) -> io::Result<Rings> {
         let RingSizes { receive, fill, transmit, completion } = sizes;
         self.set(libc::XDP_UMEM_FILL_RING, &fill)?;
@@ -76,7 +76,7 @@ impl Socket {
         if transmit > 0 {
             self.set(libc::XDP_TX_RING, &transmit)?;
         }
-        // Where the kernel does not know it, it sends fewer a call.
+        // A kernel that does not support this option sends fewer frames per call.
         drop(self.set(XDP_MAX_TX_SKB_BUDGET, &transmit));
         let at: libc::xdp_mmap_offsets = self.get(libc::XDP_MMAP_OFFSETS)?;
         let layout = |offsets, page_offset, entries| Layout { offsets, page_offset, entries };
@@ -118,18 +118,18 @@ impl Socket {
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Whether the driver reads and writes the memory itself.
+    /// Returns whether the driver reads and writes the memory itself.
     pub fn is_zero_copy(&self) -> io::Result<bool> {
         let options: libc::xdp_options = self.get(libc::XDP_OPTIONS)?;
         Ok(options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0)
     }
 
-    /// What was lost and refused so far.
+    /// Returns the kernel's counters of lost and refused frames.
     pub fn statistics(&self) -> io::Result<libc::xdp_statistics> {
         self.get(libc::XDP_STATISTICS)
     }
 
-    /// What has happened to the socket since the last call, if it can no longer be used.
+    /// Returns the socket's error since the last call, if it can no longer be used.
     pub fn failure(&self) -> Option<io::Error> {
         let mut code: libc::c_int = 0;
         match self.get_from(libc::SOL_SOCKET, libc::SO_ERROR, &mut code) {
@@ -139,10 +139,10 @@ impl Socket {
         }
     }
 
-    /// Tells the kernel that there is something to send.
+    /// Notifies the kernel that there are frames to send.
     ///
     /// # Errors
-    /// The interface is no more.
+    /// The interface was removed.
     pub fn kick(&self) -> io::Result<Kick> {
         let (none, file) = (std::ptr::null(), self.file.as_raw_fd());
         // SAFETY: no memory is passed.
@@ -150,10 +150,10 @@ impl Socket {
         self.told(result)
     }
 
-    /// Tells the kernel that there are chunks to fill.
+    /// Notifies the kernel that there are chunks to fill.
     ///
     /// # Errors
-    /// The interface is no more.
+    /// The interface was removed.
     pub fn kick_receive(&self) -> io::Result<Kick> {
         let (none, file) = (std::ptr::null_mut(), self.file.as_raw_fd());
         let nobody = std::ptr::null_mut();
@@ -169,7 +169,7 @@ impl Socket {
         }
         let error = io::Error::last_os_error();
         match error.raw_os_error() {
-            // It has sent what it may in one call, or the interface has no room.
+            // It has sent its limit for one call, or the interface has no room.
             Some(libc::EAGAIN | libc::EBUSY | libc::ENOBUFS | libc::EINTR | libc::EOPNOTSUPP) => {
                 Ok(Kick::Done)
             }
@@ -206,7 +206,7 @@ impl Socket {
             unsafe { libc::getsockopt(self.file.as_raw_fd(), level, option, place, &mut bytes) };
         match result {
             0 if bytes as usize == size_of::<T>() => Ok(()),
-            // A kernel that tells less is older than all that is needed here (5.4).
+            // A kernel that returns a shorter structure is older than the required version (5.4).
             0 => Err(io::ErrorKind::Unsupported.into()),
             _ => Err(io::Error::last_os_error()),
         }

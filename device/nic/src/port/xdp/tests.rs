@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Ports on real interfaces: pairs of virtual ones in namespaces of the tests' own, with a raw
-//! socket or another port at the other end.
+//! Ports on real interfaces: pairs of virtual ones in the tests' own namespaces, with a raw socket
+//! or another port as the peer.
 
 use super::*;
 use crate::bpf::AttachMode;
@@ -13,11 +13,11 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// An Ethernet header: what the kernel takes.
+/// An Ethernet header: the shortest frame that the kernel takes.
 const SHORTEST: usize = 14;
 const RING_FRAMES: u32 = 512;
 
-/// Two pairs of interfaces, `a0` to `a1` and `b0` to `b1`, up, with that MTU.
+/// Creates two pairs of interfaces, `a0` to `a1` and `b0` to `b1`, up, with this MTU.
 fn pairs(namespace: &Namespace, mtu: usize) {
     let make = || {
         for pair in ["a", "b"] {
@@ -93,13 +93,13 @@ fn a_port_tells_how_it_works() {
     assert!(text.ends_with("memory shared by 2 ports"), "{text}");
 }
 
-/// Frames of these lengths, each with contents of its own.
+/// Makes frames of these lengths, each with different contents.
 fn frames_of(lengths: impl Iterator<Item = usize>) -> Vec<Vec<u8>> {
     let frame = |(at, length): (usize, usize)| (0..length).map(|k| (k * 7 + at) as u8).collect();
     lengths.enumerate().map(frame).collect()
 }
 
-/// Receives until that many frames have come, and hands each batch to `take`.
+/// Receives until `count` frames have arrived, and passes each batch to `take`.
 fn receive_each(port: &mut XdpReceiver, count: usize, mut take: impl FnMut(Batch<'_>)) {
     let (mut seen, since) = (0, Instant::now());
     while seen < count {
@@ -110,7 +110,7 @@ fn receive_each(port: &mut XdpReceiver, count: usize, mut take: impl FnMut(Batch
     }
 }
 
-/// Sends all frames, however often it takes.
+/// Sends all frames, in as many calls as needed.
 fn send_all(port: &mut XdpTransmitter, frames: Frames<'_>) {
     let (mut sent, since) = (0, Instant::now());
     while sent < frames.len() {
@@ -119,7 +119,7 @@ fn send_all(port: &mut XdpTransmitter, frames: Frames<'_>) {
     }
 }
 
-/// What comes in at a raw socket, until that many have come.
+/// Collects the frames that arrive at a raw socket, until there are `count`.
 fn arrived(far: &RawSocket, count: usize) -> Vec<Vec<u8>> {
     let (mut frames, since) = (vec![], Instant::now());
     while frames.len() < count {
@@ -129,7 +129,7 @@ fn arrived(far: &RawSocket, count: usize) -> Vec<Vec<u8>> {
     frames
 }
 
-/// Waits until everything that was sent has come back, and the receiver has it.
+/// Waits until everything that was sent is completed, and the receiver has its chunks back.
 fn settle(receiver: &mut XdpReceiver, transmitters: &mut [&mut XdpTransmitter]) {
     let since = Instant::now();
     while receiver.given_away() > 0 || transmitters.iter().any(|it| it.outstanding() > 0) {
@@ -141,7 +141,7 @@ fn settle(receiver: &mut XdpReceiver, transmitters: &mut [&mut XdpTransmitter]) 
     }
 }
 
-/// From one interface to the other, many times around the rings, without a copy of ours.
+/// Forwards from one interface to the other, many times around the rings, without a copy of ours.
 fn forward(mtu: usize, lengths: impl Iterator<Item = usize>) -> (XdpReceived, usize) {
     let Some(namespace) = quiet_namespace() else { return Default::default() };
     pairs(&namespace, mtu);
@@ -348,13 +348,13 @@ fn an_interface_that_is_deleted_is_told() {
     transmitter.transmit(frames).expect_err("it is gone");
 }
 
-/// The name under which the test below runs the one that holds a port.
+/// Name under which the test below runs the one that holds a port.
 const HOLDER: &str = "port::xdp::tests::holds_a_port_until_it_is_killed";
 
-/// Set for that one.
+/// Variable that is set for it.
 const HOLDS: &str = "FREEPORT_TEST_HOLDS_A_PORT";
 
-/// Part of the test below, in a process of its own; nothing elsewhere.
+/// Part of the test below, in a process of its own; does nothing otherwise.
 #[test]
 fn holds_a_port_until_it_is_killed() {
     if std::env::var_os(HOLDS).is_none() {
@@ -362,7 +362,8 @@ fn holds_a_port_until_it_is_killed() {
     }
     let _port = XdpPort::open(&options("a0")).expect("it can be opened");
     println!("the port is open");
-    // It is killed before it reads anything; if the test ends before, this ends as well.
+    // It is killed before it reads anything; if the parent test ends earlier, this one ends as
+    // well.
     std::io::stdin().read_line(&mut String::new()).expect("it can be read");
 }
 

@@ -2,9 +2,8 @@
 //! The transmitting half of an AF_XDP port.
 //!
 //! A frame that lies in the memory of the ports is sent from there: its chunk is marked, so that
-//! the receiver it belongs to does not have it filled before the kernel has sent it. Any other
-//! frame is copied to a chunk of the transmitter's own. A frame that reaches beyond its chunk is
-//! sent as several descriptors.
+//! its receiver does not reuse it before the kernel has sent it. Any other frame is copied to a
+//! chunk of the transmitter. A frame that reaches beyond its chunk is sent as several descriptors.
 
 use super::memory::Memory;
 use super::program::Entry;
@@ -15,42 +14,42 @@ use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-/// Shortest frame that is one: its Ethernet header.
+/// Bytes of the shortest valid frame: an Ethernet header.
 const LEAST_FRAME: usize = 14;
 
-/// What became of frames that were sent.
+/// Counters of sent frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct XdpSent {
-    /// Sent from where they lay.
+    /// Frames sent from where they lay.
     pub in_place: u64,
-    /// Copied to a chunk of the transmitter, because they lay elsewhere.
+    /// Frames copied to a chunk of the transmitter, because they lay elsewhere.
     pub copied: u64,
-    /// Dropped: shorter than an Ethernet header, or longer than the interface takes.
+    /// Frames dropped: shorter than an Ethernet header, or longer than the interface accepts.
     pub refused: u64,
-    /// Completions of what was not on its way: ignored.
+    /// Completions of chunks that were not in flight: ignored.
     pub invalid: u64,
 }
 
 /// The transmitting half of a port.
 #[derive(Debug)]
 pub struct XdpTransmitter {
-    /// How messages call it.
+    /// Name used in messages.
     name: String,
     ring: Producer<libc::xdp_desc>,
     completion: Consumer<u64>,
-    /// Descriptors that are not completed.
+    /// Descriptors that are not yet completed.
     outstanding: u32,
-    /// Most of them: as many as the completion ring holds.
+    /// Maximum number of these: the size of the completion ring.
     most_outstanding: u32,
-    /// Most bytes of a frame.
+    /// Maximum number of bytes of a frame.
     most_bytes: usize,
     own: Own,
     sent: XdpSent,
     is_zero_copy: bool,
     socket: Arc<Socket>,
-    // Some drivers send only while a program is on the interface.
+    // Some drivers send only while a program is attached to the interface.
     _entry: Option<Arc<Entry>>,
-    // Last: its sockets are closed before it goes.
+    // Last, so that the sockets are closed before the memory is unmapped.
     memory: Arc<Memory>,
 }
 
@@ -59,11 +58,11 @@ pub struct XdpTransmitter {
 struct Own {
     chunks: Range<usize>,
     free: Vec<u32>,
-    /// By chunk, counted from the first of these: whether it is not free.
+    /// By chunk, counted from the first of these: whether it is in use.
     is_used: Vec<bool>,
 }
 
-/// What a transmitter is made of.
+/// Parts that a transmitter is made from.
 pub(super) struct TransmitParts {
     pub name: String,
     pub ring: Producer<libc::xdp_desc>,
@@ -101,17 +100,17 @@ impl XdpTransmitter {
         }
     }
 
-    /// What became of frames that were sent.
+    /// Returns the counters of sent frames.
     pub fn sent(&self) -> XdpSent {
         self.sent
     }
 
-    /// Frames or parts of frames that the kernel has not reported as sent.
+    /// Returns the number of frames or parts of frames that the kernel has not reported as sent.
     pub fn outstanding(&self) -> u32 {
         self.outstanding
     }
 
-    /// Takes back what the kernel has sent.
+    /// Takes back the chunks that the kernel has sent.
     fn reap(&mut self) {
         let mut left = self.completion.available();
         while left > 0 {
@@ -128,7 +127,7 @@ impl XdpTransmitter {
         self.completion.give();
     }
 
-    /// Has the kernel send what is in the ring, as far as it can now.
+    /// Makes the kernel send the frames in the ring, as far as it can now.
     fn push(&mut self) -> Result<(), PortError> {
         let mut waiting = self.ring.waiting();
         while waiting > 0 && self.ring.needs_wakeup() {
@@ -143,7 +142,7 @@ impl XdpTransmitter {
         Ok(())
     }
 
-    /// Puts a frame in the ring; false if there is no room.
+    /// Puts a frame into the ring; returns false if there is no room.
     #[inline]
     fn put(&mut self, place: Option<usize>, bytes: &[u8]) -> bool {
         let chunk_bytes = self.memory.chunk_bytes();
@@ -217,8 +216,8 @@ impl Transmit for XdpTransmitter {
         Ok(accepted)
     }
 
-    /// Whether the kernel has taken all frames; where the driver reads them from where they lie,
-    /// whether they have left.
+    /// Returns whether the kernel has taken all frames; if the driver reads them from where they
+    /// lie, whether they have been sent.
     fn flush(&mut self) -> Result<bool, PortError> {
         self.push()?;
         self.reap();
@@ -229,7 +228,7 @@ impl Transmit for XdpTransmitter {
         Some(self.socket.as_fd())
     }
 
-    /// Frames that were refused, by the port or by the kernel.
+    /// Counts the frames that the port or the kernel refused.
     fn lost(&self) -> u64 {
         let by_kernel = self.socket.statistics().map_or(0, |it| it.tx_invalid_descs);
         self.sent.refused + by_kernel
@@ -237,14 +236,14 @@ impl Transmit for XdpTransmitter {
 }
 
 impl Own {
-    /// A free chunk, by its place in the memory.
+    /// Takes a free chunk and returns its position in the memory.
     fn take(&mut self) -> Option<usize> {
         let chunk = self.free.pop()? as usize;
         self.is_used[chunk] = true;
         Some(self.chunks.start + chunk)
     }
 
-    /// The kernel has sent a chunk; false if it is none of these, or was free.
+    /// Frees a chunk that the kernel has sent; returns false if it is none of these, or was free.
     #[inline]
     fn take_back(&mut self, chunk: u64) -> bool {
         let own = chunk.checked_sub(self.chunks.start as u64);

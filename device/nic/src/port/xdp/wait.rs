@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// A descriptor that is readable when one of the sockets is.
 #[derive(Debug)]
 pub(super) enum Wait {
-    /// There is only one.
+    /// The only socket.
     Socket(Arc<Socket>),
     /// `epoll` over all of them.
     Any(OwnedFd),
@@ -26,7 +26,7 @@ impl Wait {
         // SAFETY: no memory is passed.
         let any = match unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) } {
             number if number < 0 => return Err(io::Error::last_os_error()),
-            // SAFETY: the kernel has just given us this descriptor, and nobody else has it.
+            // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
             number => unsafe { OwnedFd::from_raw_fd(number) },
         };
         for socket in sockets {
