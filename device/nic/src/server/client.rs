@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The client's side of a running program: finds it by name, asks, and reads answers.
+//! The client's side of a running program: finds the program by name, sends requests, and reads
+//! answers.
 
 use super::folder::{FolderError, RunFolder};
 use serde_json::Value;
@@ -7,7 +8,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// How long an answer may take: a worker answers between two batches.
+/// Maximum time to wait for an answer: a worker answers between two batches.
 const MOST_WAIT: Duration = Duration::from_secs(60);
 
 /// A connection to a running program.
@@ -16,38 +17,38 @@ pub struct Client {
     answers: BufReader<UnixStream>,
 }
 
-/// Why a running program gives no result.
+/// Reason why a request to a running program has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The folder of sockets.
+    /// The folder of sockets cannot be used.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// Nobody is there.
+    /// No program of that name runs.
     #[error("no program named {name} runs{}", others(known))]
     NotThere {
-        /// Who was looked for.
+        /// The requested name.
         name: String,
-        /// Who is there.
+        /// Names of the running programs.
         known: Vec<String>,
     },
-    /// Nobody at all.
+    /// No program runs.
     #[error("no program runs; begin one with `freeport run --name NAME`")]
     NobodyThere,
-    /// More than one.
+    /// Several programs run, and none was named.
     #[error("several programs run; say which with --to: {}", .0.join(", "))]
     Several(Vec<String>),
-    /// The connection.
+    /// The connection failed.
     #[error("{name}: {source}; does it still run? `freeport ps` tells")]
     Connection {
-        /// To whom.
+        /// Name of the program.
         name: String,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// The answer is none.
+    /// The answer is malformed.
     #[error("{0} gives an answer that is none")]
     Answer(String),
-    /// What the program says is wrong with the request.
+    /// The program refuses the request, with its reason.
     #[error("{0}")]
     Refused(String),
 }
@@ -60,10 +61,10 @@ fn others(known: &[String]) -> String {
 }
 
 impl Client {
-    /// Connects to the program of that name; without a name, to the only one that runs.
+    /// Connects to the program of that name, or without a name to the only running one.
     ///
     /// # Errors
-    /// None, several, or one that does not let us in.
+    /// No such program, several programs without a name, or a refused connection.
     pub fn connect(folder: &RunFolder, name: Option<&str>) -> Result<Self, ClientError> {
         match name {
             Some(name) => match Self::try_connect(folder, name)? {
@@ -87,7 +88,7 @@ impl Client {
         }
     }
 
-    /// The names of programs that run.
+    /// Returns the names of the running programs.
     ///
     /// # Errors
     /// The folder cannot be read.
@@ -101,7 +102,7 @@ impl Client {
         Ok(living)
     }
 
-    /// None if nobody is at the socket.
+    /// Connects to a program; returns none if no process listens at the socket.
     fn try_connect(folder: &RunFolder, name: &str) -> Result<Option<Self>, ClientError> {
         let failed = |source| ClientError::Connection { name: name.to_owned(), source };
         let stream = match UnixStream::connect(folder.socket(name)?) {
@@ -119,33 +120,33 @@ impl Client {
         Ok(Some(Self { name: name.to_owned(), answers: BufReader::new(stream) }))
     }
 
-    /// The program's name.
+    /// Returns the program's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Asks, and waits for the result.
+    /// Sends a request and waits for the result.
     ///
     /// # Errors
-    /// The connection, or what the program says is wrong.
+    /// The connection failed, or the program refuses the request.
     pub fn ask(&mut self, request: &Value) -> Result<Value, ClientError> {
         self.send(format!("{request}\n").as_bytes())?;
         self.next_answer()
     }
 
-    /// Sends lines, each a request; their answers come in the same order.
+    /// Sends lines, each with one request; the answers arrive in the same order.
     ///
     /// # Errors
-    /// The connection.
+    /// The connection failed.
     pub fn send(&mut self, lines: &[u8]) -> Result<(), ClientError> {
         let sent = self.answers.get_mut().write_all(lines);
         sent.map_err(|source| ClientError::Connection { name: self.name.clone(), source })
     }
 
-    /// The result of the oldest request that has none yet.
+    /// Waits for the result of the oldest unanswered request.
     ///
     /// # Errors
-    /// The connection, or what the program says is wrong.
+    /// The connection failed, or the program refuses the request.
     pub fn next_answer(&mut self) -> Result<Value, ClientError> {
         let mut line = String::new();
         let read = self.answers.read_line(&mut line);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The side of the socket that serves clients: a thread that lets them in, and one for each, which
-//! reads lines, bounds them, has the worker carry them out and writes the answers.
+//! The server's side of the socket: a thread that accepts clients, and one thread per client, which
+//! reads lines, limits their size, has the worker execute them and writes the answers.
 //!
 //! Requests that have arrived together go to the worker together, so that a stream of a hundred
-//! thousand rules costs a hand-over a batch and not one a rule.
+//! thousand rules costs one hand-over per batch and not one per rule.
 
 use super::folder::{FolderError, RunFolder, Taken};
 use super::handle::{Answer, Handle};
@@ -18,20 +18,20 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Clients at a time.
+/// Maximum number of connected clients.
 const MOST_CLIENTS: usize = 256;
-/// Requests that go to the worker together.
+/// Maximum number of requests that go to the worker together.
 const MOST_TOGETHER: usize = 256;
-/// How long a client may be silent.
+/// Time after which a silent client is disconnected.
 const MOST_SILENCE: Duration = Duration::from_secs(600);
-/// How long a client may leave its answer unread.
+/// Time after which a client that does not read its answer is disconnected.
 const MOST_UNREAD: Duration = Duration::from_secs(30);
-/// How long the end of a server waits for answers to be written.
+/// Maximum time that a closing server waits for answers to be written.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
-/// Stack of a client's thread, which may compile a program.
+/// Stack size of a client's thread, which may compile a program.
 const STACK_BYTES: usize = 8 << 20;
 
-/// Serves a program's socket until it is dropped.
+/// A server of a program's socket, until it is dropped.
 pub struct Server {
     taken: Taken,
     shared: Arc<Shared>,
@@ -47,17 +47,17 @@ struct Shared {
 #[derive(Default)]
 struct State {
     clients: usize,
-    /// Clients whose requests are with the worker, or whose answers are being written.
+    /// Clients whose requests the worker has, or whose answers are being written.
     busy: usize,
     is_closing: bool,
 }
 
 impl Server {
-    /// Takes `name` in `folder` and serves clients by asking `handle` for what `protocol` makes of
-    /// their requests.
+    /// Takes `name` in `folder` and serves clients: `protocol` turns their requests into work, and
+    /// `handle` passes it to the worker.
     ///
     /// # Errors
-    /// A name that is taken or unfit, a folder that is not the user's alone, no thread.
+    /// A name that is taken or invalid, a folder that other users can access, or no thread.
     pub fn start<P: Protocol>(
         folder: &RunFolder,
         name: &str,
@@ -77,7 +77,7 @@ impl Server {
                 }
                 match stream {
                     Ok(stream) => for_clients.let_in(stream, &handle, &protocol),
-                    // No descriptors, or no memory: they may come back.
+                    // No descriptors, or no memory: a later attempt may succeed.
                     Err(_) => std::thread::sleep(Duration::from_millis(10)),
                 }
             }
@@ -86,7 +86,7 @@ impl Server {
         Ok(Self { taken, shared, accepting })
     }
 
-    /// Where clients connect.
+    /// Returns the path of the socket.
     pub fn socket(&self) -> &std::path::Path {
         &self.taken.socket
     }
@@ -95,7 +95,8 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.shared.state().is_closing = true;
-        // It wakes the thread that waits for clients. If nobody can connect, nobody waits.
+        // This wakes the thread that accepts clients. If no connection is possible, no thread
+        // accepts.
         if UnixStream::connect(&self.taken.socket).is_ok()
             && let Some(accepting) = self.accepting.take()
         {
@@ -110,11 +111,11 @@ impl Drop for Server {
 
 impl Shared {
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        // Its numbers are right at any moment, also when a thread has panicked.
+        // The counters are consistent at every moment, even after a panic of a thread.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a thread for a client, or tells it that there are too many.
+    /// Starts a thread for a client, or refuses the client if there are too many.
     fn let_in<P: Protocol>(
         self: &Arc<Self>,
         mut stream: UnixStream,
@@ -128,7 +129,7 @@ impl Shared {
         }
         if self.state().clients >= MOST_CLIENTS {
             let error = json!({"error": format!("{MOST_CLIENTS} clients are connected already")});
-            // One that does not listen misses the reason.
+            // A client that does not read misses the reason.
             let _ = stream.write_all(format!("{error}\n").as_bytes());
             return;
         }
@@ -136,7 +137,7 @@ impl Shared {
         let (shared, handle, protocol) = (self.clone(), handle.clone(), protocol.clone());
         let thread = std::thread::Builder::new().name("client".into()).stack_size(STACK_BYTES);
         let begun = thread.spawn(move || {
-            // What goes wrong at a client's socket is the client's end.
+            // An error of a client's socket ends only that client.
             let _ = Conversation { stream, handle, protocol, shared: shared.clone() }.go_on();
             shared.state().clients -= 1;
         });
@@ -146,7 +147,7 @@ impl Shared {
     }
 }
 
-/// A client.
+/// The connection with a client.
 struct Conversation<P: Protocol> {
     stream: UnixStream,
     handle: Handle<P::Work>,
@@ -154,11 +155,11 @@ struct Conversation<P: Protocol> {
     shared: Arc<Shared>,
 }
 
-/// A line: what it asks for, or the answer if that is nothing; and the client's number for it.
+/// A line: the client's number for the request, if any, and the requested work or an error.
 type Line<W> = (Option<Value>, Result<W, String>);
 
 impl<P: Protocol> Conversation<P> {
-    /// Answers until the client goes.
+    /// Answers requests until the client disconnects.
     fn go_on(&mut self) -> io::Result<()> {
         let mut unread = vec![];
         let mut piece = vec![0; 64 << 10];
@@ -167,7 +168,7 @@ impl<P: Protocol> Conversation<P> {
             if count == 0 {
                 return Ok(());
             }
-            // A line that is in several pieces is looked through once.
+            // A line that arrives in several pieces is searched only once.
             let searched = unread.len();
             unread.extend_from_slice(&piece[..count]);
             let Some(end) = unread[searched..].iter().rposition(|byte| *byte == b'\n') else {
@@ -187,7 +188,7 @@ impl<P: Protocol> Conversation<P> {
         }
     }
 
-    /// Has the worker carry out what is in order, and writes an answer for each line.
+    /// Has the worker execute the valid requests, and writes an answer for each line.
     fn answer(&mut self, lines: Vec<Line<P::Work>>) -> io::Result<()> {
         let mut requests = vec![];
         let lines: Vec<(Option<Value>, Option<String>)> = lines

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What each request does, between two runs.
+//! Execution of requests, between two runs.
 
 use super::handle::{Answer, Progress};
 use super::load::Loaded;
@@ -12,12 +12,11 @@ use freeport_ir::Program;
 use serde_json::{Value, json};
 use std::time::Instant;
 
-/// Elements of the largest variable whose values an answer shows.
+/// Maximum number of elements of a variable whose values an answer shows.
 const MOST_VALUES: u64 = 1_024;
 
 impl Control {
-    /// Does what the worker is asked to do, and no more than a step beyond `until` of what can be
-    /// done in pieces.
+    /// Executes a request. Work that can be done in pieces stops at most one step after `until`.
     pub fn execute(
         &mut self,
         manager: &mut Manager<Box<dyn Device>>,
@@ -38,7 +37,7 @@ impl Control {
         }
     }
 
-    /// Goes on with another program, which has everything of the old one that fits it.
+    /// Continues with another program, which takes over all matching state of the old one.
     fn replace(
         &mut self,
         manager: &mut Manager<Box<dyn Device>>,
@@ -61,7 +60,7 @@ impl Control {
         Ok(json!({"report": report.json(), "text": report.to_string()}))
     }
 
-    /// Takes over what probes have told.
+    /// Moves the output of probes into the log.
     pub fn keep_told<D: Device>(&mut self, manager: &mut Manager<D>) {
         let told = manager.device_mut().take_told();
         let program = manager.device().program();
@@ -146,7 +145,7 @@ impl Control {
     }
 }
 
-/// Does a piece of initial values.
+/// Applies a piece of initial values.
 fn go_on_with<D: Device>(
     manager: &mut Manager<D>,
     mut initial: Box<Initial>,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where running programs have their sockets: a folder that is the user's alone, and a name for
-//! each.
+//! The folder of the sockets of running programs, accessible only to its user, with a name for each
+//! program.
 //!
-//! A lock on `NAME.lock` says that a program of that name lives; the kernel lets go of it however
-//! the program ends. Whoever has the lock may replace the socket, so that one which a killed
-//! program left is no obstacle, and two that start at once cannot both win.
+//! A lock on `NAME.lock` shows that a program of that name is running; the kernel releases it
+//! however the program ends. The holder of the lock may replace the socket, so that the socket of a
+//! killed program is no obstacle, and of two programs that start at once only one gets the name.
 
 use std::fs::{File, Permissions};
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// Longest name: with the folder it has to fit the 108 bytes of a socket's address.
+/// Maximum length of a name: with the folder it has to fit the 108 bytes of a socket's address.
 const MOST_NAME_BYTES: usize = 48;
 
 /// A folder of sockets.
@@ -23,37 +23,37 @@ pub struct RunFolder {
     path: PathBuf,
 }
 
-/// A name that was taken; it is free again when this goes.
+/// A taken name; dropping it frees the name.
 #[derive(Debug)]
 pub(super) struct Taken {
     pub socket: PathBuf,
     pub listener: UnixListener,
     lock_path: PathBuf,
-    /// Held for as long as the name is.
+    /// Held as long as the name is taken.
     _lock: File,
 }
 
-/// Why a name cannot be had.
+/// Reason why a name cannot be taken.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// Not fit for a file name.
+    /// The name is not suitable for a file.
     #[error("`{0}` cannot name a program: use 1 to 48 letters, digits, `_`, `-` and inner dots")]
     Name(String),
-    /// Neither is set.
+    /// Neither variable is set.
     #[error("there is no folder for sockets: set FREEPORT_RUN, or XDG_RUNTIME_DIR")]
     NoFolder,
-    /// Others could put sockets into it.
+    /// Other users could create sockets in the folder.
     #[error("{}: it belongs to user {owner} with mode {mode:o}; make it yours, with mode 700, \
              or set FREEPORT_RUN to another folder", path.display())]
     NotAlone {
         /// The folder.
         path: PathBuf,
-        /// Whose it is.
+        /// User that owns it.
         owner: u32,
-        /// With which rights.
+        /// Its mode.
         mode: u32,
     },
-    /// A program of that name runs.
+    /// A program of that name is running.
     #[error(
         "{name} runs already{}; choose another with --name, or end it with \
          `freeport stop --to {name}`",
@@ -62,29 +62,30 @@ pub enum FolderError {
     Runs {
         /// The name.
         name: String,
-        /// Its process, if that can be told.
+        /// Its process, if known.
         who: Option<u32>,
     },
-    /// The folder or a file in it.
+    /// An error of the folder or a file in it.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl RunFolder {
-    /// The folder at `path`, whether or not it exists.
+    /// Selects the folder at `path`, whether or not it exists.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
-    /// `$FREEPORT_RUN`, else `/run/freeport` for root and `$XDG_RUNTIME_DIR/freeport` for others.
+    /// Selects `$FREEPORT_RUN`, else `/run/freeport` for root and `$XDG_RUNTIME_DIR/freeport` for
+    /// other users.
     ///
     /// # Errors
-    /// None of these.
+    /// [`FolderError::NoFolder`].
     pub fn of_user() -> Result<Self, FolderError> {
         let set = |name| env::var_os(name).filter(|value| !value.is_empty());
         if let Some(path) = set("FREEPORT_RUN") {
@@ -97,24 +98,24 @@ impl RunFolder {
         Ok(Self::at(PathBuf::from(of_session).join("freeport")))
     }
 
-    /// Where it is.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The socket of a program.
+    /// Returns the path of a program's socket.
     ///
     /// # Errors
-    /// A name that is not fit for a file.
+    /// [`FolderError::Name`].
     pub fn socket(&self, name: &str) -> Result<PathBuf, FolderError> {
         check(name)?;
         Ok(self.path.join(format!("{name}.sock")))
     }
 
-    /// The names of sockets in it, sorted; some may be of programs that were killed.
+    /// Returns the names of the sockets, sorted; some may belong to programs that were killed.
     ///
     /// # Errors
-    /// The folder cannot be read; if there is none, there are no names.
+    /// The folder cannot be read; a missing folder has no names.
     pub fn names(&self) -> Result<Vec<String>, FolderError> {
         let entries = match fs::read_dir(&self.path) {
             Ok(entries) => entries,
@@ -131,7 +132,7 @@ impl RunFolder {
     /// Takes a name, and listens at its socket.
     ///
     /// # Errors
-    /// A name that is taken or unfit, a folder that is not the user's alone.
+    /// A name that is taken or invalid, or a folder that other users can access.
     pub(super) fn take(&self, name: &str) -> Result<Taken, FolderError> {
         let socket = self.socket(name)?;
         let failed = |path: &Path| {
@@ -156,13 +157,13 @@ impl RunFolder {
             }
             _ => {}
         }
-        // The folder lets nobody else in, so that the mode may be set after the socket is there.
+        // Other users cannot enter the folder, so the mode may be set after the socket is created.
         let listener = UnixListener::bind(&socket).map_err(failed(&socket))?;
         fs::set_permissions(&socket, Permissions::from_mode(0o600)).map_err(failed(&socket))?;
         Ok(Taken { socket, listener, lock_path, _lock: lock })
     }
 
-    /// Makes the folder, and checks that nobody else can write to it.
+    /// Creates the folder, and checks that other users cannot write to it.
     fn make(&self) -> Result<(), FolderError> {
         let failed = |source| FolderError::File { path: self.path.clone(), source };
         if !self.path.exists() {
@@ -180,13 +181,13 @@ impl RunFolder {
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        // Nobody can be told if they stay; the next program of that name replaces them.
+        // Errors are ignored: the next program of that name replaces remaining files.
         let _ = fs::remove_file(&self.socket);
         let _ = fs::remove_file(&self.lock_path);
     }
 }
 
-/// The file with its lock; none if another process has that.
+/// Opens and locks the file; returns none if another process has the lock.
 fn lock_of(path: &Path) -> io::Result<Option<File>> {
     loop {
         let options =
@@ -197,7 +198,7 @@ fn lock_of(path: &Path) -> io::Result<Option<File>> {
             let error = io::Error::last_os_error();
             return if error.kind() == io::ErrorKind::WouldBlock { Ok(None) } else { Err(error) };
         }
-        // Whoever had the name may have removed the file between the two calls.
+        // The previous holder of the name may have removed the file between the two calls.
         let (ours, there) = (file.metadata()?, fs::metadata(path));
         if there.is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino())) {
             return Ok(Some(file));
@@ -206,7 +207,7 @@ fn lock_of(path: &Path) -> io::Result<Option<File>> {
 }
 
 fn user() -> u32 {
-    // SAFETY: the call takes nothing and cannot fail.
+    // SAFETY: the call takes no arguments and cannot fail.
     unsafe { libc::geteuid() }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The way of requests to the worker and of answers back. The queue is bounded: whoever asks faster
-//! than the worker answers waits.
+//! The queue of requests to the worker, and of answers back. It is bounded: a thread that sends
+//! requests faster than the worker answers blocks.
 
 use super::wake::Wake;
 use super::work::Work;
@@ -11,44 +11,44 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-/// Batches of requests that wait for the worker.
+/// Maximum number of batches of requests that wait for the worker.
 const MOST_JOBS: usize = 64;
 
-/// What a request came to: its result, or what is wrong with it.
+/// Result of a request, or the reason why it failed.
 pub type Answer = Result<Value, String>;
 
-/// How far the worker has come with what it is to do.
+/// Progress of the worker with a request.
 pub enum Progress<W = Work> {
-    /// It is done, or cannot be.
+    /// The request is completed, or has failed.
     Done(Answer),
-    /// This is left for the next time.
+    /// This part is left for later.
     Unfinished(W),
 }
 
-/// Requests of one client, in order, and where their answers go.
+/// Requests of one client, in order, and the channel for their answers.
 struct Job<W> {
     requests: VecDeque<W>,
     answers: Vec<Answer>,
     to: SyncSender<Vec<Answer>>,
 }
 
-/// Asks the worker, from any thread.
+/// The requesting side of the queue, usable from any thread.
 pub struct Handle<W = Work> {
     jobs: SyncSender<Job<W>>,
     wake: Arc<Wake>,
 }
 
-/// The worker's side.
+/// The worker's side of the queue.
 pub struct Jobs<W = Work> {
     waiting: Receiver<Job<W>>,
     current: Option<Job<W>>,
     wake: Arc<Wake>,
 }
 
-/// Both sides of a queue of requests.
+/// Creates both sides of a queue of requests.
 ///
 /// # Errors
-/// The kernel gives no event descriptor.
+/// The kernel provides no event descriptor.
 pub fn jobs<W>() -> io::Result<(Handle<W>, Jobs<W>)> {
     let wake = Arc::new(Wake::new()?);
     let (jobs, waiting) = sync_channel(MOST_JOBS);
@@ -62,7 +62,7 @@ impl<W> Clone for Handle<W> {
 }
 
 impl<W> Handle<W> {
-    /// Has requests carried out, in order; gives their answers, or none if the worker has ended.
+    /// Has requests executed, in order, and returns their answers; none if the worker has ended.
     pub fn ask_all(&self, requests: Vec<W>) -> Option<Vec<Answer>> {
         let (to, answers) = sync_channel(1);
         let job =
@@ -72,10 +72,10 @@ impl<W> Handle<W> {
         answers.recv().ok()
     }
 
-    /// Has one request carried out.
+    /// Has one request executed.
     ///
     /// # Errors
-    /// What is wrong with it, or that the worker has ended.
+    /// The request failed, or the worker has ended.
     pub fn ask(&self, request: impl Into<W>) -> Answer {
         let answers = self.ask_all(vec![request.into()]);
         let answer = answers.and_then(|mut answers| answers.pop());
@@ -84,13 +84,13 @@ impl<W> Handle<W> {
 }
 
 impl<W> Jobs<W> {
-    /// What wakes the worker.
+    /// Returns the flag that wakes the worker.
     pub fn wake(&self) -> &Arc<Wake> {
         &self.wake
     }
 
-    /// Carries out requests for about as long as `share`; the rest keeps the worker awake.
-    /// `execute` is told when its time is up.
+    /// Executes requests for about the time `share`; requests left over keep the worker awake.
+    /// `execute` gets the time at which it has to stop.
     pub fn serve(&mut self, share: Duration, mut execute: impl FnMut(W, Instant) -> Progress<W>) {
         self.wake.lower();
         let until = Instant::now() + share;
@@ -110,7 +110,7 @@ impl<W> Jobs<W> {
                 }
             }
             match job.requests.is_empty() {
-                // A client that is gone needs no answer.
+                // A client that has disconnected needs no answer.
                 true => drop(job.to.send(job.answers)),
                 false => self.current = Some(job),
             }
@@ -155,7 +155,7 @@ mod tests {
         let asks = std::thread::spawn(move || {
             handle.ask_all((0..3).map(|_| Work::Request(Request::Status)).collect())
         });
-        // The second takes three pieces.
+        // The second request takes three pieces.
         let mut pieces = 0;
         while pieces < 5 {
             jobs.serve(Duration::ZERO, |work, _| {

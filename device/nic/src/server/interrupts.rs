@@ -1,30 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! SIGINT and SIGTERM as a request to stop: the program ends between two batches, with everything
-//! sent that had come out. A second one ends the process at once.
+//! SIGINT and SIGTERM as a request to stop: the program ends between two batches, after sending all
+//! its output. A second signal ends the process immediately.
 
 use std::io;
 use std::mem::MaybeUninit;
 
-/// The exit status of a process that a second signal ended.
+/// Exit status of a process that a second signal ended.
 const ENDED_AT_ONCE: i32 = 130;
 
-/// From now on the first of these signals calls `stop`, which asks the worker to end, and may wait
-/// for that. To be called before other threads begin, because they inherit which signals they leave
-/// alone.
+/// Makes the first of these signals call `stop`, which requests the worker to end, and may wait for
+/// that. Call this before other threads start, because they inherit the signal mask.
 ///
 /// # Errors
-/// No thread, or the kernel refuses.
+/// No thread, or the kernel refuses the mask.
 pub fn stop_on_interrupts(stop: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let mut signals = MaybeUninit::uninit();
     // SAFETY: there is room for a set.
     unsafe { libc::sigemptyset(signals.as_mut_ptr()) };
-    // SAFETY: `sigemptyset` has initialised it, which cannot fail.
+    // SAFETY: `sigemptyset` has initialized it, which cannot fail.
     let mut signals = unsafe { signals.assume_init() };
-    // SAFETY: the set is initialised.
+    // SAFETY: the set is initialized.
     unsafe { libc::sigaddset(&mut signals, libc::SIGINT) };
     // SAFETY: as above.
     unsafe { libc::sigaddset(&mut signals, libc::SIGTERM) };
-    // SAFETY: the set is initialised; null asks for no earlier mask.
+    // SAFETY: the set is initialized; a null pointer requests no previous mask.
     let refused = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &signals, std::ptr::null_mut()) };
     if refused != 0 {
         return Err(io::Error::from_raw_os_error(refused));
@@ -37,7 +36,7 @@ pub fn stop_on_interrupts(stop: impl FnOnce() + Send + 'static) -> io::Result<()
     let take_signals = move || {
         if wait() {
             let asks = std::thread::Builder::new().name("stop".into());
-            // Without a thread to ask, only the second signal ends the process.
+            // If no thread can be started, only the second signal ends the process.
             let _ = asks.spawn(stop);
         }
         if wait() {

@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Loading of the program that is to replace the running one. It is compiled and loaded by the
-//! thread of the client that asks, while traffic flows; the worker only moves state and goes on
-//! with the other device.
+//! Loading of a replacement program. The requesting client's thread compiles and loads it while
+//! traffic flows; the worker only moves the state and continues with the new device.
 
 use crate::device::Device;
 use crate::layouts::Layouts;
 use std::path::Path;
 
-/// A program in a device, ready to run in place of another.
+/// A program in a device, ready to replace another.
 pub struct Loaded {
-    /// It has not run yet.
+    /// The device, which has not run yet.
     pub device: Box<dyn Device + Send>,
-    /// What its variables hold.
+    /// Layouts of its variables.
     pub layouts: Layouts,
-    /// The program's file.
+    /// Name of the program's file.
     pub file: String,
 }
 
-/// Compiles and loads a program as the running one was.
+/// Compiles and loads programs with the options of the running one.
 pub trait Load: Send + Sync {
     /// Loads the program of a file.
     ///
     /// # Errors
-    /// What is wrong with it, for the user.
+    /// A description of the problem, for the user.
     fn load(&self, file: &Path) -> Result<Loaded, String>;
 }

@@ -1,67 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A request as an object, of which each member is taken and checked: what is missing, of another
-//! shape or unknown is told by name.
+//! A request as an object, whose members are taken and checked one by one: an error names the
+//! member that is missing, malformed or unknown.
 
 use super::StatsFormat;
 use crate::steering::CallError;
 use serde_json::{Map, Value};
 
-/// Why a line is no request.
+/// Reason why a line is not a valid request.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum RequestError {
-    /// No JSON.
+    /// The line is not JSON.
     #[error("no JSON: {0}; a request is one object a line, such as {{\"do\": \"stats\"}}")]
     Json(String),
-    /// JSON of another kind.
+    /// The JSON value is not an object.
     #[error("a request is an object, such as {{\"do\": \"stats\"}}")]
     NoObject,
-    /// Not known.
+    /// The request is unknown.
     #[error("`do` is {got}; it may be {}", known.join(", "))]
     Unknown {
-        /// What it is.
+        /// The value found.
         got: String,
-        /// What it may be.
+        /// The accepted values.
         known: &'static [&'static str],
     },
-    /// A member that should be there and is not.
+    /// A required member is missing.
     #[error("`{what}` needs `{member}`: {expected}")]
     Missing {
-        /// The request.
+        /// Name of the request.
         what: &'static str,
-        /// What is missing.
+        /// Name of the missing member.
         member: &'static str,
-        /// What it should be.
+        /// Description of the expected value.
         expected: &'static str,
     },
-    /// A member of another kind.
+    /// A member has a value of the wrong kind.
     #[error("`{member}` of `{what}` is {got}: expected {expected}")]
     Kind {
-        /// The request.
+        /// Name of the request.
         what: &'static str,
-        /// Which.
+        /// Name of the member.
         member: &'static str,
-        /// What it is.
+        /// The value found.
         got: String,
-        /// What it should be.
+        /// Description of the expected value.
         expected: &'static str,
     },
-    /// A member that means nothing.
+    /// A member is unknown.
     #[error("`{what}` has no `{member}`")]
     Extra {
-        /// The request.
+        /// Name of the request.
         what: &'static str,
-        /// Which.
+        /// Name of the member.
         member: String,
     },
-    /// The text of a call.
+    /// The text of a call is invalid.
     #[error(transparent)]
     Call(#[from] CallError),
 }
 
-/// Bytes of a value that an error repeats.
+/// Maximum number of bytes of a value that an error repeats.
 const MOST_BYTES_SHOWN: usize = 60;
 
-/// The members of a request that nobody has looked at yet.
+/// The members of a request that have not been taken yet.
 #[derive(Debug)]
 pub struct Members {
     what: &'static str,
@@ -69,10 +69,10 @@ pub struct Members {
 }
 
 impl Members {
-    /// Those of an object whose `do` is one of `known`.
+    /// Reads an object whose `do` is one of `known`.
     ///
     /// # Errors
-    /// No object, or another `do`.
+    /// A value that is not an object, or an unknown `do`.
     pub fn of_value(value: Value, known: &'static [&'static str]) -> Result<Self, RequestError> {
         let Value::Object(mut members) = value else { return Err(RequestError::NoObject) };
         let name = members.remove("do").unwrap_or_default();
@@ -82,25 +82,25 @@ impl Members {
         Ok(Self { what, members })
     }
 
-    /// What is to be done.
+    /// Returns the name of the request.
     pub fn what(&self) -> &'static str {
         self.what
     }
 
-    /// Whether there is such a member still.
+    /// Returns whether a member is present and has not been taken.
     pub fn has(&self, member: &str) -> bool {
         self.members.contains_key(member)
     }
 
-    /// Takes a member that need not be there.
+    /// Takes an optional member.
     pub fn take(&mut self, member: &str) -> Option<Value> {
         self.members.remove(member)
     }
 
-    /// That nothing is left.
+    /// Checks that no member is left.
     ///
     /// # Errors
-    /// A member that means nothing.
+    /// An unknown member.
     pub fn finish(self) -> Result<(), RequestError> {
         match self.members.keys().next() {
             Some(extra) => Err(RequestError::Extra { what: self.what, member: cut(extra) }),
@@ -108,10 +108,10 @@ impl Members {
         }
     }
 
-    /// Takes `format`: how counters are given.
+    /// Takes `format`, the format of counters.
     ///
     /// # Errors
-    /// Something else.
+    /// A value that is not a format.
     pub fn format(&mut self) -> Result<StatsFormat, RequestError> {
         let Some(value) = self.members.remove("format") else { return Ok(StatsFormat::Json) };
         match value.as_str() {
@@ -122,10 +122,10 @@ impl Members {
         }
     }
 
-    /// Takes a member that is true, or false if it is not there.
+    /// Takes a boolean member; a missing one is false.
     ///
     /// # Errors
-    /// Something else.
+    /// A value that is not a boolean.
     pub fn is_set(&mut self, member: &'static str) -> Result<bool, RequestError> {
         match self.members.remove(member) {
             None => Ok(false),
@@ -134,10 +134,10 @@ impl Members {
         }
     }
 
-    /// Takes a member that has to be there.
+    /// Takes a required member.
     ///
     /// # Errors
-    /// It is not.
+    /// The member is missing.
     pub fn needed(
         &mut self,
         member: &'static str,
@@ -147,10 +147,10 @@ impl Members {
         self.members.remove(member).ok_or(missing)
     }
 
-    /// Takes a string that has to be there.
+    /// Takes a required string.
     ///
     /// # Errors
-    /// It is not, or is something else.
+    /// The member is missing, or not a string.
     pub fn text(
         &mut self,
         member: &'static str,
@@ -162,10 +162,10 @@ impl Members {
         }
     }
 
-    /// Takes a number.
+    /// Takes an optional number.
     ///
     /// # Errors
-    /// Something else, or one that is too large.
+    /// A value that is not a number, or too large.
     pub fn number<T: TryFrom<u64>>(
         &mut self,
         member: &'static str,
@@ -176,7 +176,7 @@ impl Members {
         number.map(Some).ok_or_else(wrong)
     }
 
-    /// The error of a member that is something else than `expected`.
+    /// Creates the error for a member that differs from `expected`.
     pub fn kind(
         &self,
         member: &'static str,
@@ -191,7 +191,7 @@ fn shown(value: &Value) -> String {
     cut(&value.to_string())
 }
 
-/// The beginning of a text: an answer does not repeat megabytes.
+/// Truncates a text: an answer does not repeat megabytes.
 fn cut(text: &str) -> String {
     let end = text.char_indices().map(|(at, _)| at).find(|at| *at >= MOST_BYTES_SHOWN);
     end.map_or_else(|| text.to_owned(), |end| format!("{}...", &text[..end]))

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Counters over HTTP, for Prometheus: `GET /metrics`. It is as much of HTTP/1.1 as a scraper uses:
-//! one request a connection, bounded in bytes and time.
+//! Counters over HTTP, for Prometheus: `GET /metrics`. It implements as much of HTTP/1.1 as a
+//! scraper uses: one request per connection, limited in bytes and time.
 //!
-//! Each client has a thread, so none waits for another. There are so many at most: if one more
-//! comes, the one that has been there longest without a whole request is cut off for it, or without
-//! having read its answer.
+//! Each client has a thread, so none waits for another. Their number is limited: when one more
+//! connects, the client that has been connected longest without completing its request, or else
+//! without reading its answer, is disconnected.
 
 use super::handle::Answer;
 use serde_json::Value;
@@ -14,18 +14,18 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Most bytes of a request's head.
+/// Maximum number of bytes of a request's head.
 const MOST_HEAD_BYTES: usize = 8 << 10;
-/// How long a client may take, from its connection to the last byte of its answer.
+/// Maximum time of a client, from its connection to the last byte of its answer.
 const MOST_TIME: Duration = Duration::from_secs(2);
-/// How many clients are served at once.
+/// Maximum number of clients served at once.
 const MOST_CLIENTS: usize = 16;
 
-/// Serves at `address`, for as long as the process lives, the text that `counters` gives; gives the
-/// address, with the port that the system chose where none was.
+/// Serves the text that `counters` returns at `address`, for the lifetime of the process. Returns
+/// the address, with the port that the system chose if none was given.
 ///
 /// # Errors
-/// The address cannot be had, or no thread.
+/// The address cannot be bound, or no thread can be started.
 pub fn serve_metrics(
     address: SocketAddr,
     counters: impl Fn() -> Answer + Send + Sync + 'static,
@@ -37,7 +37,7 @@ pub fn serve_metrics(
         for stream in listener.incoming() {
             match stream {
                 Ok(stream) => clients.serve(stream, counters.clone()),
-                // No descriptors, or no memory: they may come back.
+                // No descriptors, or no memory: a later attempt may succeed.
                 Err(_) => std::thread::sleep(Duration::from_millis(10)),
             }
         }
@@ -46,28 +46,29 @@ pub fn serve_metrics(
     Ok(address)
 }
 
-/// What a client is about.
+/// State of a client.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
     Asks,
     Reads,
-    /// It waits for the counters, and is not to blame for how long that takes.
+    /// The server is collecting the counters, which does not count against the client's time.
     Waits,
 }
 
-/// Those that are being served.
+/// The clients that are being served.
 #[derive(Clone, Default)]
 struct Clients(Arc<Mutex<Served>>);
 
 #[derive(Default)]
 struct Served {
     next: u64,
-    /// The one that has been there longest first.
+    /// Oldest client first.
     streams: BTreeMap<u64, (Phase, TcpStream)>,
 }
 
 impl Clients {
-    /// Serves one in a thread of its own. If there is none for it, it is cut off.
+    /// Serves a client in a thread of its own. If no thread can be started, the client is
+    /// disconnected.
     fn serve(
         &self,
         mut stream: TcpStream,
@@ -75,11 +76,11 @@ impl Clients {
     ) {
         let Some(client) = self.enter(&stream) else { return };
         let thread = std::thread::Builder::new().name("metrics-client".into());
-        // What goes wrong with a scraper's connection is the scraper's end.
+        // An error of a scraper's connection ends only that connection.
         let _ = thread.spawn(move || answer(&mut stream, &client, &*counters));
     }
 
-    /// Makes room for a client. `None`: all others wait for the counters.
+    /// Makes room for a client. Returns none if all others wait for the counters.
     fn enter(&self, stream: &TcpStream) -> Option<Client> {
         let copy = stream.try_clone().ok()?;
         let mut served = self.served();
@@ -87,7 +88,8 @@ impl Clients {
             let phases = served.streams.iter().map(|(id, (phase, _))| (*phase, *id));
             let (_, oldest) = phases.filter(|(phase, _)| *phase != Phase::Waits).min()?;
             let (_, stream) = served.streams.remove(&oldest)?;
-            // Its thread finds the end of the stream. If it is gone already, that is as good.
+            // Its thread sees the end of the stream. If the client has already disconnected,
+            // nothing is left to do.
             let _ = stream.shutdown(Shutdown::Both);
         }
         let id = served.next;
@@ -96,13 +98,13 @@ impl Clients {
         Some(Client { clients: self.clone(), id })
     }
 
-    /// Nobody panics while holding the lock; what it guards stays right if somebody did.
+    /// No code panics while holding the lock, and the data stay consistent if it did.
     fn served(&self) -> MutexGuard<'_, Served> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A place among those that are served, free again when this goes.
+/// A place among the served clients; dropping it frees the place.
 struct Client {
     clients: Clients,
     id: u64,
@@ -137,19 +139,19 @@ fn answer(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}; charset=utf-8\r\nContent-Length: {length}\r\n\
          Connection: close\r\n\r\n"
     );
-    // The counters may have taken long, which is not the client's fault.
+    // The counters may have taken long, which does not count against the client's time.
     let until = until.max(Instant::now() + MOST_TIME / 2);
     write_all(stream, head.as_bytes(), until)?;
     write_all(stream, body.as_bytes(), until)
 }
 
-/// How long there is until then.
+/// Returns the time left until then.
 fn left(until: Instant) -> io::Result<Duration> {
     let left = until.saturating_duration_since(Instant::now());
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
-/// Writes all, and not longer than until then however slowly it is read.
+/// Writes all bytes, at most until then, however slowly they are read.
 fn write_all(stream: &mut TcpStream, mut bytes: &[u8], until: Instant) -> io::Result<()> {
     while !bytes.is_empty() {
         stream.set_write_timeout(Some(left(until)?))?;
@@ -163,7 +165,7 @@ fn write_all(stream: &mut TcpStream, mut bytes: &[u8], until: Instant) -> io::Re
     Ok(())
 }
 
-/// The request up to its empty line, or as much of it as there may be.
+/// Reads the request up to its empty line, or up to the maximum length.
 fn head(stream: &mut TcpStream, until: Instant) -> io::Result<Vec<u8>> {
     let mut head = vec![];
     let mut piece = [0; 1_024];
@@ -178,7 +180,7 @@ fn head(stream: &mut TcpStream, until: Instant) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Status, kind and body of what answers a request.
+/// Returns status, content type and body of the response to a request.
 fn response(head: &[u8], counters: &impl Fn() -> Answer) -> (&'static str, &'static str, String) {
     let text = "text/plain";
     let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
@@ -208,7 +210,7 @@ mod tests {
     use serde_json::json;
     use std::sync::mpsc::channel;
 
-    /// Status line and body of the answer to these bytes.
+    /// Returns status line and body of the response to these bytes.
     fn asked(address: SocketAddr, request: &[u8]) -> (String, String) {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.write_all(request).unwrap();
@@ -248,7 +250,8 @@ mod tests {
         }
         let long = [b"GET /", &[b'x'; 2 * MOST_HEAD_BYTES][..]].concat();
         let mut stream = TcpStream::connect(address).unwrap();
-        // It answers before it has read all, and then closes: either may be seen first.
+        // It answers before it has read everything, and then closes: the client may see either
+        // first.
         let _ = stream.write_all(&long);
         let mut answer = vec![];
         let _ = stream.read_to_end(&mut answer);
@@ -280,7 +283,7 @@ mod tests {
         let counters = move || Ok(json!(long));
         let address = serve_metrics("127.0.0.1:0".parse().unwrap(), counters).unwrap();
         let connect = |_| TcpStream::connect(address).unwrap();
-        // Some do not read, more say nothing.
+        // Some do not read, others send nothing.
         let mut slow: Vec<TcpStream> = (0..MOST_CLIENTS / 2).map(connect).collect();
         for stream in &mut slow {
             stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
@@ -294,7 +297,7 @@ mod tests {
                 Err(error) => assert_eq!(error.kind(), io::ErrorKind::ConnectionReset),
             }
         }
-        // They find their connections closed without having read the half of it.
+        // They find their connections closed without having read half of the answer.
         for mut stream in slow {
             wait_until("it is cut off", || stream.write_all(b"?").is_err());
         }

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A program that goes on running, and can be steered while traffic flows (ClickNP 3.2, 3.7).
+//! A program that keeps running and can be controlled while traffic flows (ClickNP 3.2, 3.7).
 //!
-//! 1. [`Server::start`] takes a name, and a socket in a folder of the user's where requests arrive.
+//! 1. [`Server::start`] takes a name, and a socket in a folder of the user where requests arrive.
 //! 2. The [`Worker`] runs the device between its ports, on the thread that has them. When nothing
-//!    moves it looks again for a moment, then waits for its ports and for requests, so that an idle
-//!    process uses no processor.
-//! 3. Each client has a thread that reads its requests, one JSON object a line, checks their size
-//!    and form, and hands them to the worker over a bounded queue. So a slow or hostile client
-//!    holds up nobody but itself.
-//! 4. The worker carries requests out between two runs of the graph, for a bounded time, then goes
-//!    on with traffic; a whole file of initial values and calls is so done in pieces. Answers go
-//!    back the same way.
-//! 5. When the worker ends, the server refuses what still waits, and takes its name away.
+//!    moves it polls for a moment, then waits for its ports and for requests, so that an idle
+//!    process uses no processor time.
+//! 3. Each client has a thread that reads its requests, one JSON object per line, checks their size
+//!    and form, and passes them to the worker over a bounded queue. So a slow or hostile client
+//!    holds up only itself.
+//! 4. The worker executes requests between two runs of the graph, for a bounded time, then
+//!    continues with traffic; a whole file of initial values and calls is thus applied in pieces.
+//!    Answers return the same way.
+//! 5. When the worker ends, the server refuses waiting requests and frees the name.
 //!
-//! [`Client`] is the other side. The requests are in [`Request`] and in `docs/guide/running.md`.
+//! [`Client`] is the client's side. The requests are described in [`Request`] and in
+//! `docs/guide/running.md`.
 
 mod client;
 mod clients;

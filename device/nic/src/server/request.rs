@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a running program can be asked: one JSON object a line, `{"do": "call", "call":
-//! "exact.insert({source: 10.0.0.1}, 0, 5)"}`. What is missing, of another shape or unknown is told
-//! by name. A line comes from another process, so it is checked in every part.
+//! Requests to a running program: one JSON object per line, `{"do": "call", "call":
+//! "exact.insert({source: 10.0.0.1}, 0, 5)"}`. An error names the member that is missing, malformed
+//! or unknown. A line comes from another process, so every part of it is checked.
 
 use super::members::{Members, RequestError};
 use crate::layout::parse_json;
@@ -9,83 +9,83 @@ use crate::steering::Call;
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// Most bytes of a line.
+/// Maximum number of bytes of a line.
 pub const MOST_REQUEST_BYTES: usize = 4 << 20;
 
-/// Something that the worker does between two runs.
+/// An action that the worker performs between two runs.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Request {
-    /// `call`: calls a method, also of a table; gives its result.
+    /// `call`: calls a method, or a method of a table; returns its result.
     Call(Call),
-    /// The same, and an answer of no is an error.
+    /// The same, but the answer "no" is an error.
     CallThatSucceeds(Call),
-    /// `signal`: sends a signal; gives the words of its answer.
+    /// `signal`: sends a signal; returns the words of its answer.
     Signal {
-        /// To whom.
+        /// The receiving instance.
         instance: String,
-        /// What is asked for.
+        /// The command.
         command: u32,
-        /// `LParam`.
+        /// Parameters, `LParam` in ClickNP.
         words: Vec<u64>,
     },
-    /// `get`: gives the value of a variable or a part of it.
+    /// `get`: returns the value of a variable or a part of it.
     Get {
-        /// As in the source.
+        /// Path of the variable, as in the source.
         path: String,
     },
     /// `set`: writes a variable or a part of it.
     Set {
-        /// As in the source.
+        /// Path of the variable, as in the source.
         path: String,
-        /// In any form that the variable takes.
+        /// The value, in any form that the variable accepts.
         value: Value,
     },
-    /// `variables`: gives the values of all variables that are not too long.
+    /// `variables`: returns the values of all variables that are not too long.
     Variables,
-    /// `methods`: lists what can be called.
+    /// `methods`: lists the methods that can be called.
     Methods,
     /// `tables`: lists tables, with the shapes of keys and values.
     Tables,
-    /// `stats`: gives all counters.
+    /// `stats`: returns all counters.
     Stats(StatsFormat),
-    /// `told`: gives lines of printf, log and breakpoint from a number on.
+    /// `told`: returns the output of printf, log and breakpoint probes from a line number on.
     Told {
-        /// The number.
+        /// Number of the first line.
         since: u64,
     },
-    /// `resume`: lets an instance go on from its breakpoint; without one, all that rest.
+    /// `resume`: resumes an instance from its breakpoint; without one, all paused instances.
     Resume {
-        /// Whom.
+        /// The instance.
         instance: Option<String>,
     },
-    /// `init`: applies initial values and calls, in the shape of an `--init` file.
+    /// `init`: applies initial values and calls, in the format of an `--init` file.
     Init(Value),
-    /// `replace`: replaces the program by that of a file, keeping state; tells what was kept.
+    /// `replace`: replaces the program by that of a file, keeping state; reports what was kept.
     Replace {
-        /// Where the program is, for the process that runs.
+        /// Path of the program, as seen by the running process.
         file: PathBuf,
         /// Replaces it even if packets are lost.
         is_forced: bool,
     },
-    /// `status`: tells what runs, since when, between which ports.
+    /// `status`: returns what runs, since when, between which ports.
     Status,
     /// `stop`: ends the program.
     Stop,
 }
 
-/// How counters are given.
+/// Format of counters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum StatsFormat {
-    /// An object.
+    /// A JSON object.
     #[default]
     Json,
-    /// Tables, as a string.
+    /// Tables in a string.
     Text,
-    /// Prometheus' text exposition format, as a string.
+    /// Prometheus' text exposition format in a string.
     Prometheus,
 }
 
-/// What `do` may be.
+/// Accepted values of `do`.
 const KNOWN: [&str; 14] = [
     "call",
     "signal",
@@ -103,20 +103,20 @@ const KNOWN: [&str; 14] = [
     "stop",
 ];
 impl Request {
-    /// What a line asks for.
+    /// Parses a line.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A description of the problem.
     pub fn parse(line: &[u8]) -> Result<Self, RequestError> {
         let value: Value =
             parse_json(line).map_err(|error| RequestError::Json(error.to_string()))?;
         Self::of_value(value)
     }
 
-    /// What an object asks for.
+    /// Reads a request from an object.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A description of the problem.
     pub fn of_value(value: Value) -> Result<Self, RequestError> {
         let mut members = Members::of_value(value, &KNOWN)?;
         let request = members.request()?;
@@ -166,7 +166,7 @@ impl Members {
         })
     }
 
-    /// A call as text, or as a path with a list of arguments.
+    /// Takes a call as text, or as a path with a list of arguments.
     fn call(&mut self) -> Result<Call, RequestError> {
         if self.has("call") {
             return Ok(self.text("call", "instance.method(value, value)")?.parse()?);

@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The newest lines of printf, log and breakpoint probes, numbered, so that several clients can
-//! follow them and each sees what it has missed.
+//! The newest output lines of printf, log and breakpoint probes, numbered, so that several clients
+//! can follow them and each notices what it has missed.
 
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 
-/// Lines that are kept.
+/// Maximum number of lines kept.
 const MOST_LINES: usize = 65_536;
-/// Their bytes.
+/// Maximum number of their bytes.
 const MOST_BYTES: usize = 8 << 20;
-/// Lines of one answer.
+/// Maximum number of lines in one answer.
 const MOST_LINES_OF_AN_ANSWER: usize = 4_096;
 
-/// A line: whose, and what.
+/// A line and its instance.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Line {
     instance: String,
     text: String,
 }
 
-/// Lines in order; the oldest go when there are too many.
+/// Lines in order; the oldest are dropped when there are too many.
 #[derive(Clone, Debug, Default)]
 pub struct ToldLog {
     lines: VecDeque<Line>,
     bytes: usize,
     /// Number of the first line that is kept.
     first: u64,
-    /// Lines that the device lost before they came here.
+    /// Lines that the device dropped before they reached the log.
     lost: u64,
 }
 
 impl ToldLog {
-    /// Keeps a line.
+    /// Appends a line.
     pub fn push(&mut self, instance: &str, text: &str) {
         let line = Line { instance: instance.to_owned(), text: text.trim_end().to_owned() };
         self.bytes += line.bytes();
@@ -43,13 +43,13 @@ impl ToldLog {
         }
     }
 
-    /// Counts lines that the device lost.
+    /// Counts lines that the device dropped.
     pub fn lose(&mut self, lines: u64) {
         self.lost += lines;
     }
 
-    /// The lines from number `since` on: some of them, with the number to ask for next, how many
-    /// are gone already, and how many were lost in the device since the start.
+    /// Returns some lines from number `since` on, with the number to continue from, the number of
+    /// lines already removed from the log, and the number dropped in the device since the start.
     pub fn since(&self, since: u64) -> Value {
         let end = self.first + self.lines.len() as u64;
         let from = since.clamp(self.first, end);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Sleep that ends when a port may move again, or when somebody wakes the worker.
+//! Sleep that ends when a port may make progress, or when another thread wakes the worker.
 
 use super::wake::Wake;
 use std::io;
@@ -7,10 +7,10 @@ use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-/// Sleep where a port has nothing to wait for.
+/// Sleep if a port has no descriptor to wait for.
 const BLIND_SLEEP: Duration = Duration::from_millis(1);
 
-/// What is waited for.
+/// Conditions that end a sleep.
 pub struct Waiting<'w> {
     wake: Option<&'w Wake>,
     entries: Vec<libc::pollfd>,
@@ -20,24 +20,24 @@ pub struct Waiting<'w> {
 }
 
 impl<'w> Waiting<'w> {
-    /// For somebody who wakes the worker, if there is one.
+    /// Waits for a thread that wakes the worker, if `wake` is given.
     pub fn new(wake: Option<&'w Wake>) -> Self {
         let entries = wake.iter().map(|wake| entry(wake.as_fd(), libc::POLLIN)).collect();
         Self { wake, entries, longest: Duration::MAX, _borrowed: PhantomData }
     }
 
-    /// No longer than that.
+    /// Limits the sleep to this time.
     #[must_use]
     pub fn at_most(self, longest: Duration) -> Self {
         Self { longest: self.longest.min(longest), ..self }
     }
 
-    /// For frames from a port with that [readiness](crate::port::Receive::readiness).
+    /// Waits for frames from a port with this [readiness](crate::port::Receive::readiness).
     pub fn for_frames(&mut self, readiness: Option<BorrowedFd<'w>>) {
         self.add(readiness, libc::POLLIN);
     }
 
-    /// For room at a port with that [readiness](crate::port::Transmit::readiness).
+    /// Waits for room at a port with this [readiness](crate::port::Transmit::readiness).
     pub fn for_room(&mut self, readiness: Option<BorrowedFd<'w>>) {
         self.add(readiness, libc::POLLOUT);
     }
@@ -49,7 +49,7 @@ impl<'w> Waiting<'w> {
         }
     }
 
-    /// Sleeps; a signal ends it as well.
+    /// Sleeps; a signal also ends the sleep.
     ///
     /// # Errors
     /// The kernel refuses to wait.

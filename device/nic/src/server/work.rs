@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the clients of a program can ask for, and what its worker is handed of that: for any kind
-//! of program, and for a graph.
+//! Requests of clients, and the work that the worker gets for them: for any kind of program, and
+//! for a graph.
 
 use super::load::{Load, Loaded};
 use super::request::Request;
@@ -8,25 +8,25 @@ use crate::steering::Initial;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// How requests become work.
+/// Translates requests into work.
 pub trait Protocol: Send + Sync + 'static {
-    /// What the worker does between two batches.
+    /// The action of the worker between two batches.
     type Work: Send;
 
-    /// What an object asks for. The client's own thread finds that out, so it may take a while.
+    /// Translates a request. This runs on the client's own thread, so it may take a while.
     ///
     /// # Errors
-    /// What is wrong with the request, for the user.
+    /// A description of the problem with the request, for the user.
     fn work(&self, request: Value) -> Result<Self::Work, String>;
 }
 
-/// What the worker of a graph is to do.
+/// Work for the worker of a graph.
 pub enum Work {
-    /// As asked for.
+    /// A request to execute.
     Request(Request),
-    /// Go on with initial values that a share of time was too short for.
+    /// Initial values to continue with, for which a share of time was too short.
     Initial(Box<Initial>),
-    /// Go on with this program instead; by force even if packets are lost.
+    /// A program to continue with instead; if the flag is set, even if packets are lost.
     Replace(Box<Loaded>, bool),
 }
 
@@ -36,14 +36,14 @@ impl From<Request> for Work {
     }
 }
 
-/// The requests of graphs; a program that is to replace the running one is loaded first.
+/// The protocol of graphs; it loads replacement programs before the worker gets them.
 #[derive(Clone)]
 pub struct OfGraphs {
     loader: Arc<dyn Load>,
 }
 
 impl OfGraphs {
-    /// With who loads programs.
+    /// Uses `loader` to load programs.
     pub fn new(loader: Arc<dyn Load>) -> Self {
         Self { loader }
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The worker: runs a device between its ports for as long as there may be traffic, and carries out
+//! The worker: runs a device between its ports as long as there may be traffic, and executes
 //! requests in between.
 //!
-//! A run gives way after [`TURNS`] batches, or behind the next one when a request waits. When
-//! nothing moves the worker goes on looking for [`SPIN`], because the next frame of a busy link is
-//! nearer than a sleep is long; then it sleeps until a port or a request wakes it.
+//! A run ends after [`TURNS`] batches, or after the next one when a request waits. When nothing
+//! moves the worker keeps polling for [`SPIN`], because on a busy link the next frame arrives
+//! sooner than a sleeping thread wakes up; then it sleeps until a port or a request wakes it.
 
 use super::handle::Jobs;
 use super::told::ToldLog;
@@ -19,30 +19,30 @@ use std::collections::BTreeSet;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Batches of each input between two looks at what was printed and logged.
+/// Batches of each input between two checks for probe output.
 const TURNS: u32 = 8;
-/// How long requests may hold up traffic at a time. A receive ring of 4,096 frames holds what comes
-/// in 270 microseconds at 10 Gb/s and the least frame size.
+/// Maximum time for which requests hold up traffic. A receive ring of 4,096 frames holds the frames
+/// that arrive in 270 microseconds at 10 Gb/s with the minimum frame size.
 const SHARE: Duration = Duration::from_micros(100);
-/// How long the worker looks again before it sleeps.
+/// Time for which the worker polls before it sleeps.
 const SPIN: Duration = Duration::from_micros(50);
-/// Sleep of a graph that goes on by itself, without frames.
+/// Sleep of a graph that keeps running by itself, without frames.
 const SELF_MOVING_SLEEP: Duration = Duration::from_micros(50);
-/// Longest sleep: an element may wait for a time, which wakes nobody.
+/// Maximum sleep: an element may wait for a point in time, which wakes no thread.
 const LONGEST_SLEEP: Duration = Duration::from_millis(10);
 
-/// Ports with the endpoints they are joined to.
+/// Ports with the endpoints that they are bound to.
 #[derive(Default)]
 pub struct JoinedPorts {
-    /// Into the graph.
+    /// Input ports of the graph.
     pub inputs: Vec<(String, Box<dyn Receive>)>,
-    /// Out of the graph.
+    /// Output ports of the graph.
     pub outputs: Vec<(String, Box<dyn Transmit>)>,
-    /// Whether an input has no end, so that only a request ends the run, even one that stalls.
+    /// Whether an input never ends, so that only a request ends the run, even a stalled one.
     pub is_endless: bool,
 }
 
-/// Runs a device and carries out requests.
+/// Runs a device and executes requests.
 pub struct Worker {
     manager: Manager<Box<dyn Device>>,
     ports: JoinedPorts,
@@ -50,42 +50,42 @@ pub struct Worker {
     control: Control,
 }
 
-/// What requests see and change beside the device.
+/// State that requests read and change, apart from the device.
 pub(super) struct Control {
-    /// What [`Request::Status`](super::Request::Status) tells of the process.
+    /// Description of the process in the answer to [`Request::Status`](super::Request::Status).
     pub about: Value,
     pub started: Instant,
     pub told: ToldLog,
-    /// Instances that rest at a breakpoint.
+    /// Instances paused at a breakpoint.
     pub resting: BTreeSet<InstanceId>,
     pub state: &'static str,
     pub is_to_stop: bool,
 }
 
-/// Why a worker ended.
+/// Reason why a worker ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum WorkerEnd {
-    /// Every input has ended, and everything has left.
+    /// Every input has ended, and everything has been sent.
     Ended,
-    /// It was asked to.
+    /// A request stopped it.
     Stopped,
-    /// No input brings anything any more, and items wait in the graph for ever.
+    /// No input delivers anything any more, and items wait in the graph indefinitely.
     Stalled(String),
 }
 
-/// Why a worker cannot go on.
+/// Errors that end a worker.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
-    /// In the device, or at a port.
+    /// The device or a port failed.
     #[error(transparent)]
     Manager(#[from] ManagerError),
-    /// Waiting.
+    /// Waiting for the ports failed.
     #[error("the ports cannot be waited for: {0}")]
     Wait(io::Error),
 }
 
 impl JoinedPorts {
-    /// As a device takes them.
+    /// Returns the ports as a device takes them.
     pub fn ports(&mut self) -> Ports<'_> {
         let mut ports = Ports::new();
         for (endpoint, port) in &mut self.inputs {
@@ -97,26 +97,27 @@ impl JoinedPorts {
         ports
     }
 
-    /// Frames that each port has lost, by its endpoint.
+    /// Returns the frames that each port has lost, by its endpoint.
     pub fn lost(&self) -> impl Iterator<Item = (&str, u64)> {
         let inputs = self.inputs.iter().map(|(endpoint, port)| (endpoint.as_str(), port.lost()));
         let outputs = self.outputs.iter().map(|(endpoint, port)| (endpoint.as_str(), port.lost()));
         inputs.chain(outputs)
     }
 
-    /// What is to be told of the inputs once a run has ended, a line each.
+    /// Returns remarks about the inputs for the end of a run, one per line.
     pub fn remarks(&self) -> impl Iterator<Item = String> {
         self.inputs.iter().flat_map(|(endpoint, port)| {
             port.remarks().into_iter().map(move |remark| format!("{endpoint}: {remark}"))
         })
     }
 
-    /// Whether an input may bring more.
+    /// Returns whether an input may deliver more frames.
     pub fn are_inputs_open(&self) -> bool {
         self.inputs.iter().any(|(_, port)| !port.is_ended())
     }
 
-    /// Sleeps until something may move again behind a run that ended so, or somebody wakes us.
+    /// Sleeps until something may move again after a run with this end, or another thread wakes the
+    /// worker.
     ///
     /// # Errors
     /// The kernel refuses to wait.
@@ -126,7 +127,7 @@ impl JoinedPorts {
             RunEnd::OutputFull => {
                 self.outputs.iter().for_each(|(_, port)| waiting.for_room(port.readiness()));
             }
-            // While an instance rests, or nothing is taken, inputs are no reason to wake.
+            // While an instance is paused, or nothing is taken, inputs need not wake the worker.
             RunEnd::Breakpoint(_) | RunEnd::Stalled(_) => {}
             _ => {
                 let open = self.inputs.iter().filter(|(_, port)| !port.is_ended());
@@ -141,7 +142,8 @@ impl JoinedPorts {
 }
 
 impl Worker {
-    /// A worker that has not begun. `about` is an object that tells clients what runs here.
+    /// Creates a worker that has not started. `about` is an object that describes the process to
+    /// clients.
     pub fn new(
         manager: Manager<Box<dyn Device>>,
         ports: JoinedPorts,
@@ -159,16 +161,16 @@ impl Worker {
         Self { manager, ports, jobs, control }
     }
 
-    /// The device by names and its ports, for what comes behind the run.
+    /// Returns the manager and the ports, for use after the run.
     pub fn into_parts(self) -> (Manager<Box<dyn Device>>, JoinedPorts) {
         (self.manager, self.ports)
     }
 
-    /// Runs until every input has ended or somebody stops it. What has come out by then has left,
-    /// as far as the ports take it.
+    /// Runs until every input has ended or a request stops it. All output up to then has been sent,
+    /// as far as the ports accept it.
     ///
     /// # Errors
-    /// What went wrong in the device or at a port.
+    /// The device or a port failed.
     pub fn run(&mut self) -> Result<WorkerEnd, WorkerError> {
         let mut moved_at = Instant::now();
         loop {
@@ -188,7 +190,7 @@ impl Worker {
             }
             match run.end {
                 RunEnd::Ended => return Ok(WorkerEnd::Ended),
-                // A request may get it going again.
+                // A request may make it continue.
                 RunEnd::Stalled(report) if !self.ports.is_endless => {
                     return Ok(WorkerEnd::Stalled(report));
                 }
@@ -204,13 +206,13 @@ impl Worker {
         }
     }
 
-    /// Carries out what waits, for a bounded time.
+    /// Executes waiting requests, for a bounded time.
     fn serve(&mut self) {
         let Self { manager, control, jobs, ports } = self;
         jobs.serve(SHARE, |work, until| control.execute(manager, ports, work, until));
     }
 
-    /// Pushes out what ports still hold.
+    /// Flushes the frames that ports still hold.
     fn flush(&mut self) -> Result<(), WorkerError> {
         for (endpoint, port) in &mut self.ports.outputs {
             port.flush().map_err(|source| {
@@ -222,7 +224,7 @@ impl Worker {
     }
 }
 
-/// What [`Request::Status`](super::Request::Status) says that it does.
+/// Returns the state shown in the answer to [`Request::Status`](super::Request::Status).
 fn state(end: &RunEnd, has_moved: bool) -> &'static str {
     match end {
         RunEnd::Breakpoint(_) => "at a breakpoint",

@@ -8,19 +8,19 @@
 use serde_json::{Map, Value};
 use std::str::FromStr;
 
-/// A call as written.
+/// A parsed call.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Call {
     /// `instance.method`.
     pub path: String,
-    /// In order.
+    /// Arguments, in order.
     pub arguments: Vec<Value>,
 }
 
-/// Most objects and lists inside each other: it bounds the parser's stack.
+/// Maximum nesting of objects and lists, which bounds the parser's stack.
 const MOST_NESTED: usize = 32;
 
-/// Why a text is no call.
+/// Error for a text that is not a call.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{reason} at character {at}; a call is written instance.method(value, value)")]
 pub struct CallError {
@@ -66,7 +66,7 @@ impl<'t> Parser<'t> {
         self.at += rest.len() - rest.trim_start().len();
     }
 
-    /// Whether `mark` comes next; it is then behind.
+    /// Skips `mark` if it comes next, and returns whether it did.
     fn passes(&mut self, mark: char) -> bool {
         self.skip_space();
         let is_next = self.rest().starts_with(mark);
@@ -74,7 +74,7 @@ impl<'t> Parser<'t> {
         is_next
     }
 
-    /// Values up to the closing mark.
+    /// Parses values up to the closing mark.
     fn list(&mut self, end: char) -> Result<Vec<Value>, CallError> {
         let mut values = vec![];
         while !self.passes(end) {
@@ -112,14 +112,14 @@ impl<'t> Parser<'t> {
         } else if self.passes('[') {
             Value::Array(self.list(']')?)
         } else {
-            // A colon belongs to the word: 02:00:00:00:00:01.
+            // A colon is part of the word: 02:00:00:00:00:01.
             Value::String(self.word(",{}[]()").ok_or_else(|| self.error("expected a value"))?)
         };
         self.nested -= 1;
         Ok(value)
     }
 
-    /// A word in quotes, or up to one of `ends`.
+    /// Parses a word in quotes, or up to one of `ends`.
     fn word(&mut self, ends: &str) -> Option<String> {
         if self.passes('"') {
             let (word, _) = self.rest().split_once('"')?;

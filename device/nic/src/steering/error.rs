@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Why a device cannot be steered as it was asked.
+//! Errors of the manager.
 
 use crate::device::DeviceError;
 use crate::layout::ValueError;
 
-/// Why the manager cannot do what it was asked.
+/// Reason why the manager cannot execute a request.
 #[derive(Debug, thiserror::Error)]
 pub enum ManagerError {
-    /// In the device.
+    /// The device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
     /// A name that the program does not have.
     #[error("there is no {what} {name}; there are {}", .known.join(", "))]
     Unknown {
-        /// Kind of thing.
+        /// Kind of name.
         what: &'static str,
-        /// What was written.
+        /// The name as written.
         name: String,
-        /// What there is.
+        /// The names that exist.
         known: Vec<String>,
     },
     /// Too many or too few arguments of a call.
@@ -25,12 +25,12 @@ pub enum ManagerError {
     Arguments {
         /// Instance and method.
         path: String,
-        /// How many were given.
+        /// Number of arguments given.
         given: usize,
         /// The method with its parameters.
         signature: String,
     },
-    /// A call that had to be done has answered no.
+    /// A call that had to succeed has answered no.
     #[error(
         "{path} answers no: there may be no room or no such entry, or a value is out of range; the \
          element's page says when"
@@ -39,17 +39,17 @@ pub enum ManagerError {
         /// Instance and method.
         path: String,
     },
-    /// Not the name of a variable.
+    /// The text is not the name of a variable.
     #[error("{0}: a variable is written instance.variable or instance.variable[index]")]
     Path(String),
-    /// An element beyond the last.
+    /// An element beyond the last one.
     #[error("{path}: index {index}, the array has {count} elements")]
     Index {
         /// The variable.
         path: String,
-        /// What was asked for.
+        /// The requested index.
         index: u64,
-        /// How many there are.
+        /// Number of elements.
         count: u64,
     },
     /// A value that does not fit the variable.
@@ -57,7 +57,7 @@ pub enum ManagerError {
     Value {
         /// The variable.
         path: String,
-        /// Why.
+        /// Reason.
         source: ValueError,
     },
     /// Initial values that are not JSON, or of another shape.

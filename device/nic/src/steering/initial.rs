@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Initial values and calls, as a file of them has it. A file may hold a million rules, and
-//! traffic does not wait for all of them: it is done in pieces, each as long as its driver says.
+//! Initial values and calls from a file. A file may hold a million rules, and traffic must not wait
+//! for all of them: it is applied in pieces, whose length the caller determines.
 //!
-//! 1. Every name and value is checked; what is wrong ends it before anything was done.
+//! 1. Every name and value is checked; an error stops the process before anything is changed.
 //! 2. Variables are written.
 //! 3. Methods are called, in order.
 
@@ -16,7 +16,7 @@ use freeport_ir::{Bits, InstanceId};
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
 
-/// What is left to do of a file.
+/// The part of a file that is still to be applied.
 pub struct Initial {
     unchecked: VecDeque<Entry>,
     writes: VecDeque<Write>,
@@ -24,7 +24,7 @@ pub struct Initial {
     results: Vec<(String, Value)>,
 }
 
-/// As it was written.
+/// An entry as written.
 enum Entry {
     Variable(String, Value),
     Call(Call),
@@ -38,11 +38,11 @@ struct Write {
 }
 
 impl Initial {
-    /// What an object says, as [`Manager::set_initial`] describes it. Names and values are not
-    /// looked at yet.
+    /// Reads an object as [`Manager::set_initial`] describes it. Names and values are not checked
+    /// yet.
     ///
     /// # Errors
-    /// Another shape.
+    /// An object of another shape.
     pub fn of_value(value: Value) -> Result<Self, ManagerError> {
         let mut unchecked = VecDeque::new();
         for (instance, members) in object(value, "the file is not an object of instances")? {
@@ -64,11 +64,11 @@ impl Initial {
 }
 
 impl<D: Device> Manager<D> {
-    /// Sets variables and calls methods as a JSON object of instances says: `{"instance":
+    /// Sets variables and calls methods as a JSON object of instances specifies: `{"instance":
     /// {"variable": value, "method()": [[argument, ...], ...]}}`. A method is called once for each
     /// list of arguments. The value of an array is a list from its first element on, or an object
-    /// with indices as names. Everything is checked before anything is done; variables come first.
-    /// Gives what was called, with the results.
+    /// with indices as names. Everything is checked before anything is changed; variables come
+    /// first. Returns the calls with their results.
     ///
     /// # Errors
     /// Text of another shape, unknown names, values that do not fit.
@@ -83,11 +83,11 @@ impl<D: Device> Manager<D> {
         }
     }
 
-    /// Does a piece of it, one step at least, until `is_time_up`; gives what was called, with the
-    /// results, once all is done.
+    /// Applies a piece of the file, at least one step, until `is_time_up`. Once everything is done,
+    /// returns the calls with their results.
     ///
     /// # Errors
-    /// Unknown names and values that do not fit, before anything was done.
+    /// Unknown names and values that do not fit, before anything is changed.
     pub fn go_on_with(
         &mut self,
         initial: &mut Initial,

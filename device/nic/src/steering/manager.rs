@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The manager: a device by names (ClickNP 3.1). It sets variables to start with, sends signals,
-//! reads and writes variables, and tells counters, all by the names of the source.
+//! The manager: access to a device by names (ClickNP 3.1). It sets initial values of variables,
+//! sends signals, reads and writes variables, and reports counters, all by the names of the source.
 //!
-//! A variable is written `instance.variable`, `instance.variable[3]`, and with what is inside it:
-//! `instance.variable[3].member`, `instance.variable.member[2]`. Instance names may have dots.
+//! A variable is written `instance.variable` or `instance.variable[3]`, and a part of it
+//! `instance.variable[3].member` or `instance.variable.member[2]`. Instance names may contain dots.
 
 use super::error::ManagerError;
 use super::place::{Place, index_in};
@@ -16,24 +16,24 @@ use crate::stats::Statistics;
 use freeport_ir::{InstanceId, Object, Program};
 use serde_json::{Map, Value};
 
-/// A device with names.
+/// A device whose instances and variables are accessed by name.
 pub struct Manager<D> {
     device: D,
     layouts: Layouts,
 }
 
 impl<D: Device> Manager<D> {
-    /// Manages `device`; a variable without a layout is a number, or a list of them.
+    /// Manages `device`; a variable without a layout is a number, or a list of numbers.
     pub fn new(device: D, layouts: Layouts) -> Self {
         Self { device, layouts }
     }
 
-    /// The device.
+    /// Returns the device.
     pub fn device(&self) -> &D {
         &self.device
     }
 
-    /// The device, for what only its kind can do.
+    /// Returns the device for writing, for operations that only its kind has.
     pub fn device_mut(&mut self) -> &mut D {
         &mut self.device
     }
@@ -42,11 +42,12 @@ impl<D: Device> Manager<D> {
         &self.layouts
     }
 
-    /// Goes on with `new`, which has not run yet, and which gets what fits it of the state and the
-    /// packets of the device before it.
+    /// Continues with `new`, which has not run yet, and takes over the matching state and packets
+    /// of the previous device.
     ///
     /// # Errors
-    /// Packets would be lost and `is_forced` is not set, or the old device fails; it stays.
+    /// Packets would be lost and `is_forced` is not set, or the old device fails; the old device
+    /// stays.
     pub fn replace(
         &mut self,
         mut new: D,
@@ -63,12 +64,12 @@ impl<D: Device> Manager<D> {
     /// Runs between ports; see [`Device::run`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Device::run`].
     pub fn run(&mut self, ports: &mut Ports<'_>) -> Result<Run, ManagerError> {
         Ok(self.device.run(ports)?)
     }
 
-    /// Sends a signal to the instance of that name; gives its answer.
+    /// Sends a signal to the instance of that name and returns its answer.
     ///
     /// # Errors
     /// No such instance, or one without a signal handler.
@@ -89,7 +90,8 @@ impl<D: Device> Manager<D> {
         Ok(Signal::from_bits(&self.device.signal(id, &signal.to_bits())?))
     }
 
-    /// The value of a variable or a part of it; of an array without an index, all elements.
+    /// Returns the value of a variable or a part of it; for an array without an index, all
+    /// elements.
     ///
     /// # Errors
     /// No such variable or part.
@@ -105,7 +107,7 @@ impl<D: Device> Manager<D> {
         }
     }
 
-    /// Sets a variable or a part of it, from text: JSON, or a number in any form that
+    /// Sets a variable or a part of it, given as text: JSON, or a number in any form that
     /// [`Layout`] knows.
     ///
     /// # Errors
@@ -133,7 +135,7 @@ impl<D: Device> Manager<D> {
         Ok(())
     }
 
-    /// The variables that the host may see, as `instance.variable`.
+    /// Returns the variables that the host may access, as `instance.variable`.
     pub fn variables(&self) -> Vec<String> {
         let program = self.device.program();
         let of = |instance: &freeport_ir::Instance| {
@@ -143,11 +145,11 @@ impl<D: Device> Manager<D> {
         program.graph.instances.iter().flat_map(of).collect()
     }
 
-    /// The values of all variables that the host may see and that have at most `most_elements`,
-    /// as an object of instances, each an object of variables.
+    /// Returns the values of all variables that the host may access and that have at most
+    /// `most_elements`, as an object of instances, each an object of variables.
     ///
     /// # Errors
-    /// What the device refuses.
+    /// The device refuses to read a variable.
     pub fn values(&self, most_elements: u64) -> Result<Value, ManagerError> {
         let program = self.device.program();
         let mut instances = Map::new();
@@ -156,7 +158,7 @@ impl<D: Device> Manager<D> {
             let visible = visible_objects(program, instance.element);
             for object in visible.filter(|object| object.depth <= most_elements) {
                 let value = match self.read(&format!("{}.{}", instance.name, object.name)) {
-                    // Each copy's own stands under its name.
+                    // The values of the copies are listed under the copies' names.
                     Err(ManagerError::Device(DeviceError::CopiesDiffer { .. })) => continue,
                     value => value?,
                 };
@@ -167,16 +169,16 @@ impl<D: Device> Manager<D> {
         Ok(instances.into())
     }
 
-    /// What was counted, with names.
+    /// Returns the counters with their names.
     pub fn statistics(&self) -> Statistics {
         let statistics = Statistics::new(self.device.program(), &self.device.counters());
         statistics.with_waits(self.device.waits())
     }
 
-    /// The instance of that name.
+    /// Returns the instance of that name.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such instance.
     pub fn instance(&self, name: &str) -> Result<InstanceId, ManagerError> {
         let instances = &self.device.program().graph.instances;
         let at = instances.iter().position(|instance| instance.name == name);
@@ -224,7 +226,8 @@ impl<D: Device> Manager<D> {
         Ok(place)
     }
 
-    /// The instance that a path begins with, and what follows its dot. The longest name counts.
+    /// Returns the instance at the beginning of a path, and the rest after the dot. The longest
+    /// matching name is used.
     pub(super) fn split<'a>(&self, path: &'a str) -> Result<(InstanceId, &'a str), ManagerError> {
         let instances = self.device.program().graph.instances.iter().enumerate();
         let follows = |name: &str| path.strip_prefix(name).and_then(|rest| rest.strip_prefix('.'));
@@ -263,7 +266,7 @@ mod tests {
         program
     }
 
-    /// `marks` is shown as a struct of a byte, and of an array of two 4-bit numbers.
+    /// `marks` is shown as a struct of a byte and an array of two 4-bit numbers.
     fn layouts() -> Layouts {
         let nibbles =
             Layout::Array { element: Box::new(Layout::Unsigned(4)), stride_bits: 4, count: 2 };
@@ -316,7 +319,8 @@ mod tests {
                     break results;
                 }
             };
-            // Checks, writes of a variable and of two elements, calls, and that nothing is left.
+            // Checks, writes of a variable and of two elements, calls, and the final step that
+            // finds nothing left.
             assert_eq!(steps, 5 + 3 + 3 + 1);
             let values: Vec<_> = results.into_iter().map(|(_, value)| value).collect();
             assert_eq!(values, [5, 6, 8].map(|value| json!(value)));

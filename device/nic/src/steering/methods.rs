@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Methods of a running program by name: names and values are checked first, and a checked call
-//! can be carried out later.
+//! Methods of a running program by name: names and values are checked first, and a checked call can
+//! be executed later.
 
 use super::call::Call;
 use super::error::ManagerError;
@@ -18,12 +18,12 @@ pub(super) struct Prepared {
     pub method: String,
     pub arguments: Vec<Bits>,
     pub result: Option<Layout>,
-    /// Of a table's method.
+    /// The call of a table's method, if it is one.
     pub table: Option<TableCall>,
 }
 
 impl<D: Device> Manager<D> {
-    /// Calls a method between two firings; gives its result, null where it has none.
+    /// Calls a method between two firings and returns its result, or null if it has none.
     ///
     /// # Errors
     /// No such instance or method, or values that do not fit its parameters.
@@ -32,10 +32,10 @@ impl<D: Device> Manager<D> {
         self.call_prepared(&prepared)
     }
 
-    /// As [`call`](Self::call), for what has to be done: an answer of no is an error.
+    /// Like [`call`](Self::call), for a call that has to succeed: the answer "no" is an error.
     ///
     /// # Errors
-    /// Those of `call`, and [`Refused`](ManagerError::Refused).
+    /// The errors of `call`, and [`Refused`](ManagerError::Refused).
     pub fn call_that_succeeds(&mut self, call: &Call) -> Result<Value, ManagerError> {
         let result = self.call(call)?;
         match self.is_refusal(&call.path, &result) {
@@ -44,8 +44,8 @@ impl<D: Device> Manager<D> {
         }
     }
 
-    /// Whether a method, or an update or deletion of a table, answers with yes or no, and that was
-    /// no.
+    /// Returns whether the result is the answer "no" of a method, or of an update or deletion of a
+    /// table, that answers yes or no.
     pub fn is_refusal(&self, path: &str, result: &Value) -> bool {
         let program = self.device().program();
         let Ok((id, method)) = self.split(path) else { return false };
@@ -57,7 +57,7 @@ impl<D: Device> Manager<D> {
         is_bool && (result.as_u64() == Some(0) || result.as_bool() == Some(false))
     }
 
-    /// The methods of all instances, as `instance.method(parameters)`.
+    /// Returns the methods of all instances, as `instance.method(parameters)`.
     pub fn methods(&self) -> Vec<String> {
         let program = self.device().program();
         let of = |instance: &freeport_ir::Instance| {
@@ -111,7 +111,8 @@ impl<D: Device> Manager<D> {
         })
     }
 
-    /// What a method takes and gives; numbers, where the front end does not say more.
+    /// Returns the layouts of a method's parameters and result; numbers if the front end provides
+    /// none.
     fn shape(
         &self,
         program: &Program,

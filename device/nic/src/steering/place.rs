@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The place that a path names: a variable or a part of one, and the bits that values have there.
+//! The place that a path names: a variable or a part of one, and the bits of its values.
 
 use super::error::ManagerError;
 use crate::layout::{Layout, ValueError};
@@ -14,9 +14,9 @@ pub(super) struct Place {
     /// Layout of an element of the variable.
     pub whole: Layout,
     pub depth: u64,
-    /// Which element; none is all of them.
+    /// The element; none for all elements.
     pub index: Option<u64>,
-    /// The part of the element.
+    /// Lowest bit of the part within the element.
     pub lo: u32,
     pub layout: Layout,
 }
@@ -29,7 +29,7 @@ impl Place {
         Err(ManagerError::Index { path: self.path.clone(), index, count })
     }
 
-    /// Goes into the member or element that `rest` begins with; gives what follows.
+    /// Descends into the member or element that `rest` begins with and returns what follows.
     pub fn descend<'a>(&mut self, rest: &'a str) -> Result<&'a str, ManagerError> {
         let malformed = || ManagerError::Path(self.path.clone());
         let (lo, layout, behind) = match (&self.layout, rest.strip_prefix('.')) {
@@ -55,7 +55,7 @@ impl Place {
         Ok(behind)
     }
 
-    /// The bits that a value gives to each element it is for.
+    /// Returns the bits of a value for each element that it sets.
     pub fn values(&self, value: &Value) -> Result<Vec<(u64, Bits)>, ManagerError> {
         let failed = |source| ManagerError::Value { path: self.path.clone(), source };
         let parse = |value| self.layout.parse(value).map_err(failed);
@@ -84,7 +84,7 @@ impl Place {
     }
 }
 
-/// The number in the brackets that `text` begins with, and what follows them.
+/// Parses an index in brackets at the beginning of `text` and returns it with what follows.
 pub(super) fn index_in(text: &str) -> Option<(u64, &str)> {
     let (digits, rest) = text.strip_prefix('[')?.split_once(']')?;
     Some((digits.parse().ok()?, rest))

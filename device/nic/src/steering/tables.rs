@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Tables of a running program by name, as calls: `exact.flows.update({source: 10.0.0.1}, 5)`,
-//! `exact.flows.lookup(...)`, `exact.flows.delete(...)` and `exact.flows.entries()`. The calls of a
-//! longest-prefix table have the prefix length after the key.
+//! `exact.flows.lookup(...)`, `exact.flows.delete(...)` and `exact.flows.entries()`. Calls of a
+//! longest-prefix table take the prefix length after the key.
 
 use super::call::Call;
 use super::error::ManagerError;
@@ -12,10 +12,10 @@ use crate::layouts::TableLayout;
 use freeport_ir::{Bits, InstanceId, Table, TableKind, UnaryOp};
 use serde_json::{Value, json};
 
-/// Bits of the prefix length in a longest-prefix key.
+/// Bits of the prefix length in the key of a longest-prefix table.
 const LENGTH_BITS: u32 = 32;
 
-/// What a call does with a table.
+/// Action of a call on a table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Action {
     Lookup,
@@ -24,7 +24,7 @@ enum Action {
     Entries,
 }
 
-/// A table, and what is done with it.
+/// A table, and the action on it.
 pub(super) struct TableCall {
     name: String,
     action: Action,
@@ -34,7 +34,7 @@ pub(super) struct TableCall {
 }
 
 impl TableCall {
-    /// The parameters, with their layouts.
+    /// Returns the parameters with their layouts.
     fn parameters(&self) -> Vec<(&'static str, Layout)> {
         let key = ("key", self.layout.key.clone());
         let length = ("length", Layout::Unsigned(LENGTH_BITS));
@@ -48,7 +48,7 @@ impl TableCall {
         }
     }
 
-    /// The table's own key from the arguments.
+    /// Builds the key of the table from the arguments.
     fn key(&self, arguments: &[Bits]) -> Bits {
         if !self.is_prefix {
             return arguments[0].clone();
@@ -61,7 +61,7 @@ impl TableCall {
         Bits::concat([&length, &Bits::unary(UnaryOp::ByteSwap, &arguments[0])])
     }
 
-    /// A value as people read it; a number may have fewer bits than its bytes.
+    /// Converts a value for people; a number may have fewer bits than its bytes.
     fn value(&self, value: &Bits) -> Value {
         self.layout.value.show(&value.extract(0, self.layout.value.bits()))
     }
@@ -79,8 +79,8 @@ impl TableCall {
 }
 
 impl<D: Device> Manager<D> {
-    /// The tables of all instances: a list of objects with `table` (`instance.table`), `kind`,
-    /// `capacity`, and in `key` and `value` what each looks like when it is zero.
+    /// Returns the tables of all instances: a list of objects with `table` (`instance.table`),
+    /// `kind`, `capacity`, and, in `key` and `value`, the shape of each with all values 0.
     pub fn tables(&self) -> Value {
         let program = self.device().program();
         let of = |instance: &freeport_ir::Instance| {
@@ -106,8 +106,8 @@ impl<D: Device> Manager<D> {
         program.graph.instances.iter().flat_map(of).collect()
     }
 
-    /// A call of a table's method and its arguments, checked; none if the name is not that of a
-    /// table's method.
+    /// Checks a call of a table's method and its arguments; returns none if the name is not that of
+    /// a table's method.
     pub(super) fn prepare_table(
         &self,
         instance: InstanceId,
@@ -177,7 +177,7 @@ impl<D: Device> Manager<D> {
         })
     }
 
-    /// What keys and values are; numbers, where the front end does not say more.
+    /// Returns the layouts of keys and values; numbers if the front end provides none.
     fn table_layout(&self, element: &str, table: &Table) -> TableLayout {
         let key = (element.to_owned(), table.name.clone());
         self.layouts().tables.get(&key).cloned().unwrap_or_else(|| {

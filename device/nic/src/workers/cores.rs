@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Keeps a thread on one processor core, so that its memory stays in that core's caches.
+//! Pinning of a thread to one processor core, so that its memory stays in that core's caches.
 
 use std::os::unix::thread::JoinHandleExt;
 use std::thread::JoinHandle;
 
-/// Keeps a thread on core `core`.
+/// Pins a thread to core `core`.
 ///
 /// # Errors
-/// Why that cannot be, in words: mostly that the process may not run there.
+/// A description of the reason, in most cases that the process may not run on that core.
 pub(super) fn pin<T>(thread: &JoinHandle<T>, core: usize) -> Result<(), String> {
     if core >= libc::CPU_SETSIZE as usize {
         return Err(format!("there is no core {core}"));
@@ -17,7 +17,7 @@ pub(super) fn pin<T>(thread: &JoinHandle<T>, core: usize) -> Result<(), String> 
     // SAFETY: the core is within the set.
     unsafe { libc::CPU_SET(core, &mut cores) };
     let id = thread.as_pthread_t();
-    // SAFETY: the thread is not joined yet, and the set is as large as is said.
+    // SAFETY: the thread is not joined yet, and the set has the size passed.
     let failed = unsafe { libc::pthread_setaffinity_np(id, size_of_val(&cores), &cores) };
     match failed {
         0 => Ok(()),

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Threads that each do one job in turns, rest when there is nothing to do, and can be asked
-//! between two turns.
+//! Threads that each do one job in turns, rest when idle, and can be accessed between two turns.
 //!
-//! 1. A station has a job behind a lock, which its thread holds for one turn at a time. The host
-//!    acts on the job between two turns, under the same lock, and is let in first.
-//! 2. A turn that moved something is followed by another; before that the neighbours are woken that
-//!    sleep, because there may be work for them, or room.
-//! 3. After a turn that moved nothing the station rests: it looks for news for a while, because
-//!    waking a thread takes longer than most waits, and then sleeps. `ring::Bell` tells why nobody
-//!    sleeps through work.
-//! 4. A station that rests is woken by its neighbours, by the host, and to stop.
+//! 1. A station has a job under a lock, which its thread holds for one turn at a time. The host
+//!    accesses the job between two turns, under the same lock, and takes precedence.
+//! 2. A turn that moved something is followed by another; before that, sleeping neighbours are
+//!    woken, because there may be work for them, or room.
+//! 3. After a turn that moved nothing the station rests: it polls for news for a while, because
+//!    waking a thread takes longer than most waits, and then sleeps. `ring::Bell` explains why no
+//!    station sleeps while it has work.
+//! 4. A resting station is woken by its neighbours, by the host, and to stop.
 //!
-//! Station 0 belongs to the calling thread, which does its turns itself; it learns when another
-//! station rests.
+//! Station 0 belongs to the calling thread, which does its turns itself; it is notified when
+//! another station starts to rest.
 //!
-//! **Everybody rests** if no station works and none has news. That must hold at one moment: each
-//! station has a number that it raises when it begins and when it stops working. If all numbers say
-//! rest, then no station is found to have news, then all numbers are still the same, nobody has
-//! worked in between, so nothing changed, and nobody has anything to do until the host or a port
-//! has.
+//! **All stations rest** if no station works and none has news. That must hold at one moment: each
+//! station has a number that it increments when it starts and when it stops working. If all numbers
+//! are even, then no station is found to have news, and then all numbers are unchanged, no station
+//! has worked in between. So nothing changed, and no station has work until the host or a port
+//! provides some.
 
 #[cfg(test)]
 mod tests;
@@ -33,27 +32,28 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
 
-/// Looks for news before a thread sleeps, some tens of microseconds: about what waking it takes.
+/// Polls for news before a thread sleeps, some tens of microseconds: about the time that waking it
+/// takes.
 const LOOKS: u32 = 256;
-/// Of these, how many come without giving the processor to another thread.
+/// Number of these polls that do not yield the processor to another thread.
 const QUICK_LOOKS: u32 = 240;
-/// Turns without news after which a job that can always go on counts as resting.
+/// Turns without news after which a job that keeps running by itself counts as resting.
 pub(super) const MOST_TURNS_ALONE: u32 = 64;
-/// Sleep of a job that goes on by itself, without news.
+/// Sleep of a job that keeps running by itself, without news.
 const SELF_MOVING_SLEEP: Duration = Duration::from_micros(50);
-/// How long the caller sleeps at most while others work: its ports cannot wake it.
+/// Maximum sleep of the caller while others work: its ports cannot wake it.
 const CALLER_SLEEPS: Duration = Duration::from_micros(200);
 
-/// What a station does.
+/// The work of a station.
 pub(super) trait Job: Send {
-    /// Does what there is to do now; what came of it, and whether anything moved. It gives way soon
-    /// after `wanted` is set.
+    /// Does the work available now and returns the status, and whether anything moved. It returns
+    /// soon after `wanted` is set.
     ///
     /// # Errors
-    /// What ends the job.
+    /// A failure that ends the job.
     fn turn(&mut self, wanted: &AtomicBool) -> Result<(RunStatus, bool), DeviceError>;
 
-    /// Whether others have done something that makes another turn worth while.
+    /// Returns whether other stations have done something that makes another turn worthwhile.
     fn has_news(&self) -> bool;
 }
 
@@ -69,53 +69,53 @@ struct Shared<J> {
 }
 
 struct Station<J> {
-    /// The number of its worker, for messages.
+    /// Number of its worker, for messages.
     worker: usize,
-    /// Stations that it shares rings with.
+    /// Stations with which it shares rings.
     neighbours: Vec<usize>,
     desk: Mutex<Desk<J>>,
-    /// How many of the host's calls want the desk.
+    /// Number of the host's calls that wait for the desk.
     callers: AtomicU32,
-    /// Somebody waits for the desk, so that the turn is to end soon.
+    /// Set while another thread waits for the desk, so that the turn has to end soon.
     is_desk_wanted: AtomicBool,
     bell: Bell,
-    /// Who sleeps here.
+    /// The thread that sleeps here.
     thread: Mutex<Option<Thread>>,
-    /// Odd while it works.
+    /// Incremented at each start and stop of work; odd while the station works.
     shift: AtomicU64,
-    /// The host has changed something.
+    /// Set when the host has changed something.
     is_told: AtomicBool,
-    /// Its job goes on by itself, and moves nothing.
+    /// Set while its job keeps running by itself, and moves nothing.
     goes_on: AtomicBool,
-    /// The instance of its job that rests at a breakpoint, and 1; or 0.
+    /// One more than the number of the job's instance that is paused at a breakpoint; 0 for none.
     held: AtomicU64,
-    /// Why it has ended.
+    /// Reason why it has ended.
     failure: OnceLock<String>,
 }
 
-/// A job, and what its last turn came to.
+/// A job, and the status of its last turn.
 struct Desk<J> {
     job: J,
     status: RunStatus,
 }
 
-/// What a crew is made of.
+/// A station to be started.
 pub(super) struct Post<J> {
-    /// The number of the worker.
+    /// Number of the worker.
     pub worker: usize,
-    /// The stations it shares rings with.
+    /// Stations with which it shares rings.
     pub neighbours: Vec<usize>,
-    /// What it does.
+    /// Its job.
     pub job: J,
-    /// The processor core that its thread stays on, if it is to stay on one.
+    /// Processor core to which its thread is pinned, if any.
     pub core: Option<usize>,
 }
 
 impl<J: Job + 'static> Crew<J> {
-    /// Begins to work: a thread for each post but the first, which is the caller's.
+    /// Starts a thread for each post but the first, which belongs to the caller.
     ///
     /// # Errors
-    /// No more threads, or a core that a thread cannot be put on.
+    /// No more threads, or a core that a thread cannot be pinned to.
     pub fn start(posts: Vec<Post<J>>) -> Result<Self, DeviceError> {
         let cores: Vec<Option<usize>> = posts.iter().map(|post| post.core).collect();
         let station = |(at, post): (usize, Post<J>)| Station {
@@ -126,7 +126,7 @@ impl<J: Job + 'static> Crew<J> {
             is_desk_wanted: AtomicBool::new(false),
             bell: Bell::new(),
             thread: Mutex::new(None),
-            // All work at first, but the caller.
+            // All work initially, except the caller.
             shift: AtomicU64::new(u64::from(at != 0)),
             is_told: AtomicBool::new(false),
             goes_on: AtomicBool::new(false),
@@ -154,7 +154,7 @@ impl<J: Job + 'static> Crew<J> {
         Ok(crew)
     }
 
-    /// Does something with the job of a station between two turns.
+    /// Accesses the job of a station between two turns.
     ///
     /// # Errors
     /// A station that has ended.
@@ -164,14 +164,14 @@ impl<J: Job + 'static> Crew<J> {
         Ok(ask(&mut station.desk_for_host().job))
     }
 
-    /// As `ask`, where what is done may give the job something to do.
+    /// Like `ask`, for an access that may give the job work.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of `ask`.
     pub fn tell<T>(&self, at: usize, tell: impl FnOnce(&mut J) -> T) -> Result<T, DeviceError> {
         let station = &self.shared.stations[at];
         let told = self.ask(at, |job| {
-            // Whether it still rests at a breakpoint is known after its next turn.
+            // Whether it is still paused at a breakpoint is known after its next turn.
             station.held.store(0, Ordering::SeqCst);
             station.is_told.store(true, Ordering::SeqCst);
             tell(job)
@@ -180,15 +180,15 @@ impl<J: Job + 'static> Crew<J> {
         Ok(told)
     }
 
-    /// Has the caller take the place of station 0, until it goes.
+    /// Makes the calling thread the one of station 0, until another takes its place.
     pub fn arrive(&self) {
         *locked(&self.shared.stations[0].thread) = Some(std::thread::current());
     }
 
-    /// Does a turn of station 0, which is `turn` of its job.
+    /// Does a turn of station 0: calls `turn` with its job.
     ///
     /// # Errors
-    /// What it says, and another station that has ended.
+    /// An error of `turn`, or another station that has ended.
     pub fn turn(
         &self,
         turn: impl FnOnce(&mut J) -> Result<(RunStatus, bool), DeviceError>,
@@ -206,7 +206,8 @@ impl<J: Job + 'static> Crew<J> {
         Ok((status, has_moved))
     }
 
-    /// Whether no station has anything to do. One that goes on by itself counts as if it had not.
+    /// Returns whether no station has work. A station that keeps running by itself counts as
+    /// resting.
     pub fn rests(&self) -> bool {
         let others = &self.shared.stations[1..];
         let shifts = || others.iter().map(|station| station.shift.load(Ordering::SeqCst));
@@ -219,8 +220,8 @@ impl<J: Job + 'static> Crew<J> {
             && shifts().eq(before)
     }
 
-    /// Waits until station 0 may have something to do, or another one has stopped working; not
-    /// long. `looks` is how often the caller has been here in a row.
+    /// Waits briefly until station 0 may have work, or another station has stopped working. `looks`
+    /// is the number of successive calls before this one.
     pub fn wait(&self, looks: u32) {
         let station = &self.shared.stations[0];
         if pause(looks) {
@@ -233,7 +234,7 @@ impl<J: Job + 'static> Crew<J> {
         station.bell.unset();
     }
 
-    /// A station that rests at a breakpoint, and the instance of its job that does.
+    /// Returns a station that is paused at a breakpoint, with the instance of its job.
     pub fn held(&self) -> Option<(usize, InstanceId)> {
         let held = |(at, station): (usize, &Station<J>)| {
             let held = station.held.load(Ordering::SeqCst).checked_sub(1)?;
@@ -242,15 +243,15 @@ impl<J: Job + 'static> Crew<J> {
         self.shared.stations.iter().enumerate().find_map(held)
     }
 
-    /// How many stations there are.
+    /// Returns the number of stations.
     pub fn len(&self) -> usize {
         self.shared.stations.len()
     }
 
-    /// What the last turn of each station came to, with the number of its worker.
+    /// Returns the status of each station's last turn, with the number of its worker.
     pub fn statuses(&self) -> Vec<(usize, RunStatus)> {
         let status = |station: &Station<J>| {
-            // One that goes on by itself has only been looked at in between.
+            // A job that keeps running by itself has only polled in between.
             match station.goes_on.load(Ordering::SeqCst) {
                 true => match station.desk_for_host().status {
                     RunStatus::Waiting => (station.worker, RunStatus::Waiting),
@@ -264,7 +265,7 @@ impl<J: Job + 'static> Crew<J> {
 }
 
 impl<J: Job> Shared<J> {
-    /// What a thread does.
+    /// The main loop of a station's thread.
     fn work(&self, at: usize) {
         let station = &self.stations[at];
         *locked(&station.thread) = Some(std::thread::current());
@@ -322,20 +323,20 @@ impl<J: Job> Shared<J> {
     }
 
     fn fail(&self, at: usize, reason: String) {
-        // It ends once, so that nothing is there yet.
+        // A station ends only once, so the reason is not yet set.
         let _ = self.stations[at].failure.set(reason);
         self.stations[0].wake();
     }
 }
 
 impl<J: Job> Station<J> {
-    /// Whether its job goes on by itself, and whether anything moved.
+    /// Does a turn; returns whether the job keeps running by itself, and whether anything moved.
     fn turn(&self, stops: &AtomicBool) -> Result<(bool, bool), DeviceError> {
         while self.callers.load(Ordering::SeqCst) > 0 {
             std::thread::yield_now();
         }
         let mut desk = locked(&self.desk);
-        // Whoever comes after this look sets it anew.
+        // A caller that arrives after this check sets it again.
         self.is_desk_wanted.store(false, Ordering::SeqCst);
         if self.callers.load(Ordering::SeqCst) > 0 || stops.load(Ordering::SeqCst) {
             self.is_desk_wanted.store(true, Ordering::SeqCst);
@@ -345,7 +346,7 @@ impl<J: Job> Station<J> {
         Ok((goes_on(&status), has_moved))
     }
 
-    /// Notes what a turn came to, while nobody else has the job.
+    /// Records the status of a turn, under the lock of the job.
     fn note(&self, desk: &mut Desk<J>, status: &RunStatus) {
         let held = match status {
             RunStatus::Breakpoint(instance) => u64::from(instance.0) + 1,
@@ -355,7 +356,7 @@ impl<J: Job> Station<J> {
         desk.status = status.clone();
     }
 
-    /// Sleeps for a short time, or until somebody wakes it: its job goes on by itself.
+    /// Sleeps for a short time, or until it is woken: its job keeps running by itself.
     fn doze(&self) {
         self.bell.set();
         if !self.is_wanted() {
@@ -378,7 +379,7 @@ impl<J: Job> Station<J> {
 }
 
 impl<J> Station<J> {
-    /// Wakes it if it sleeps. What it is to find has been written before.
+    /// Wakes the thread if it sleeps. The work for it has been written before.
     fn wake(&self) {
         if self.bell.has_to_ring()
             && let Some(thread) = &*locked(&self.thread)
@@ -405,18 +406,18 @@ impl<J> Drop for Crew<J> {
         }
         for thread in self.threads.drain(..) {
             thread.thread().unpark();
-            // What it panicked with was noted where it happened.
+            // A panic was recorded where it occurred.
             let _ = thread.join();
         }
     }
 }
 
-/// Whether a job goes on by itself.
+/// Returns whether a job keeps running by itself.
 pub(super) fn goes_on(status: &RunStatus) -> bool {
     matches!(status, RunStatus::Budget | RunStatus::Waiting)
 }
 
-/// Spends a moment; says false when it is time to sleep instead.
+/// Spends a moment; returns false when it is time to sleep instead.
 fn pause(looks: u32) -> bool {
     match looks {
         0..QUICK_LOOKS => std::hint::spin_loop(),
@@ -426,7 +427,7 @@ fn pause(looks: u32) -> bool {
     true
 }
 
-/// A panic is noted where it happens; what a lock protects is not used after one.
+/// Locks a mutex. A panic is recorded where it occurs; the protected data are not used after one.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

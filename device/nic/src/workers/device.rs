@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A program on several workers, as one device.
+//! A program on several workers as one device.
 
 use super::crew::{Crew, Job, Post};
 use super::partition::{Link, Part, Partition};
@@ -20,13 +20,13 @@ pub(super) const RING_FRAMES: usize = 512;
 /// Bytes of a ring of records.
 const RING_RECORD_BYTES: usize = 1 << 17;
 
-/// A program in parts, each of them native code on a thread of its own. The thread that calls
-/// [`run`](Device::run) is worker 0, which has the ports.
+/// A program in parts, each of which runs as native code on a thread of its own. The thread that
+/// calls [`run`](Device::run) is worker 0, which has the ports.
 pub struct WorkersDevice {
     program: Arc<Program>,
     crew: Crew<CpuDevice<'static>>,
     parts: Vec<Part>,
-    /// By instance of the program: its part, and which instance it is there.
+    /// By instance of the program: its part, and its number there.
     instances: Vec<(usize, InstanceId)>,
 }
 
@@ -41,12 +41,13 @@ impl Job for CpuDevice<'static> {
 }
 
 impl WorkersDevice {
-    /// Cuts a verified program, builds each part, and starts the workers. `workers` has the worker
-    /// of each instance, and `cores` the cores that workers 1, 2 and so on stay on, as far as it
-    /// goes.
+    /// Partitions a verified program, builds each part, and starts the workers. `workers` has the
+    /// worker of each instance, and `cores` the cores to which workers 1, 2 and so on are pinned,
+    /// as far as it has entries.
     ///
     /// # Errors
-    /// What native code cannot do, no compiler, or one that fails; no threads.
+    /// A program that native code does not support, no compiler, or a compiler that fails; no
+    /// threads.
     pub fn load(
         program: Arc<Program>,
         workers: &[usize],
@@ -81,7 +82,7 @@ impl WorkersDevice {
         Ok(Self { program, crew, parts, instances })
     }
 
-    /// Which part an instance is in, and which instance it is there.
+    /// Returns the part of an instance, and its number there.
     fn place(&self, instance: InstanceId) -> Result<(usize, InstanceId), DeviceError> {
         let unknown = || {
             let what = format!("instance {}", instance.0);
@@ -130,13 +131,13 @@ impl Host<CpuDevice<'static>> for WorkersDevice {
         device.holds_items()
     }
 
-    /// Instances that were put in have no breakpoints, and no words.
+    /// Instances that the partitioning added have no breakpoints and no probe output.
     fn name_of(&self, part: usize, there: InstanceId) -> InstanceId {
         self.parts[part].instances[there.index()].unwrap_or(there)
     }
 }
 
-/// Joins the two ends of a link by a ring.
+/// Connects the two ends of a link by a ring.
 fn join(devices: &mut [CpuDevice<'static>], link: &Link) {
     let (written, read) = match link.item {
         Item::Bits(width) => {
@@ -153,7 +154,7 @@ fn join(devices: &mut [CpuDevice<'static>], link: &Link) {
     devices[link.to.0].attach(link.to.1, read);
 }
 
-/// The parts that part `at` shares rings with.
+/// Returns the parts with which part `at` shares rings.
 fn neighbours(links: &[Link], at: usize) -> Vec<usize> {
     let others = links.iter().filter_map(|link| match (link.from.0, link.to.0) {
         (from, to) if from == at => Some(to),
@@ -253,7 +254,7 @@ impl Device for WorkersDevice {
             endpoints: vec![EndpointCounters::default(); graph.endpoints.len()],
         };
         for (at, part) in self.parts.iter().enumerate() {
-            // Those of a worker that has ended are lost with it.
+            // Counters of a worker that has ended are lost with it.
             let Ok(counted) = self.crew.ask(at, |device| device.counters()) else { continue };
             for (id, counted) in part.instances.iter().zip(counted.instances) {
                 id.iter().for_each(|id| all.instances[id.index()] = counted.clone());
@@ -288,7 +289,7 @@ impl Device for WorkersDevice {
 
     fn set_breakpoints_enabled(&mut self, is_enabled: bool) {
         for part in 0..self.crew.len() {
-            // One that has ended rests nowhere.
+            // A worker that has ended is not paused.
             let _ = self.crew.tell(part, |device| device.set_breakpoints_enabled(is_enabled));
         }
     }
@@ -304,7 +305,7 @@ impl Device for WorkersDevice {
         run::waits(&self.crew)
     }
 
-    /// The state of its parts is not moved to another program yet.
+    /// Moving the state of the parts to another program is not supported.
     fn transfer(&mut self) -> Option<&mut dyn Transfer> {
         None
     }

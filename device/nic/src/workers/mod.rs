@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A program on several workers (ClickNP 3.1, 3.3): the graph is cut where an operator says so,
-//! each part runs on a thread of its own, and rings join them. `docs/internals/native.md` tells
-//! how.
+//! A program on several workers (ClickNP 3.1, 3.3): the graph is partitioned as an operator
+//! specifies, each part runs on a thread of its own, and rings connect them.
+//! `docs/internals/native.md` describes how.
 
 mod cores;
 mod crew;

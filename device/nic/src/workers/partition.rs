@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Cuts a program into one for each worker.
+//! Partitioning of a program into one program for each worker.
 //!
-//! A channel between two workers becomes an outer end of both parts, and a ring joins the two.
+//! A channel between two workers becomes an endpoint of both parts, and a ring connects the two.
 //! Given its oracles a graph is a Kahn network, and a declared depth is a minimum: such a ring is
-//! only a deeper channel, so no instance can tell on how many workers its graph runs.
+//! only a deeper channel, so no instance can observe the number of workers.
 //!
-//! What passes a ring is what passed the channel. Records and packets do so as they are. Flits
-//! inside the graph become records, because a ring of frames would hold back a packet's first flits
-//! until its last, which the writer may put only after an answer to them, and would lose their
-//! metadata; between an outer end and an element they cross as the frames that they are at that
-//! end. A lossy channel drops where it is written.
+//! A ring transfers what the channel did. Records and packets pass unchanged. Flits inside the
+//! graph become records, because a ring of frames would hold back a packet's first flits until its
+//! last, which the writer may put only after an answer to them, and would lose their metadata.
+//! Between an endpoint and an element, flits pass as the frames of that endpoint. A lossy channel
+//! drops at its writer.
 
 use crate::placement::PlacementError;
 use freeport_ir::flit::FLIT_BITS;
@@ -22,45 +22,45 @@ use freeport_ir::{
 /// A program in parts.
 #[derive(Clone, Debug)]
 pub struct Partition {
-    /// The first is of worker 0, and has the outer ends.
+    /// The parts; the first belongs to worker 0, and has the endpoints of the program.
     pub parts: Vec<Part>,
-    /// What joins them.
+    /// Links between the parts.
     pub links: Vec<Link>,
 }
 
-/// What one worker runs.
+/// Program of one worker.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// Which worker.
+    /// Number of the worker.
     pub worker: usize,
-    /// Its program.
+    /// Program of the part.
     pub program: Program,
-    /// By instance of the part: which one of the whole it is; none for one that was put in.
+    /// By instance of the part: the corresponding instance of the whole; none for an added one.
     pub instances: Vec<Option<InstanceId>>,
-    /// By channel of the part: which one of the whole it counts for.
+    /// By channel of the part: the channel of the whole that it counts for.
     pub channels: Vec<Option<ChannelId>>,
-    /// By endpoint of the part: which one of the whole it is, or for which one it drops what no
-    /// port carries.
+    /// By endpoint of the part: the corresponding endpoint of the whole, or the one for which it
+    /// drops frames that no port carries.
     pub endpoints: Vec<Option<EndpointId>>,
 }
 
-/// A channel that was cut.
+/// A channel between two parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Link {
-    /// The part that writes, and its outer end.
+    /// The writing part, and its endpoint.
     pub from: (usize, EndpointId),
-    /// The part that reads, and its outer end.
+    /// The reading part, and its endpoint.
     pub to: (usize, EndpointId),
-    /// What passes: flits stand for frames.
+    /// Type of the items; flits stand for frames.
     pub item: Item,
 }
 
 impl Partition {
-    /// Cuts a verified program; `workers` has the worker of each instance.
+    /// Partitions a verified program; `workers` has the worker of each instance.
     ///
     /// # Errors
-    /// A manager and an instance that it calls on two workers: a call is done at once, between two
-    /// firings of both.
+    /// A manager and an instance whose methods it calls are on two workers: a call is executed
+    /// immediately, between two firings of both.
     pub fn new(program: &Program, workers: &[usize]) -> Result<Self, PlacementError> {
         check_calls(program, workers)?;
         let mut numbers: Vec<usize> = workers.iter().copied().chain([0]).collect();
@@ -88,7 +88,7 @@ impl Partition {
     }
 }
 
-/// Calls of methods of other instances, by the element that makes them.
+/// Returns the calls of methods of other instances, by the calling element.
 fn calls(program: &Program) -> impl Iterator<Item = (ElementId, InstanceId)> {
     program.functions.iter().flat_map(|function| {
         let insts = function.blocks.iter().flat_map(|block| &block.insts);
@@ -137,7 +137,8 @@ impl Part {
         InstanceId::new(self.instances.len() - 1)
     }
 
-    /// Puts an element between a channel and an outer end: flits on one side, records on the other.
+    /// Inserts an element between a channel and an endpoint, with flits on one side and records on
+    /// the other.
     fn add_conversion(&mut self, name: &str, from: Item, to: Item) -> InstanceId {
         let element = ElementId::new(self.program.elements.len());
         let handler = FunctionId::new(self.program.functions.len());
@@ -169,7 +170,7 @@ impl Part {
     }
 }
 
-/// Passes each item on as it is: a flit is a record of 512 bits.
+/// Passes each item on unchanged: a flit is a record of 512 bits.
 fn conversion(element: ElementId) -> Function {
     let function = Function::new("Conversion.handler", Some(element), Loc::default());
     let mut build = Builder::new(function);
@@ -183,7 +184,7 @@ struct Cutter<'p> {
     program: &'p Program,
     parts: Vec<Part>,
     links: Vec<Link>,
-    /// By instance of the whole: its part, and what it is there.
+    /// By instance of the whole: its part, and its number there.
     instances: Vec<(usize, InstanceId)>,
 }
 
@@ -194,8 +195,8 @@ impl Cutter<'_> {
         self.instances.push((part, there));
     }
 
-    /// Gives calls between instances the numbers that these have in their part. A function that
-    /// calls into another part is of an element that has no instance here; it does nothing.
+    /// Renumbers the instances in method calls to their numbers in the part. A function that calls
+    /// into another part belongs to an element without an instance here; its body is removed.
     fn number_calls(&mut self) {
         for (at, part) in self.parts.iter_mut().enumerate() {
             for function in &mut part.program.functions {
@@ -218,7 +219,8 @@ impl Cutter<'_> {
         }
     }
 
-    /// Where a channel is written: the part, and the end there. Outer ends have kept their numbers.
+    /// Returns where a channel is written: the part, and the end there. Endpoints keep their
+    /// numbers.
     fn source(&self, source: Source) -> (usize, Source) {
         match source {
             Source::Endpoint(_) => (0, source),
@@ -287,7 +289,7 @@ impl Cutter<'_> {
         part.add_channel(Channel { source, sink, ..further(Item::Flit) }, None);
     }
 
-    /// A name for the two ends of a link, which no outer end and no instance has.
+    /// Returns a name for the two ends of a link that no endpoint and no instance has.
     fn link_name(&self, channel: &str) -> String {
         let graph = &self.program.graph;
         let mut name = format!("link {} ({channel})", self.links.len());

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Copies of a whole graph, one a worker, each with the frames of its share of the flows (ClickNP
+//! Copies of a whole graph, one per worker, each with the frames of its share of the flows (ClickNP
 //! 4.2). The calling thread is worker 0: it steers frames, has the ports, and runs the first copy.
 //!
-//! To the host an instance `exact` is all its copies, and `exact@0`, `exact@1` are one each. What
-//! is done to all must have the same result everywhere, else the difference is told: methods,
-//! signals, written variables, entries put into tables. Read from all, a variable must have one
-//! value, and a table has the entries of all copies, since each learns its own flows. Counters of
-//! all are sums.
+//! To the host, an instance `exact` stands for all its copies, and `exact@0`, `exact@1` for one
+//! each. An operation on all copies (a method, a signal, a written variable, a table entry) must
+//! have the same result everywhere; otherwise the difference is reported. A variable that is read
+//! from all must have one value, and a table shows the entries of all copies, since each learns its
+//! own flows. Counters are sums over all copies.
 
 use super::crew::{Crew, Job, Post};
 use super::device::RING_FRAMES;
@@ -23,18 +23,18 @@ use std::sync::atomic::AtomicBool;
 
 /// Copies of a program, as one device.
 pub struct Replicas {
-    /// The program with the copies' instances and channels behind its own.
+    /// The program, followed by the copies' instances and channels.
     program: Arc<Program>,
     crew: Crew<Lane>,
-    /// Instances and channels of one copy.
+    /// Numbers of instances and channels of one copy.
     instances: usize,
     channels: usize,
 }
 
-/// What a worker does.
+/// The work of a worker.
 struct Lane {
     device: CpuDevice<'static>,
-    /// Worker 0's.
+    /// The steerer; worker 0 has it.
     steerer: Option<Steerer>,
 }
 
@@ -66,10 +66,11 @@ impl Lane {
 
 impl Replicas {
     /// Builds a verified program once and starts `copies` of it, each on a worker; `cores` has the
-    /// cores that workers 1, 2 and so on stay on, as far as it goes.
+    /// cores to which workers 1, 2 and so on are pinned, as far as it has entries.
     ///
     /// # Errors
-    /// What native code cannot do, no compiler, or one that fails; no threads.
+    /// A program that native code does not support, no compiler, or a compiler that fails; no
+    /// threads.
     pub fn load(
         program: Arc<Program>,
         copies: usize,
@@ -111,19 +112,19 @@ impl Replicas {
         Ok(Self { program: Arc::new(named(&program, copies)), crew, instances, channels })
     }
 
-    /// The copies that an instance stands for, and which instance it is there.
+    /// Returns the copies that an instance stands for, and its number there.
     fn copies(&self, instance: InstanceId) -> (std::ops::Range<usize>, InstanceId) {
         let at = instance.index();
         let there = InstanceId::new(at % self.instances.max(1));
         match (at / self.instances.max(1)).checked_sub(1) {
             Some(copy) if copy < self.crew.len() => (copy..copy + 1, there),
-            // There is none of that number, as any of them tells.
+            // There is no copy with that number; any copy reports this.
             Some(_) => (0..1, instance),
             None => (0..self.crew.len(), there),
         }
     }
 
-    /// Asks each copy that an instance stands for.
+    /// Accesses each copy that an instance stands for.
     fn ask<T>(
         &self,
         instance: InstanceId,
@@ -133,8 +134,8 @@ impl Replicas {
         copies.map(|at| self.crew.ask(at, |lane| ask(&mut lane.device, there))?).collect()
     }
 
-    /// As `ask`, where that may give the copies something to do. What can be refused is refused by
-    /// the first, so that no copy has it then.
+    /// Like `ask`, for an access that may give the copies work. The first copy refuses an invalid
+    /// operation, so that no copy has applied it.
     fn tell<T>(
         &self,
         instance: InstanceId,
@@ -144,7 +145,7 @@ impl Replicas {
         copies.map(|at| self.crew.tell(at, |lane| tell(&mut lane.device, there))?).collect()
     }
 
-    /// The one result that all copies gave.
+    /// Returns the result if all copies agree on it.
     fn alike<T: PartialEq>(
         &self,
         instance: InstanceId,
@@ -189,7 +190,7 @@ impl Host<Lane> for Replicas {
     }
 }
 
-/// A program with its copies' instances and channels behind its own: names for the host.
+/// Returns a program followed by its copies' instances and channels: the names for the host.
 fn named(program: &Program, copies: usize) -> Program {
     let mut named = program.clone();
     let count = program.graph.instances.len();
@@ -320,7 +321,7 @@ impl Device for Replicas {
             instances: vec![InstanceCounters::default(); self.instances],
             channels: vec![ChannelCounters::default(); self.channels],
             fills: vec![Occupancy::default(); self.channels],
-            // Those of a worker that has ended are lost with it.
+            // Counters of a worker that has ended are lost with it.
             endpoints: steered.ok().flatten().unwrap_or_default(),
         };
         for copy in 0..self.crew.len() {
@@ -366,7 +367,7 @@ impl Device for Replicas {
 
     fn set_breakpoints_enabled(&mut self, is_enabled: bool) {
         for copy in 0..self.crew.len() {
-            // One that has ended rests nowhere.
+            // A worker that has ended is not paused.
             let _ = self.crew.tell(copy, |lane| lane.device.set_breakpoints_enabled(is_enabled));
         }
     }
@@ -382,7 +383,7 @@ impl Device for Replicas {
         run::waits(&self.crew)
     }
 
-    /// The state of its copies is not moved to another program yet.
+    /// Moving the state of the copies to another program is not supported.
     fn transfer(&mut self) -> Option<&mut dyn Transfer> {
         None
     }

@@ -1,47 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A run of several workers, as its caller sees it: it does the turns of worker 0, which has the
-//! ports, until nobody has anything to do.
+//! A run of several workers, as its caller sees it: the caller does the turns of worker 0, which
+//! has the ports, until no worker has work.
 
 use super::crew::{Crew, Job, MOST_TURNS_ALONE};
 use crate::device::{Bound, DeviceError, Run, RunEnd};
 use freeport_ir::{EndpointId, InstanceId, Program};
 use freeport_native::RunStatus;
 
-/// Turns in which items came from other workers, and no frame from or to a port, after which a run
-/// gives way to its caller.
+/// Turns in which items came from other workers, but no frame came from or went to a port, after
+/// which a run returns to its caller.
 const MOST_TURNS_INSIDE: u32 = 1 << 16;
 
-/// What a device has to say about its jobs.
+/// Operations of a device on its jobs.
 pub(super) trait Host<J> {
-    /// What is loaded.
+    /// Returns the loaded program.
     fn program(&self) -> &Program;
 
     /// Does a turn of worker 0 between the ports.
     ///
     /// # Errors
-    /// What went wrong at a port, or in the device.
+    /// A port or the device failed.
     fn turn(job: &mut J, bound: &mut Bound<'_>, run: &mut Run) -> Turn;
 
-    /// Whether frames wait for a port that has no room.
+    /// Returns whether frames wait for a port that has no room.
     fn is_blocked(job: &J) -> bool;
 
-    /// Whether frames of an input wait for the graph to take them.
+    /// Returns whether frames of an input wait for the graph to take them.
     fn holds(job: &J, endpoint: EndpointId) -> bool;
 
-    /// Whether anything waits in what a station has, or for it.
+    /// Returns whether anything waits in a station's job, or for it.
     fn holds_items(job: &J) -> bool;
 
-    /// Which instance of the program one of a station's job is.
+    /// Returns the instance of the program for one of a station's job.
     fn name_of(&self, station: usize, there: InstanceId) -> InstanceId;
 }
 
-/// What a turn came to, and whether anything moved.
+/// Status of a turn, and whether anything moved.
 pub(super) type Turn = Result<(RunStatus, bool), DeviceError>;
 
-/// Runs until nobody has anything to do, or the caller is to be asked.
+/// Runs until no worker has work, or the caller has to act.
 ///
 /// # Errors
-/// What went wrong at a port, or in a worker.
+/// A port or a worker failed.
 pub(super) fn run<J: Job + 'static, H: Host<J>>(
     host: &H,
     crew: &Crew<J>,
@@ -51,7 +51,8 @@ pub(super) fn run<J: Job + 'static, H: Host<J>>(
     let (mut looks, mut turns_inside) = (0, 0);
     crew.arrive();
     loop {
-        // While an instance rests at a breakpoint, no frame comes in, and the rest goes on.
+        // While an instance is paused at a breakpoint, no frame is received, but the rest keeps
+        // running.
         let is_held = crew.held().is_some();
         let inputs = if is_held { std::mem::take(&mut bound.inputs) } else { vec![] };
         let before = run.received + run.sent;
@@ -71,8 +72,8 @@ pub(super) fn run<J: Job + 'static, H: Host<J>>(
             run.end = rest::<J, H>(host, crew, bound)?;
             return Ok(run);
         }
-        // Turns without frames are not counted, because others work meanwhile; but what goes round
-        // between workers may do so for ever.
+        // Turns without frames are not counted, because others work concurrently; but items that
+        // circulate between workers may do so endlessly.
         let has_passed = run.received + run.sent != before;
         turns_inside = if has_passed { 0 } else { turns_inside + u32::from(has_moved) };
         let is_over = has_passed && bound.gives_way() || turns_inside == MOST_TURNS_INSIDE;
@@ -86,7 +87,7 @@ pub(super) fn run<J: Job + 'static, H: Host<J>>(
     }
 }
 
-/// Why nobody has anything to do.
+/// Determines why no worker has work.
 fn rest<J: Job + 'static, H: Host<J>>(
     host: &H,
     crew: &Crew<J>,
@@ -117,12 +118,12 @@ fn rest<J: Job + 'static, H: Host<J>>(
     })
 }
 
-/// What waits for what, as the last turns of all stations left it.
+/// Describes what waits for what, after the last turns of all stations.
 pub(super) fn waits<J: Job + 'static>(crew: &Crew<J>) -> Option<String> {
     stalls(crew.statuses())
 }
 
-/// A line for each worker in which something waits, if there is one.
+/// Formats a line for each worker in which something waits, if there is one.
 fn stalls(statuses: Vec<(usize, RunStatus)>) -> Option<String> {
     let lines = statuses.into_iter().filter_map(|(worker, status)| {
         let text = match status {

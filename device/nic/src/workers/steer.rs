@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Spreads the frames of ports over the copies of a graph, by their flows, and brings together what
-//! the copies send. Frames of a flow stay in order: all pass the same copy, through rings.
+//! Distributes the frames of ports over the copies of a graph, by their flows, and merges the
+//! output of the copies. Frames of a flow stay in order: all pass the same copy, through rings.
 
 use crate::device::{Bound, DeviceError, EndpointCounters, Run, port_error};
 use crate::packet::flow_hash::copy_of;
@@ -9,28 +9,28 @@ use crate::ring::{FrameReader, FrameWriter};
 use freeport_ir::{EndpointId, Program};
 use std::sync::Arc;
 
-/// The near sides of the copies' rings.
+/// Worker 0's ends of the copies' rings.
 pub(super) struct Steerer {
     program: Arc<Program>,
     inputs: Vec<Input>,
     outputs: Vec<Output>,
-    /// By endpoint.
+    /// Counters by endpoint.
     pub counters: Vec<EndpointCounters>,
 }
 
 struct Input {
     endpoint: EndpointId,
-    /// By copy, with what its ring had no room for.
+    /// By copy: its ring, and the frames that the ring had no room for.
     copies: Vec<(FrameWriter, FrameQueue)>,
-    /// By copy: the frames of a batch that are its own.
+    /// By copy: the frames of a batch that go to it.
     chosen: Vec<Vec<Frame>>,
 }
 
 struct Output {
     endpoint: EndpointId,
-    /// By copy.
+    /// Rings by copy.
     copies: Vec<FrameReader>,
-    /// The port had no room.
+    /// Set while the port has no room.
     is_blocked: bool,
 }
 
@@ -50,10 +50,11 @@ impl Steerer {
         self.outputs.push(Output { endpoint, copies, is_blocked: false });
     }
 
-    /// Takes in a batch of each port, and sends what the copies have sent; whether anything moved.
+    /// Receives a batch from each port, and sends the output of the copies; returns whether
+    /// anything moved.
     ///
     /// # Errors
-    /// What went wrong at a port.
+    /// A port failed.
     pub fn turn(&mut self, bound: &mut Bound<'_>, run: &mut Run) -> Result<bool, DeviceError> {
         let before = run.received + run.sent;
         let mut has_moved = false;
@@ -71,18 +72,18 @@ impl Steerer {
         Ok(has_moved || run.received + run.sent != before)
     }
 
-    /// Whether frames wait for a port that has no room.
+    /// Returns whether frames wait for a port that has no room.
     pub fn is_blocked(&self) -> bool {
         self.outputs.iter().any(|output| output.is_blocked)
     }
 
-    /// Whether frames of an input wait for room on their way to a copy.
+    /// Returns whether frames of an input wait for room on their way to a copy.
     pub fn holds(&self, endpoint: EndpointId) -> bool {
         let mut inputs = self.inputs.iter().filter(|input| input.endpoint == endpoint);
         inputs.any(|input| input.copies.iter().any(|(_, queue)| queue.waiting() > 0))
     }
 
-    /// Whether a copy has done something that makes another turn worth while.
+    /// Returns whether a copy has done something that makes another turn worthwhile.
     pub fn has_news(&self) -> bool {
         self.inputs.iter().flat_map(|it| &it.copies).any(|(writer, _)| writer.has_news())
             || self.outputs.iter().flat_map(|it| &it.copies).any(FrameReader::has_news)
@@ -100,7 +101,7 @@ impl Input {
         for (ring, queue) in &mut self.copies {
             has_moved |= queue.send_to(ring)?.frames > 0;
         }
-        // While frames wait for a copy, nothing new comes in: what is held stays bounded.
+        // While frames wait for a copy, no frame is received, so that the number held is bounded.
         if self.copies.iter().any(|(_, queue)| queue.waiting() > 0) {
             return Ok(has_moved);
         }
@@ -137,7 +138,7 @@ impl Output {
         for ring in &mut self.copies {
             let (batch, _) = ring.lend(BATCH);
             let frames = batch.as_frames();
-            // A packet without bytes, or one that has grown too long, goes nowhere.
+            // A packet without bytes, or one that has grown too long, is not sent.
             let is_good = |frame: &Frame| (1..=MAX_FRAME).contains(&frame.length);
             let good = frames.frames().iter().take_while(|frame| is_good(frame)).count();
             let (sent, dropped) = match &mut port {

@@ -50,7 +50,7 @@ fn each_part_is_a_whole_program_and_every_channel_counts_once() {
     }
 }
 
-/// That many of the same element in a line.
+/// Makes a line of `count` instances of the same element.
 fn chain(count: usize) -> Program {
     use freeport_ir::{InstanceId, PortId, Sink, Source};
     let mut program = mac_swap();
@@ -101,8 +101,8 @@ fn a_line_over_four_workers_keeps_order_and_loses_nothing_at_full_rings() {
     assert_eq!(endpoints.collect::<Vec<_>>(), [(8_000, 0), (8_000, 0)]);
 }
 
-/// A pause is for a caller under endless load: who is told of one without any frame may take that
-/// for the end, so none comes just because others still work.
+/// A pause is for a caller under endless load. A caller may take a pause without any frame for the
+/// end, so a run does not pause just because other workers are still busy.
 #[test]
 fn a_run_does_not_pause_while_frames_are_on_their_way() {
     let cache = Cache::of("native");
@@ -134,7 +134,7 @@ fn swapped_frames_come_back_after_a_rest() {
     let mut device =
         WorkersDevice::load(program, &[1], &[0], &options(&cache), 0).expect("clang-19 is needed");
     for round in 0..20 {
-        // Longer than a worker looks around before it sleeps.
+        // Longer than a worker polls before it sleeps.
         std::thread::sleep(Duration::from_millis(3));
         let frame = TraceFrame::of(vec![round; 60]);
         let mut source = Generator::once(std::slice::from_ref(&frame)).expect("good");
@@ -146,7 +146,7 @@ fn swapped_frames_come_back_after_a_rest() {
     }
 }
 
-/// A UDP frame of flow `flow`, number `number` of it, in one of its two directions.
+/// Makes a UDP frame of flow `flow`, number `number` of it, in one of its two directions.
 fn frame_of(flow: u16, number: u32, is_back: bool) -> Vec<u8> {
     let mut frame = vec![2; 12];
     frame.extend([8, 0, 0x45, 0, 0, 46, 0, 1, 0x40, 0, 64, 17, 0, 0]);

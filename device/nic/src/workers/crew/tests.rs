@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tests of stations with jobs that are simple enough to see through.
+//! Tests of stations with jobs whose behaviour is easy to predict.
 
 use super::*;
 use crate::ring::{SlotReader, SlotWriter, slot_ring};
@@ -7,15 +7,15 @@ use freeport_testbed::wait::PATIENCE;
 use freeport_testbed::{process, wait_until};
 use std::time::{Duration, Instant};
 
-/// Long enough that only something that hangs takes longer.
+/// A time that only a hanging test exceeds.
 const LONG: Duration = PATIENCE;
 
-/// Passes numbers from ring to ring, adding one; stalls now and then.
+/// Passes numbers from ring to ring, adding one; stalls from time to time.
 struct Adder {
     input: SlotReader,
     output: SlotWriter,
     random: fastrand::Rng,
-    /// The number at which it gives up, and how.
+    /// The number at which it ends, and how.
     ends_at: Option<(u64, End)>,
     added: u64,
 }
@@ -59,8 +59,8 @@ impl Job for Adder {
     }
 }
 
-/// A circle of that many stations, of which the first is the test's: it writes to `first` and
-/// reads from `last` itself.
+/// A circle of stations, the first of which belongs to the test: it writes to `first` and reads
+/// from `last` itself.
 struct Circle {
     crew: Crew<Adder>,
 }
@@ -91,7 +91,8 @@ fn circle(stations: usize, ends_at: Option<(u64, End)>) -> Circle {
 }
 
 impl Circle {
-    /// Sends the numbers from 0 on around the circle; gives what came back, until all has.
+    /// Sends the numbers from 0 on around the circle and returns those that came back, until all
+    /// have.
     fn send(&self, count: u64) -> Result<Vec<u64>, DeviceError> {
         self.crew.arrive();
         let (mut next, mut back, mut looks) = (0, vec![], 0);
@@ -139,7 +140,7 @@ fn numbers_pass_stations_that_stall_and_sleep_in_order() {
             let expected: Vec<u64> = (0..count).map(|it| it + stations as u64 - 1).collect();
             assert_eq!(circle.send(count).expect("nobody fails"), expected);
             circle.rest();
-            // Some rounds begin with everybody asleep.
+            // Some rounds begin with all stations asleep.
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -150,7 +151,7 @@ fn who_rests_uses_no_processor() {
     let circle = circle(4, None);
     circle.send(100).expect("nobody fails");
     circle.rest();
-    // Each thread's own clock: other tests run in this process.
+    // The clocks of the single threads, because other tests run in this process.
     let clocks: Vec<libc::clockid_t> = circle.crew.threads.iter().map(clock_of).collect();
     let times = || clocks.iter().map(time_of).collect::<Vec<Duration>>();
     let mut before = times();
@@ -159,7 +160,7 @@ fn who_rests_uses_no_processor() {
         let last = std::mem::replace(&mut before, times());
         are_asleep && last == before
     });
-    // Others have much to do meanwhile.
+    // Other threads are busy in the meantime.
     circle_of_others_works();
     assert_eq!(times(), before, "a thread ran that has nothing to do");
     let expected: Vec<u64> = (0..50).map(|it| it + 3).collect();
@@ -172,7 +173,7 @@ fn circle_of_others_works() {
     others.rest();
 }
 
-/// The thread whose clock that is: the kernel has its number in it, inverted.
+/// Returns the thread of a clock: the kernel encodes the thread's number in it, inverted.
 fn thread_of(clock: libc::clockid_t) -> i32 {
     !(clock >> 3)
 }
@@ -180,7 +181,7 @@ fn thread_of(clock: libc::clockid_t) -> i32 {
 fn clock_of(thread: &JoinHandle<()>) -> libc::clockid_t {
     use std::os::unix::thread::JoinHandleExt;
     let mut clock = 0;
-    // SAFETY: the thread is not joined, and there is a place for the answer.
+    // SAFETY: the thread is not joined, and the result has a place.
     let failed = unsafe { libc::pthread_getcpuclockid(thread.as_pthread_t(), &mut clock) };
     assert_eq!(failed, 0);
     clock
@@ -188,7 +189,7 @@ fn clock_of(thread: &JoinHandle<()>) -> libc::clockid_t {
 
 fn time_of(clock: &libc::clockid_t) -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: there is a place for the answer.
+    // SAFETY: the result has a place.
     assert_eq!(unsafe { libc::clock_gettime(*clock, &mut time) }, 0);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
@@ -223,7 +224,7 @@ fn the_host_is_let_in_between_two_turns_of_busy_stations() {
 
 #[test]
 fn what_the_host_changes_is_noticed_by_one_that_sleeps() {
-    /// Moves something as often as it was told to.
+    /// Moves something once for each call of the host.
     struct Told(u32, u32);
     impl Job for Told {
         fn turn(&mut self, _wanted: &AtomicBool) -> Result<(RunStatus, bool), DeviceError> {
