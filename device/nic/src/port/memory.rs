@@ -14,7 +14,7 @@ use crate::trace::TraceFrame;
 /// Default distance in bytes between the frames of a generator.
 pub const DEFAULT_STRIDE_BYTES: usize = 2_048;
 
-/// What a generator lends when it reaches a frame again.
+/// Contents of a frame that a generator lends again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Replay {
     /// The frame as it is in the trace: it is copied again each time.

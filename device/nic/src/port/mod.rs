@@ -206,7 +206,7 @@ pub enum PortError {
         action: &'static str,
         /// The system's error.
         source: std::io::Error,
-        /// What the user can do.
+        /// Advice for the user.
         advice: String,
     },
 }

@@ -24,9 +24,9 @@ fn waited() -> bool {
     false
 }
 
-/// Opens the port once its interface is free: a child process that another test starts just then
-/// inherits the descriptors open here and holds them until it executes its own program, even if the
-/// port is closed in the meantime.
+/// Opens the port once its interface is free: a child process that another test starts at that
+/// moment inherits the descriptors open here and holds them until it executes its own program, even
+/// if the port is closed in the meantime.
 fn opened() -> (TapReceiver, TapTransmitter) {
     for _ in 0..1_000 {
         match TapPort::open(&options()) {
