@@ -89,7 +89,7 @@ pub struct Outcome<C, T> {
     pub cursor: C,
     /// The ring that it is in.
     pub ring: usize,
-    /// What it received or did; `None` if it has to wait.
+    /// Result of the operation; `None` if it has to wait.
     pub result: Result<Option<T>, Fault>,
     /// Whether the other side has to be woken.
     pub wake: bool,
@@ -104,7 +104,7 @@ impl<C, T> Outcome<C, T> {
     }
 }
 
-/// What a receiver got.
+/// Item that a receiver got.
 #[derive(PartialEq, Eq, Debug)]
 pub enum Got {
     /// Bytes of the stream.
