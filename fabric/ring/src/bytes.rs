@@ -129,8 +129,9 @@ impl<R: Remote, L: Local> ByteSender<R, L> {
         self.put_before(bytes, 0, self.ring.capacity())
     }
 
-    /// The same for bytes in several places. Parts that fit are joined into one entry, at most
-    /// [`JOINED_MAX`], so that many short ones take little more than their bytes.
+    /// Puts bytes from several places into the ring, without publishing them. Parts that fit are
+    /// joined into one entry, at most [`JOINED_MAX`], so that many short ones take little more than
+    /// their bytes.
     ///
     /// # Errors
     /// The errors of [`put`](Self::put).
@@ -290,8 +291,8 @@ impl<L: Local, R: Remote> ByteReceiver<L, R> {
         self.peek_by(into, |_, _, _| None)
     }
 
-    /// The same, and continues in other memory where the ring does: `elsewhere` returns the memory
-    /// of a name, and its number of bytes.
+    /// Reads without taking, and continues in other memory where the ring does: `elsewhere` returns
+    /// the memory of a name, and its number of bytes.
     ///
     /// # Errors
     /// The errors of [`peek`](Self::peek).
@@ -340,7 +341,8 @@ impl<L: Local, R: Remote> ByteReceiver<L, R> {
         self.available_by(|_, _, _| None)
     }
 
-    /// The same, including bytes that have arrived in other memory where the ring continues.
+    /// Returns the number of bytes that have arrived, including other memory where the ring
+    /// continues.
     ///
     /// # Errors
     /// The errors of [`available`](Self::available).

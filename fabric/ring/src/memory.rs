@@ -33,8 +33,8 @@ pub trait Remote {
     /// `offset` and as many bytes as there are in `bytes` are inside the memory.
     unsafe fn write(&mut self, offset: usize, bytes: &[u8]);
 
-    /// The same, bypassing the caches of this core, if the memory has such stores: a distant reader
-    /// then does not have to fetch the bytes from these caches.
+    /// Copies bytes in past the caches of this core, if the memory has such stores: a distant
+    /// reader then does not have to fetch the bytes from these caches.
     ///
     /// # Safety
     /// The obligations of [`write`](Self::write).
@@ -81,7 +81,7 @@ pub trait Remote {
         compiler_fence(Ordering::SeqCst);
     }
 
-    /// The same without help from the other side.
+    /// Orders earlier stores of this side before its later loads without help from the other side.
     #[inline]
     fn fence(&self) {
         fence(Ordering::SeqCst);

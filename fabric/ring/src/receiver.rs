@@ -321,8 +321,8 @@ impl<L: Local, R: Remote> Receiver<L, R> {
         if self.to_give_back() > 0 { self.give_back() } else { false }
     }
 
-    /// The same for a side that sleeps often: the barrier is owed only once, until credits were
-    /// given back `awake_for` times without a sleep.
+    /// Announces a light sleep, for a side that sleeps often: the barrier is owed only once, until
+    /// credits were given back `awake_for` times without a sleep.
     pub fn announce_light_sleep(&mut self, awake_for: u32) -> Announced {
         let is_new = self.cursor.sleeps.announce_light_sleep(&mut self.notes, awake_for);
         let wake = if self.to_give_back() > 0 { self.give_back() } else { false };

@@ -197,8 +197,8 @@ impl<R: Remote, L: Local> Sender<R, L> {
         self.stage_before(kind, parts, 0)
     }
 
-    /// The same for an entry that others with `more` bytes, headers included, will follow directly:
-    /// an empty ring restarts only if there is then room for all of them.
+    /// Stages an entry that others with `more` bytes, headers included, will follow directly: an
+    /// empty ring restarts only if there is then room for all of them.
     ///
     /// # Errors
     /// The errors of [`stage`](Self::stage).
@@ -400,8 +400,8 @@ impl<R: Remote, L: Local> Sender<R, L> {
         self.cursor.sleeps.announce_sleep(&mut self.notes);
     }
 
-    /// The same for a side that sleeps often: the barrier is owed only once, until credits were
-    /// given back `awake_for` times without a sleep.
+    /// Announces a light sleep, for a side that sleeps often: the barrier is owed only once, until
+    /// credits were given back `awake_for` times without a sleep.
     pub fn announce_light_sleep(&mut self, awake_for: u32) -> Announced {
         let is_new = self.cursor.sleeps.announce_light_sleep(&mut self.notes, awake_for);
         Announced { wake: false, is_new }

@@ -13,13 +13,13 @@ use freeport_native::{Buffer, Placed};
 /// This worker's end of a ring.
 #[derive(Debug)]
 pub(crate) enum LinkEnd {
-    /// Flits or packets come in.
+    /// Receives flits or packets.
     FramesIn(FrameReader),
-    /// Flits or packets go out.
+    /// Sends flits or packets.
     FramesOut(FrameWriter),
-    /// Records come in.
+    /// Receives records.
     RecordsIn(SlotReader),
-    /// Records go out.
+    /// Sends records.
     RecordsOut(SlotWriter),
 }
 

@@ -94,7 +94,7 @@ impl MessageConnection {
         self.until(For::Room, |this| this.send_one(parts))
     }
 
-    /// The same without waiting.
+    /// Sends a message without waiting.
     ///
     /// # Errors
     /// [`Error::WouldBlock`], or the errors of [`send`](Self::send).
@@ -113,7 +113,7 @@ impl MessageConnection {
         self.until(For::Data, |this| this.receive_one(into))
     }
 
-    /// The same without waiting.
+    /// Receives the next message without waiting.
     ///
     /// # Errors
     /// [`Error::WouldBlock`], or the errors of [`receive`](Self::receive).

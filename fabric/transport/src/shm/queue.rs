@@ -118,7 +118,7 @@ impl SharedQueue {
         self.end.will_send(connection);
     }
 
-    /// The same without waiting.
+    /// Sends a message without waiting.
     ///
     /// # Errors
     /// [`Error::WouldBlock`], or the errors of [`send`](Self::send).
@@ -143,7 +143,7 @@ impl SharedQueue {
         self.until(For::Data, |this| this.receive_one(connection, into))
     }
 
-    /// The same without waiting.
+    /// Receives the next message of a connection without waiting.
     ///
     /// # Errors
     /// [`Error::WouldBlock`], or the errors of [`receive`](Self::receive).
@@ -167,7 +167,7 @@ impl SharedQueue {
         self.until(For::Data, |this| this.poll_once(into))
     }
 
-    /// The same without waiting.
+    /// Reports connections with events without waiting.
     ///
     /// # Errors
     /// [`Error::WouldBlock`], or the errors of [`poll`](Self::poll).
