@@ -239,8 +239,8 @@ fn records_of_a_capture_that_are_no_whole_frames_are_counted_and_told() {
         let input = &stats["endpoints"][0];
         assert_eq!((&input["frames"], &input["lost"]), (&2.into(), &2.into()), "{on}");
         let told = text(&output.stderr);
-        assert!(told.contains("from_tor: 2 records were left out; the first: "), "{told}");
-        assert!(told.contains("record 2: left out: 9342 bytes"), "{told}");
+        assert!(told.contains("from_tor: 2 records were skipped; the first: "), "{told}");
+        assert!(told.contains("record 2: skipped: 9342 bytes"), "{told}");
         assert!(told.contains("record 4: the capture kept 60 of 1500 bytes"), "{told}");
     }
 }

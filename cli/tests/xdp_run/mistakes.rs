@@ -34,7 +34,7 @@ fn errors_name_what_is_wrong() {
     let error = place.complaint(&trace, &["--map-file", file.to_str().unwrap()]);
     assert!(error.contains("maps.txt: line 2: `x` is no byte of the value; write "), "{error}");
     let error = place.complaint(&place.object, &[]);
-    assert!(error.contains("program.o: is no capture, neither pcap nor pcapng"), "{error}");
+    assert!(error.contains("program.o: is not a capture, neither pcap nor pcapng"), "{error}");
     let error = place.complaint(&place.file("none.pcap"), &[]);
     assert!(error.contains("none.pcap: No such file"), "{error}");
     let classifier = Place::with_text("SEC(\"tc\") int other(void *c) { return c != 0; }\n");

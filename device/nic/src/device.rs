@@ -318,7 +318,9 @@ pub enum DeviceError {
     #[error(transparent)]
     Placement(#[from] PlacementError),
     /// A value that differs between the copies of an instance, where one value was requested.
-    #[error("{instance} has another {what} in each copy: ask for one, {instance}@0, {instance}@1")]
+    #[error(
+        "{instance} has a different {what} in each copy: select one, {instance}@0, {instance}@1"
+    )]
     CopiesDiffer {
         /// Name of the instance.
         instance: String,
@@ -401,14 +403,14 @@ impl<'a> Ports<'a> {
         for (name, port) in &mut self.inputs {
             let id = endpoint_for(program, name, Direction::Into)?;
             if bound.inputs.iter().any(|(other, _)| *other == id) {
-                return Err(binding(name, "it is bound already"));
+                return Err(binding(name, "it is already bound"));
             }
             bound.inputs.push((id, &mut **port));
         }
         for (name, port) in &mut self.outputs {
             let id = endpoint_for(program, name, Direction::OutOf)?;
             if bound.outputs.iter().any(|(other, _)| *other == id) {
-                return Err(binding(name, "it is bound already"));
+                return Err(binding(name, "it is already bound"));
             }
             bound.outputs.push((id, &mut **port));
         }

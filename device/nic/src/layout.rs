@@ -49,7 +49,7 @@ pub struct Member {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ValueError {
     /// Not a number in any of the accepted forms.
-    #[error("{0} is no number")]
+    #[error("{0} is not a number")]
     NoNumber(String),
     /// A number that exceeds the width.
     #[error("{number} does not fit {bits} bits{}", if *.is_signed { " with a sign" } else { "" })]

@@ -19,7 +19,7 @@ pub struct Placement {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PlacementError {
     /// Not `INSTANCE=WORKER`.
-    #[error("{0:?} is no placement: write INSTANCE=WORKER, with workers from 0 to 63")]
+    #[error("{0:?} is not a placement: write INSTANCE=WORKER, with workers from 0 to 63")]
     Syntax(String),
     /// A name that the program does not have.
     #[error("there is no instance {name} to place; there are {}", .known.join(", "))]

@@ -264,18 +264,18 @@ impl Statistics {
         let packets = moved.clone().map(|(labels, moved)| (labels, moved.packets));
         family(&mut out, "instance_packets", "Packets and records at an instance.", packets);
         let bytes = moved.map(|(labels, moved)| (labels, moved.bytes));
-        family(&mut out, "instance_bytes", "Bytes of packets and records there.", bytes);
+        family(&mut out, "instance_bytes", "Bytes of packets and records at an instance.", bytes);
         let ranges = self.instances.iter().map(|row| (instance(row), row.out_of_range));
         family(&mut out, "out_of_range", "Accesses out of range.", ranges);
         let reads = self.instances.iter().map(|row| (instance(row), row.empty_reads));
-        family(&mut out, "empty_reads", "Reads of a port that had no item.", reads);
+        family(&mut out, "empty_reads", "Reads of an empty port.", reads);
         let traps = self.instances.iter().flat_map(|row| {
             let each = row.traps.iter();
             each.map(|(code, count)| {
                 (labels(&[("instance", &row.instance), ("code", code)]), *count)
             })
         });
-        family(&mut out, "traps", "Firings given up.", traps);
+        family(&mut out, "traps", "Firings that ended in a trap.", traps);
         let channel = |row: &ChannelRow| labels(&[("channel", &row.channel)]);
         let items = self.channels.iter().map(|row| (channel(row), row.counted.items));
         family(&mut out, "channel_items", "Items that entered a channel.", items);
@@ -284,28 +284,28 @@ impl Statistics {
         let bytes = self.channels.iter().map(|row| (channel(row), row.counted.bytes));
         family(&mut out, "channel_bytes", "Bytes that entered a channel.", bytes);
         let stalls = self.channels.iter().map(|row| (channel(row), row.counted.stalls));
-        family(&mut out, "channel_stalls", "Firings that a full channel held.", stalls);
+        family(&mut out, "channel_stalls", "Firings delayed by a full channel.", stalls);
         let drops = self.channels.iter().map(|row| (channel(row), row.counted.dropped));
         family(&mut out, "channel_drops", "Items dropped at a full channel.", drops);
         let waiting = self.channels.iter().map(|row| (channel(row), row.fill.waiting));
         gauge(&mut out, "channel_waiting", "Items that wait in a channel.", waiting);
         let peaks = self.channels.iter().map(|row| (channel(row), row.fill.peak));
-        gauge(&mut out, "channel_peak", "Most items that waited in a channel.", peaks);
+        gauge(&mut out, "channel_peak", "Maximum number of items that waited in a channel.", peaks);
         let rooms = self.channels.iter().map(|row| (channel(row), row.fill.room));
         gauge(&mut out, "channel_room", "Items that a channel has room for.", rooms);
         let endpoint = |row: &EndpointRow| {
             labels(&[("endpoint", &row.endpoint), ("direction", row.direction)])
         };
         let frames = self.endpoints.iter().map(|row| (endpoint(row), row.frames));
-        family(&mut out, "frames", "Frames that passed an outer end.", frames);
+        family(&mut out, "frames", "Frames that passed an endpoint.", frames);
         let bytes = self.endpoints.iter().map(|row| (endpoint(row), row.bytes));
-        family(&mut out, "bytes", "Bytes that passed an outer end.", bytes);
+        family(&mut out, "bytes", "Bytes that passed an endpoint.", bytes);
         let drops = self.endpoints.iter().map(|row| (endpoint(row), row.dropped));
         family(&mut out, "frame_drops", "Frames that no port took.", drops);
         let lost = self.endpoints.iter().map(|row| (endpoint(row), row.lost));
         family(&mut out, "frames_lost", "Frames that a port has lost.", lost);
         let waits = [(String::new(), u64::from(self.waits.is_some()))].into_iter();
-        gauge(&mut out, "waits", "Whether items wait and nothing in the graph can go on.", waits);
+        gauge(&mut out, "waits", "Whether items wait and nothing in the graph can run.", waits);
         out
     }
 }

@@ -71,16 +71,16 @@ impl fmt::Display for Fault {
             Self::WrapAtStart => write!(f, "a wrap at the start of the ring"),
             Self::Credits { before, claimed, sent } => write!(
                 f,
-                "{claimed} bytes given back, with {before} before and {sent} sent altogether"
+                "{claimed} bytes given back, with {before} before and {sent} sent in total"
             ),
             Self::Empty => write!(f, "an entry of no bytes in a stream of bytes"),
             Self::Changed => write!(f, "an entry that changed after a part of it was read"),
             Self::Label(label) => write!(f, "a message with the label {label:#018x}"),
             Self::Connection(number) => {
-                write!(f, "a message that connection {number} cannot have now")
+                write!(f, "a message that is invalid in the state of connection {number}")
             }
             Self::Overdrawn(number) => {
-                write!(f, "more on connection {number} than its window has room for")
+                write!(f, "more on connection {number} than its window permits")
             }
         }
     }

@@ -44,7 +44,7 @@ pub(crate) struct Sleeps {
 
 /// Result of announcing a sleep.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[must_use = "who sleeps may owe a barrier"]
+#[must_use = "a sleeper may owe a barrier"]
 pub struct Announced {
     /// Whether the other side sleeps and has to be woken.
     pub wake: bool,

@@ -24,7 +24,7 @@ pub enum Error {
     #[error("the peer broke the protocol: {0}")]
     Fault(#[from] freeport_ring::Fault),
     /// The peer moved its ring to an area that does not exist.
-    #[error("the peer moved its ring to area {area}, behind area {current} of {areas}")]
+    #[error("the peer moved its ring to area {area}, after area {current} of {areas}")]
     Moved {
         /// Area that it claims to have moved to.
         area: u64,
@@ -49,13 +49,13 @@ pub enum Error {
     #[error("written after the end: this side has shut down its writing")]
     ShutDown,
     /// The operation took longer than the caller's time-out.
-    #[error("nothing happened for {0:?}")]
+    #[error("timed out after {0:?}")]
     TimedOut(Duration),
     /// The operation would block.
-    #[error("it would have to wait")]
+    #[error("the operation would block")]
     WouldBlock,
     /// The message is too long for the ring.
-    #[error("a message of {length} bytes where {longest} is the longest")]
+    #[error("a message of {length} bytes exceeds the maximum of {longest}")]
     TooLong {
         /// Length of the message.
         length: usize,
@@ -63,7 +63,7 @@ pub enum Error {
         longest: usize,
     },
     /// A message does not fit the buffer. It can still be received.
-    #[error("a message of {length} bytes for a buffer of {room}")]
+    #[error("a message of {length} bytes does not fit a buffer of {room}")]
     Longer {
         /// Length of the message.
         length: usize,
@@ -74,13 +74,15 @@ pub enum Error {
     #[error("the connection is closed")]
     NoConnection,
     /// This side has opened the maximum number of connections of a shared queue.
-    #[error("{most} connections are open, and this side may open no more")]
+    #[error("{most} connections are open, the maximum of this side")]
     TooMany {
         /// Maximum number of connections.
         most: u32,
     },
     /// Invalid limits of a shared queue.
-    #[error("a shared queue of {connections:?} connections with windows of {window}")]
+    #[error(
+        "invalid limits of a shared queue: {connections:?} connections with windows of {window}"
+    )]
     Limits {
         /// Maximum numbers of connections of both sides.
         connections: [u32; 2],
@@ -88,7 +90,7 @@ pub enum Error {
         window: u16,
     },
     /// A range is not inside the memory or limit it refers to.
-    #[error("{bytes} bytes from {at} on in {what}, which has {size}")]
+    #[error("{bytes} bytes at offset {at} are out of range: {what} has {size}")]
     OutOfRange {
         /// Name of the memory or limit.
         what: &'static str,
@@ -114,7 +116,7 @@ pub enum Error {
         what: &'static str,
     },
     /// Invalid size of a region.
-    #[error("a region of {bytes} bytes: there has to be a multiple of 8, and at most {most}")]
+    #[error("a region of {bytes} bytes: the size has to be a multiple of 8, and at most {most}")]
     RegionBytes {
         /// Requested size.
         bytes: usize,
@@ -122,7 +124,7 @@ pub enum Error {
         most: usize,
     },
     /// The key does not belong to this transport.
-    #[error("a key that is none of {transport}: {what}")]
+    #[error("not a key of {transport}: {what}")]
     Key {
         /// Name of the transport.
         transport: &'static str,
@@ -130,7 +132,7 @@ pub enum Error {
         what: &'static str,
     },
     /// The data of a write do not have the required length.
-    #[error("data of {length} bytes with a write, and data are 4")]
+    #[error("data of {length} bytes with a write, which has to have 4")]
     Data {
         /// Length of the data.
         length: usize,
@@ -157,10 +159,10 @@ pub enum Error {
 #[non_exhaustive]
 pub enum HelloError {
     /// The peer hung up.
-    #[error("it hung up before it said anything")]
+    #[error("it hung up before sending anything")]
     HungUp,
     /// The peer sent nothing within the time limit.
-    #[error("it said nothing for {0:?}")]
+    #[error("it sent nothing for {0:?}")]
     Silent(Duration),
     /// The hello has a wrong length.
     #[error("{found} bytes where {expected} were expected")]
@@ -182,7 +184,7 @@ pub enum HelloError {
         theirs: u32,
     },
     /// The peer requests another purpose than this side.
-    #[error("it wants {theirs}, and this side {ours}")]
+    #[error("it requests {theirs}, but this side {ours}")]
     Purpose {
         /// Purpose of this side.
         ours: &'static str,
@@ -190,7 +192,7 @@ pub enum HelloError {
         theirs: String,
     },
     /// The sizes are not permitted.
-    #[error("a ring of {capacity} bytes that may grow to {capacity_max}, and {most} is the limit")]
+    #[error("a ring of {capacity} bytes that may grow to {capacity_max}, but the limit is {most}")]
     Capacity {
         /// Initial capacity.
         capacity: u64,

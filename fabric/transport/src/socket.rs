@@ -142,10 +142,7 @@ pub fn receive(stream: &UnixStream, into: &mut [u8]) -> io::Result<Message> {
     // SAFETY: the kernel has filled it in.
     unsafe { take(&header, &mut message) };
     if header.msg_flags & libc::MSG_CTRUNC != 0 {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            "more descriptors than belong to it",
-        ));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "more descriptors than expected"));
     }
     if message.process.is_none() && message.pid > 0 {
         message.process = open_process(message.pid);

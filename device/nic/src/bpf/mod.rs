@@ -41,7 +41,7 @@ pub enum BpfError {
         given: (usize, usize),
     },
     /// A program could not be loaded.
-    #[error("the kernel does not load the BPF program {name}: {source}{}", told(log))]
+    #[error("the kernel refuses to load the BPF program {name}: {source}{}", told(log))]
     Load {
         /// Name of the program.
         name: String,
@@ -51,10 +51,10 @@ pub enum BpfError {
         source: io::Error,
     },
     /// A program could not be run on a frame.
-    #[error("the kernel's test run: {0}")]
+    #[error("the kernel's test run failed: {0}")]
     TestRun(#[source] io::Error),
     /// A program could not be attached to an interface.
-    #[error("the kernel does not put the program on the interface: {0}")]
+    #[error("the kernel refuses to attach the program to the interface: {0}")]
     Attach(#[source] io::Error),
 }
 

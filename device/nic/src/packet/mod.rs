@@ -18,7 +18,7 @@ pub enum Malformed {
     #[error("the packet ends inside the header")]
     Truncated,
     /// A length field that contradicts the number of bytes, or is below the protocol's minimum.
-    #[error("a length field that cannot be right")]
+    #[error("an invalid length field")]
     Length,
     /// Another version of the protocol.
     #[error("another version of the protocol")]

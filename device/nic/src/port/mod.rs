@@ -168,7 +168,7 @@ pub enum PortError {
         stride: usize,
     },
     /// A trace without frames, for a generator.
-    #[error("the trace has no frame")]
+    #[error("the trace has no frames")]
     EmptyTrace,
     /// The file could not be opened, read or written.
     #[error("{}: {source}", file.display())]

@@ -73,10 +73,12 @@ impl fmt::Display for Problem {
                 write!(f, "the capture kept {captured} of {original} bytes")
             }
             ProblemKind::Length(length) => {
-                write!(f, "left out: {length} bytes, a port carries 1 to {MAX_FRAME}")
+                write!(f, "skipped: {length} bytes, a port carries 1 to {MAX_FRAME}")
             }
-            ProblemKind::LinkType(link) => write!(f, "left out: link type {link}, not Ethernet"),
-            ProblemKind::Interface(id) => write!(f, "left out: no interface {id} is described"),
+            ProblemKind::LinkType(link) => write!(f, "skipped: link type {link}, not Ethernet"),
+            ProblemKind::Interface(id) => {
+                write!(f, "skipped: the file does not describe interface {id}")
+            }
         }
     }
 }

@@ -99,7 +99,7 @@ impl FromStr for TapOptions {
         if !(1..libc::IFNAMSIZ).contains(&interface.len()) || interface.contains(is_odd) {
             let most = libc::IFNAMSIZ - 1;
             return Err(format!(
-                "`{interface}` is no name of an interface: it has 1 to {most} bytes, and no \
+                "`{interface}` is not a name of an interface: a name has 1 to {most} bytes, and no \
                  spaces, slashes, colons or percent signs"
             ));
         }
@@ -140,8 +140,8 @@ impl Link {
     fn error(&self, action: &'static str, source: io::Error) -> PortError {
         let interface = self.interface.clone();
         let advice = match source.raw_os_error() {
-            Some(libc::EBADFD) => "it was deleted: start again, and it is made anew",
-            _ => "see what `ip -details link show` says of it",
+            Some(libc::EBADFD) => "it was deleted: restart the program to create it again",
+            _ => "see the output of `ip -details link show`",
         };
         PortError::Interface { interface, action, source, advice: advice.into() }
     }

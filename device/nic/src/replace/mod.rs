@@ -73,7 +73,7 @@ pub struct ReplaceOptions<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum ReplaceError {
     /// The old graph failed while it was drained.
-    #[error("the running graph fails: {0}")]
+    #[error("the running graph failed: {0}")]
     Device(#[from] DeviceError),
     /// The device's state is distributed over several workers.
     #[error(
@@ -81,7 +81,7 @@ pub enum ReplaceError {
     )]
     Workers,
     /// Packets or items would be lost, as the report of the replacement shows.
-    #[error("{}; the old graph goes on. Replace it by force to lose them", .0.losses())]
+    #[error("{}; the old graph keeps running. Replace it by force to lose them", .0.losses())]
     WouldLose(Box<Replacement>),
 }
 

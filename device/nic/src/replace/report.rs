@@ -97,7 +97,7 @@ impl Replacement {
         let all = [lost(&self.frames, "frames", "at"), lost(&self.items, "items", "in")].concat();
         match all.is_empty() {
             true => "nothing is lost".to_owned(),
-            false => format!("no place is left for {}", all.join(", ")),
+            false => format!("there is no room for {}", all.join(", ")),
         }
     }
 
@@ -129,8 +129,8 @@ impl Replacement {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoInstance => write!(f, "there is no such instance any more"),
-            Self::NoName => write!(f, "its instance has nothing of that name any more"),
+            Self::NoInstance => write!(f, "the instance no longer exists"),
+            Self::NoName => write!(f, "its instance no longer has anything of that name"),
             Self::OtherType { was, is } => write!(f, "it was {was} and is {is}"),
             Self::OtherLayout => write!(f, "its bits have another meaning"),
         }
@@ -158,7 +158,7 @@ impl fmt::Display for Replacement {
             }
         }
         for instance in &self.suspended {
-            writeln!(f, "{instance} was in the middle of a firing, which is given up")?;
+            writeln!(f, "{instance} was suspended inside a firing, which is abandoned")?;
         }
         Ok(())
     }

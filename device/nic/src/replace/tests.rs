@@ -222,7 +222,7 @@ fn frames_whose_endpoint_goes_are_lost_only_by_force() {
         let new = loader.load(to, &other);
         let error = replaced(&mut device, new, &ReplaceOptions::default()).expect_err("lost");
         let received = run.received;
-        let message = format!("no place is left for {} frames at to_tor", received - 4);
+        let message = format!("there is no room for {} frames at to_tor", received - 4);
         assert!(error.to_string().contains(&message), "{error}");
         // The old one continues as if nothing had happened.
         sink.make_room(2);

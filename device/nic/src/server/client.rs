@@ -24,7 +24,7 @@ pub enum ClientError {
     #[error(transparent)]
     Folder(#[from] FolderError),
     /// No program of that name runs.
-    #[error("no program named {name} runs{}", others(known))]
+    #[error("no program named {name} is running{}", others(known))]
     NotThere {
         /// The requested name.
         name: String,
@@ -32,13 +32,13 @@ pub enum ClientError {
         known: Vec<String>,
     },
     /// No program runs.
-    #[error("no program runs; begin one with `freeport run --name NAME`")]
+    #[error("no program is running; start one with `freeport run --name NAME`")]
     NobodyThere,
     /// Several programs run, and none was named.
-    #[error("several programs run; say which with --to: {}", .0.join(", "))]
+    #[error("several programs are running; select one with --to: {}", .0.join(", "))]
     Several(Vec<String>),
     /// The connection failed.
-    #[error("{name}: {source}; does it still run? `freeport ps` tells")]
+    #[error("{name}: {source}; check with `freeport ps` whether it is still running")]
     Connection {
         /// Name of the program.
         name: String,
@@ -46,7 +46,7 @@ pub enum ClientError {
         source: io::Error,
     },
     /// The answer is malformed.
-    #[error("{0} gives an answer that is none")]
+    #[error("{0} sent a malformed answer")]
     Answer(String),
     /// The program refuses the request, with its reason.
     #[error("{0}")]
@@ -55,7 +55,7 @@ pub enum ClientError {
 
 fn others(known: &[String]) -> String {
     match known.is_empty() {
-        true => ", and no other; `freeport ps` tells of those that do".to_owned(),
+        true => ", nor any other; `freeport ps` lists running programs".to_owned(),
         false => format!("; there are {}", known.join(", ")),
     }
 }

@@ -102,8 +102,8 @@ impl Control {
             }
             Request::Told { since } => Ok(self.told.since(since)),
             Request::Resume { instance } => self.resume(manager, instance.as_deref()),
-            Request::Init(_) => Err("initial values are not done at once".to_owned()),
-            Request::Replace { .. } => Err("nobody has loaded the program".to_owned()),
+            Request::Init(_) => Err("initial values are applied in pieces".to_owned()),
+            Request::Replace { .. } => Err("the program has not been loaded".to_owned()),
             Request::Status => Ok(self.status(manager.device().program())),
             Request::Stop => {
                 self.is_to_stop = true;
@@ -119,7 +119,7 @@ impl Control {
             Some(instance) => {
                 let id = manager.instance(instance).map_err(|error| error.to_string())?;
                 if !self.resting.contains(&id) {
-                    return Err(format!("{instance} does not rest at a breakpoint"));
+                    return Err(format!("{instance} is not paused at a breakpoint"));
                 }
                 vec![id]
             }

@@ -55,7 +55,7 @@ pub enum FolderError {
     },
     /// A program of that name is running.
     #[error(
-        "{name} runs already{}; choose another with --name, or end it with \
+        "{name} is already running{}; choose another with --name, or end it with \
          `freeport stop --to {name}`",
         who.map_or(String::new(), |pid| format!(" as process {pid}"))
     )]
@@ -233,7 +233,7 @@ mod tests {
         let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
         assert_eq!((mode(folder.path()), mode(&taken.socket)), (0o700, 0o600));
         let error = folder.take("fw").unwrap_err().to_string();
-        let process = format!("fw runs already as process {}; choose", std::process::id());
+        let process = format!("fw is already running as process {}; choose", std::process::id());
         assert!(error.starts_with(&process), "{error}");
         let other = folder.take("a.b").unwrap();
         assert_eq!(folder.names().unwrap(), ["a.b", "fw"]);

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum RequestError {
     /// The line is not JSON.
-    #[error("no JSON: {0}; a request is one object a line, such as {{\"do\": \"stats\"}}")]
+    #[error("not JSON: {0}; a request is one object per line, such as {{\"do\": \"stats\"}}")]
     Json(String),
     /// The JSON value is not an object.
     #[error("a request is an object, such as {{\"do\": \"stats\"}}")]

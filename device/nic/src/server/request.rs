@@ -143,7 +143,7 @@ impl Members {
             "get" => Request::Get { path: self.text("path", "instance.variable")? },
             "set" => Request::Set {
                 path: self.text("path", "instance.variable")?,
-                value: self.needed("value", "what the variable becomes")?,
+                value: self.needed("value", "the new value of the variable")?,
             },
             "variables" => Request::Variables,
             "methods" => Request::Methods,
@@ -224,8 +224,8 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told_by_name() {
         for (text, message) in [
-            ("", "no JSON"),
-            ("{\"do\":", "no JSON"),
+            ("", "not JSON"),
+            ("{\"do\":", "not JSON"),
             ("[]", "a request is an object"),
             ("{}", "`do` is null; it may be call, signal,"),
             (r#"{"do":"fly"}"#, r#"`do` is "fly"; it may be"#),

@@ -80,7 +80,7 @@ pub enum WorkerError {
     #[error(transparent)]
     Manager(#[from] ManagerError),
     /// Waiting for the ports failed.
-    #[error("the ports cannot be waited for: {0}")]
+    #[error("waiting for the ports failed: {0}")]
     Wait(io::Error),
 }
 

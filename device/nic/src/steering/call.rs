@@ -40,7 +40,7 @@ impl FromStr for Call {
         parser.skip_space();
         match parser.rest().is_empty() && !path.trim().is_empty() {
             true => Ok(Self { path: path.trim().to_owned(), arguments }),
-            false => Err(parser.error("something is behind the call, or no name before it")),
+            false => Err(parser.error("there is text after the call, or no name before it")),
         }
     }
 }
@@ -105,7 +105,7 @@ impl<'t> Parser<'t> {
     fn value(&mut self) -> Result<Value, CallError> {
         self.nested += 1;
         if self.nested > MOST_NESTED {
-            return Err(self.error("too many values inside each other"));
+            return Err(self.error("values are nested too deeply"));
         }
         let value = if self.passes('{') {
             self.object()?

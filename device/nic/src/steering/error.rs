@@ -21,7 +21,7 @@ pub enum ManagerError {
         known: Vec<String>,
     },
     /// Too many or too few arguments of a call.
-    #[error("{path}: {given} arguments given, it is {signature}")]
+    #[error("{path}: {given} arguments given; the signature is {signature}")]
     Arguments {
         /// Instance and method.
         path: String,

@@ -310,7 +310,7 @@ mod tests {
                     Err(error) => break error.to_string(),
                 }
             };
-            assert!(error.contains("\"x\" is no number"), "{error}");
+            assert!(error.contains("\"x\" is not a number"), "{error}");
             assert_eq!(manager.read("group.swap.count").expect("there"), json!(0));
             let (mut good, mut steps) = (initial("3"), 0);
             let results = loop {

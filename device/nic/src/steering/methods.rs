@@ -161,9 +161,9 @@ mod tests {
         let told = call("swap.sub(1)").expect_err("no such method").to_string();
         assert_eq!(told, "there is no method swap.sub; there are add");
         let told = call("swap.add()").expect_err("too few").to_string();
-        assert_eq!(told, "swap.add: 0 arguments given, it is add(0)");
+        assert_eq!(told, "swap.add: 0 arguments given; the signature is add(0)");
         let told = call("swap.add(x)").expect_err("no number").to_string();
-        assert_eq!(told, "swap.add, 0: \"x\" is no number");
+        assert_eq!(told, "swap.add, 0: \"x\" is not a number");
         assert_eq!(manager.methods(), ["swap.add(0)"]);
     }
 

@@ -23,7 +23,7 @@ pub(super) fn pin<T>(thread: &JoinHandle<T>, core: usize) -> Result<(), String> 
         0 => Ok(()),
         error => {
             let why = std::io::Error::from_raw_os_error(error);
-            Err(format!("its thread cannot stay on core {core}: {why}"))
+            Err(format!("its thread cannot be pinned to core {core}: {why}"))
         }
     }
 }

@@ -131,7 +131,7 @@ fn stalls(statuses: Vec<(usize, RunStatus)>) -> Option<String> {
                 return None;
             }
             RunStatus::Stalled(stall) => stall.to_string(),
-            RunStatus::OutputFull => "another worker takes no more from it".into(),
+            RunStatus::OutputFull => "another worker accepts no more of its output".into(),
             RunStatus::RecordFull => "the recording is full".into(),
         };
         Some(format!("worker {worker}: {text}"))

@@ -235,7 +235,7 @@ fn the_host_acts_on_all_copies_or_on_one() {
     assert_eq!(device.read_variable(all, "count", 0).expect("both have 5"), number(5));
     assert_eq!(add(&mut device, second, 2).expect("it is there"), Some(number(5)));
     let error = device.read_variable(all, "count", 0).expect_err("they differ");
-    assert!(error.to_string().contains("swap has another count in each copy"), "{error}");
+    assert!(error.to_string().contains("swap has a different count in each copy"), "{error}");
     assert_eq!(device.read_variable(first, "count", 0).expect("there"), number(5));
     assert_eq!(device.read_variable(second, "count", 0).expect("there"), number(7));
     assert!(add(&mut device, all, 1).is_err(), "the results differ, and both are told so");

@@ -41,7 +41,7 @@ impl Doorbell {
         let doorbell = Self { event };
         let path = format!("/proc/self/fd/{}", doorbell.event.as_raw_fd());
         let what = fs::read_link(path)
-            .map_err(|source| Error::System { what: "what the peer's doorbell is", source })?;
+            .map_err(|source| Error::System { what: "identifying the peer's doorbell", source })?;
         if what.as_os_str() == "anon_inode:[eventfd]" && !doorbell.blocks() {
             Ok(doorbell)
         } else {

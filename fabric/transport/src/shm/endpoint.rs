@@ -131,7 +131,7 @@ impl Endpoint for ShmEndpoint {
     fn import(&self, key: Key) -> Result<Place, Error> {
         let refused = |what| Error::Key { transport: Self::NAME, what };
         let (bytes, descriptor) = key.into_parts();
-        let bytes = <[u8; 8]>::try_from(bytes).map_err(|_| refused("it has not 8 bytes"))?;
+        let bytes = <[u8; 8]>::try_from(bytes).map_err(|_| refused("it does not have 8 bytes"))?;
         let bytes = usize::try_from(u64::from_le_bytes(bytes)).unwrap_or(usize::MAX);
         let descriptor = descriptor.ok_or(refused("it has no descriptor"))?;
         check_region(bytes)?;

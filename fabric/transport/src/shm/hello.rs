@@ -294,8 +294,11 @@ mod tests {
         let version = HelloError::Version { ours: VERSION, theirs: 7 };
         assert_eq!(refused(Hello { version: 7, ..HELLO }), Err(version));
         let purpose = refused(Hello { purpose: 1, ..HELLO }).unwrap_err();
-        assert_eq!(purpose.to_string(), "it wants a stream of bytes, and this side messages");
+        assert_eq!(purpose.to_string(), "it requests a stream of bytes, but this side messages");
         let purpose = refused(Hello { purpose: 9, ..HELLO }).unwrap_err();
-        assert_eq!(purpose.to_string(), "it wants something unknown (9), and this side messages");
+        assert_eq!(
+            purpose.to_string(),
+            "it requests something unknown (9), but this side messages"
+        );
     }
 }

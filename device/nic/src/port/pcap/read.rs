@@ -82,8 +82,8 @@ impl PcapReceiver {
         let is_pcapng = begin.starts_with(&[10, 13, 13, 10]);
         let malformed = |reason: String| PortError::Format { file: file.clone(), reason };
         if !is_pcapng && !PCAP_MAGIC.iter().any(|magic| begin.starts_with(magic)) {
-            let what = if begin.is_empty() { "it is empty" } else { "it does not begin as one" };
-            return Err(malformed(format!("is no capture, neither pcap nor pcapng: {what}")));
+            let what = if begin.is_empty() { "it is empty" } else { "it does not begin like one" };
+            return Err(malformed(format!("is not a capture, neither pcap nor pcapng: {what}")));
         }
         let source = if is_pcapng {
             let reader = PcapNgReader::new(reader).map_err(|error| malformed(reason(&error)))?;
@@ -227,8 +227,8 @@ impl Receive for PcapReceiver {
             let what = if kept.count == 1 { one } else { many };
             kept.first.as_ref().map(|first| format!("{} {what}; the first: {first}", kept.count))
         };
-        let left_out = remark(&self.left_out, "record was left out", "records were left out");
-        let cut = remark(&self.cut, "frame is not whole", "frames are not whole");
+        let left_out = remark(&self.left_out, "record was skipped", "records were skipped");
+        let cut = remark(&self.cut, "frame is truncated", "frames are truncated");
         left_out.into_iter().chain(cut).collect()
     }
 }

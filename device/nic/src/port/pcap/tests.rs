@@ -102,11 +102,11 @@ fn records_that_are_no_frames_are_counted_and_told() {
     assert_eq!((lengths, port.lost()), (vec![60, 9_216, 60], 2));
     let expected = [
         format!(
-            "2 records were left out; the first: {name}: record 2: left out: 0 bytes, a port \
+            "2 records were skipped; the first: {name}: record 2: skipped: 0 bytes, a port \
              carries 1 to 9216"
         ),
         format!(
-            "1 frame is not whole; the first: {name}: record 5: the capture kept 60 of 1500 bytes"
+            "1 frame is truncated; the first: {name}: record 5: the capture kept 60 of 1500 bytes"
         ),
     ];
     assert_eq!(port.remarks(), expected);

@@ -24,8 +24,8 @@ pub fn open(options: &TapOptions) -> Result<OwnedFd, PortError> {
     let Some(name) = &options.namespace else { return open_here(&options.interface) };
     let unusable = |source: io::Error| {
         let advice = match source.kind() {
-            io::ErrorKind::NotFound if name.starts_with('/') => format!("{name} is not there"),
-            io::ErrorKind::NotFound => format!("make it with `ip netns add {name}`"),
+            io::ErrorKind::NotFound if name.starts_with('/') => format!("{name} does not exist"),
+            io::ErrorKind::NotFound => format!("create it with `ip netns add {name}`"),
             _ => "run as root, or with CAP_SYS_ADMIN and CAP_NET_ADMIN".into(),
         };
         let interface = options.interface.clone();
@@ -56,7 +56,7 @@ fn open_here(name: &str) -> Result<OwnedFd, PortError> {
     attach(&device, name).map_err(|source| failed("no TAP interface", source))?;
     // By its index: an interface that existed may have been removed with its process in between.
     if before.is_none() || interface(name).ok() != before {
-        set_up(name).map_err(|source| failed("it cannot be set up", source))?;
+        set_up(name).map_err(|source| failed("it cannot be brought up", source))?;
     }
     Ok(device.into())
 }

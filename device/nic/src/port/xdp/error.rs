@@ -24,9 +24,9 @@ pub(super) fn advising(
 /// The same, for a program or its map.
 pub(super) fn of_program(name: &str, error: BpfError) -> PortError {
     let (action, log) = match &error {
-        BpfError::Attach(_) => ("its program cannot be put on it", ""),
+        BpfError::Attach(_) => ("its program cannot be attached", ""),
         BpfError::Load { log, .. } => ("its program cannot be loaded", log.as_str()),
-        _ => ("its program gets no map", ""),
+        _ => ("the map of its program cannot be created", ""),
     };
     let log = if log.is_empty() { String::new() } else { format!(" (the kernel says: {log})") };
     let is_attach = matches!(error, BpfError::Attach(_));
@@ -47,8 +47,8 @@ pub(super) fn of_program(name: &str, error: BpfError) -> PortError {
 
 /// Creates the error for an interface that was removed.
 pub(super) fn lost_interface(name: &str, source: io::Error) -> PortError {
-    let advice = "the interface was taken away: open the port again when it is back";
-    advising(name, "the port has lost it", source, advice.into())
+    let advice = "the interface was removed: open the port again when it exists";
+    advising(name, "it no longer exists", source, advice.into())
 }
 
 fn advice(error: &io::Error) -> &'static str {

@@ -202,7 +202,7 @@ impl<'o> Layout<'o> {
         let (socket, ring, completion) = sending.expect("the first queue has a ring to send by");
         let is_zero_copy = socket.is_zero_copy();
         let is_zero_copy =
-            is_zero_copy.map_err(|source| failed("it does not tell its mode", source))?;
+            is_zero_copy.map_err(|source| failed("its mode cannot be read", source))?;
         let largest = if way.has_fragments { MAX_FRAME } else { self.chunk_bytes };
         let mode = XdpMode {
             port: plan.options.to_string(),
@@ -305,11 +305,11 @@ impl<'o> Plan<'o> {
             completion: self.ring_frames,
         };
         let rings = socket.make_rings(sizes);
-        let rings = rings.map_err(|source| failed("it gets no rings", source))?;
+        let rings = rings.map_err(|source| failed("its rings cannot be created", source))?;
         let queue = self.queues[at];
         let flags = if sharing.is_some() { libc::XDP_SHARED_UMEM } else { way.flags() };
         let bound = socket.bind(self.interface.number, queue, flags, sharing);
-        bound.map_err(|source| failed("a queue gets no socket", source))?;
+        bound.map_err(|source| failed("a socket cannot be bound to a queue", source))?;
         Ok(Opened { socket: Arc::new(socket), rings })
     }
 

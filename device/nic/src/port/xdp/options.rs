@@ -39,7 +39,7 @@ impl XdpOptions {
 
 /// Error for a text that does not name a port.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{text}` is no interface: expected IFACE, IFACE/QUEUE or either with @NETNS behind it")]
+#[error("`{text}` names no interface: expected IFACE, IFACE/QUEUE or either followed by @NETNS")]
 pub struct XdpOptionsError {
     /// The text.
     pub text: String,

@@ -342,7 +342,7 @@ fn an_interface_that_is_deleted_is_told() {
         }
         assert!(since.elapsed() < PATIENCE, "nothing is told");
     };
-    assert!(error.contains("a0") && error.contains("taken away"), "{error}");
+    assert!(error.contains("a0") && error.contains("was removed"), "{error}");
     let frames = [Frame { start: 0, length: 60, ..Frame::default() }];
     let frames = Frames::new(&[2; 60], &frames).expect("good frames");
     transmitter.transmit(frames).expect_err("it is gone");
