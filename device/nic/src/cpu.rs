@@ -93,9 +93,9 @@ struct Side<'r> {
     records: &'r [u8],
     /// Room for records sent.
     room: &'r mut [u8],
-    /// Receives what the run writes to the buffers, at a port.
+    /// Queue for the output of the run, at a port.
     waiting: Option<&'r mut Waiting>,
-    /// Receives what the run writes to the buffers, at another worker.
+    /// List for the output of the run, at another worker.
     produced: Option<&'r mut Vec<Produced>>,
 }
 
@@ -541,7 +541,7 @@ impl Device for CpuDevice<'_> {
 }
 
 impl<'b> Side<'b> {
-    /// The output buffers.
+    /// Returns the output buffers.
     fn frame_room(&mut self) -> &mut [Buffer<'b>] {
         if self.slots.is_empty() { &mut self.buffers } else { self.slots }
     }
@@ -553,15 +553,15 @@ impl<'b> Side<'b> {
         self.given[at].start.wrapping_add_signed((start - moved) as isize)
     }
 
-    /// The same vectors, empty, for another run.
+    /// Returns the same vectors, emptied, for another run.
     fn emptied<'r>(self) -> Side<'r> {
         let (frames, buffers) = (emptied(self.frames), emptied(self.buffers));
         Side { frames, buffers, ..Side::default() }
     }
 }
 
-/// The same vector, empty. `U` is `T` with other lifetimes, so that the standard library collects
-/// in place: the memory stays.
+/// Returns the same vector, emptied. `U` is `T` with other lifetimes, so that the standard library
+/// collects in place: the memory stays.
 fn emptied<T, U>(mut vector: Vec<T>) -> Vec<U> {
     vector.clear();
     vector.into_iter().map(|_| unreachable!("it is empty")).collect()

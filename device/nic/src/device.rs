@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A loaded program, ready to run.
 pub trait Device {
-    /// The loaded program.
+    /// Returns the loaded program.
     fn program(&self) -> &Program;
 
     /// Runs between these ports until every input port has ended and everything has left, or
@@ -429,17 +429,17 @@ pub(crate) struct Bound<'a> {
 }
 
 impl<'a> Bound<'a> {
-    /// No ports, for a run that ends as soon as `wanted` is set.
+    /// Creates an empty set of ports, for a run that ends as soon as `wanted` is set.
     pub fn giving_way(wanted: &'a AtomicBool) -> Self {
         Self { pause: Pause { wanted: Some(wanted), turns: None }, ..Self::default() }
     }
 
-    /// No ports, for a run that ends when this one does.
+    /// Creates an empty set of ports, for a run that ends when this one does.
     pub fn without_ports(&self) -> Bound<'a> {
         Bound { pause: self.pause, ..Bound::default() }
     }
 
-    /// Flag that is set once the caller wants the run to end; none if it never does.
+    /// Returns the flag that is set once the caller wants the run to end; none if it never does.
     pub fn wanted(&self) -> Option<&'a AtomicBool> {
         self.pause.wanted
     }

@@ -165,7 +165,7 @@ impl<R: Remote, L: Local> ByteSender<R, L> {
         Ok(done)
     }
 
-    /// The same for bytes that `behind` others follow directly, in pieces of at most `longest`.
+    /// Puts bytes that `behind` others follow directly, in pieces of at most `longest`.
     #[inline]
     fn put_before(&mut self, bytes: &[u8], behind: usize, longest: usize) -> Result<usize, Fault> {
         let mut rest = bytes;

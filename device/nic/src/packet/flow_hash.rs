@@ -90,8 +90,8 @@ fn of_end(address: &[u8], port: u16) -> u64 {
     words.fold(u64::from(port) + 1, |hash, word| mix(hash ^ u64::from(word) << 17))
 }
 
-/// The finalizer of SplitMix64 (Steele, Lea, Flood 2014): every bit of the result depends on every
-/// bit of the word.
+/// Applies the finalizer of SplitMix64 (Steele, Lea, Flood 2014): every bit of the result depends
+/// on every bit of the word.
 fn mix(word: u64) -> u64 {
     let word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

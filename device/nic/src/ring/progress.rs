@@ -29,7 +29,7 @@ pub trait Word: Send + Sync {
     fn load(&self, order: Ordering) -> u64;
     /// Sets its value.
     fn store(&self, value: u64, order: Ordering);
-    /// A sequentially consistent fence.
+    /// Executes a sequentially consistent fence.
     fn fence();
 }
 

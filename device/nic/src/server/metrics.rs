@@ -98,7 +98,8 @@ impl Clients {
         Some(Client { clients: self.clone(), id })
     }
 
-    /// No code panics while holding the lock, and the data stay consistent if it did.
+    /// Locks the list. No code panics while holding the lock, and the data stay consistent if it
+    /// did.
     fn served(&self) -> MutexGuard<'_, Served> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

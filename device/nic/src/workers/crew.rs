@@ -265,7 +265,7 @@ impl<J: Job + 'static> Crew<J> {
 }
 
 impl<J: Job> Shared<J> {
-    /// The main loop of a station's thread.
+    /// Runs the main loop of a station's thread.
     fn work(&self, at: usize) {
         let station = &self.stations[at];
         *locked(&station.thread) = Some(std::thread::current());

@@ -305,7 +305,7 @@ impl Device for WorkersDevice {
         run::waits(&self.crew)
     }
 
-    /// Moving the state of the parts to another program is not supported.
+    /// Returns none: moving the state of the parts to another program is not supported.
     fn transfer(&mut self) -> Option<&mut dyn Transfer> {
         None
     }

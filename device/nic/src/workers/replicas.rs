@@ -383,7 +383,7 @@ impl Device for Replicas {
         run::waits(&self.crew)
     }
 
-    /// Moving the state of the copies to another program is not supported.
+    /// Returns none: moving the state of the copies to another program is not supported.
     fn transfer(&mut self) -> Option<&mut dyn Transfer> {
         None
     }

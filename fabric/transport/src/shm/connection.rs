@@ -243,7 +243,8 @@ impl Waits for Connection {
 }
 
 impl AsFd for Connection {
-    /// Readable when the peer has rung or is gone; requires [`arm`](Self::arm).
+    /// Returns a descriptor that is readable when the peer has rung or is gone, after
+    /// [`arm`](Self::arm).
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.link.peer.descriptor()
     }

@@ -93,7 +93,7 @@ pub(crate) trait Waits {
         self.wait_until(what, attempt)
     }
 
-    /// The slow path of [`until`](Self::until).
+    /// Implements the slow path of [`until`](Self::until).
     #[cold]
     fn wait_until<T>(
         &mut self,

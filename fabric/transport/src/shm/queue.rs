@@ -384,8 +384,8 @@ impl Waits for SharedQueue {
         self.end.rings()
     }
 
-    /// A side that waits for room may get it by received entries, and a side that waits for entries
-    /// may have a pending message to the peer, for which there is no room.
+    /// Announces a sleep. A side that waits for room may get it by received entries, and a side
+    /// that waits for entries may have a pending message to the peer, for which there is no room.
     fn announce_sleep(&mut self, what: For) -> bool {
         if what == For::Room || self.end.owes() {
             self.rings().0.announce_sleep();
@@ -401,7 +401,8 @@ impl Waits for SharedQueue {
 }
 
 impl AsFd for SharedQueue {
-    /// Readable when the peer has rung or is gone; requires [`arm`](Self::arm).
+    /// Returns a descriptor that is readable when the peer has rung or is gone, after
+    /// [`arm`](Self::arm).
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.link.peer.descriptor()
     }

@@ -40,7 +40,7 @@ pub fn open(options: &TapOptions) -> Result<OwnedFd, PortError> {
     namespace.with(|| open_here(&options.interface)).map_err(unusable)?
 }
 
-/// The same in the namespace of the calling thread.
+/// Opens the interface in the namespace of the calling thread.
 fn open_here(name: &str) -> Result<OwnedFd, PortError> {
     let failed = |action, source: io::Error| {
         let advice = advice(name, &source);

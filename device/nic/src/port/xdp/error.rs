@@ -11,7 +11,7 @@ pub(super) fn opening(name: &str, action: &'static str, source: io::Error) -> Po
     advising(name, action, source, advice)
 }
 
-/// The same, with advice from the caller.
+/// Creates an error with advice from the caller.
 pub(super) fn advising(
     name: &str,
     action: &'static str,
@@ -21,7 +21,7 @@ pub(super) fn advising(
     PortError::Interface { interface: format!("xdp:{name}"), action, source, advice }
 }
 
-/// The same, for a program or its map.
+/// Creates an error of a program or its map, with advice.
 pub(super) fn of_program(name: &str, error: BpfError) -> PortError {
     let (action, log) = match &error {
         BpfError::Attach(_) => ("its program cannot be attached", ""),
