@@ -119,19 +119,19 @@ mod tests {
             assert!(status.success(), "ip makes a pair of interfaces");
             interface("fp1")
         });
-        let number = made.expect("the thread comes and goes").expect("it was just made");
+        let number = made.expect("the thread starts").expect("it was just made");
         assert!(number > 0);
         assert!(interface("fp1").is_err(), "the thread is at home again");
-        assert!(namespace.with(|| has_interface(number)).expect("it comes and goes"));
-        assert!(!namespace.with(|| has_interface(number + 1_000)).expect("it comes and goes"));
+        assert!(namespace.with(|| has_interface(number)).expect("the thread starts"));
+        assert!(!namespace.with(|| has_interface(number + 1_000)).expect("the thread starts"));
         let path = namespace.path();
         let again = Namespace::named(path.to_str().expect("it is text")).expect("it is there");
-        again.with(|| interface("fp1")).expect("the thread comes and goes").expect("the same one");
+        again.with(|| interface("fp1")).expect("the thread starts").expect("the same one");
     }
 
     #[test]
     fn a_name_that_nobody_made_is_not_found() {
-        let error = Namespace::named("no such namespace").expect_err("nobody made it");
+        let error = Namespace::named("no such namespace").expect_err("no such namespace");
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 }

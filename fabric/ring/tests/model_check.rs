@@ -209,13 +209,13 @@ fn each_rule_for_sleepers_is_needed() {
             Mutation::SleepsNotCounted,
         ] {
             let found = wrong(mutation, bounds());
-            assert!(found.ends_with("sleeps, and nobody will wake it"), "{mutation:?}: {found}");
+            assert!(found.ends_with("sleeps and will never be woken"), "{mutation:?}: {found}");
         }
         wrong(Mutation::NoBarrier, Bounds { has_fences: true, ..bounds() });
         let light = || Bounds { light: Some(8), items: 3, ..bounds() };
         for mutation in [Mutation::NoFence, Mutation::NoMembarrier, Mutation::NoSecondLook] {
             let found = wrong(mutation, light());
-            assert!(found.ends_with("sleeps, and nobody will wake it"), "{mutation:?}: {found}");
+            assert!(found.ends_with("sleeps and will never be woken"), "{mutation:?}: {found}");
         }
     }
 }

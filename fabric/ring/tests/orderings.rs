@@ -240,7 +240,7 @@ fn a_receiver_is_woken(orderings: Orderings) {
         });
         let wakes = sender.send(&[&[1; 8]]).expect("there is room");
         let sleeps = sleeper.join().expect("it ends");
-        assert!(wakes || !sleeps, "it sleeps, and nobody wakes it");
+        assert!(wakes || !sleeps, "it sleeps and is never woken");
     });
 }
 
@@ -258,7 +258,7 @@ fn a_light_sleeper_is_woken(orderings: Orderings) {
         });
         let wakes = sender.send(&[&[1; 8]]).expect("there is room");
         let sleeps = sleeper.join().expect("it ends");
-        assert!(wakes || !sleeps, "it sleeps, and nobody wakes it");
+        assert!(wakes || !sleeps, "it sleeps and is never woken");
     });
 }
 
@@ -275,7 +275,7 @@ fn a_sender_is_woken(orderings: Orderings) {
             wakes |= receiver.receive(&mut [0; 8]).expect("an honest sender").wake;
         }
         let sleeps = sleeper.join().expect("it ends");
-        assert!(wakes || !sleeps, "it sleeps, and nobody wakes it");
+        assert!(wakes || !sleeps, "it sleeps and is never woken");
     });
 }
 
@@ -287,19 +287,19 @@ fn who_sleeps_is_woken() {
 }
 
 #[test]
-#[should_panic(expected = "nobody wakes it")]
+#[should_panic(expected = "is never woken")]
 fn a_light_sleeper_is_not_woken_without_fences() {
     a_light_sleeper_is_woken(Orderings { has_fence: false, ..UNFENCED });
 }
 
 #[test]
-#[should_panic(expected = "nobody wakes it")]
+#[should_panic(expected = "is never woken")]
 fn a_receiver_is_not_woken_without_barriers() {
     a_receiver_is_woken(UNFENCED);
 }
 
 #[test]
-#[should_panic(expected = "nobody wakes it")]
+#[should_panic(expected = "is never woken")]
 fn a_sender_is_not_woken_without_barriers() {
     a_sender_is_woken(UNFENCED);
 }

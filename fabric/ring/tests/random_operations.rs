@@ -300,7 +300,7 @@ fn messages_are_queues() {
                     }
                 }
                 4 | 5 => {
-                    assert!(!sender.publish(), "nobody sleeps");
+                    assert!(!sender.publish(), "the peer is awake");
                     sent.append(&mut staged);
                 }
                 6 => {

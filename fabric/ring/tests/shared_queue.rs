@@ -126,7 +126,7 @@ impl Model<'_> {
             Ok(connection) => {
                 let number = connection.number();
                 let [first, _] = self.limits.connections;
-                assert_eq!(number >= first, side == 1, "each side has numbers of its own");
+                assert_eq!(number >= first, side == 1, "the numbers of the sides are disjoint");
                 let mut expected = Expected { untold: Some(1 - side), ..Expected::default() };
                 expected.known[side] = Some(connection);
                 let before = self.open.insert(number, expected);
@@ -247,7 +247,7 @@ impl Model<'_> {
         let mut events = [Event::default(); 1024];
         let count = self.ends[side].poll(&mut events).expect("an honest peer");
         let told: BTreeSet<u32> = events[..count].iter().map(|it| it.connection.number()).collect();
-        assert_eq!(told.len(), count, "each is told of once");
+        assert_eq!(told.len(), count, "each connection is reported once");
         for event in &events[..count] {
             let expected = self.open.get_mut(&event.connection.number()).expect("it is open");
             assert_eq!(event.is_new, expected.untold == Some(side));
@@ -382,7 +382,7 @@ fn those_that_are_ready_are_told_of_in_the_order_in_which_they_came() {
     };
     assert_eq!(receiver.poll(&mut events), Ok(8));
     assert!(events.iter().all(|event| event.is_new));
-    assert_eq!(receiver.poll(&mut events), Ok(0), "that they are new is told once");
+    assert_eq!(receiver.poll(&mut events), Ok(0), "new connections are reported once");
     for at in [5, 1, 7] {
         sender.send(connections[at], b"here").expect("there is room");
     }

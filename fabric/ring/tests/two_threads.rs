@@ -63,7 +63,7 @@ fn write_stream(sender: Sender<Mapped, Mapped>, total: usize, seed: u64) {
         let length = random.usize(1..3 * sender.ring().capacity()).min(total - sent);
         let piece: Vec<u8> = (sent..sent + length).map(byte).collect();
         let written = sender.write(&piece).expect("an honest receiver");
-        assert!(!written.wake, "nobody sleeps");
+        assert!(!written.wake, "the peer is awake");
         sent += written.outcome;
         if written.outcome == 0 {
             thread::yield_now();
@@ -100,7 +100,7 @@ fn read_stream(receiver: Receiver<Mapped, Mapped>, total: usize, seed: u64) {
             }
             Read::Nothing => thread::yield_now(),
             Read::End => break,
-            Read::Moved { .. } => panic!("nobody moves it"),
+            Read::Moved { .. } => panic!("the stream never moves"),
         }
     }
     assert_eq!(got, total);
@@ -138,7 +138,7 @@ fn send_messages(sender: Sender<Mapped, Mapped>, count: usize, seed: u64) {
             thread::yield_now();
         }
         if random.u8(..4) == 0 || number + 1 == count {
-            assert!(!sender.publish(), "nobody sleeps");
+            assert!(!sender.publish(), "the peer is awake");
         }
     }
     while sender.end() == Err(Full::NoCredit) {

@@ -200,7 +200,7 @@ fn packets_go_through_replacements_in_order_and_are_counted_once() {
             .expect("an instance and two channels");
         assert_eq!((firings, entered), (left, left));
         let count = device.read_variable(SWAP, "count", 0).expect("it is there");
-        assert_eq!(count.to_u64(), 500, "what the elements count goes on");
+        assert_eq!(count.to_u64(), 500, "the counts of the elements carry over");
     }
 }
 

@@ -292,7 +292,7 @@ mod tests {
             ring.write(&mut Writer::default(), 1, 2);
             let rings = bell.has_to_ring();
             let sleeps = sleeper.join().expect("it ends");
-            assert!(rings || !sleeps, "it sleeps, and nobody wakes it");
+            assert!(rings || !sleeps, "it sleeps and is never woken");
         });
     }
 
@@ -314,7 +314,7 @@ mod tests {
             ring.read(&mut Reader::default(), 1);
             let rings = bell.has_to_ring();
             let sleeps = sleeper.join().expect("it ends");
-            assert!(rings || !sleeps, "it sleeps, and nobody wakes it");
+            assert!(rings || !sleeps, "it sleeps and is never woken");
         });
     }
 }

@@ -37,7 +37,8 @@ fn each_part_is_a_whole_program_and_every_channel_counts_once() {
         for numbers in 0..3_usize.pow(count as u32) {
             let workers: Vec<usize> =
                 (0..count).map(|at| numbers / 3_usize.pow(at as u32) % 3).collect();
-            let Partition { parts, .. } = Partition::new(&program, &workers).expect("nobody calls");
+            let Partition { parts, .. } =
+                Partition::new(&program, &workers).expect("no call crosses the parts");
             for part in &parts {
                 verify(&part.program).unwrap_or_else(|error| panic!("{workers:?}: {error:?}"));
             }

@@ -525,7 +525,7 @@ impl World {
                 world.set_phase(side, Phase::LookAgain);
                 let world = world.complete(bounds, side)?;
                 if world.phase(side) != Phase::Asleep {
-                    return Err(format!("{} sleeps, and nobody will wake it", NAMES[side]));
+                    return Err(format!("{} sleeps and will never be woken", NAMES[side]));
                 }
             }
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Every operation of a ring over [`Mapped`], called as by a library that must not panic. This file
 //! is compiled separately, and the result is inspected.
-#![expect(improper_ctypes_definitions, reason = "nobody calls it")]
+#![expect(improper_ctypes_definitions, reason = "compiled and inspected, never called")]
 
 use freeport_ring::bytes::{ByteReceiver, ByteSender, Done, Read};
 use freeport_ring::messages::{MessageReceiver, MessageSender, Received};

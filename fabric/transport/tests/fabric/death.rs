@@ -58,7 +58,7 @@ fn notices(part: &str, writes: bool) {
     let (tell, told) = mpsc::channel();
     let sleeper = thread::spawn(move || {
         // SAFETY: the call takes no arguments and cannot fail.
-        tell.send(unsafe { libc::gettid() }).expect("somebody listens");
+        tell.send(unsafe { libc::gettid() }).expect("the receiver is alive");
         if writes {
             loop {
                 if let Err(error) = connection.write(&[0; 1000]) {
@@ -69,7 +69,7 @@ fn notices(part: &str, writes: bool) {
             connection.read(&mut [0; 1000]).expect_err("it never writes")
         }
     });
-    let thread = told.recv().expect("it is told");
+    let thread = told.recv().expect("the thread sends its id");
     wait_until("this side sleeps", || process::sleeps(thread));
     player.kill();
     wait_until("the sleeper wakes up", || sleeper.is_finished());
@@ -110,7 +110,7 @@ fn many_are_killed() {
             let written = connection.write_all(&buffer[..length]);
             let done = written.and_then(|()| connection.read(&mut buffer));
             match done {
-                Ok(count) => assert!(count > 0, "round {round}: an end that nobody wrote"),
+                Ok(count) => assert!(count > 0, "round {round}: an end never written"),
                 Err(error) => break error,
             }
         };

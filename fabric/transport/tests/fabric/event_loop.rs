@@ -25,7 +25,7 @@ fn wait(connections: &[&Connection]) {
     let mut entries: Vec<_> = connections.iter().map(entry).collect();
     // SAFETY: the array has this number of entries.
     let ready = unsafe { libc::poll(entries.as_mut_ptr(), entries.len() as u64, PATIENCE_MS) };
-    assert!(ready > 0, "nobody rings");
+    assert!(ready > 0, "no doorbell rings");
 }
 
 /// Writes with pauses, waiting for room in the kernel.

@@ -38,7 +38,7 @@ fn opened() -> (TapReceiver, TapTransmitter) {
             opened => return opened.expect("it can be made"),
         }
     }
-    panic!("somebody has {NAME} all the time")
+    panic!("{NAME} stays in use by another process")
 }
 
 /// Opens the port, with room for long frames, and a raw socket on the kernel's side.
@@ -48,7 +48,7 @@ fn tap(namespace: &Namespace) -> (TapReceiver, TapTransmitter, RawSocket) {
         ip(&format!("link set {NAME} mtu {LARGE_MTU}"));
         (receiver, transmitter, RawSocket::on(NAME))
     });
-    all.expect("the thread comes and goes")
+    all.expect("the thread starts")
 }
 
 #[test]
@@ -123,9 +123,9 @@ fn what_the_interface_does_not_take_is_counted() {
     };
     assert_eq!(send(&[vec![2; 13], vec![2; 14]]), 1);
     assert_eq!(other.incoming().len(), 1);
-    namespace.with(|| ip(&format!("link set {NAME} down"))).expect("the thread comes and goes");
+    namespace.with(|| ip(&format!("link set {NAME} down"))).expect("the thread starts");
     assert_eq!(send(&[vec![2; 60], vec![2; 60]]), 3);
-    namespace.with(|| ip(&format!("link set {NAME} up"))).expect("the thread comes and goes");
+    namespace.with(|| ip(&format!("link set {NAME} up"))).expect("the thread starts");
     assert_eq!(send(&[vec![2; 60]]), 3);
     assert_eq!(other.incoming().len(), 1);
 }
@@ -143,7 +143,7 @@ fn an_interface_that_a_port_made_goes_with_it_and_others_stay() {
             interface(NAME).expect("it was there before the port");
         }
     };
-    namespace.with(work).expect("the thread comes and goes");
+    namespace.with(work).expect("the thread starts");
 }
 
 #[test]
@@ -158,9 +158,9 @@ fn a_port_in_use_or_of_another_kind_is_refused_with_advice() {
         let error = TapPort::open(&veth).expect_err("it is no TAP").to_string();
         assert!(error.contains("fpveth0") && error.contains("another kind"), "{error}");
     };
-    namespace.with(work).expect("the thread comes and goes");
+    namespace.with(work).expect("the thread starts");
     let nowhere = TapOptions { interface: NAME.into(), namespace: Some("fp-nobody".into()) };
-    let error = TapPort::open(&nowhere).expect_err("nobody made it").to_string();
+    let error = TapPort::open(&nowhere).expect_err("no such namespace").to_string();
     assert!(error.contains("ip netns add fp-nobody"), "{error}");
 }
 
@@ -171,7 +171,7 @@ fn a_namespace_may_be_given_by_its_path() {
     let there = TapOptions { interface: NAME.into(), namespace: Some(path) };
     let _port = TapPort::open(&there).expect("it can be made there");
     assert!(interface(NAME).is_err(), "it is not here");
-    namespace.with(|| interface(NAME)).expect("the thread comes and goes").expect("but there");
+    namespace.with(|| interface(NAME)).expect("the thread starts").expect("but there");
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn a_deleted_interface_is_told() {
     let (mut receiver, mut transmitter, other) = tap(&namespace);
     other.send(&[2; 60]);
     assert_eq!(receiver.receive(1).expect("it is open").len(), 1);
-    namespace.with(|| ip(&format!("link del {NAME}"))).expect("the thread comes and goes");
+    namespace.with(|| ip(&format!("link del {NAME}"))).expect("the thread starts");
     let error = receiver.receive(BATCH).expect_err("it is gone").to_string();
     assert!(error.contains(NAME) && error.contains("deleted"), "{error}");
     let frames = [Frame { start: 0, length: 60, ..Frame::default() }];

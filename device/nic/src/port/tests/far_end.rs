@@ -27,7 +27,7 @@ pub fn quiet_namespace() -> Option<Namespace> {
         Err(error) => panic!("{error}"),
     };
     let quiet = || std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
-    drop(namespace.with(quiet).expect("the thread comes and goes"));
+    drop(namespace.with(quiet).expect("the thread starts"));
     Some(namespace)
 }
 

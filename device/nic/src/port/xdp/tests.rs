@@ -26,11 +26,11 @@ fn pairs(namespace: &Namespace, mtu: usize) {
             ip(&format!("link set {pair}1 up"));
         }
     };
-    namespace.with(make).expect("the thread comes and goes");
+    namespace.with(make).expect("the thread starts");
 }
 
 fn within<T>(namespace: &Namespace, work: impl FnOnce() -> T) -> T {
-    namespace.with(work).expect("the thread comes and goes")
+    namespace.with(work).expect("the thread starts")
 }
 
 fn options(interface: &str) -> XdpOptions {
@@ -340,7 +340,7 @@ fn an_interface_that_is_deleted_is_told() {
         if let Err(error) = receiver.receive(BATCH) {
             break error.to_string();
         }
-        assert!(since.elapsed() < PATIENCE, "nothing is told");
+        assert!(since.elapsed() < PATIENCE, "no event arrives");
     };
     assert!(error.contains("a0") && error.contains("was removed"), "{error}");
     let frames = [Frame { start: 0, length: 60, ..Frame::default() }];

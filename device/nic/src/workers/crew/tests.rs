@@ -138,7 +138,7 @@ fn numbers_pass_stations_that_stall_and_sleep_in_order() {
         let circle = circle(stations, None);
         for count in [1, 3_000, 2, 1] {
             let expected: Vec<u64> = (0..count).map(|it| it + stations as u64 - 1).collect();
-            assert_eq!(circle.send(count).expect("nobody fails"), expected);
+            assert_eq!(circle.send(count).expect("no worker fails"), expected);
             circle.rest();
             // Some rounds begin with all stations asleep.
             std::thread::sleep(Duration::from_millis(5));
@@ -149,7 +149,7 @@ fn numbers_pass_stations_that_stall_and_sleep_in_order() {
 #[test]
 fn who_rests_uses_no_processor() {
     let circle = circle(4, None);
-    circle.send(100).expect("nobody fails");
+    circle.send(100).expect("no worker fails");
     circle.rest();
     // The clocks of the single threads, because other tests run in this process.
     let clocks: Vec<libc::clockid_t> = circle.crew.threads.iter().map(clock_of).collect();
@@ -164,12 +164,12 @@ fn who_rests_uses_no_processor() {
     circle_of_others_works();
     assert_eq!(times(), before, "a thread ran that has nothing to do");
     let expected: Vec<u64> = (0..50).map(|it| it + 3).collect();
-    assert_eq!(circle.send(50).expect("nobody fails"), expected);
+    assert_eq!(circle.send(50).expect("no worker fails"), expected);
 }
 
 fn circle_of_others_works() {
     let others = circle(3, None);
-    assert_eq!(others.send(3_000).expect("nobody fails").len(), 3_000);
+    assert_eq!(others.send(3_000).expect("no worker fails").len(), 3_000);
     others.rest();
 }
 
@@ -215,9 +215,9 @@ fn the_host_is_let_in_between_two_turns_of_busy_stations() {
         let sender = scope.spawn(|| circle.send(4_000));
         for _ in 0..200 {
             let added = circle.crew.tell(1, |job| std::mem::replace(&mut job.added, 1));
-            assert_eq!(added.expect("nobody fails"), 1);
+            assert_eq!(added.expect("no worker fails"), 1);
         }
-        let back = sender.join().expect("it ends").expect("nobody fails");
+        let back = sender.join().expect("it ends").expect("no worker fails");
         assert!(back.into_iter().eq(2..4_002));
     });
 }

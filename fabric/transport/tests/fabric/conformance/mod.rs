@@ -89,7 +89,7 @@ impl<E: Endpoint> Party<E> {
             } else {
                 thread::yield_now();
             }
-            assert!(since.elapsed() < PATIENCE, "nothing completes, or nobody woke it");
+            assert!(since.elapsed() < PATIENCE, "nothing completes, or no wake-up arrived");
         }
     }
 

@@ -140,7 +140,7 @@ impl<E: Endpoint> Messages<E> {
         };
         let found = channel.sleep_unless(ends, announce, look, PATIENCE);
         found.expect("the other party is here");
-        assert!(since.elapsed() < PATIENCE, "nobody woke it");
+        assert!(since.elapsed() < PATIENCE, "no wake-up arrived");
     }
 }
 
@@ -179,7 +179,7 @@ fn streams<E: Endpoint>(party: Party<E>) {
                 Read::End if has_ended => break,
                 Read::End => {}
                 Read::Nothing => thread::yield_now(),
-                Read::Moved { .. } => panic!("nobody moves it"),
+                Read::Moved { .. } => panic!("the stream never moves"),
             }
             assert!(since.elapsed() < PATIENCE, "{sent} sent and {got} got of {total}");
         }
@@ -352,7 +352,7 @@ fn fall_asleep<E: Endpoint>(party: Party<E>) {
     if party.endpoint.arm().expect("an honest peer") {
         let since = Instant::now();
         party.endpoint.sleep(PATIENCE).expect("the other party is here");
-        assert!(since.elapsed() < PATIENCE, "data came before, and nobody looked");
+        assert!(since.elapsed() < PATIENCE, "the sleep missed data that came before");
     }
     assert_eq!(party.next(), Completion::Arrived { data: 77 });
     party.meet();
