@@ -103,7 +103,7 @@ pub enum Error {
     Rule {
         /// Text of the rule.
         rule: String,
-        /// What is wrong with it.
+        /// Description of the mistake.
         what: String,
     },
     /// The monitor refused the request.

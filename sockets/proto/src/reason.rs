@@ -107,21 +107,21 @@ reasons! {
     NoDescriptor = 35, "its process has no such descriptor";
     /// The descriptor is no socket.
     NotSocket = 36, "no socket";
-    /// The two ends are claimed with two monitors, each of which sees one.
+    /// The two ends are claimed with two monitors.
     PeerMonitor = 37, "the peer uses another monitor";
-    /// Its process has the library, but calls the kernel past the C library.
+    /// Its process has the library, but makes system calls without the C library.
     NoCalls = 38, "its process calls the kernel past the C library";
-    /// It has an option by which the kernel does with its bytes what rings do not.
+    /// It has an option whose effect on the bytes only the kernel implements.
     Option = 39, "it has an option that only the kernel can honour (pacing, filters, signatures)";
 }
 
 impl Reason {
-    /// The one with that number.
+    /// Returns the reason with that number.
     pub fn from_number(number: u16) -> Option<Self> {
         Self::ALL.iter().copied().find(|reason| *reason as u16 == number)
     }
 
-    /// The one of that [name](Self::name).
+    /// Returns the reason of that [name](Self::name).
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|reason| reason.name() == name)
     }

@@ -3,12 +3,12 @@
 //!
 //! A slab begins with a page for each slot:
 //!
-//! | offset | what | written by |
+//! | offset | content | written by |
 //! |---|---|---|
 //! | 0, 128 | notes of the sender and the receiver of the ring to the second side | each its own |
-//! | 512, 640 | the same of the ring to the first side | each its own |
+//! | 512, 640 | notes of the sender and the receiver of the ring to the first side | each its own |
 //! | 1024, 1152 | the [state](word) of the first and of the second side | each its own |
-//! | 1280, 1408 | what each has [counted](word::SENT_BYTES) | each its own |
+//! | 1280, 1408 | [counts](word::SENT_BYTES) of the first and of the second side | each its own |
 //! | 2048 | the first area of the ring to the second side | first side |
 //! | 3072 | the first area of the ring to the first side | second side |
 //!
@@ -18,8 +18,8 @@
 //!
 //! A slot is zeroed before it is assigned, except for its bits on the board. Untouched pages take
 //! no memory, so room to grow costs nothing. A connection with little data in flight stays in its
-//! page. The pages of a slab are contiguous because page tables take memory too: one table serves
-//! the pages of eight slabs, but less than a tenth of a whole slot.
+//! page. The pages of a slab are contiguous because page tables take memory too: one page table
+//! covers the pages of eight slabs; it would cover only a tenth of a contiguous slot.
 
 pub mod rest;
 

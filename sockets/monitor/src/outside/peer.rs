@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is wrong with the other end of a connection, as far as that can be seen.
+//! Finds visible obstacles at the peer of a connection.
 
 use super::program::{self, Preloaded};
 use super::table::{self, Peer};
@@ -9,7 +9,7 @@ use crate::control::Descriptor;
 use crate::private::user;
 use freeport_sockets_proto::Reason;
 
-/// What is wrong with it: `PeerPlain`, `PeerElsewhere` or `PeerMonitor`, and in words.
+/// Returns the obstacle, `PeerPlain`, `PeerElsewhere` or `PeerMonitor`, with an explanation.
 pub fn wrong(end: &Asked<'_>) -> Option<(Reason, String)> {
     let &Asked { control, pid, inode, .. } = end;
     let peer = match table::peer(pid, inode) {
@@ -47,9 +47,9 @@ pub fn wrong(end: &Asked<'_>) -> Option<(Reason, String)> {
     unheard.and_then(|(_, text)| plain(text))
 }
 
-/// Nobody is seen to have the other end.
+/// Explains the case that no visible process holds the peer.
 fn hidden(end: &Asked<'_>) -> Option<(Reason, String)> {
-    // Root sees all; who has it is about to accept it, or has just ended.
+    // Root sees all processes: the holder is about to accept the peer, or has just exited.
     if user() == 0 {
         return None;
     }
@@ -70,7 +70,7 @@ fn hidden(end: &Asked<'_>) -> Option<(Reason, String)> {
     Some((Reason::PeerPlain, text))
 }
 
-/// Names both monitors, and what to do.
+/// Explains that the ends use two monitors, and what to do about it.
 fn two_monitors((pid, one): (i32, &Location), (owner, other): (i32, &Location)) -> String {
     let told = format!(
         "the ends have two monitors: process {pid} uses that at {}, and the peer, process {owner}, \
@@ -83,7 +83,7 @@ fn two_monitors((pid, one): (i32, &Location), (owner, other): (i32, &Location)) 
         let path = shown(to);
         format!("{told}; begin process {pid} anew, with {variable}={path}, if its rules allow it")
     };
-    // The host's is for all users; another one only for its own and root.
+    // The host's monitor serves all users, any other one only its own user and root.
     match (one.owner(), other.owner()) {
         (_, Some(0)) => begin_anew(pid, other),
         (Some(0), _) => begin_anew(owner, one),
