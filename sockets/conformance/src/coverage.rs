@@ -19,22 +19,22 @@ pub enum How {
 /// A row of the table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Row {
-    /// The call.
+    /// Name of the call.
     pub call: String,
-    /// The flag, or the situation.
+    /// Flag or situation.
     pub situation: String,
-    /// What becomes of it.
+    /// Treatment.
     pub how: How,
-    /// Why, or what is worth knowing.
+    /// Reason, or a remark.
     pub why: String,
-    /// The program and the case that show it.
+    /// Program and case that demonstrate it.
     pub case: String,
 }
 
-/// The rows of a table. A row has one line, and no commas in its cells.
+/// Parses the rows of a table. A row is one line, without commas in its cells.
 ///
+/// # Errors
 /// A description of the first invalid line.
-/// The line that is not a row, and what is wrong with it.
 pub fn rows(table: &str) -> Result<Vec<Row>, String> {
     let mut lines = table.lines();
     if lines.next() != Some(COLUMNS.join(",").as_str()) {

@@ -43,8 +43,8 @@ pub fn open(options: &mut OpenOptions, path: &Path) -> io::Result<Opened> {
 
 /// Opens a file like [`open`], and removes permissions of other users.
 ///
+/// # Errors
 /// As [`open`]; also `PermissionDenied` if the file has another hard link.
-/// As [`open`]. `PermissionDenied`: it has another name, too.
 pub fn open_mended(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let Opened { file, is_private } = open(options, path)?;
     if !is_private {
