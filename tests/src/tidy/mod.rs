@@ -5,6 +5,7 @@
 mod directions;
 mod documents;
 mod elements;
+mod english;
 mod modules;
 mod sources;
 
@@ -61,6 +62,8 @@ pub const RULES: &[Rule] = &[
     ("formatted programs", elements::formatted),
     ("documented commands", documents::commands),
     ("links", documents::links),
+    ("sentences", english::sentences),
+    ("phrases", english::phrases),
 ];
 
 /// Folders that hold no source.
