@@ -3,7 +3,7 @@
 // records their results. Lines are of these kinds:
 //
 //   a0 OPERATION ...     a0 executes it; `blocks` if that takes long
-//   a0&3 OPERATION ...   a0 starts it; the next line follows after 3 milliseconds, or with 5 or more
+//   a0&3 OPERATION ...   a0 starts it; the next line follows after 3 milliseconds; with 5 or more,
 //                        once a0 sleeps
 //   a0 finish            waits until a0 has finished its operation, and records the result
 //   warm a0 s1 a1 s2 40  a dialogue of 40 bytes each way, in which a connection is upgraded

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The command line.
 
-/// What `--help` prints.
+/// Output of `--help`.
 pub const HELP: &str = "\
 Builds and runs the tests of Freeport
 
@@ -36,7 +36,7 @@ impl Arguments {
     /// Parses words.
     ///
     /// # Errors
-    /// An option that does not exist, or lacks its value: what to print.
+    /// A message about an option that does not exist or lacks its value.
     pub fn parse(words: impl IntoIterator<Item = String>) -> Result<Self, String> {
         let mut parsed = Self::default();
         let mut words = words.into_iter();
@@ -56,7 +56,7 @@ impl Arguments {
         Ok(parsed)
     }
 
-    /// Whether a test, `package::binary::test`, is wanted.
+    /// Returns whether a test, `package::binary::test`, matches the filters.
     pub fn wants(&self, name: &str) -> bool {
         self.filters.is_empty() || self.filters.iter().any(|filter| name.contains(filter.as_str()))
     }
