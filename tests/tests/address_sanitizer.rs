@@ -27,7 +27,7 @@ const INSIDE: &str = "FREEPORT_TEST_IS_SANITIZED";
 const BUFFER_BYTES: usize = 9_216 + 256;
 /// Number of ways to connect an element in a usual run; a long one tries all.
 const WAYS: usize = 1;
-/// Frames of a run.
+/// Frames per run.
 const BATCH: usize = 64;
 
 /// Runs the test of that name in a process with the runtime; `None` inside it, or if there is no

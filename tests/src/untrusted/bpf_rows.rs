@@ -36,7 +36,7 @@ pub fn bpf_rows(bytes: &[u8]) {
         let wanted = machine.run(0, &mut expected);
         let run = model.run(&mut other, 0, &mut packet).unwrap_or_else(|fault| panic!("{fault}"));
         if wanted.aborted.is_some() || run.outcome.aborted.is_some() || !is_set {
-            // What a program did that was ended is not the same, so the maps are not any more.
+            // The effects of an aborted program differ, so the maps differ from here on.
             return;
         }
         assert_eq!(run.outcome.verdict, wanted.verdict, "{length} bytes");

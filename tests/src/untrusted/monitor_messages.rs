@@ -312,7 +312,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// What may not be claimed is refused at once.
+    /// Asserts that a forbidden claim is refused immediately.
     fn answers_now(&mut self, member: usize, token: u64, may_claim: bool) {
         let outbox = self.monitor.outbox(MemberId(self.members[member].id));
         let last = outbox.and_then(|it| Reply::decode(&it.back()?.bytes));
