@@ -42,7 +42,7 @@ test:
 	$(CARGO) test --locked --workspace --doc --quiet
 	$(TEST) $(ARGS)
 
-# PART=sockets, xdp, packets, fabric or house; without it all of them, one after the other.
+# PART=sockets, xdp, packets, fabric or house; without it all parts, one after the other.
 test-long:
 	@bash scripts/install.sh --applications
 	$(TEST) --long $(if $(PART),--part $(PART)) $(ARGS)
@@ -74,7 +74,7 @@ fmt: tools
 lint: tools
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 
-# What finds out soonest comes first. The style test checks how ClickNP programs are formatted.
+# The quickest checks come first. The style test also checks the format of ClickNP programs.
 check: tools
 	$(CARGO) fmt --all --check
 	@$(MAKE) --no-print-directory lint
@@ -82,7 +82,7 @@ check: tools
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps \
 		--document-private-items
 
-# cargo-deny takes some minutes to build, so it is installed only here, if there is none.
+# cargo-deny takes minutes to build, so only this target installs it, if it is missing.
 DENY = 0.20.2
 audit: tools
 	@command -v cargo-deny >/dev/null || \

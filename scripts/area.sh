@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# How large the hardware is on an FPGA of Xilinx' 7 series, and how fast: synthesis by Yosys, by
+# Measures the size and speed of the hardware on a Xilinx 7 series FPGA: synthesis by Yosys, per
 # module, with 8 KiB of map memory, and the longest path between two registers through all modules,
-# which counts Yosys' delays of cells and none of wires.
+# which counts Yosys' cell delays and no wire delays.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -31,7 +31,7 @@ echo "area.sh: synthesis for $lanes lanes; this takes minutes" >&2
     flatten
     tee -o $out/timing.txt sta
 " >"$out/yosys.out" 2>&1 || { tail -20 "$out/yosys.out" >&2; exit 1; }
-# A name that was never declared is a wire of one bit to Yosys, with no more than a warning.
+# Yosys treats an undeclared name as a wire of one bit, with only a warning.
 if grep -n "implicitly declared" "$out/synthesis.log"; then
     echo "area.sh: undeclared names above" >&2
     exit 1

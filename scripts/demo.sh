@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# Shows what works, in about three minutes once it is built: a ClickNP program as native code on a
-# real trace, its counters and variables, its drawing, how fast frames go through memory, two hosts
-# joined by the firewall and the load balancer, bytes between processes, and unmodified programs
-# with accelerated sockets. Everything lands in out/demo.
+# Demonstrates everything that works, in about three minutes after the build: a ClickNP program as
+# native code on a real trace, its counters and variables, its drawing, the rate of frames through
+# memory, two hosts connected by the firewall and the load balancer, bytes between processes, and
+# unmodified programs with accelerated sockets. All output goes to out/demo.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -33,12 +33,12 @@ echo "2. the element graph"
 "$freeport" graph examples/capture.cnp -o "$out/capture.svg"
 echo "$out/capture.svg"
 
-# Frames a second of the last run, from what --time told.
+# Prints the frames per second of the last run, from the output of --time.
 rate_of_last() {
     sed -n 's/.*: \([0-9]*\) a second$/\1/p' "$out/last.time"
 }
 
-# The number that follows a key of the statistics of an outer end, such as: to_tor frames.
+# Prints the number that follows a key in the statistics of an outer end, such as: to_tor frames.
 count_of() {
     grep -o "{[^{}]*\"endpoint\":\"$1\"[^{}]*}" "$out/last.json" |
         grep -o "\"$2\":[0-9]*" | grep -o '[0-9]*$'

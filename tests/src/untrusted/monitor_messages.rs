@@ -330,7 +330,7 @@ impl<'a> World<'a> {
         };
         let two = Holders { are: [id, 0].into(), token };
         if alone && was_alone {
-            // Of two sockets with the same token, the holders of the first are unknown from now on.
+            // With two sockets of the same token, the holders of the first are unknown from now on.
             let others = self.passed.values_mut();
             others.filter(|it| it.as_ref() == Some(&two)).for_each(|it| *it = None);
         }
