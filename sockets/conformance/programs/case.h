@@ -22,8 +22,8 @@ enum {
     BARE = 32,       // No connection: the server gets the listening socket, the client -1.
     TCP = 64,        // TCP only: not run over Unix sockets.
     UNIX = 128,      // Unix sockets only: not run over TCP.
-    REUSED = 256,    // Connections are made again, and `prove_again` says that one was without the
-                     // kernel. The library is told to try from the second one on.
+    REUSED = 256,    // Connections are repeated, and `prove_again` reports that one was made
+                     // without the kernel. The library tries that from the second one on.
 };
 
 struct test_case {

@@ -13,7 +13,7 @@
 //! | 3072 | the first area of the ring to the first side | second side |
 //!
 //! The pages are followed by one page for all slots, the [board](mod@board); then the second areas
-//! of all slots; then, for each slot, the other areas of both rings and the [refund](refund) areas
+//! of all slots; then, for each slot, the other areas of both rings and the [refund] areas
 //! of both sides.
 //!
 //! A slot is zeroed before it is assigned, except for its bits on the board. Untouched pages take
