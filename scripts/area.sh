@@ -40,7 +40,7 @@ sed -n '/design hierarchy/,$p' "$out/area.txt"
 longest=$(sed -n "s/^Latest arrival time in .* is \([0-9]*\):.*/\1/p" "$out/timing.txt")
 [ -n "$longest" ] || { echo "area.sh: no path in $out/timing.txt" >&2; exit 1; }
 awk -v ps="$longest" 'BEGIN {
-    print "estimated by delays of cells alone:"
+    print "estimated by cell delays alone:"
     printf "longest path %.1f ns, so at most %.0f MHz\n", ps / 1e3, 1e6 / ps
 }'
-echo "area.sh: by module in $out/area.txt, the path in $out/timing.txt" >&2
+echo "area.sh: per module in $out/area.txt, the longest path in $out/timing.txt" >&2

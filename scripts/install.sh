@@ -131,7 +131,7 @@ install_packages() {
     done
     [ "${#missing[@]}" -gt 0 ] || return 0
     if ! command -v apt-get >/dev/null 2>&1; then
-        echo "install.sh: no apt-get here; install these yourself: ${missing[*]}" >&2
+        echo "install.sh: there is no apt-get; install these packages yourself: ${missing[*]}" >&2
         return 1
     fi
     echo "install.sh: installing ${missing[*]}" >&2
@@ -198,13 +198,13 @@ install_rust() (
     for entry in "${rustup_hashes[@]}"; do
         [ "${entry%%=*}" != "$machine" ] || expected=${entry#*=}
     done
-    [ -n "$expected" ] || no_rust "no hash of rustup for $machine is known here"
+    [ -n "$expected" ] || no_rust "this script has no hash of rustup for $machine"
     folder=$(mktemp -d)
     trap 'rm -rf "$folder"' EXIT
     trap 'exit 1' INT TERM HUP
     url="https://static.rust-lang.org/rustup/archive/$rustup/$machine-unknown-linux-gnu/rustup-init"
     curl --proto '=https' --tlsv1.2 -sSf -o "$folder/rustup-init" "$url" ||
-        no_rust "$url cannot be fetched"
+        no_rust "$url cannot be downloaded"
     found=$(sha256sum <"$folder/rustup-init")
     found=${found%% *}
     [ "$found" = "$expected" ] ||
@@ -212,7 +212,7 @@ install_rust() (
     chmod +x "$folder/rustup-init"
     "$folder/rustup-init" -y --quiet --profile minimal --component rustfmt --component clippy \
         --default-toolchain "$rust" --no-modify-path </dev/null >/dev/null ||
-        no_rust "rustup has failed"
+        no_rust "rustup failed"
 )
 
 # Exits with the reason why Rust is missing, and the remedy.
@@ -243,8 +243,8 @@ install_hardware_tool() {
     [ -x "$hardware_tools/bin/pip" ] || /usr/bin/python3 -m venv "$hardware_tools"
     if ! "$hardware_tools/bin/pip" install --quiet --disable-pip-version-check \
         --require-hashes --only-binary :all: --requirement "$1"; then
-        echo "install.sh: $tool was not installed: there is no file of it for this machine, it" \
-            "cannot be fetched, or its hash is not one of $1. $2." >&2
+        echo "install.sh: $tool was not installed: it has no file for this machine, cannot be" \
+            "downloaded, or its hash is not in $1. $2." >&2
         return 1
     fi
     touch "$installed"

@@ -63,10 +63,10 @@ impl Report {
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// It cannot be run.
-    #[error("cannot be run: {0}")]
+    #[error("it cannot be run: {0}")]
     System(#[from] io::Error),
     /// Its processes kept running after they were asked to end.
-    #[error("{runs:?}: does not end")]
+    #[error("{runs:?}: it does not end")]
     Endless {
         /// The run.
         runs: Runs,
@@ -82,7 +82,7 @@ pub enum Failure {
         complaints: String,
     },
     /// A plain run does not complete: there is nothing to compare with.
-    #[error("plain, it fails:\n{transcript}\n{complaints}")]
+    #[error("the plain run fails:\n{transcript}\n{complaints}")]
     Plain {
         /// Transcript of both sides.
         transcript: String,
@@ -110,7 +110,7 @@ pub enum Failure {
         client: bool,
     },
     /// The kernel made all connections of a run that needs reused streams.
-    #[error("{runs:?}: all by the kernel (server: {server}, client: {client}): it proves nothing")]
+    #[error("{runs:?}: nothing was reused (server: {server}, client: {client}): it proves nothing")]
     NotReused {
         /// The run.
         runs: Runs,

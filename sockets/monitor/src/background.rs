@@ -70,7 +70,7 @@ pub unsafe fn detach(log: &Path) -> Result<Side, Error> {
             read.map_err(|source| Error::System { what: "waiting for the monitor", source })?;
             return match said.as_slice() {
                 WELL => Ok(Side::Before),
-                [] => Err(Error::Refused("the monitor ended before it began".to_owned())),
+                [] => Err(Error::Refused("the monitor ended before it was ready".to_owned())),
                 why => Err(Error::Refused(String::from_utf8_lossy(why).into_owned())),
             };
         }

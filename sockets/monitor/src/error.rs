@@ -26,9 +26,9 @@ pub enum Error {
     },
     /// A monitor already runs there.
     #[error(
-        "{}; end that one first, or set FREEPORT_MONITOR",
+        "{}; stop that process first, or set FREEPORT_MONITOR",
         match who {
-            Some(pid) => format!("a monitor listens at {} already (process {pid})", path.display()),
+            Some(pid) => format!("a monitor already listens at {} (process {pid})", path.display()),
             None => format!("an unknown process holds the lock of {}", path.display()),
         }
     )]
@@ -39,7 +39,7 @@ pub enum Error {
         who: Option<u32>,
     },
     /// No monitor answers.
-    #[error("no monitor answers at {} ({source}); begin one with `freeport node`", path.display())]
+    #[error("no monitor answers at {} ({source}); start one with `freeport node`", path.display())]
     NoMonitor {
         /// Path of the monitor.
         path: PathBuf,
@@ -48,8 +48,8 @@ pub enum Error {
     },
     /// The listener belongs to a user that this one does not trust with its sockets.
     #[error(
-        "who listens at {} is user {owner}, neither you nor root; set FREEPORT_MONITOR to another \
-         path", path.display()
+        "the listener at {} belongs to user {owner}, neither you nor root; set FREEPORT_MONITOR to \
+         another path", path.display()
     )]
     Stranger {
         /// Path of the monitor.
@@ -72,7 +72,7 @@ pub enum Error {
     },
     /// The path of the folder leads through a symbolic link of another user.
     #[error(
-        "{}: this link belongs to user {owner}, who can make it lead elsewhere; remove it, or set \
+        "{}: this link belongs to user {owner}, who can change its target; remove it, or set \
          FREEPORT_MONITOR to a path in another folder", path.display()
     )]
     StrangeLink {
@@ -82,7 +82,7 @@ pub enum Error {
         owner: u32,
     },
     /// Something other than a socket is at the path.
-    #[error("{} is no socket, and nothing else is replaced: choose another place", path.display())]
+    #[error("{} is not a socket, so it is not replaced: choose another path", path.display())]
     NotSocket {
         /// The path.
         path: PathBuf,
@@ -110,7 +110,7 @@ pub enum Error {
     #[error("{0}")]
     Refused(String),
     /// The answer of the monitor cannot be parsed.
-    #[error("the monitor does not answer as it should: use the same release for both")]
+    #[error("the monitor's answer is invalid: use the same release for both")]
     Answer,
 }
 

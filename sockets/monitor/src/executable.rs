@@ -64,8 +64,8 @@ impl Kind {
     /// Reason for which such a program stays in the kernel; `None` if it does not for that.
     pub const fn why_in_kernel(self) -> Option<&'static str> {
         match self {
-            Self::Static => Some("it is linked statically, so it takes no library"),
-            Self::Go => Some("it is a program in Go, which calls the kernel past the C library"),
+            Self::Static => Some("it is linked statically, so it loads no library"),
+            Self::Go => Some("it is a Go program, which makes system calls without the C library"),
             Self::Dynamic | Self::Other => None,
         }
     }

@@ -38,9 +38,9 @@ impl Departure {
     /// Explanation for users.
     pub const fn text(self) -> &'static str {
         match self {
-            Self::Malformed => "it sent what is no message",
-            Self::Flood => "it sent too much that is of no use",
-            Self::Unread => "it does not read what it is sent",
+            Self::Malformed => "it sent a malformed message",
+            Self::Flood => "it sent too many useless messages",
+            Self::Unread => "it does not read its messages",
         }
     }
 }

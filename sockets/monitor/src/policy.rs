@@ -210,7 +210,7 @@ impl Condition {
         if !["user", "net", "cgroup", "address", "port"].contains(&name) {
             return Err(format!("`{name}` where {NAMES} is expected"));
         }
-        let value = words.next().ok_or_else(|| format!("there is nothing behind `{name}`"))?;
+        let value = words.next().ok_or_else(|| format!("a value is missing after `{name}`"))?;
         let wrong = |expected: &str| format!("`{value}` where {expected} is expected");
         match name {
             "user" => user_of(value).map(Self::User).ok_or_else(|| wrong("a user")),
@@ -274,7 +274,7 @@ impl FromStr for Rule {
             Error::Rule { rule, what: format!("{what}; see docs/guide/sockets.md") }
         };
         if text.len() > RULE_BYTES_MAX {
-            return Err(wrong(format!("longer than {RULE_BYTES_MAX} bytes")));
+            return Err(wrong(format!("it is longer than {RULE_BYTES_MAX} bytes")));
         }
         let mut words = text.split_whitespace();
         let decision = match words.next() {
@@ -298,7 +298,7 @@ impl FromStr for Rule {
         match (ends, at) {
             ([Some(one), Some(other)], _) => Ok(Self { decision, ends: [one, other] }),
             ([Some(one), None], 0) => Ok(Self { decision, ends: [one, vec![]] }),
-            _ => Err(wrong("it does not say what an end has to be; `any` is any".to_owned())),
+            _ => Err(wrong("a condition on an end is missing; `any` matches every end".to_owned())),
         }
     }
 }
@@ -461,11 +461,11 @@ mod tests {
         for (rule, what) in [
             ("", "begins with `allow`"),
             ("permit any", "begins with `allow`"),
-            ("allow", "does not say what an end"),
+            ("allow", "condition on an end is missing"),
             ("allow with any", "`with` where `any`"),
-            ("allow any with", "does not say what an end"),
+            ("allow any with", "condition on an end is missing"),
             ("allow any with any with any", "`with` where"),
-            ("allow port", "nothing behind `port`"),
+            ("allow port", "missing after `port`"),
             ("allow port 9-8", "`9-8` where a port"),
             ("allow port 65536", "`65536` where a port"),
             ("allow user no-such-user", "where a user"),

@@ -36,7 +36,7 @@ pub fn open(options: &mut OpenOptions, path: &Path) -> io::Result<Opened> {
         )));
     }
     if !about.is_file() {
-        return Err(denied("it is no file; remove it, or use another folder".to_owned()));
+        return Err(denied("it is not a file; remove it, or use another folder".to_owned()));
     }
     Ok(Opened { is_private: is_private(&about), file })
 }
@@ -49,7 +49,7 @@ pub fn open_mended(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let Opened { file, is_private } = open(options, path)?;
     if !is_private {
         if file.metadata()?.nlink() > 1 {
-            return Err(denied("it is a file of another name, too; remove it".to_owned()));
+            return Err(denied("it has another hard link; remove it".to_owned()));
         }
         file.set_permissions(Permissions::from_mode(MODE))?;
     }

@@ -248,8 +248,8 @@ fn strangers_that_say_nothing_leave_room_for_others() {
 fn a_question_that_is_none_is_answered_with_what_is_wrong() {
     let running = Running::new(patient());
     for (question, wrong) in [
-        ("{", "is an object"),
-        (r#"{"do": "dance"}"#, "cannot do that"),
+        ("{", "is a JSON object"),
+        (r#"{"do": "dance"}"#, "does not know the question"),
         (r#"{"do": "put rule", "rule": 5}"#, "begins with `allow`"),
         (r#"{"do": "put rule", "rule": "allow port 0x"}"#, "where a port"),
         (r#"{"do": "remove rule", "place": -1}"#, "no rule at that place"),

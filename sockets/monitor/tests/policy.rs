@@ -270,17 +270,17 @@ fn why_finds_the_reason_from_inside_or_outside() {
     assert!(state == "kernel" && told.contains("has no descriptor 987654"), "{told}");
     assert!(text(0x7fff_fff0, 1).1.contains("there is no process"));
     let file = std::fs::File::open("/dev/null").unwrap();
-    assert!(text(pid, file.as_raw_fd()).1.contains("no socket: it is /dev/null"));
+    assert!(text(pid, file.as_raw_fd()).1.contains("not a socket: it is /dev/null"));
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    assert!(text(pid, listener.as_raw_fd()).1.contains("it listens"));
+    assert!(text(pid, listener.as_raw_fd()).1.contains("it is a listener"));
     let datagrams = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     assert!(text(pid, datagrams.as_raw_fd()).1.contains("not a stream socket"));
     let (local, _other) = UnixStream::pair().unwrap();
-    assert!(text(pid, local.as_raw_fd()).1.contains("is not preloaded: begin it with"));
+    assert!(text(pid, local.as_raw_fd()).1.contains("is not preloaded: start it with"));
     let (local, _other) = std::os::unix::net::UnixDatagram::pair().unwrap();
     assert!(text(pid, local.as_raw_fd()).1.contains("not a stream socket"));
     let ends = connection("127.0.0.1:0");
-    assert!(text(pid, ends.0.as_raw_fd()).1.contains("is not preloaded: begin it with"));
+    assert!(text(pid, ends.0.as_raw_fd()).1.contains("is not preloaded: start it with"));
     // Refused by the monitor, whatever number the process gave it.
     let one = running.member();
     one.claim(1, ends.0.as_fd());

@@ -7,12 +7,12 @@ Builds and runs the tests of Freeport
 
 Usage: cargo run -p freeport-test-runner -- [OPTIONS] [FILTER]...
 
-A FILTER is a part of package::binary::test; with several, tests that match one of them are run.
+A FILTER is a part of package::binary::test; with several, tests that match any of them run.
 
 Options:
-      --long       larger inputs, more seeds, and the tests that only the long run has
-      --part PART  the tests of one part: sockets, xdp, packets, fabric or house
-      --again      also binaries that passed since anything they use was changed
+      --long       larger inputs, more seeds, and the tests that only a long run includes
+      --part PART  only the tests of one part: sockets, xdp, packets, fabric or house
+      --again      also binaries that have passed since the last change to anything they use
       --list       print the jobs, and run nothing
   -h, --help       print this
 

@@ -66,7 +66,7 @@ pub fn find(
         }
     }
     if found.jobs.is_empty() && found.unchanged == 0 {
-        bail!("no test fits {:?}", arguments.filters);
+        bail!("no test matches {:?}", arguments.filters);
     }
     Ok(found)
 }
@@ -105,7 +105,7 @@ fn list(binary: &Binary, more: &[&str]) -> anyhow::Result<BTreeSet<String>> {
     if !output.status.success() {
         bail!("{}: --list: {}", binary.name(), String::from_utf8_lossy(&output.stderr));
     }
-    let lines = String::from_utf8(output.stdout).context("names of tests are text")?;
+    let lines = String::from_utf8(output.stdout).context("a test's name is not UTF-8")?;
     Ok(lines.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
 }
 

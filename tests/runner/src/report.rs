@@ -139,7 +139,7 @@ impl Report {
     fn tell_failure(&mut self, job: &Job, ended: &Ended, counts: &libtest::Counts) {
         let name = job.binary.name();
         if counts.failures.is_empty() {
-            let late = if ended.is_late { ", killed because its time was up" } else { "" };
+            let late = if ended.is_late { ", killed at its time limit" } else { "" };
             self.failures.push(format!("{job}: {}{late}", ended.status));
         }
         self.failures.extend(counts.failures.iter().map(|test| format!("{name}::{test}")));
@@ -187,7 +187,7 @@ impl Report {
             );
         }
         if !orphans.is_empty() {
-            println!("processes that tests left, killed now:\n  {}", orphans.join("\n  "));
+            println!("processes that tests left behind, now killed:\n  {}", orphans.join("\n  "));
         }
         for Skip { test, reason } in &self.skips {
             println!("skipped: {test}: {reason}");
@@ -200,7 +200,7 @@ impl Report {
         }
         let processor = rows.iter().fold(0.0, |sum, (_, [_, processor])| sum + processor);
         println!(
-            "built in {:.0} s, tested in {:.0} s of time and {processor:.0} s of processor time",
+            "built in {:.0} s, tested in {:.0} s and {processor:.0} s of processor time",
             self.build_seconds,
             self.begin.elapsed().as_secs_f64()
         );

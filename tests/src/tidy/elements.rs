@@ -29,7 +29,7 @@ pub fn goldens(tree: &Tree) -> Vec<Finding> {
         let has_case = |golden: &File| golden.text.lines().any(|line| line.starts_with("case "));
         match tree.file(&golden) {
             Some(found) if has_case(found) => {}
-            Some(found) => findings.push(found.finding(0, "no case is in it")),
+            Some(found) => findings.push(found.finding(0, "it contains no case")),
             None => findings.push(file.finding(0, format!("write a golden, {golden}"))),
         }
     }

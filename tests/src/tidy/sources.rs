@@ -37,7 +37,8 @@ pub fn licence_line(tree: &Tree) -> Vec<Finding> {
     let licence = |file: &File| if is_for_kernel(file) { KERNEL_LICENCE } else { LICENCE };
     let is_bare =
         |file: &&File| !file.text.lines().take(3).any(|line| line.contains(licence(file)));
-    let told = |file: &File| file.finding(1, format!("say `{}` in the first line", licence(file)));
+    let told =
+        |file: &File| file.finding(1, format!("put `{}` into the first line", licence(file)));
     sources.filter(is_bare).map(told).collect()
 }
 
@@ -45,7 +46,7 @@ pub fn licence_line(tree: &Tree) -> Vec<Finding> {
 pub fn leftover_marks(tree: &Tree) -> Vec<Finding> {
     each_line(tree, |_, line| {
         let mark = find(&MARKS, line)?;
-        Some(format!("`{mark}` is left over; finish it or take it out"))
+        Some(format!("`{mark}` is left over; finish it or remove it"))
     })
 }
 
@@ -56,7 +57,7 @@ pub fn console_prints(tree: &Tree) -> Vec<Finding> {
             return None;
         }
         let print = find(&PRINTS, &format!(" {}", line.trim_start()))?;
-        Some(format!("`{}` in a library; return what there is to say", print.trim_start()))
+        Some(format!("`{}` in a library; return the text instead", print.trim_start()))
     })
 }
 
@@ -74,7 +75,7 @@ pub fn unwraps(tree: &Tree) -> Vec<Finding> {
 pub fn claims(tree: &Tree) -> Vec<Finding> {
     /// Maximum distance in lines between the comment and its use.
     const NEAR: usize = 8;
-    let message = "check the claim, or say behind `// CLAIM:` above what is done about a lie";
+    let message = "check the claim, or state after `// CLAIM:` above how a false one is handled";
     let mut findings = vec![];
     for file in &tree.files {
         if !["fabric/", "sockets/"].iter().any(|folder| file.path.starts_with(folder)) {
@@ -112,7 +113,7 @@ pub fn file_length(tree: &Tree) -> Vec<Finding> {
 pub fn module_headers(tree: &Tree) -> Vec<Finding> {
     let rust = tree.files.iter().filter(|file| file.extension() == "rs");
     let silent = rust.filter(|file| !file.text.lines().take(4).any(|line| line.starts_with("//!")));
-    silent.map(|file| file.finding(2, "say with `//!` what this file is")).collect()
+    silent.map(|file| file.finding(2, "describe the file with `//!`")).collect()
 }
 
 fn find(pieces: &[(&str, &str)], line: &str) -> Option<String> {

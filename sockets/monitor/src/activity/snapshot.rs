@@ -260,7 +260,7 @@ mod tests {
             (found[0].reason.as_str(), found[0].descriptor),
             ("Stdio", Some(one.as_raw_fd().into()))
         );
-        assert_eq!(found[0].text, "a stream of the C library has it");
+        assert_eq!(found[0].text, "a stream of the C library (FILE) uses it");
     }
 
     #[test]

@@ -143,7 +143,7 @@ impl Examiner {
     pub fn new() -> Result<Self, Error> {
         let probe = UdpSocket::bind("127.0.0.1:0")
             .or_else(|_| UdpSocket::bind("[::1]:0"))
-            .map_err(|source| Error::System { what: "a socket to look at", source })?;
+            .map_err(|source| Error::System { what: "making a socket to inspect", source })?;
         let net = namespace(probe.as_fd()).ok_or(Error::Kernel)?;
         Ok(Self { net, diagnosis: Diagnosis::new().ok().filter(Diagnosis::works) })
     }

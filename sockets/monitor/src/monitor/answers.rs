@@ -14,9 +14,9 @@ impl Monitor {
     pub fn answer(&mut self, question: &[u8], user: u32, now: Instant) -> String {
         let asker = Asker::of(user);
         let answer = match Question::parse(question) {
-            None => answer::error("a question is an object of JSON"),
+            None => answer::error("a question is a JSON object"),
             Some(question) if question.needs_trust() && !asker.is_trusted() => answer::error(
-                "only root and the user of the monitor change its rules, or go by them",
+                "only root and the user of the monitor may change its rules or recall connections",
             ),
             Some(question) => self.answer_question(question, asker, now),
         };
@@ -40,7 +40,7 @@ impl Monitor {
             Question::RemoveRule(place) => match place.and_then(|it| self.policy.remove(it)) {
                 Some(_) => self.rules(),
                 None => answer::error(
-                    "there is no rule at that place; `freeport sockets policy show` has them",
+                    "there is no rule at that place; `freeport sockets policy show` lists them",
                 ),
             },
             Question::Recall => {
@@ -48,7 +48,7 @@ impl Monitor {
                 answer::recalled(recalled.pending, recalled.returned)
             }
             Question::Unknown => {
-                answer::error("this monitor cannot do that: use the same release for both")
+                answer::error("this monitor does not know the question: use one release for both")
             }
         }
     }

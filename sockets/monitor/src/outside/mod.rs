@@ -106,7 +106,7 @@ fn socket(pid: i32, number: i32) -> Result<u64, (Reason, String)> {
             let inode = target.strip_prefix("socket:[").and_then(|it| it.strip_suffix(']'));
             let inode = inode.and_then(|it| it.parse().ok());
             inode.ok_or_else(|| {
-                (Reason::NotSocket, format!("descriptor {number} is no socket: it is {target}"))
+                (Reason::NotSocket, format!("descriptor {number} is not a socket: it is {target}"))
             })
         }
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -124,7 +124,7 @@ fn from_outside(end: &Asked<'_>) -> Value {
         return kernel(
             Reason::Family,
             "it is neither a TCP nor a UDP nor a Unix socket, or not connected and not bound, \
-             or in another namespace of the network than its process",
+             or in another network namespace than its process",
         );
     };
     match kind {
@@ -144,7 +144,7 @@ fn from_outside(end: &Asked<'_>) -> Value {
     let owners = program::owners(inode);
     if owners.len() > 1 {
         let owners: Vec<String> = owners.iter().map(ToString::to_string).collect();
-        let text = format!("several processes have it: {}", owners.join(", "));
+        let text = format!("several processes hold it: {}", owners.join(", "));
         return kernel(Reason::Shared, text);
     }
     if let Some((reason, text)) = peer::wrong(end) {
@@ -153,8 +153,8 @@ fn from_outside(end: &Asked<'_>) -> Value {
     let asked = end.control.location();
     if let Some(other) = program::monitor_of(pid).filter(|it| it != asked) {
         let text = format!(
-            "process {pid} uses the monitor at {}, which cannot be asked from here; that at {} \
-             knows nothing of it",
+            "process {pid} uses the monitor at {}, which cannot be reached from here; the one at \
+             {} does not know the socket",
             shown(&other),
             shown(asked)
         );
@@ -170,18 +170,18 @@ fn unclaimed(end: &Asked<'_>, is_much: Option<bool>, is_member: bool) -> Value {
     if let Some((reason, text)) = unheard(end.control, pid).filter(|_| !is_member) {
         return kernel(reason, format!("process {pid} {text}"));
     }
-    let few = "it has done fewer than 8 operations and moved less than 32 KiB";
+    let few = "it has had fewer than 8 operations and less than 32 KiB of data";
     match (is_much, is_member) {
         (Some(false), _) | (None, true) => kernel(Reason::Young, few),
         (Some(true), true) => of(Reason::Untold),
         (None, false) => {
-            let text = format!("{few}, or its process calls the kernel past the C library");
+            let text = format!("{few}, or its process makes system calls without the C library");
             kernel(Reason::Young, text)
         }
         (Some(true), false) => {
             let text = format!(
-                "process {pid} has the library, and has claimed nothing: it calls the kernel past \
-                 the C library"
+                "process {pid} has the library, and has claimed nothing: it makes system calls \
+                 without the C library"
             );
             kernel(Reason::NoCalls, text)
         }
@@ -192,26 +192,26 @@ fn unclaimed(end: &Asked<'_>, is_much: Option<bool>, is_member: bool) -> Value {
 /// text follows `process N`.
 fn unheard(control: &Control, pid: i32) -> Option<(Reason, String)> {
     if program::kind_of(pid) == Some(executable::Kind::Go) {
-        let text = "is a program in Go, which calls the kernel past the C library";
+        let text = "is a Go program, which makes system calls without the C library";
         return Some((Reason::NoCalls, text.to_owned()));
     }
     let limit = program::descriptor_limit(pid).filter(|it| *it < DESCRIPTORS_MIN);
     if let Some(limit) = limit {
         let text = format!(
-            "may have {limit} descriptors; with fewer than {DESCRIPTORS_MIN} (`ulimit -n`) its \
-             sockets stay in the kernel"
+            "may have {limit} descriptors; below {DESCRIPTORS_MIN} (`ulimit -n`) its sockets stay \
+             in the kernel"
         );
         return Some((Reason::Resources, text));
     }
     if program::is_confined(pid) {
-        return Some((Reason::Confined, "has given up system calls (seccomp)".to_owned()));
+        return Some((Reason::Confined, "restricts its system calls (seccomp)".to_owned()));
     }
     let owner = control.location().owner()?;
     let own = program::user_of(pid)?;
     (owner != 0 && owner != own).then(|| {
         let text = format!(
-            "is user {own}'s, and its monitor, at {}, user {owner}'s: a program trusts one of its \
-             own user or of root only",
+            "belongs to user {own}, and its monitor, at {}, to user {owner}: a program trusts only \
+             a monitor of its own user or of root",
             shown(control.location())
         );
         (Reason::NoMonitor, text)

@@ -36,12 +36,12 @@ impl Without {
     pub fn text(self, pid: i32) -> String {
         let text = match self {
             Self::Hidden => return why_hidden(pid),
-            Self::Monitor => "is a monitor of Freeport itself",
-            Self::Static => "is not preloaded: it is linked statically, so it takes no library",
+            Self::Monitor => "is a Freeport monitor itself",
+            Self::Static => "is not preloaded: it is linked statically, so it loads no library",
             Self::Privileged => {
-                "is not preloaded: it has more rights than who began it, so it takes no library"
+                "is not preloaded: it gained privileges at its start, so it loads no library"
             }
-            Self::Plain => "is not preloaded: begin it with `freeport exec`",
+            Self::Plain => "is not preloaded: start it with `freeport exec`",
         };
         text.to_owned()
     }
@@ -140,17 +140,17 @@ pub fn why_hidden(pid: i32) -> String {
     let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     let owner = users.and_then(|it| it.split_whitespace().nth(1)?.parse::<u32>().ok());
     match (user(), owner) {
-        (0, _) => "may not be looked into from here, not even by root: it is protected, or this \
-                   shell lacks the right to trace processes (CAP_SYS_PTRACE)"
-            .to_owned(),
-        (own, Some(owner)) if own != owner => {
-            format!("is another user's ({owner}): ask as that user, or as root")
-        }
-        _ => {
-            "lets only root look into it, since it has changed its rights or runs a file that may \
-              not be read: ask as root"
+        (0, _) => {
+            "cannot be inspected from here, not even by root: it is protected, or this shell \
+             lacks the capability to trace processes (CAP_SYS_PTRACE)"
                 .to_owned()
         }
+        (own, Some(owner)) if own != owner => {
+            format!("belongs to another user ({owner}): ask as that user, or as root")
+        }
+        _ => "can be inspected only by root, since it has changed its privileges or runs a file \
+              that is not readable: ask as root"
+            .to_owned(),
     }
 }
 

@@ -20,7 +20,7 @@ pub fn memory(name: &CStr, bytes: usize) -> Result<File, Error> {
     // SAFETY: the descriptor is new and has no other owner.
     let file = unsafe { File::from_raw_fd(descriptor) };
     let sized = file.set_len(bytes as u64);
-    sized.map_err(|source| Error::System { what: "the size of shared memory", source })?;
+    sized.map_err(|source| Error::System { what: "setting the size of shared memory", source })?;
     Ok(file)
 }
 
