@@ -15,7 +15,7 @@ DECADES = math.log10(TICKS[-1])
 
 
 def rows(path):
-    """The rows of the first table: what is measured, beside what, and the ratio."""
+    """Returns the rows of the first table: subject, baseline, and ratio."""
     cells = [line.strip().strip("|").split("|") for line in open(path) if line.startswith("|")]
     for cell in cells:
         if len(cell) != 5:
@@ -26,12 +26,12 @@ def rows(path):
 
 
 def x(ratio):
-    """Where a ratio is on the scale, in pixels."""
+    """Returns the position of a ratio on the scale, in pixels."""
     return LEFT + WIDTH * math.log10(ratio) / DECADES
 
 
 def draw(table):
-    """The picture as lines of SVG."""
+    """Yields the picture as lines of SVG."""
     height = TOP + len(table) * (BAR + GAP) + 10
     width = LEFT + WIDTH + 170
     yield f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-size="12"'
