@@ -9,12 +9,12 @@ macro_rules! ids {
         pub struct $name(pub u32);
 
         impl $name {
-            /// The position in the list this index belongs to.
+            /// Returns the position in the list that this index belongs to.
             pub fn index(self) -> usize {
                 self.0 as usize
             }
 
-            /// The index of position `at`.
+            /// Returns the index of position `at`.
             ///
             /// # Panics
             /// If `at` does not fit 32 bits, which no list of a program reaches.
