@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What can be seen of a pipeline without running it: types, stages, ports, carried registers.
+//! Static checks of a pipeline: types, stages, ports, carried registers.
 
 use super::{Access, Action, MemoryPort, Pipeline, ScheduleError, Step};
 use crate::typing::{mask_bits, result_of};
@@ -8,7 +8,7 @@ use crate::{Element, Object, ObjectRef, Op, PortId, Program, Space, Type, ValueI
 /// Checks a pipeline of an element of a verified program.
 ///
 /// # Errors
-/// The first rule it breaks.
+/// The first rule it violates.
 pub fn check(program: &Program, pipeline: &Pipeline) -> Result<(), ScheduleError> {
     let shape = |message: &str| ScheduleError::Shape(message.to_owned());
     let element = program.elements.get(pipeline.element.index());
@@ -184,8 +184,8 @@ impl Checker<'_> {
         self.require(is_right, "that port is for something else")
     }
 
-    /// A register carries its value over exactly one firing: what this one writes is there when the
-    /// next one reads, and not before this one has read.
+    /// Checks that a register carries its value over exactly one firing: the next firing reads the
+    /// value that this one writes, and this one has read before it is overwritten.
     fn check_register(&self, register: usize) -> Result<(), ScheduleError> {
         let is_known = register < self.pipeline.registers.len();
         self.require(is_known, "it names no register")?;
