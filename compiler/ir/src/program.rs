@@ -228,7 +228,7 @@ pub enum Sink {
     Port(InstanceId, PortId),
 }
 
-/// What a full channel does with another item.
+/// Behaviour of a full channel when another item is offered.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum OnFull {
     /// Holds back the next firing of the writer.

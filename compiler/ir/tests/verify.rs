@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The verifier: a sound program passes, and each rule rejects a change that breaks it.
+//! The verifier: a sound program passes, and each rule rejects a program that violates it.
 
 use freeport_ir::interp::{Interpreter, Options};
 use freeport_ir::text::{parse, print};
@@ -17,7 +17,7 @@ fn messages(program: &Program) -> Vec<String> {
     verify(program).err().unwrap_or_default().iter().map(ToString::to_string).collect()
 }
 
-/// The sound program with one change of its text breaks a rule.
+/// Asserts that one change of the sound program's text violates a rule.
 #[track_caller]
 fn rejected(from: &str, to: &str, want: &str) {
     assert_eq!(SOUND.matches(from).count(), 1, "`{from}` stands once");
@@ -27,7 +27,7 @@ fn rejected(from: &str, to: &str, want: &str) {
     assert!(messages.iter().any(|each| each.contains(want)), "{to}: {messages:#?}");
 }
 
-/// The sound program with one change of its parts breaks a rule.
+/// Asserts that one change of the sound program's parts violates a rule.
 #[track_caller]
 fn broken(change: impl FnOnce(&mut Program), want: &str) {
     let mut program = sound();
@@ -294,7 +294,7 @@ fn every_port_is_joined_once() {
     broken(|program| program.graph.endpoints[1].name = "from_tor".into(), "two endpoints");
 }
 
-/// The sound program with one of its words, in one to three places, replaced by another one.
+/// Returns the sound program with one of its words, in one to three places, replaced by another.
 fn changed(random: &mut fastrand::Rng) -> String {
     let is_edge = |char: char| !char.is_ascii_alphanumeric() && char != '_';
     let mut words: Vec<&str> = SOUND.split_inclusive(is_edge).collect();
@@ -320,7 +320,7 @@ fn what_passes_can_be_run() {
         let interpreter = Interpreter::new(&program, &options);
         let mut interpreter = interpreter.unwrap_or_else(|error| panic!("{error}: {text}"));
         for at in 0..program.graph.endpoints.len() {
-            // Endpoints out of the graph, and those of records, take no packet.
+            // Endpoints out of the graph, and those of records, accept no packet.
             let _ = interpreter.feed_packet(EndpointId::new(at), &[0x5a; 60]);
         }
         let _ = interpreter.run(100);

@@ -25,7 +25,7 @@ pub enum Error {
         instance: String,
         /// Number of firings so far that did something.
         firing: u64,
-        /// What does not match the record.
+        /// The difference from the record.
         reason: String,
     },
     /// The record of a lossy channel does not match.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The graph: each port and each endpoint is joined once, to something that carries the same items.
+//! Verification of the graph: each port and each endpoint is connected once, to a peer with the
+//! same kind of item.
 
 use super::elements::check_item;
 use super::{Report, repeated};
