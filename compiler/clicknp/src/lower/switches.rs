@@ -56,7 +56,7 @@ impl<'a> Body<'_, 'a> {
         self.builder.end(Term::Switch { value, cases, default: Target::to(default) });
     }
 
-    /// Where each label leads, and where `default` does.
+    /// Returns the target of each label, and of `default`.
     fn labels(
         &mut self,
         arms: &[SwitchArm],
