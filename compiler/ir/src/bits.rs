@@ -115,12 +115,12 @@ impl Bits {
         self.limbs.iter().flat_map(|limb| limb.to_le_bytes()).take(count).collect()
     }
 
-    /// The limbs, lowest first.
+    /// Returns the limbs, lowest first.
     pub fn limbs(&self) -> &[u64] {
         &self.limbs
     }
 
-    /// Whether every bit is 0.
+    /// Returns whether every bit is 0.
     pub fn is_zero(&self) -> bool {
         self.limbs.iter().all(|limb| *limb == 0)
     }

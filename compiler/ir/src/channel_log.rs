@@ -179,7 +179,7 @@ mod tests {
     use crate::interp::{Interpreter, Options};
     use crate::{Bits, text, verify};
 
-    /// An element that forwards all items between endpoints that carry `item`.
+    /// Returns an element that forwards all items between endpoints that carry `item`.
     fn program(item: &str) -> Program {
         let source = format!(
             "program pass\n\

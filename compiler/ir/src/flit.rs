@@ -163,7 +163,7 @@ impl Joiner {
         Ok(header.eop.then(|| std::mem::take(&mut self.packet)))
     }
 
-    /// Whether a packet has begun and not ended.
+    /// Returns whether a packet has begun and not ended.
     pub fn is_inside_packet(&self) -> bool {
         self.framing.is_inside_packet() == Some(true)
     }

@@ -258,12 +258,12 @@ pub struct Channel {
 }
 
 impl Program {
-    /// The function `id`.
+    /// Returns the function `id`.
     pub fn function(&self, id: FunctionId) -> &Function {
         &self.functions[id.index()]
     }
 
-    /// The element type `id`.
+    /// Returns the element type `id`.
     pub fn element(&self, id: ElementId) -> &Element {
         &self.elements[id.index()]
     }
@@ -274,24 +274,24 @@ impl Program {
         elements.into_iter().any(|element| element.inputs.is_empty() && !element.outputs.is_empty())
     }
 
-    /// The instance `id`.
+    /// Returns the instance `id`.
     pub fn instance(&self, id: InstanceId) -> &Instance {
         &self.graph.instances[id.index()]
     }
 
-    /// The element type of instance `id`.
+    /// Returns the element type of instance `id`.
     pub fn element_of(&self, id: InstanceId) -> &Element {
         self.element(self.instance(id).element)
     }
 
-    /// The body of a method of an instance, if that method exists.
+    /// Returns the body of a method of an instance, if that method exists.
     pub fn method(&self, instance: InstanceId, method: MethodId) -> Option<&Function> {
         let element = self.graph.instances.get(instance.index())?.element;
         let method = self.elements.get(element.index())?.methods.get(method.index())?;
         self.functions.get(method.function.index())
     }
 
-    /// The name of a channel from its two ends: `a.out -> b.in`.
+    /// Returns the name of a channel from its two ends: `a.out -> b.in`.
     pub fn channel_name(&self, channel: &Channel) -> String {
         let endpoint = |id: crate::EndpointId| self.graph.endpoints[id.index()].name.clone();
         let port = |id, ports: &[Port], port: PortId| {
@@ -308,7 +308,7 @@ impl Program {
         format!("{source} -> {sink}")
     }
 
-    /// The object that `object` names inside `function`.
+    /// Returns the object that `object` names inside `function`.
     pub fn object<'a>(&'a self, function: &'a Function, object: ObjectRef) -> Option<&'a Object> {
         match object {
             ObjectRef::Local(LocalId(at)) => function.locals.get(at as usize),
@@ -335,27 +335,27 @@ impl Function {
     /// The entry block.
     pub const ENTRY: BlockId = BlockId(0);
 
-    /// The values of the function's parameters.
+    /// Returns the values of the function's parameters.
     pub fn params(&self) -> &[ValueId] {
         &self.blocks[0].params
     }
 
-    /// The block `id`.
+    /// Returns the block `id`.
     pub fn block(&self, id: BlockId) -> &Block {
         &self.blocks[id.index()]
     }
 
-    /// The block `id`, to change it.
+    /// Returns the block `id`, mutably.
     pub fn block_mut(&mut self, id: BlockId) -> &mut Block {
         &mut self.blocks[id.index()]
     }
 
-    /// The type of `value`.
+    /// Returns the type of `value`.
     pub fn type_of(&self, value: ValueId) -> Type {
         self.values[value.index()].ty
     }
 
-    /// The width of `value`, which is a bit vector.
+    /// Returns the width of `value`, which must be a bit vector.
     ///
     /// If it is not a bit vector; the verifier rules that out.
     pub fn width_of(&self, value: ValueId) -> u32 {
@@ -396,13 +396,13 @@ impl Target {
 }
 
 impl Graph {
-    /// The channel that a given output port or endpoint writes.
+    /// Returns the channel that a given output port or endpoint writes.
     pub fn channel_from(&self, source: Source) -> Option<crate::ChannelId> {
         let at = self.channels.iter().position(|channel| channel.source == source)?;
         Some(crate::ChannelId::new(at))
     }
 
-    /// The channel that a given input port or endpoint reads.
+    /// Returns the channel that a given input port or endpoint reads.
     pub fn channel_to(&self, sink: Sink) -> Option<crate::ChannelId> {
         let at = self.channels.iter().position(|channel| channel.sink == sink)?;
         Some(crate::ChannelId::new(at))

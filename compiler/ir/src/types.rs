@@ -60,7 +60,7 @@ impl Space {
         Space::TableValue,
     ];
 
-    /// The name in the text form.
+    /// Returns the name in the text form.
     pub fn name(self) -> &'static str {
         match self {
             Space::Register => "reg",
@@ -79,22 +79,22 @@ impl Space {
 pub struct Spaces(u8);
 
 impl Spaces {
-    /// The set of one space.
+    /// Returns the set of one space.
     pub fn of(space: Space) -> Self {
         Self(1 << space as u8)
     }
 
-    /// The union of both sets.
+    /// Returns the union of both sets.
     pub fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether `space` is in the set.
+    /// Returns whether `space` is in the set.
     pub fn contains(self, space: Space) -> bool {
         self.0 >> space as u8 & 1 == 1
     }
 
-    /// The spaces of the set, in the order of [`Space::ALL`].
+    /// Returns the spaces of the set, in the order of [`Space::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Space> {
         Space::ALL.into_iter().filter(move |space| self.contains(*space))
     }
@@ -157,7 +157,7 @@ pub enum TableKind {
 }
 
 impl TableKind {
-    /// The name in the text form.
+    /// Returns the name in the text form.
     pub fn name(self) -> &'static str {
         match self {
             TableKind::Hash => "hash",

@@ -17,7 +17,7 @@ pub enum Produces {
 }
 
 impl Produces {
-    /// The type, if it is known.
+    /// Returns the type, if it is known.
     pub fn ty(self) -> Option<Type> {
         match self {
             Produces::Value(ty) => Some(ty),

@@ -21,7 +21,7 @@ struct flit_input {
     const struct packet *frames;
     uint64_t count, at;
     const uint8_t *data;
-    uint64_t length, offset; // Of the current frame; length 0: none is left.
+    uint64_t length, offset; // In the current frame; length 0: none is left.
     bool is_exposed;         // Recorded as having entered.
     // The part of an input frame that was read is room for an output frame: one for each frame.
     bool is_claimed;         // Memory of the current frame is claimed.
@@ -37,7 +37,7 @@ struct flit_output {
     struct buffer *buffers;
     uint64_t count, at;
     uint8_t *data;
-    uint64_t capacity, used; // Of the memory being written.
+    uint64_t capacity, used; // Size and use of the memory being written.
     bool is_inside, is_too_long;
     uint64_t too_long, malformed;
     // The input and frame that own this memory; NULL: the buffer's own.

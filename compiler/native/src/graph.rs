@@ -72,7 +72,7 @@ impl Graph {
         Self::load_seeded(image, 0)
     }
 
-    /// Like [`load`](Self::load), with `random` drawn from `seed`.
+    /// Loads like [`load`](Self::load), with `random` drawn from `seed`.
     ///
     /// # Errors
     /// As for `load`.
@@ -109,8 +109,8 @@ impl Graph {
         self.run_until(&NEVER, io)
     }
 
-    /// Like [`run`](Self::run), but yields with [`RunStatus::Budget`] soon after `is_wanted` is
-    /// set: after the current instance, or, if that has loops, after its current firing.
+    /// Runs like [`run`](Self::run), but yields with [`RunStatus::Budget`] soon after `is_wanted`
+    /// is set: after the current instance, or, if that has loops, after its current firing.
     ///
     /// # Errors
     /// As for `run`.

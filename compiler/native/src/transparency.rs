@@ -240,7 +240,7 @@ mod tests {
         parse(text).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// An element of two outputs and one variable, with that handler.
+    /// Determines the transparency of an element of two outputs and one variable with that handler.
     fn of_handler(body: &str) -> Transparency {
         let text = format!(
             "program one\nelement It {{\n in in: flit\n out left: flit\n out right: flit\n \

@@ -100,7 +100,7 @@ pub struct Variable {
 pub struct Problem {
     /// Line, counted from 1.
     pub line: usize,
-    /// What was expected.
+    /// Description of what was expected.
     pub message: String,
 }
 

@@ -90,7 +90,7 @@ fn wants_space(pieces: &[Piece], at: usize) -> bool {
     }
 }
 
-/// Like [`wants_space`], if one of the two is a bracket.
+/// Decides like [`wants_space`], if one of the two is a bracket.
 fn around_brackets(pieces: &[Piece], at: usize) -> Option<bool> {
     let (left, right) = (&pieces[at - 1], &pieces[at]);
     let is_options = |piece: &Piece, at: usize| {

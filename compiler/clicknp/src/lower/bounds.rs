@@ -212,8 +212,8 @@ impl<'a> Body<'_, 'a> {
         (by > 0).then_some(by)
     }
 
-    /// If the iterator indexes an array, and every iteration advances it, the array's size is the
-    /// bound.
+    /// Bounds a loop by the size of an array, if the iterator indexes it and every iteration
+    /// advances the iterator.
     fn bound_by_array(&mut self, counter: &Counter, inside: &assigned::Names) -> Bound {
         let is_moved_once = !inside.assigned.contains(counter.name);
         if !is_moved_once || self.increment(counter).is_none() {

@@ -368,7 +368,7 @@ impl Body<'_, '_> {
         Ok(self.advanced_across(first, index, size))
     }
 
-    /// Like [`Body::advanced`], if parts of elements are counted across elements.
+    /// Does the same as [`Body::advanced`], if parts of elements are counted across elements.
     fn advanced_across(&mut self, first: &Place, index: &Value, size: u64) -> Place {
         let mut bits = self.scaled(index, size);
         bits = self.builder.resize(bits, 64, false);

@@ -358,7 +358,8 @@ mod tests {
         b.end(Term::Done { mask: Some(mask) });
     }
 
-    /// A client sends four requests before it takes four responses; the server answers each.
+    /// Returns a client that sends four requests before it takes four responses, and a server that
+    /// answers each.
     fn request_loop(depth: u32) -> Program {
         let mut fixture = Fixture::default();
         let client = fixture.element(&[WORD, WORD], &[WORD], |b| {

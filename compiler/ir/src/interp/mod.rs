@@ -126,8 +126,9 @@ impl<'p> Interpreter<'p> {
         Self::start(program.into(), options, None)
     }
 
-    /// Like [`new`](Self::new), with all choices taken from a record. Given the same input and the
-    /// same options except for the schedule, it ends in the same [`Execution`].
+    /// Replays a record: starts like [`new`](Self::new), with all choices taken from the record.
+    /// Given the same input and the same options except for the schedule, it ends in the same
+    /// [`Execution`].
     ///
     /// # Errors
     /// As for `new`; a record of another graph.

@@ -77,8 +77,8 @@ impl Interpreter<'_> {
         self.run_until(&NEVER, budget)
     }
 
-    /// Like [`run`](Self::run), but also ends with [`Outcome::Budget`] after the round in which
-    /// `is_wanted` was set.
+    /// Runs like [`run`](Self::run), but also ends with [`Outcome::Budget`] after the round in
+    /// which `is_wanted` was set.
     ///
     /// # Errors
     /// As for `run`.

@@ -338,8 +338,8 @@ mod tests {
     use super::*;
     use crate::Options;
 
-    /// Returns, by output, what an element forwards that has the input `in` and the ports of
-    /// `more`.
+    /// Returns, by output, the input that an element forwards which has the input `in` and the
+    /// ports of `more`.
     fn passed_by(more: &str, handler: &str) -> Vec<Option<PortId>> {
         let text = format!(
             "program p\nelement E {{\n{more}\nin in: packet<64>\nout out: packet<64>\n\

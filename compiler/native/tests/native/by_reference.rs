@@ -28,7 +28,7 @@ fn line(elements: &[&str]) -> Program {
     program(&format!("{graph}{edges}  {from} -> to_tor\n}}\n"))
 }
 
-/// Traffic with frames from a single byte to several flits, at and around flit boundaries.
+/// Returns frames from a single byte to several flits, at and around flit boundaries.
 fn traffic() -> Traffic {
     let mut random = fastrand::Rng::with_seed(5);
     let lengths = [1, 31, 32, 33, 60, 64, 65, 95, 96, 1_500, 2_049, 9_100];

@@ -235,7 +235,7 @@ pub fn check(program: &Program, oracles: Oracles, execution: &Execution) -> Vec<
     check_within(program, oracles, execution, TURN_LIMIT)
 }
 
-/// Like `check`, with a watchdog limit.
+/// Checks like `check`, with a watchdog limit.
 pub fn check_within(
     program: &Program,
     oracles: Oracles,
