@@ -175,12 +175,12 @@ fn of_join(program: &ir::Program, join: &ShallowJoin, sources: &SourceMap) -> Di
     let channel = |id: ir::ChannelId| &program.graph.channels[id.index()];
     let name = |id| program.channel_name(channel(id));
     let (waiting, awaited) = (name(join.waiting), name(join.awaited));
-    let message = format!("what waits on `{waiting}` has room for {} items only", join.holds);
+    let message = format!("`{waiting}` has room for only {} waiting items", join.holds);
     let more = join.needs - join.holds + u64::from(channel(join.waiting).depth);
     // The location of a channel is its arrow.
     Diagnostic::warning("W0603", sources.span(channel(join.waiting).loc, 2), message)
         .label(format!("{} can be on the way to `{awaited}`", join.needs))
-        .help(format!("write `->{{depth = {more}}}`, or they are worked on one after the other"))
+        .help(format!("write `->{{depth = {more}}}`, or they are processed one after another"))
 }
 
 /// Returns what was loaded, unless there are errors.

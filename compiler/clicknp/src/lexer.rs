@@ -210,8 +210,8 @@ impl<'a> Lexer<'a> {
         let (message, help) = match word {
             "include" => (
                 "files are not included here",
-                "write `import \"file.cnp\"` for a file of this language; C's headers have \
-                 nothing that is needed here",
+                "write `import \"file.cnp\"` for a file of this language; C's headers are not \
+                 needed here",
             ),
             "define" => (
                 "there are no macros here",

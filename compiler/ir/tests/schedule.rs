@@ -61,7 +61,7 @@ fn rules_that_need_no_run() {
     rejected(&[("interval 1", "interval 0")], "the interval is 0 clocks");
     rejected(&[("fifo out 2", "fifo out 0")], "a FIFO with at least one slot");
     rejected(&[("latency 1", "latency 2")], "before the stage in which it is there");
-    rejected(&[(" via counts_read", "")], "an access to memory goes through a port");
+    rejected(&[(" via counts_read", "")], "an access to memory uses a port");
     rejected(&[("via counts_read", "via counts_write")], "that port is for something else");
     rejected(&[("put out, %flit", "put out, %new")], "the port has items of another type");
     rejected(&[("set buf_addr, %byte", "set buf_addr, %new")], "the register has another width");

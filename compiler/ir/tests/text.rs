@@ -188,7 +188,7 @@ fn mistakes_are_reported_where_they_are() {
     rejected(&body("%b = add %c, %c %c = add %b, %b"), TYPE_UNKNOWN);
     let switch = "fn @f(%a: bits<8>) { e: switch %a { 300 -> b, else -> b } b: ret }";
     rejected(switch, "1:37: this does not fit 8 bits");
-    rejected(&body("?"), "3:1: a character that means nothing here: `?`");
+    rejected(&body("?"), "3:1: a character that has no meaning here: `?`");
     rejected("fn @f() \"open", "1:9: a text without its closing quote");
     rejected("fn @f #1() { entry: ret }", "1:4: functions are numbered without gaps: 0 is missing");
     rejected("graph { a -> b }", "1:9: no endpoint has the name `a`");

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The program uses a feature that native code does not support in this version.
-    #[error("{loc}: {element}: {what} cannot be native code in this version")]
+    #[error("{loc}: {element}: native code does not support {what} in this version")]
     Unsupported {
         /// Unsupported feature.
         what: String,
@@ -46,7 +46,7 @@ pub enum Error {
     },
     /// No folder can be trusted, because other users could have written to it or to a file in it;
     /// code from there is not executed.
-    #[error("native code is only kept where nobody else can write: {0}")]
+    #[error("native code is only kept where no other user can write: {0}")]
     NoFolder(#[source] std::io::Error),
     /// A built library could not be loaded.
     #[error("{} cannot be loaded: {reason}", library.display())]

@@ -125,7 +125,7 @@ impl Golden {
         }
         match golden.cases.iter().find(|case| case.steps.is_empty() || case.element.is_empty()) {
             Some(case) => {
-                let message = "the case has no element, or nothing happens in it".into();
+                let message = "the case has no element, or no steps".into();
                 Err(Problem { line: case.line, message })
             }
             None => Ok(golden),

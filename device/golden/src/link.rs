@@ -97,7 +97,7 @@ pub(super) fn mac(text: &str) -> Result<Address, String> {
     let bytes: Result<Vec<u8>, _> =
         text.split(':').map(|part| u8::from_str_radix(part, 16)).collect();
     let bytes = bytes.ok().and_then(|bytes| <[u8; 6]>::try_from(bytes).ok());
-    bytes.map(Address).ok_or(format!("`{text}` is no MAC address"))
+    bytes.map(Address).ok_or(format!("`{text}` is not a MAC address"))
 }
 
 #[cfg(test)]

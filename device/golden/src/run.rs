@@ -201,7 +201,7 @@ fn run_step(ports: &Ports<'_>, action: &Action, machine: &mut dyn Machine) -> Re
                 let show =
                     |bits: &Option<Bits>| bits.as_ref().map_or("none".into(), Bits::to_string);
                 let (wanted, seen) = (show(&wanted), show(&seen));
-                return Err(format!("{method} gives {seen} instead of {wanted}"));
+                return Err(format!("{method} returns {seen} instead of {wanted}"));
             }
         }
     }

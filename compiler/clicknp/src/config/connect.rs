@@ -215,12 +215,12 @@ impl<'a> ConfigBuilder<'a, '_> {
         }
         if text.starts_with("from_") || text.starts_with("to_") {
             let all: Vec<_> = ENDPOINTS.iter().map(|(end, _)| format!("`{end}`")).collect();
-            let message = format!("no outer end `{text}`");
+            let message = format!("no endpoint `{text}`");
             return Diagnostic::error("E0502", name.span, message)
                 .label("not one of the ends that exist")
                 .help(format!(
-                    "there are {}; which interface or file each one is, is said when the \
-                     program is run: `--in from_tor=xdp:eth0`",
+                    "there are {}; the interface or file of each is given when the program is run: \
+                     `--in from_tor=xdp:eth0`",
                     all.join(", ")
                 ));
         }
@@ -231,7 +231,7 @@ impl<'a> ConfigBuilder<'a, '_> {
             (_, Some(element)) => error
                 .label(format!("did you mean an instance of `{element}`?"))
                 .help(declare(&element)),
-            _ => error.help("declare it, `Element :: name`, or join an outer end"),
+            _ => error.help("declare it, `Element :: name`, or connect an endpoint"),
         }
     }
 

@@ -87,7 +87,7 @@ impl<'a> ConfigBuilder<'a, '_> {
     ) {
         let name = &declaration.name;
         if endpoint_of(&name.text).is_some() || matches!(name.text.as_str(), "begin" | "end") {
-            let message = format!("`{}` is the name of an outer port", name.text);
+            let message = format!("`{}` is the name of an endpoint", name.text);
             return self.error("E0509", name.span, message);
         }
         if let Some(first) = self.scopes[scope].names.get(name.text.as_str()) {
@@ -155,7 +155,7 @@ impl<'a> ConfigBuilder<'a, '_> {
             let name = &declaration.name.text;
             let error = match self.similar_element(&of.text) {
                 _ if self.is_element(name) => {
-                    error.help(format!("the element stands first: `{name} :: {}`", of.text))
+                    error.help(format!("the element comes first: `{name} :: {}`", of.text))
                 }
                 Some(other) => error.help(format!("did you mean `{other}`?")),
                 None => error,

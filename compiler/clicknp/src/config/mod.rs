@@ -182,7 +182,7 @@ fn warn_of_imported(item: &TopItem, diagnostics: &mut Vec<Diagnostic>) {
 }
 
 fn duplicate(what: &str, name: &Name, first: Span) -> Diagnostic {
-    let message = format!("there are two of {what} `{}`", name.text);
+    let message = format!("{what} `{}` is declared twice", name.text);
     Diagnostic::error("E0509", name.span, message).note(first, "the first is here")
 }
 

@@ -47,7 +47,8 @@ pub enum Unformatted {
     TooLarge,
     /// More than white space would have changed: an error in the formatter.
     #[error(
-        "an error in the formatter: it would have changed {0}; nothing was written, please tell us"
+        "an error in the formatter: it would have changed {0}; nothing was written, please \
+         report it"
     )]
     Changed(String),
 }

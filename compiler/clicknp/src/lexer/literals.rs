@@ -50,7 +50,7 @@ impl<'a> Lexer<'a> {
         {
             self.at += 1;
             self.number_word();
-            let message = "floating-point numbers are not in the language";
+            let message = "floating-point numbers are not part of the language";
             let help = "write it as an integer, scaled as needed: 1500 thousandths";
             let error = Diagnostic::error("E0105", self.span(start, self.at), message);
             self.diagnostics.push(error.label("not an integer").help(help));
@@ -114,7 +114,7 @@ impl<'a> Lexer<'a> {
             } else if digits.is_empty() {
                 "a number without digits".to_string()
             } else {
-                format!("`{suffix}` is no suffix of a number; there are u, l, ul, ll and ull")
+                format!("`{suffix}` is not a suffix of a number; use u, l, ul, ll or ull")
             };
             self.report("E0103", start, what);
             return (BigUint::ZERO, String::new());

@@ -28,7 +28,7 @@ pub(super) fn check_read(element: &Element, found: &mut Vec<Diagnostic>) {
         let name = &port.name.text;
         found.push(
             Diagnostic::warning("W0605", port.name.span, format!("`{name}` is never read"))
-                .label("what comes here stays, and its sender waits for ever")
+                .label("items that arrive here stay, and their sender waits forever")
                 .help(format!("take each item with `{READ}({name})`, or remove the port")),
         );
     }

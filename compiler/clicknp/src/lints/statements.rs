@@ -33,7 +33,7 @@ fn check_condition(cond: &Expr, sources: &SourceMap, found: &mut Vec<Diagnostic>
     found.push(
         Diagnostic::warning("W0608", cond.span, "this condition assigns")
             .label("`=` assigns, `==` compares")
-            .help("write `==`; an assignment that is meant stands in parentheses of its own"),
+            .help("write `==`, or put an intended assignment in extra parentheses"),
     );
 }
 
@@ -70,7 +70,7 @@ fn check_effect(expr: &Expr, found: &mut Vec<Diagnostic>) {
         }
         ExprKind::Binary(..) => "assign it to something, or remove it",
         _ if has_effect(expr) || is_meant => return,
-        _ => "remove it, or write what is to be done with it",
+        _ => "remove it, or use its value",
     };
     found.push(
         Diagnostic::warning("W0609", expr.span, "this statement has no effect")

@@ -34,7 +34,7 @@ fn told(name: &Name, is_assigned: bool) -> Diagnostic {
         true => (format!("`{text}` is assigned to and never read"), "nothing uses its value"),
         false => (format!("`{text}` is never used"), "nothing names it again"),
     };
-    let help = format!("remove it; `_{text}` says that this is meant");
+    let help = format!("remove it, or name it `_{text}` if this is intended");
     Diagnostic::warning("W0607", name.span, message).label(label).help(help)
 }
 

@@ -30,9 +30,9 @@ impl<'a> Body<'_, 'a> {
     pub(super) fn async_block(&mut self, block: &'a Block, span: Span) -> Lowered<()> {
         if self.role != Role::Handler || !self.expanding.is_empty() {
             return Err(self.report(
-                Diagnostic::error("E0312", span, "`async` belongs into `.handler`")
+                Diagnostic::error("E0312", span, "`async` is only allowed in `.handler`")
                     .label("not in a handler")
-                    .help("move the block to the handler, or leave `async` away"),
+                    .help("move the block to the handler, or omit `async`"),
             ));
         }
         let shared = self.shared_locals(block, span)?;

@@ -157,7 +157,7 @@ impl<'a> Body<'_, 'a> {
     fn no_signal(&mut self, span: Span) -> Reported {
         self.report(
             Diagnostic::error("E0312", span, "there is no signal here")
-                .label("used outside of `.signal`")
+                .label("used outside `.signal`")
                 .help("signals are read and answered in `.signal` alone"),
         )
     }
@@ -204,13 +204,13 @@ fn function_of_c(name: &str) -> Option<&'static str> {
             "variables begin as 0; write the others in a `for` loop, or assign a struct as a whole"
         }
         "memcmp" | "strcmp" | "strncmp" | "bcmp" => {
-            "compare numbers as wide as what is compared, such as `*(uint48 *)p.data == address`"
+            "compare numbers of the same width, such as `*(uint48 *)p.data == address`"
         }
-        "assert" | "abort" | "exit" => "there is nothing to end: count what is wrong in `.state`",
+        "assert" | "abort" | "exit" => "a program does not exit: count errors in `.state`",
         "min" | "max" | "abs" => "write it with `?:`, such as `a < b ? a : b`",
         "rand" | "drand48" => "did you mean `random`?",
         "time" | "clock_gettime" | "gettimeofday" | "bpf_ktime_get_ns" => {
-            "`now()` gives nanoseconds of a clock that never goes back"
+            "`now()` returns the nanoseconds of a monotonic clock"
         }
         "puts" | "fprintf" | "click_chatter" | "bpf_printk" => "did you mean `printf`?",
         "output" | "push" => "write `set_output_port(out, p)` with the name of a port",

@@ -143,7 +143,7 @@ impl<'a> Lowering<'a> {
             };
             if let Some((_, before)) = slot.replace((block, span)) {
                 return Err(self.report(
-                    Diagnostic::error("E0407", span, "this section is there twice")
+                    Diagnostic::error("E0407", span, "this section occurs twice")
                         .label("an element has one of each")
                         .note(before, "the first one")
                         .help("join the two"),
@@ -396,7 +396,7 @@ impl<'a> Body<'_, 'a> {
         if matches!(ty.innermost().0, Type::Pointer(_) | Type::Void) {
             return Err(self.report(
                 Diagnostic::error("E0213", one.span, format!("a state variable of type `{ty}`"))
-                    .label("pointers exist only inside of functions")
+                    .label("pointers exist only inside functions")
                     .help("keep an index instead"),
             ));
         }

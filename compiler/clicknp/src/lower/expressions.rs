@@ -40,9 +40,11 @@ impl<'a> Body<'_, 'a> {
             | ExprKind::Mac(_)
             | ExprKind::SizeofType(_) => Ok(Operand::Value(Value::known(self.constant(expr)?))),
             ExprKind::Text(_) => Err(self.misplaced("a text", "only `printf` takes a text", expr)),
-            ExprKind::List(_) => {
-                Err(self.misplaced("a list", "a list stands after `=` of a declaration", expr))
-            }
+            ExprKind::List(_) => Err(self.misplaced(
+                "a list",
+                "a list is only allowed after `=` in a declaration",
+                expr,
+            )),
             ExprKind::Name(name, _) => self.named(name, expr.span),
             ExprKind::Unary(op, operand) => self.unary(*op, operand, expr.span),
             ExprKind::Binary(op, left, right) => self.binary(*op, left, right, expr.span),
@@ -239,7 +241,7 @@ impl<'a> Body<'_, 'a> {
         let local = self.scopes.iter().flat_map(|scope| scope.keys());
         let all = local.chain(self.lowering.value_names()).map(String::as_str);
         let otherwise = match name {
-            "NULL" | "nullptr" => "`!p` tells that a lookup found nothing; there is no other null",
+            "NULL" | "nullptr" => "`!p` is true if a lookup found nothing; there is no other null",
             _ => "declare it before it is used, or import the file that does",
         };
         let help = did_you_mean(nearest(name, all), otherwise);
@@ -334,7 +336,7 @@ impl<'a> Body<'_, 'a> {
         }
         self.report(
             Diagnostic::error("E0212", span, "this is neither an array nor a pointer")
-                .label("no pointer, so `->` does not lead anywhere")
+                .label("not a pointer, so `->` cannot follow it")
                 .help("write `.` before the member"),
         )
     }
@@ -356,7 +358,7 @@ impl<'a> Body<'_, 'a> {
             return self.packet_member(of, packet, member);
         }
         let Type::Record(record) = &ty else {
-            let message = format!("`.{}` of something that is no struct or union", member.text);
+            let message = format!("`.{}` of something that is not a struct or union", member.text);
             return Err(self.report(
                 Diagnostic::error("E0205", of.span, message)
                     .label(format!("of type `{ty}`"))

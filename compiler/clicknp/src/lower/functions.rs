@@ -158,11 +158,11 @@ impl<'a> Lowering<'a> {
     }
 
     fn too_deep(&mut self, key: &Key, call: Span) -> Reported {
-        let message = format!("calls of `{key}` become too many functions, or too deep ones");
+        let message = format!("calls of `{key}` become too many functions, or nest too deeply");
         self.report(
             Diagnostic::error("E0311", call, message)
                 .label(format!(
-                    "at most {MOST_DEPTH} inside of each other, and {MOST_EXPANSIONS} in place"
+                    "at most {MOST_DEPTH} nested, and {MOST_EXPANSIONS} expanded in place"
                 ))
                 .help("end the recursion with `if` on a constant"),
         )

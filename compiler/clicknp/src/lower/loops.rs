@@ -137,7 +137,7 @@ impl<'a> Body<'_, 'a> {
                 "use a wider type for the counter, or an `int` to count down to 0",
             ),
             LoopKind::For { .. } => {
-                ("the number of rounds does not follow from the program", usual)
+                ("the number of iterations cannot be derived from the program", usual)
             }
             _ => ("this kind of loop has a bound only by a pragma", usual),
         };

@@ -63,13 +63,13 @@ impl<'a> Body<'_, 'a> {
             None if is_manager && name == "manager" => Err(self.report(
                 Diagnostic::error("E0310", named.span, "the manager calls itself")
                     .label("recursion")
-                    .help("put what two methods need into a function beside them, and call that"),
+                    .help("put the shared code of two methods into a function beside them"),
             )),
             None if is_manager => Err(self.no_instance(name, named.span)),
             None => Err(self.report(
                 Diagnostic::error("E0340", named.span, format!("`{name}` is not defined"))
                     .label("an element has methods of its own tables only")
-                    .help("what calls methods of instances is the `.manager` beside them"),
+                    .help("methods of instances are called by the `.manager` beside them"),
             )),
             Some(_) => Ok(None),
         }

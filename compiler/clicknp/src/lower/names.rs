@@ -100,7 +100,7 @@ impl<'a> Body<'_, 'a> {
                     return Err(self.report(
                         Diagnostic::error("E0216", ty.span, message)
                             .label("only elements and template functions do")
-                            .help("remove what stands between `<` and `>`"),
+                            .help("remove the text between `<` and `>`"),
                     ));
                 }
                 self.type_named(name, ty.span)?
@@ -254,7 +254,7 @@ impl<'a> Body<'_, 'a> {
             return Err(self.report(
                 Diagnostic::error("E0210", record.span, "this record is too large")
                     .label(format!("{} bytes; at most {MOST_RECORD_BYTES}", placed.size_bytes))
-                    .help("make a variable of its own of its large array"),
+                    .help("move its large array to a variable of its own"),
             ));
         }
         Ok(placed)

@@ -67,7 +67,7 @@ impl Lowering<'_> {
             match u32::try_from(number) {
                 Ok(device) if device != 0 && !devices.contains(&device) => devices.push(device),
                 _ => {
-                    let message = format!("{number} is no device, or is given twice");
+                    let message = format!("{number} is not a device, or is given twice");
                     self.report(Diagnostic::error("E0520", value.span, message));
                     return None;
                 }
@@ -135,7 +135,7 @@ impl Lowering<'_> {
 fn read(path: &Path) -> Result<Vec<u8>, String> {
     let meta = std::fs::metadata(path).map_err(|error| error.to_string())?;
     if !meta.is_file() {
-        return Err("it is no file".to_owned());
+        return Err("it is not a file".to_owned());
     }
     if meta.len() > FILE_BYTES_MAX {
         return Err(format!("it has more than {FILE_BYTES_MAX} bytes"));
@@ -154,7 +154,7 @@ fn chosen<'o>(read: &'o Object, object: &ObjectProgram) -> Result<&'o Program, B
         (None, [program]) => Ok(*program),
         (None, []) => Err(error(path, "there is no XDP program in the object")),
         (None, _) => Err(error(path, "there are several programs in the object")
-            .help(format!("name one behind the path: {names}"))),
+            .help(format!("name one after the path: {names}"))),
         (Some(name), _) => {
             let found = all.iter().find(|program| program.name == name.text);
             let message = format!("there is no XDP program `{}` in the object", name.text);

@@ -257,7 +257,7 @@ impl<'a> Body<'_, 'a> {
     /// Reports an assignment to a packet variable.
     pub(super) fn packet_assigned(&mut self, span: Span) -> Reported {
         self.report(
-            Diagnostic::error("E0321", span, "a packet variable is not assigned again")
+            Diagnostic::error("E0321", span, "a packet variable cannot be assigned again")
                 .label("it is one packet, from its declaration on")
                 .help("declare another variable, or put the packet where the choice is made"),
         )
@@ -306,7 +306,7 @@ impl<'a> Body<'_, 'a> {
         }
         Err(self.report(
             Diagnostic::error("E0213", span, "this pointer lives longer than the packet")
-                .label("declared outside of the block that the packet is declared in")
+                .label("declared outside the packet's block")
                 .help("declare the pointer where it is set"),
         ))
     }

@@ -161,7 +161,7 @@ impl Body<'_, '_> {
             let message = format!("`{}` would point between two elements", variable.name);
             return Err(self.report(
                 Diagnostic::error("E0213", span, message)
-                    .label("not a multiple of the size of what it points to")
+                    .label("not a multiple of the size of its target")
                     .help("use a pointer to bytes"),
             ));
         }

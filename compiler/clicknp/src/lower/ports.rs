@@ -167,7 +167,7 @@ impl<'a> Body<'_, 'a> {
         Err(self.report(
             Diagnostic::error("E0404", span, message)
                 .label("indexed as an array")
-                .help("declare it with `[N]`, or leave the index away"),
+                .help("declare it with `[N]`, or omit the index"),
         ))
     }
 
@@ -193,7 +193,7 @@ impl<'a> Body<'_, 'a> {
                 return Err(self.report(
                     Diagnostic::error("E0404", expr.span, message)
                         .label("which of them?")
-                        .help("write the index behind it, such as `[0]`"),
+                        .help("write the index after it, such as `[0]`"),
                 ));
             }
             return Ok((Choice::Known(PortId(port.first)), port.ty));
@@ -267,7 +267,7 @@ impl<'a> Body<'_, 'a> {
         self.report(
             Diagnostic::error("E0403", span, format!("this is {is} port"))
                 .label(format!("{needed} port is needed here"))
-                .help("inputs stand before `->` in the element's head, outputs after it"),
+                .help("inputs are before `->` in the element's head, outputs after it"),
         )
     }
 
@@ -275,7 +275,7 @@ impl<'a> Body<'_, 'a> {
     fn check_ports(&mut self, span: Span) -> Lowered<()> {
         let help = match (self.role, &self.element) {
             (Role::Handler, _) | (Role::Function, Some(_)) => return Ok(()),
-            (Role::Async, _) => "read before the `async` block, and put behind it",
+            (Role::Async, _) => "read before the `async` block, and put after it",
             (Role::Function | Role::Constant, _) => {
                 "make it a function of the element: move it inside"
             }

@@ -126,10 +126,10 @@ impl<'a> Body<'_, 'a> {
         if matches!(self.returns, Returns::Nowhere) {
             return Err(self.leaves_async(word, span));
         }
-        let message = format!("`{word}` outside of a loop");
+        let message = format!("`{word}` outside a loop");
         Err(self.report(
             Diagnostic::error("E0302", span, message)
-                .label("there is nothing around this that it could leave")
+                .label("nothing encloses this that it could leave")
                 .help("use `return` to leave the function or handler"),
         ))
     }
@@ -139,7 +139,7 @@ impl<'a> Body<'_, 'a> {
         self.report(
             Diagnostic::error("E0309", span, message)
                 .label("the block runs on its own, and always to its end")
-                .help("set a variable in the block, and test it behind the block"),
+                .help("set a variable in the block, and test it after the block"),
         )
     }
 
@@ -200,7 +200,7 @@ impl<'a> Body<'_, 'a> {
             (Some(value), ty) => self.value_as(value, ty).map(Some),
             (None, ty) => Err(self.report(
                 Diagnostic::error("E0304", span, "`return` without a value")
-                    .label(format!("the function gives a `{ty}`"))
+                    .label(format!("the function returns a `{ty}`"))
                     .help("write the value after `return`"),
             )),
         }
@@ -208,7 +208,7 @@ impl<'a> Body<'_, 'a> {
 
     fn returns_nothing(&mut self, what: &str, span: Span) -> Reported {
         self.report(
-            Diagnostic::error("E0304", span, format!("{what} gives no value back"))
+            Diagnostic::error("E0304", span, format!("{what} returns no value"))
                 .label("unexpected value")
                 .help("write `return;`; the answer to a signal is set with `set_signal`"),
         )
@@ -327,7 +327,7 @@ impl<'a> Body<'_, 'a> {
         if let Some((Binding::Variable(_) | Binding::Port(..) | Binding::Keyed(_), before)) =
             element.scope.get(&name.text)
         {
-            let message = format!("`{}` hides what the element calls so", name.text);
+            let message = format!("`{}` hides a name of the element", name.text);
             self.report(
                 Diagnostic::warning("W0602", name.span, message)
                     .label("a new variable, of this block alone")

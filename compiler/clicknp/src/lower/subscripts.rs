@@ -32,7 +32,7 @@ impl<'a> Body<'_, 'a> {
             (&operand, at_value.as_constant())
             && constant.as_u64().is_none_or(|at| at >= *count)
         {
-            let message = format!("this index is outside of an array of {count}");
+            let message = format!("this index is outside an array of {count}");
             return Err(self.report(
                 Diagnostic::error("E0214", at.span, message)
                     .label(format!("indexes go from 0 to {}", count - 1))

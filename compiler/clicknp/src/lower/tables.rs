@@ -154,7 +154,7 @@ impl<'a> Body<'_, 'a> {
 
     fn bad_table(&mut self, span: Span, label: &str) -> Reported {
         self.report(
-            Diagnostic::error("E0410", span, "this table cannot be")
+            Diagnostic::error("E0410", span, "this table is not possible")
                 .label(label)
                 .help("write `table<Key, Value> name[1024];`, with `lru`, `lpm` or `array` before"),
         )
@@ -163,7 +163,7 @@ impl<'a> Body<'_, 'a> {
     /// Reports a table type outside `.state`.
     pub(super) fn table_elsewhere(&mut self, ty: &TypeExpr) -> Reported {
         self.report(
-            Diagnostic::error("E0401", ty.span, "a table outside of `.state`")
+            Diagnostic::error("E0401", ty.span, "a table outside `.state`")
                 .label("tables live as long as their element")
                 .help("declare it in the `.state` of the element; all its functions can use it"),
         )

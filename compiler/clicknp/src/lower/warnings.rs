@@ -55,7 +55,7 @@ impl<'a> Body<'_, 'a> {
                 }
                 let message = format!("a shift by {by} of a number of {} bits", int.width);
                 let label = match op == BinaryOperator::Shr && int.is_signed {
-                    true => "nothing but the sign is left",
+                    true => "only the sign is left",
                     false => "this is 0",
                 };
                 self.report(
@@ -120,7 +120,7 @@ impl<'a> Body<'_, 'a> {
         let Some(rounds) = rounds.filter(|_| !leaves(&one.body)) else { return 1 };
         let all = around.saturating_mul(rounds);
         if all > TURN_LIMIT && around <= TURN_LIMIT {
-            let message = format!("these loops go round {all} times in a firing");
+            let message = format!("these loops iterate {all} times in a firing");
             self.report(
                 Diagnostic::warning("W0615", one.span, message)
                     .label(format!("the watchdog ends a firing after {TURN_LIMIT}"))

@@ -40,7 +40,7 @@ impl Parser<'_> {
 
     pub(super) fn config_statement(&mut self) -> Parsed<ConfigStatement> {
         if self.at_mark("[") {
-            let message = "a chain begins with the name of what it leaves";
+            let message = "a chain begins with the name of an instance or endpoint";
             return self.fail("E0110", self.span(), message, "no port is entered here");
         }
         let start = self.at;
@@ -172,8 +172,8 @@ impl Parser<'_> {
             false => (&first.text, &second.text),
         };
         let message = match is_turned {
-            true => "an instance is declared the other way round here",
-            false => "arguments of an element stand behind its own name here",
+            true => "an instance is declared in the opposite order here",
+            false => "arguments of an element follow its own name here",
         };
         let help = format!(
             "write the element first: `{element} :: {name}`, with arguments in angles, \
@@ -250,7 +250,7 @@ impl Parser<'_> {
         if self.token().name().is_some() && self.ahead(1).is_mark("(") {
             return self.undeclared_element();
         }
-        let name = self.name("the name of an instance or of an outer port")?;
+        let name = self.name("the name of an instance or of an endpoint")?;
         let copy = if self.eat("#") { Some(self.primary()?) } else { None };
         let output = self.selector()?;
         Ok(ConfigNode { input, name, copy, output })

@@ -338,9 +338,9 @@ impl Parser<'_> {
         let items = self.nested(|parser| {
             parser.list("}", "after the values", |parser| {
                 if parser.at_mark("[") {
-                    let message = "a list gives its elements in order";
-                    let help = "write those before it too, `{ 0, 7 }`; what is left out at the end \
-                                is 0";
+                    let message = "a list contains its elements in order";
+                    let help =
+                        "write those before it too, `{ 0, 7 }`; values omitted at the end are 0";
                     let label = ("elements have no number here", help);
                     return parser.fail_helped("E0124", parser.span(), message, label);
                 }

@@ -219,7 +219,7 @@ impl Parser<'_> {
         let name = self.name("the name of a function")?;
         if !self.at_mark("(") {
             if self.at_mark("=") || self.at_mark(";") || self.at_mark("[") || self.at_mark(",") {
-                let message = format!("`{}` is a variable outside of any element", name.text);
+                let message = format!("`{}` is a variable outside any element", name.text);
                 let help = "put it in the `.state { ... }` of the element that uses it, or write \
                             `const` before it if it never changes";
                 return self.fail_helped("E0116", name.span, message, ("a global variable", help));
@@ -416,12 +416,12 @@ impl Parser<'_> {
         let result = self.type_expr()?;
         let name = self.name("the name of a function")?;
         if ["=", ";", "[", ","].iter().any(|mark| self.at_mark(mark)) {
-            let message = format!("`{}` is declared outside of `.state`", name.text);
+            let message = format!("`{}` is declared outside `.state`", name.text);
             let help = match is_const {
                 true => "put it in `.state { ... }`, or at the top of the file",
                 false => {
-                    "put it in `.state { ... }`: what stands there lives as long as the \
-                          instance, and all sections use it"
+                    "put it in `.state { ... }`: variables there live as long as the \
+                     instance, and all sections can use them"
                 }
             };
             let label = ("a variable of the element", help);

@@ -7,8 +7,8 @@ use crate::lexer::{Token, TokenKind};
 use crate::source::Span;
 
 /// Advice for jumps.
-const NO_JUMPS: &str = "leave a loop with `break`, or put what is to be left in a function and \
-                        `return` from it";
+const NO_JUMPS: &str =
+    "leave a loop with `break`, or put the code in a function and leave it with `return`";
 
 impl Parser<'_> {
     /// Parses statements between braces. Recovers from errors inside.
@@ -73,14 +73,14 @@ impl Parser<'_> {
             Some("continue") => self.simple(StatementKind::Continue, "after `continue`"),
             Some("return") => self.return_statement(),
             Some("goto") => {
-                let message = "`goto` is not in the language";
+                let message = "`goto` is not part of the language";
                 self.fail_helped("E0118", self.span(), message, ("a jump", NO_JUMPS))
             }
             Some("case" | "default") => {
                 self.fail("E0110", self.span(), "a label of no `switch`", "")
             }
             Some(_) if self.ahead(1).is_mark(":") => {
-                let message = "labels are not in the language";
+                let message = "labels are not part of the language";
                 self.fail_helped("E0118", self.span(), message, ("nothing can jump here", NO_JUMPS))
             }
             Some(_) if self.at_declaration() => {

@@ -89,9 +89,9 @@ impl Parser<'_> {
     }
 
     fn float_type<T>(&mut self) -> Parsed<T> {
-        let message = "floating-point numbers are not in the language";
-        let help = "use integers, scaled as needed: thousandths in a `uint`, or so many bits of \
-                    fraction";
+        let message = "floating-point numbers are not part of the language";
+        let help = "use integers, scaled as needed: thousandths in a `uint`, or a fixed number of \
+                    fraction bits";
         self.fail_helped("E0105", self.span(), message, ("no type here", help))
     }
 
@@ -188,7 +188,7 @@ impl Parser<'_> {
         if is_const && self.token().name().is_some() && self.ahead(1).is_mark("=") {
             let name = self.token().name().unwrap_or_default();
             let help = format!("write its type: `const uint {name} = ...;`");
-            let label = ("a type stands before the name", help);
+            let label = ("the type precedes the name", help);
             return self.fail_helped("E0110", self.span(), "a constant without a type", label);
         }
         let base = self.type_without_pointers()?;
@@ -221,12 +221,12 @@ impl Parser<'_> {
         let word = self.token().name().unwrap_or_default().to_string();
         let help = match what {
             _ if word != "static" => format!("remove `{word}`"),
-            "a variable" => "what is to be kept from one firing to the next is declared in \
+            "a variable" => "declare variables that are kept from one firing to the next in \
                              `.state { ... }`, without `static`"
                 .to_string(),
             _ => "remove `static`".to_string(),
         };
-        let message = format!("`{word}` is not in the language");
+        let message = format!("`{word}` is not part of the language");
         self.fail_helped("E0122", self.span(), message, ("not a type", help))
     }
 
@@ -276,7 +276,7 @@ impl Parser<'_> {
 
     pub(super) fn reject_function_pointer(&mut self) -> Parsed<()> {
         if self.at_mark("(") && self.ahead(1).is_mark("*") {
-            let message = "function pointers are not in the language";
+            let message = "function pointers are not part of the language";
             return self.fail("E0117", self.span(), message, "");
         }
         Ok(())

@@ -322,11 +322,11 @@ impl fmt::Display for Report {
             write!(f, "\n  {} {}", blocked.instance, blocked.wait)?;
         }
         for unread in &self.unread {
-            write!(f, "\n  nobody reads {unread}")?;
+            write!(f, "\n  unread output: {unread}")?;
         }
         if !self.cycle.is_empty() {
             let cycle: Vec<String> = self.cycle.iter().map(ChannelFill::to_string).collect();
-            write!(f, "\n  in a circle: {}", cycle.join(" -> "))?;
+            write!(f, "\n  in a cycle: {}", cycle.join(" -> "))?;
         }
         Ok(())
     }
@@ -420,7 +420,7 @@ mod tests {
         let expected = "nothing can move, though data waits\n  \
             client waits for room in client.out0 -> server.in0 (1 of 1)\n  \
             server waits for room in server.out0 -> client.in1 (1 of 1)\n  \
-            in a circle: client.out0 -> server.in0 (1 of 1) -> server.out0 -> client.in1 (1 of 1)";
+            in a cycle: client.out0 -> server.in0 (1 of 1) -> server.out0 -> client.in1 (1 of 1)";
         let program = request_loop(1);
         assert_eq!(run(&program, Schedule::RoundRobin, 12), Err(expected.into()));
         for seed in 0..20 {
@@ -463,8 +463,7 @@ mod tests {
         fixture.join((fork, 0), (join, 0), 4);
         fixture.join((fork, 1), (join, 1), 4);
         let report = run(&fixture.program, Schedule::RoundRobin, 40).expect_err("a deadlock");
-        let circle =
-            "in a circle: fork.out1 -> join.in1 (4 of 4) -> fork.out0 -> join.in0 (0 of 4)";
+        let circle = "in a cycle: fork.out1 -> join.in1 (4 of 4) -> fork.out0 -> join.in0 (0 of 4)";
         assert!(report.ends_with(circle), "{report}");
         assert!(report.contains("join waits for an item in fork.out0 -> join.in0 (0 of 4)"));
         assert!(report.contains("fork waits for room in fork.out1 -> join.in1 (4 of 4)"));

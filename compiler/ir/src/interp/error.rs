@@ -19,7 +19,7 @@ pub enum Error {
         malformed: Malformed,
     },
     /// A replay cannot continue as recorded.
-    #[error("the replay of {instance} cannot go on at firing {firing}: {reason}")]
+    #[error("the replay of {instance} cannot continue at firing {firing}: {reason}")]
     Replay {
         /// Name of the instance.
         instance: String,
@@ -29,7 +29,7 @@ pub enum Error {
         reason: String,
     },
     /// The record of a lossy channel does not match.
-    #[error("the replay of channel {channel} cannot go on: no record of its item {item}")]
+    #[error("the replay of channel {channel} cannot continue: no record of its item {item}")]
     ReplayChannel {
         /// Writer and reader, as `a.out -> b.in`.
         channel: String,

@@ -438,13 +438,15 @@ mod tests {
         let output = interpreter.endpoint("from_out0").unwrap();
         interpreter.stall_output(output, 100, 0).unwrap();
         feed(&mut interpreter, "to_in0", &[1, 2, 3, 4, 5]);
-        let Ok(Outcome::Stalled(report)) = interpreter.run(100) else { panic!("nobody reads") };
+        let Ok(Outcome::Stalled(report)) = interpreter.run(100) else {
+            panic!("the output is unread")
+        };
         // Two items are in the channel, one is staged.
         assert_eq!(interpreter.counters(InstanceId(0)).firings, 3);
         let text = report.to_string();
         let name = "alone.out0 -> from_out0 (2 of 2)";
         assert!(text.contains(&format!("alone waits for room in {name}")), "{text}");
-        assert!(text.contains(&format!("nobody reads {name}")), "{text}");
+        assert!(text.contains(&format!("unread output: {name}")), "{text}");
         interpreter.stall_output(output, 50, 1).unwrap();
         run_to_idle(&mut interpreter);
         assert_eq!(collected(&mut interpreter), [1, 2, 3, 4, 5]);

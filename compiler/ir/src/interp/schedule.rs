@@ -407,7 +407,7 @@ mod tests {
         let mut short = recorded.clone();
         short.instances[1].now.truncate(5);
         let error = replay_error(short, 30);
-        let text = "the replay of merge cannot go on at firing 5: its record of `now` has ended";
+        let text = "the replay of merge cannot continue at firing 5: its record of `now` has ended";
         assert_eq!(error.to_string(), text);
         let mut impossible = recorded.clone();
         impossible.instances[1].ready[2] = 0b101;

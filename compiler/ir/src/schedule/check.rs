@@ -78,7 +78,7 @@ impl Checker<'_> {
     fn check(&self, step: &Step) -> Result<(), ScheduleError> {
         let earlier = &self.pipeline.steps[..self.step];
         let in_order = earlier.last().is_none_or(|before| before.stage <= step.stage);
-        self.require(in_order, "steps stand in the order of their stages")?;
+        self.require(in_order, "steps are in the order of their stages")?;
         for operand in Pipeline::operands(step) {
             let is_defined = earlier.iter().any(|before| before.result == Some(operand));
             self.require(is_defined, "it uses a value that no step before it defines")?;
@@ -175,7 +175,7 @@ impl Checker<'_> {
         self.require(access != Access::Read || is_in_time, "it reads after the forwarding stage")?;
         let is_register = found.is_some_and(|object| object.space == Space::Register);
         let Some(port) = step.port else {
-            return self.require(is_register, "an access to memory goes through a port");
+            return self.require(is_register, "an access to memory uses a port");
         };
         let port: Option<&MemoryPort> = self.pipeline.memory_ports.get(port);
         let is_right = port.is_some_and(|port| {

@@ -87,7 +87,7 @@ impl Parser<'_> {
         self.body(&mut body)?;
         self.next_function = number.wrapping_add(1);
         if self.functions.insert(number, body.raw).is_some() {
-            return Err(self.cursor.error_at(at, format!("function {number} stands here twice")));
+            return Err(self.cursor.error_at(at, format!("function {number} occurs twice")));
         }
         Ok(number)
     }
@@ -158,7 +158,7 @@ impl Parser<'_> {
         let label = self.label(body)?;
         let id = BlockId::new(body.raw.function.blocks.len());
         if body.labels[label.index()].block.replace(id).is_some() {
-            return Err(self.cursor.error_at(at, "a block of that name stands above"));
+            return Err(self.cursor.error_at(at, "a block of that name already exists"));
         }
         let mut block = Block::new(Term::Return { value: None });
         block.params = match params {

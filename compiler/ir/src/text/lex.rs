@@ -142,7 +142,7 @@ impl<'t> Lexer<'t> {
                     self.advance(sign.len());
                     Ok(Kind::Sign(sign))
                 }
-                None => Err(format!("a character that means nothing here: `{first}`")),
+                None => Err(format!("a character that has no meaning here: `{first}`")),
             },
         }
     }

@@ -66,10 +66,10 @@ fn check_object(object: &Object, wanted: Lifetime, report: &mut Report) {
     let name = &object.name;
     report.require(object.elem_bits > 0 && object.depth > 0, || format!("{name} is empty"));
     report.require(object.lifetime == wanted, || {
-        format!("{name} lives for a {:?}, where a {wanted:?} is meant", object.lifetime)
+        format!("{name} lives for a {:?}, where a {wanted:?} is expected", object.lifetime)
     });
     let is_memory = !matches!(object.space, Space::Packet | Space::TableValue);
-    report.require(is_memory, || format!("{name} is no packet and no table value"));
+    report.require(is_memory, || format!("{name} is neither a packet nor a table value"));
     let is_bytes = object.addressing == Addressing::Element || object.elem_bits == 8;
     report.require(is_bytes, || format!("{name} is addressed by byte, and has other elements"));
     let fits = object.init.len() as u64 <= object.depth
@@ -129,7 +129,7 @@ pub(super) fn check_calls(program: &Program, report: &mut Report) {
         let between = element.init.into_iter().chain(element.signal).chain(methods);
         for function in reached(program, between.collect()) {
             report.require(!uses_ports(function), || {
-                format!("{} runs outside of firings and uses a port", function.name)
+                format!("{} runs outside firings and uses a port", function.name)
             });
         }
         for function in reached(program, vec![element.handler]) {

@@ -62,7 +62,7 @@ fn check_sink(program: &Program, end: Sink, item: Item, name: &str, report: &mut
 
 fn check_end(channels: Vec<Item>, item: Item, name: &str, report: &mut Report) {
     let count = channels.len();
-    report.require(count == 1, || format!("{name} is joined to {count} channels, not to one"));
+    report.require(count == 1, || format!("{name} is connected to {count} channels, not to one"));
     for carried in channels {
         report.require(carried == item, || {
             format!("{name} has items {item:?}, and its channel carries {carried:?}")

@@ -140,7 +140,7 @@ impl<'p> Checker<'p, '_> {
             Op::Const(_) | Op::Handle(_) | Op::NullRef(_) | Op::Now | Op::Random => {}
             Op::Unary(UnaryOp::ByteSwap, value) => {
                 let width = self.width(*value);
-                self.whole_bytes(width, "what is swapped");
+                self.whole_bytes(width, "the swapped value");
             }
             Op::Unary(_, value) => {
                 self.width(*value);
@@ -306,7 +306,7 @@ impl<'p> Checker<'p, '_> {
                     let is_right = case.width() == width || width == 0;
                     self.require(is_right, || format!("case {case:?} is not {width} bits wide"));
                     let is_new = cases[..at].iter().all(|(before, _)| before != case);
-                    self.require(is_new, || format!("case {case} stands twice"));
+                    self.require(is_new, || format!("case {case} occurs twice"));
                 }
             }
             Term::Done { mask: Some(mask) } | Term::Suspend { mask: Some(mask), .. } => {

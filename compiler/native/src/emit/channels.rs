@@ -24,7 +24,7 @@ pub(super) fn fields(emitter: &Emitter<'_>, plan: &Plan, id: ChannelId) -> Strin
     if has_ring(channel) {
         let ty = item_storage(channel.item);
         text += &format!("    {ty} items_{}[{}];\n", id.0, ring_slots(plan, id));
-        text += &format!("    uint32_t asked_{}; // Behind the items that were looked at.\n", id.0);
+        text += &format!("    uint32_t asked_{}; // After the prefetched items.\n", id.0);
     }
     text
 }

@@ -102,7 +102,7 @@ impl<'e, 'p> FunctionEmitter<'e, 'p> {
         }
         let suspends = suspends(function);
         if suspends && !is_handler {
-            return Err(emitter.unsupported(function, "a suspension outside of a handler"));
+            return Err(emitter.unsupported(function, "a suspension outside a handler"));
         }
         let insts = function.blocks.iter().flat_map(|block| &block.insts);
         let constants = insts.filter_map(|inst| match (&inst.op, inst.result) {

@@ -136,7 +136,7 @@ fn function(emitter: &Emitter<'_>, id: ElementId, slice: &AddressSlice) -> Strin
     let element = emitter.program.element(id);
     let port = &element.inputs[slice.port.index()];
     let mut text = format!(
-        "// Asks for what an item at {} will touch.\n\
+        "// Prefetches the memory that an item at {} determines.\n\
          INLINE void prefetch_{}_{}_{}(struct state_{1} *const state, \
          const {} *const item) {{\n",
         comment(&port.name),

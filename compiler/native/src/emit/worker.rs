@@ -64,8 +64,8 @@ fn structure(emitter: &Emitter<'_>, plan: &Plan) -> String {
     let mut text =
         String::from("\n// The graph.\n\nstruct graph {\n    struct runtime *runtime;\n");
     text +=
-        "    bool waits_for_time; // In the last round, an instance only looked at the clock.\n";
-    text += "    struct flit_input *newest; // Which was read last, by an instance with several.\n";
+        "    bool waits_for_time; // In the last round, an instance only read the clock.\n";
+    text += "    struct flit_input *newest; // Read last, by an instance with several.\n";
     for (at, endpoint) in graph.endpoints.iter().enumerate() {
         let ty = endpoint_type(endpoint.item, endpoint.direction);
         text += &format!("    struct {ty} endpoint_{at}; // {}\n", comment(&endpoint.name));

@@ -164,7 +164,7 @@ fn trap_of(program: &Program, group: &BTreeSet<FunctionId>) -> Result<Option<Tra
     }
     match codes.len() {
         0 | 1 => Ok(codes.first().copied()),
-        _ => Err("it can trap in several ways, and the response tells only one".into()),
+        _ => Err("it can trap in several ways, and the response reports only one".into()),
     }
 }
 
