@@ -63,8 +63,7 @@ fn structure(emitter: &Emitter<'_>, plan: &Plan) -> String {
     let graph = &emitter.program.graph;
     let mut text =
         String::from("\n// The graph.\n\nstruct graph {\n    struct runtime *runtime;\n");
-    text +=
-        "    bool waits_for_time; // In the last round, an instance only read the clock.\n";
+    text += "    bool waits_for_time; // In the last round, an instance only read the clock.\n";
     text += "    struct flit_input *newest; // Read last, by an instance with several.\n";
     for (at, endpoint) in graph.endpoints.iter().enumerate() {
         let ty = endpoint_type(endpoint.item, endpoint.direction);
