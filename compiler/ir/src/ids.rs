@@ -48,7 +48,7 @@ ids! {
     InstanceId,
     /// A channel of the graph ([`Graph::channels`](crate::Graph::channels)).
     ChannelId,
-    /// An outer end of the graph ([`Graph::endpoints`](crate::Graph::endpoints)).
+    /// An endpoint of the graph ([`Graph::endpoints`](crate::Graph::endpoints)).
     EndpointId,
     /// A source file ([`Program::files`](crate::Program::files)).
     FileId,
