@@ -46,7 +46,7 @@ pub const LINTS: [Lint; 15] = [
     lint("W0612", "shift by the width or more"),
     lint("W0613", "division by zero"),
     lint("W0614", "empty program"),
-    lint("W0615", "more iterations than the watchdog allows"),
+    lint("W0615", "more rounds than the watchdog allows"),
 ];
 
 /// Returns whether a warning is reported only for a program without errors, because an error may be
