@@ -3,7 +3,7 @@
 //! Lengths are those of the whole frame without its check sequence; checksums come out right.
 
 use super::{internet, link};
-use freeport_nic::packet::{ethernet, ipv4, tcp, udp};
+use freeport_port::packet::{ethernet, ipv4, tcp, udp};
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 
@@ -167,7 +167,7 @@ pub(super) fn flags(text: &str) -> Result<u8, String> {
 /// A frame of the length that the fields ask for, less its tags, whose bytes differ from their
 /// neighbours so that one out of place shows.
 pub(super) fn filled(fields: &Fields<'_>, least: usize) -> Result<Vec<u8>, String> {
-    let length = fields.number("len", 64, freeport_nic::port::MAX_FRAME as u64)? as usize;
+    let length = fields.number("len", 64, freeport_port::MAX_FRAME as u64)? as usize;
     let tags = link::tag_bytes(fields);
     if length < least + tags {
         return Err(format!("len is at least {}", least + tags));

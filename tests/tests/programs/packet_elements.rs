@@ -3,7 +3,7 @@
 //! at every length, and changed at random. Nothing they do reads beyond a packet.
 
 use fastrand::Rng;
-use freeport_nic::packet::checksum;
+use freeport_port::packet::checksum;
 use freeport_testbed::is_long;
 use freeport_tests::both::{Both, Counts, Outcomes};
 use freeport_tests::oracle::seed;
