@@ -4,8 +4,8 @@
 
 use fastrand::Rng;
 use freeport_ebpf::instruction::assemble;
-use freeport_nic::port::{Generator, PcapTransmitter, Receive, Transmit};
-use freeport_nic::trace::{Sizes, Trace};
+use freeport_port::trace::{Sizes, Trace};
+use freeport_port::{Generator, PcapTransmitter, Receive, Transmit};
 use freeport_testbed::is_long;
 use freeport_tests::oracle::seed;
 use freeport_tests::repository;

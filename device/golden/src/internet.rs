@@ -4,8 +4,8 @@
 
 use super::link;
 use super::packet::{Fields, filled, flags, number};
-use freeport_nic::packet::checksum::Sum;
-use freeport_nic::packet::{ethernet, ipv4, tcp, udp};
+use freeport_port::packet::checksum::Sum;
+use freeport_port::packet::{ethernet, ipv4, tcp, udp};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV6};
 
 const IPV6: u16 = 0x86dd;
@@ -171,7 +171,7 @@ pub(super) fn over_ipv6(protocol: u8, text: &str) -> Result<Vec<u8>, String> {
 #[cfg(test)]
 mod tests {
     use super::super::packet::build;
-    use freeport_nic::packet::checksum::{self, Sum};
+    use freeport_port::packet::checksum::{self, Sum};
     use std::collections::BTreeMap;
 
     fn packet(text: &str) -> Vec<u8> {

@@ -2,7 +2,7 @@
 //! The link layer of packets described in a line of text: frames of any type, ARP, and VLAN tags.
 
 use super::packet::{Fields, filled};
-use freeport_nic::packet::ethernet::{self, Address};
+use freeport_port::packet::ethernet::{self, Address};
 use std::net::Ipv4Addr;
 
 /// Fields that add VLAN tags to any packet.

@@ -6,8 +6,8 @@ use super::run::{INSTANCE, Machine, arguments, place};
 use freeport_ir::{Bits, InstanceId, SIGNAL_WORDS};
 use freeport_native::manifest::{EndpointInfo, ItemInfo};
 use freeport_native::{Buffer, EndpointIo, Frame, Graph, Image, RunStatus};
-use freeport_nic::port::MAX_FRAME;
-use freeport_nic::signal::Signal;
+use freeport_port::MAX_FRAME;
+use freeport_runtime::signal::Signal;
 
 /// Number of runs after which a graph is assumed to run forever.
 const RUN_LIMIT: usize = 100_000;

@@ -3,7 +3,7 @@
 //! Lengths are those of the whole frame without its frame check sequence; checksums are computed.
 
 use super::{internet, link};
-use freeport_nic::packet::{ethernet, ipv4, tcp, udp};
+use freeport_port::packet::{ethernet, ipv4, tcp, udp};
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 
@@ -167,7 +167,7 @@ pub(super) fn flags(text: &str) -> Result<u8, String> {
 /// Returns a frame of the requested length, without its tags. Neighbouring bytes differ, so that a
 /// misplaced byte is detected.
 pub(super) fn filled(fields: &Fields<'_>, least: usize) -> Result<Vec<u8>, String> {
-    let length = fields.number("len", 64, freeport_nic::port::MAX_FRAME as u64)? as usize;
+    let length = fields.number("len", 64, freeport_port::MAX_FRAME as u64)? as usize;
     let tags = link::tag_bytes(fields);
     if length < least + tags {
         return Err(format!("len is at least {}", least + tags));

@@ -5,7 +5,7 @@
 use super::{Action, Case, Variable, is_mixture, record};
 use freeport_ir::interp::{Interpreter, Options, Outcome, Schedule};
 use freeport_ir::{Bits, Direction, EndpointId, InstanceId, Item, Program, SIGNAL_WORDS};
-use freeport_nic::signal::Signal;
+use freeport_runtime::signal::Signal;
 
 /// Name of the instance under test.
 pub const INSTANCE: &str = "dut";

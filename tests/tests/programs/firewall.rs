@@ -10,7 +10,7 @@ use crate::replay::{self, Driver, Traffic};
 use fastrand::Rng;
 use freeport_clicknp::{Options, compile_text};
 use freeport_ir::{Bits, InstanceId, Program};
-use freeport_nic::device::Device;
+use freeport_runtime::device::Device;
 use freeport_tests::repository;
 use freeport_tests::tables::Tuple;
 use harness::{Firewall, frame, interpreter, native, spread};

@@ -8,7 +8,7 @@ use fastrand::Rng;
 use freeport_clicknp::{Options, compile_text};
 use freeport_golden::{Golden, run};
 use freeport_ir::{Bits, Direction, Item};
-use freeport_nic::trace::{Sizes, Trace};
+use freeport_port::trace::{Sizes, Trace};
 use freeport_testbed::cache::Cache;
 use freeport_testbed::is_long;
 use freeport_tests::oracle::seed;

@@ -3,7 +3,7 @@
 //! every length, and changed at random. No element reads beyond a packet.
 
 use fastrand::Rng;
-use freeport_nic::packet::checksum;
+use freeport_port::packet::checksum;
 use freeport_testbed::is_long;
 use freeport_tests::both::{Both, Counts, Outcomes};
 use freeport_tests::oracle::seed;

@@ -10,7 +10,7 @@ use freeport_ir::interp::{Interpreter, Options as Running};
 use freeport_ir::oracle::{ChannelOracle, InstanceOracle, Oracles};
 use freeport_ir::{Bits, Item, Program, flit};
 use freeport_native::Image;
-use freeport_nic::packet::flow_hash::copy_of;
+use freeport_port::packet::flow_hash::copy_of;
 use freeport_testbed::cache::Cache;
 use freeport_testbed::is_long;
 use freeport_tests::both::Both;

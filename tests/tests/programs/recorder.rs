@@ -4,7 +4,7 @@
 
 use fastrand::Rng;
 use freeport_ir::Program;
-use freeport_nic::trace::Trace;
+use freeport_port::trace::Trace;
 use freeport_testbed::cache::Cache;
 use freeport_tests::oracle::seed;
 use freeport_tests::repository;

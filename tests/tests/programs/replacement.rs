@@ -6,12 +6,12 @@ use fastrand::Rng;
 use freeport_clicknp::{Options, compile_text};
 use freeport_ir::flit::PAYLOAD_BYTES;
 use freeport_ir::{Bits, InstanceId, OnFull, Program, interp};
-use freeport_nic::cpu::CpuDevice;
-use freeport_nic::device::{Device, Ports, RunEnd};
-use freeport_nic::interpreter::InterpreterDevice;
-use freeport_nic::port::{Generator, Sink};
-use freeport_nic::replace::{ReplaceOptions, Replacement, replace};
-use freeport_nic::trace::{Sizes, Trace, TraceFrame};
+use freeport_port::trace::{Sizes, Trace, TraceFrame};
+use freeport_port::{Generator, Sink};
+use freeport_runtime::cpu::CpuDevice;
+use freeport_runtime::device::{Device, Ports, RunEnd};
+use freeport_runtime::interpreter::InterpreterDevice;
+use freeport_runtime::replace::{ReplaceOptions, Replacement, replace};
 use freeport_testbed::cache::Cache;
 use freeport_tests::repository;
 use freeport_tests::tables::Tuple;
@@ -125,7 +125,7 @@ fn a_graph_replaced_by_itself_anywhere_goes_on_as_if_nothing_had_been() {
             assert_eq!(out.len(), expected.len(), "graph {at}, seed {seed}");
             assert!(out == expected, "graph {at}, seed {seed}");
             let (counted, wanted) = (device.counters(), plain.counters());
-            let items = |of: &freeport_nic::device::DeviceCounters| {
+            let items = |of: &freeport_runtime::device::DeviceCounters| {
                 of.channels.iter().map(|it| (it.items, it.packets)).collect::<Vec<_>>()
             };
             assert_eq!(items(&counted), items(&wanted), "graph {at}, seed {seed}");

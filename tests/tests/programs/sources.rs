@@ -5,12 +5,12 @@
 use freeport_clicknp::{Options, compile_text};
 use freeport_ir::{Bits, InstanceId};
 use freeport_native::Options as Native;
-use freeport_nic::cpu::CpuDevice;
-use freeport_nic::device::{Device, Ports, RunEnd};
-use freeport_nic::interpreter::InterpreterDevice;
-use freeport_nic::port::{Generator, Sink};
-use freeport_nic::trace::Trace;
-use freeport_nic::workers::WorkersDevice;
+use freeport_port::trace::Trace;
+use freeport_port::{Generator, Sink};
+use freeport_runtime::cpu::CpuDevice;
+use freeport_runtime::device::{Device, Ports, RunEnd};
+use freeport_runtime::interpreter::InterpreterDevice;
+use freeport_runtime::workers::WorkersDevice;
 use freeport_testbed::cache::Cache;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

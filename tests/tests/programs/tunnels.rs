@@ -10,7 +10,7 @@ use freeport_golden::native::Native;
 use freeport_golden::run::Machine;
 use freeport_ir::interp::{Interpreter, Options as Running, Outcome};
 use freeport_ir::{Bits, Item, Program};
-use freeport_nic::packet::flow_hash::flow_hash;
+use freeport_port::packet::flow_hash::flow_hash;
 use freeport_testbed::cache::Cache;
 use freeport_testbed::is_long;
 use freeport_tests::oracle::seed;

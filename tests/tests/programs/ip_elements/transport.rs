@@ -6,7 +6,7 @@ use super::frames::{
     ipv4, ipv6, word,
 };
 use fastrand::Rng;
-use freeport_nic::port::MAX_FRAME;
+use freeport_port::MAX_FRAME;
 use freeport_tests::both::{Both, Counts};
 use freeport_tests::oracle::seed;
 use smoltcp::wire::{Icmpv4Packet, Icmpv6Packet, IpAddress, TcpPacket, UdpPacket};
