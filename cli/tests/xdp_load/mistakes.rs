@@ -67,7 +67,7 @@ fn what_is_wrong_with_ports_is_said() {
     }
     let again = ["--name", "it", "--on", "interpreter", "--port", "m1"];
     let error = load(&again);
-    assert!(error.contains("it runs already"), "{error}");
+    assert!(error.contains("it is already running"), "{error}");
     let error = net.complaint(&["call", "a.b()"]);
     assert!(error.contains("it may be maps, map_dump"), "{error}");
     loaded.stop();
