@@ -49,12 +49,12 @@ impl FromStr for Variable {
     }
 }
 
-/// Sets sizes and variables in an object that is not loaded yet. Settings of whole sections of
-/// variables are made here too, since the kernel freezes constants when it loads them. Returns the
-/// remaining settings.
+/// Sets sizes and variables in an object before it is loaded. Settings of whole sections of
+/// variables are applied here too, since the kernel freezes constants when it loads them. Returns
+/// the remaining settings.
 ///
 /// # Errors
-/// A map or a variable that does not exist, or a value that does not fit.
+/// A map or a variable does not exist, or a value does not fit.
 pub fn prepare(
     object: &mut Object,
     sizes: &[MapSize],
@@ -70,8 +70,8 @@ pub fn prepare(
     Ok(left)
 }
 
-/// Names of the programs that are loaded to run one of them: the program itself, and those in
-/// entries of maps.
+/// Returns the names of the programs that must be loaded to run one of them: the program itself,
+/// and those in map entries.
 pub fn needed<'o>(object: &'o Object, program: &'o str, settings: &'o [Setting]) -> Vec<&'o str> {
     let slots = object.maps.iter().flat_map(|map| &map.slots);
     let in_slots = slots.filter_map(|(_, target)| match target {
@@ -152,7 +152,7 @@ impl Variable {
         })
     }
 
-    /// The variable, and what leads from it to the member or element.
+    /// Splits the path into the variable and the member or element within it.
     fn parts(&self) -> (&str, &str) {
         self.name.split_at(self.name.find(['.', '[']).unwrap_or(self.name.len()))
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What maps hold before packets come, in the words of bpftool's `map update` and its like, so that
-//! its batch files can be taken.
+//! Initial contents of maps, in the syntax of bpftool's `map update` and similar commands, so that
+//! its batch files can be used.
 
 mod entry;
 
@@ -12,11 +12,11 @@ use freeport_ebpf::object::{MapDefinition, MapKind, Object};
 use std::str::FromStr;
 use thiserror::Error as ThisError;
 
-/// A change of a map.
+/// A change to a map.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setting {
     map: String,
-    /// Nothing for queues, stacks and Bloom filters, which have none.
+    /// None for queues, stacks and Bloom filters, which have no keys.
     key: Option<Vec<u8>>,
     change: Change,
 }
@@ -29,12 +29,12 @@ enum Change {
     Delete,
 }
 
-/// Words that are no setting.
+/// Text that is not a valid setting.
 #[derive(Clone, PartialEq, Eq, Debug, ThisError)]
 #[error("{0}; write NAME key [hex] BYTES value [hex] BYTES [any|exist|noexist]")]
 pub struct NotASetting(String);
 
-/// `NAME key ... value ...`, or all of bpftool's words: `map update name NAME key ...`.
+/// Parses `NAME key ... value ...`, or bpftool's full syntax: `map update name NAME key ...`.
 impl FromStr for Setting {
     type Err = NotASetting;
 
@@ -68,7 +68,8 @@ impl FromStr for Setting {
     }
 }
 
-/// The bytes behind a word, if it is the next one, and the words behind those.
+/// Parses the bytes after a keyword, if the keyword comes next; returns them and the remaining
+/// words.
 fn named<'w, 't>(
     word: &str,
     words: &'w [&'t str],
@@ -89,7 +90,7 @@ fn named<'w, 't>(
     Ok((Some(bytes.collect::<Result<_, _>>()?), rest))
 }
 
-/// As C reads numbers: `0x` is hexadecimal, another leading `0` octal.
+/// Parses a number as C does: `0x` is hexadecimal, any other leading `0` octal.
 fn byte(text: &str, is_hex: bool) -> Option<u8> {
     let digits = text.strip_prefix("0x");
     let (digits, radix) = match digits {
@@ -98,7 +99,7 @@ fn byte(text: &str, is_hex: bool) -> Option<u8> {
         None if text.len() > 1 && text.starts_with('0') => (text, 8),
         None => (text, 10),
     };
-    // A sign is none of bpftool's.
+    // bpftool accepts no sign.
     let has_digits = digits.starts_with(|first: char| first.is_ascii_hexdigit());
     if has_digits { u8::from_str_radix(digits, radix).ok() } else { None }
 }
@@ -113,13 +114,13 @@ fn update_flags(words: &[&str]) -> Result<u64, NotASetting> {
 }
 
 impl Setting {
-    /// Changes the map on a target on which the object is loaded.
+    /// Changes the map on a target that has loaded the object.
     ///
     /// # Errors
-    /// No such map or what else is named, sizes that are not the map's, or what the map says.
+    /// A named map or program does not exist, sizes do not match the map, or the map refuses.
     pub fn apply(&self, object: &Object, target: &mut dyn Target) -> Result<(), Error> {
         let map = find(object, &self.map)?;
-        // What does not run here may be in the kernel.
+        // A map of a kind that is unsupported here may exist in the kernel.
         if !matches!(map.kind, MapKind::Other(_)) {
             map.check().map_err(|reason| self.refused(&reason))?;
         }
@@ -146,11 +147,11 @@ impl Setting {
         }
     }
 
-    /// Makes it the first content of variables in an object that is not loaded yet; says whether it
-    /// is of variables.
+    /// Makes the setting the initial value of variables in an object that is not loaded yet.
+    /// Returns whether it is a setting of variables.
     ///
     /// # Errors
-    /// No such map, or sizes that are not the map's.
+    /// There is no such map, or the sizes do not match it.
     pub(crate) fn prepare(&self, object: &mut Object) -> Result<bool, Error> {
         let map = find(object, &self.map)?;
         let (key, place) = (self.key.as_deref().unwrap_or_default(), [0; 4]);
@@ -170,7 +171,7 @@ impl Setting {
         Ok(true)
     }
 
-    /// The map or the program of the object that it puts into an entry.
+    /// Returns the map or program of the object that the setting stores in an entry.
     pub fn name(&self) -> Option<&str> {
         match &self.change {
             Change::Named(name) => Some(name),
@@ -183,10 +184,10 @@ impl Setting {
     }
 }
 
-/// The map of an object that has this name.
+/// Returns the map of an object that has this name.
 ///
 /// # Errors
-/// There is none; then those that there are.
+/// There is no such map; the error lists those that exist.
 fn find<'o>(object: &'o Object, name: &str) -> Result<&'o MapDefinition, Error> {
     object.maps.iter().find(|map| map.name == name).ok_or_else(|| {
         let names: Vec<&str> = object.maps.iter().map(|map| map.name.as_str()).collect();
