@@ -14,7 +14,8 @@ pub use trial::{Lengths, Streams, compare, compare_lengths, compare_streams};
 
 /// A program with its inputs.
 pub struct Scenario {
-    /// Its source without `.bpf.c`, and with what else there are several of one source.
+    /// Name of the source without `.bpf.c`, with a suffix if there are several scenarios of one
+    /// source.
     pub name: &'static str,
     /// Name of the source.
     pub source: &'static str,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The text form that [`Operation`] is printed in, back to slots.
+//! Parses the text form in which [`Operation`] is printed.
 //!
-//! An instruction a line; `//` and `;` begin comments. Beside what is printed, numbers may be
-//! decimal, registers of loads and stores may be `w`, and jumps and local calls may lead to a
-//! label, which is a name with a colon on a line of its own.
+//! There is one instruction in a line; `//` and `;` begin comments. Beyond the printed form,
+//! numbers may be decimal, registers of loads and stores may be written `w`, and jumps and local
+//! calls may refer to a label, which is a name with a colon on a line of its own.
 
 use super::operation::{
     Arithmetic, AtomicOperation, Callee, Constant, Operand, Operation, Size, Width,
@@ -13,20 +13,21 @@ use super::{Instruction, REGISTERS, decode};
 use std::collections::HashMap;
 use thiserror::Error;
 
-/// What is wrong with a text.
+/// A syntax error.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("line {line}: {reason}")]
 pub struct AssemblyError {
-    /// Where, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// What is wrong in the line.
     pub reason: String,
 }
 
-/// The slots of a program in text form.
+/// Assembles a program.
 ///
 /// # Errors
-/// The first line that is no instruction, or names a label that is not there or too far away.
+/// The first line that is not an instruction, or refers to a label that does not exist or is too
+/// far.
 pub fn assemble(text: &str) -> Result<Vec<Instruction>, AssemblyError> {
     let mut labels = HashMap::new();
     let (mut operations, mut slot) = (vec![], 0_usize);
@@ -64,7 +65,7 @@ pub fn assemble(text: &str) -> Result<Vec<Instruction>, AssemblyError> {
     Ok(slots)
 }
 
-/// Makes a jump, call or reference lead as far as `to`, if it can.
+/// Sets the distance of a jump, call or reference to `to`, if it fits.
 fn lead(operation: &mut Operation, to: i64) -> Option<()> {
     match operation {
         Operation::Jump { distance, .. } => *distance = to.try_into().ok()?,
@@ -86,12 +87,12 @@ struct Parsed<'t> {
     label: Option<&'t str>,
 }
 
-/// What is wrong with a line.
+/// Reason for which a line is rejected.
 struct Wrong(String);
 
 type Parse<T> = Result<T, Wrong>;
 
-/// A line in work: what is left of it.
+/// The unparsed rest of a line.
 struct Line<'t> {
     rest: &'t str,
     label: Option<&'t str>,
@@ -144,7 +145,7 @@ impl<'t> Line<'t> {
 
     fn jump(&mut self) -> Parse<Operation> {
         let (width, left) = self.register()?;
-        // Longer symbols first, since some begin with others.
+        // Longer symbols are tried first, since some begin with others.
         let mut known = CONDITIONS;
         known.sort_by_key(|(.., symbol)| std::cmp::Reverse(symbol.len()));
         let found = known.iter().find(|(.., symbol)| self.takes(symbol));
@@ -187,7 +188,7 @@ impl<'t> Line<'t> {
         Ok(Operation::Alu { width, operation, destination, source })
     }
 
-    /// What stands behind `=`, if it is no plain operand.
+    /// Parses the right side of `=`, if it is not a plain operand.
     fn moved(&mut self, width: Width, destination: u8) -> Parse<Option<Operation>> {
         if self.takes("(s") {
             let bits = self.number()?;
@@ -218,7 +219,7 @@ impl<'t> Line<'t> {
         self.fetching(width, destination)
     }
 
-    /// A 64-bit constant, if one is next.
+    /// Parses a 64-bit constant, if one is next.
     fn constant(&mut self) -> Parse<Option<Constant>> {
         if self.takes("map[") {
             let map = self.number()?;
@@ -252,7 +253,7 @@ impl<'t> Line<'t> {
         }
     }
 
-    /// An atomic operation with its old value, if one is next.
+    /// Parses an atomic operation that returns the old value, if one is next.
     fn fetching(&mut self, width: Width, destination: u8) -> Parse<Option<Operation>> {
         let found = ATOMIC.iter().rev().find(|(.., name)| self.takes(name));
         let Some(&(operation, _, symbol, _)) = found else { return Ok(None) };
@@ -332,7 +333,7 @@ impl<'t> Line<'t> {
         Ok(Operation::LoadPacket { size, index, offset })
     }
 
-    /// `64 *)`, which ends the type of a pointer.
+    /// Parses `64 *)`, the end of a pointer type.
     fn pointer_type(&mut self) -> Parse<Size> {
         let found = SIZES.iter().find(|(.., digits)| self.takes(digits));
         let Some(&(size, ..)) = found else { return Err(self.expected("8, 16, 32 or 64")) };
@@ -340,7 +341,7 @@ impl<'t> Line<'t> {
         Ok(size)
     }
 
-    /// `r10 - 0x8`.
+    /// Parses an address, such as `r10 - 0x8`.
     fn address(&mut self) -> Parse<(u8, i16)> {
         let (_, base) = self.register()?;
         Ok((base, self.signed()?))
@@ -372,7 +373,7 @@ impl<'t> Line<'t> {
         Ok((width, number))
     }
 
-    /// A register that is named a second time.
+    /// Parses a repeated register, which must be the same.
     fn same(&mut self, register: u8) -> Parse<()> {
         let (_, found) = self.register()?;
         if found == register {
@@ -381,7 +382,7 @@ impl<'t> Line<'t> {
         Err(Wrong(format!("register {register} must stand here, not {found}")))
     }
 
-    /// A signed distance, or a label.
+    /// Parses a signed distance, or a label.
     fn distance(&mut self) -> Parse<i32> {
         if !self.begins_with_name() {
             return self.signed();
@@ -393,7 +394,7 @@ impl<'t> Line<'t> {
         Ok(0)
     }
 
-    /// A number with a sign that may stand apart.
+    /// Parses a number with a sign, which may be separated by spaces.
     fn signed<T: TryFrom<i128>>(&mut self) -> Parse<T> {
         let is_negative = self.takes("-");
         if !is_negative {
@@ -425,7 +426,7 @@ impl<'t> Line<'t> {
         rest.is_some()
     }
 
-    /// Like [`Self::takes`], for a token that ends where a name does.
+    /// As [`Self::takes`], for a token that must end at a word boundary.
     fn takes_word(&mut self, word: &str) -> bool {
         let rest = self.rest.trim_start().strip_prefix(word);
         rest.is_some_and(|rest| !rest.starts_with(is_of_name)) && self.takes(word)
@@ -482,7 +483,7 @@ mod tests {
             let assembled = assemble(&text);
             assert_eq!(assembled.as_deref(), Ok(&slots[..operation.slots()]), "{text}");
         }
-        // All that RFC 9669 has, with what is left of older packet access.
+        // All opcodes of RFC 9669, with those that remain of legacy packet access.
         assert!(opcodes.len() > 115, "only {}", opcodes.len());
     }
 

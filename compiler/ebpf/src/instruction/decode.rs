@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! From slots to meanings. Fields that an instruction does not use must be 0, as the kernel wants.
+//! Decodes slots to operations. Unused fields must be 0, as the kernel requires.
 
 use super::operation::{AtomicOperation, Callee, Constant, Operand, Operation, Size, Width};
 use super::tables::{
@@ -13,7 +13,7 @@ use super::{
 use std::fmt;
 use thiserror::Error;
 
-/// A part of a slot.
+/// Part of a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub enum Field {
@@ -39,22 +39,22 @@ impl fmt::Display for Field {
     }
 }
 
-/// Why a slot is no instruction.
+/// Reason for which a slot is not a valid instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 #[error("{field} {value:#x}: {reason}")]
 pub struct Invalid {
-    /// The part that is wrong.
+    /// The invalid field.
     pub field: Field,
-    /// What is there.
+    /// Its value.
     pub value: i64,
     /// What is wrong with it.
     pub reason: &'static str,
 }
 
-/// The instruction that begins in slot `at`.
+/// Decodes the instruction that begins in slot `at`.
 ///
 /// # Errors
-/// The field that is wrong.
+/// The first invalid field.
 pub fn decode(program: &[Instruction], at: usize) -> Result<Operation, Invalid> {
     let Some(&slot) = program.get(at) else {
         let value = i64::try_from(at).unwrap_or(i64::MAX);
@@ -78,7 +78,7 @@ pub fn decode(program: &[Instruction], at: usize) -> Result<Operation, Invalid> 
     }
 }
 
-/// A slot that is being decoded.
+/// A slot during decoding.
 struct Slot(Instruction);
 
 type Decoded = Result<Operation, Invalid>;
@@ -95,7 +95,7 @@ impl Slot {
         Invalid { field, value, reason }
     }
 
-    /// Says that fields are not used.
+    /// Checks that unused fields are 0.
     fn unused<const N: usize>(&self, fields: [Field; N]) -> Result<(), Invalid> {
         for field in fields {
             let wrong = self.wrong(field, "must be 0");
@@ -122,7 +122,7 @@ impl Slot {
         is_known.then_some(self.0.source).ok_or_else(wrong)
     }
 
-    /// The second operand of arithmetic and jumps; the other field is not used.
+    /// Decodes the second operand of arithmetic and jumps; the other field must be 0.
     fn operand(&self) -> Result<Operand, Invalid> {
         if self.0.opcode & REGISTER == 0 {
             self.unused([Field::Source])?;
