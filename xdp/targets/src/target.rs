@@ -110,7 +110,7 @@ pub trait Target {
     fn contents(&mut self, map: &str) -> Result<Contents, Error>;
 }
 
-/// A target in user space, which reports more about a packet than its departure.
+/// Longest packet, in bytes.
 pub trait InUserSpace: Target {
     /// Most bytes of a packet.
     const LENGTH_MAX: usize;

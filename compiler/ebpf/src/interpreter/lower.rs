@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! From an object's instructions to steps. Whatever cannot run is said here, instruction by
-//! instruction, so that nothing has to be refused later.
+//! Compiles an object's instructions to steps. Everything that cannot run is reported here, for
+//! each instruction, so that nothing has to be refused later.
 
 use super::atomic::atomic_constant;
 use super::compiled::Compiled;
@@ -15,7 +15,7 @@ use crate::object::{MapDefinition, MapKind, Program};
 use crate::refusal::Unsupported;
 use crate::run::memory::{function_handle, map_handle, value_address};
 
-/// The dense form of a program.
+/// Compiles a program to its dense form.
 ///
 /// # Errors
 /// All instructions that cannot run.
@@ -38,11 +38,11 @@ pub(crate) fn lower(program: &Program, maps: &[Map]) -> Result<Compiled, Vec<Uns
     if unsupported.is_empty() { Ok(compiled) } else { Err(unsupported) }
 }
 
-/// A program's slots while steps are made of them.
+/// The slots of a program during compilation.
 struct Lowering<'p> {
     program: &'p [Instruction],
     maps: &'p [Map],
-    /// The step of each slot; nothing for the second slot of an instruction.
+    /// Step of each slot; `None` for the second slot of an instruction.
     step_of: Vec<Option<u32>>,
 }
 
@@ -57,12 +57,12 @@ impl<'p> Lowering<'p> {
         Self { program, maps, step_of }
     }
 
-    /// First slots of all instructions.
+    /// Returns the first slots of all instructions.
     fn starts(&self) -> impl Iterator<Item = usize> {
         self.step_of.iter().enumerate().filter_map(|(slot, step)| step.map(|_| slot))
     }
 
-    /// The step of the slot `distance` behind the next one.
+    /// Returns the step of the slot `distance` slots after the next one.
     fn target(&self, slot: usize, distance: i32) -> Result<i32, String> {
         let target = slot as i64 + 1 + i64::from(distance);
         let step = usize::try_from(target).ok().and_then(|target| *self.step_of.get(target)?);
@@ -143,7 +143,7 @@ impl<'p> Lowering<'p> {
         }
     }
 
-    /// What a wide load gives a register.
+    /// Returns the value that a wide load stores in a register.
     fn constant(&self, slot: usize, constant: Constant) -> Result<u64, String> {
         let checked = |map: u32| {
             let known = self.maps.get(map as usize).map(|found| (map as usize, found));
@@ -171,7 +171,7 @@ impl<'p> Lowering<'p> {
     }
 }
 
-/// Whether an operand is a register, which one, and else its value.
+/// Returns whether an operand is a register, the register, and otherwise its value.
 fn operand(operand: Operand) -> (bool, u8, u64) {
     match operand {
         Operand::Register(register) => (true, register, 0),
@@ -190,7 +190,7 @@ fn sign_extension(is_wide: bool, bits: u8) -> Result<Code, String> {
     }
 }
 
-/// The host is little-endian, as the objects are.
+/// Returns the code of a byte swap. The host is little-endian, as the objects are.
 fn swap(order: ByteOrder, bits: u8) -> Result<Code, String> {
     match (order, bits) {
         (ByteOrder::Little, 16) => Ok(Code::Truncate16),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One instruction after the other.
+//! Lifts one instruction after the other.
 
 use super::flow::Frame;
 use super::held::{Held, State};
@@ -7,7 +7,7 @@ use super::{Lifter, MapPlace, NotLiftable};
 use crate::instruction::{Constant, Operation};
 
 impl Lifter<'_> {
-    /// An instruction that neither jumps nor ends.
+    /// Lifts an instruction that neither jumps nor exits.
     pub fn instruction(
         &mut self,
         frame: &Frame,

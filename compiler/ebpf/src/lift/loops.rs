@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `bpf_loop`: a function of the program, again and again.
+//! `bpf_loop`: repeated calls of a program function.
 
 use super::flow::Frame;
 use super::held::{Held, Shape, State};
@@ -8,12 +8,12 @@ use crate::instruction::Condition;
 use crate::maps::ErrorNumber;
 use freeport_ir::{LoopInfo, Target, Term, Type, Unroll, ValueId};
 
-/// Most times that the kernel calls a function.
+/// The kernel's maximum number of calls.
 const TIMES_MAX: u64 = 1 << 23;
 
 impl Lifter<'_> {
-    /// Calls the function of register 2 with 0, 1 and so on, as often as register 1 says or until
-    /// it gives something else than 0; gives how often it was called.
+    /// Calls the function in register 2 with 0, 1 and so on, as many times as register 1 says, or
+    /// until it returns a value other than 0. Returns the number of calls.
     pub fn repeat(&mut self, frame: &Frame, state: &State) -> Result<ValueId, NotLiftable> {
         let Held::Function(called) = state.get(2) else {
             return self.refuse("it is not known which function it calls");

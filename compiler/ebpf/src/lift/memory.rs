@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Loads, stores and atomic operations, and memory that helpers are given.
+//! Lifts loads, stores and atomic operations, and memory arguments of helpers.
 
 use super::element::{INGRESS_VARIABLE, QUEUE_VARIABLE};
 use super::flow::Frame;
@@ -11,7 +11,7 @@ use crate::instruction::{Arithmetic, AtomicOperation, Condition, Operand, Size, 
 use freeport_ir::{ObjectRef, Op, Type, ValueId};
 
 impl Lifter<'_> {
-    /// What a load gives its destination.
+    /// Returns the result of a load.
     pub fn load(
         &mut self,
         frame: &Frame,
@@ -40,7 +40,7 @@ impl Lifter<'_> {
             let value = this.builder.load(object, zero, 0, 32);
             Held::Number(this.widen(value))
         };
-        // A negative offset is none of the fields.
+        // A negative offset does not match any field.
         Ok(match offset as u64 {
             context::DATA => Held::Packet(self.word(0)),
             context::DATA_END => Held::Packet(self.length()),
@@ -60,15 +60,15 @@ impl Lifter<'_> {
         all.find(|it| it.register == Some(register) && matches!(it.space, Space::Stack { .. }))
     }
 
-    /// Where in all frames an access lies, at least and at most.
+    /// Returns the least and greatest offset of an access within all frames.
     fn place_in_frames(&self, frame: &Frame, access: &Access) -> Option<(i64, i64)> {
         let Space::Stack { calls_up: Some(up) } = access.space else { return None };
         let end = frame.ends.iter().rev().nth(up.into())?;
         Some((end + access.offset.0, end + access.offset.1))
     }
 
-    /// What 64 bits of a frame are, by what is known of the frame or, if that is a caller's, of the
-    /// register behind the load.
+    /// Returns 64 bits of a frame with their type, by the facts of the frame or, for a caller's
+    /// frame, by the fact of the register after the load.
     fn typed(
         &mut self,
         frame: &Frame,
@@ -94,7 +94,7 @@ impl Lifter<'_> {
             return self.refuse(format!("what it loads is not known: {unknown}"));
         }
         Ok(match self.shape(&fact, &frame.ends)? {
-            // A number that is always the same is what lies there.
+            // A constant number is what the frame holds.
             Shape::Known(super::held::Known::Number(_)) => Held::Number(value),
             Shape::Known(known) => self.known(known),
             Shape::Value | Shape::Mixed => {
@@ -109,7 +109,7 @@ impl Lifter<'_> {
         })
     }
 
-    /// A store.
+    /// Lifts a store.
     pub fn store(
         &mut self,
         frame: &Frame,
@@ -138,7 +138,7 @@ impl Lifter<'_> {
         self.write(base, place.1, value, place.0)
     }
 
-    /// References in frames that this instruction overwrites are gone.
+    /// Removes references in frames that this instruction overwrites.
     pub fn forget_overwritten(&self, frame: &Frame, register: u8, state: &mut State) {
         let access = self.stack_access(register).copied();
         let place = access.and_then(|it| self.place_in_frames(frame, &it));
@@ -146,7 +146,7 @@ impl Lifter<'_> {
         state.overwrite(place.unwrap_or((0, i64::MAX)), size);
     }
 
-    /// A reference is kept beside the frames.
+    /// Keeps a reference beside the frames.
     fn spill(
         &self,
         frame: &Frame,
@@ -167,7 +167,7 @@ impl Lifter<'_> {
         }
     }
 
-    /// An atomic operation: nothing else happens during a firing.
+    /// Lifts an atomic operation, as a load and a store: nothing else runs during a firing.
     #[allow(clippy::too_many_arguments)]
     pub fn atomic(
         &mut self,
@@ -209,7 +209,7 @@ impl Lifter<'_> {
         Ok(())
     }
 
-    /// Bytes at an address that `register` holds, and `offset` behind it.
+    /// Reads bytes at the address in `register` plus `offset`.
     pub fn read(
         &mut self,
         base: Held,
@@ -241,7 +241,7 @@ impl Lifter<'_> {
         Ok(self.builder.push(op, ty))
     }
 
-    /// Writes at an address that `register` holds, and `offset` behind it.
+    /// Writes bytes at the address in `register` plus `offset`.
     pub fn write(
         &mut self,
         base: Held,
@@ -289,8 +289,8 @@ impl Lifter<'_> {
         }
     }
 
-    /// What is not known to lie in the packet is checked there, and ends the program if it does
-    /// not, as it does in the interpreter. Other memory has to be known.
+    /// Checks a packet access that is not proven, and aborts the program if it is out of bounds, as
+    /// the interpreter does. Accesses to other memory must be proven.
     fn check_inside(
         &mut self,
         base: Held,
@@ -319,7 +319,7 @@ impl Lifter<'_> {
     }
 }
 
-/// Whether an access is to what is held.
+/// Returns whether an access is to this memory.
 fn is_in(base: Held, access: &Access) -> bool {
     match base {
         Held::Packet(_) => access.space == Space::Packet,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Makes a map from its definition, and says why not if the kernel would not.
+//! Creates a map from its definition, or reports why the kernel would not.
 
 use super::Map;
 use super::bloom::Bloom;
@@ -16,31 +16,31 @@ use super::slots::{Holds, Slots};
 use crate::object::{MapDefinition, MapKind};
 use thiserror::Error;
 
-/// Hash functions of a Bloom filter that asks for no number.
+/// Default number of hash functions of a Bloom filter.
 const BLOOM_HASHES: u32 = 5;
-/// Most hash functions of a Bloom filter.
+/// Maximum number of hash functions of a Bloom filter.
 const BLOOM_HASHES_MAX: u32 = 15;
-/// A ring buffer is a multiple of this many bytes.
+/// The size of a ring buffer is a multiple of this, in bytes.
 const PAGE_BYTES: u32 = 4_096;
-/// Largest data of a prefix in bytes.
+/// Maximum data of a prefix, in bytes.
 const PREFIX_BYTES_MAX: u32 = 256;
 
-/// Why a map cannot be made.
+/// Reason for which a map cannot be created.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("map `{name}`: {reason}")]
 pub struct MapError {
-    /// The map.
+    /// Name of the map.
     pub name: String,
     /// What is wrong with it.
     pub reason: String,
 }
 
 impl Map {
-    /// An empty map, or one with its initial value. `seed` is for its hashes; `bytes_max` is how
-    /// much memory it may take.
+    /// Creates an empty map, or one with its initial value. `seed` is for its hashes; `bytes_max`
+    /// limits its memory.
     ///
     /// # Errors
-    /// If the kernel has no such map, it is too large, or its kind does not run here.
+    /// The kernel has no such map, it is too large, or its kind is not supported here.
     pub fn new(definition: &MapDefinition, seed: u64, bytes_max: usize) -> Result<Self, MapError> {
         let failure = |reason| MapError { name: definition.name.clone(), reason };
         definition.check().map_err(failure)?;
@@ -69,7 +69,7 @@ impl Map {
         Ok(Self { definition: definition.clone(), elements, content })
     }
 
-    /// In place of a map that cannot be made: it has its name and nothing else.
+    /// Creates a placeholder for a map that cannot be created; it only has the name.
     pub(crate) fn absent(definition: &MapDefinition) -> Self {
         let (elements, content) = (Elements::new(0, 0), Content::Absent);
         Self { definition: definition.clone(), elements, content }
@@ -77,7 +77,7 @@ impl Map {
 }
 
 impl MapDefinition {
-    /// Checks that the kernel would make such a map, and that its kind runs here.
+    /// Checks that the kernel would create such a map, and that its kind is supported here.
     ///
     /// # Errors
     /// What is wrong with it, and what to do about it.
@@ -89,16 +89,16 @@ impl MapDefinition {
     }
 }
 
-/// What a kind demands of a definition's flags and sizes.
+/// Checks the requirements of a kind on a definition's flags and sizes.
 ///
 /// # Errors
-/// What the kernel would refuse, or a kind that does not run here.
+/// The kernel would refuse the definition, or the kind is not supported here.
 fn check_definition(definition: &MapDefinition) -> Result<(), String> {
     use MapKind::*;
     let MapDefinition { key_size, value_size, max_entries, flags, .. } = *definition;
     flags::check_of_map(definition.kind, flags)?;
     let demand = |holds: bool, what: &str| if holds { Ok(()) } else { Err(what.to_owned()) };
-    // Loaders give it a buffer for each processor.
+    // Loaders set its size to one buffer for each processor.
     let is_for_processors = definition.kind == PerfEventArray;
     demand(
         max_entries > 0 || is_for_processors,
@@ -143,8 +143,8 @@ fn check_definition(definition: &MapDefinition) -> Result<(), String> {
     }
 }
 
-/// Memory that a map takes at most; nothing if that is beyond `usize`. Of values, and of what says
-/// which places are set, only what is written to takes memory of the machine.
+/// Returns the maximum memory of a map in bytes, or `None` on overflow. Pages for values and for
+/// flags of slots are only allocated when they are written to.
 pub(crate) fn bytes_for(definition: &MapDefinition) -> Option<usize> {
     use MapKind::*;
     let MapDefinition { key_size, value_size, max_entries, .. } = *definition;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The kernel's error numbers, as maps and helpers give them.
+//! The kernel's error numbers, as maps and helpers return them.
 
 use std::fmt;
 
-/// An error number of the kernel: what a program sees is its negative.
+/// An error number of the kernel; programs see its negative.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ErrorNumber(pub i32);
 
-/// Numbers with their names, once.
+/// The table of numbers with their names.
 macro_rules! error_numbers {
     ($($name:ident = $number:literal, $meaning:literal;)*) => {
         impl ErrorNumber {
             $(#[doc = $meaning] pub const $name: Self = Self($number);)*
 
-            /// Its name and meaning.
+            /// Returns its name and meaning.
             fn described(self) -> Option<(&'static str, &'static str)> {
                 match self.0 {
                     $($number => Some((stringify!($name), $meaning)),)*
@@ -43,7 +43,7 @@ error_numbers! {
 }
 
 impl ErrorNumber {
-    /// What a helper returns for it.
+    /// Returns the result of a helper for this error.
     pub fn returned(self) -> u64 {
         i64::from(-self.0) as u64
     }
