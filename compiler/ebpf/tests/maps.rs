@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Maps as their owner uses them: random operations against plain models, and the kernel's errors.
+//! Operations of a map's owner: random operations against simple models, and the kernel's errors.
 
 use fastrand::Rng;
 use freeport_ebpf::maps::flags::{ANY, EXIST, NO_PREALLOC, NOEXIST};
@@ -26,7 +26,7 @@ fn map(kind: MapKind, key_size: u32, value_size: u32, max_entries: u32) -> Map {
     Map::new(&definition, 17, 1 << 20).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// What a plain map says to an update.
+/// Returns the model's result of an update.
 fn updated(
     model: &mut BTreeMap<Vec<u8>, Vec<u8>>,
     key: &[u8],
@@ -45,7 +45,7 @@ fn updated(
     Ok(())
 }
 
-/// Everything that an owner can ask for is as in the model.
+/// Compares all operations of an owner with the model.
 fn compare(map: &Map, model: &BTreeMap<Vec<u8>, Vec<u8>>) {
     let mut entries = map.entries();
     entries.sort();

@@ -42,7 +42,7 @@ pub enum Error {
         action: &'static str,
         /// Cause.
         source: io::Error,
-        /// What the user can do next.
+        /// Advice to the user.
         advice: &'static str,
     },
     /// An interface no longer exists.
@@ -61,7 +61,7 @@ pub enum Error {
         port: String,
         /// Cause.
         source: BpfError,
-        /// What the user can do next.
+        /// Advice to the user.
         advice: &'static str,
     },
     /// Packets on the card do not leave.

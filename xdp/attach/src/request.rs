@@ -44,7 +44,7 @@ impl Request {
     /// Parses a request.
     ///
     /// # Errors
-    /// What is wrong with the object, for the user.
+    /// Describes the error in the object to the user.
     pub fn of_value(value: Value) -> Result<Self, String> {
         let told = |error: RequestError| error.to_string();
         let mut members = Members::of_value(value, &KNOWN).map_err(told)?;

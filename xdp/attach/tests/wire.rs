@@ -101,8 +101,8 @@ fn set(target: &mut dyn Target, what: u32) {
     target.update("processors", &1_u32.to_ne_bytes(), &[8, 0, 0, 0]).expect("it is there");
 }
 
-/// What the program does, and the packets expected by each port, to the host, and dropped with a
-/// reason.
+/// A case: the program's action, and the packets expected by each port, to the host, and dropped
+/// with a reason.
 type Case = (u32, [u64; 3], u64, Option<&'static str>);
 
 const CASES: [Case; 9] = [

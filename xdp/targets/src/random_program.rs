@@ -183,7 +183,7 @@ impl Builder<'_> {
         self.push(Operation::Exit);
     }
 
-    /// Puts a register into the value.
+    /// Stores a register in the value.
     fn leave(&mut self, register: u8, place: i16) {
         let (offset, source) = (RESULTS + place * 8, Operand::Register(register));
         self.push(Operation::Store { size: Size::Double, base: VALUE, offset, source });

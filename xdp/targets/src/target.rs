@@ -112,7 +112,7 @@ pub trait Target {
 
 /// Longest packet, in bytes.
 pub trait InUserSpace: Target {
-    /// Most bytes of a packet.
+    /// Longest packet, in bytes.
     const LENGTH_MAX: usize;
 
     /// Checks that a program can run here.

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The processor as `docs/internals/vliw.md` describes it: a [`Model`] executes images row by row,
-//! with the
-//! memory, maps and helpers of the eBPF interpreter's machine.
+//! with the memory, maps and helpers of the eBPF interpreter's machine.
 //!
-//! It knows no stages. What depends on them is forbidden to images, and a model that is
-//! [strict](Mode::Strict) finds out where an image does it nevertheless: real hardware would read
-//! values there that are not the last ones. That is a [`Fault`] of the image, never an outcome.
+//! The model has no pipeline stages. Behaviour that depends on them is forbidden in images, and a
+//! [strict](Mode::Strict) model detects violations, where real hardware would read stale values. A
+//! violation is a [`Fault`] of the image, never an outcome.
 
 mod fault;
 mod hazard;
@@ -26,21 +25,20 @@ use row::{Call, Control, Found};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// What is in registers of which nobody may know what they hold: no address, and no number that
-/// does no harm.
+/// Content of undefined registers: neither an address nor a harmless number.
 const ANYTHING: u64 = 0xdead_dead_dead_dead;
 
-/// How much a model looks for.
+/// Strictness of a model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Mode {
-    /// It executes rows, and what an image may not do has some meaning.
+    /// Executes rows without checks; forbidden behaviour has some defined meaning.
     Plain,
-    /// It finds what an image may not do, and leaves nothing in registers that hold anything.
+    /// Detects forbidden behaviour, and overwrites registers whose contents are undefined.
     #[default]
     Strict,
 }
 
-/// The processor with what it executes.
+/// The processor with its images.
 pub struct Model {
     images: Vec<Option<Image>>,
     mode: Mode,
@@ -48,10 +46,10 @@ pub struct Model {
     record: RefCell<Record>,
 }
 
-/// What came of a packet.
+/// Outcome of a packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Run {
-    /// What the interpreter would say too; its instructions are rows here.
+    /// As the interpreter reports it, except that its instructions are rows here.
     pub outcome: Outcome,
     /// What was done.
     pub statistics: Statistics,

@@ -84,7 +84,7 @@ pub enum Called {
 pub struct Malformed {
     /// Slot of the instruction.
     pub slot: usize,
-    /// What is wrong with it.
+    /// Description of the error.
     pub reason: String,
 }
 

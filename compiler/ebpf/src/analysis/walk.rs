@@ -45,9 +45,9 @@ impl Touch {
 
 /// Memory that an access touches.
 pub(super) enum Touched {
-    /// A field of the context, if it is one.
+    /// The context, with the field's offset if the access is to a field.
     Field(Option<i64>),
-    /// Bytes of a frame, if they are all inside.
+    /// A frame, with the bytes if they are all inside.
     Stack(u8, Option<Range<usize>>),
     /// Memory that holds only numbers.
     Numbers,

@@ -19,7 +19,7 @@ use thiserror::Error;
 pub struct AssemblyError {
     /// Line number, from 1.
     pub line: usize,
-    /// What is wrong in the line.
+    /// Description of the error.
     pub reason: String,
 }
 

@@ -47,7 +47,7 @@ pub struct Invalid {
     pub field: Field,
     /// Its value.
     pub value: i64,
-    /// What is wrong with it.
+    /// Description of the error.
     pub reason: &'static str,
 }
 

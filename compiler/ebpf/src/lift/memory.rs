@@ -54,7 +54,7 @@ impl Lifter<'_> {
         })
     }
 
-    /// The access of this instruction by a register to frames, if it is of one place.
+    /// Returns the access of this instruction to frames by a register, if it is a single one.
     fn stack_access(&self, register: u8) -> Option<&Access> {
         let mut all = self.analysis.accesses(self.slot).iter();
         all.find(|it| it.register == Some(register) && matches!(it.space, Space::Stack { .. }))

@@ -31,7 +31,7 @@ const PREFIX_BYTES_MAX: u32 = 256;
 pub struct MapError {
     /// Name of the map.
     pub name: String,
-    /// What is wrong with it.
+    /// Description of the error.
     pub reason: String,
 }
 
@@ -80,7 +80,7 @@ impl MapDefinition {
     /// Checks that the kernel would create such a map, and that its kind is supported here.
     ///
     /// # Errors
-    /// What is wrong with it, and what to do about it.
+    /// Description of the error, and what to do about it.
     pub fn check(&self) -> Result<(), String> {
         match &self.fault {
             Some(fault) => Err(fault.clone()),

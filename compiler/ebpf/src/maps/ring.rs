@@ -119,7 +119,7 @@ impl Ring {
         reserved.map(|record| (record.start as u64, record.length as u64))
     }
 
-    /// Takes all records out that were submitted before the first that is still reserved.
+    /// Takes the records that were submitted before the first one that is still reserved.
     pub fn take(&mut self) -> Vec<Vec<u8>> {
         let mut taken = vec![];
         while let Some(record) = self.records.front() {
@@ -136,8 +136,8 @@ impl Ring {
         taken
     }
 
-    /// What `bpf_ringbuf_query` answers: bytes not yet consumed (0), bytes of the ring (1), and
-    /// where the reading (2) and the writing end (3) are.
+    /// Returns what `bpf_ringbuf_query` reports: unconsumed bytes (0), size of the ring in bytes
+    /// (1), and the positions of the consumer (2) and the producer (3).
     pub fn query(&self, what: u64) -> u64 {
         match what {
             0 => self.produced - self.consumed,

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What must hold of a function's slots, whatever runs them.
+//! Checks of a function's slots that every target requires.
 
 use crate::instruction::{FRAME_POINTER, Instruction, Operation, decode};
 
-/// The first slot that is wrong, and why.
+/// The first invalid slot, and the reason.
 pub(crate) type Fault = (usize, String);
 
-/// Every slot is part of an instruction, jumps lead to instructions of the function, the frame
-/// pointer is not written, and execution does not run past the end.
+/// Checks that every slot is part of an instruction, that jumps lead to instructions of the
+/// function, that the frame pointer is not written, and that execution does not run past the end.
 ///
 /// # Errors
-/// The first slot of which that is not so.
+/// The first slot that violates this.
 pub(super) fn check(slots: &[Instruction]) -> Result<(), Fault> {
     let operations = decoded(slots)?;
     let mut last = (0, false);
@@ -31,10 +31,10 @@ pub(super) fn check(slots: &[Instruction]) -> Result<(), Fault> {
     }
 }
 
-/// Operations by their first slot; second slots have none.
+/// Returns operations by their first slot; second slots have none.
 ///
 /// # Errors
-/// The first slot that is no instruction.
+/// The first slot that is not a valid instruction.
 pub(crate) fn decoded(slots: &[Instruction]) -> Result<Vec<Option<Operation>>, Fault> {
     let mut operations = vec![None; slots.len()];
     let mut slot = 0;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Maps of section `maps`, as programs defined them before BTF: structs of at least five numbers,
-//! `struct bpf_map_def` of old versions of libbpf.
+//! the `struct bpf_map_def` of old libbpf versions.
 
 use super::elf::Elf;
 use super::{Error, MapDefinition, MapKind};
 
-/// Bytes of the numbers that are known.
+/// Size of the known fields in bytes.
 const KNOWN_BYTES: usize = 20;
 
-/// All of them with their offsets.
+/// Reads all definitions with their offsets.
 ///
 /// # Errors
-/// The first definition that is too short, or has more that is not 0.
+/// The first definition that is too short, or has additional nonzero fields.
 pub(super) fn read(elf: &Elf, section: usize) -> Result<Vec<(u64, MapDefinition)>, Error> {
     let (symbols, section) = (elf.defined_in(section), &elf.sections[section]);
     let mut maps = vec![];

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Maps of section `.maps`: variables whose type says everything. Numbers are lengths of arrays
-//! (`__uint`) or the only value of an enum (`__ulong`), types are pointed to (`__type`), and what
-//! values refer to is an array of pointers (`__array`).
+//! Maps of section `.maps`: variables whose type holds the definition. Numbers are lengths of
+//! arrays (`__uint`) or the only value of an enum (`__ulong`), types are targets of pointers
+//! (`__type`), and initial entries are an array of pointers (`__array`).
 
 use super::btf::{Btf, Kind, Member};
 use super::collect::Maps;
 use super::elf::{Elf, Home};
 use super::{Error, Layout, MapDefinition, MapKind, SlotTarget, layout};
 
-/// All of them with their offsets. One that is wrong has a fault.
+/// Reads all definitions with their offsets. An invalid one has a fault.
 ///
 /// # Errors
-/// There are no types.
+/// The object has no types.
 pub(super) fn read(
     elf: &Elf,
     section: usize,
@@ -39,10 +39,10 @@ pub(super) fn read(
     Ok(maps)
 }
 
-/// Sets what entries of the maps refer to from the start, by the relocations of their section.
+/// Sets the initial entries of the maps, from the relocations of their section.
 ///
 /// # Errors
-/// The first entry that refers to something else than its map can hold.
+/// The first entry whose target its map cannot hold.
 pub(super) fn set_slots(
     elf: &Elf,
     btf: Option<&Btf>,
@@ -88,7 +88,7 @@ pub(super) fn set_slots(
     Ok(())
 }
 
-/// Which entry the pointer `offset` bytes behind the start of a definition is.
+/// Returns the key of the entry whose pointer is `offset` bytes after the start of a definition.
 fn slot(btf: &Btf, map: &str, offset: u64) -> Result<u32, String> {
     let kind = btf.variables(".maps").find(|(variable, _)| variable == map);
     let Some((_, Kind::Struct { members, .. })) = kind.and_then(|(_, kind)| btf.resolve(kind))
@@ -106,10 +106,10 @@ fn slot(btf: &Btf, map: &str, offset: u64) -> Result<u32, String> {
     }
 }
 
-/// A definition that is being read.
+/// A definition while it is read.
 struct Definition<'b, 'd> {
     btf: &'b Btf<'d>,
-    /// Whether it says what the values of another map are like.
+    /// Whether it is the template for the values of another map.
     is_inner: bool,
 }
 
@@ -147,7 +147,7 @@ impl Definition<'_, '_> {
             "max_entries" => map.max_entries = self.number(member)?,
             "map_flags" => map.flags = self.number(member)?,
             "map_extra" => map.extra = self.long_number(member)?,
-            // On which node its memory is says nothing of what it does.
+            // The memory node has no effect on the behaviour.
             "numa_node" => drop(self.number(member)?),
             "key_size" => set_size(&mut map.key_size, self.number(member)?)?,
             "value_size" => set_size(&mut map.value_size, self.number(member)?)?,
@@ -173,7 +173,7 @@ impl Definition<'_, '_> {
         Ok(())
     }
 
-    /// What the entries are like: maps, or programs, whose type does not matter.
+    /// Sets the type of the entries: maps, or programs, whose type does not matter.
     fn set_values(&self, map: &mut MapDefinition, member: &Member) -> Result<(), String> {
         if self.is_inner {
             return Err("an inner map cannot hold maps or programs".to_owned());
@@ -229,7 +229,8 @@ impl Definition<'_, '_> {
         layout::of_type(self.btf, self.pointed(member.kind).ok()?, bytes)
     }
 
-    /// Where the lock of a value is, which the kernel looks for among the members of a struct.
+    /// Returns the offset of a value's lock, which the kernel looks for among the members of a
+    /// struct.
     fn lock_of_pointed(&self, member: &Member) -> Option<u32> {
         let (_, value) = self.btf.resolve(self.pointed(member.kind).ok()?)?;
         let Kind::Struct { members, .. } = value else { return None };
@@ -241,7 +242,7 @@ impl Definition<'_, '_> {
     }
 }
 
-/// Sets a size that may be said twice, but not differently.
+/// Sets a size that may be defined twice, but not to different values.
 fn set_size(size: &mut u32, to: u32) -> Result<(), String> {
     if *size != 0 && *size != to {
         return Err(format!("says {to} bytes, another field {size}"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Bytes back to operations. Fields that an operation does not use must be 0.
+//! Decodes bytes to operations. Unused fields must be 0.
 
 use super::{SPECULATIVE, given, opcode};
 use crate::machine::LANES;
@@ -9,22 +9,22 @@ use freeport_ebpf::instruction::{
 };
 use thiserror::Error;
 
-/// Why bytes are no rows.
+/// Reason for which bytes cannot be decoded.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("row {row}, lane {lane}: {reason}")]
 pub struct NotDecodable {
-    /// Where.
+    /// Row.
     pub row: usize,
-    /// Where in the row.
+    /// Lane.
     pub lane: usize,
-    /// What is wrong.
+    /// Reason.
     pub reason: String,
 }
 
-/// The rows that bytes are, for a machine with so many lanes.
+/// Decodes bytes to rows, for a machine with this number of lanes.
 ///
 /// # Errors
-/// The first slot that is no operation, or bytes that are no whole number of rows.
+/// The first slot that is not a valid operation, or an incomplete row.
 pub fn decode(bytes: &[u8], lanes: usize) -> Result<Vec<Vec<Option<Operation>>>, NotDecodable> {
     let fail = |row, lane, reason: String| NotDecodable { row, lane, reason };
     if !u8::try_from(lanes).is_ok_and(|lanes| LANES.contains(&lanes)) {
@@ -54,7 +54,7 @@ pub fn decode(bytes: &[u8], lanes: usize) -> Result<Vec<Vec<Option<Operation>>>,
     rows.collect()
 }
 
-/// The same instruction with registers that eBPF has, and 0 where 0 was.
+/// Replaces registers that eBPF does not have, and keeps zeros.
 pub(super) fn without_own_registers(slot: Instruction) -> Instruction {
     let known = |register: u8| register.min(ebpf::REGISTERS - 1);
     Instruction { destination: known(slot.destination), source: known(slot.source), ..slot }
@@ -104,7 +104,7 @@ fn decode_slot(slots: &[Instruction], lane: usize, row: usize) -> Result<Operati
         }
         opcode::CALL_WITH => decode_call(slot),
         _ if opcode & 0xf0 == opcode::EXTENDED => decode_extended(slot, row),
-        // Modes of loads that eBPF has, with both upper bits the other way.
+        // Load modes of eBPF with both upper bits inverted.
         0xa1 | 0xa9 | 0xb1 | 0xb9 | 0x41 | 0x49 | 0x51 => {
             let opcode = opcode ^ SPECULATIVE;
             match decode_plain(Instruction { opcode, ..slot }, row)? {
@@ -149,7 +149,7 @@ fn decode_call(slot: Instruction) -> Result<Operation, String> {
     Ok(Operation::Call { helper, arguments })
 }
 
-/// The row `distance` behind the one after `row`.
+/// Returns the row `distance` rows after the one that follows `row`.
 fn relative(row: usize, distance: i32) -> Result<Target, String> {
     let target = usize::try_from(row as i64 + 1 + i64::from(distance));
     target.map(Target::Row).map_err(|_| "it leads before the first row".into())
@@ -188,7 +188,7 @@ fn decode_long(slot: Instruction, second: Option<Instruction>) -> Result<Operati
     if operation.lanes() == 2 { Ok(operation) } else { Err("it would fit one lane".into()) }
 }
 
-/// Arithmetic with another left operand than its destination, and jumps to a verdict.
+/// Decodes arithmetic whose left operand is not its destination, and jumps to a verdict.
 fn decode_extended(slot: Instruction, row: usize) -> Result<Operation, String> {
     let offset = slot.offset as u16;
     let class = slot.opcode & 0x0f;
@@ -227,7 +227,7 @@ fn decode_extended(slot: Instruction, row: usize) -> Result<Operation, String> {
     }
 }
 
-/// What eBPF has too.
+/// Decodes operations that eBPF also has.
 fn decode_plain(slot: Instruction, row: usize) -> Result<Operation, String> {
     let plain = ebpf::decode(&[without_own_registers(slot)], 0);
     let Instruction { destination, source: register, offset, .. } = slot;
