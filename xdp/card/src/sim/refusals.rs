@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the card cannot execute, found before it has to.
+//! Checks in advance that the card can execute a program.
 
 use crate::Layout;
 use freeport_ebpf::helper_functions::name;
@@ -13,16 +13,16 @@ pub const HELPERS: [u32; 25] = [
     208,
 ];
 
-/// Helpers that call functions of the program. Where it is known which function, and which map if
-/// there is one, the program has a function in their place:
+/// Helpers that call functions of the program. If the function is known, and the map if there is
+/// one, the program has a function in their place:
 /// [`with_local_helpers`](freeport_vliw::with_local_helpers).
 const FOR_EACH: u32 = 164;
 const LOOP: u32 = 181;
 
-/// Looks at all operations of a program.
+/// Checks all operations of a program.
 ///
 /// # Errors
-/// All that the card cannot execute, a line each.
+/// All operations that the card cannot execute, one a line.
 pub fn check(program: &Program, image: &Image, layout: &Layout) -> Result<(), String> {
     let mut lines: Vec<String> = vec![];
     for slot in image.rows.iter().flat_map(|row| row.lanes.iter().flatten()) {
@@ -31,7 +31,7 @@ pub fn check(program: &Program, image: &Image, layout: &Layout) -> Result<(), St
             lines.push(format!("program `{}`, instruction {at}: {reason}", program.name));
         }
     }
-    // Copies of an instruction are one.
+    // Copies of an instruction are reported once.
     lines.sort();
     lines.dedup();
     if lines.is_empty() { Ok(()) } else { Err(lines.join("\n")) }

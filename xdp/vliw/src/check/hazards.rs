@@ -12,7 +12,7 @@ use crate::image::{Image, Row, Slot};
 use crate::operation::{Operation, Target};
 use freeport_ebpf::analysis::Analysis;
 
-/// All that rows take too early.
+/// Returns all hazards in an image.
 pub(super) fn check(image: &Image, analysis: &Analysis) -> Vec<Violation> {
     let mut violations = vec![];
     for number in 1..image.rows.len() {
