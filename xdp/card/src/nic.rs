@@ -110,7 +110,7 @@ pub enum NicError {
     TooLarge {
         /// The request.
         what: String,
-        /// What the card has.
+        /// The card's size.
         has: String,
     },
     /// This build has no card.

@@ -9,11 +9,11 @@ pub struct Stamp {
     pub arrived: u64,
     /// Its last beat was taken.
     pub complete: u64,
-    /// Its program's first row was fetched.
+    /// The first row of its program was fetched.
     pub began: u64,
-    /// Its verdict was there.
+    /// Its verdict was decided.
     pub done: u64,
-    /// The core that it went to.
+    /// Core to which it was dispatched.
     pub core: u64,
 }
 

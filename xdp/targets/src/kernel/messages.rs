@@ -12,7 +12,7 @@ thread_local! {
 static LISTENING: Once = Once::new();
 
 /// Calls libbpf through `work`; if it fails, the error includes what libbpf printed during the
-/// call. Of the verifier's log, which can have thousands of lines, only the last lines are kept.
+/// call. The verifier's log can have thousands of lines, of which only the last are kept.
 pub fn collect<T>(work: impl FnOnce() -> libbpf_rs::Result<T>) -> Result<T, String> {
     LISTENING.call_once(|| {
         // libbpf prints on the thread that called it.
