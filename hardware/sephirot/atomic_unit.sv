@@ -12,7 +12,7 @@ module atomic_unit (
     input  logic [7:4]   atomic_operation, // the lower bits carry no further information
     input  logic [63:0]  atomic_operand,
     input  logic [63:0]  atomic_expected,
-    input  logic         atomic_outside,   // no memory at that address, or none that allows atomic operations
+    input  logic         atomic_outside,   // no memory there, or none for atomic operations
     output logic         atomic_done,
     output logic         atomic_miss,
     output logic [63:0]  atomic_old,

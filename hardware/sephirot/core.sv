@@ -557,8 +557,7 @@ module core #(
   );
 
   // ---------------------------------------------------------------- counters
-  // Rows of which the end is found before execute are done, too; they are counted when there is
-  // nothing else to be counted.
+  // Rows that end the program before execute are counted too, in a cycle without another count.
   logic [2:0] uncounted;
   wire [2:0] rows_done = {2'd0, x_finish}
       + (x_ends || !packet_done ? 3'd0

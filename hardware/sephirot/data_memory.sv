@@ -91,8 +91,9 @@ module data_memory #(
     // written.
     output logic                    map_store,
     input  logic                    map_store_go,
-    // An atomic operation or the service port is to change maps, and may: nobody else does, until
-    // it has. In which cycles it may write, by registers alone; and that it has.
+    // An atomic operation or the service port requests to change maps, and is granted: no other
+    // core changes them until it has written. Cycles in which it may write, from registers alone;
+    // and completion.
     output logic                    map_window,
     input  logic                    map_window_go,
     output logic                    map_window_write,

@@ -20,7 +20,7 @@ module map_engine #(
     input  logic do_update,
     input  logic do_delete,
     input  logic do_push,
-    // Of a queue or stack: what leaves next is given, and leaves.
+    // Queue or stack: the next value is returned, and removed.
     input  logic do_next,
     input  logic do_pop,
     input  logic holds_maps,

@@ -31,8 +31,8 @@ module memory_copy (
   localparam logic [31:0] STEP = 32'd24;
 
   logic busy, writing;
-  // The last request has been accepted; a request was for what is not there. Both are told a cycle
-  // later, so that the call's end does not depend on addresses of the same cycle.
+  // The last request was accepted; a request missed. Both are reported a cycle later, so that the
+  // end of the call does not depend on addresses of the same cycle.
   logic finished, missed;
   // Bytes that are done, from either side.
   logic [31:0] moved;

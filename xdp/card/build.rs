@@ -105,7 +105,7 @@ fn compile(
         .into_iter()
         .partition(|file| file.to_string_lossy().ends_with("__Slow.cpp"));
     fast.push(crate_folder.join("shim.cpp"));
-    // Jobs as cargo allows; the longest files are spread among them.
+    // As many jobs as cargo allows; the longest files are distributed among them.
     let jobs = variable("NUM_JOBS")?.parse().unwrap_or(1).max(1);
     let mut parts = vec![];
     for (name, files, level) in [("fast", fast, card.level), ("slow", slow, card.slow_level)] {
