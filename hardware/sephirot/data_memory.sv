@@ -411,8 +411,8 @@ module data_memory #(
   assign window_to_packet = window_word[WORD_BITS-1];
   assign window_to_stack = window_region == sephirot_pkg::REGION_STACK;
 
-  // Maps are requested a cycle before they are changed, and only for a write. A core's stores
-  // therefore depend on other cores' actions of the same cycle only through their stores.
+  // Maps are requested a cycle before they are changed; by then it is known whether the access is a
+  // write. A core's stores therefore depend, within a cycle, only on the stores of other cores.
   assign map_window = SHARED && (atomic_lock ? atomic_in_maps
                                  : service_valid && service_in_maps);
   always_ff @(posedge clk) asked_to_write <= map_window && !atomic_lock;

@@ -120,7 +120,7 @@ module packet_selector (
   assign forgotten = oversize && begun != came;
   assign cut = oversize && !forgotten;
 
-  // ------------------------------------------------------------------------------- in work
+  // ------------------------------------------------------------------------ current packet
 
   logic [1:0] done_slot;
   logic emits, done_frees, done_filling;

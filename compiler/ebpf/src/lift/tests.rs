@@ -185,7 +185,7 @@ fn no_input_waits_for_another_one() {
             interpreter.feed_packet(EndpointId(input), &[7; 60]).expect("it takes packets");
         }
     }
-    // As many firings as there are inputs; then items are moved between instances.
+    // One firing at a time, until all packets have left.
     let mut left = [0; 3];
     while left.iter().sum::<usize>() < 6 {
         interpreter.run(1).expect("it runs");
