@@ -32,7 +32,10 @@ pub fn program(text: &str) -> Result<Vec<Instruction>, String> {
     let code = bytes(text)?;
     let (slots, rest) = code.as_chunks();
     if !rest.is_empty() || code.is_empty() {
-        return Err(format!("{} bytes are no program: instructions have 8", code.len()));
+        return Err(format!(
+            "{} bytes are not a program: each instruction has 8 bytes",
+            code.len()
+        ));
     }
     Ok(slots.iter().map(|slot| Instruction::from_bytes(*slot)).collect())
 }
@@ -46,7 +49,7 @@ pub fn bytes(text: &str) -> Result<Vec<u8>, String> {
     let byte = |pair: &[u8]| {
         let pair = std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2);
         let byte = pair.and_then(|pair| u8::from_str_radix(pair, 16).ok());
-        byte.ok_or_else(|| "it is not pairs of hexadecimal digits".to_owned())
+        byte.ok_or_else(|| "expected pairs of hexadecimal digits".to_owned())
     };
     digits.chunks(2).map(byte).collect()
 }

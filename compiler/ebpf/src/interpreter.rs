@@ -58,7 +58,7 @@ pub enum LoadError {
     #[error(transparent)]
     Map(#[from] MapError),
     /// The object has too many maps.
-    #[error("{0} maps are more than {MAPS_MAX}")]
+    #[error("the object has {0} maps; at most {MAPS_MAX} are supported")]
     TooManyMaps(usize),
     /// Instructions that are not supported.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
@@ -183,7 +183,7 @@ impl Machine {
                 let set = self.maps[map].update(&key.to_ne_bytes(), &value.to_ne_bytes(), 0);
                 set.map_err(|error| MapError {
                     name: definition.name.clone(),
-                    reason: format!("its initial place {key} cannot be set: {error}"),
+                    reason: format!("its initial entry {key} cannot be set: {error}"),
                 })?;
             }
         }

@@ -195,21 +195,24 @@ fn what_the_kernel_would_not_make_is_refused_with_the_reason() {
     let mut too_long = definition(Array, 4, 4, 1);
     too_long.initial = Some(vec![0; 5]);
     for (definition, expected) in [
-        (definition(Array, 8, 4, 1), "its key is not of 4 bytes"),
+        (definition(Array, 8, 4, 1), "its key must have 4 bytes"),
         (definition(Array, 4, 4, 0), "max_entries is 0"),
         (definition(Hash, 0, 4, 1), "its key has no bytes"),
         (definition(Hash, 4, 0, 1), "its value has no bytes"),
         (definition(Hash, 4, 1 << 20, 1 << 20), "bytes of memory"),
         (definition(Hash, u32::MAX, u32::MAX, u32::MAX - 1), "bytes of memory"),
         (definition(Array, 4, 4, u32::MAX), "max_entries is too large"),
-        (definition(LpmTrie, 4, 4, 1), "its key is not 4 bytes and 1 to 256 more"),
+        (
+            definition(LpmTrie, 4, 4, 1),
+            "its key must have 4 bytes for the length and 1 to 256 bytes of data",
+        ),
         (without_flag, "it lacks the flag BPF_F_NO_PREALLOC"),
-        (definition(Devmap, 4, 5, 1), "its value is not of 4 or 8 bytes"),
-        (definition(ProgramArray, 4, 8, 1), "its value is not of 4 bytes"),
+        (definition(Devmap, 4, 5, 1), "its value must have 4 or 8 bytes"),
+        (definition(ProgramArray, 4, 8, 1), "its value must have 4 bytes"),
         (definition(Queue, 4, 4, 1), "it has a key"),
         (definition(RingBuffer, 0, 0, 4_095), "not a power of two"),
         (definition(RingBuffer, 0, 4, 4_096), "it has a key or a value"),
-        (definition(Other(99), 4, 4, 1), "do not run here"),
+        (definition(Other(99), 4, 4, 1), "are not supported"),
         (too_long, "its initial bytes do not fit its value"),
     ] {
         let error = Map::new(&definition, 1, 1 << 24).err().expect("it cannot be made");

@@ -139,9 +139,9 @@ fn assert_refused(whole: &[u8], at: usize, byte: u8, expected: &str) {
 #[test]
 fn files_of_other_kinds_are_named() {
     let whole = compile(&folder().join("kinds.bpf.c"));
-    assert_refused(&whole, 0, b'M', "is no ELF file");
-    assert_refused(&whole, 4, 1, "is no 64-bit little-endian ELF file");
-    assert_refused(&whole, 5, 2, "is no 64-bit little-endian ELF file");
+    assert_refused(&whole, 0, b'M', "is not an ELF file");
+    assert_refused(&whole, 4, 1, "is not a 64-bit little-endian ELF file");
+    assert_refused(&whole, 5, 2, "is not a 64-bit little-endian ELF file");
     assert_refused(&whole, 16, 2, "is of ELF type 2, not relocatable");
     assert_refused(&whole, 18, 62, "is for machine 62, not for BPF");
     assert!(Object::parse(&whole[..15]).is_err());

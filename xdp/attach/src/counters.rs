@@ -126,14 +126,16 @@ impl fmt::Display for Drop {
         match self {
             Self::Length => f.write_str("too short or too long for the target"),
             Self::NoHost => f.write_str("passed, and the port has no host side"),
-            Self::NoPort(ifindex) => write!(f, "redirected to device {ifindex}, which is no port"),
-            Self::NoPortOfMany => f.write_str("redirected to other devices that are no ports"),
-            Self::Socket => f.write_str("redirected to a socket, which nobody has here"),
-            Self::Nowhere => f.write_str("redirected to an entry that is no more"),
-            Self::NoWayOut => f.write_str("sent to a port that only brings packets"),
+            Self::NoPort(ifindex) => {
+                write!(f, "redirected to device {ifindex}, which is not a port")
+            }
+            Self::NoPortOfMany => f.write_str("redirected to other devices that are not ports"),
+            Self::Socket => f.write_str("redirected to a socket, which is not supported here"),
+            Self::Nowhere => f.write_str("redirected to a map entry that was removed"),
+            Self::NoWayOut => f.write_str("sent to a port that only receives"),
             Self::NetworkFull => f.write_str("the queue to the network was full"),
             Self::HostFull => f.write_str("the queue to the host was full"),
-            Self::Outsized => f.write_str("of a length that no port carries, when it left"),
+            Self::Outsized => f.write_str("left with a length that no port carries"),
         }
     }
 }

@@ -78,8 +78,8 @@ impl OnKernel {
         self.places.iter().map(|place| {
             let mode = match place.mode {
                 AttachMode::Native => "native: in the driver",
-                AttachMode::Generic if place.is_asked => "generic: behind the driver, as asked for",
-                AttachMode::Generic => "generic: behind the driver, which has no place for it",
+                AttachMode::Generic if place.is_asked => "generic: after the driver, as requested",
+                AttachMode::Generic => "generic: after the driver, which does not support XDP",
             };
             format!("{}: {mode}", place.port)
         })
@@ -170,7 +170,7 @@ fn advice(error: &io::Error) -> &'static str {
             "it has another program: see `ip link`, then take that off with `ip link set IFACE xdp \
              off`, or end the process that has put it there; an interface can be named once only"
         }
-        Some(libc::EOPNOTSUPP) => "its driver has no place for programs: use --mode generic",
+        Some(libc::EOPNOTSUPP) => "its driver does not support XDP: use --mode generic",
         Some(libc::EINVAL | libc::ERANGE) => {
             "the driver may not take a program with frames as large as the interface's MTU: set a \
              smaller one with `ip link set IFACE mtu 1500`, or use --mode generic"

@@ -108,7 +108,7 @@ mod tests {
             (json!({"do": "call"}), "`do` is \"call\"; it may be maps, map_dump"),
             (json!({"do": "map_dump"}), "`map_dump` needs `map`: the name of a map"),
             (json!({"do": "map_lookup", "entry": "flows"}), "there is no key"),
-            (json!({"do": "map_change", "setting": "flows"}), "`flows` does not say what to do"),
+            (json!({"do": "map_change", "setting": "flows"}), "`flows` is not a command"),
             (json!({"do": "stop", "now": 1}), "`stop` has no `now`"),
         ] {
             let error = Request::of_value(value.clone()).unwrap_err();

@@ -13,12 +13,12 @@ use serde_json::{Map, Value, json};
 /// Reasons for which the card stops a program, by their numbers from 1
 /// (docs/internals/sephirot.md).
 const CARD_REASONS: [&str; 6] = [
-    "it reached for memory that is not its own",
+    "it accessed memory that does not belong to it",
     "it took more cycles than the watchdog allows",
-    "it went to a row that is not there",
-    "it came to an instruction that does not exist",
-    "it called a helper that is not there",
-    "its functions call each other too deep",
+    "it jumped to a row that does not exist",
+    "it executed an instruction that does not exist",
+    "it called a helper that does not exist",
+    "its function calls are nested too deeply",
 ];
 
 /// Packets with their bytes.

@@ -114,7 +114,7 @@ const CASES: [Case; 9] = [
     (14, [0, 0, FRAMES], 0, None),
     (24, [0, 0, 0], FRAMES, None),
     (101, [0, FRAMES, 0], 0, None),
-    (110, [0, 0, 0], 0, Some("redirected to device 110, which is no port")),
+    (110, [0, 0, 0], 0, Some("redirected to device 110, which is not a port")),
 ];
 
 fn check((what, sent, to_host, reason): Case, stats: &Value) {

@@ -154,7 +154,7 @@ impl Layout {
     ) -> Result<Placed, String> {
         let (kind, holds) = kind_of(map.kind)?;
         if let Some(inner) = &map.inner {
-            kind_of(inner.kind).map_err(|reason| format!("of maps in it, {reason}"))?;
+            kind_of(inner.kind).map_err(|reason| format!("inner maps: {reason}"))?;
         }
         map.check()?;
         if number >= MAPS_MAX {
@@ -169,7 +169,7 @@ impl Layout {
         };
         let key_bytes = if has_keys { u64::from(map.key_size) } else { value_bytes };
         if entries == 0 || entries > ENTRIES_MAX {
-            return Err(format!("it has {entries} entries, of 1 to {ENTRIES_MAX}"));
+            return Err(format!("it has {entries} entries; 1 to {ENTRIES_MAX} are supported"));
         }
         if (key_bytes > KEY_BYTES_MAX && !is_line)
             || (kind != Kind::Array && value_bytes > VALUE_BYTES_MAX)
@@ -247,7 +247,7 @@ fn kind_of(kind: MapKind) -> Result<(Kind, Holds), String> {
         Queue => (Kind::Queue, Holds::Bytes),
         Stack => (Kind::Stack, Holds::Bytes),
         BloomFilter => (Kind::Bloom, Holds::Bytes),
-        _ => return Err(format!("the card has no maps of kind {kind}")),
+        _ => return Err(format!("the card does not support maps of kind {kind}")),
     })
 }
 
@@ -302,7 +302,8 @@ mod tests {
         assert_eq!(placed[2].words(), [1 | 0x80 | 4 << 8 | 8 << 24, 3, 1632, 8, 0, 0, 0]);
         let inner = Some(Box::new(map(MapKind::RingBuffer, 0, 0, 64)));
         let layout = Layout::new(&[MapDefinition { inner, ..maps[2].clone() }], 1 << 16, 1);
-        let reason = "map `array_of_maps`: of maps in it, the card has no maps of kind ringbuf";
+        let reason =
+            "map `array_of_maps`: inner maps: the card does not support maps of kind ringbuf";
         assert_eq!(layout.maps[0], Err(reason.into()));
     }
 
@@ -317,7 +318,7 @@ mod tests {
         let reasons: Vec<_> = layout.maps.iter().map(|map| map.as_ref().err()).collect();
         assert_eq!(
             reasons[0].map(String::as_str),
-            Some("map `ringbuf`: the card has no maps of kind ringbuf")
+            Some("map `ringbuf`: the card does not support maps of kind ringbuf")
         );
         let room = "map `hash`: it takes 96384 bytes, and of 65536 bytes of map memory 64512 are \
                     left";

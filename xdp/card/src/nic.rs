@@ -106,7 +106,7 @@ pub enum NicError {
         what: String,
     },
     /// The card does not have the requested size.
-    #[error("{what} are asked for, of a card with {has}")]
+    #[error("{what} requested, but the card has {has}")]
     TooLarge {
         /// The request.
         what: String,
@@ -383,7 +383,7 @@ impl Nic {
         }
         match self.card.open_waveform(path) {
             true => Ok(()),
-            false => Err(format!("{}: the card writes a waveform already", path.display())),
+            false => Err(format!("{}: the card already writes a waveform", path.display())),
         }
     }
 }

@@ -325,7 +325,7 @@ impl Sim {
         if done == count {
             return Ok(stamps);
         }
-        let reason = format!("packet {done} is not done within {cycles_max} cycles");
+        let reason = format!("packet {done} was not completed within {cycles_max} cycles");
         Err(Error::Refused { what: program.into(), reason })
     }
 
@@ -356,7 +356,7 @@ impl Sim {
     fn receive(&mut self, program: &str, departure: &mut Departure) -> Result<(), Error> {
         let cycles_max = WATCHDOG_CYCLES + TRANSFER_CYCLES;
         let tags = self.nic.receive(cycles_max, &mut self.bytes).ok_or_else(|| {
-            let reason = format!("the packet does not leave within {cycles_max} cycles");
+            let reason = format!("the packet did not leave within {cycles_max} cycles");
             Error::Refused { what: program.into(), reason }
         })?;
         self.last = Some(tags);
@@ -433,14 +433,14 @@ fn placed(
     let refused = |reason: String| format!("program `{}`: {reason}", program.name);
     if image.machine.lanes != lanes {
         let compiled = image.machine.lanes;
-        return Err(refused(format!("it is compiled for {compiled} lanes, and there are {lanes}")));
+        return Err(refused(format!(
+            "it is compiled for {compiled} lanes, but the card has {lanes}"
+        )));
     }
     refusals::check(program, &image, layout)?;
     if first + image.rows.len() > rows_max {
         let (rows, left) = (image.rows.len(), rows_max - first.min(rows_max));
-        return Err(refused(format!(
-            "it has {rows} rows, and of {rows_max} there are {left} left"
-        )));
+        return Err(refused(format!("it has {rows} rows, but only {left} of {rows_max} are free")));
     }
     // Targets of calls are rows of the instruction memory.
     for slot in image.rows.iter_mut().flat_map(|row| row.lanes.iter_mut().flatten()) {
@@ -457,7 +457,7 @@ fn check_length(program: &str, arrival: &Arrival<'_>) -> Result<(), Error> {
         return Ok(());
     }
     let (least, most) = (Sim::LENGTHS.start(), Sim::LENGTHS.end());
-    let reason = format!("packets have {least} to {most} bytes, and this one {length}");
+    let reason = format!("packets must have {least} to {most} bytes, and this one has {length}");
     Err(Error::Refused { what: program.into(), reason })
 }
 

@@ -101,7 +101,9 @@ impl Nic {
         card.watch(false);
         match lost {
             0 => Ok(()),
-            _ => Err(NicError::Stuck { what: format!("{lost} cycles were not watched") }),
+            _ => Err(NicError::Stuck {
+                what: format!("{lost} cycles were dropped before they could be observed"),
+            }),
         }
     }
 }

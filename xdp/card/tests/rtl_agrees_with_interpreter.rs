@@ -12,16 +12,17 @@ use freeport_xdp::scenario::compare;
 const REFUSED: [(&str, &str); 3] = [
     (
         "counters",
-        "program `account`, instruction 52: the card walks over arrays only \
-         (bpf_for_each_map_elem), and calls a function only if it is known which",
+        "program `account`, instruction 52: the card only iterates over arrays \
+         (bpf_for_each_map_elem), with a function that is known",
     ),
     (
         "sampler",
-        "program `watch`, instruction 168: the card has no helper 130 (bpf_ringbuf_output)",
+        "program `watch`, instruction 168: the card does not support helper 130 \
+         (bpf_ringbuf_output)",
     ),
     (
         "fib_forward",
-        "program `forward`, instruction 113: the card has no helper 69 (bpf_fib_lookup)",
+        "program `forward`, instruction 113: the card does not support helper 69 (bpf_fib_lookup)",
     ),
 ];
 

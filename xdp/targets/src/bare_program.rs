@@ -94,10 +94,10 @@ pub fn run_bare(target: &mut dyn Target, memory: &[u8]) -> Result<u64, Error> {
     let departure = target.run(NAME, &arrival)?;
     let refused = |reason: &str| Error::Refused { what: NAME.into(), reason: reason.into() };
     if departure.verdict != PASS {
-        return Err(refused("it was stopped before its end"));
+        return Err(refused("it was stopped before it ended"));
     }
     let Contents::Entries(entries) = target.contents(RETURNED)? else {
-        return Err(refused("what it returned cannot be read"));
+        return Err(refused("its return value cannot be read"));
     };
     let value = entries.get(&[0; 4][..]).and_then(|value| value.first_chunk());
     value.map(|bytes| u64::from_le_bytes(*bytes)).ok_or_else(|| refused("it returned nothing"))
@@ -127,6 +127,6 @@ mod tests {
     #[test]
     fn one_that_is_stopped_returns_nothing() {
         let stopped = ran("r0 = *(u64 *)(r1 + 0)\nexit", &[1, 2, 3]);
-        assert!(stopped.is_err_and(|error| error.contains("stopped before its end")));
+        assert!(stopped.is_err_and(|error| error.contains("stopped before it ended")));
     }
 }

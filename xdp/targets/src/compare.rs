@@ -195,7 +195,11 @@ fn clear(value: &mut [u8], range: &Range<usize>) {
 impl fmt::Display for PacketDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (device, queue) = (self.ingress_ifindex, self.rx_queue_index);
-        write!(f, "{} bytes by device {device}, queue {queue}, fares otherwise", self.bytes.len())?;
+        write!(
+            f,
+            "{} bytes by device {device}, queue {queue}, has different outcomes",
+            self.bytes.len()
+        )?;
         let width = self.targets.map(str::len).into_iter().max().unwrap_or(0) + 1;
         for ((name, departure), note) in self.targets.iter().zip(&self.departures).zip(&self.notes)
         {
@@ -297,7 +301,7 @@ mod tests {
         let mut one = Fake { verdict: 2, byte: 5, value: 1 };
         let mut other = Fake { verdict: 3, byte: 6, value: 1 };
         let error = comparison.run([&mut one, &mut other], "any", 8, &arrival).err();
-        let expected = "packet 8, 20 bytes by device 3, queue 2, fares otherwise\n\
+        let expected = "packet 8, 20 bytes by device 3, queue 2, has different outcomes\n\
             kernel: XDP_PASS, 20 bytes\n\
             other:  XDP_TX, 20 bytes\n\
             the packet differs in these lines:\n\

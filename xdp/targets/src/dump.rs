@@ -47,7 +47,7 @@ fn decode(layout: Option<&Layout>, bytes: &[u8]) -> Datum {
 impl fmt::Display for Dump<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = match self.contents {
-            Contents::Opaque => return writeln!(f, "what is in it cannot be listed"),
+            Contents::Opaque => return writeln!(f, "its contents cannot be listed"),
             Contents::Entries(entries) => {
                 for (key, value) in entries {
                     match (self.key(key), self.value(value)) {

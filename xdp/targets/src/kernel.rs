@@ -94,7 +94,7 @@ impl Kernel {
     fn map(&self, name: &str) -> Result<Map<'_>, Error> {
         // libbpf has a descriptor for these as well, but it is not that of a map.
         if self.is_absent(name) {
-            return Err(refused(format_args!("map `{name}`"))("the kernel does not make it"));
+            return Err(refused(format_args!("map `{name}`"))("the kernel did not create it"));
         }
         let found = self.object.maps().find(|map| plain_name(map) == name);
         found.ok_or_else(|| Error::NoMap(name.into()))

@@ -135,7 +135,7 @@ impl Native {
             what: format!("map {name}"),
             reason: map.check().err().unwrap_or_else(|| {
                 let kind = map.kind;
-                format!("there is no {kind} in compiled code")
+                format!("compiled code does not support {kind}")
             }),
         })?;
         Ok((map, place))
@@ -163,7 +163,7 @@ fn place(slot: &mut [u8], arrival: &Arrival<'_>) -> Result<(), Error> {
     let room = slot.get_mut(HEAD_ROOM..HEAD_ROOM + arrival.bytes.len() + TAIL_ROOM);
     let Some(room) = room else {
         let (what, bytes) = ("a packet".to_owned(), arrival.bytes.len());
-        return Err(Error::Refused { what, reason: format!("{bytes} bytes are too many") });
+        return Err(Error::Refused { what, reason: format!("{bytes} bytes are too long") });
     };
     room[..arrival.bytes.len()].copy_from_slice(arrival.bytes);
     Ok(())

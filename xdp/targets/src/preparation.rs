@@ -101,7 +101,7 @@ impl MapSize {
         };
         let map = &mut object.maps[found];
         if map.initial.is_some() {
-            return Err(refused("it is of variables, and has one entry".into()));
+            return Err(refused("it holds variables, and has one entry".into()));
         }
         map.set_entries(self.entries);
         Ok(())
@@ -134,7 +134,8 @@ impl Variable {
             [] => return Err(refused(format!("there is none; there are: {}", names.join(", ")))),
             [(one, _), (other, _), ..] => {
                 let [one, other] = [one, other].map(|map| &object.maps[*map].name);
-                let reason = format!("there are several, in {one} and {other}: use --map");
+                let reason =
+                    format!("there are several of that name, in {one} and {other}: use --map");
                 return Err(refused(reason));
             }
         };
@@ -231,7 +232,7 @@ mod tests {
                 "variable `rule.most`: 256 does not fit in an unsigned number of 8 bits, 0 to 255",
             ),
             ("ports[2]=1", "variable `ports[2]`: there is no element 2: they are 0 to 1"),
-            ("ports=1", "variable `ports`: it has 2 elements, and 1 are given"),
+            ("ports=1", "variable `ports`: it has 2 elements, but 1 are given"),
             (
                 "rule=1",
                 "variable `rule`: it is a struct with the members most, other: set one of them",
@@ -242,7 +243,7 @@ mod tests {
         }
         for (text, reason) in [
             ("flow=1", "map `flow`: there is none; there are: flows"),
-            (".rodata=2", "map `.rodata`: it is of variables, and has one entry"),
+            (".rodata=2", "map `.rodata`: it holds variables, and has one entry"),
         ] {
             let error = prepare(&mut object(), &[text.parse().unwrap()], &[], vec![]).unwrap_err();
             assert_eq!(error.to_string(), reason);

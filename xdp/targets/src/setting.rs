@@ -47,10 +47,10 @@ impl FromStr for Setting {
         let (command, words) = match words.as_slice() {
             [_, ..] if is_short => ("update", words.as_slice()),
             [command, "name", rest @ ..] => (*command, rest),
-            _ => return Err(NotASetting(format!("`{text}` does not say what to do"))),
+            _ => return Err(NotASetting(format!("`{text}` is not a command"))),
         };
         let Some((map, words)) = words.split_first() else {
-            return Err(NotASetting(format!("`{text}` names no map")));
+            return Err(NotASetting(format!("`{text}` does not name a map")));
         };
         let (key, words) = named("key", words)?;
         let change = match (command, words) {
@@ -85,7 +85,8 @@ fn named<'w, 't>(
     let end = words.iter().position(is_end).unwrap_or(words.len());
     let (bytes, rest) = words.split_at(end);
     let bytes = bytes.iter().map(|text| {
-        byte(text, is_hex).ok_or_else(|| NotASetting(format!("`{text}` is no byte of the {word}")))
+        byte(text, is_hex)
+            .ok_or_else(|| NotASetting(format!("`{text}` is not a valid byte of the {word}")))
     });
     Ok((Some(bytes.collect::<Result<_, _>>()?), rest))
 }
@@ -109,7 +110,7 @@ fn update_flags(words: &[&str]) -> Result<u64, NotASetting> {
         [] | ["any"] => Ok(flags::ANY),
         ["noexist"] => Ok(flags::NOEXIST),
         ["exist"] => Ok(flags::EXIST),
-        _ => Err(NotASetting(format!("`{}` stands behind the value", words.join(" ")))),
+        _ => Err(NotASetting(format!("unexpected `{}` after the value", words.join(" ")))),
     }
 }
 
@@ -139,7 +140,9 @@ impl Setting {
             Change::Bytes(value, flags) => {
                 check(map, "value", value, map.value_size)?;
                 match map.key_size {
-                    0 if *flags != flags::ANY => Err(self.refused("it has no keys to exist")),
+                    0 if *flags != flags::ANY => {
+                        Err(self.refused("it has no keys, so `exist` and `noexist` do not apply"))
+                    }
                     0 => target.push(&self.map, value),
                     _ => target.update_with(&self.map, key, value, *flags),
                 }
@@ -161,7 +164,7 @@ impl Setting {
         check(map, "key", key, map.key_size)?;
         check(map, "value", value, map.value_size)?;
         if key != place || *flags == flags::NOEXIST {
-            return Err(self.refused("variables are one entry, which is there: its key is 0 0 0 0"));
+            return Err(self.refused("variables are a single existing entry, whose key is 0 0 0 0"));
         }
         let name = &self.map;
         let map = object.maps.iter_mut().find(|map| map.name == *name);
@@ -245,15 +248,15 @@ mod tests {
     #[test]
     fn what_is_no_setting_is_said() {
         for (text, reason) in [
-            ("", "does not say what to do"),
-            ("inside", "does not say what to do"),
-            ("map update name", "names no map"),
+            ("", "is not a command"),
+            ("inside", "is not a command"),
+            ("map update name", "does not name a map"),
             ("inside key 1", "there is no value"),
-            ("inside key 256 value 1", "`256` is no byte of the key"),
-            ("inside key 08 value 1", "`08` is no byte of the key"),
-            ("inside key +1 value 1", "`+1` is no byte of the key"),
-            ("inside key 1 value hex 100", "`100` is no byte of the value"),
-            ("inside key 1 value 1 exist any", "`exist any` stands behind the value"),
+            ("inside key 256 value 1", "`256` is not a valid byte of the key"),
+            ("inside key 08 value 1", "`08` is not a valid byte of the key"),
+            ("inside key +1 value 1", "`+1` is not a valid byte of the key"),
+            ("inside key 1 value hex 100", "`100` is not a valid byte of the value"),
+            ("inside key 1 value 1 exist any", "unexpected `exist any` after the value"),
             ("map delete name inside key 1 value 1", "a key and nothing else"),
             ("map lookup name inside key 1", "no command `lookup`"),
         ] {
@@ -291,7 +294,10 @@ mod tests {
             ("words key 1 2 value 1 2", "map `words`: its value has 1 bytes, and 2 are given"),
             ("words key 1 2 value 1 noexist", "updating words: EEXIST: exists already"),
             ("words key 1 2 value name x", "map `words`: its values are neither"),
-            ("queue value 9 exist", "map `queue`: it has no keys to exist"),
+            (
+                "queue value 9 exist",
+                "map `queue`: it has no keys, so `exist` and `noexist` do not apply",
+            ),
             ("programs key 0 0 0 0 value 1 0 0 0", "map `programs`: its values are maps or"),
             ("programs key 0 0 0 0 value name x", "no program x in the object"),
         ] {

@@ -111,7 +111,7 @@ type Slots = (Instruction, Option<Instruction>);
 fn encode_operation(operation: &Operation, row: usize) -> Result<Slots, &'static str> {
     let mut registers = operation.read().chain(operation.written());
     if registers.any(|register| register >= REGISTERS) {
-        return Err("there are registers 0 to 15");
+        return Err("the registers are 0 to 15");
     }
     let slot = match *operation {
         Operation::Constant { destination, constant } => {
@@ -169,7 +169,7 @@ fn encode_arithmetic(operation: &Operation) -> Result<Instruction, &'static str>
         Operation::Swap { order, destination, source, bits } => {
             (ebpf::Operation::Swap { order, destination, bits }, source)
         }
-        _ => return Err("it is no arithmetic"),
+        _ => return Err("it is not arithmetic"),
     };
     let (slot, _) = plain.encode();
     let is_known = ebpf::decode(&[decode::without_own_registers(slot)], 0).is_ok();
@@ -190,7 +190,7 @@ fn encode_access(operation: &Operation) -> Result<Instruction, &'static str> {
         2 => Ok(Size::Half),
         4 => Ok(Size::Word),
         8 => Ok(Size::Double),
-        _ => Err("accesses have 1, 2, 4, 6 or 8 bytes"),
+        _ => Err("an access has 1, 2, 4, 6 or 8 bytes"),
     };
     let plain = match *operation {
         Operation::Load {
@@ -228,7 +228,7 @@ fn encode_access(operation: &Operation) -> Result<Instruction, &'static str> {
         Operation::Atomic { width, operation, is_fetching, base, offset, source } => {
             ebpf::Operation::Atomic { width, operation, is_fetching, base, offset, source }
         }
-        _ => return Err("it is no access"),
+        _ => return Err("it is not a memory access"),
     };
     let (slot, _) = plain.encode();
     let is_known = ebpf::decode(&[decode::without_own_registers(slot)], 0).is_ok();
@@ -268,7 +268,7 @@ fn encode_control(operation: &Operation, row: usize) -> Result<Instruction, &'st
         Operation::Call { helper, arguments } => return encode_call(helper, arguments),
         Operation::CallFunction(target) => ebpf::Operation::Call(Callee::Local(absolute(target)?)),
         Operation::Exit => ebpf::Operation::Exit,
-        _ => return Err("it is no control"),
+        _ => return Err("it is not a control operation"),
     };
     Ok(plain.encode().0)
 }
@@ -292,7 +292,7 @@ fn encode_call(helper: u32, arguments: [Argument; 5]) -> Result<Instruction, &'s
             Argument::Stack(offset) if (-512..0).contains(&offset) && offset % 4 == 0 => {
                 given::STACK | (-offset / 4 - 1) as u8
             }
-            _ => return Err("an argument is neither near in the frame nor a small number"),
+            _ => return Err("an argument is neither a near frame address nor a small number"),
         };
     }
     Ok(Instruction {

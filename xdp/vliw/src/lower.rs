@@ -128,7 +128,7 @@ impl Lowering<'_> {
     /// Returns the block at the target of a jump.
     fn target(&self, slot: usize, distance: i32) -> Result<Target, String> {
         let to = slot as i64 + 1 + i64::from(distance);
-        let to = usize::try_from(to).map_err(|_| "leads in front of the program".to_owned())?;
+        let to = usize::try_from(to).map_err(|_| "leads to before the program".to_owned())?;
         Ok(Target::Row(self.graph.block_of(to) - self.first))
     }
 
@@ -136,7 +136,7 @@ impl Lowering<'_> {
     fn function(&self, slot: usize, distance: i32) -> Result<usize, String> {
         let to = usize::try_from(slot as i64 + 1 + i64::from(distance));
         let found = to.ok().and_then(|to| self.graph.function_at(to));
-        found.ok_or_else(|| "no function begins where it leads".to_owned())
+        found.ok_or_else(|| "no function begins at its target".to_owned())
     }
 
     fn operation(&self, slot: usize, operation: ebpf::Operation) -> Result<Operation, String> {
@@ -177,17 +177,17 @@ impl Lowering<'_> {
             Of::Goto { distance, .. } => Operation::Goto(self.target(slot, distance)?),
             Of::Call(Callee::Helper(number)) => match helper_functions::name(number) {
                 Some(_) => Operation::call(number),
-                None => return Err(format!("there is no helper {number}")),
+                None => return Err(format!("helper {number} does not exist")),
             },
             Of::Call(Callee::Local(distance)) => {
                 Operation::CallFunction(self.function(slot, distance)?)
             }
             Of::Call(Callee::Kernel { id, .. }) => {
-                return Err(format!("function {id} of the kernel cannot be called"));
+                return Err(format!("kernel function {id} cannot be called"));
             }
             Of::Exit => Operation::Exit,
             Of::LoadPacket { .. } => {
-                return Err("packets of sockets cannot be accessed".to_owned());
+                return Err("packet access of socket filters is not supported".to_owned());
             }
         })
     }
@@ -201,7 +201,7 @@ impl Lowering<'_> {
                 Constant::Function(self.function(slot, distance)?)
             }
             ebpf::Constant::Variable(id) => {
-                return Err(format!("variable {id} of the kernel cannot be reached"));
+                return Err(format!("kernel variable {id} is not available here"));
             }
         })
     }

@@ -128,7 +128,7 @@ fn draw_legend(out: &mut String) {
     let kinds = ["arithmetic", "load", "store", "control", "call", "control skip"];
     for (at, class) in kinds.into_iter().enumerate() {
         let x = MARGIN + at as f64 * LEGEND;
-        let name = if class == "control skip" { "skips what is behind it" } else { class };
+        let name = if class == "control skip" { "skips later lanes" } else { class };
         let _ = writeln!(
             out,
             "<rect class=\"{class}\" x=\"{x}\" y=\"38\" width=\"14\" height=\"14\" rx=\"2\"/>"

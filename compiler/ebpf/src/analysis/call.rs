@@ -288,8 +288,8 @@ mod tests {
             "r6 = r1\n{PACKET}r7 = r2\nr8 = r10\n*(u64 *)(r10 - 8) = r3\n\
                             r2 = 4\ncall 0x2c\nr9 = *(u64 *)(r10 - 8)\nexit"
         );
-        assert!(at_end(&text, 7).contains("in the packet, which is moved here"));
-        assert!(at_end(&text, 9).contains("in the packet, which is moved here"));
+        assert!(at_end(&text, 7).contains("in the packet, and this instruction moves"));
+        assert!(at_end(&text, 9).contains("in the packet, and this instruction moves"));
         assert_eq!(at_end(&text, 8), "stack+0");
         assert!(at_end(&text, 2).starts_with("nothing"), "arguments do not outlast a call");
     }
@@ -320,7 +320,9 @@ mod tests {
         assert_eq!(proven, [true, false]);
         let (store, submit) = (analysis.accesses(7)[0], analysis.accesses(11)[0]);
         assert!(store.conflicts(&submit), "what is stored has to be there before");
-        assert!(before(&analysis, 12, 7).contains("the record of the ring buffer is given away"));
+        assert!(
+            before(&analysis, 12, 7).contains("the ring-buffer record is submitted or discarded")
+        );
     }
 
     #[test]

@@ -192,7 +192,7 @@ impl Graph {
             let successors = next.into_iter().chain(target).map(begins).collect::<Result<_, _>>();
             let successors = successors.map_err(|_| Malformed {
                 slot: last,
-                reason: "execution goes on past the end of the function".into(),
+                reason: "execution continues past the end of the function".into(),
             })?;
             self.blocks.push(Block { slots: start..end, last, function, successors });
         }
@@ -209,7 +209,7 @@ impl Graph {
             let target = jump_target(&self.operations, slot).transpose()?;
             if let Some(target) = target {
                 if !slots.contains(&target) {
-                    let reason = format!("leads to slot {target}, out of its function");
+                    let reason = format!("leads to slot {target}, outside its function");
                     return Err(Malformed { slot, reason });
                 }
                 starts.insert(target);
@@ -313,7 +313,7 @@ fn checked_target(
     let found = target(slot, distance).filter(|&to| matches!(operations.get(to), Some(Some(_))));
     found.ok_or_else(|| Malformed {
         slot,
-        reason: format!("leads {distance} slots further, where no instruction begins"),
+        reason: format!("leads to distance {distance}, where no instruction begins"),
     })
 }
 
@@ -400,9 +400,9 @@ mod tests {
         assert_eq!(refused("r0 = 1\ngoto +7\nexit").slot, 1);
         assert_eq!(refused("goto +1\nr0 = 1 ll\nexit").slot, 0, "into a constant");
         let error = refused("call pc + 0x1\ngoto +1\nr0 = 0\nexit").to_string();
-        assert_eq!(error, "instruction 1: leads to slot 3, out of its function");
+        assert_eq!(error, "instruction 1: leads to slot 3, outside its function");
         let error = refused("call pc + 0x1\nr0 = 1\nr0 = 0\nexit").to_string();
-        assert_eq!(error, "instruction 1: execution goes on past the end of the function");
+        assert_eq!(error, "instruction 1: execution continues past the end of the function");
         assert!(Graph::of(&Program::default()).is_err());
     }
 }

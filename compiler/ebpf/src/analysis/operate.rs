@@ -209,7 +209,7 @@ mod tests {
         all.into_iter().for_each(no_address);
         assert!(at_end("r2 = 0x100000001 ll\nr2 += r10\nexit", 2).contains("too far"));
         let null = at_end(&format!("{LOOKUP}r0 += 4\nexit"), 0);
-        assert!(null.contains("may be 0 and no address"), "{null}");
+        assert!(null.contains("may be 0 instead of an address"), "{null}");
         assert_eq!(at_end(&format!("{LOOKUP}r0 += 0\nexit"), 0), "value+0 of map 0 or 0");
     }
 }

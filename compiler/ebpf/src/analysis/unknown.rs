@@ -52,42 +52,42 @@ pub enum Why {
     #[error("it is not the same kind of value on all paths to here")]
     PathsDiffer,
     /// A helper moved an end of the packet, which invalidates old addresses.
-    #[error("it is an address in the packet, which is moved here")]
+    #[error("it is an address in the packet, and this instruction moves the packet")]
     PacketMoved,
     /// The result of an operation on an address is neither an address nor a known number.
-    #[error("this makes no address and no number of an address")]
+    #[error("the result of this operation on an address is neither an address nor a known number")]
     NoAddress,
     /// The address is too far from its memory.
-    #[error("it is too far from where the address points to")]
+    #[error("the address is too far from its memory")]
     TooFar,
     /// An offset is added to a value that may be 0 instead of an address.
-    #[error("it may be 0 and no address, but an offset is added")]
+    #[error("an offset is added to it, although it may be 0 instead of an address")]
     MayBeNull,
     /// Bytes of the stack that may be part of an address, or that were written at an unknown place.
     #[error("these bytes of the stack may be part of an address")]
     PartOfAddress,
     /// A ring-buffer record that was given up.
-    #[error("the record of the ring buffer is given away here")]
+    #[error("the ring-buffer record is submitted or discarded here")]
     RecordGone,
     /// Memory of a function that has returned.
-    #[error("its memory is gone with the function that returns here")]
+    #[error("its memory is freed when the function returns here")]
     FunctionGone,
     /// The offset is not that of a context field.
-    #[error("this is no field of the context")]
+    #[error("this is not a field of the context")]
     NoField,
     /// The result of an unknown helper, or of a helper on an unknown map.
-    #[error("this call is of nothing known, or of a map that is not known")]
+    #[error("this calls an unknown helper, or a helper on an unknown map")]
     UnknownCall,
     /// A number, or an unknown value, is used as an address.
-    #[error("a number is taken for an address")]
+    #[error("a number is used as an address")]
     Number,
     /// The argument of a program of another type.
     #[error("only the context of XDP programs is known")]
     OtherKind,
     /// A kernel object that is not available here.
-    #[error("it belongs to the kernel")]
+    #[error("it is a kernel object, which is not available here")]
     OfTheKernel,
     /// The program is too large, or has too many calls.
-    #[error("the program is too large to be followed to its end")]
+    #[error("the program is too large to be analysed completely")]
     TooLarge,
 }

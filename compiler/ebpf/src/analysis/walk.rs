@@ -412,7 +412,7 @@ mod tests {
         assert_eq!(field("*(u32 *)(r1 + 8)"), "metadata+0 (0 bytes there)");
         assert_eq!(field("*(u32 *)(r1 + 16)"), "0x0..=0xffffffff");
         for no_field in ["*(u32 *)(r1 + 24)", "*(u32 *)(r1 + 2)", "*(u16 *)(r1 + 0)"] {
-            assert!(field(no_field).contains("no field of the context"), "{no_field}");
+            assert!(field(no_field).contains("not a field of the context"), "{no_field}");
         }
         let stored = last_touched("*(u32 *)(r1 + 16) = r2\nexit");
         assert_eq!(stored, ["Write context 16..=16 for 4, not proven"]);

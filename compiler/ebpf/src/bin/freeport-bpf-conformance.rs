@@ -16,7 +16,7 @@ fn main() -> ExitCode {
 /// Runs the program in `text` and returns register 0 at its end.
 fn run(arguments: &[String], text: &str) -> Result<u64, String> {
     if let Some(option) = arguments.iter().find(|argument| argument.starts_with("--")) {
-        return Err(format!("{option}: there is no such option; programs come as plain bytes"));
+        return Err(format!("{option}: unknown option; programs are given as plain bytes"));
     }
     let memory = arguments.first().map_or(Ok(vec![]), |memory| bytes(memory))?;
     let object = Object {
@@ -61,6 +61,6 @@ mod tests {
         assert!(ran(&[], "").is_err() && ran(&[], "95").is_err());
         assert!(ran(&["zz"], exit).is_err() && ran(&["012"], exit).is_err());
         let unknown = ran(&[], "8500000009000000 9500000000000000");
-        assert!(unknown.is_err_and(|reason| reason.contains("helper 9 does not run here")));
+        assert!(unknown.is_err_and(|reason| reason.contains("helper 9 is not supported")));
     }
 }

@@ -67,7 +67,7 @@ impl<'p> Lowering<'p> {
         let target = slot as i64 + 1 + i64::from(distance);
         let step = usize::try_from(target).ok().and_then(|target| *self.step_of.get(target)?);
         let step = step.and_then(|step| i32::try_from(step).ok());
-        step.ok_or_else(|| format!("at slot {target}, where it leads, no instruction begins"))
+        step.ok_or_else(|| format!("its target, slot {target}, is not the start of an instruction"))
     }
 
     fn step(&self, slot: usize) -> Result<Step, String> {
@@ -123,7 +123,7 @@ impl<'p> Lowering<'p> {
             Operation::Call(callee) => self.call(slot, callee)?,
             Operation::Exit => Step::plain(Code::Exit),
             Operation::LoadPacket { .. } => {
-                return Err("access to packets of sockets does not run here".to_owned());
+                return Err("packet access of socket filters is not supported".to_owned());
             }
         })
     }
@@ -133,13 +133,11 @@ impl<'p> Lowering<'p> {
             Callee::Helper(helper) if helper_functions::name(helper).is_some() => {
                 Ok(Step { constant: helper.into(), ..Step::plain(Code::CallHelper) })
             }
-            Callee::Helper(helper) => Err(format!("helper {helper} does not run here")),
+            Callee::Helper(helper) => Err(format!("helper {helper} is not supported")),
             Callee::Local(distance) => {
                 Ok(Step { offset: self.target(slot, distance)?, ..Step::plain(Code::CallFunction) })
             }
-            Callee::Kernel { id, .. } => {
-                Err(format!("function {id} of the kernel does not run here"))
-            }
+            Callee::Kernel { id, .. } => Err(format!("kernel function {id} is not supported")),
         }
     }
 
@@ -164,9 +162,7 @@ impl<'p> Lowering<'p> {
             Constant::Function(distance) => {
                 self.target(slot, distance).map(|step| function_handle(step as usize))
             }
-            Constant::Variable(id) => {
-                Err(format!("variable {id} of the kernel cannot be reached here"))
-            }
+            Constant::Variable(id) => Err(format!("kernel variable {id} is not available here")),
         }
     }
 }
@@ -186,7 +182,7 @@ fn sign_extension(is_wide: bool, bits: u8) -> Result<Code, String> {
         (true, 32) => Ok(Code::SignExtend32To64),
         (false, 8) => Ok(Code::SignExtend8To32),
         (false, 16) => Ok(Code::SignExtend16To32),
-        _ => Err(format!("signs are not extended from {bits} bits")),
+        _ => Err(format!("sign extension from {bits} bits is not supported")),
     }
 }
 
@@ -199,7 +195,7 @@ fn swap(order: ByteOrder, bits: u8) -> Result<Code, String> {
         (_, 16) => Ok(Code::Swap16),
         (_, 32) => Ok(Code::Swap32),
         (_, 64) => Ok(Code::Swap64),
-        _ => Err(format!("{bits} bits have no order of bytes")),
+        _ => Err(format!("a byte swap of {bits} bits is not supported")),
     }
 }
 
@@ -212,7 +208,7 @@ fn load(size: Size, is_signed: bool) -> Result<Code, String> {
         (Size::Byte, true) => Ok(Code::LoadSigned8),
         (Size::Half, true) => Ok(Code::LoadSigned16),
         (Size::Word, true) => Ok(Code::LoadSigned32),
-        (Size::Double, true) => Err("8 bytes have no sign to extend".to_owned()),
+        (Size::Double, true) => Err("a sign-extending load of 8 bytes is not valid".to_owned()),
     }
 }
 

@@ -91,7 +91,7 @@ impl Lifter<'_> {
             Held::Context(offset) => match self.constant_of(by) {
                 Some(by) if negative => Held::Context(offset.wrapping_sub(by)),
                 Some(by) => Held::Context(offset.wrapping_add(by)),
-                None => return self.refuse("it computes a place in the context"),
+                None => return self.refuse("it computes an address in the context"),
             },
             _ => return Ok(None),
         }))
@@ -251,7 +251,7 @@ impl Lifter<'_> {
                 match condition {
                     Condition::Equal => Some(self.not(is_there)),
                     Condition::NotEqual => Some(is_there),
-                    _ => return self.refuse("it asks whether an address is above a number"),
+                    _ => return self.refuse("it orders an address and a number"),
                 }
             }
             (Held::Packet(at), Held::Number(zero)) => {
@@ -263,7 +263,7 @@ impl Lifter<'_> {
                     Condition::Equal | Condition::NotEqual => {
                         Some(self.compared(condition, at, null))
                     }
-                    _ => return self.refuse("it asks whether an address is above a number"),
+                    _ => return self.refuse("it orders an address and a number"),
                 }
             }
             (Held::Stack(_) | Held::Data(..), Held::Number(_)) => {
@@ -271,7 +271,7 @@ impl Lifter<'_> {
                 match condition {
                     Condition::Equal => Some(no_address),
                     Condition::NotEqual => Some(self.not(no_address)),
-                    _ => return self.refuse("it asks whether an address is above a number"),
+                    _ => return self.refuse("it orders an address and a number"),
                 }
             }
             _ => None,

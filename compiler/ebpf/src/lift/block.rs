@@ -49,7 +49,7 @@ impl Lifter<'_> {
             }
             Operation::Call(callee) => self.call(frame, callee, state)?,
             Operation::LoadPacket { .. } => {
-                return self.refuse("it is an instruction for the packets of sockets");
+                return self.refuse("it is a packet access of socket filters");
             }
             Operation::Jump { .. } | Operation::Goto { .. } | Operation::Exit => {}
         }
@@ -62,13 +62,13 @@ impl Lifter<'_> {
             Constant::Map(map) => Held::Map(map),
             Constant::MapValue { map, offset } => match self.maps[map as usize] {
                 Some(MapPlace::Data(_)) => Held::Data(map, self.word(offset.into())),
-                _ => return self.refuse("it is an address in a map that is not data"),
+                _ => return self.refuse("it is an address in a map that is not a data section"),
             },
             Constant::Function(distance) => {
                 let slot = self.slot as i64 + 1 + i64::from(distance);
                 Held::Function(usize::try_from(slot).unwrap_or_default())
             }
-            Constant::Variable(_) => return self.refuse("it is a variable of the kernel"),
+            Constant::Variable(_) => return self.refuse("it is a kernel variable"),
         })
     }
 }

@@ -33,7 +33,7 @@ impl Lifter<'_> {
                 (1..=5).for_each(|register| state.set(register, Held::Nothing));
                 Ok(())
             }
-            Callee::Kernel { .. } => self.refuse("it calls a function of the kernel"),
+            Callee::Kernel { .. } => self.refuse("it calls a kernel function"),
         }
     }
 
@@ -114,14 +114,14 @@ impl Lifter<'_> {
     /// Returns the table that register 1 refers to, and its map.
     pub fn table(&self, state: &State) -> Result<(TableId, &MapDefinition), NotLiftable> {
         let Held::Map(map) = state.get(1) else {
-            return self.refuse("it is not known which map it is given");
+            return self.refuse("the map argument is not known");
         };
         let definition = &self.object.maps[map as usize];
         match self.maps[map as usize] {
             Some(MapPlace::Table(table)) => Ok((table, definition)),
-            Some(MapPlace::Data(_)) => self.refuse("it takes data for a map"),
+            Some(MapPlace::Data(_)) => self.refuse("it uses a data section as a map"),
             None => self.refuse(format!(
-                "map {} is of kind {}, which is no table",
+                "map {} is of kind {}, which cannot become a table",
                 definition.name, definition.kind
             )),
         }
@@ -147,7 +147,7 @@ impl Lifter<'_> {
         let (table, map) = self.table(state)?;
         let (key_size, kind) = (map.key_size, map.kind);
         if matches!(kind, MapKind::Devmap | MapKind::DevmapHash) {
-            return self.refuse("it looks into a map of devices");
+            return self.refuse("it looks up an entry of a device map");
         }
         let key = self.key(key_size, state)?;
         Ok(Held::Value(self.found(table, key)))
@@ -168,7 +168,7 @@ impl Lifter<'_> {
         let (kind, capacity) = (map.kind, map.max_entries);
         let lock_at = map.lock_at;
         let Some(how) = self.always(4) else {
-            return self.refuse("its flags are computed");
+            return self.refuse("its flags are not constant");
         };
         let key = self.key(key_size, state)?;
         let mut value = self.read(state.get(3), 0, value_size, 3)?;
@@ -181,7 +181,7 @@ impl Lifter<'_> {
         let ok = self.word(0);
         if matches!(kind, MapKind::Array | MapKind::PerCpuArray) {
             if how != flags::ANY && how != flags::EXIST {
-                return self.refuse("its flags are none that arrays take");
+                return self.refuse("its flags are not valid for arrays");
             }
             let is_set = self.set(table, key, value);
             let beyond = self.error(ErrorNumber::E2BIG);

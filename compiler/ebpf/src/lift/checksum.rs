@@ -12,10 +12,10 @@ const BYTES_MAX: u64 = 512;
 impl Lifter<'_> {
     pub fn checksum_difference(&mut self, state: &State) -> Result<ValueId, NotLiftable> {
         let (Some(from), Some(to)) = (self.always(2), self.always(4)) else {
-            return self.refuse("how many bytes it sums up is computed");
+            return self.refuse("the number of bytes that it sums is not constant");
         };
         if from > BYTES_MAX || to > BYTES_MAX {
-            return self.refuse(format!("it sums up more than {BYTES_MAX} bytes"));
+            return self.refuse(format!("it sums more than {BYTES_MAX} bytes"));
         }
         if from % 4 != 0 || to % 4 != 0 {
             return Ok(self.error(ErrorNumber::EINVAL));

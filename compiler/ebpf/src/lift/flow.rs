@@ -149,7 +149,7 @@ impl Lifter<'_> {
         state: &State,
     ) -> Result<Target, NotLiftable> {
         let Some(Entry { block, passed }) = frame.blocks.get(&slot).cloned() else {
-            return self.refuse("it goes where nothing is known to come");
+            return self.refuse("it jumps to code that the analysis found unreachable");
         };
         let mut args = vec![];
         let mut params = self.builder.function().block(block).params.clone().into_iter();
@@ -212,7 +212,7 @@ impl Lifter<'_> {
     ) -> Result<(), NotLiftable> {
         let graph = self.analysis.graph();
         let Some(next) = graph.blocks()[number].successors.first() else {
-            return self.refuse("nothing follows it");
+            return self.refuse("no instruction follows it");
         };
         let target = self.target(frame, graph.blocks()[*next].slots.start, state)?;
         self.builder.end(Term::Jump(target));

@@ -127,7 +127,7 @@ impl Lifter<'_> {
             Type::Packet { .. } | Type::PacketEnd => Shape::Packet,
             Type::Context { offset } => match exact(offset) {
                 Some(offset) => Shape::Known(Known::Context(offset)),
-                None => return self.refuse("it is some field of the context"),
+                None => return self.refuse("the field of the context is not known"),
             },
             Type::Stack { calls_up, offset } => {
                 let end = calls_up.and_then(|up| frames.iter().rev().nth(up.into()));
@@ -148,10 +148,10 @@ impl Lifter<'_> {
             // These may be values of different maps.
             Type::Unknown(Unknown { why: Why::PathsDiffer, .. }) => Shape::Mixed,
             Type::Nothing | Type::Unknown(_) => Shape::Known(Known::Nothing),
-            Type::Metadata { .. } => return self.refuse("packets have no metadata there"),
-            Type::Record { .. } => return self.refuse("there are no records of ring buffers"),
+            Type::Metadata { .. } => return self.refuse("lifted programs have no metadata"),
+            Type::Record { .. } => return self.refuse("ring-buffer records are not supported"),
             Type::Key { .. } | Type::Map(_) | Type::MapValue { .. } => {
-                return self.refuse(format!("there is no such thing: {fact}"));
+                return self.refuse(format!("this kind of value is not supported: {fact}"));
             }
         })
     }
@@ -199,7 +199,7 @@ impl Lifter<'_> {
             (Shape::Value, Held::Number(_)) => self.no_value(),
             (Shape::Packet, Held::Number(_)) => self.word(NO_PACKET),
             (shape, held) => {
-                return self.refuse(format!("a {shape:?} is expected, and it is {held:?}"));
+                return self.refuse(format!("expected a {shape:?}, found {held:?}"));
             }
         }))
     }
@@ -214,7 +214,9 @@ impl Lifter<'_> {
     pub fn number(&self, held: Held) -> Result<ValueId, NotLiftable> {
         match held {
             Held::Number(value) => Ok(value),
-            Held::Nothing => self.refuse("it reads what is not set on every way here"),
+            Held::Nothing => {
+                self.refuse("it reads a register that is not set on every path to here")
+            }
             _ => self.refuse("it computes with an address"),
         }
     }

@@ -16,13 +16,13 @@ impl Lifter<'_> {
     /// until it returns a value other than 0. Returns the number of calls.
     pub fn repeat(&mut self, frame: &Frame, state: &State) -> Result<ValueId, NotLiftable> {
         let Held::Function(called) = state.get(2) else {
-            return self.refuse("it is not known which function it calls");
+            return self.refuse("the function that it calls is not known");
         };
         if self.always(4) != Some(0) {
             return self.refuse("its flags are not 0");
         }
         let Some(function) = self.analysis.graph().function_at(called) else {
-            return self.refuse("it calls what is no function");
+            return self.refuse("its argument is not a function");
         };
         let at = self.slot;
         let times = self.number(state.get(1))?;

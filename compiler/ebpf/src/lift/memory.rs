@@ -50,7 +50,7 @@ impl Lifter<'_> {
             },
             context::RX_QUEUE_INDEX => variable(self, QUEUE_VARIABLE),
             context::EGRESS_IFINDEX => Held::Number(self.word(0)),
-            _ => return self.refuse("packets have no metadata there"),
+            _ => return self.refuse("lifted programs have no metadata"),
         })
     }
 
@@ -91,7 +91,7 @@ impl Lifter<'_> {
             return Ok(Held::Nothing);
         };
         if let Known::Unknown(unknown) = fact.holds {
-            return self.refuse(format!("what it loads is not known: {unknown}"));
+            return self.refuse(format!("the loaded value is not known: {unknown}"));
         }
         Ok(match self.shape(&fact, &frame.ends)? {
             // A constant number is what the frame holds.
@@ -102,7 +102,7 @@ impl Lifter<'_> {
                 let at = place.filter(|(at, most)| at == most).map(|(at, _)| at);
                 match at.and_then(|at| state.spilled.get(&at)) {
                     Some(held) => *held,
-                    None => return self.refuse("a reference that it loads is not known here"),
+                    None => return self.refuse("it loads a reference that is not known here"),
                 }
             }
             shape => shape.holding(value),
@@ -131,8 +131,8 @@ impl Lifter<'_> {
             (Held::Stack(_), Held::Value(_)) => return self.spill(frame, place.0, held, state),
             (Held::Stack(_), Held::Packet(at) | Held::Stack(at) | Held::Data(_, at)) => at,
             (Held::Stack(_), Held::Context(_) | Held::Map(_) | Held::Function(_)) => self.word(0),
-            (_, Held::Nothing) => return self.refuse("it stores what is not set"),
-            _ => return self.refuse("it stores an address outside of the stack"),
+            (_, Held::Nothing) => return self.refuse("it stores a register that is not set"),
+            _ => return self.refuse("it stores an address outside the stack"),
         };
         let value = self.builder.resize(value, u32::from(size.bytes()) * 8, false);
         self.write(base, place.1, value, place.0)
@@ -163,7 +163,7 @@ impl Lifter<'_> {
                 state.spilled.insert(at, held);
                 Ok(())
             }
-            _ => self.refuse("it stores a reference at a place that is computed"),
+            _ => self.refuse("it stores a reference at a variable offset"),
         }
     }
 
@@ -236,7 +236,7 @@ impl Lifter<'_> {
                 let reference = self.further(reference, offset);
                 Op::RefLoad { reference, width: bytes * 8 }
             }
-            _ => return self.refuse("it reads where no memory is known to be"),
+            _ => return self.refuse("it reads at an address whose memory is not known"),
         };
         Ok(self.builder.push(op, ty))
     }
@@ -268,7 +268,7 @@ impl Lifter<'_> {
                 let reference = self.further(reference, offset);
                 Op::RefStore { reference, value }
             }
-            _ => return self.refuse("it writes where no memory is known to be"),
+            _ => return self.refuse("it writes at an address whose memory is not known"),
         };
         self.builder.push_effect(op);
         Ok(())
@@ -285,7 +285,7 @@ impl Lifter<'_> {
     fn data(&self, map: u32) -> Result<ObjectRef, NotLiftable> {
         match self.maps[map as usize] {
             Some(MapPlace::Data(object)) => Ok(ObjectRef::State(object)),
-            _ => self.refuse("it is no data"),
+            _ => self.refuse("it is not a data section"),
         }
     }
 
@@ -314,7 +314,7 @@ impl Lifter<'_> {
                 self.abort_unless(is_inside);
                 Ok(())
             }
-            _ => self.refuse("it is not known to stay within its memory"),
+            _ => self.refuse("it is not proven to be within bounds"),
         }
     }
 }

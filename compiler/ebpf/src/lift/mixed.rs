@@ -56,7 +56,7 @@ impl Mixed {
         let told = self.asked.iter().filter(|(value, _)| self.wrong.contains(value));
         match told.map(|(_, slot)| *slot).min() {
             Some(slot) => {
-                let reason = "it compares what is not the same kind of value on all ways here";
+                let reason = "it compares a value whose kind differs between the paths to here";
                 Err(NotLiftable::at(slot, reason))
             }
             None => Ok(()),

@@ -121,7 +121,7 @@ impl Lifter<'_> {
     fn copied(&self) -> Result<u32, NotLiftable> {
         match self.always(4) {
             Some(bytes) if (1..=COPY_MAX).contains(&bytes) => Ok(bytes as u32),
-            _ => self.refuse("how much it copies is computed, or too much"),
+            _ => self.refuse("the number of bytes that it copies is not constant, or too large"),
         }
     }
 

@@ -28,7 +28,8 @@ impl Lifter<'_> {
             return self.refuse(format!("it redirects by a {kind}"));
         }
         let Some(flags) = self.always(3).filter(|flags| flags & !VERDICT_FLAGS == 0) else {
-            return self.refuse("it redirects to several devices, or with flags that are computed");
+            return self
+                .refuse("it redirects to several devices, or with flags that are not constant");
         };
         let key = self.number(state.get(2))?;
         let key = self.builder.resize(key, 32, false);

@@ -202,7 +202,7 @@ fn what_is_not_lifted_has_its_instruction_and_a_reason() {
     let end = "r0 = 2\nexit";
     for (text, slot, reason) in [
         ("r2 = *(u32 *)(r1 + 0)\nr2 *= 3", 1, "it computes with an address"),
-        ("r2 = *(u32 *)(r1 + 8)", 0, "packets have no metadata there"),
+        ("r2 = *(u32 *)(r1 + 8)", 0, "lifted programs have no metadata"),
         ("r2 = r10\n*(u32 *)(r10 - 4) = r2", 1, "it stores part of an address"),
         ("r0 = 1\nr3 = r10\nr1 += r3", 2, "it computes with an address"),
         ("call 0x14", 0, "it calls no helper that is known, which is not there"),
@@ -210,13 +210,13 @@ fn what_is_not_lifted_has_its_instruction_and_a_reason() {
         (
             "*(u32 *)(r10 - 4) = 0\nr2 = r10\nr2 += -4\nr1 = map[1]\ncall 0x1",
             5,
-            "map queue is of kind queue, which is no table",
+            "map queue is of kind queue, which cannot become a table",
         ),
         (
             "r4 = *(u32 *)(r1 + 12)\n*(u32 *)(r10 - 4) = 0\n*(u64 *)(r10 - 16) = 1\n\
              r2 = r10\nr2 += -4\nr3 = r10\nr3 += -16\nr1 = map[0]\ncall 0x2",
             9,
-            "its flags are computed",
+            "its flags are not constant",
         ),
         (
             "r3 = *(u32 *)(r1 + 12)\nr4 = *(u32 *)(r1 + 16)\nif r3 == 1 goto +1\nr4 += 1\n\

@@ -105,13 +105,13 @@ fn check_definition(definition: &MapDefinition) -> Result<(), String> {
         "max_entries is 0: give it a size, with `--map-size NAME=ENTRIES`",
     )?;
     demand(max_entries < u32::MAX, "max_entries is too large")?;
-    let number = || demand(key_size == 4, "its key is not of 4 bytes");
+    let number = || demand(key_size == 4, "its key must have 4 bytes");
     let value = || demand(value_size > 0, "its value has no bytes");
-    let descriptor = || demand(value_size == 4, "its value is not of 4 bytes");
-    let target = || demand(matches!(value_size, 4 | 8), "its value is not of 4 or 8 bytes");
+    let descriptor = || demand(value_size == 4, "its value must have 4 bytes");
+    let target = || demand(matches!(value_size, 4 | 8), "its value must have 4 or 8 bytes");
     let no_key = || demand(key_size == 0, "it has a key");
     if let Some(inner) = &definition.inner {
-        check_definition(inner).map_err(|reason| format!("of maps in it: {reason}"))?;
+        check_definition(inner).map_err(|reason| format!("inner maps: {reason}"))?;
     }
     match definition.kind {
         Array | PerCpuArray => number().and_then(|()| value()),
@@ -120,7 +120,10 @@ fn check_definition(definition: &MapDefinition) -> Result<(), String> {
         }
         LpmTrie => {
             let sizes = 5..=4 + PREFIX_BYTES_MAX;
-            demand(sizes.contains(&key_size), "its key is not 4 bytes and 1 to 256 more")?;
+            demand(
+                sizes.contains(&key_size),
+                "its key must have 4 bytes for the length and 1 to 256 bytes of data",
+            )?;
             value()
         }
         ProgramArray | PerfEventArray | ArrayOfMaps | Xskmap => {
@@ -139,7 +142,7 @@ fn check_definition(definition: &MapDefinition) -> Result<(), String> {
             let is_right = max_entries.is_power_of_two() && max_entries.is_multiple_of(PAGE_BYTES);
             demand(is_right, "max_entries is not a power of two and a multiple of 4096")
         }
-        other => Err(format!("maps of {other} do not run here")),
+        other => Err(format!("maps of {other} are not supported")),
     }
 }
 
@@ -203,6 +206,6 @@ fn content(definition: &MapDefinition, seed: u64) -> Result<Content, String> {
             let bits = bits.ok_or("it is too large for a Bloom filter")?;
             Content::Bloom(Bloom::new(bits, hashes, seed))
         }
-        other => return Err(format!("maps of {other} do not run here")),
+        other => return Err(format!("maps of {other} are not supported")),
     })
 }

@@ -28,7 +28,7 @@ error_numbers! {
     EPERM = 1, "not permitted";
     ENOENT = 2, "no such element";
     E2BIG = 7, "too many elements, or an index that is too large";
-    EAGAIN = 11, "no room now";
+    EAGAIN = 11, "no room at the moment";
     EACCES = 13, "not allowed";
     EFAULT = 14, "beyond the data";
     EBUSY = 16, "busy";
@@ -39,7 +39,7 @@ error_numbers! {
     ERANGE = 34, "out of range";
     EOVERFLOW = 75, "too large a value";
     EOPNOTSUPP = 95, "not supported for this kind of map";
-    EAFNOSUPPORT = 97, "no such family of addresses";
+    EAFNOSUPPORT = 97, "unknown address family";
 }
 
 impl ErrorNumber {

@@ -64,10 +64,10 @@ pub(crate) fn check_of_map(kind: MapKind, flags: u32) -> Result<(), String> {
     let unknown = flags & !known;
     let both = READ_ONLY_TO_PROGRAMS | WRITE_ONLY_TO_PROGRAMS;
     if unknown != 0 {
-        return Err(format!("a map of kind {kind} has no flags {unknown:#x}"));
+        return Err(format!("a map of kind {kind} does not support the flags {unknown:#x}"));
     }
     if flags & both == both {
-        return Err("programs may only read it, and only write it".to_owned());
+        return Err("it is both read-only and write-only for programs".to_owned());
     }
     if kind == LpmTrie && flags & NO_PREALLOC == 0 {
         return Err("it lacks the flag BPF_F_NO_PREALLOC".to_owned());

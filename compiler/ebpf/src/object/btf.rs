@@ -84,19 +84,21 @@ impl<'d> Btf<'d> {
     pub(super) fn parse(section: &'d [u8]) -> Result<Self, String> {
         let mut header = Bytes(section);
         let length = header.header()?;
-        let fields: [u32; 4] = header.words().ok_or("the header is cut off")?;
+        let fields: [u32; 4] = header.words().ok_or("the header is truncated")?;
         let [types_at, types_bytes, strings_at, strings_bytes] = fields;
         let part = |name: &str, at: u32, bytes: u32| {
             let body = section.get(length..)?.get(at as usize..)?.get(..bytes as usize);
             body.ok_or(name.to_owned()).ok()
         };
-        let types = part("types", types_at, types_bytes).ok_or("types lie outside")?;
-        let strings = part("strings", strings_at, strings_bytes).ok_or("strings lie outside")?;
+        let types = part("types", types_at, types_bytes).ok_or("types are outside the section")?;
+        let strings =
+            part("strings", strings_at, strings_bytes).ok_or("strings are outside the section")?;
         let mut types = Bytes(types);
         let mut found = vec![Type { name: 0, kind: Kind::Void }];
         while !types.0.is_empty() {
             let read = read_type(&mut types);
-            found.push(read.ok_or_else(|| format!("type {} is cut off or unknown", found.len()))?);
+            found
+                .push(read.ok_or_else(|| format!("type {} is truncated or unknown", found.len()))?);
         }
         Ok(Self { types: found, strings, copies_left: Cell::new(MAX_COPIED_BYTES) })
     }

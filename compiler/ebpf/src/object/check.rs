@@ -27,7 +27,7 @@ pub(super) fn check(slots: &[Instruction]) -> Result<(), Fault> {
     }
     match last {
         (_, true) => Ok(()),
-        (slot, false) => Err((slot, "execution goes on past the end of the function".to_owned())),
+        (slot, false) => Err((slot, "execution continues past the end of the function".to_owned())),
     }
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn decoded(slots: &[Instruction]) -> Result<Vec<Option<Operation>>, F
     let mut slot = 0;
     while slot < slots.len() {
         let operation = decode(slots, slot)
-            .map_err(|invalid| (slot, format!("is no instruction of RFC 9669: {invalid}")))?;
+            .map_err(|invalid| (slot, format!("is not an instruction of RFC 9669: {invalid}")))?;
         operations[slot] = Some(operation);
         slot += operation.slots();
     }
@@ -56,7 +56,7 @@ fn check_target(
     match usize::try_from(target).ok().and_then(|target| operations.get(target)) {
         Some(Some(_)) => Ok(()),
         Some(None) => Err("leads into the middle of a 64-bit constant"),
-        None => Err("leads out of the function"),
+        None => Err("leads outside the function"),
     }
 }
 
@@ -84,8 +84,8 @@ mod tests {
         assert_fault("r0 = 1\nif r0 == 0 goto -2", 1, "past the end");
         assert_fault("r10 += 8\nexit", 0, "writes r10");
         assert_fault("goto +1\nr0 = 1 ll\nexit", 0, "into the middle");
-        assert_fault("goto +1\nexit", 0, "out of the function");
-        assert_fault("gotol -2\nexit", 0, "out of the function");
+        assert_fault("goto +1\nexit", 0, "outside the function");
+        assert_fault("gotol -2\nexit", 0, "outside the function");
         assert_eq!(check(&[]).expect_err("nothing ends it").0, 0);
         let unknown = [Instruction { opcode: 0xff, ..Default::default() }];
         let (slot, reason) = check(&unknown).expect_err("is unknown");

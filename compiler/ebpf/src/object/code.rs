@@ -132,7 +132,7 @@ impl Code {
                 return Err(wrong(format!("function `{name}` is not made of 64-bit slots")));
             }
             if symbol.value < free || end > section.data.len() as u64 {
-                let reason = "lies across another or outside of the section";
+                let reason = "overlaps another function, or is outside the section";
                 return Err(wrong(format!("function `{name}` {reason}")));
             }
             free = end;
@@ -171,7 +171,10 @@ fn resolve(
                 Some(distance)
             }
             Operation::Call(Callee::Kernel { id, .. }) => {
-                return Err((slot, format!("calls the kernel's function {id}, which is not here")));
+                return Err((
+                    slot,
+                    format!("calls kernel function {id}, which is not available here"),
+                ));
             }
             _ => None,
         };

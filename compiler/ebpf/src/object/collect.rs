@@ -108,11 +108,12 @@ impl Maps {
     ) -> Result<Option<Reference>, String> {
         let Home::Section(section) = symbol.home else { return Ok(None) };
         let place = i128::from(symbol.value) + i128::from(addend);
-        let place = u64::try_from(place).map_err(|_| "leads before the section".to_owned())?;
+        let place =
+            u64::try_from(place).map_err(|_| "refers to a place before the section".to_owned())?;
         if let Some(&map) = self.data.get(&section) {
             let size = u64::from(self.definitions[map].value_size);
             if place > size {
-                return Err(format!("leads to byte {place} of data that has {size}"));
+                return Err(format!("refers to byte {place} of data with {size} bytes"));
             }
             return Ok(Some(Reference::Value { map, offset: place }));
         }
@@ -120,7 +121,7 @@ impl Maps {
             return Ok(Some(Reference::Map(map)));
         }
         if self.defined.keys().any(|(other, _)| *other == section) {
-            return Err(format!("leads to byte {place} of the maps, where none begins"));
+            return Err(format!("refers to byte {place} of the maps, where no map begins"));
         }
         Ok(None)
     }

@@ -43,25 +43,25 @@ pub(super) fn apply(
         return Err(wrong("only a running kernel can tell"));
     }
     let value = fact_value(btf, relocation).map_err(|reason| wrong(&reason))?;
-    patch(slots, value).ok_or_else(|| wrong(&format!("{value} has no place in the instruction")))
+    patch(slots, value).ok_or_else(|| wrong(&format!("{value} does not fit the instruction")))
 }
 
 fn fact_value(btf: &Btf, relocation: &CoreRelocation) -> Result<u64, String> {
     let access = btf.text(relocation.access);
     let numbers: Result<Vec<u32>, _> = access.split(':').map(str::parse).collect();
-    let numbers = numbers.map_err(|_| "the path is not made of numbers")?;
+    let numbers = numbers.map_err(|_| "the path must consist of numbers")?;
     let root = relocation.root;
     let (id, kind) = btf.resolve(root).ok_or("there is no such type")?;
     Ok(match relocation.kind {
         0..=5 => {
             let field = Field::find(btf, id, &numbers).ok_or("there is no such field")?;
-            field.fact(btf, relocation.kind).ok_or("it has no such fact")?
+            field.fact(btf, relocation.kind).ok_or("this cannot be determined for it")?
         }
         6 => root.into(),
         8 | 12 => 1,
         9 => btf.size(root).ok_or("it has no size")?.into(),
         10 | 11 => {
-            let Kind::Enum { values, .. } = kind else { return Err("is no enum".to_owned()) };
+            let Kind::Enum { values, .. } = kind else { return Err("is not an enum".to_owned()) };
             let value = numbers.first().and_then(|&at| values.get(at as usize));
             let (_, value) = value.ok_or("there is no such value")?;
             if relocation.kind == 10 { 1 } else { *value }
@@ -234,11 +234,11 @@ mod tests {
     fn what_cannot_be_told_is_refused() {
         assert_refused(7, 2, "0", "r1 = 1 ll", "kernel's id of a type (`pair`, 0): only a running");
         assert_refused(8, 5, "0", "r1 = 1", "(`old___2`, 0): only a running kernel");
-        assert_refused(0, 2, "a:b", "r1 = 1", "not made of numbers");
+        assert_refused(0, 2, "a:b", "r1 = 1", "must consist of numbers");
         assert_refused(0, 1, "0:1", "r1 = 1", "no such field");
         assert_refused(0, 99, "0:1", "r1 = 1", "no such type");
         assert_refused(13, 2, "0", "r1 = 1", "unknown fact");
-        assert_refused(9, 2, "0", "call 1", "8 has no place");
-        assert_refused(9, 2, "0", "r1 += r2", "8 has no place");
+        assert_refused(9, 2, "0", "call 1", "8 does not fit");
+        assert_refused(9, 2, "0", "r1 += r2", "8 does not fit");
     }
 }

@@ -86,7 +86,7 @@ impl<'d> Elf<'d> {
     pub(super) fn parse(bytes: &'d [u8]) -> Result<Self, Error> {
         check_header(bytes)?;
         let broken =
-            |error: object::Error| Error::of_file(format!("the ELF file is broken: {error}"));
+            |error: object::Error| Error::of_file(format!("the ELF file is malformed: {error}"));
         let file = ElfFile64::<LittleEndian>::parse(bytes).map_err(broken)?;
         let (mut sections, mut data_bytes) = (vec![], 0);
         for section in file.sections() {
@@ -146,13 +146,13 @@ impl<'d> Elf<'d> {
 fn check_header(bytes: &[u8]) -> Result<(), Error> {
     let field = |at: usize| bytes.get(at..at + 2).map(|field| [field[0], field[1]]);
     if !bytes.starts_with(&elf::ELFMAG) {
-        return Err(Error::of_file("is no ELF file"));
+        return Err(Error::of_file("is not an ELF file"));
     }
     let [Some(_), Some(kind), Some(machine)] = [field(4), field(16), field(18)] else {
         return Err(Error::of_file("is too short for an ELF file"));
     };
     if bytes[4] != elf::ELFCLASS64 || bytes[5] != elf::ELFDATA2LSB {
-        return Err(Error::of_file("is no 64-bit little-endian ELF file (clang -target bpfel)"));
+        return Err(Error::of_file("is not a 64-bit little-endian ELF file (clang -target bpfel)"));
     }
     let (kind, machine) = (u16::from_le_bytes(kind), u16::from_le_bytes(machine));
     if machine != elf::EM_BPF {

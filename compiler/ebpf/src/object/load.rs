@@ -67,6 +67,6 @@ fn version(elf: &Elf) -> Result<Option<u32>, Error> {
     let Some(section) = elf.section("version") else { return Ok(None) };
     match <[u8; 4]>::try_from(section.data) {
         Ok(bytes) => Ok(Some(u32::from_le_bytes(bytes))),
-        Err(_) => Err(Error::in_section("version", "has not 4 bytes")),
+        Err(_) => Err(Error::in_section("version", "must have 4 bytes")),
     }
 }

@@ -80,7 +80,7 @@ pub(super) fn set_slots(
             };
             let Some(found) = found else {
                 let what = if is_of_maps { "map" } else { "program" };
-                return Err(wrong(format!("`{}` is no {what}", target.name)));
+                return Err(wrong(format!("`{}` is not a {what}", target.name)));
             };
             maps.definitions[map].slots.push((slot, found));
         }
@@ -100,9 +100,9 @@ fn slot(btf: &Btf, map: &str, offset: u64) -> Result<u32, String> {
     let inside = offset.checked_sub(u64::from(values.bit_offset / 8));
     match inside {
         Some(inside) if inside.is_multiple_of(8) => {
-            u32::try_from(inside / 8).map_err(|_| "is too far behind".to_owned())
+            u32::try_from(inside / 8).map_err(|_| "is too far from the start".to_owned())
         }
-        _ => Err(format!("is no entry of the values of map `{map}`")),
+        _ => Err(format!("is not an entry of the values of map `{map}`")),
     }
 }
 
@@ -116,7 +116,7 @@ struct Definition<'b, 'd> {
 impl Definition<'_, '_> {
     fn read(&self, name: &str, kind: u32) -> Result<MapDefinition, String> {
         let Some((_, Kind::Struct { members, .. })) = self.btf.resolve(kind) else {
-            return Err("its type is no struct".to_owned());
+            return Err("its type must be a struct".to_owned());
         };
         let mut map = MapDefinition { name: name.to_owned(), ..MapDefinition::default() };
         let mut has_kind = false;
@@ -131,12 +131,12 @@ impl Definition<'_, '_> {
         }
         if map.kind.is_of_maps() && map.inner.is_none() && !self.is_inner {
             return Err(
-                "what its values are like is missing: add field `values` (__array)".to_owned()
+                "the type of its values is missing: add field `values` (__array)".to_owned()
             );
         }
         map.set_entries(map.max_entries);
         if map.inner.is_some() && !map.kind.is_of_maps() {
-            return Err(format!("a map of kind {} has no maps as values", map.kind));
+            return Err(format!("a map of kind {} cannot have maps as values", map.kind));
         }
         Ok(map)
     }
@@ -164,7 +164,7 @@ impl Definition<'_, '_> {
                 map.pinned = match self.number(member)? {
                     0 => false,
                     1 => true,
-                    other => return Err(format!("there is no way {other} to pin a map")),
+                    other => return Err(format!("unknown pinning mode {other}")),
                 }
             }
             "values" => self.set_values(map, member)?,
@@ -180,7 +180,7 @@ impl Definition<'_, '_> {
         }
         let pointed = match self.btf.resolve(member.kind) {
             Some((_, Kind::Array { element, .. })) => self.pointed(*element)?,
-            _ => return Err("is no array of pointers".to_owned()),
+            _ => return Err("must be an array of pointers".to_owned()),
         };
         set_size(&mut map.value_size, 4)?;
         match self.btf.resolve(pointed) {
@@ -203,25 +203,25 @@ impl Definition<'_, '_> {
         if let Some((_, Kind::Enum { values, .. })) = self.btf.resolve(member.kind) {
             return match values[..] {
                 [(_, value)] => Ok(value),
-                _ => Err("has not one value (use __ulong)".to_owned()),
+                _ => Err("must have one value (use __ulong)".to_owned()),
             };
         }
         match self.pointed(member.kind).map(|pointed| self.btf.resolve(pointed)) {
             Ok(Some((_, Kind::Array { count, .. }))) => Ok((*count).into()),
-            _ => Err("is no number (use __uint)".to_owned()),
+            _ => Err("must be a number (use __uint)".to_owned()),
         }
     }
 
     fn pointed(&self, kind: u32) -> Result<u32, String> {
         match self.btf.resolve(kind) {
             Some((_, Kind::Pointer(pointed))) => Ok(*pointed),
-            _ => Err("is no pointer".to_owned()),
+            _ => Err("must be a pointer".to_owned()),
         }
     }
 
     fn size_of_pointed(&self, member: &Member) -> Result<u32, String> {
         let pointed =
-            self.pointed(member.kind).map_err(|_| "is no type (use __type)".to_owned())?;
+            self.pointed(member.kind).map_err(|_| "must be a type (use __type)".to_owned())?;
         self.btf.size(pointed).ok_or_else(|| "is a type without a size".to_owned())
     }
 

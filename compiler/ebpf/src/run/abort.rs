@@ -37,19 +37,19 @@ pub enum Reason {
     #[error("more than {0} instructions were executed")]
     TooManyInstructions(u64),
     /// Calls are nested too deeply.
-    #[error("more than {0} functions call each other")]
+    #[error("calls are more than {0} functions deep")]
     TooManyFrames(usize),
     /// Execution continued past the last instruction.
     #[error("it ran past its last instruction")]
     PastTheEnd,
     /// The program cannot be run here.
-    #[error("it is no XDP program, or was refused")]
+    #[error("it is not an XDP program, or was refused")]
     NotRunnable,
     /// The engine that executes the program, other than the interpreter, failed.
-    #[error("it cannot go on: {0}")]
+    #[error("execution cannot continue: {0}")]
     Engine(String),
     /// A helper was passed something that is not a map.
-    #[error("{helper} is given {value:#x}, which is no map")]
+    #[error("{helper} received {value:#x}, which is not a map")]
     NotAMap {
         /// Name of the helper.
         helper: &'static str,
@@ -65,7 +65,7 @@ pub enum Reason {
         kind: MapKind,
     },
     /// A helper was passed something that is not the program's context.
-    #[error("{helper} is given {value:#x}, which is not the context")]
+    #[error("{helper} received {value:#x}, which is not the context")]
     NotTheContext {
         /// Name of the helper.
         helper: &'static str,
@@ -73,7 +73,7 @@ pub enum Reason {
         value: u64,
     },
     /// A helper was passed something that is not a function of the program.
-    #[error("{helper} is given {value:#x}, which is no function")]
+    #[error("{helper} received {value:#x}, which is not a function")]
     NotAFunction {
         /// Name of the helper.
         helper: &'static str,
@@ -81,7 +81,7 @@ pub enum Reason {
         value: u64,
     },
     /// A helper was passed an address that is not the start of a reserved ring-buffer record.
-    #[error("{helper} is given {value:#x}, where no record of a ring buffer is reserved")]
+    #[error("{helper} received {value:#x}, which is not a reserved ring-buffer record")]
     NotARecord {
         /// Name of the helper.
         helper: &'static str,
@@ -98,10 +98,10 @@ pub enum Reason {
     #[error("it ended with a lock held")]
     LockLeft,
     /// A string is not terminated within its memory.
-    #[error("the string at {0:#x} has no end")]
+    #[error("the string at {0:#x} is not terminated")]
     EndlessString(u64),
     /// A helper that is not supported.
-    #[error("helper {0} does not run here")]
+    #[error("helper {0} is not supported")]
     UnknownHelper(u32),
 }
 

@@ -103,7 +103,7 @@ fn who_has_the_address_of_a_hashed_value_sees_it_as_it_was() {
 fn a_map_that_is_none_ends_the_program() {
     for helper in [1, 2, 3, 51, 87, 88, 89, 130, 131, 134, 164, 195] {
         let outcome = program::run(program![constant(1, 5), call(helper), exit()]);
-        assert!(reason(&outcome).contains("is given 0x5, which is no map"), "{helper}");
+        assert!(reason(&outcome).contains("received 0x5, which is not a map"), "{helper}");
     }
     let (outcome, _) = ran(program![map(1, 0), set(0, 1), load(0, 1, 0), exit()], {
         definition(MapKind::Array, (4, 8), 1)
@@ -163,7 +163,7 @@ fn records_of_a_ring_are_submitted_or_discarded() {
     let beyond = program![reserved.clone(), store_constant(0, 1, 0), exit()];
     assert!(reason(&ran(beyond, ring()).0).contains("a write of 8 bytes"));
     let inside = program![reserved, copy(1, 0), add(1, 1), set(2, 0), call(132), exit()];
-    assert!(reason(&ran(inside, ring()).0).contains("where no record of a ring buffer"));
+    assert!(reason(&ran(inside, ring()).0).contains("not a reserved ring-buffer record"));
     let output = |size: i32, flags: i32| {
         let program = program![
             store_constant(10, -8, 7),
@@ -313,7 +313,7 @@ fn a_function_is_called_again_and_again() {
     assert_eq!(repeat(1, 3, 1), negative(ErrorNumber::EINVAL));
     assert_eq!(repeat((1 << 23) + 1, 3, 0), negative(ErrorNumber::E2BIG));
     let outcome = program::run(program![set(1, 2), set(2, 3), call(181), exit()]);
-    assert!(reason(&outcome).contains("is given 0x3, which is no function"));
+    assert!(reason(&outcome).contains("received 0x3, which is not a function"));
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn eight_frames_are_the_most() {
     };
     assert_eq!(value(nested(7)), 7);
     let outcome = run(nested(8));
-    assert_eq!(reason(&outcome), "program 0, instruction 7: more than 8 functions call each other");
+    assert_eq!(reason(&outcome), "program 0, instruction 7: calls are more than 8 functions deep");
 }
 
 #[test]

@@ -24,10 +24,10 @@ fn run(arguments: &[String], text: &str) -> Result<u64, String> {
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         if argument == "--on" {
-            let place = arguments.next().ok_or("--on wants interpreter, vliw or sim")?;
+            let place = arguments.next().ok_or("--on needs interpreter, vliw or sim")?;
             on.clone_from(place);
         } else if argument.starts_with("--") {
-            return Err(format!("{argument}: there is no such option; programs are plain bytes"));
+            return Err(format!("{argument}: unknown option; programs are given as plain bytes"));
         } else {
             memory = bytes(argument)?;
         }
@@ -53,7 +53,7 @@ fn run(arguments: &[String], text: &str) -> Result<u64, String> {
                 reason => format!("{error}: reason {reason} of docs/internals/sephirot.md"),
             })
         }
-        other => Err(format!("--on {other}: it is interpreter, vliw or sim")),
+        other => Err(format!("--on {other}: expected interpreter, vliw or sim")),
     }
 }
 

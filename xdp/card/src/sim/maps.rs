@@ -352,7 +352,7 @@ impl Sim {
         while let Some(free) = next.checked_sub(1) {
             match is_used.get_mut(free as usize) {
                 Some(is_used) if *is_used => *is_used = false,
-                _ => return Err(Failure("the list of free entries is broken".into())),
+                _ => return Err(Failure("the list of free entries is corrupt".into())),
             }
             next = first_word(&links[4 * free as usize..]).into();
         }

@@ -40,18 +40,20 @@ pub fn check(program: &Program, image: &Image, layout: &Layout) -> Result<(), St
 fn check_operation(operation: &Operation, layout: &Layout) -> Result<(), String> {
     let map = match *operation {
         Operation::Call { helper: FOR_EACH, .. } => {
-            return Err("the card walks over arrays only (bpf_for_each_map_elem), and calls a \
-                        function only if it is known which"
-                .into());
+            return Err(
+                "the card only iterates over arrays (bpf_for_each_map_elem), with a function \
+                        that is known"
+                    .into(),
+            );
         }
         Operation::Call { helper: LOOP, .. } => {
-            return Err("the card repeats a function (bpf_loop) only if it is known which, and \
-                        six calls deep at most"
+            return Err("the card only repeats a function that is known (bpf_loop), at most six \
+                        calls deep"
                 .into());
         }
         Operation::Call { helper, .. } if !HELPERS.contains(&helper) => {
             let name = name(helper).unwrap_or("unknown");
-            return Err(format!("the card has no helper {helper} ({name})"));
+            return Err(format!("the card does not support helper {helper} ({name})"));
         }
         Operation::Call { arguments: [Argument::Map(map), ..], .. } => usize::from(map),
         Operation::Constant { constant: Constant::Map(map), .. }

@@ -25,7 +25,7 @@ impl FromStr for EntryName {
             (Some(key), []) => Ok(Self { map: (*map).to_owned(), key }),
             (None, _) => Err(NotASetting("there is no key".into())),
             (Some(_), rest) => {
-                Err(NotASetting(format!("`{}` stands behind the key", rest.join(" "))))
+                Err(NotASetting(format!("unexpected `{}` after the key", rest.join(" "))))
             }
         }
     }
@@ -71,8 +71,8 @@ mod tests {
         for (text, reason) in [
             ("", "no map is named"),
             ("flows", "there is no key"),
-            ("flows key 1 value 2", "`value 2` stands behind the key"),
-            ("flows key 300", "`300` is no byte of the key"),
+            ("flows key 1 value 2", "unexpected `value 2` after the key"),
+            ("flows key 300", "`300` is not a valid byte of the key"),
         ] {
             let error = text.parse::<EntryName>().unwrap_err().to_string();
             assert!(error.starts_with(reason), "{text}: {error}");

@@ -23,7 +23,7 @@ const NOT_LIFTED: [(&str, &str); 10] = [
     ("parser_chain", "metadata"),
     ("metadata", "metadata"),
     ("counters", "bpf_for_each_map_elem"),
-    ("sampler", "ring buffers"),
+    ("sampler", "ring-buffer records"),
     ("tenants", "a map inside map"),
     ("spread", "several devices"),
     ("fib_forward", "bpf_fib_lookup"),

@@ -75,7 +75,7 @@ impl Form<'_> {
             }
             let leaves = image.rows[next - 1].slots().any(|(_, slot)| slot.operation.is_terminal());
             if !leaves {
-                let what = format!("that of `{}` may go on", function.name);
+                let what = format!("the last row of `{}` may fall through", function.name);
                 self.add(next - 1, [], Rule::LastRow, what);
             }
         }

@@ -136,7 +136,7 @@ impl Search<'_> {
             return fail(row.copied().unwrap_or(0), vec![], Rule::Meaning, what.1);
         }
         if let Some((row, lane)) = lies.into_iter().next() {
-            let what = text(&self.rows.image.rows[row], lane) + " touches other memory";
+            let what = text(&self.rows.image.rows[row], lane) + " accesses other memory";
             return fail(row, vec![lane], Rule::Origin, what);
         }
         for load in &needed {

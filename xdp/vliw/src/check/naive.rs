@@ -66,7 +66,7 @@ fn translated(slot: usize, operation: ebpf::Operation, row_of: &[usize]) -> Oper
                 ebpf::Constant::Map(map) => Constant::Map(map),
                 ebpf::Constant::MapValue { map, offset } => Constant::MapValue { map, offset },
                 ebpf::Constant::Function(distance) => Constant::Function(to(distance)),
-                ebpf::Constant::Variable(_) => panic!("the kernel's variables are not here"),
+                ebpf::Constant::Variable(_) => panic!("kernel variables are not available here"),
             };
             Operation::Constant { destination, constant }
         }
@@ -78,6 +78,6 @@ fn translated(slot: usize, operation: ebpf::Operation, row_of: &[usize]) -> Oper
         ebpf::Operation::Call(Callee::Helper(number)) => Operation::call(number),
         ebpf::Operation::Call(Callee::Local(distance)) => Operation::CallFunction(to(distance)),
         ebpf::Operation::Exit => Operation::Exit,
-        other => panic!("`{other}` is not of XDP programs"),
+        other => panic!("`{other}` is not valid in XDP programs"),
     }
 }

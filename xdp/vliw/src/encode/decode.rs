@@ -28,11 +28,11 @@ pub struct NotDecodable {
 pub fn decode(bytes: &[u8], lanes: usize) -> Result<Vec<Vec<Option<Operation>>>, NotDecodable> {
     let fail = |row, lane, reason: String| NotDecodable { row, lane, reason };
     if !u8::try_from(lanes).is_ok_and(|lanes| LANES.contains(&lanes)) {
-        return Err(fail(0, 0, format!("there is no machine of {lanes} lanes")));
+        return Err(fail(0, 0, format!("a machine with {lanes} lanes is not supported")));
     }
     let rows = bytes.chunks_exact(lanes * 8);
     if !rows.remainder().is_empty() {
-        return Err(fail(bytes.len() / (lanes * 8), 0, "the row is cut".into()));
+        return Err(fail(bytes.len() / (lanes * 8), 0, "the row is incomplete".into()));
     }
     let rows = rows.enumerate().map(|(row, bytes)| {
         let slots = bytes.chunks_exact(8).map(|slot| {
@@ -65,7 +65,7 @@ fn decode_slot(slots: &[Instruction], lane: usize, row: usize) -> Result<Operati
     let Instruction { opcode, destination, source, offset, immediate } = slot;
     let unused = |fields: &[i32]| match fields.iter().all(|field| *field == 0) {
         true => Ok(()),
-        false => Err(format!("opcode {opcode:#04x}: a field that is not used is not 0")),
+        false => Err(format!("opcode {opcode:#04x}: an unused field is not 0")),
     };
     let near = || relative(row, offset.into());
     let verdict = u32::from(offset as u16);
@@ -139,11 +139,11 @@ fn decode_call(slot: Instruction) -> Result<Operation, String> {
             0 => Argument::Register,
             given::STACK.. => Argument::Stack(-4 * (i16::from(byte & !given::STACK) + 1)),
             given::NUMBER.. => Argument::Number(byte & !given::NUMBER),
-            _ => return Err(format!("an argument {byte:#04x} means nothing")),
+            _ => return Err(format!("an argument {byte:#04x} is invalid")),
         };
     }
     if arguments == <[Argument; 5]>::default() {
-        return Err("a call that names no argument is eBPF's".into());
+        return Err("a call without explicit arguments has eBPF's encoding".into());
     }
     let helper = u32::from(slot.destination | slot.source << 4);
     Ok(Operation::Call { helper, arguments })
@@ -152,7 +152,7 @@ fn decode_call(slot: Instruction) -> Result<Operation, String> {
 /// Returns the row `distance` rows after the one that follows `row`.
 fn relative(row: usize, distance: i32) -> Result<Target, String> {
     let target = usize::try_from(row as i64 + 1 + i64::from(distance));
-    target.map(Target::Row).map_err(|_| "it leads before the first row".into())
+    target.map(Target::Row).map_err(|_| "it leads to before the first row".into())
 }
 
 fn absolute(immediate: i32) -> Result<usize, String> {
@@ -171,7 +171,7 @@ fn decode_constant(slot: Instruction) -> Result<Operation, String> {
             Constant::MapValue { map: u32::from(offset as u16), offset: immediate as u32 }
         }
         PSEUDO_FUNCTION => Constant::Function(absolute(immediate)?),
-        _ => return Err(format!("no known kind of constant: {source}")),
+        _ => return Err(format!("unknown kind of constant: {source}")),
     };
     Ok(Operation::Constant { destination, constant })
 }
@@ -206,7 +206,7 @@ fn decode_extended(slot: Instruction, row: usize) -> Result<Operation, String> {
     }
     let (code, variant) = (offset as u8 & 0xf0, offset >> 8);
     if !matches!(class & 7, 4 | 7) || variant > 1 {
-        return Err(format!("no known operation: opcode {:#04x}", slot.opcode));
+        return Err(format!("unknown operation: opcode {:#04x}", slot.opcode));
     }
     let (source, variant) = (offset as u8 & 0x0f, variant as i16);
     let plain = Instruction { opcode: code | class, source, offset: variant, ..slot };
@@ -223,7 +223,7 @@ fn decode_extended(slot: Instruction, row: usize) -> Result<Operation, String> {
         Operation::Swap { order, destination, bits, .. } => {
             Ok(Operation::Swap { order, destination, source: left, bits })
         }
-        _ => Err(format!("code {code:#x} has no third operand")),
+        _ => Err(format!("code {code:#x} does not support a third operand")),
     }
 }
 
@@ -269,6 +269,6 @@ fn decode_plain(slot: Instruction, row: usize) -> Result<Operation, String> {
         ebpf::Operation::Call(Callee::Helper(number)) => Operation::call(number),
         ebpf::Operation::Call(Callee::Local(row)) => Operation::CallFunction(absolute(row)?),
         ebpf::Operation::Exit => Operation::Exit,
-        other => return Err(format!("the processor has no `{other}`")),
+        other => return Err(format!("the processor does not support `{other}`")),
     })
 }

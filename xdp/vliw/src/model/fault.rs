@@ -70,7 +70,7 @@ pub enum Hazard {
         writer: usize,
     },
     /// The packet's position is read in a row that moves it.
-    #[error("lane {lane} asks where the packet begins or ends, which lane {call} moves")]
+    #[error("lane {lane} reads the packet's bounds, which lane {call} moves")]
     Moves {
         /// Lane that reads it.
         lane: usize,
@@ -86,7 +86,7 @@ pub enum Hazard {
         second: usize,
     },
     /// An operation stands after one that always leaves, or in the second lane of a long constant.
-    #[error("lane {lane} is behind what takes its place in lane {before}")]
+    #[error("lane {lane} must be empty because of the operation in lane {before}")]
     Behind {
         /// Lane that must be empty.
         lane: usize,
@@ -97,19 +97,19 @@ pub enum Hazard {
     #[error("a function that is called ends with a verdict")]
     Verdict,
     /// Control leaves the function.
-    #[error("control goes on with row {next}, which is not of its function")]
+    #[error("control leaves the function, to row {next}")]
     Beyond {
         /// Row to which control goes.
         next: usize,
     },
     /// The target of a call is not the first row of a function.
-    #[error("no function begins with row {row}, which is called")]
+    #[error("row {row} is called, but is not the first row of a function")]
     NotAFunction {
         /// The target.
         row: usize,
     },
     /// An invalid operation.
-    #[error("lane {lane} has an operation that there is not: {reason}")]
+    #[error("lane {lane} has an invalid operation: {reason}")]
     Malformed {
         /// Lane of the operation.
         lane: usize,

@@ -245,7 +245,7 @@ impl Reading<'_, '_, '_> {
             8 => Ok(value as i8 as u64),
             16 => Ok(value as i16 as u64),
             32 => Ok(value as i32 as u64),
-            _ => Err(self.malformed("signs are not extended from so many bits")),
+            _ => Err(self.malformed("sign extension from this number of bits is not valid")),
         }
     }
 
@@ -255,7 +255,7 @@ impl Reading<'_, '_, '_> {
             16 => value & 0xffff,
             32 => value & 0xffff_ffff,
             64 => value,
-            _ => return Err(self.malformed("so many bits have no order of bytes")),
+            _ => return Err(self.malformed("a byte swap of this number of bits is not valid")),
         };
         Ok(match order {
             ByteOrder::Little => low,
@@ -282,7 +282,9 @@ impl Reading<'_, '_, '_> {
     fn write(&mut self, register: u8, value: u64) -> Result<(), Stop> {
         let is_kept = register == FRAME_POINTER || register == PACKET;
         if is_kept || usize::from(register) >= REGISTERS {
-            return Err(self.malformed("it writes what only the processor does, or no register"));
+            return Err(self.malformed(
+                "it writes a register that does not exist or is reserved for the processor",
+            ));
         }
         self.found.registers.push((register, value));
         Ok(())
@@ -291,7 +293,7 @@ impl Reading<'_, '_, '_> {
     fn size(&self, bytes: u8) -> Result<usize, Stop> {
         match bytes {
             1 | 2 | 4 | 6 | 8 => Ok(bytes.into()),
-            _ => Err(self.malformed("no access has so many bytes")),
+            _ => Err(self.malformed("an access of this number of bytes is not valid")),
         }
     }
 

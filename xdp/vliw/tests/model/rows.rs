@@ -52,7 +52,7 @@ fn lanes_behind_a_jump_that_is_taken_are_skipped() {
         &[exit()],
     ];
     let ran = run(image(rows));
-    assert_eq!(ran.outcome.value, 1, "a jump to the next row skips what is behind it");
+    assert_eq!(ran.outcome.value, 1, "a jump to the next row skips later lanes");
     let statistics = ran.statistics;
     assert_eq!((statistics.rows, statistics.operations, statistics.jumps), (5, 5, 1));
     let not_taken = value(&[

@@ -26,11 +26,11 @@ impl<'d> Bytes<'d> {
     /// count from its end.
     pub(super) fn header(&mut self) -> Result<usize, String> {
         let Some([kind, length]) = self.words() else {
-            return Err("the header is cut off".to_owned());
+            return Err("the header is truncated".to_owned());
         };
         match (kind & 0xffff, kind >> 16 & 0xff) {
             (0xeb9f, 1) => Ok(length as usize),
-            (0xeb9f, version) => Err(format!("version {version} is not known")),
+            (0xeb9f, version) => Err(format!("version {version} is not supported")),
             (magic, _) => Err(format!("begins with {magic:#x} and not with 0xeb9f")),
         }
     }

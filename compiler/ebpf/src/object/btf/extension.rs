@@ -46,13 +46,14 @@ impl Extension {
     pub(in crate::object) fn parse(section: &[u8], btf: &Btf) -> Result<Self, String> {
         let mut header = Bytes(section);
         let length = header.header()?;
-        let parts: [u32; 4] = header.words().ok_or("the header is cut off")?;
+        let parts: [u32; 4] = header.words().ok_or("the header is truncated")?;
         // Older compilers do not emit relocations.
         let relocations = if length >= 32 { header.words() } else { None }.unwrap_or([0, 0]);
-        let body = section.get(length..).ok_or("the header is cut off")?;
+        let body = section.get(length..).ok_or("the header is truncated")?;
         let part = |at: u32, bytes: u32| body.get(at as usize..)?.get(..bytes as usize);
-        let lines = part(parts[2], parts[3]).ok_or("lines lie outside")?;
-        let relocations = part(relocations[0], relocations[1]).ok_or("relocations lie outside")?;
+        let lines = part(parts[2], parts[3]).ok_or("line information is outside the section")?;
+        let relocations =
+            part(relocations[0], relocations[1]).ok_or("relocations are outside the section")?;
         let lines = records(lines, btf, |[offset, file, text, place]: [u32; 4]| {
             let (line, column) = (place >> 10, place & 1023);
             SourceLine { slot: offset as usize / 8, file, text, line, column }
@@ -60,8 +61,10 @@ impl Extension {
         let relocations = records(relocations, btf, |[offset, root, access, kind]: [u32; 4]| {
             CoreRelocation { slot: offset as usize / 8, root, access, kind }
         });
-        let (lines, relocations) =
-            (lines.ok_or("lines are cut off")?, relocations.ok_or("relocations are cut off")?);
+        let (lines, relocations) = (
+            lines.ok_or("line information is truncated")?,
+            relocations.ok_or("relocations are truncated")?,
+        );
         let mut found = Self { lines, relocations };
         found.lines.values_mut().for_each(|lines| lines.sort_by_key(|line| line.slot));
         Ok(found)

@@ -82,7 +82,7 @@ impl Relocator<'_, '_> {
                 let opcode = slot.opcode;
                 Err(format!("a relocation of kind {kind} does not fit opcode {opcode:#x}"))
             }
-            (kind, []) => Err(format!("a relocation of kind {kind} is behind the end")),
+            (kind, []) => Err(format!("a relocation of kind {kind} is after the end")),
         }
     }
 
@@ -155,7 +155,7 @@ impl Relocator<'_, '_> {
             btf.is_some_and(|btf| btf.variables(section).any(|(variable, _)| variable == name))
         };
         if is_extern(".kconfig") {
-            return Err(format!("`{name}` is a value of a kernel's configuration (__kconfig)"));
+            return Err(format!("`{name}` is a value of the kernel configuration (__kconfig)"));
         }
         match slots {
             [call, ..] if call.opcode == CALL => Err(format!(
@@ -167,7 +167,7 @@ impl Relocator<'_, '_> {
                 first.immediate = 0;
                 Ok(None)
             }
-            _ if is_extern(".ksyms") => Err(format!("`{name}` is a variable of a kernel (__ksym)")),
+            _ if is_extern(".ksyms") => Err(format!("`{name}` is a kernel variable (__ksym)")),
             _ => Err(format!("`{name}` is not defined in this object")),
         }
     }

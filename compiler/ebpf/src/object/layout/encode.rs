@@ -24,7 +24,7 @@ impl Layout {
                 }
                 let given: Vec<&str> = text.split(',').map(str::trim).collect();
                 if given.len() != *count as usize {
-                    return Err(format!("it has {count} elements, and {} are given", given.len()));
+                    return Err(format!("it has {count} elements, but {} are given", given.len()));
                 }
                 let bytes = given.into_iter().map(|text| element.encode(text));
                 Ok(bytes.collect::<Result<Vec<_>, _>>()?.concat())
@@ -78,7 +78,7 @@ fn characters(text: &str, count: u32) -> Result<Vec<u8>, String> {
     let mut bytes = text.as_bytes().to_vec();
     if bytes.len() >= count as usize {
         return Err(format!(
-            "a text of {} bytes does not fit in {count} bytes with its final 0",
+            "a text of {} bytes and its final 0 do not fit in {count} bytes",
             bytes.len()
         ));
     }
@@ -165,7 +165,7 @@ mod tests {
             ),
             (integer(4, false), "+3", "`+3` is not an unsigned number of 32 bits, 0 to 4294967295"),
             (integer(4, false), "", "`` is not an unsigned number of 32 bits, 0 to 4294967295"),
-            (pair, "1", "it has 2 elements, and 1 are given"),
+            (pair, "1", "it has 2 elements, but 1 are given"),
             (
                 verdict,
                 "DENY",

@@ -25,7 +25,7 @@ impl Layout {
         let mut left = path;
         while !left.is_empty() {
             let (step, rest) = step(left)
-                .ok_or_else(|| format!("`{left}` is neither a .member nor an [index] behind it"))?;
+                .ok_or_else(|| format!("`{left}` is neither a .member nor an [index]"))?;
             part = match step {
                 Step::Member(name) => part.member(name)?,
                 Step::Index(index) => part.element(index)?,
@@ -108,7 +108,7 @@ impl<'l> Part<'l> {
     /// # Errors
     /// The text does not fit the type, or the bytes are too short.
     pub fn write(self, bytes: &mut [u8], text: &str) -> Result<(), String> {
-        let outside = || "it lies outside of its section".to_owned();
+        let outside = || "it is outside its section".to_owned();
         let start = usize::try_from(self.bit / 8).map_err(|_| outside())?;
         if self.field_bits == 0 {
             let encoded = self.layout.encode(text)?;
@@ -195,17 +195,17 @@ mod tests {
             (".pairs[3].low", "1", "there is no element 3: they are 0 to 2"),
             (".few.low", "1", "there is no member `low`: it is an unsigned number of 32 bits"),
             (".few[1]", "1", "there is no element 1: it is an unsigned number of 32 bits"),
-            (".pairs[x]", "1", "`[x]` is neither a .member nor an [index] behind it"),
-            (".pairs[1", "1", "`[1` is neither a .member nor an [index] behind it"),
-            (".", "1", "`.` is neither a .member nor an [index] behind it"),
+            (".pairs[x]", "1", "`[x]` is neither a .member nor an [index]"),
+            (".pairs[1", "1", "`[1` is neither a .member nor an [index]"),
+            (".", "1", "`.` is neither a .member nor an [index]"),
             (".few", "8", "8 does not fit in an unsigned number of 3 bits, 0 to 7"),
             (".more", "-4097", "-4097 does not fit in a signed number of 13 bits, -4096 to 4095"),
-            (".name", "\"12345678\"", "a text of 8 bytes does not fit in 8 bytes with its final 0"),
+            (".name", "\"12345678\"", "a text of 8 bytes and its final 0 do not fit in 8 bytes"),
         ] {
             let written = layout.part(path).and_then(|part| part.write(&mut [0; 24], text));
             assert_eq!(written, Err(reason.to_owned()), "{path}");
         }
         let late = layout.part(".name").and_then(|part| part.write(&mut [0; 20], "\"a\""));
-        assert_eq!(late, Err("it lies outside of its section".into()));
+        assert_eq!(late, Err("it is outside its section".into()));
     }
 }
