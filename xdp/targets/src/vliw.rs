@@ -60,7 +60,7 @@ impl Vliw {
         Self::with_images(object, object.programs.iter().map(image).collect(), environment)
     }
 
-    /// As [`load`](Self::load), optimised for the paths in profiles; see [`Profiles::compile`].
+    /// As `load`, optimised for the paths in profiles; see [`Profiles::compile`].
     ///
     /// # Errors
     /// The object is malformed or unsupported.
@@ -78,7 +78,7 @@ impl Vliw {
         Self::with_images(object, images.collect(), environment)
     }
 
-    /// As [`load`](Self::load), with given images: for each program, in the order of the object, an
+    /// As `load`, with given images: for each program, in the order of the object, an
     /// image or the reason for which there is none.
     ///
     /// # Errors
