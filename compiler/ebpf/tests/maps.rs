@@ -61,7 +61,7 @@ fn compare(map: &Map, model: &BTreeMap<Vec<u8>, Vec<u8>>) {
     assert_eq!(keys, model.keys().cloned().collect::<Vec<_>>());
 }
 
-/// Random operations on a map with `keys` possible keys.
+/// Makes random operations on a map with `keys` possible keys.
 fn random_operations(kind: MapKind, keys: u8) {
     let mut random = Rng::with_seed(u64::from(keys));
     let mut map = map(kind, 5, 6, ENTRIES);

@@ -8,13 +8,14 @@ use std::ops::RangeInclusive;
 
 /// Runs a program on packets, possibly on several at a time.
 pub trait Engine {
-    /// Name under which its figures are reported, which says whether they are simulated.
+    /// Returns the name under which its figures are reported, which says whether they are
+    /// simulated.
     fn name(&self) -> &'static str;
 
-    /// Packet lengths that it accepts.
+    /// Returns the packet lengths that it accepts.
     fn lengths(&self) -> RangeInclusive<usize>;
 
-    /// Number of further packets that it accepts now.
+    /// Returns the number of further packets that it accepts now.
     fn room(&self) -> usize;
 
     /// Offers a packet whose length is within [`Engine::lengths`].
@@ -35,7 +36,7 @@ pub trait Engine {
     /// The engine has failed and cannot continue.
     fn take(&mut self, ran: &mut Ran) -> Result<bool, Error>;
 
-    /// Number of unfinished packets.
+    /// Returns the number of unfinished packets.
     fn at_work(&self) -> usize;
 
     /// Returns the target with its maps.

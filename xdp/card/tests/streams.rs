@@ -12,8 +12,8 @@ use std::time::Instant;
 /// Packets that wait in front of the card.
 const AT_ONCE: u64 = 50;
 
-/// Number of cycles of 256 in which the buses pause, with a number of packets. Without pauses
-/// packets meet on the card; with many pauses a packet is sometimes alone on it.
+/// Returns pairs of the number of cycles of 256 in which the buses pause, and a number of packets.
+/// Without pauses packets meet on the card; with many pauses a packet is sometimes alone on it.
 fn runs() -> [(u8, u64); 2] {
     if scenarios::is_long() { [(0, 100_000), (128, 10_000)] } else { [(0, 150), (128, 100)] }
 }

@@ -45,7 +45,7 @@ pub fn object_of_bare(instructions: &[Instruction]) -> Object {
     Object { programs: vec![program], maps: vec![returned], ..Object::default() }
 }
 
-/// The prologue: finds the packet, calls the bare program, and stores its return value.
+/// Builds the prologue: finds the packet, calls the bare program, and stores its return value.
 fn front() -> Vec<Instruction> {
     let load = |destination, offset| Operation::Load {
         size: Size::Word,

@@ -35,7 +35,7 @@ pub struct Machine {
 }
 
 impl Default for Machine {
-    /// Four lanes, the number that the publication found best.
+    /// Returns a machine with four lanes, the number that the publication found best.
     fn default() -> Self {
         Self { lanes: 4 }
     }

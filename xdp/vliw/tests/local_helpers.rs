@@ -77,7 +77,7 @@ impl Both {
     }
 }
 
-/// A program that loops; the function adds up its arguments, and ends the loop at `stop`.
+/// Creates a program that loops; the function adds up its arguments, and ends the loop at `stop`.
 fn looping(count: u64, stop: u64, flags: u64) -> Object {
     let text = format!(
         "*(u64 *)(r10 - 8) = 0
@@ -124,7 +124,8 @@ fn loops_are_as_long_as_the_helpers() {
     assert_eq!(end(1 << 23, 5, 0), 15_000 + 6 + 7, "as many as there may be");
 }
 
-/// A program that sets two entries of its map, then iterates over it and adds up keys and values.
+/// Creates a program that sets two entries of its map, then iterates over it and adds up keys and
+/// values.
 fn walking(kind: MapKind, stop: u32, flags: u64) -> Object {
     let text = format!(
         "r6 = 1
@@ -224,8 +225,8 @@ fn what_is_not_known_stays_a_helper() {
     assert_eq!(deep(&nested).outcome(&[0; 16], "deep").0, 3);
 }
 
-/// A program that copies packet bytes to its stack, calls a helper with them, and writes the result
-/// to the start of the packet.
+/// Creates a program that copies packet bytes to its stack, calls a helper with them, and writes
+/// the result to the start of the packet.
 fn reading(helper: u32, rest: &str) -> Object {
     let copy: String = (0..96)
         .step_by(8)

@@ -114,8 +114,8 @@ impl Walk<'_> {
         }
     }
 
-    /// A lock guards the whole element that contains it. Widening the access to the element keeps
-    /// accesses to it from being moved across the call.
+    /// Widens the access of a lock to the element that contains it. A lock guards the whole
+    /// element, so accesses to it must not be moved across the call.
     fn widen_to_element(&mut self) {
         let Some(&lock) = self.accesses.last() else { return };
         let Space::MapValue(map) = lock.space else { return };
@@ -123,7 +123,7 @@ impl Walk<'_> {
         self.accesses.push(Access { register: None, offset: (0, 0), size, ..lock });
     }
 
-    /// A ring-buffer record is given up with its contents: addresses in it become invalid.
+    /// Handles the release of a ring-buffer record: addresses in it become invalid.
     fn release(&mut self, state: &mut State, slot: usize, register: u8) {
         let touch = Touch {
             slot,

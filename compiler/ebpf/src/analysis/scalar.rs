@@ -31,7 +31,7 @@ impl Scalar {
         low: (0, u32::MAX),
     };
 
-    /// The set of one number.
+    /// Returns the set of one number.
     pub fn constant(value: u64) -> Self {
         let low = value as u32;
         Self {
@@ -42,23 +42,23 @@ impl Scalar {
         }
     }
 
-    /// The numbers from `least` to `most`, unsigned.
+    /// Returns the numbers from `least` to `most`, unsigned.
     pub fn between(least: u64, most: u64) -> Self {
         Self { unsigned: (least, most), ..Self::ANY }.tightened().unwrap_or(Self::ANY)
     }
 
-    /// The numbers from `least` to `most`, signed.
+    /// Returns the numbers from `least` to `most`, signed.
     pub fn between_signed(least: i64, most: i64) -> Self {
         Self { signed: (least, most), ..Self::ANY }.tightened().unwrap_or(Self::ANY)
     }
 
-    /// The numbers with these bits; those in `unknown` may be set or not.
+    /// Returns the numbers with these bits; those in `unknown` may be set or not.
     pub fn with_bits(value: u64, unknown: u64) -> Self {
         let bits = Bits { value: value & !unknown, unknown };
         Self { bits, ..Self::ANY }.tightened().unwrap_or(Self::ANY)
     }
 
-    /// The numbers of at most this many bits.
+    /// Returns the numbers of at most this many bits.
     pub fn of_bits(bits: u32) -> Self {
         Self::between(0, u64::MAX.checked_shr(64 - bits).unwrap_or(0))
     }
@@ -184,7 +184,8 @@ impl Scalar {
         self
     }
 
-    /// Where all numbers have the same sign, both ranges are equal.
+    /// Narrows the ranges where all numbers have the same sign: unsigned and signed range are then
+    /// equal.
     fn bounded_by_sign(mut self) -> Self {
         let (least, most) = self.unsigned;
         if least as i64 <= most as i64 {
@@ -197,7 +198,8 @@ impl Scalar {
         self
     }
 
-    /// Where all numbers have the same upper half, the range follows from that of the lower half.
+    /// Narrows the range where all numbers have the same upper half, from the range of the lower
+    /// half.
     fn bounded_by_halves(mut self) -> Self {
         let (least, most) = self.unsigned;
         if least >> 32 == most >> 32 {

@@ -22,7 +22,7 @@ pub(crate) fn atomic_constant(operation: AtomicOperation, is_fetching: bool) -> 
     (operation as u64) << 1 | u64::from(is_fetching)
 }
 
-/// The inverse of [`atomic_constant`].
+/// Decodes the result of [`atomic_constant`].
 fn operation_of(constant: u64) -> (AtomicOperation, bool) {
     let operation = OPERATIONS[(constant >> 1) as usize % OPERATIONS.len()];
     (operation, constant & 1 == 1)

@@ -163,8 +163,8 @@ impl<'e> BySteps<'e> {
         Self { programs, observer: observer.map(RefCell::new) }
     }
 
-    /// The loop, in two versions: the one without an observer does not pay for it. They are
-    /// separate functions, so that neither constrains the register allocation of the other.
+    /// Runs the loop. There are two versions: the one without an observer does not pay for it. They
+    /// are separate functions, so that neither constrains the register allocation of the other.
     #[inline(never)]
     fn each_step<const OBSERVED: bool>(&self, run: &mut Run) -> Result<u64, Reason> {
         let executor = self;

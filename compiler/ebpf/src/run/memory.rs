@@ -157,7 +157,7 @@ impl Run<'_> {
         }
     }
 
-    /// The slow path of loads, and misses.
+    /// Handles the slow path of loads, and misses.
     #[inline(never)]
     fn load_otherwise<const SIZE: usize>(&self, address: u64) -> Result<u64, Reason> {
         if address >> WINDOW_BITS != CONTEXT {

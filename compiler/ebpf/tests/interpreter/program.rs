@@ -5,7 +5,7 @@ use freeport_ebpf::instruction::Instruction;
 use freeport_ebpf::interpreter::{Environment, LoadError, Machine, Outcome, Packet};
 use freeport_ebpf::object::{MapDefinition, MapKind, Object, Program, ProgramKind};
 
-/// An instruction by its fields.
+/// Creates an instruction from its fields.
 pub fn slot(opcode: u8, registers: (u8, u8), offset: i16, immediate: i32) -> Instruction {
     let (destination, source) = registers;
     Instruction { opcode, destination, source, offset, immediate }

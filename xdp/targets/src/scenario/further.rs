@@ -79,7 +79,7 @@ fn vlans(target: &mut dyn Target) -> Result<(), Error> {
     treat(hosts::VLANS[3], 9, 0)
 }
 
-/// The bucket is not refilled, so that the time does not matter.
+/// Sets a rate of 0, so that buckets are never refilled and the time does not matter.
 fn bucket(target: &mut dyn Target) -> Result<(), Error> {
     target.update("settings", &FIRST, &bytes(&[&0u64.to_ne_bytes(), &6_000u64.to_ne_bytes()]))
 }

@@ -32,7 +32,7 @@ const NOT_LIFTED: [(&str, &str); 10] = [
     ("deliver", "xskmap"),
 ];
 
-/// Compiler options; the cache is separate from the user's.
+/// Returns compiler options; the cache is separate from the user's.
 fn options() -> Options {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lifted");
     Options { cache: Some(cache), optimization: 1, ..Options::default() }

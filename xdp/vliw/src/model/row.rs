@@ -249,7 +249,7 @@ impl Reading<'_, '_, '_> {
         }
     }
 
-    /// Memory is little-endian.
+    /// Swaps the byte order of a value; memory is little-endian.
     fn swapped(&self, order: ByteOrder, value: u64, bits: u8) -> Result<u64, Stop> {
         let low = match bits {
             16 => value & 0xffff,

@@ -139,9 +139,9 @@ impl Walk<'_> {
     }
 }
 
-/// The instructions of a block that stay on a path that continues with `next`. The last jump is
-/// dropped, and so is a conditional jump before it with the same target. A conditional jump to
-/// `next` is inverted, so that it leaves the path. Without a next block all instructions stay.
+/// Returns the instructions of a block that stay on a path that continues with `next`. The last
+/// jump is dropped, and so is a conditional jump before it with the same target. A conditional jump
+/// to `next` is inverted, so that it leaves the path. Without a next block all instructions stay.
 pub fn kept(block: &Block, next: Option<usize>) -> Cow<'_, [Instruction]> {
     let all = block.instructions.as_slice();
     let (Some(next), [rest @ .., last]) = (next, all) else { return Cow::Borrowed(all) };

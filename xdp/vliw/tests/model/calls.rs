@@ -73,7 +73,7 @@ fn calls_name_their_arguments_in_place_of_registers() {
     assert_eq!(ended(run(moves).outcome), 3);
 }
 
-/// Explicit arguments: map 0, a key at -8, a value, and no flags.
+/// Returns explicit arguments: map 0, a key at -8, a value, and no flags.
 fn named(value: i16) -> [Argument; 4] {
     [Argument::Map(0), Argument::Stack(-8), Argument::Stack(value), Argument::Number(0)]
 }

@@ -160,7 +160,7 @@ pub fn call(helper: u32) -> Lane {
     Some(Operation::call(helper))
 }
 
-/// A call with some explicit arguments; the others are in registers.
+/// Returns a call with some explicit arguments; the others are in registers.
 pub fn call_with(helper: u32, named: &[Argument]) -> Lane {
     let mut arguments = [Argument::Register; 5];
     arguments[..named.len()].copy_from_slice(named);

@@ -14,7 +14,7 @@ impl Bits {
     /// All numbers.
     pub const UNKNOWN: Self = Self { value: 0, unknown: u64::MAX };
 
-    /// The set of one number.
+    /// Returns the set of one number.
     pub fn constant(value: u64) -> Self {
         Self { value, unknown: 0 }
     }
