@@ -78,8 +78,10 @@ impl OnKernel {
         self.places.iter().map(|place| {
             let mode = match place.mode {
                 AttachMode::Native => "native: in the driver",
-                AttachMode::Generic if place.is_asked => "generic: after the driver, as requested",
-                AttachMode::Generic => "generic: after the driver, which does not support XDP",
+                AttachMode::Generic if place.is_asked => {
+                    "generic: in the network stack, as requested"
+                }
+                AttachMode::Generic => "generic: in the network stack, as the driver has no XDP",
             };
             format!("{}: {mode}", place.port)
         })

@@ -36,7 +36,7 @@ pub fn assemble(text: &str) -> Result<Vec<Instruction>, AssemblyError> {
         let code = line.split("//").next().unwrap_or("").split(';').next().unwrap_or("").trim();
         if let Some(label) = code.strip_suffix(':') {
             if labels.insert(label.trim(), slot).is_some() {
-                return Err(fail(format!("label `{label}` is there twice")));
+                return Err(fail(format!("label `{label}` is defined twice")));
             }
         } else if !code.is_empty() {
             let parsed = Line::new(code).operation().map_err(|Wrong(reason)| fail(reason))?;
@@ -50,14 +50,14 @@ pub fn assemble(text: &str) -> Result<Vec<Instruction>, AssemblyError> {
         let mut operation = parsed.operation;
         if let Some(label) = parsed.label {
             let Some(&target) = labels.get(label) else {
-                return Err(fail(format!("there is no label `{label}`")));
+                return Err(fail(format!("unknown label `{label}`")));
             };
             let distance = target as i64 - slot as i64 - 1;
             lead(&mut operation, distance).ok_or_else(|| fail(format!("`{label}` is too far")))?;
         }
         let (first, second) = operation.encode();
         if decode(&[first, second.unwrap_or_default()], 0) != Ok(operation) {
-            return Err(fail(format!("there is no instruction `{operation}`")));
+            return Err(fail(format!("unknown instruction `{operation}`")));
         }
         slots.push(first);
         slots.extend(second);
@@ -106,7 +106,7 @@ impl<'t> Line<'t> {
     fn operation(mut self) -> Parse<Parsed<'t>> {
         let operation = self.statement()?;
         if !self.rest.trim().is_empty() {
-            return Err(Wrong(format!("`{}` is too much", self.rest.trim())));
+            return Err(Wrong(format!("unexpected `{}`", self.rest.trim())));
         }
         Ok(Parsed { operation, label: self.label })
     }
@@ -244,7 +244,7 @@ impl<'t> Line<'t> {
                 let value = parse_number(number.trim());
                 let value = value.filter(|value| *value >= i64::MIN.into());
                 let Some(value) = value.filter(|value| *value <= u64::MAX.into()) else {
-                    return Err(Wrong(format!("`{}` is no 64-bit number", number.trim())));
+                    return Err(Wrong(format!("`{}` is not a 64-bit number", number.trim())));
                 };
                 self.rest = "";
                 Ok(Some(Constant::Value(value as u64)))
@@ -287,7 +287,7 @@ impl<'t> Line<'t> {
         let width = match self.pointer_type()? {
             Size::Word => Width::Bits32,
             Size::Double => Width::Bits64,
-            _ => return Err(Wrong("atomic operations have 32 or 64 bits".to_owned())),
+            _ => return Err(Wrong("an atomic operation has 32 or 64 bits".to_owned())),
         };
         self.needs("(")?;
         let (base, offset) = self.address()?;
@@ -324,7 +324,7 @@ impl<'t> Line<'t> {
 
     fn load_packet(&mut self, destination: u8, size: Size) -> Parse<Operation> {
         if destination != 0 {
-            return Err(Wrong("packets are read into r0".to_owned()));
+            return Err(Wrong("a packet access loads to r0".to_owned()));
         }
         let has_index = self.rest.trim_start().starts_with('r');
         let index = if has_index { Some(self.register()?.1) } else { None };
@@ -368,7 +368,7 @@ impl<'t> Line<'t> {
         };
         let number: u8 = self.number()?;
         if number >= REGISTERS {
-            return Err(Wrong(format!("there is no register {number}")));
+            return Err(Wrong(format!("the registers are 0 to 10, not {number}")));
         }
         Ok((width, number))
     }
@@ -379,7 +379,7 @@ impl<'t> Line<'t> {
         if found == register {
             return Ok(());
         }
-        Err(Wrong(format!("register {register} must stand here, not {found}")))
+        Err(Wrong(format!("register {register} is expected here, not {found}")))
     }
 
     /// Parses a signed distance, or a label.
@@ -513,20 +513,20 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said_with_its_line() {
-        assert_wrong("exit\nr11 = 1", "line 2: there is no register 11");
+        assert_wrong("exit\nr11 = 1", "line 2: the registers are 0 to 10, not 11");
         assert_wrong("r1 = w2", "mixed");
         assert_wrong("r1 = 0x100000000", "out of range");
-        assert_wrong("goto nowhere", "no label `nowhere`");
+        assert_wrong("goto nowhere", "unknown label `nowhere`");
         assert_wrong("a:\na:\nexit", "twice");
-        assert_wrong("exit exit", "`exit` is too much");
-        assert_wrong("r1 = *(s64 *)(r2 + 0x4)", "line 1: there is no instruction `r1 = *(s64 *)");
-        assert_wrong("exit\nr2 = (s6)r3", "line 2: there is no instruction `r2 = (s6)r3`");
-        assert_wrong("r2 = le24 r2", "no instruction");
+        assert_wrong("exit exit", "unexpected `exit`");
+        assert_wrong("r1 = *(s64 *)(r2 + 0x4)", "line 1: unknown instruction `r1 = *(s64 *)");
+        assert_wrong("exit\nr2 = (s6)r3", "line 2: unknown instruction `r2 = (s6)r3`");
+        assert_wrong("r2 = le24 r2", "unknown instruction");
         assert_wrong("r1 =", "missing at the end");
-        assert_wrong("r1 = -r2", "register 1 must stand here");
+        assert_wrong("r1 = -r2", "register 1 is expected here");
         assert_wrong("*(u64 *)(r1 + 0x8000) = r1", "out of range");
         assert_wrong("if r1 ? r2 goto +1", "a comparison is expected");
-        assert_wrong("r1 = 0x1ffffffffffffffff ll", "no 64-bit number");
+        assert_wrong("r1 = 0x1ffffffffffffffff ll", "not a 64-bit number");
         assert_wrong("r0 = é", "expected");
     }
 }

@@ -209,7 +209,7 @@ impl Slot {
         let width = match self.size() {
             Size::Word => Width::Bits32,
             Size::Double => Width::Bits64,
-            _ => return Err(self.wrong(Field::Opcode, "atomic operations have 32 or 64 bits")),
+            _ => return Err(self.wrong(Field::Opcode, "an atomic operation has 32 or 64 bits")),
         };
         let code = self.0.immediate;
         let found = ATOMIC.iter().find(|(_, known, ..)| *known == code & !FETCH);
@@ -275,7 +275,7 @@ impl Slot {
             16 => 16,
             32 => 32,
             64 => 64,
-            _ => return Err(self.wrong(Field::Immediate, "byte swaps have 16, 32 or 64 bits")),
+            _ => return Err(self.wrong(Field::Immediate, "a byte swap has 16, 32 or 64 bits")),
         };
         Ok(Operation::Swap { order, destination: self.0.destination, bits })
     }
