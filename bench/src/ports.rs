@@ -17,7 +17,7 @@ use crate::report::{self, CaseResult, csv};
 use crate::{Output, folder};
 use anyhow::{Result, ensure};
 use forwarder::{Forwarding, Minimal, Wire};
-use freeport_nic::port::xdp::DEFAULT_RING_FRAMES;
+use freeport_port::xdp::DEFAULT_RING_FRAMES;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;

@@ -49,7 +49,7 @@ answer [out] -> to_tor
 const RING_WAITS: &str = "nothing can move, though data waits
   ask waits for an item in answer.back -> ask.back (0 of 16)
   answer waits for an item in ask.out -> answer.in (0 of 16)
-  in a circle: answer.back -> ask.back (0 of 16) -> ask.out -> answer.in (0 of 16)
+  in a cycle: answer.back -> ask.back (0 of 16) -> ask.out -> answer.in (0 of 16)
 ";
 
 /// Makes packets for ever.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `freeport xdp estimate`: cycles of the simulated card for the packets of a capture.
 
-use freeport_nic::port::{Arena, PcapReceiver, PcapTransmitter, Receive, Transmit};
+use freeport_port::{Arena, PcapReceiver, PcapTransmitter, Receive, Transmit};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -66,7 +66,7 @@ fn build() -> Result<(), String> {
     let include = verilator.root()?.join("include");
     let files = ["verilated.cpp", "verilated_threads.cpp", "verilated_vcd_c.cpp"];
     common.opt_level(3).files(files.iter().map(|file| include.join(file))).objects(objects);
-    common.try_compile("freeport_nic").map_err(|error| error.to_string())
+    common.try_compile("freeport_runtime").map_err(|error| error.to_string())
 }
 
 /// Translates a card to C++.

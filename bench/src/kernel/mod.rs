@@ -7,19 +7,19 @@
 //! of it, on a frame that is in the nearest cache. It has no driver, no buffers, no queues: it is
 //! the kernel at its best, and a real interface is slower.
 //!
-//! No library is needed (`freeport_nic::bpf` has the system call): a map is a definition in section
+//! No library is needed (`freeport_port::bpf` has the system call): a map is a definition in section
 //! `maps`, and its address in a program is replaced by the number of the map that was made from it.
 
 mod object;
 
 use anyhow::{Context, Result, bail};
-use freeport_nic::bpf::LoadOptions;
+use freeport_port::bpf::LoadOptions;
 use object::Object;
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::process::Command;
 
-pub use freeport_nic::bpf::{AttachMode, Attachment, Map, XdpProgram};
+pub use freeport_port::bpf::{AttachMode, Attachment, Map, XdpProgram};
 
 /// What a program says to do with a frame: nothing more.
 pub const XDP_DROP: u32 = 1;

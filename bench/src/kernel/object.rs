@@ -6,7 +6,7 @@
 //! value, entries, flags. An instruction that loads its address has a relocation against it.
 
 use anyhow::{Context, Result, bail, ensure};
-use freeport_nic::bpf::{INSTRUCTION_BYTES, MapDefinition};
+use freeport_port::bpf::{INSTRUCTION_BYTES, MapDefinition};
 
 /// An object file.
 #[derive(Clone, Copy, Debug)]

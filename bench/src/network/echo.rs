@@ -3,7 +3,7 @@
 
 use super::{Host, Latencies};
 use anyhow::{Context, Result};
-use freeport_nic::packet::checksum;
+use freeport_port::packet::checksum;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::{FromRawFd, OwnedFd};

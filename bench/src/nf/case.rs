@@ -6,7 +6,7 @@ use super::flows::Tuple;
 use super::traffic::Likeness;
 use anyhow::{Context, Result, ensure};
 use freeport_ir::{Bits, Program};
-use freeport_nic::device::Device;
+use freeport_runtime::device::Device;
 use std::path::PathBuf;
 
 /// What has to become of the next frame: its bytes, or none if it is dropped. It may keep state.

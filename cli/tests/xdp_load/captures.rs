@@ -3,7 +3,7 @@
 
 use super::place::Net;
 use crate::hosts::may_make_hosts;
-use freeport_nic::port::{Arena, PcapTransmitter, Transmit};
+use freeport_port::{Arena, PcapTransmitter, Transmit};
 
 #[test]
 fn a_capture_passes_and_the_run_ends() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Errors of a program between interfaces.
 
-use freeport_nic::bpf::BpfError;
-use freeport_nic::port::PortError;
+use freeport_port::PortError;
+use freeport_port::bpf::BpfError;
 use std::io;
 use thiserror::Error as ThisError;
 

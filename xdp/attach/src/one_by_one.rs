@@ -5,7 +5,7 @@
 use crate::devices::Devices;
 use crate::{Engine, Error, Ran, Stop};
 use freeport_ebpf::object::Object;
-use freeport_nic::port::BATCH;
+use freeport_port::BATCH;
 use freeport_xdp::{Arrival, InUserSpace, Target};
 use std::ops::RangeInclusive;
 

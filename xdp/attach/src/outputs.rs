@@ -3,8 +3,8 @@
 
 use crate::Error;
 use crate::counters::{Counters, Drop};
-use freeport_nic::port::{FrameQueue, Receive, Transmit};
-use freeport_nic::server::Waiting;
+use freeport_port::{FrameQueue, Receive, Transmit};
+use freeport_runtime::server::Waiting;
 
 /// Packets that wait for a port, at most; further packets are dropped and counted.
 const QUEUE_MAX: usize = 1_024;

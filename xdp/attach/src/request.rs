@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Requests to a running XDP program: one JSON object a line, as for graphs.
 
-use freeport_nic::server::{Members, Protocol, RequestError, StatsFormat};
+use freeport_runtime::server::{Members, Protocol, RequestError, StatsFormat};
 use freeport_xdp::{EntryName, Setting};
 use serde_json::Value;
 

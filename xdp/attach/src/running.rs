@@ -3,7 +3,7 @@
 
 use crate::{Error, Statistics};
 use freeport_ebpf::object::Object;
-use freeport_nic::server::Wake;
+use freeport_runtime::server::Wake;
 use freeport_xdp::{Contents, Target};
 
 /// A program that runs between interfaces.

@@ -10,8 +10,8 @@ use crate::statistics::{PortRow, Statistics};
 use crate::{Engine, Error, Port, Ran, Way};
 use freeport_ebpf::interpreter::verdict;
 use freeport_ebpf::object::Object;
-use freeport_nic::port::{BATCH, Receive};
-use freeport_nic::server::{Waiting, Wake};
+use freeport_port::{BATCH, Receive};
+use freeport_runtime::server::{Waiting, Wake};
 use freeport_xdp::{Arrival, Target};
 use std::time::{Duration, Instant};
 

@@ -6,7 +6,7 @@
 use crate::request::short;
 use crate::{Error, Part, Request, Running, Statistics};
 use freeport_ebpf::object::{MapDefinition, Object};
-use freeport_nic::server::{Answer, Jobs, Progress, StatsFormat};
+use freeport_runtime::server::{Answer, Jobs, Progress, StatsFormat};
 use freeport_xdp::{Contents, Dump, EntryName};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
