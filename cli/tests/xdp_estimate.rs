@@ -157,7 +157,7 @@ fn several_cores_are_faster_and_each_has_some_of_the_packets() {
 #[test]
 fn a_program_that_the_card_refuses_names_the_reason() {
     let error = complaint("fib_forward.bpf.c", &sample(), &[]);
-    assert!(error.contains("the card has no helper 69 (bpf_fib_lookup)"), "{error}");
+    assert!(error.contains("the card does not support helper 69 (bpf_fib_lookup)"), "{error}");
     assert!(error.contains("--on interpreter` works"), "{error}");
 }
 
