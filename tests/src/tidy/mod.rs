@@ -61,6 +61,7 @@ pub const RULES: &[Rule] = &[
     ("formatted programs", elements::formatted),
     ("documented commands", documents::commands),
     ("links", documents::links),
+    ("table of contents", documents::contents),
 ];
 
 /// Folders that hold no source.
