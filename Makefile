@@ -6,7 +6,7 @@ CARGO ?= cargo
 PREFIX ?= /usr/local
 
 .PHONY: help tools demo test install test-long applications fuzz bench area fmt lint check audit \
-	clean
+	docs clean
 
 help:
 	@echo "make demo       build, run programs on a trace, draw them, measure them in memory"
@@ -25,6 +25,7 @@ help:
 	@echo "make check      formatting, clippy and documentation; changes nothing, warnings are errors"
 	@echo "make audit      licences, known vulnerabilities and sources of all crates, by cargo-deny;"
 	@echo "                ARGS='licenses bans sources' needs no list of vulnerabilities"
+	@echo "make docs       the pages of docs/ as a book in target/book, by mdBook"
 	@echo "make clean      remove target/ and out/"
 
 tools:
@@ -88,6 +89,11 @@ audit: tools
 	@command -v cargo-deny >/dev/null || \
 		$(CARGO) install --locked cargo-deny --version $(DENY)
 	$(CARGO) deny --locked check $(ARGS)
+
+# The book of docs/. The pages are the same that are read in the repository.
+docs:
+	@bash scripts/install.sh --docs
+	@$(HOME)/.cache/freeport/mdbook/bin/mdbook build docs
 
 clean: tools
 	$(CARGO) clean --quiet

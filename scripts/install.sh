@@ -8,6 +8,7 @@
 #   install.sh --test          to build and to run `make test`
 #   install.sh --applications  that, and every program of docs/reference/applications.csv
 #   install.sh --area          to build and to measure how large hardware is
+#   install.sh --docs          to build the book of docs/, and nothing else
 set -euo pipefail
 
 # Debian packages, each with a file or command whose presence shows that it is installed.
@@ -105,6 +106,10 @@ rustup_hashes=(
     "aarch64=9732d6c5e2a098d3521fca8145d826ae0aaa067ef2385ead08e6feac88fa5792"
 )
 oldest_verilator_minor=30
+# What makes a book of docs/, built from crates.io. Cargo compares the crate with the registry's
+# checksum, and each dependency with that of the crate's own Cargo.lock (`--locked`).
+mdbook=0.5.4
+mdbook_folder="$HOME/.cache/freeport/mdbook"
 
 is_there() {
     case "$1" in
@@ -250,10 +255,26 @@ install_hardware_tool() {
     touch "$installed"
 }
 
+# Builds mdBook without its web server, which needs most of its dependencies.
+install_mdbook() (
+    PATH="$HOME/.cargo/bin:$PATH"
+    [ "$("$mdbook_folder/bin/mdbook" --version 2>/dev/null)" != "mdbook v$mdbook" ] || return 0
+    echo "install.sh: installing mdBook $mdbook" >&2
+    cargo install --quiet --locked mdbook --version "=$mdbook" --no-default-features \
+        --features search --root "$mdbook_folder" || {
+        echo "install.sh: mdBook was not installed; only \`make docs\` needs it." >&2
+        return 1
+    }
+)
+
 needed=("${to_build[@]}")
 case "${1-}" in
     "") ;;
     --area) wants_area=1 ;;
+    --docs)
+        wants_docs=1
+        needed=("gcc=gcc" "curl=curl" "ca-certificates=/etc/ssl/certs/ca-certificates.crt")
+        ;;
     --demo) needed+=("${for_demo[@]}") ;;
     --test) needed+=("${for_demo[@]}" "${for_test[@]}") ;;
     --applications)
@@ -264,12 +285,16 @@ case "${1-}" in
         fi
         ;;
     *)
-        echo "install.sh: the options are --demo, --test, --applications and --area" >&2
+        echo "install.sh: the options are --demo, --test, --applications, --area and --docs" >&2
         exit 1
         ;;
 esac
 install_packages
 install_rust
+if [ -n "${wants_docs-}" ]; then
+    install_mdbook
+    exit
+fi
 has_simulator || install_hardware_tool "$simulator" \
     "Put Verilator 5.0$oldest_verilator_minor or newer on the PATH, or name it in VERILATOR"
 [ -z "${wants_area-}" ] || install_hardware_tool "$synthesis" "Only \`make area\` needs it"

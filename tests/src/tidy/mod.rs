@@ -64,6 +64,7 @@ pub const RULES: &[Rule] = &[
     ("links", documents::links),
     ("sentences", english::sentences),
     ("phrases", english::phrases),
+    ("table of contents", documents::contents),
 ];
 
 /// Folders without sources.

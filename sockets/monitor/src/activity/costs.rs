@@ -41,10 +41,10 @@ pub struct Path {
 }
 
 /// Costs in shared memory. 8 bytes take 30 to 115 ns for both sides together, and 64 KiB at most
-/// 0.05 ns per byte and side: docs/results/README.md, one pair on two cores.
+/// 0.05 ns per byte and side: docs/results/sockets.md, one pair on two cores.
 const RING: Path = Path { send: 60.0, receive: 60.0, sent_byte: 0.05, received_byte: 0.05 };
 /// Costs of the kernel where they cannot be measured: less than on the machines of
-/// docs/results/README.md.
+/// docs/results/sockets.md.
 const TCP: Path = Path { send: 2500.0, receive: 700.0, sent_byte: 0.1, received_byte: 0.1 };
 const UNIX: Path = Path { send: 800.0, receive: 500.0, sent_byte: 0.1, received_byte: 0.1 };
 
