@@ -3,24 +3,17 @@
 
 pub mod apps;
 mod between;
-pub mod chart;
 pub mod fabric;
-mod folder;
 pub mod harness;
-pub mod histogram;
 pub mod kernel;
-pub mod machine;
-mod metrics;
-mod namespace;
 pub mod network;
 pub mod nf;
-pub mod plot;
 pub mod ports;
-pub mod report;
 pub mod sockets;
 pub mod xdp;
 
 use anyhow::Result;
+use harness::Output;
 use std::path::PathBuf;
 
 /// Measure Freeport beside its peers
@@ -54,17 +47,6 @@ enum Bench {
     Xdp(xdp::Arguments),
     #[command(hide = true)]
     Peer(sockets::peer::Arguments),
-}
-
-/// What there is to print.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Output {
-    /// For standard output: the results.
-    pub text: String,
-    /// For standard error: what people need to know of them, where the results are for programs.
-    pub notes: String,
-    /// What could not be measured although it should; the rest was.
-    pub failures: Vec<String>,
 }
 
 /// Measures what the command line asks for; Freeport's elements are in the folders of the library.

@@ -3,10 +3,10 @@
 //! the traffic sees of it.
 
 use super::site::{App, BULK, HTTP, LATE_HTTP, Site, Way, rule};
+use crate::harness::report::{Kind, Line, Traffic};
 use crate::network::bulk::{self, Direction, Transfer};
 use crate::network::http::{Connection, Connections, Load};
 use crate::network::{Launch, PATIENCE, until};
-use crate::report::{Kind, Line, Traffic};
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -2,7 +2,7 @@
 //! One round of traffic through a network.
 
 use super::site::{BULK, HTTP, Site};
-use crate::metrics::{Metric, Round, cost, rate};
+use crate::harness::metrics::{Metric, Round, cost, rate};
 use crate::network::bulk::{self, Direction};
 use crate::network::http::{Connections, Load};
 use crate::network::{Host, PATIENCE, echo};

@@ -13,11 +13,11 @@ mod measure;
 mod plot;
 mod site;
 
-use crate::machine::Machine;
-use crate::metrics::{self, MetricResult, Round, Series};
+use crate::harness::machine::Machine;
+use crate::harness::metrics::{self, MetricResult, Round, Series};
+use crate::harness::report::Traffic;
+use crate::harness::{Output, folder};
 use crate::network::Launch;
-use crate::report::Traffic;
-use crate::{Output, folder};
 use anyhow::{Context, Result};
 use live::Live;
 use measure::{METRICS, round};

@@ -4,9 +4,9 @@
 
 use super::live::{Live, STEP};
 use super::measure::METRICS;
-use crate::machine::Machine;
-use crate::metrics::MetricResult;
-use crate::plot::text;
+use crate::harness::machine::Machine;
+use crate::harness::metrics::MetricResult;
+use crate::harness::plot::text;
 
 const WIDTH: f64 = 900.0;
 const TOP: f64 = 58.0;
@@ -132,8 +132,8 @@ fn timeline(live: &Live, top: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::Series;
-    use crate::report::Traffic;
+    use crate::harness::metrics::Series;
+    use crate::harness::report::Traffic;
     use std::time::Duration;
 
     #[test]

@@ -3,7 +3,7 @@
 
 use super::processes::Reason;
 use super::shared::Atomics;
-use crate::histogram::{BUCKETS, Histogram, bucket};
+use crate::harness::histogram::{BUCKETS, Histogram, bucket};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 

@@ -7,7 +7,7 @@ use super::content::{Reader, Writer};
 use super::desk::{Desk, now, processor_time};
 use super::processes::Processes;
 use super::shared::Shared;
-use crate::histogram::Histogram;
+use crate::harness::histogram::Histogram;
 use anyhow::{Context, Result, ensure};
 use std::sync::atomic::Ordering;
 use std::time::Duration;

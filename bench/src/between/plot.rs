@@ -3,8 +3,8 @@
 //! size and placement; and throughput over size, a panel for each placement and number of pairs.
 
 use super::results::{Case, PairResult, Series};
-use crate::chart::{Axis, Panel, svg};
-use crate::machine::Machine;
+use crate::harness::chart::{Axis, Panel, svg};
+use crate::harness::machine::Machine;
 use std::collections::BTreeMap;
 
 /// Panels beside each other.

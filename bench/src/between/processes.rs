@@ -3,7 +3,7 @@
 //! it ends.
 
 use super::shared::{Atomics, Shared};
-use crate::machine::pin_to;
+use crate::harness::machine::pin_to;
 use anyhow::{Context, Result, bail, ensure};
 use std::fmt::Display;
 use std::io;
@@ -180,7 +180,7 @@ mod tests {
     use std::sync::atomic::AtomicU64;
 
     fn core() -> usize {
-        crate::machine::allowed_cores()[0]
+        crate::harness::machine::allowed_cores()[0]
     }
 
     fn sleep() -> Result<(), String> {

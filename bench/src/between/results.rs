@@ -4,9 +4,9 @@
 use super::placement::Placement;
 use super::wait::Wait;
 use crate::harness::Measurement;
-use crate::histogram::Histogram;
-use crate::machine::Machine;
-use crate::report::{Kind, Line, Traffic, rounded, row};
+use crate::harness::histogram::Histogram;
+use crate::harness::machine::Machine;
+use crate::harness::report::{Kind, Line, Traffic, rounded, row};
 
 /// What is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]

@@ -5,7 +5,7 @@ use super::measure::{Idle, Plan};
 use super::placement::Placement;
 use super::results::{Case, PairResult, Series, Setting};
 use super::wait::Wait;
-use crate::histogram::Histogram;
+use crate::harness::histogram::Histogram;
 use anyhow::{Context, Result, bail};
 use std::time::Duration;
 

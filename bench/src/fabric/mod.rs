@@ -11,13 +11,13 @@ mod connections;
 mod shared_queue;
 mod subjects;
 
-pub use crate::between::content;
+use crate::between::content;
 use crate::between::placement::Placement;
 use crate::between::plot;
 use crate::between::results::{self, Case, PairResult, Setting};
 use crate::between::rounds::{self, Carrier, Rounds, chosen};
-use crate::machine::{self, Machine, allowed_cores};
-use crate::{Output, folder, report};
+use crate::harness::machine::{self, Machine, allowed_cores};
+use crate::harness::{Output, folder, report};
 
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};

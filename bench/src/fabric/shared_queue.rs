@@ -12,7 +12,7 @@ use crate::between::placement::Placement;
 use crate::between::processes::Processes;
 use crate::between::shared::{Atomics, Shared};
 use crate::harness::Measurement;
-use crate::report::{Kind, Line, Traffic, rounded};
+use crate::harness::report::{Kind, Line, Traffic, rounded};
 use anyhow::{Context, Result, ensure};
 use fastrand::Rng;
 use freeport_fabric::shared_queue::{Connection, Event, Limits};

@@ -7,7 +7,7 @@ use crate::between::limits::{bare_rings, cache_lines};
 use crate::between::measure::{Idle, Plan, copy, idle, round_trips, stream};
 use crate::between::rounds::Carrier;
 use crate::between::wait::Wait;
-use crate::histogram::Histogram;
+use crate::harness::histogram::Histogram;
 use anyhow::{Result, bail};
 use freeport_fabric::wait::Waiting;
 use std::time::Duration;
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn all_carry_every_byte_of_messages_of_all_sizes() {
-        let allowed = crate::machine::allowed_cores();
+        let allowed = crate::harness::machine::allowed_cores();
         let cores = Placement::Same.cores(2, &allowed).expect("a core");
         for size in [8, 1_001, 200_000] {
             let plan = Plan { size, messages: 20, is_full_check: true, cores: cores.clone() };

@@ -2,7 +2,7 @@
 //! A host: a namespace with a name, and what can be done there.
 
 use super::offload;
-use crate::namespace::{self, Namespace, run, set, within};
+use crate::harness::namespace::{self, Namespace, run, set, within};
 use anyhow::{Context, Result};
 use std::process::Command;
 use std::sync::Arc;

@@ -9,8 +9,8 @@
 use super::case::{Case, ClickJob};
 use super::flows::{Flows, RING_FRAMES};
 use super::ours::hexadecimal;
+use crate::harness::namespace::run;
 use crate::harness::{Subject, Work};
-use crate::namespace::run;
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -12,9 +12,9 @@ use super::flows::Flows;
 use super::subjects::VSWITCH;
 use super::traffic::{Likeness, Traffic, put};
 use super::vswitch::Switch;
+use crate::harness::namespace::{run, set, within};
 use crate::harness::{Subject, Work};
 use crate::kernel::{Attachment, XdpObject};
-use crate::namespace::{run, set, within};
 use anyhow::{Result, ensure};
 
 /// Frames of a round through XDP on an interface, at least.
@@ -149,7 +149,7 @@ impl Subject for NetworkSubject {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::namespace::Namespace;
+    use crate::harness::namespace::Namespace;
     use crate::nf::CaseName;
     use crate::nf::subjects::flows_of;
     use freeport_testbed::skip;

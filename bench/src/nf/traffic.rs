@@ -5,8 +5,8 @@
 use super::case::Model;
 use super::flows::Flows;
 use super::ours::hexadecimal;
+use crate::harness::namespace::{Namespace, create, interface, run, set, within};
 use crate::kernel::{AttachMode, Attachment, XdpObject, XdpProgram};
-use crate::namespace::{Namespace, create, interface, run, set, within};
 use anyhow::{Context, Result, ensure};
 use std::time::{Duration, Instant};
 

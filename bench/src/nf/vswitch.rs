@@ -3,7 +3,7 @@
 //! interfaces, with its database, sockets and messages in a temporary folder. Both processes end,
 //! and the folder goes, when it is dropped.
 
-use crate::namespace::{run, tool};
+use crate::harness::namespace::{run, tool};
 use anyhow::{Context, Result, bail};
 use std::fs::File;
 use std::os::unix::process::CommandExt;

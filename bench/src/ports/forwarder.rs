@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Both forwarders, each between interfaces of its own, and how their processor time is measured.
 
+use crate::harness::machine::pin_to;
 use crate::harness::{Subject, Work};
-use crate::machine::pin_to;
 use crate::nf::flows::Flows;
 use crate::nf::traffic::{Likeness, Traffic};
 use anyhow::{Context, Result, bail, ensure};
@@ -251,7 +251,7 @@ impl Drop for Running {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::allowed_cores;
+    use crate::harness::machine::allowed_cores;
     use crate::ports::flows;
     use freeport_testbed::skip;
 

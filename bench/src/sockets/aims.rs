@@ -8,7 +8,7 @@ use crate::between::aims::{at_least, at_most};
 use crate::between::placement::Placement;
 use crate::between::results::{Case, PairResult};
 use crate::fabric::Subject;
-use crate::metrics::MetricResult;
+use crate::harness::metrics::MetricResult;
 
 /// The sizes that aims are about.
 const SHORTEST: usize = 8;

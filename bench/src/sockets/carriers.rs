@@ -9,7 +9,7 @@ use crate::between::processes::Processes;
 use crate::between::rounds::Carrier;
 use crate::between::shared::Shared;
 use crate::between::wait::Wait;
-use crate::histogram::Histogram;
+use crate::harness::histogram::Histogram;
 use anyhow::{Result, anyhow};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;

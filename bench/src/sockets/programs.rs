@@ -3,7 +3,7 @@
 //! processor time counted, and gone when the bench is.
 
 use crate::between::processes::handle;
-use crate::machine::pin_to_any;
+use crate::harness::machine::pin_to_any;
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::HashMap;
 use std::fs::File;

@@ -5,9 +5,9 @@
 use super::applications::Cell;
 use super::launcher::Mode;
 use crate::harness::Measurement;
-use crate::machine::Machine;
-use crate::metrics::{MetricResult, Series};
-use crate::plot::{self, Group};
+use crate::harness::machine::Machine;
+use crate::harness::metrics::{MetricResult, Series};
+use crate::harness::plot::{self, Group};
 
 /// Of the first column.
 const TITLE: usize = 36;
@@ -99,7 +99,7 @@ mod tests {
     use super::super::Case;
     use super::super::cells;
     use super::*;
-    use crate::machine::Machine;
+    use crate::harness::machine::Machine;
 
     fn sample(plain: &[f64], ours: &[f64], note: Option<&str>) -> (Cell, MetricResult) {
         let cell = cells::of(Case::Redis, true, 2)[0];

@@ -8,10 +8,10 @@ use super::compiled::Compiled;
 use super::interpreter::Interpreted;
 use super::kernel::InKernel;
 use super::work::Work;
+use crate::harness::machine::Machine;
+use crate::harness::plot;
+use crate::harness::report::{Kind, Line, Traffic, rounded, row};
 use crate::harness::{Measurement, Subject, alternate};
-use crate::machine::Machine;
-use crate::plot;
-use crate::report::{Kind, Line, Traffic, rounded, row};
 use anyhow::Result;
 use std::fmt::Write;
 

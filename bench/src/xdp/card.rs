@@ -3,7 +3,7 @@
 //! verdict; on one core, and on several.
 
 use super::{Arguments, CLOCK_MHZ, Case, FRAME_BYTES, frame, set_up};
-use crate::report::{Kind, Line, Traffic, rounded};
+use crate::harness::report::{Kind, Line, Traffic, rounded};
 use anyhow::{Result, ensure};
 use freeport_card::{Nic, SPENT, Sim};
 use freeport_ebpf::interpreter::Environment;

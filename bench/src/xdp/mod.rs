@@ -13,9 +13,9 @@ mod interpreter;
 mod kernel;
 mod work;
 
-use crate::machine::{Machine, disturbances, load};
-use crate::report::{Line, tables_or_lines};
-use crate::{Output, folder};
+use crate::harness::machine::{Machine, disturbances, load};
+use crate::harness::report::{Line, tables_or_lines};
+use crate::harness::{Output, folder};
 use anyhow::{Context, Result};
 use beside::Beside;
 use card::Figures;

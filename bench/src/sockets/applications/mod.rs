@@ -10,8 +10,8 @@ mod redis;
 
 use super::launcher::{Launcher, Mode};
 use super::programs::{Program, is_installed, until};
-use crate::metrics::{Metric, MetricResult, Round, Series, cost, rate};
-use crate::report::Traffic;
+use crate::harness::metrics::{Metric, MetricResult, Round, Series, cost, rate};
+use crate::harness::report::Traffic;
 use anyhow::{Context, Error, Result, ensure};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;

@@ -2,9 +2,9 @@
 //! A bar plot of results as SVG: a group of bars for each case, a bar for each subject, its median
 //! as the length and its worst and best round as a line.
 
-use crate::harness::Measurement;
-use crate::machine::Machine;
-use crate::report::CaseResult;
+use super::machine::Machine;
+use super::report::CaseResult;
+use super::rounds::Measurement;
 
 const WIDTH: f64 = 820.0;
 const LEFT: f64 = 230.0;
@@ -87,7 +87,6 @@ pub(crate) fn text(x: f64, y: f64, anchor: &str, weight: &str, text: &str) -> St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::Measurement;
 
     #[test]
     fn a_bar_is_as_long_as_its_median() {

@@ -2,8 +2,8 @@
 //! Rounds of which each gives a figure for several metrics: as a table, as lines for programs, and
 //! as rows.
 
-use crate::machine::Machine;
-use crate::report::{Kind, Line, Traffic, rounded, row};
+use super::machine::Machine;
+use super::report::{Kind, Line, Traffic, rounded, row};
 
 /// Something that is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -9,12 +9,12 @@
 
 mod forwarder;
 
+use crate::harness::machine::{Machine, allowed_cores};
+use crate::harness::plot;
+use crate::harness::report::{self, CaseResult, csv};
 use crate::harness::{Measurement, Subject, alternate};
-use crate::machine::{Machine, allowed_cores};
+use crate::harness::{Output, folder};
 use crate::nf::flows::{Flows, Tuple};
-use crate::plot;
-use crate::report::{self, CaseResult, csv};
-use crate::{Output, folder};
 use anyhow::{Result, ensure};
 use forwarder::{Forwarding, Minimal, Wire};
 use freeport_nic::port::xdp::DEFAULT_RING_FRAMES;

@@ -1,11 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Results: as text, as one JSON object a line, and as a file with comma-separated values.
 
-use crate::Output;
-use crate::harness::Measurement;
-use crate::machine::Machine;
+use super::machine::Machine;
+use super::rounds::Measurement;
 use anyhow::Result;
 use serde::Serialize;
+
+/// What there is to print.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Output {
+    /// For standard output: the results.
+    pub text: String,
+    /// For standard error: what people need to know of them, where the results are for programs.
+    pub notes: String,
+    /// What could not be measured although it should; the rest was.
+    pub failures: Vec<String>,
+}
 
 /// What is counted in most benches.
 pub const PACKETS_PER_SECOND: &str = "pps";

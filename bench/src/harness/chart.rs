@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Line charts as SVG, several panels in one drawing, with the same subjects in the same colours.
 
-use crate::machine::Machine;
-use crate::plot::text;
+use super::machine::Machine;
+use super::plot::text;
 
 const WIDTH: f64 = 460.0;
 const HEIGHT: f64 = 250.0;

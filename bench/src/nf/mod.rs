@@ -22,10 +22,10 @@ mod vswitch;
 mod wildcard;
 
 use crate::harness::alternate;
-use crate::machine::{Machine, pin_to_one_core};
-use crate::plot;
-use crate::report::{self, CaseResult, PACKETS_PER_SECOND, csv};
-use crate::{Output, folder};
+use crate::harness::machine::{Machine, pin_to_one_core};
+use crate::harness::plot;
+use crate::harness::report::{self, CaseResult, PACKETS_PER_SECOND, csv};
+use crate::harness::{Output, folder};
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
