@@ -7,16 +7,15 @@
 //! of it, on a frame that is in the nearest cache. It has no driver, no buffers, no queues: it is
 //! the kernel at its best, and a real interface is slower.
 //!
-//! No library is needed (`freeport_nic::bpf` has the system call): a map is a definition in section
-//! `maps`, and its address in a program is replaced by the number of the map that was made from it.
+//! No libbpf is needed: [`freeport_ebpf::object`] reads the object, `freeport_nic::bpf` has the system
+//! call. A map is a definition in section `maps`; a program that loads its address gets the
+//! descriptor of the map that was created from it.
 
-mod object;
-
-use anyhow::{Context, Result, bail};
-use freeport_nic::bpf::LoadOptions;
-use object::Object;
+use anyhow::{Context, Result, bail, ensure};
+use freeport_ebpf::instruction::PSEUDO_MAP;
+use freeport_ebpf::object::{Object, Program};
+use freeport_nic::bpf::{LoadOptions, MapDefinition};
 use std::collections::BTreeMap;
-use std::ffi::CStr;
 use std::process::Command;
 
 pub use freeport_nic::bpf::{AttachMode, Attachment, Map, XdpProgram};
@@ -27,7 +26,7 @@ pub const XDP_DROP: u32 = 1;
 pub const XDP_TX: u32 = 3;
 
 /// What programs of the bench have in common.
-const COMMON: &str = include_str!("../../../programs/peer.bpf.h");
+const COMMON: &str = include_str!("../../programs/peer.bpf.h");
 
 /// The programs of one source, loaded, with their maps.
 #[derive(Debug)]
@@ -44,27 +43,29 @@ impl XdpObject {
     /// No clang, a program it refuses, or one that the kernel refuses: the message says which and
     /// has the verifier's last lines.
     pub fn compile(source: &str, entries: &[(&str, usize)]) -> Result<Self> {
-        let bytes = compile(source)?;
-        let object = Object::parse(&bytes).context("the compiled program")?;
+        let object = Object::parse(&compile(source)?).context("the compiled program")?;
         let mut maps = BTreeMap::new();
-        for mut definition in object.maps().context("the maps of the compiled program")? {
-            if let Some((_, count)) = entries.iter().find(|(name, _)| *name == definition.name) {
-                definition.entries = u32::try_from(*count)?;
-            }
-            maps.insert(definition.name.clone(), Map::create(definition)?);
+        // The others are variables, which no program of the bench has.
+        for it in object.maps.iter().filter(|it| it.initial.is_none()) {
+            let given = entries.iter().find(|(name, _)| *name == it.name);
+            let definition = MapDefinition {
+                name: it.name.clone(),
+                kind: it.kind.number(),
+                key_bytes: it.key_size,
+                value_bytes: it.value_size,
+                entries: given.map_or(Ok(it.max_entries), |(_, count)| u32::try_from(*count))?,
+                flags: it.flags,
+            };
+            maps.insert(it.name.clone(), Map::create(definition)?);
         }
-        let license = CStr::from_bytes_with_nul(object.section("license")?);
-        let license = license.context("the license is not a C string")?.to_str()?;
-        let options = LoadOptions { name: "freeport_peer", license, has_fragments: false };
+        let options =
+            LoadOptions { name: "freeport_peer", license: &object.license, has_fragments: false };
         let mut programs = BTreeMap::new();
-        for section in object.sections_from("xdp") {
-            let mut instructions = object.section(&section)?.to_vec();
-            for it in object.map_uses(&section)? {
-                let map = maps.get(&it.name).context("a map without a definition")?;
-                point_to(&mut instructions[it.offset..], map.number());
-            }
+        for program in object.programs.iter().filter(|it| it.section.starts_with("xdp")) {
+            let section = &program.section;
+            let instructions = point_to_maps(program, &object, &maps).context(section.clone())?;
             let program = XdpProgram::load(&instructions, options).context(section.clone())?;
-            programs.insert(section, program);
+            programs.insert(section.clone(), program);
         }
         Ok(Self { programs, maps })
     }
@@ -86,11 +87,23 @@ impl XdpObject {
     }
 }
 
-/// Has an instruction that loads 64 bits load the address of a map.
-fn point_to(instruction: &mut [u8], map: u32) {
-    // The upper half of byte 1 is the source register; 1 is `BPF_PSEUDO_MAP_FD`.
-    instruction[1] = instruction[1] & 0x0f | 1 << 4;
-    instruction[4..8].copy_from_slice(&map.to_le_bytes());
+/// The bytes of a program's instructions, with descriptors of maps in place of their numbers.
+fn point_to_maps(
+    program: &Program,
+    object: &Object,
+    maps: &BTreeMap<String, Map>,
+) -> Result<Vec<u8>> {
+    if let Some(refusal) = &program.refusal {
+        bail!("{refusal}");
+    }
+    let mut instructions = program.instructions.clone();
+    for (slot, number) in program.maps_used() {
+        let name = &object.maps.get(number).context("a map without a definition")?.name;
+        ensure!(instructions[slot].source == PSEUDO_MAP, "it needs {name}, which is not a map");
+        let map = maps.get(name).context("a map without a definition")?;
+        instructions[slot].immediate = map.number() as i32;
+    }
+    Ok(instructions.into_iter().flat_map(|it| it.to_bytes()).collect())
 }
 
 /// Compiles C source text to an object for BPF.
@@ -125,15 +138,15 @@ mod tests {
     use super::*;
     use freeport_testbed::skip;
 
-    const MAC_SWAP: &str = include_str!("../../../programs/mac_swap.bpf.c");
+    const MAC_SWAP: &str = include_str!("../../programs/mac_swap.bpf.c");
 
     #[test]
-    fn the_program_compiles_to_whole_instructions() {
+    fn the_object_has_a_program_and_its_license() {
         let bytes = compile(MAC_SWAP).expect("clang-19 with its BPF target is needed to build");
         let object = Object::parse(&bytes).expect("clang makes such objects");
-        let instructions = object.section("xdp").expect("the program").len();
-        assert!(instructions > 0 && instructions.is_multiple_of(8));
-        assert_eq!(object.section("license").expect("the license"), b"Dual BSD/GPL\0");
+        let program = object.programs.iter().find(|it| it.section == "xdp").expect("the program");
+        assert!(!program.instructions.is_empty());
+        assert_eq!(object.license, "Dual BSD/GPL");
     }
 
     /// Skipped only where this process may not load programs at all.
