@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Line charts as SVG, several panels in one drawing, with the same subjects in the same colours.
 
+use super::drawing::{Drawing, finish, page, text};
 use super::machine::Machine;
-use super::plot::text;
 
 const WIDTH: f64 = 460.0;
 const HEIGHT: f64 = 250.0;
@@ -50,53 +50,45 @@ pub fn svg(
     let rows = panels.len().div_ceil(columns.max(1));
     let width = WIDTH * columns as f64;
     let height = HEAD + rows as f64 * HEIGHT + FOOT;
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
-         width=\"{width}\" height=\"{height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
-    );
-    out += &text(16.0, 26.0, "start", "bold", title);
-    out += &legend(subjects);
+    let mut out = page((width, height), 12, title);
+    draw_legend(&mut out, subjects);
     for (at, panel) in panels.iter().enumerate() {
         let x = (at % columns) as f64 * WIDTH + LEFT;
         let y = HEAD + (at / columns) as f64 * HEIGHT + TOP;
-        out += &panel.draw(x, y);
+        panel.draw(&mut out, x, y);
     }
-    let foot = format!("{}; commit {}; {}", machine.machine, machine.commit, machine.date);
-    out += &text(16.0, height - 12.0, "start", "normal", &foot);
-    out + "</svg>\n"
+    finish(out, height - 12.0, machine)
 }
 
-fn legend(subjects: &[&str]) -> String {
-    let mut out = String::new();
+fn draw_legend(out: &mut Drawing, subjects: &[&str]) {
     let mut x = 16.0;
     for (at, name) in subjects.iter().enumerate() {
         let colour = COLOURS[at % COLOURS.len()];
-        out += &format!("<path d=\"M{x:.1} 48h18\" stroke=\"{colour}\" stroke-width=\"3\"/>\n");
-        out += &text(x + 23.0, 52.0, "start", "normal", name);
+        let line = format!("M{x:.1} 48h18");
+        out.element("path", &[("d", &line), ("stroke", &colour), ("stroke-width", &3)]);
+        text(out, (x + 23.0, 52.0), "start", "normal", name);
         x += 44.0 + 6.6 * name.chars().count() as f64;
     }
-    out
 }
 
 impl Panel {
-    fn draw(&self, left: f64, top: f64) -> String {
+    fn draw(&self, out: &mut Drawing, left: f64, top: f64) {
         let (width, height) = (WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM);
-        let mut out = text(left, top - 10.0, "start", "bold", &self.title);
+        text(out, (left, top - 10.0), "start", "bold", &self.title);
         let bottom = top + height;
         for (value, label) in self.x.ticks() {
             let x = left + self.x.place(value) * width;
-            out += &format!("<path d=\"M{x:.1} {top:.1}V{bottom:.1}\" stroke=\"#e4e6ea\"/>\n");
-            out += &text(x, bottom + 16.0, "middle", "normal", &label);
+            draw_grid_line(out, &format!("M{x:.1} {top:.1}V{bottom:.1}"));
+            text(out, (x, bottom + 16.0), "middle", "normal", &label);
         }
         for (value, label) in self.y.ticks() {
             let y = bottom - self.y.place(value) * height;
-            out += &format!("<path d=\"M{left:.1} {y:.1}h{width:.1}\" stroke=\"#e4e6ea\"/>\n");
-            out += &text(left - 6.0, y + 4.0, "end", "normal", &label);
+            draw_grid_line(out, &format!("M{left:.1} {y:.1}h{width:.1}"));
+            text(out, (left - 6.0, y + 4.0), "end", "normal", &label);
         }
         let middle = left + width / 2.0;
-        out += &text(middle, bottom + 34.0, "middle", "normal", &self.x.label);
-        out += &text(left + width, top - 10.0, "end", "normal", &self.y.label);
+        text(out, (middle, bottom + 34.0), "middle", "normal", &self.x.label);
+        text(out, (left + width, top - 10.0), "end", "normal", &self.y.label);
         for (at, line) in self.lines.iter().enumerate().filter(|(_, line)| !line.is_empty()) {
             let mut path = String::new();
             for (x, y) in line {
@@ -106,12 +98,16 @@ impl Panel {
                 path += &format!("{step}{x:.1} {y:.1}");
             }
             let colour = COLOURS[at % COLOURS.len()];
-            out += &format!(
-                "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>\n"
+            out.element(
+                "path",
+                &[("d", &path), ("fill", &"none"), ("stroke", &colour), ("stroke-width", &2)],
             );
         }
-        out
     }
+}
+
+fn draw_grid_line(out: &mut Drawing, line: &str) {
+    out.element("path", &[("d", &line), ("stroke", &"#e4e6ea")]);
 }
 
 impl Axis {

@@ -3,6 +3,7 @@
 //! tables, JSON lines, files and drawings of results, and network namespaces to measure in.
 
 pub mod chart;
+pub mod drawing;
 pub mod folder;
 pub mod histogram;
 pub mod machine;
