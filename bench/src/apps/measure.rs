@@ -36,7 +36,7 @@ pub const METRICS: [Metric; 12] = [
 pub fn round(site: &Site, time: Duration) -> Result<Round> {
     let before = (retransmitted(site)?, lost(site)?);
     let pings = echo::ping(&site.client, site.service, PINGS, 56, PATIENCE)?.round_trips;
-    ensure!(pings.len() == usize::from(PINGS), "{} of {PINGS} pings return", pings.len());
+    ensure!(pings.len() == u64::from(PINGS), "{} of {PINGS} pings return", pings.len());
     let [fresh, kept] = [Connections::Fresh, Connections::Kept].map(|connections| {
         let load = Load {
             host: &site.client,
@@ -54,7 +54,7 @@ pub fn round(site: &Site, time: Duration) -> Result<Round> {
     let [up, down] = [Direction::Up, Direction::Down].map(|way| transfer(site, way, time));
     let after = (retransmitted(site)?, lost(site)?);
     let (fresh, kept) = (fresh?, kept?);
-    let micro = |time: Duration| time.as_secs_f64() * 1e6;
+    let micro = |nanoseconds: f64| nanoseconds / 1e3;
     Ok(vec![
         fresh.per_second(),
         micro(fresh.latencies.quantile(0.5)),

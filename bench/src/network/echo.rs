@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! ICMP echo, as `ping` does it.
 
-use super::{Host, Latencies};
+use super::Host;
+use crate::harness::histogram::Histogram;
 use anyhow::{Context, Result};
 use freeport_nic::packet::checksum;
 use std::io;
@@ -19,7 +20,7 @@ pub struct Echoes {
     /// Requests sent.
     pub sent: u32,
     /// How long each reply took that came.
-    pub round_trips: Latencies,
+    pub round_trips: Histogram,
 }
 
 /// Sends `count` requests with `bytes` of payload, each when the reply to the one before is there,
@@ -36,17 +37,17 @@ pub fn ping(
 ) -> Result<Echoes> {
     let socket = host.within(open)?;
     let identity = fastrand::u16(..);
-    let mut round_trips = vec![];
+    let mut round_trips = Histogram::default();
     for number in 0..count {
         let request = message(identity, number, bytes);
         let begin = Instant::now();
         let to = SocketAddrV4::new(target, 0);
         socket.send_to(&request, to).with_context(|| format!("an echo request to {target}"))?;
         if is_answered(&socket, &request, begin + wait)? {
-            round_trips.push(begin.elapsed());
+            round_trips.add(begin.elapsed());
         }
     }
-    Ok(Echoes { sent: count.into(), round_trips: round_trips.into_iter().collect() })
+    Ok(Echoes { sent: count.into(), round_trips })
 }
 
 /// A raw socket; those of the standard library serve for it as well.

@@ -12,7 +12,6 @@ pub mod echo;
 mod freeport;
 mod host;
 pub mod http;
-mod latency;
 mod link;
 mod offload;
 mod service;
@@ -22,7 +21,6 @@ mod wait;
 
 pub use freeport::{Freeport, Launch};
 pub use host::Host;
-pub use latency::Latencies;
 pub use link::{End, join};
 pub use service::Service;
 pub use wait::{PATIENCE, until};

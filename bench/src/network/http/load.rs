@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Several clients that ask one after the other, each when it has its answer: closed loops.
 
-use super::super::{Host, Latencies, PATIENCE};
+use super::super::{Host, PATIENCE};
 use super::Connection;
+use crate::harness::histogram::Histogram;
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
@@ -41,7 +42,7 @@ pub struct Load<'a> {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Outcome {
     /// How long each answered request took, with its connection if that was fresh.
-    pub latencies: Latencies,
+    pub latencies: Histogram,
     /// When each of them was answered, from the beginning; sorted.
     pub answered: Vec<Duration>,
     /// Requests that got no answer, or another than 200, by what was the matter.
@@ -125,9 +126,8 @@ impl Load<'_> {
 impl Outcome {
     fn of(seen: Vec<Seen>, begin: Instant) -> Self {
         let mut outcome = Self::default();
-        let mut took = vec![];
         for Seen { times, failures, backends } in seen {
-            took.extend(times.iter().map(|(from, to)| *to - *from));
+            times.iter().for_each(|(from, to)| outcome.latencies.add(*to - *from));
             outcome.answered.extend(times.iter().map(|(_, to)| *to - begin));
             for (to, from) in [(&mut outcome.failures, failures), (&mut outcome.backends, backends)]
             {
@@ -136,7 +136,6 @@ impl Outcome {
         }
         outcome.answered.sort_unstable();
         outcome.elapsed = outcome.answered.last().copied().unwrap_or_default();
-        outcome.latencies = took.into_iter().collect();
         outcome
     }
 
