@@ -383,6 +383,12 @@ impl Bits {
 }
 
 /// Hexadecimal, as `0x1f`.
+impl From<&Bits> for Bits {
+    fn from(bits: &Bits) -> Self {
+        bits.clone()
+    }
+}
+
 impl fmt::Display for Bits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "0x{}", self.to_big().to_str_radix(16))
