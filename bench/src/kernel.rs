@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The kernel's XDP as a peer: programs in C, compiled by clang for BPF, loaded with the `bpf`
-//! system call and run by the kernel's own test facility.
+//! The kernel's XDP as a peer: C programs compiled by clang for BPF, loaded with the `bpf` system
+//! call and run by the kernel's test facility.
 //!
-//! `BPF_PROG_TEST_RUN` runs the translated program on one frame a given number of times and reports
-//! the mean time of a run in whole nanoseconds. That figure has the program and the kernel's call
-//! of it, on a frame that is in the nearest cache. It has no driver, no buffers, no queues: it is
-//! the kernel at its best, and a real interface is slower.
+//! `BPF_PROG_TEST_RUN` runs the JIT-compiled program on one frame a given number of times and
+//! reports the mean time of a run in whole nanoseconds. That time covers the program and the
+//! kernel's call of it, on a frame in the first-level cache. It involves no driver, buffers or
+//! queues: it is the kernel's best case, and a real interface is slower.
 //!
-//! No libbpf is needed: [`freeport_ebpf::object`] reads the object, `freeport_nic::bpf` has the system
-//! call. A map is a definition in section `maps`; a program that loads its address gets the
-//! descriptor of the map that was created from it.
+//! Loading needs no libbpf: [`freeport_ebpf::object`] reads the object, and `freeport_nic::bpf`
+//! makes the system calls. Maps are defined in section `maps`; the load of a map's address gets the
+//! file descriptor of the created map.
 
 use anyhow::{Context, Result, bail, ensure};
 use freeport_ebpf::instruction::PSEUDO_MAP;
@@ -20,15 +20,15 @@ use std::process::Command;
 
 pub use freeport_nic::bpf::{AttachMode, Attachment, Map, XdpProgram};
 
-/// What a program says to do with a frame: nothing more.
+/// Verdict: drop the frame.
 pub const XDP_DROP: u32 = 1;
-/// To send it back.
+/// Verdict: send the frame back.
 pub const XDP_TX: u32 = 3;
 
-/// What programs of the bench have in common.
+/// Header shared by the programs of the bench.
 const COMMON: &str = include_str!("../../programs/peer.bpf.h");
 
-/// The programs of one source, loaded, with their maps.
+/// The loaded programs of one source, with their maps.
 #[derive(Debug)]
 pub struct XdpObject {
     programs: BTreeMap<String, XdpProgram>,
@@ -36,16 +36,16 @@ pub struct XdpObject {
 }
 
 impl XdpObject {
-    /// Compiles C source text and loads the programs in its sections whose names start with `xdp`.
-    /// `entries` says how many entries maps have, where that is not what the source says.
+    /// Compiles C source text and loads the programs in sections whose names start with `xdp`.
+    /// `entries` overrides the maximum number of entries of maps.
     ///
     /// # Errors
-    /// No clang, a program it refuses, or one that the kernel refuses: the message says which and
-    /// has the verifier's last lines.
+    /// clang is missing or rejects the source, or the kernel rejects a program; the message has the
+    /// section and the last lines of the verifier's log.
     pub fn compile(source: &str, entries: &[(&str, usize)]) -> Result<Self> {
         let object = Object::parse(&compile(source)?).context("the compiled program")?;
         let mut maps = BTreeMap::new();
-        // The others are variables, which no program of the bench has.
+        // The other maps are variables, which no program of the bench has.
         for it in object.maps.iter().filter(|it| it.initial.is_none()) {
             let given = entries.iter().find(|(name, _)| *name == it.name);
             let definition = MapDefinition {
@@ -70,24 +70,24 @@ impl XdpObject {
         Ok(Self { programs, maps })
     }
 
-    /// The program of a section.
+    /// Returns the program of a section.
     ///
     /// # Errors
-    /// There is none.
+    /// No program is in that section.
     pub fn program(&self, section: &str) -> Result<&XdpProgram> {
         self.programs.get(section).with_context(|| format!("no program in section {section}"))
     }
 
-    /// A map.
+    /// Returns a map by its name.
     ///
     /// # Errors
-    /// There is none with that name.
+    /// No map has that name.
     pub fn map(&self, name: &str) -> Result<&Map> {
         self.maps.get(name).with_context(|| format!("no map {name}"))
     }
 }
 
-/// The bytes of a program's instructions, with descriptors of maps in place of their numbers.
+/// Returns the bytes of a program's instructions, with file descriptors in place of map numbers.
 fn point_to_maps(
     program: &Program,
     object: &Object,
@@ -106,26 +106,28 @@ fn point_to_maps(
     Ok(instructions.into_iter().flat_map(|it| it.to_bytes()).collect())
 }
 
-/// Compiles C source text to an object for BPF.
+/// Compiles C source text to a BPF object.
 fn compile(source: &str) -> Result<Vec<u8>> {
-    let folder = tempfile::tempdir().context("no folder for the compiler")?;
+    let folder =
+        tempfile::tempdir().context("no temporary folder can be created for the compiler")?;
     let (input, output) = (folder.path().join("p.bpf.c"), folder.path().join("p.o"));
     std::fs::write(&input, source)?;
     std::fs::write(folder.path().join("peer.bpf.h"), COMMON)?;
     let clang = std::env::var("FREEPORT_BPF_CLANG").unwrap_or_else(|_| "clang-19".into());
-    // Debian keeps `asm/` in the folder of the machine's architecture.
+    // Debian keeps `asm/` in a folder named after the architecture.
     let include = format!("/usr/include/{}-linux-gnu", std::env::consts::ARCH);
     let mut command = Command::new(&clang);
     command.args(["-target", "bpf", "-O2", "-mcpu=v3", "-Wall", "-idirafter", &include, "-c"]);
     let result = command.arg(&input).arg("-o").arg(&output).output();
     let result = result.with_context(|| format!("{clang} cannot be run"))?;
     if !result.status.success() {
-        bail!("{clang} refuses the program: {}", String::from_utf8_lossy(&result.stderr).trim());
+        bail!("{clang} rejects the program: {}", String::from_utf8_lossy(&result.stderr).trim());
     }
     Ok(std::fs::read(&output)?)
 }
 
-/// Whether an error is for want of rights, or of the system call: no mistake of a program.
+/// Returns whether an error is due to missing rights or a missing system call, not to a faulty
+/// program.
 #[cfg(test)]
 pub(crate) fn is_refused_for_want_of_rights(error: &anyhow::Error) -> bool {
     let cause = error.root_cause().downcast_ref::<std::io::Error>();

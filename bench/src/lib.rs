@@ -25,7 +25,8 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Whether this is only a part of what somebody else measures, and has nothing to tell.
+    /// Returns whether this process is a part of another measurement, and prints no results of its
+    /// own.
     pub fn is_part(&self) -> bool {
         matches!(self.bench, Bench::Peer(_))
     }
@@ -49,11 +50,11 @@ enum Bench {
     Peer(sockets::peer::Arguments),
 }
 
-/// Measures what the command line asks for; Freeport's elements are in the folders of the library.
-/// A bench of many measurements tells `progress` which it is at.
+/// Runs the measurement that the command line names. `library` holds the folders of Freeport's
+/// elements. A bench of many measurements reports each step to `progress`.
 ///
 /// # Errors
-/// What kept Freeport from running.
+/// The reason why Freeport could not run.
 pub fn run(
     arguments: &Arguments,
     library: &[PathBuf],

@@ -15,31 +15,31 @@ const FOOT: f64 = 34.0;
 const COLOURS: [&str; 8] =
     ["#1c6dd0", "#d9822b", "#8a8f98", "#3f9e6e", "#b04ec4", "#c23b3b", "#6b5b3e", "#00a0a8"];
 
-/// A range of values, and how they are spread over it.
+/// A range of values and its scale.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Axis {
-    /// What the values are.
+    /// Name of the quantity.
     pub label: String,
-    /// The lowest and the highest value.
+    /// Lowest and highest value.
     pub range: (f64, f64),
-    /// Whether each power of ten takes the same room; then the range is above 0.
+    /// Whether the scale is logarithmic; then the range lies above 0.
     pub is_logarithmic: bool,
 }
 
 /// One chart of a drawing.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Panel {
-    /// What is above it.
+    /// Title above the chart.
     pub title: String,
-    /// From left to right.
+    /// Horizontal axis.
     pub x: Axis,
-    /// From below to above.
+    /// Vertical axis.
     pub y: Axis,
-    /// The points of each subject, in the order of their names.
+    /// Points of each subject, in the order of the subjects' names.
     pub lines: Vec<Vec<(f64, f64)>>,
 }
 
-/// Draws panels in so many columns, with a legend of the subjects above them.
+/// Draws panels in `columns` columns, with a legend of the subjects above them.
 pub fn svg(
     title: &str,
     subjects: &[&str],
@@ -111,7 +111,7 @@ fn draw_grid_line(out: &mut Drawing, line: &str) {
 }
 
 impl Axis {
-    /// Powers of ten that hold all of the values, none of which is 0.
+    /// Returns a logarithmic axis between powers of ten that enclose all values above 0.
     pub fn logarithmic(label: &str, values: impl Iterator<Item = f64>) -> Self {
         let ends = values.filter(|it| *it > 0.0).fold(None, |ends: Option<(f64, f64)>, it| {
             Some(ends.map_or((it, it), |(low, high)| (low.min(it), high.max(it))))
@@ -123,7 +123,7 @@ impl Axis {
         Self { label: label.into(), range, is_logarithmic: true }
     }
 
-    /// Where a value is, from 0 to 1.
+    /// Returns the position of a value on the axis, from 0 to 1.
     fn place(&self, value: f64) -> f64 {
         let (low, high) = self.range;
         let place = if self.is_logarithmic {

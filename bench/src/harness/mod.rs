@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Shared by all benches: measuring subjects in turn, what a result says and where it was measured,
-//! tables, JSON lines, files and drawings of results, and network namespaces to measure in.
+//! Shared by all benches: running subjects in turn, reports and their formats, drawings, the
+//! description of the machine, and network namespaces.
 
 pub mod chart;
 pub mod drawing;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A bar plot of results as SVG: a group of bars for each case, a bar for each subject, its median
-//! as the length and its worst and best round as a line.
+//! A bar plot of results as SVG: a group of bars for each case and a bar for each subject. The
+//! length of a bar is the median; a line spans the worst to the best round.
 
 use super::drawing::{Tenths, finish, page, text};
 use super::machine::Machine;
@@ -17,15 +17,15 @@ const TOP: f64 = 58.0;
 const BOTTOM: f64 = 44.0;
 const COLOURS: [&str; 4] = ["#1c6dd0", "#d9822b", "#8a8f98", "#3f9e6e"];
 
-/// Bars that belong together.
+/// Bars of one case.
 pub struct Group {
-    /// What is above them.
+    /// Title above the bars.
     pub title: String,
-    /// From above to below.
+    /// Bars from top to bottom.
     pub bars: Vec<Measurement>,
 }
 
-/// Draws results of frames.
+/// Draws results in frames per second.
 pub fn svg(title: &str, results: &[CaseResult], machine: &Machine) -> String {
     let group = |it: &CaseResult| Group {
         title: format!("{} {} {} B", it.bench, it.case, it.frame_bytes),
@@ -35,7 +35,7 @@ pub fn svg(title: &str, results: &[CaseResult], machine: &Machine) -> String {
     bars(title, "million frames a second", &groups, machine)
 }
 
-/// Draws groups of bars, all with one scale.
+/// Draws groups of bars, all to one scale.
 pub fn bars(title: &str, unit: &str, groups: &[Group], machine: &Machine) -> String {
     let measurements = || groups.iter().flat_map(|group| group.bars.iter());
     let highest = measurements().flat_map(|it| &it.rates).fold(0.0, |most: f64, it| most.max(*it));
