@@ -2,7 +2,7 @@
 //! The results as SVG: how many of the round trips took no longer than a time, a panel for each
 //! size and placement; and throughput over size, a panel for each placement and number of pairs.
 
-use super::results::{Case, PairResult, Series};
+use super::results::{PairCase, PairResult, Series};
 use crate::harness::chart::{Axis, Panel, svg};
 use crate::harness::machine::Machine;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ const SHOWN: f64 = 0.999;
 
 /// Draws the round trips.
 pub fn latencies(results: &[PairResult], machine: &Machine) -> String {
-    let latencies = || results.iter().filter(|it| it.setting.case == Case::Latency);
+    let latencies = || results.iter().filter(|it| it.setting.case == PairCase::Latency);
     let shortest_first = {
         let mut sorted: Vec<&PairResult> = latencies().collect();
         sorted.sort_by_key(|it| it.setting.size);
@@ -58,7 +58,7 @@ fn distribution(series: &Series) -> Vec<(f64, f64)> {
 
 /// Draws the throughput.
 pub fn throughputs(results: &[PairResult], machine: &Machine) -> String {
-    let throughputs = || results.iter().filter(|it| it.setting.case == Case::Throughput);
+    let throughputs = || results.iter().filter(|it| it.setting.case == PairCase::Throughput);
     let gigabytes = |size: usize, it: &Series| it.value() * size as f64 / 1e3;
     let size = Axis::logarithmic("bytes", throughputs().map(|it| it.setting.size as f64));
     let all = throughputs()

@@ -10,7 +10,7 @@ use crate::harness::report::{Kind, Line, Traffic, rounded, row};
 
 /// What is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub enum Case {
+pub enum PairCase {
     /// Messages that go to and fro
     Latency,
     /// Messages that follow each other one way
@@ -25,7 +25,7 @@ pub enum Case {
     Reconnect,
 }
 
-impl Case {
+impl PairCase {
     /// What to call it.
     pub fn name(self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl Case {
 /// Of what a figure is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Setting {
-    pub case: Case,
+    pub case: PairCase,
     pub placement: Placement,
     /// Pairs of processes at once.
     pub pairs: usize,
@@ -110,18 +110,20 @@ impl PairResult {
         let Setting { case, placement, pairs, size } = self.setting;
         let title = format!("{} of {size} B, {}", case.name(), placement.name());
         match case {
-            Case::Latency => format!("{title}, measured, us a round trip\n{}", self.trips_text()),
-            Case::Idle => {
+            PairCase::Latency => {
+                format!("{title}, measured, us a round trip\n{}", self.trips_text())
+            }
+            PairCase::Idle => {
                 let what = "us for the first round trip after silence";
                 format!("{title}, measured, {what}\n{}", self.idle_text())
             }
-            Case::Throughput => {
+            PairCase::Throughput => {
                 let many = if pairs == 1 { "1 pair".into() } else { format!("{pairs} pairs") };
                 let unit = "million messages a second";
                 format!("{title}, {many}, measured, {unit}\n{}", self.rates_text())
             }
-            Case::Connect | Case::Reconnect => {
-                let whose = if case == Case::Connect { "first contact" } else { "made again" };
+            PairCase::Connect | PairCase::Reconnect => {
+                let whose = if case == PairCase::Connect { "first contact" } else { "made again" };
                 let title = format!("connections made and closed, {whose}, {}", placement.name());
                 format!("{title}, measured, each second\n{}", self.connections_text())
             }
@@ -215,8 +217,8 @@ impl PairResult {
     fn figures(&self, it: &Series) -> Vec<Figure> {
         let (p50, p99) = match self.setting.case {
             _ if it.rounds.rates.is_empty() => (f64::NAN, f64::NAN),
-            Case::Latency | Case::Idle => (it.value(), it.trip_us(0.99)),
-            Case::Throughput | Case::Connect | Case::Reconnect => {
+            PairCase::Latency | PairCase::Idle => (it.value(), it.trip_us(0.99)),
+            PairCase::Throughput | PairCase::Connect | PairCase::Reconnect => {
                 (it.value(), it.rounds.reached_by_99_percent())
             }
         };
@@ -225,31 +227,35 @@ impl PairResult {
             Figure { metric, unit, value: p50, p50, p99 }
         };
         match self.setting.case {
-            Case::Latency => {
+            PairCase::Latency => {
                 let trip = figure("round_trip", "us", 1.0);
                 let slow = figure("round_trip_p999", "us", 1.0);
                 vec![trip, Figure { value: it.trip_us(0.999), ..slow }]
             }
-            Case::Idle => {
+            PairCase::Idle => {
                 let part = it.waiting.median();
                 let waiting = figure("processor_while_waiting", "processors", 1.0);
                 let p99 = it.waiting.exceeded_by_1_percent();
                 let first = figure("round_trip_after_idle", "us", 1.0);
                 vec![first, Figure { value: part, p50: part, p99, ..waiting }]
             }
-            Case::Throughput => {
+            PairCase::Throughput => {
                 let gigabytes = self.setting.size as f64 / 1e3;
                 vec![figure("messages", "messages/s", 1e6), figure("throughput", "GB/s", gigabytes)]
             }
-            Case::Connect | Case::Reconnect => vec![figure("connections", "connections/s", 1e6)],
+            PairCase::Connect | PairCase::Reconnect => {
+                vec![figure("connections", "connections/s", 1e6)]
+            }
         }
     }
 
     fn line(&self, ours: &Figure, peer: &str, theirs: &Figure) -> Line {
         let Setting { case, placement, pairs, size } = self.setting;
         let (more, less) = match case {
-            Case::Latency | Case::Idle => (theirs.value, ours.value),
-            Case::Throughput | Case::Connect | Case::Reconnect => (ours.value, theirs.value),
+            PairCase::Latency | PairCase::Idle => (theirs.value, ours.value),
+            PairCase::Throughput | PairCase::Connect | PairCase::Reconnect => {
+                (ours.value, theirs.value)
+            }
         };
         Line {
             bench: self.bench.into(),
@@ -317,10 +323,10 @@ pub fn csv(results: &[PairResult], machine: &Machine) -> String {
     for result in results {
         let Setting { case, placement, pairs, size } = result.setting;
         let (metric, unit, times) = match case {
-            Case::Latency => ("round_trip", "us", 1.0),
-            Case::Idle => ("round_trip_after_idle", "us", 1.0),
-            Case::Throughput => ("messages", "messages/s", 1e6),
-            Case::Connect | Case::Reconnect => ("connections", "connections/s", 1e6),
+            PairCase::Latency => ("round_trip", "us", 1.0),
+            PairCase::Idle => ("round_trip_after_idle", "us", 1.0),
+            PairCase::Throughput => ("messages", "messages/s", 1e6),
+            PairCase::Connect | PairCase::Reconnect => ("connections", "connections/s", 1e6),
         };
         for it in &result.series {
             for (round, value) in it.rounds.rates.iter().enumerate() {
@@ -357,7 +363,7 @@ mod tests {
             own
         };
         let setting =
-            Setting { case: Case::Latency, placement: Placement::Across, pairs: 1, size: 8 };
+            Setting { case: PairCase::Latency, placement: Placement::Across, pairs: 1, size: 8 };
         let ours = series("freeport", [100, 102, 120]);
         PairResult {
             bench: "fabric",
@@ -372,8 +378,12 @@ mod tests {
             own.rounds.rates = rates.into();
             own
         };
-        let setting =
-            Setting { case: Case::Throughput, placement: Placement::Same, pairs: 2, size: 1_000 };
+        let setting = Setting {
+            case: PairCase::Throughput,
+            placement: Placement::Same,
+            pairs: 2,
+            size: 1_000,
+        };
         let ours = series("freeport", [30.0, 20.0, 10.0]);
         PairResult { bench: "fabric", setting, series: vec![ours, series("TCP", [2.0, 1.0, 3.0])] }
     }

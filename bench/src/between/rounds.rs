@@ -3,7 +3,7 @@
 
 use super::measure::{Idle, Plan};
 use super::placement::Placement;
-use super::results::{Case, PairResult, Series, Setting};
+use super::results::{PairCase, PairResult, Series, Setting};
 use super::wait::Wait;
 use crate::harness::histogram::Histogram;
 use anyhow::{Context, Result, bail};
@@ -71,18 +71,18 @@ const CONNECT_SIZE: u32 = 0;
 
 /// All combinations that make sense.
 pub fn settings(
-    cases: &[Case],
+    cases: &[PairCase],
     placements: &[Placement],
     pairs: &[u16],
     sizes: &[u32],
 ) -> Vec<Setting> {
     let mut settings = vec![];
     for case in cases {
-        let pairs = if *case == Case::Throughput { pairs } else { &[1] };
+        let pairs = if *case == PairCase::Throughput { pairs } else { &[1] };
         let sizes = match case {
-            Case::Latency | Case::Throughput => sizes,
-            Case::Idle => &[IDLE_SIZE],
-            Case::Connect | Case::Reconnect => &[CONNECT_SIZE],
+            PairCase::Latency | PairCase::Throughput => sizes,
+            PairCase::Idle => &[IDLE_SIZE],
+            PairCase::Connect | PairCase::Reconnect => &[CONNECT_SIZE],
         };
         for placement in placements {
             for pairs in pairs {
@@ -152,10 +152,10 @@ impl Round {
         let count = |of| messages(size, of).min(TRIAL_MESSAGES_MAX);
         let mut plan = Plan { size, messages: count(FULL_CHECK), is_full_check: true, cores };
         match self.setting.case {
-            Case::Latency => drop(subject.round_trips(&plan, self.wait)?),
-            Case::Throughput => _ = subject.stream(&plan, self.wait)?,
-            Case::Connect | Case::Reconnect => {}
-            Case::Idle => return Ok(plan),
+            PairCase::Latency => drop(subject.round_trips(&plan, self.wait)?),
+            PairCase::Throughput => _ = subject.stream(&plan, self.wait)?,
+            PairCase::Connect | PairCase::Reconnect => {}
+            PairCase::Idle => return Ok(plan),
         }
         plan.is_full_check = false;
         plan.messages = count(TRIAL);
@@ -176,11 +176,11 @@ impl Round {
     fn messages(&self, figure: f64) -> u64 {
         let window_us = self.window.as_secs_f64() * 1e6;
         let messages = match self.setting.case {
-            Case::Throughput | Case::Connect | Case::Reconnect => {
+            PairCase::Throughput | PairCase::Connect | PairCase::Reconnect => {
                 window_us * figure / self.setting.pairs as f64
             }
-            Case::Latency => window_us / figure.max(1e-3),
-            Case::Idle => 0.0,
+            PairCase::Latency => window_us / figure.max(1e-3),
+            PairCase::Idle => 0.0,
         };
         (messages as u64).max(TRIAL.0)
     }
@@ -192,16 +192,16 @@ impl Round {
             messages / elapsed.as_secs_f64().max(1e-9) / 1e6
         };
         let figure = match self.setting.case {
-            Case::Latency => {
+            PairCase::Latency => {
                 let trips = subject.round_trips(plan, self.wait)?;
                 series.trips.merge(&trips);
                 trips.quantile(0.5) / 1e3
             }
-            Case::Throughput => million_per_second(subject.stream(plan, self.wait)?),
-            case @ (Case::Connect | Case::Reconnect) => {
-                million_per_second(subject.connect(plan, case == Case::Reconnect)?)
+            PairCase::Throughput => million_per_second(subject.stream(plan, self.wait)?),
+            case @ (PairCase::Connect | PairCase::Reconnect) => {
+                million_per_second(subject.connect(plan, case == PairCase::Reconnect)?)
             }
-            Case::Idle => {
+            PairCase::Idle => {
                 let silence = self.window * IDLE_WINDOWS;
                 let idle = subject.idle(plan, self.wait, silence)?;
                 series.waiting.rates.push(idle.waiting.as_secs_f64() / silence.as_secs_f64());

@@ -14,7 +14,7 @@ mod subjects;
 use crate::between::content;
 use crate::between::placement::Placement;
 use crate::between::plot;
-use crate::between::results::{self, Case, PairResult, Setting};
+use crate::between::results::{self, PairCase, PairResult, Setting};
 use crate::between::rounds::{self, Carrier, Rounds, chosen};
 use crate::harness::machine::{self, Machine, allowed_cores};
 use crate::harness::{Output, folder, report};
@@ -88,11 +88,11 @@ impl CaseName {
     const ALL: [Self; 4] = [Self::Latency, Self::Throughput, Self::Idle, Self::SharedQueue];
 
     /// The case that other ways to move bytes have as well.
-    fn common(self) -> Option<Case> {
+    fn common(self) -> Option<PairCase> {
         match self {
-            Self::Latency => Some(Case::Latency),
-            Self::Throughput => Some(Case::Throughput),
-            Self::Idle => Some(Case::Idle),
+            Self::Latency => Some(PairCase::Latency),
+            Self::Throughput => Some(PairCase::Throughput),
+            Self::Idle => Some(PairCase::Idle),
             Self::SharedQueue => None,
         }
     }
@@ -156,17 +156,17 @@ fn settings(arguments: &Arguments, cases: &[CaseName]) -> Vec<Setting> {
     let is_quick = arguments.quick;
     let sizes = chosen(&arguments.sizes, if is_quick { &QUICK_SIZES } else { &SIZES });
     let pairs = chosen(&arguments.pairs, if is_quick { &PAIRS[..1] } else { &PAIRS });
-    let cases: Vec<Case> = cases.iter().filter_map(|case| case.common()).collect();
+    let cases: Vec<PairCase> = cases.iter().filter_map(|case| case.common()).collect();
     rounds::settings(&cases, chosen(&arguments.placements, &Placement::ALL), pairs, sizes)
 }
 
-fn subjects(case: Case) -> Vec<&'static dyn Carrier> {
+fn subjects(case: PairCase) -> Vec<&'static dyn Carrier> {
     let of = |subjects: &'static [Subject]| subjects.iter().map(|it| it as &dyn Carrier).collect();
     match case {
-        Case::Latency => of(&Subject::OF_LATENCY),
-        Case::Throughput => of(&Subject::OF_THROUGHPUT),
-        Case::Idle => of(&Subject::OF_IDLE),
-        Case::Connect | Case::Reconnect => vec![],
+        PairCase::Latency => of(&Subject::OF_LATENCY),
+        PairCase::Throughput => of(&Subject::OF_THROUGHPUT),
+        PairCase::Idle => of(&Subject::OF_IDLE),
+        PairCase::Connect | PairCase::Reconnect => vec![],
     }
 }
 
@@ -174,10 +174,10 @@ fn write(out: &Path, results: &[PairResult], machine: &Machine) -> Result<()> {
     folder::make(out)?;
     folder::save(out, "fabric.csv", results::csv(results, machine))?;
     let has = |case| results.iter().any(|it| it.setting.case == case);
-    if has(Case::Latency) {
+    if has(PairCase::Latency) {
         folder::save(out, "fabric-latency.svg", plot::latencies(results, machine))?;
     }
-    if has(Case::Throughput) {
+    if has(PairCase::Throughput) {
         folder::save(out, "fabric-throughput.svg", plot::throughputs(results, machine))?;
     }
     Ok(())

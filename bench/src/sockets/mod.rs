@@ -23,7 +23,7 @@ use crate::between;
 use crate::between::content;
 use crate::between::placement::Placement;
 use crate::between::plot;
-use crate::between::results::{self, PairResult, Series};
+use crate::between::results::{self, PairCase, PairResult, Series};
 use crate::between::rounds::{self, Carrier, Rounds, chosen};
 use crate::fabric::Subject;
 use crate::harness::machine::{self, Machine, allowed_cores};
@@ -148,11 +148,11 @@ impl Case {
     ];
 
     /// What that is between two programs of the bench.
-    fn of_pairs(self) -> &'static [results::Case] {
+    fn of_pairs(self) -> &'static [PairCase] {
         match self {
-            Self::Latency => &[results::Case::Latency],
-            Self::Throughput => &[results::Case::Throughput],
-            Self::Connect => &[results::Case::Connect, results::Case::Reconnect],
+            Self::Latency => &[PairCase::Latency],
+            Self::Throughput => &[PairCase::Throughput],
+            Self::Connect => &[PairCase::Connect, PairCase::Reconnect],
             _ => &[],
         }
     }
@@ -235,7 +235,7 @@ fn pairs(
     let pairs = chosen(&arguments.pairs, if is_quick { &PAIRS[..1] } else { &PAIRS });
     let usual = if with.cores.len() > 1 { &Placement::ALL[..] } else { &[Placement::Same] };
     let placements = chosen(&arguments.placements, usual);
-    let cases: Vec<results::Case> = chosen(&arguments.cases, &Case::ALL)
+    let cases: Vec<PairCase> = chosen(&arguments.cases, &Case::ALL)
         .iter()
         .flat_map(|case| case.of_pairs())
         .copied()
@@ -248,9 +248,9 @@ fn pairs(
         let what = format!("{}, {size} B, {pairs} pairs, {}", case.name(), placement.name());
         progress(&what);
         let others: &[Subject] = match setting.case {
-            results::Case::Latency => &[Subject::Unix, Subject::Pipe, Subject::CacheLine],
-            results::Case::Throughput => &[Subject::Unix, Subject::Pipe],
-            results::Case::Connect | results::Case::Reconnect | results::Case::Idle => &[],
+            PairCase::Latency => &[Subject::Unix, Subject::Pipe, Subject::CacheLine],
+            PairCase::Throughput => &[Subject::Unix, Subject::Pipe],
+            PairCase::Connect | PairCase::Reconnect | PairCase::Idle => &[],
         };
         let subjects: Vec<&dyn Carrier> = tcp
             .iter()
@@ -261,7 +261,7 @@ fn pairs(
         let measured = rounds.measure("sockets", setting, &subjects);
         let mut result = measured.with_context(|| what.clone())?;
         // Those that are made for the first time do not live for long enough to be accelerated.
-        let is_short = setting.case == results::Case::Connect;
+        let is_short = setting.case == PairCase::Connect;
         doubts.extend(
             with.launcher
                 .doubt_since(before)
@@ -418,10 +418,10 @@ impl Results {
             applications.chain(&self.idle).chain(&self.crowds).chain(deaths).chain(busy).collect();
         folder::save(out, "sockets-applications.csv", metrics::csv(&applications, machine))?;
         let has = |case| self.pairs.iter().any(|it| it.setting.case == case);
-        if has(results::Case::Latency) {
+        if has(PairCase::Latency) {
             folder::save(out, "sockets-latency.svg", plot::latencies(&self.pairs, machine))?;
         }
-        if has(results::Case::Throughput) {
+        if has(PairCase::Throughput) {
             folder::save(out, "sockets-throughput.svg", plot::throughputs(&self.pairs, machine))?;
         }
         if !self.applications.is_empty() {
