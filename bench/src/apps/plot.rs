@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The results as SVG: bars for each application and metric, each metric with a scale of its own,
-//! and below them the steps around the rule that was inserted under load.
+//! Results as SVG: bars for each application and metric, each metric to its own scale, and below
+//! them the steps around the rule inserted under load.
 
 use super::live::{Live, STEP};
 use super::measure::METRICS;
@@ -11,7 +11,7 @@ use crate::harness::metrics::MetricResult;
 const WIDTH: f64 = 900.0;
 const TOP: f64 = 58.0;
 const BOTTOM: f64 = 40.0;
-/// Of a column of bars, one for each application.
+/// Width of a column of bars, one for each application.
 const COLUMN: f64 = WIDTH / 2.0;
 const LABEL: f64 = 150.0;
 const FIGURE: f64 = 110.0;
@@ -19,7 +19,7 @@ const BAR: f64 = 12.0;
 const GROUP_GAP: f64 = 24.0;
 const STEPS_HEIGHT: f64 = 150.0;
 const COLOURS: [&str; 3] = ["#1c6dd0", "#d9822b", "#8a8f98"];
-/// Metrics that are drawn; the others are in the table.
+/// Metrics in the drawing; the others are in the table only.
 const DRAWN: [&str; 8] = [
     "http_fresh",
     "http_fresh_p99",
@@ -52,7 +52,7 @@ pub fn svg(results: &[MetricResult], live: Option<&Live>, machine: &Machine) -> 
     finish(out, height - 14.0, machine)
 }
 
-/// The bars of an application.
+/// Draws the bars of an application.
 fn draw_column(out: &mut Drawing, result: &MetricResult, (x, top): (f64, f64), group: f64) {
     let drawn = METRICS.iter().enumerate().filter(|(_, it)| DRAWN.contains(&it.name));
     for (place, (at, metric)) in drawn.enumerate() {
@@ -87,7 +87,7 @@ fn draw_column(out: &mut Drawing, result: &MetricResult, (x, top): (f64, f64), g
     }
 }
 
-/// A transfer and the requests beside it, before and after the rule.
+/// Draws a transfer and the concurrent requests, before and after the rule.
 fn draw_timeline(out: &mut Drawing, live: &Live, top: f64) {
     let title = format!(
         "a rule inserted under load: the call took {:.0} us; a step is {} ms",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the rounds gave: as tables, as lines for programs, and as rows.
+//! Results of rounds, as tables, as JSON lines, and as CSV rows.
 
 use super::placement::Placement;
 use super::wait::Wait;
@@ -8,25 +8,25 @@ use crate::harness::histogram::Histogram;
 use crate::harness::machine::Machine;
 use crate::harness::report::{Kind, Line, Traffic, rounded, row};
 
-/// What is measured.
+/// A kind of measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum PairCase {
-    /// Messages that go to and fro
+    /// Round trips of messages
     Latency,
-    /// Messages that follow each other one way
+    /// Messages one way
     Throughput,
-    /// Silence, and the first message after it
+    /// A silence, and the first message after it
     Idle,
-    /// Connections that are made and closed, to listeners that are new
+    /// Connections that are made and closed, to new listeners
     #[value(skip)]
     Connect,
-    /// The same between processes that have made such to each other
+    /// Connections that are made and closed, between processes that have connected before
     #[value(skip)]
     Reconnect,
 }
 
 impl PairCase {
-    /// What to call it.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Latency => "latency",
@@ -38,14 +38,14 @@ impl PairCase {
     }
 }
 
-/// Of what a figure is.
+/// The setting of a measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Setting {
     pub case: PairCase,
     pub placement: Placement,
-    /// Pairs of processes at once.
+    /// Number of pairs of processes at the same time.
     pub pairs: usize,
-    /// Bytes of a message.
+    /// Bytes per message.
     pub size: usize,
 }
 
@@ -53,39 +53,38 @@ pub struct Setting {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Series {
     pub name: &'static str,
-    /// By round: medians of round trips in microseconds, or millions of messages or connections a
+    /// By round: the median round trip in microseconds, or millions of messages or connections per
     /// second.
     pub rounds: Measurement,
     /// All round trips.
     pub trips: Histogram,
-    /// By round: the part of the time for which who waited had a processor.
+    /// By round: the fraction of the time for which the waiting process used a processor.
     pub waiting: Measurement,
 }
 
-/// All subjects in one setting, ours first.
+/// All subjects in one setting, Freeport first.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PairResult {
-    /// Which bench it is of.
+    /// Name of the bench.
     pub bench: &'static str,
     pub setting: Setting,
     pub series: Vec<Series>,
 }
 
 impl Series {
-    /// Nothing yet.
+    /// Creates an empty series.
     pub fn new(name: &'static str) -> Self {
         let rounds = Measurement { name: name.into(), rates: vec![] };
         Self { name, waiting: rounds.clone(), rounds, trips: Histogram::default() }
     }
 
-    /// Microseconds that a part of the round trips took no longer than; not a number, if there are
-    /// none.
+    /// Returns a quantile of the round trips in microseconds; NaN if there are none.
     pub fn trip_us(&self, part: f64) -> f64 {
         if self.trips.is_empty() { f64::NAN } else { self.trips.quantile(part) / 1e3 }
     }
 
-    /// The figure: the median round trip in microseconds, or millions of messages or connections a
-    /// second. Not a number, if it was not measured.
+    /// Returns the value: the median round trip in microseconds, or millions of messages or
+    /// connections per second. NaN if it was not measured.
     pub fn value(&self) -> f64 {
         if self.rounds.rates.is_empty() {
             return f64::NAN;
@@ -95,23 +94,23 @@ impl Series {
 }
 
 impl PairResult {
-    /// The figure of a subject.
+    /// Returns the value of a subject.
     pub fn value(&self, name: &str) -> Option<f64> {
         self.of(name).map(Series::value)
     }
 
-    /// The rounds of a subject, if it was measured.
+    /// Returns the rounds of a subject, if it was measured.
     pub fn of(&self, name: &str) -> Option<&Series> {
         self.series.iter().find(|it| it.name == name && !it.rounds.rates.is_empty())
     }
 
-    /// For people.
+    /// Formats the results as a table.
     pub fn text(&self) -> String {
         let Setting { case, placement, pairs, size } = self.setting;
         let title = format!("{} of {size} B, {}", case.name(), placement.name());
         match case {
             PairCase::Latency => {
-                format!("{title}, measured, us a round trip\n{}", self.trips_text())
+                format!("{title}, measured, us per round trip\n{}", self.trips_text())
             }
             PairCase::Idle => {
                 let what = "us for the first round trip after silence";
@@ -199,12 +198,12 @@ impl PairResult {
         text
     }
 
-    /// Those that were measured.
+    /// Returns the subjects that were measured.
     fn measured(&self) -> impl Iterator<Item = &Series> {
         self.series.iter().filter(|it| !it.rounds.rates.is_empty())
     }
 
-    /// Lines for each peer.
+    /// Returns a line for each metric and peer.
     pub fn lines(&self) -> Vec<Line> {
         let Some((ours, peers)) = self.series.split_first() else { return vec![] };
         let of_peer = |peer: &Series| {
@@ -275,7 +274,7 @@ impl PairResult {
         }
     }
 
-    /// SocksDirect's own figures, table 6.2: its sockets between two processes of one machine.
+    /// Returns SocksDirect's figures, table 6.2: its sockets between two processes of one machine.
     fn published(&self, metric: &str) -> Option<f64> {
         let Setting { placement, pairs, size, .. } = self.setting;
         match metric {
@@ -287,7 +286,7 @@ impl PairResult {
     }
 }
 
-/// What one line says of one subject.
+/// The values of one subject in a line.
 struct Figure {
     metric: &'static str,
     unit: &'static str,
@@ -296,12 +295,12 @@ struct Figure {
     p99: f64,
 }
 
-/// How many times something is something else, if both were measured.
+/// Formats a ratio, if both values were measured.
 fn times(ratio: f64) -> String {
     if ratio.is_finite() { format!("{ratio:.2}x") } else { "-".into() }
 }
 
-/// A note, if more processes were measured at once than there are cores.
+/// Returns a note if more processes were measured at the same time than there are cores.
 pub fn crowd(results: &[PairResult], cores: &[usize]) -> Option<String> {
     let is_crowded = |it: &PairResult| {
         it.setting.placement.wait(it.setting.pairs, cores) == Wait::Yield
@@ -314,7 +313,7 @@ pub fn crowd(results: &[PairResult], cores: &[usize]) -> Option<String> {
     results.iter().any(is_crowded).then_some(note)
 }
 
-/// The values of every round, with the machine, commit and date in each row.
+/// Returns the values of every round as CSV, with machine, commit and date in each row.
 pub fn csv(results: &[PairResult], machine: &Machine) -> String {
     let mut text = String::from(
         "bench,case,message_bytes,placement,pairs,metric,unit,subject,round,value,kind,machine,\

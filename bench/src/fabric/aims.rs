@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the project wants to reach, beside what was measured. The aims are those of sockets; the
-//! rings below them have to have them in hand.
+//! The project's aims for connections, reported beside the measured values. They are those of
+//! sockets; the rings below them need some margin.
 
 use super::subjects::Subject;
 use crate::between::aims::{at_least, at_most};
 use crate::between::placement::Placement;
 use crate::between::results::{PairCase, PairResult};
 
-/// The sizes that aims are about.
+/// Message sizes of the aims.
 const SHORTEST: usize = 8;
 const SHORT: usize = 64;
 const LONG: usize = 1 << 20;
 
-/// A line for each aim of which everything was measured, for both ways of ours to wait.
+/// Returns a line for each aim whose values were all measured, for both ways that Freeport waits.
 pub fn aims(results: &[PairResult]) -> Vec<String> {
     let of = |ours| {
         let seen = Seen { results, ours };

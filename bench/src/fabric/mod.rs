@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport bench fabric`: what moving bytes between two processes of one machine costs, by
+//! `freeport bench fabric`: the cost of moving bytes between two processes of one machine, by
 //! Freeport's rings and by the kernel.
 //!
-//! Each measurement forks processes of its own, two for a pair, which stay on their cores; all
-//! subjects are measured in turn, with what limits them: a cache line that goes to and fro, a copy
-//! of the bytes, and a ring that checks nothing.
+//! Each measurement forks its own processes, two for a pair, which are pinned to their cores. All
+//! subjects are measured in turn, together with their limits: a cache line that is passed back and
+//! forth, a copy of the bytes, and a ring without checks.
 
 mod aims;
 mod connections;
@@ -30,40 +30,41 @@ pub(crate) use subjects::Subject;
 #[derive(Clone, Debug, clap::Args)]
 #[group(skip)]
 pub struct Arguments {
-    /// What to measure; may be repeated; by default everything
+    /// Measurement to run; may be repeated [default: everything]
     #[arg(long = "case", value_enum, value_name = "CASE")]
     pub cases: Vec<CaseName>,
-    /// Bytes of a message; may be repeated [default: 8, 64, 1024, 16384, 65536 and 1048576]
+    /// Message size in bytes; may be repeated [default: 8, 64, 1024, 16384, 65536 and 1048576]
     #[arg(
         long = "size",
         value_name = "BYTES",
         value_parser = clap::value_parser!(u32).range(content::NUMBER_BYTES as i64..=1 << 26)
     )]
     pub sizes: Vec<u32>,
-    /// Pairs of processes at once, for throughput; may be repeated [default: 1, 2 and 4]
+    /// Number of concurrent pairs of processes, for throughput; may be repeated [default: 1, 2 and
+    /// 4]
     #[arg(
         long,
         value_name = "COUNT",
         value_parser = clap::value_parser!(u16).range(1..=64)
     )]
     pub pairs: Vec<u16>,
-    /// Where the processes of a pair are; may be repeated; by default both
+    /// Where the processes of a pair run; may be repeated [default: both]
     #[arg(long = "placement", value_enum, value_name = "PLACEMENT")]
     pub placements: Vec<Placement>,
-    /// How often each subject is measured [default: 7]
+    /// Number of rounds; each subject runs once per round [default: 7]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub rounds: Option<u32>,
-    /// How long each subject is measured in a round [default: 50]
+    /// Milliseconds per subject and round [default: 50]
     #[arg(
         long,
         value_name = "MS",
         value_parser = clap::value_parser!(u64).range(1..=2_000)
     )]
     pub window_ms: Option<u64>,
-    /// A few sizes, one pair and short rounds, for a first impression
+    /// A few sizes, one pair and short rounds, for a quick impression
     #[arg(long)]
     pub quick: bool,
-    /// Print one JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
     /// Also write fabric.csv, fabric-latency.svg and fabric-throughput.svg to this folder
@@ -71,14 +72,14 @@ pub struct Arguments {
     pub out: Option<PathBuf>,
 }
 
-/// What can be measured here.
+/// A kind of measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum CaseName {
-    /// Messages that go to and fro
+    /// Round trips of messages
     Latency,
-    /// Messages that follow each other one way
+    /// Messages one way
     Throughput,
-    /// Silence, and the first message after it
+    /// A silence, and the first message after it
     Idle,
     /// Up to a million connections that share one queue
     SharedQueue,
@@ -87,7 +88,7 @@ pub enum CaseName {
 impl CaseName {
     const ALL: [Self; 4] = [Self::Latency, Self::Throughput, Self::Idle, Self::SharedQueue];
 
-    /// The case that other ways to move bytes have as well.
+    /// Returns the case of the same name that other channels have as well.
     fn common(self) -> Option<PairCase> {
         match self {
             Self::Latency => Some(PairCase::Latency),
@@ -106,10 +107,10 @@ const QUICK_SIZES: [u32; 3] = [8, 64, 1 << 20];
 const QUICK_ROUNDS: u32 = 2;
 const QUICK_WINDOW_MS: u64 = 8;
 
-/// Measures; tells how far it is.
+/// Runs the measurement and reports each step to `progress`.
 ///
 /// # Errors
-/// What kept a subject from working, or a byte that was lost or damaged.
+/// A subject fails, or a byte was lost or damaged.
 pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Output> {
     let machine = Machine::describe();
     let load = machine::load();
@@ -151,7 +152,7 @@ pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Outp
     report::tables_or_lines(tables, lines, &notes, &machine, arguments.json)
 }
 
-/// What the command line asks for, in order.
+/// Returns the settings that the command line selects, in order.
 fn settings(arguments: &Arguments, cases: &[CaseName]) -> Vec<Setting> {
     let is_quick = arguments.quick;
     let sizes = chosen(&arguments.sizes, if is_quick { &QUICK_SIZES } else { &SIZES });

@@ -32,7 +32,7 @@ pub enum Kind {
     Modelled,
 }
 
-/// What the subjects of a case process.
+/// The traffic that the subjects of a case process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Traffic {
@@ -133,7 +133,7 @@ pub struct CaseResult {
     pub has_ours: bool,
     /// Packets per second that a publication reports for the same case.
     pub published: Option<f64>,
-    /// What each figure includes, and which peers could not run and why.
+    /// Contents of each figure, and which peers could not run and why.
     pub notes: Vec<String>,
 }
 

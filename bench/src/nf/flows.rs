@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The frames of a case: a ring of 4,096 frames of one size, into which flows are stamped in turn,
-//! so that any number of flows passes and all subjects see the same. If there are no more flows
-//! than frames, they are written into the frames once, before the measurement.
+//! so that any number of flows passes and all subjects see the same. At most as many flows as
+//! frames are written into the frames once, before the measurement.
 //!
 //! All frames are IPv4 without options and have a valid header checksum. They carry UDP without a
 //! checksum, or TCP, whose checksum is not maintained since no subject verifies it.

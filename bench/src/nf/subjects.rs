@@ -28,7 +28,7 @@ pub struct Peers {
 pub struct Prepared<'p> {
     /// Subjects; Freeport first, if it has a program.
     pub subjects: Vec<Box<dyn Subject + 'p>>,
-    /// What each figure includes, and which peers could not run and why.
+    /// Contents of each figure, and which peers could not run and why.
     pub notes: Vec<String>,
     /// Whether the first subject is Freeport.
     pub has_ours: bool,

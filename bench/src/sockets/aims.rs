@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the project wants to reach with sockets, beside what was measured.
+//! The project's aims for sockets, reported beside the measured values.
 
 use super::applications::{Application, Cell, Spread};
 use super::carriers::{OURS, TCP};
@@ -10,12 +10,12 @@ use crate::between::results::{PairCase, PairResult};
 use crate::fabric::Subject;
 use crate::harness::metrics::MetricResult;
 
-/// The sizes that aims are about.
+/// Message sizes of the aims.
 const SHORTEST: usize = 8;
 const SHORT: usize = 64;
 const LONG: usize = 1 << 20;
 
-/// A line for each aim of which everything was measured: between two programs of the bench.
+/// Returns a line for each aim whose values were all measured, between two programs of the bench.
 pub fn of_pairs(results: &[PairResult]) -> Vec<String> {
     let value = |case, placement, size, who: &str| {
         let fits = |it: &&PairResult| {
@@ -56,7 +56,7 @@ pub fn of_pairs(results: &[PairResult]) -> Vec<String> {
     lines.into_iter().flatten().collect()
 }
 
-/// The same for applications, and what is slower accelerated than plain.
+/// Returns the same for applications, and a line for each that is slower accelerated than plain.
 pub fn of_applications(results: &[(Cell, MetricResult)]) -> Vec<String> {
     let mut lines = vec![];
     for (cell, result) in results {
@@ -86,7 +86,7 @@ fn aim(cell: &Cell) -> Option<f64> {
     }
 }
 
-/// A line for servers that have nothing to do.
+/// Returns a line for idle servers.
 pub fn of_idle(result: &MetricResult) -> Option<String> {
     let ours = result.series.iter().find(|it| it.name == Mode::Accelerated.name())?;
     let percent = ours.median(0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Several clients that ask one after the other, each when it has its answer: closed loops.
+//! Several clients that send the next request when the previous one is answered: closed loops.
 
 use super::super::{Host, PATIENCE};
 use super::Connection;
@@ -13,62 +13,62 @@ use std::time::{Duration, Instant};
 /// How clients use connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Connections {
-    /// One for each request.
+    /// A new connection for each request.
     Fresh,
-    /// One for all requests of a client.
+    /// One connection for all requests of a client.
     Kept,
 }
 
-/// What is to be asked.
+/// The requests to send.
 #[derive(Clone, Debug)]
 pub struct Load<'a> {
-    /// Where the clients are.
+    /// Host of the clients.
     pub host: &'a Host,
-    /// Whom they ask.
+    /// Address of the server.
     pub server: SocketAddrV4,
-    /// For what.
+    /// Requested path.
     pub path: &'a str,
-    /// Over which connections.
+    /// Use of connections.
     pub connections: Connections,
-    /// How many clients ask at a time.
+    /// Number of concurrent clients.
     pub clients: usize,
-    /// How many requests there are in all, at most.
+    /// Maximum number of requests in total.
     pub requests: u64,
-    /// After how long no more are made.
+    /// Time limit, after which no more requests are sent.
     pub limit: Duration,
 }
 
-/// What came of it.
+/// Results of a load.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Outcome {
-    /// How long each answered request took, with its connection if that was fresh.
+    /// Latency of each answered request, including its connection if that was new.
     pub latencies: Histogram,
-    /// When each of them was answered, from the beginning; sorted.
+    /// Times of the answers since the start, sorted.
     pub answered: Vec<Duration>,
-    /// Requests that got no answer, or another than 200, by what was the matter.
+    /// Requests without an answer of status 200, by the reason.
     pub failures: BTreeMap<String, u64>,
-    /// Answers by who gave them.
+    /// Answers by backend.
     pub backends: BTreeMap<String, u64>,
-    /// From the first request to the last answer.
+    /// Time from the first request to the last answer.
     pub elapsed: Duration,
 }
 
-/// What one client saw.
+/// Results of one client.
 #[derive(Default)]
 struct Seen {
-    /// Begin and end of each answered request.
+    /// Start and end of each answered request.
     times: Vec<(Instant, Instant)>,
     failures: BTreeMap<String, u64>,
     backends: BTreeMap<String, u64>,
 }
 
 impl Load<'_> {
-    /// Asks until there are as many requests as there are to be, the time is up, or `is_to_stop`.
+    /// Sends requests until their number is reached, the time is up, or `is_to_stop` is set.
     ///
     /// # Errors
-    /// The host cannot be entered. Requests that fail are counted.
+    /// The host cannot be entered. Failed requests are counted.
     pub fn run(&self, is_to_stop: &AtomicBool) -> Result<Outcome> {
-        ensure!(self.clients > 0, "at least one client has to ask");
+        ensure!(self.clients > 0, "a load needs at least one client");
         let begin = Instant::now();
         let begun = AtomicU64::new(0);
         let goes_on = || {
@@ -76,12 +76,13 @@ impl Load<'_> {
                 && !is_to_stop.load(Ordering::Relaxed)
                 && begun.fetch_add(1, Ordering::Relaxed) < self.requests
         };
-        // Threads are on the host where the thread is that starts them.
+        // Threads inherit the host of the thread that starts them.
         let seen = self.host.within(|| {
             std::thread::scope(|scope| {
                 let clients: Vec<_> =
                     (0..self.clients).map(|_| scope.spawn(|| self.ask(&goes_on))).collect();
-                let joined = clients.into_iter().map(|it| it.join().ok().context("it panicked"));
+                let joined =
+                    clients.into_iter().map(|it| it.join().ok().context("a client panicked"));
                 joined.collect::<Result<Vec<Seen>>>()
             })
         })?;
@@ -116,7 +117,7 @@ impl Load<'_> {
                 if kept.is_none() {
                     *kept = Some(connect()?);
                 }
-                kept.as_mut().context("it was just made")?.get(self.path)?
+                kept.as_mut().context("the connection was just opened")?.get(self.path)?
             }
         };
         Ok((response.status, response.backend))
@@ -139,12 +140,12 @@ impl Outcome {
         outcome
     }
 
-    /// Answered requests a second.
+    /// Returns the number of answered requests per second.
     pub fn per_second(&self) -> f64 {
         self.answered.len() as f64 / self.elapsed.as_secs_f64().max(1e-9)
     }
 
-    /// Requests that were not answered as they should be.
+    /// Returns the number of failed requests.
     pub fn failed(&self) -> u64 {
         self.failures.values().sum()
     }
