@@ -43,7 +43,8 @@ impl XdpObject {
     /// clang is missing or rejects the source, or the kernel rejects a program; the message has the
     /// section and the last lines of the verifier's log.
     pub fn compile(source: &str, entries: &[(&str, usize)]) -> Result<Self> {
-        let object = Object::parse(&compile(source)?).context("the compiled program")?;
+        let object =
+            Object::parse(&compile(source)?).context("the compiled program cannot be read")?;
         let mut maps = BTreeMap::new();
         // The other maps are variables, which no program of the bench has.
         for it in object.maps.iter().filter(|it| it.initial.is_none()) {
@@ -98,9 +99,9 @@ fn point_to_maps(
     }
     let mut instructions = program.instructions.clone();
     for (slot, number) in program.maps_used() {
-        let name = &object.maps.get(number).context("a map without a definition")?.name;
+        let name = &object.maps.get(number).context("a map has no definition")?.name;
         ensure!(instructions[slot].source == PSEUDO_MAP, "it needs {name}, which is not a map");
-        let map = maps.get(name).context("a map without a definition")?;
+        let map = maps.get(name).context("a map has no definition")?;
         instructions[slot].immediate = map.number() as i32;
     }
     Ok(instructions.into_iter().flat_map(|it| it.to_bytes()).collect())

@@ -144,7 +144,7 @@ struct Seen {
 
 /// Observes a transfer for all steps, and inserts the rule in the middle.
 fn watch(site: &Site, transfer: &Transfer, begin: Instant) -> Result<Seen> {
-    let mut client = site.programs.first().context("the firewall is running")?.connect()?;
+    let mut client = site.programs.first().context("the firewall is not running")?.connect()?;
     let request = json!({"do": "call", "call": rule(6, LATE_HTTP)});
     let answers = || {
         let connection = Connection::open(&site.client, site.at(LATE_HTTP), ATTEMPT);

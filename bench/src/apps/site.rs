@@ -242,7 +242,7 @@ impl Site {
         let done = program.call(&format!("manager.set_outside({own})"))?;
         ensure!(done == 1, "{own} is rejected");
         program.call(&format!("manager.set_inside({SERVICE_MAC})"))?;
-        let balancer = self.programs.first().context("the balancer comes first")?;
+        let balancer = self.programs.first().context("the balancer is not running")?;
         let given = balancer.call(&format!("balancer.manager.add(198.51.100.{number}, 7, 1)"))?;
         ensure!(given == number - 1, "backend {number} is number {given}");
         self.programs.push(program);

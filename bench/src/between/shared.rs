@@ -51,7 +51,7 @@ impl Memory {
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error()).context("shared memory cannot be mapped");
         }
-        let start = NonNull::new(start.cast()).context("the mapping is not at address 0")?;
+        let start = NonNull::new(start.cast()).context("shared memory was mapped at address 0")?;
         Ok(Self { start, bytes })
     }
 

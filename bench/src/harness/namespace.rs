@@ -55,7 +55,7 @@ pub fn run(program: &str, arguments: &[&str], input: &str) -> Result<String> {
     command.args(arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().with_context(|| format!("{program} cannot be run"))?;
-    let mut pipe = child.stdin.take().context("standard input is a pipe")?;
+    let mut pipe = child.stdin.take().context("standard input is no pipe")?;
     let output = std::thread::scope(|scope| {
         // A program that ends early closes the pipe; its exit status says why.
         scope.spawn(move || drop(pipe.write_all(input.as_bytes())));

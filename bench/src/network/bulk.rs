@@ -106,7 +106,7 @@ impl Transfer {
     /// # Errors
     /// The connection broke or stalled, or bytes are wrong or missing.
     pub fn finish(mut self) -> Result<Done> {
-        let thread = self.thread.take().context("a transfer is finished only once")?;
+        let thread = self.thread.take().context("the transfer was finished before")?;
         thread.join().map_err(|_| anyhow::anyhow!("the transfer panicked"))?
     }
 }
@@ -216,13 +216,13 @@ fn receive(stream: &mut TcpStream, progress: &Progress) -> Result<u64> {
         let mut length = [0; LENGTH_BYTES];
         stream.read_exact(&mut length).context("receiving")?;
         let length = u32::from_le_bytes(length) as usize;
-        ensure!(length <= CHUNK_BYTES, "wrong bytes behind the first {received}");
+        ensure!(length <= CHUNK_BYTES, "wrong bytes after the first {received}");
         if length == 0 {
             break;
         }
         stream.read_exact(&mut memory[..length]).context("receiving")?;
         if memory[..length] != expected[..length] {
-            bail!("wrong bytes behind the first {received}");
+            bail!("wrong bytes after the first {received}");
         }
         received += length as u64;
         progress.bytes.store(received, Ordering::Relaxed);

@@ -142,7 +142,7 @@ impl KernelSubject {
     fn count_passed(&self) -> Result<u64> {
         let state = self.object.map("states")?.lookup(&[0; 4])?;
         let passed = state.get(8..16).and_then(|bytes| bytes.try_into().ok());
-        Ok(u64::from_le_bytes(passed.context("the state has 16 bytes")?))
+        Ok(u64::from_le_bytes(passed.context("the state does not have 16 bytes")?))
     }
 }
 

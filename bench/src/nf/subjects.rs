@@ -132,9 +132,9 @@ fn add_network(prepared: &mut Prepared<'_>, case: &dyn Case, flows: &Flows) {
         match subject {
             Ok(subject) => {
                 prepared.notes.push(format!(
-                    "{}: between virtual interfaces in a namespace of its own; the time has the \
-                     making of the frames by the kernel, two or four passes through an interface, \
-                     and counting at the end, all on this core; lost frames do not count",
+                    "{}: between virtual interfaces in a private namespace; the time includes \
+                     generating the frames in the kernel, two or four passes through an interface, \
+                     and counting them, all on this core; lost frames do not count",
                     subject.name()
                 ));
                 if name == VSWITCH {
@@ -154,8 +154,8 @@ fn add_click(prepared: &mut Prepared<'_>, click: &Path, case: &dyn Case, flows: 
             prepared.subjects.push(Box::new(subject));
             prepared.notes.push(
                 "FastClick: its own elements between 4,096 packets that it replays from memory \
-                 and a counter, by the rate that it tells; not more flows than packets, and an \
-                 element that changes a packet copies it first"
+                 and a counter, which reports the rate; at most as many flows as packets, and an \
+                 element that modifies a packet copies it first"
                     .into(),
             );
         }
@@ -190,8 +190,8 @@ pub const VSWITCH: &str = "Open vSwitch";
 
 /// Note on Open vSwitch.
 const VSWITCH_NOTE: &str = "Open vSwitch: its data path in user space, with AF_PACKET sockets, so \
-    each frame is copied out of the kernel and back, which is in the time; it does not look \
-    through its flows while it is measured, and frames that it loses cost the time to make them";
+    each frame is copied out of the kernel and back, which the time includes; flows are not \
+    revalidated during the measurement, and lost frames cost the time to generate them";
 
 /// Rates minus the cost of stamping, as far as both were measured. Stages overlap in a processor,
 /// so this is an estimate of the function's own rate, not a measurement.

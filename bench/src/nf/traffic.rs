@@ -121,7 +121,7 @@ impl Traffic {
     /// Returns the number of frames counted so far.
     pub fn count(&self) -> Result<u64> {
         let value = self.generator.map("counts")?.lookup(&[0; 4])?;
-        Ok(u64::from_le_bytes(value.try_into().ok().context("the counter has 8 bytes")?))
+        Ok(u64::from_le_bytes(value.try_into().ok().context("the counter does not have 8 bytes")?))
     }
 
     /// Sends the first flows and compares the frames that arrive at an interface with the model.

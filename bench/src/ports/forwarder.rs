@@ -166,7 +166,7 @@ impl Forwarding {
                 command.arg(self.frames.to_string()).arg(self.cores[1].to_string());
                 command.stdout(Stdio::piped()).stderr(Stdio::piped());
                 let mut child = namespace.with(|| command.spawn())??;
-                let output = child.stdout.take().context("standard output is a pipe")?;
+                let output = child.stdout.take().context("standard output is no pipe")?;
                 let mut line = String::new();
                 BufReader::new(output).read_line(&mut line)?;
                 if line.trim() != "ready" {

@@ -132,7 +132,7 @@ fn pair(
             let tcp = Tcp { launcher: with.launcher, mode: *mode };
             let round = figure(&tcp, &plan).context(mode.name())?;
             let own = series.iter_mut().find(|it| it.name == mode.name());
-            own.context("every mode has a series")?.rounds.push(vec![round]);
+            own.context("a mode has no series")?.rounds.push(vec![round]);
         }
     }
     Ok(MetricResult {

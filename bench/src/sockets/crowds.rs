@@ -100,7 +100,7 @@ impl Plan {
                 let what = || format!("{} open connections, {}", self.all(), mode.name());
                 let round = self.round(launcher, *mode, folder).with_context(what)?;
                 let own = series.iter_mut().find(|it| it.name == mode.name());
-                own.context("every mode has a series")?.rounds.push(round);
+                own.context("a mode has no series")?.rounds.push(round);
             }
         }
         Ok(MetricResult {
@@ -230,7 +230,7 @@ pub fn aims(results: &[MetricResult]) -> Vec<String> {
     let memory = value(many, MEMORY).filter(|_| is_whole);
     let memory = memory.map(|it| at_most(it, MEMORY_MAX, "MiB for 100,000 open connections"));
     let rates = value(many, MESSAGES).zip(value(few, MESSAGES)).filter(|_| is_whole);
-    let times = "times the rate of 10 connections a pair, with 10,000 a pair";
+    let times = "times the rate of 10 connections per pair, with 10,000 per pair";
     let kept = rates.map(|(many, few)| at_least(many / few, 0.9, times));
     memory.into_iter().chain(kept).collect()
 }

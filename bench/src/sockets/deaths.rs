@@ -57,7 +57,7 @@ pub fn measure(
                 let what = || format!("{}, {}", scene.title(), mode.name());
                 let time = death(launcher, *mode, *scene, folder).with_context(what)?;
                 let own = series.iter_mut().find(|it| it.name == mode.name());
-                own.context("every mode has a series")?.rounds.push(vec![time.as_secs_f64() * 1e3]);
+                own.context("a mode has no series")?.rounds.push(vec![time.as_secs_f64() * 1e3]);
             }
         }
         let may_be_none = matches!(scene, Scene::Halfway | Scene::NoMonitor);
@@ -88,7 +88,7 @@ fn death(launcher: &Launcher, mode: Mode, scene: Scene, folder: &Path) -> Result
         let mut command = launcher.peer(mode);
         command.arg(role.word());
         argue(&mut command, "desk", descriptor.as_raw_fd());
-        let scene = scene.to_possible_value().context("every scene has a name")?;
+        let scene = scene.to_possible_value().context("the scene has no name")?;
         argue(&mut command, "scene", scene.get_name());
         let output = folder.join(format!("{}.log", role.word()));
         Program::start(role.word(), command, &[], &output)
@@ -113,10 +113,8 @@ fn death(launcher: &Launcher, mode: Mode, scene: Scene, folder: &Path) -> Result
     let process = desk.process.load(Ordering::Acquire);
     desk.begin();
     // SAFETY: the process was started for this purpose and has not been waited for.
-    ensure!(
-        unsafe { libc::kill(process as i32, libc::SIGKILL) } == 0,
-        "the process cannot be killed"
-    );
+    let result = unsafe { libc::kill(process as i32, libc::SIGKILL) };
+    ensure!(result == 0, "the process cannot be killed");
     let reason = || desk.reason.said();
     survivor.finish(PATIENCE).with_context(reason)?;
     drop(victim);

@@ -111,14 +111,14 @@ pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Outp
         }
     }
     let profile = match arguments.without_profile {
-        true => "as they are, without a profile",
-        false => "scheduled for the ways of these packets",
+        true => "scheduled without a profile",
+        false => "scheduled for the paths of these packets",
     };
     let mut notes = vec![
         "cycles of the simulated hardware, cores of four lanes; rates are those cycles at \
          156.25 MHz, the publication's clock, and no measurement"
             .to_owned(),
-        format!("programs in the tables of cycles are {profile}; beside others, without one"),
+        format!("programs in the tables of cycles are {profile}; in the comparison, without one"),
     ];
     let mut tables = vec![card::table(&all), card::scaling_table(&all)];
     if !beside.is_empty() {

@@ -117,7 +117,7 @@ impl Load<'_> {
                 if kept.is_none() {
                     *kept = Some(connect()?);
                 }
-                kept.as_mut().context("the connection was just opened")?.get(self.path)?
+                kept.as_mut().context("the connection is not open")?.get(self.path)?
             }
         };
         Ok((response.status, response.backend))

@@ -198,7 +198,7 @@ impl Cell {
                 let round = round.map_err(|error| service.blame(error));
                 let round = round.context(service.mode.name())?;
                 let series = result.series.iter_mut().find(|it| it.name == service.mode.name());
-                series.context("every mode has a series")?.rounds.push(round);
+                series.context("a mode has no series")?.rounds.push(round);
             }
         }
         result.note = with.launcher.doubt_since(before);

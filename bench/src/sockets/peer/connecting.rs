@@ -27,7 +27,7 @@ pub fn connect(mut port: u16, count: u64, desk: &Desk) -> Result<()> {
             stream.read_exact(&mut next)?;
             port = u16::from_ne_bytes(next);
         }
-        ensure!(stream.read(&mut [0])? == 0, "a byte that nobody has sent");
+        ensure!(stream.read(&mut [0])? == 0, "an unexpected byte arrived");
     }
     desk.end();
     Ok(())
@@ -67,7 +67,7 @@ pub fn reconnect(port: u16, count: u64, desk: &Desk) -> Result<()> {
 fn make(port: u16, count: u64) -> Result<()> {
     for _ in 0..count {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-        ensure!(stream.read(&mut [0])? == 0, "a byte that nobody has sent");
+        ensure!(stream.read(&mut [0])? == 0, "an unexpected byte arrived");
     }
     Ok(())
 }

@@ -137,7 +137,7 @@ pub fn die(mut stream: TcpStream, scene: Scene, desk: &Desk) -> Result<()> {
         desk.arrive();
         let mut message = [1; LITTLE];
         while stream.read_exact(&mut message).is_ok() && stream.write_all(&message).is_ok() {}
-        bail!("the survivor has gone first");
+        bail!("the survivor exited first");
     }
     desk.arrive();
     match scene {
@@ -150,7 +150,7 @@ pub fn die(mut stream: TcpStream, scene: Scene, desk: &Desk) -> Result<()> {
             let _ = stream.read(&mut [0]);
         }
     }
-    bail!("the survivor has gone first");
+    bail!("the survivor exited first");
 }
 
 /// Receives until the end of the connection.

@@ -124,7 +124,7 @@ const LAST: u8 = 0;
 /// # Errors
 /// There is no desk, or the role fails.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    ensure!(arguments.desk > 2, "the desk is not a standard stream");
+    ensure!(arguments.desk > 2, "--desk must not be a standard stream");
     // SAFETY: the descriptor was passed to this program and has no other owner.
     let descriptor = unsafe { OwnedFd::from_raw_fd(arguments.desk) };
     let desk = Shared::<Desk>::of(&descriptor)
@@ -187,14 +187,14 @@ impl Arguments {
     fn listen(&self, desk: &Desk) -> Result<TcpListener> {
         let listener =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no TCP on 127.0.0.1")?;
-        let port = desk.ports.get(self.pair).context("there are not as many pairs")?;
+        let port = desk.ports.get(self.pair).context("the number of the pair is too high")?;
         port.store(listener.local_addr()?.port().into(), Ordering::Release);
         Ok(listener)
     }
 
     /// Waits until the other process of the pair listens; returns its port.
     fn port(&self, desk: &Desk) -> Result<u16> {
-        let port = desk.ports.get(self.pair).context("there are not as many pairs")?;
+        let port = desk.ports.get(self.pair).context("the number of the pair is too high")?;
         let deadline = Instant::now() + LONGEST;
         loop {
             match port.load(Ordering::Acquire) {
