@@ -106,7 +106,7 @@ pub struct Enum {
 #[derive(Clone, Debug)]
 pub struct Declaration {
     /// `register`, `local`, `global`, or none.
-    pub place: Option<Place>,
+    pub place: Option<MemoryQualifier>,
     /// `lru`, `lpm` or `array` before `table`.
     pub table_kind: Option<Name>,
     /// Whether it was written `const`.
@@ -127,7 +127,7 @@ pub struct Declaration {
 
 /// A memory qualifier (ClickNP 2.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum MemoryQualifier {
     /// `register`
     Register,
     /// `local`

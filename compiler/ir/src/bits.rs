@@ -384,6 +384,12 @@ impl Bits {
     }
 }
 
+impl From<&Bits> for Bits {
+    fn from(bits: &Bits) -> Self {
+        bits.clone()
+    }
+}
+
 /// Prints in hexadecimal, as `0x1f`.
 impl fmt::Display for Bits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -17,12 +17,11 @@ pub(crate) use links::LinkEnd;
 
 use crate::device::{
     Bound, Device, DeviceCounters, DeviceError, EndpointCounters, Ports, Run, RunEnd, Told,
-    Transfer, port_error,
+    Transfer, host_methods, port_error,
 };
 use crate::ring::FrameReader;
 use freeport_ir::interp::Report;
-use freeport_ir::oracle::TableEntries;
-use freeport_ir::{Bits, Direction, EndpointId, InstanceId, Item, Program, ProgramRef};
+use freeport_ir::{Direction, EndpointId, InstanceId, Item, Program, ProgramRef};
 use freeport_native::{Buffer, EndpointIo, Graph, Image, Options, RunStatus};
 use freeport_port::{BATCH, Batch, Frame, FrameQueue, HEADROOM, MAX_FRAME, Sent, Transmit};
 use links::{Links, Produced};
@@ -407,6 +406,13 @@ impl<'p> CpuDevice<'p> {
     }
 }
 
+/// For `host_methods`: the native code.
+macro_rules! graph {
+    ($self:ident, $method:ident, $instance:ident $(, $argument:ident)*) => {
+        Ok($self.graph.$method($instance $(, $argument.into())*)?)
+    };
+}
+
 impl Device for CpuDevice<'_> {
     fn program(&self) -> &Program {
         &self.program
@@ -437,73 +443,7 @@ impl Device for CpuDevice<'_> {
         }
     }
 
-    fn signal(&mut self, instance: InstanceId, signal: &Bits) -> Result<Bits, DeviceError> {
-        Ok(self.graph.signal(instance, signal.clone())?)
-    }
-
-    fn call_method(
-        &mut self,
-        instance: InstanceId,
-        method: &str,
-        arguments: &[Bits],
-    ) -> Result<Option<Bits>, DeviceError> {
-        Ok(self.graph.call_method(instance, method, arguments)?)
-    }
-
-    fn read_variable(
-        &self,
-        instance: InstanceId,
-        variable: &str,
-        index: u64,
-    ) -> Result<Bits, DeviceError> {
-        Ok(self.graph.read_variable(instance, variable, index)?)
-    }
-
-    fn write_variable(
-        &mut self,
-        instance: InstanceId,
-        variable: &str,
-        index: u64,
-        value: &Bits,
-    ) -> Result<(), DeviceError> {
-        Ok(self.graph.write_variable(instance, variable, index, value.clone())?)
-    }
-
-    fn table_lookup(
-        &self,
-        instance: InstanceId,
-        table: &str,
-        key: &Bits,
-    ) -> Result<Option<Bits>, DeviceError> {
-        Ok(self.graph.table_lookup(instance, table, key)?)
-    }
-
-    fn table_update(
-        &mut self,
-        instance: InstanceId,
-        table: &str,
-        key: &Bits,
-        value: &Bits,
-    ) -> Result<bool, DeviceError> {
-        Ok(self.graph.table_update(instance, table, key.clone(), value.clone())?)
-    }
-
-    fn table_delete(
-        &mut self,
-        instance: InstanceId,
-        table: &str,
-        key: &Bits,
-    ) -> Result<bool, DeviceError> {
-        Ok(self.graph.table_delete(instance, table, key.clone())?)
-    }
-
-    fn table_entries(
-        &self,
-        instance: InstanceId,
-        table: &str,
-    ) -> Result<TableEntries, DeviceError> {
-        Ok(self.graph.table_entries(instance, table)?)
-    }
+    host_methods!(graph, graph);
 
     fn counters(&self) -> DeviceCounters {
         let counted = self.graph.counters();

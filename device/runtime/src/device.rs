@@ -10,9 +10,11 @@
 //! next run sends them. So no frame is lost, and a run never blocks its caller.
 
 mod counters;
+mod host;
 mod transfer;
 
 pub use counters::{DeviceCounters, EndpointCounters};
+pub(crate) use host::host_methods;
 pub(crate) use transfer::MOST_DRAIN_RUNS;
 pub use transfer::{Transfer, WaitingFrames, WaitingItems};
 
@@ -140,6 +142,13 @@ pub trait Device {
     fn transfer(&mut self) -> Option<&mut dyn Transfer>;
 }
 
+/// For `host_methods`: what is in the box.
+macro_rules! inside {
+    ($self:ident, $method:ident, $($argument:ident),*) => {
+        (**$self).$method($($argument),*)
+    };
+}
+
 impl<D: Device + ?Sized> Device for Box<D> {
     fn program(&self) -> &Program {
         (**self).program()
@@ -149,73 +158,7 @@ impl<D: Device + ?Sized> Device for Box<D> {
         (**self).run(ports)
     }
 
-    fn signal(&mut self, instance: InstanceId, signal: &Bits) -> Result<Bits, DeviceError> {
-        (**self).signal(instance, signal)
-    }
-
-    fn call_method(
-        &mut self,
-        instance: InstanceId,
-        method: &str,
-        arguments: &[Bits],
-    ) -> Result<Option<Bits>, DeviceError> {
-        (**self).call_method(instance, method, arguments)
-    }
-
-    fn read_variable(
-        &self,
-        instance: InstanceId,
-        variable: &str,
-        index: u64,
-    ) -> Result<Bits, DeviceError> {
-        (**self).read_variable(instance, variable, index)
-    }
-
-    fn write_variable(
-        &mut self,
-        instance: InstanceId,
-        variable: &str,
-        index: u64,
-        value: &Bits,
-    ) -> Result<(), DeviceError> {
-        (**self).write_variable(instance, variable, index, value)
-    }
-
-    fn table_lookup(
-        &self,
-        instance: InstanceId,
-        table: &str,
-        key: &Bits,
-    ) -> Result<Option<Bits>, DeviceError> {
-        (**self).table_lookup(instance, table, key)
-    }
-
-    fn table_update(
-        &mut self,
-        instance: InstanceId,
-        table: &str,
-        key: &Bits,
-        value: &Bits,
-    ) -> Result<bool, DeviceError> {
-        (**self).table_update(instance, table, key, value)
-    }
-
-    fn table_delete(
-        &mut self,
-        instance: InstanceId,
-        table: &str,
-        key: &Bits,
-    ) -> Result<bool, DeviceError> {
-        (**self).table_delete(instance, table, key)
-    }
-
-    fn table_entries(
-        &self,
-        instance: InstanceId,
-        table: &str,
-    ) -> Result<TableEntries, DeviceError> {
-        (**self).table_entries(instance, table)
-    }
+    host_methods!(inside, inside);
 
     fn counters(&self) -> DeviceCounters {
         (**self).counters()

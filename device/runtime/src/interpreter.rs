@@ -7,11 +7,11 @@ mod transfer;
 
 use crate::device::{
     Bound, Device, DeviceCounters, DeviceError, EndpointCounters, Ports, Run, RunEnd, Told,
-    Transfer, port_error,
+    Transfer, host_methods, port_error,
 };
 use freeport_ir::interp::{Interpreter, Options, Outcome, ProbeEvent, Report};
-use freeport_ir::oracle::{Execution, Oracles, TableEntries};
-use freeport_ir::{Bits, ChannelId, Direction, EndpointId, InstanceId, Item, Program, ProgramRef};
+use freeport_ir::oracle::{Execution, Oracles};
+use freeport_ir::{ChannelId, Direction, EndpointId, InstanceId, Item, Program, ProgramRef};
 use freeport_port::{FrameQueue, MAX_FRAME};
 use std::sync::atomic::AtomicBool;
 
@@ -202,6 +202,13 @@ impl<'p> InterpreterDevice<'p> {
     }
 }
 
+/// For `host_methods`: the interpreter.
+macro_rules! interpreter {
+    ($self:ident, $method:ident, $instance:ident $(, $argument:ident)*) => {
+        Ok($self.interpreter.$method($instance $(, $argument.into())*)?)
+    };
+}
+
 impl Device for InterpreterDevice<'_> {
     fn program(&self) -> &Program {
         &self.program
@@ -232,73 +239,7 @@ impl Device for InterpreterDevice<'_> {
         }
     }
 
-    fn signal(&mut self, instance: InstanceId, signal: &Bits) -> Result<Bits, DeviceError> {
-        Ok(self.interpreter.signal(instance, signal.clone())?)
-    }
-
-    fn call_method(
-        &mut self,
-        instance: InstanceId,
-        method: &str,
-        arguments: &[Bits],
-    ) -> Result<Option<Bits>, DeviceError> {
-        Ok(self.interpreter.call_method(instance, method, arguments.to_vec())?)
-    }
-
-    fn read_variable(
-        &self,
-        instance: InstanceId,
-        variable: &str,
-        index: u64,
-    ) -> Result<Bits, DeviceError> {
-        Ok(self.interpreter.read_variable(instance, variable, index)?)
-    }
-
-    fn write_variable(
-        &mut self,
-        instance: InstanceId,
-        variable: &str,
-        index: u64,
-        value: &Bits,
-    ) -> Result<(), DeviceError> {
-        Ok(self.interpreter.write_variable(instance, variable, index, value.clone())?)
-    }
-
-    fn table_lookup(
-        &self,
-        instance: InstanceId,
-        table: &str,
-        key: &Bits,
-    ) -> Result<Option<Bits>, DeviceError> {
-        Ok(self.interpreter.table_lookup(instance, table, key)?)
-    }
-
-    fn table_update(
-        &mut self,
-        instance: InstanceId,
-        table: &str,
-        key: &Bits,
-        value: &Bits,
-    ) -> Result<bool, DeviceError> {
-        Ok(self.interpreter.table_update(instance, table, key.clone(), value.clone())?)
-    }
-
-    fn table_delete(
-        &mut self,
-        instance: InstanceId,
-        table: &str,
-        key: &Bits,
-    ) -> Result<bool, DeviceError> {
-        Ok(self.interpreter.table_delete(instance, table, key.clone())?)
-    }
-
-    fn table_entries(
-        &self,
-        instance: InstanceId,
-        table: &str,
-    ) -> Result<TableEntries, DeviceError> {
-        Ok(self.interpreter.table_entries(instance, table)?)
-    }
+    host_methods!(interpreter, interpreter);
 
     fn counters(&self) -> DeviceCounters {
         let graph = &self.program.graph;

@@ -251,7 +251,7 @@ CASE(pairs_of_every_kind, UNIX) {
 
 CASE(a_pair_within_one_process, UNIX) {
     int ends[2];
-    require(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0, "socketpair");
+    new_pair(ends);
     for (int i = 0; i < 100; i++) {
         int from = i & 1;
         require(send(ends[from], out, 1000 + i, 0) == 1000 + i, "send");
@@ -266,7 +266,7 @@ CASE(a_pair_within_one_process, UNIX) {
 CASE(a_pair_with_a_child, UNIX | RACE) {
     // Like programs with a helper process: the child has one end, the parent the other.
     int ends[2];
-    require(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0, "socketpair");
+    new_pair(ends);
     pid_t child = fork();
     int end = ends[child == 0];
     close(ends[child != 0]);

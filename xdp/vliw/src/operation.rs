@@ -243,20 +243,16 @@ impl Operation {
 
     /// Returns the registers that it names as sources, without those of a call's arguments.
     pub fn read(&self) -> impl Iterator<Item = u8> {
-        let register = |operand| match operand {
-            Operand::Register(register) => Some(register),
-            Operand::Immediate(_) => None,
-        };
         let found = match *self {
-            Self::Alu { operation: Arithmetic::Move, right, .. } => [register(right), None, None],
+            Self::Alu { operation: Arithmetic::Move, right, .. } => [right.register(), None, None],
             Self::Alu { left, right, .. } | Self::Jump { left, right, .. } => {
-                [Some(left), register(right), None]
+                [Some(left), right.register(), None]
             }
             Self::Negate { source, .. }
             | Self::MoveSigned { source, .. }
             | Self::Swap { source, .. } => [Some(source), None, None],
             Self::Load { base, .. } => [Some(base), None, None],
-            Self::Store { base, source, .. } => [Some(base), register(source), None],
+            Self::Store { base, source, .. } => [Some(base), source.register(), None],
             Self::Atomic { operation: AtomicOperation::CompareExchange, base, source, .. } => {
                 [Some(base), Some(source), Some(0)]
             }

@@ -408,9 +408,9 @@ impl<'a> Body<'_, 'a> {
         let mut object = object_of(&name.text, &ty, Lifetime::Instance, loc);
         object.init = init;
         object.space = match one.place {
-            Some(ast::Place::Local) => Space::Local,
-            Some(ast::Place::Global) => Space::Global,
-            Some(ast::Place::Register) | None => Space::Register,
+            Some(ast::MemoryQualifier::Local) => Space::Local,
+            Some(ast::MemoryQualifier::Global) => Space::Global,
+            Some(ast::MemoryQualifier::Register) | None => Space::Register,
         };
         object.is_pinned = one.place.is_some();
         let state = &mut self.lowering.program.elements[id.index()].state;

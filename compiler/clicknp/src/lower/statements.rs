@@ -310,12 +310,12 @@ impl<'a> Body<'_, 'a> {
         binding
     }
 
-    fn choose_place(&mut self, place: Option<ast::Place>, local: LocalId) {
+    fn choose_place(&mut self, place: Option<ast::MemoryQualifier>, local: LocalId) {
         let Some(place) = place else { return };
         let space = match place {
-            ast::Place::Register => Space::Register,
-            ast::Place::Local => Space::Local,
-            ast::Place::Global => Space::Global,
+            ast::MemoryQualifier::Register => Space::Register,
+            ast::MemoryQualifier::Local => Space::Local,
+            ast::MemoryQualifier::Global => Space::Global,
         };
         let object = &mut self.builder.function_mut().locals[local.index()];
         (object.space, object.is_pinned) = (space, true);

@@ -3,7 +3,8 @@
 
 use super::{Block, Failed, Parsed, Parser, Role};
 use crate::ast::{
-    Declaration, Enum, Expr, Name, Place, Record, TemplateArg, TemplateParam, TypeExpr, TypeKind,
+    Declaration, Enum, Expr, MemoryQualifier, Name, Record, TemplateArg, TemplateParam, TypeExpr,
+    TypeKind,
 };
 use crate::lexer::TokenKind;
 use crate::source::Span;
@@ -237,15 +238,15 @@ impl Parser<'_> {
     }
 
     /// Parses `register`, `local`, `global`, `const` in any order.
-    pub(super) fn qualifiers(&mut self) -> (Option<Place>, bool) {
+    pub(super) fn qualifiers(&mut self) -> (Option<MemoryQualifier>, bool) {
         let (mut place, mut is_const) = (None, false);
         loop {
             // `local` and `global` are names unless a type follows.
             let is_qualifier = self.ahead(1).name().is_some();
             match self.token().name() {
-                Some("register") => place = Some(Place::Register),
-                Some("local") if is_qualifier => place = Some(Place::Local),
-                Some("global") if is_qualifier => place = Some(Place::Global),
+                Some("register") => place = Some(MemoryQualifier::Register),
+                Some("local") if is_qualifier => place = Some(MemoryQualifier::Local),
+                Some("global") if is_qualifier => place = Some(MemoryQualifier::Global),
                 Some("const") => is_const = true,
                 _ => return (place, is_const),
             }

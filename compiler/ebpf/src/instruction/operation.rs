@@ -169,6 +169,16 @@ pub enum Operand {
     Immediate(i32),
 }
 
+impl Operand {
+    /// Returns the register, if the operand is one.
+    pub fn register(self) -> Option<u8> {
+        match self {
+            Self::Register(register) => Some(register),
+            Self::Immediate(_) => None,
+        }
+    }
+}
+
 /// Operations on two numbers. Division by zero gives 0 and modulo by zero the dividend; shift
 /// counts are taken modulo the width.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -296,26 +306,24 @@ impl Operation {
     /// Returns the registers that it reads, apart from a call's arguments; an exit reads register
     /// 0.
     pub fn read(&self) -> impl Iterator<Item = u8> {
-        let register = |operand| match operand {
-            Operand::Register(register) => Some(register),
-            Operand::Immediate(_) => None,
-        };
         let found = match *self {
-            Self::Alu { operation: Arithmetic::Move, source, .. } => [register(source), None, None],
-            Self::Alu { destination, source, .. } => [Some(destination), register(source), None],
+            Self::Alu { operation: Arithmetic::Move, source, .. } => {
+                [source.register(), None, None]
+            }
+            Self::Alu { destination, source, .. } => [Some(destination), source.register(), None],
             Self::Negate { destination, .. } | Self::Swap { destination, .. } => {
                 [Some(destination), None, None]
             }
             Self::MoveSigned { source, .. } => [Some(source), None, None],
             Self::Load { base, .. } => [Some(base), None, None],
-            Self::Store { base, source, .. } => [Some(base), register(source), None],
+            Self::Store { base, source, .. } => [Some(base), source.register(), None],
             Self::Atomic { operation: AtomicOperation::CompareExchange, base, source, .. } => {
                 [Some(base), Some(source), Some(0)]
             }
             Self::Atomic { base, source, .. } => [Some(base), Some(source), None],
             // The context is always in register 6.
             Self::LoadPacket { index, .. } => [Some(6), index, None],
-            Self::Jump { left, right, .. } => [Some(left), register(right), None],
+            Self::Jump { left, right, .. } => [Some(left), right.register(), None],
             Self::Exit => [Some(0), None, None],
             Self::LoadConstant { .. } | Self::Goto { .. } | Self::Call(_) => [None; 3],
         };

@@ -31,14 +31,14 @@ pub(super) struct Waiting {
 /// Frames of an output that lie in the same memory.
 #[derive(Clone, Copy)]
 pub(super) struct Stretch {
-    pub place: Place,
+    pub place: FramePlace,
     /// Number of the output's frames up to the end of this stretch.
     pub end: usize,
 }
 
 /// Memory that a frame lies in.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum FramePlace {
     /// The output's own memory.
     Own,
     /// The batch of the endpoint with this number.
@@ -90,13 +90,13 @@ impl Output {
                 continue;
             }
             let memory = match place {
-                Place::Own => &memory[..],
-                Place::Nowhere => {
+                FramePlace::Own => &memory[..],
+                FramePlace::Nowhere => {
                     waiting.dropped += (*end - waiting.gone) as u64;
                     waiting.gone = *end;
                     continue;
                 }
-                Place::Batch(endpoint) => memory_of(lent, *endpoint),
+                FramePlace::Batch(endpoint) => memory_of(lent, *endpoint),
             };
             let (frames, bytes) = Frames::counted(memory, &waiting.frames[waiting.gone..*end])?;
             let sent = port.transmit(frames)?;
@@ -118,14 +118,14 @@ impl Output {
         for Stretch { place, end } in &mut waiting.stretches {
             let frames = first..*end;
             first = first.max(*end);
-            let Place::Batch(endpoint) = *place else { continue };
+            let FramePlace::Batch(endpoint) = *place else { continue };
             for at in frames {
                 let frame = &mut waiting.frames[at];
                 let from = &memory_of(lent, endpoint)[frame.start..frame.start + frame.length];
                 frame.start = at * SLOT_BYTES + HEADROOM;
                 memory[frame.start..frame.start + frame.length].copy_from_slice(from);
             }
-            *place = Place::Own;
+            *place = FramePlace::Own;
         }
     }
 }
@@ -159,11 +159,11 @@ impl Waiting {
         frames.extend(produced.iter().enumerate().map(|(slot, buffer)| {
             let (place, start, length) = match buffer.placed() {
                 Placed::Own { length: 0 } | Placed::Input { length: 0, .. } => {
-                    (Place::Nowhere, 0, 0)
+                    (FramePlace::Nowhere, 0, 0)
                 }
-                Placed::Own { length } => (Place::Own, slot * SLOT_BYTES + HEADROOM, length),
+                Placed::Own { length } => (FramePlace::Own, slot * SLOT_BYTES + HEADROOM, length),
                 Placed::Input { endpoint, frame, start, length } => {
-                    (Place::Batch(endpoint), sides[endpoint].place(frame, start), length)
+                    (FramePlace::Batch(endpoint), sides[endpoint].place(frame, start), length)
                 }
             };
             if last != Some(place) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! State transfer of the native-code device, for replacement.
 
-use super::output::Place as FramePlace;
+use super::output::FramePlace;
 use super::{CpuDevice, Lent};
 use crate::device::{
     DeviceCounters, DeviceError, MOST_DRAIN_RUNS, Transfer, WaitingFrames, WaitingItems, port_error,

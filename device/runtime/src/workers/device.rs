@@ -7,10 +7,11 @@ use super::run::{self, Host, Turn};
 use crate::cpu::{CpuDevice, LinkEnd};
 use crate::device::{
     Bound, Device, DeviceCounters, DeviceError, EndpointCounters, Ports, Run, Told, Transfer,
+    host_methods,
 };
 use crate::ring::{frame_ring, slot_ring};
-use freeport_ir::oracle::{ChannelCounters, InstanceCounters, Occupancy, TableEntries};
-use freeport_ir::{Bits, EndpointId, InstanceId, Item, Program};
+use freeport_ir::oracle::{ChannelCounters, InstanceCounters, Occupancy};
+use freeport_ir::{EndpointId, InstanceId, Item, Program};
 use freeport_native::{Options, RunStatus};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -167,6 +168,20 @@ fn neighbours(links: &[Link], at: usize) -> Vec<usize> {
     others
 }
 
+/// For `host_methods`: the worker that has the instance, which only reads.
+macro_rules! ask {
+    ($self:ident, $method:ident, $instance:ident $(, $argument:ident)*) => {
+        $self.ask($instance, |device, there| device.$method(there $(, $argument)*))
+    };
+}
+
+/// For `host_methods`: the worker that has the instance.
+macro_rules! tell {
+    ($self:ident, $method:ident, $instance:ident $(, $argument:ident)*) => {
+        $self.tell($instance, |device, there| device.$method(there $(, $argument)*))
+    };
+}
+
 impl Device for WorkersDevice {
     fn program(&self) -> &Program {
         &self.program
@@ -177,73 +192,7 @@ impl Device for WorkersDevice {
         run::run(self, &self.crew, &mut bound)
     }
 
-    fn signal(&mut self, instance: InstanceId, signal: &Bits) -> Result<Bits, DeviceError> {
-        self.tell(instance, |device, there| device.signal(there, signal))
-    }
-
-    fn call_method(
-        &mut self,
-        instance: InstanceId,
-        method: &str,
-        arguments: &[Bits],
-    ) -> Result<Option<Bits>, DeviceError> {
-        self.tell(instance, |device, there| device.call_method(there, method, arguments))
-    }
-
-    fn read_variable(
-        &self,
-        instance: InstanceId,
-        variable: &str,
-        index: u64,
-    ) -> Result<Bits, DeviceError> {
-        self.ask(instance, |device, there| device.read_variable(there, variable, index))
-    }
-
-    fn write_variable(
-        &mut self,
-        instance: InstanceId,
-        variable: &str,
-        index: u64,
-        value: &Bits,
-    ) -> Result<(), DeviceError> {
-        self.tell(instance, |device, there| device.write_variable(there, variable, index, value))
-    }
-
-    fn table_lookup(
-        &self,
-        instance: InstanceId,
-        table: &str,
-        key: &Bits,
-    ) -> Result<Option<Bits>, DeviceError> {
-        self.ask(instance, |device, there| device.table_lookup(there, table, key))
-    }
-
-    fn table_update(
-        &mut self,
-        instance: InstanceId,
-        table: &str,
-        key: &Bits,
-        value: &Bits,
-    ) -> Result<bool, DeviceError> {
-        self.tell(instance, |device, there| device.table_update(there, table, key, value))
-    }
-
-    fn table_delete(
-        &mut self,
-        instance: InstanceId,
-        table: &str,
-        key: &Bits,
-    ) -> Result<bool, DeviceError> {
-        self.tell(instance, |device, there| device.table_delete(there, table, key))
-    }
-
-    fn table_entries(
-        &self,
-        instance: InstanceId,
-        table: &str,
-    ) -> Result<TableEntries, DeviceError> {
-        self.ask(instance, |device, there| device.table_entries(there, table))
-    }
+    host_methods!(ask, tell);
 
     fn counters(&self) -> DeviceCounters {
         let graph = &self.program.graph;

@@ -3,7 +3,7 @@
 //! per packet on the left.
 
 use super::{BOX_HEIGHT, MARGIN, Places, text};
-use std::fmt::Write;
+use freeport_svg::Drawing;
 
 /// Width for the cycles of a row on its left.
 pub const WIDTH: f64 = 64.0;
@@ -29,7 +29,7 @@ impl Heat {
     }
 
     /// Draws the bands, which end at `end`, where jumps begin.
-    pub(super) fn draw(&self, out: &mut String, places: &Places, end: f64) {
+    pub(super) fn draw(&self, out: &mut Drawing, places: &Places, end: f64) {
         text(out, "dim", "start", (MARGIN, super::TOP - 8.0), "cycles");
         let most = self.most();
         for (row, y) in places.rows.iter().enumerate() {
@@ -42,12 +42,13 @@ impl Heat {
             let opacity = 0.08 + 0.62 * share / most;
             let top = y - 1.5;
             let height = BOX_HEIGHT + 3.0;
-            let _ = writeln!(
-                out,
-                "<g class=\"heat\"><title>row {row}: {cycles:.2} cycles per packet, {percent:.1} \
-                 %</title><path fill=\"#d7301f\" fill-opacity=\"{opacity:.3}\" \
-                 d=\"M{x} {top}h{width}v{height}h-{width}z\"/></g>"
-            );
+            out.open("g", &[("class", &"heat")]);
+            let share = format!("row {row}: {cycles:.2} cycles per packet, {percent:.1} %");
+            out.text("title", &[], &share);
+            let band = format!("M{x} {top}h{width}v{height}h-{width}z");
+            let opacity = format!("{opacity:.3}");
+            out.element("path", &[("fill", &"#d7301f"), ("fill-opacity", &opacity), ("d", &band)]);
+            out.close("g");
             let at = (MARGIN + WIDTH - 22.0, y + 14.0);
             text(out, "", "end", at, &format!("{cycles:.1}"));
         }

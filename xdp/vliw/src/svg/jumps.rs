@@ -5,6 +5,7 @@
 use super::{BOX_HEIGHT, Places};
 use crate::image::Image;
 use crate::operation::Target;
+use freeport_svg::Drawing;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::ops::RangeInclusive;
@@ -62,7 +63,7 @@ impl Jumps {
     }
 
     /// Draws the jumps to the right of `x`.
-    pub fn draw(&self, out: &mut String, places: &Places, x: f64) {
+    pub fn draw(&self, out: &mut Drawing, places: &Places, x: f64) {
         for line in &self.lines {
             if let Some(y) = places.rows.get(line.target) {
                 self.draw_line(out, places, line, (x, y + BOX_HEIGHT / 2.0));
@@ -70,7 +71,7 @@ impl Jumps {
         }
     }
 
-    fn draw_line(&self, out: &mut String, places: &Places, line: &Line, (x, y): (f64, f64)) {
+    fn draw_line(&self, out: &mut Drawing, places: &Places, line: &Line, (x, y): (f64, f64)) {
         let turn = x + (line.track + 2) as f64 * TRACK;
         let colour = COLOURS[line.track % COLOURS.len()];
         let (mut path, mut from) = (String::new(), vec![]);
@@ -83,16 +84,14 @@ impl Jumps {
             (top, bottom) = (top.min(start), bottom.max(start));
             from.push(row.to_string());
         }
-        let _ = writeln!(
-            out,
-            "<g><title>from row {} to row {}</title>\n\
-             <path class=\"jump\" stroke=\"{colour}\" d=\"{path}M{turn:.1} {top:.1}V{bottom:.1}\
-             M{turn:.1} {y:.1}H{:.1}\"/>\n\
-             <path fill=\"{colour}\" d=\"M{x:.1} {y:.1}l8 -4v8z\"/></g>",
-            from.join(", "),
-            line.target,
-            x + 8.0,
-        );
+        let _ = write!(path, "M{turn:.1} {top:.1}V{bottom:.1}M{turn:.1} {y:.1}H{:.1}", x + 8.0);
+        out.open("g", &[]);
+        let title = format!("from row {} to row {}", from.join(", "), line.target);
+        out.text("title", &[], &title);
+        out.element("path", &[("class", &"jump"), ("stroke", &colour), ("d", &path)]);
+        let tip = format!("M{x:.1} {y:.1}l8 -4v8z");
+        out.element("path", &[("fill", &colour), ("d", &tip)]);
+        out.close("g");
     }
 }
 
@@ -138,8 +137,9 @@ mod tests {
     #[test]
     fn a_line_says_where_it_comes_from() {
         let image = jumping(&[2, 1, 0]);
-        let mut out = String::new();
+        let mut out = Drawing::new(&[]);
         Jumps::of(&image).draw(&mut out, &Places::of(&image, 0.0), 100.0);
+        let out = out.finish();
         assert!(out.contains("<title>from row 0 to row 2</title>"), "{out}");
         assert!(out.contains("<title>from row 2 to row 0</title>"), "{out}");
         assert!(out.contains("<title>from row 1 to row 1</title>"), "{out}");

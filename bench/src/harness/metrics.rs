@@ -1,62 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Rounds of which each gives a figure for several metrics: as a table, as lines for programs, and
-//! as rows.
+//! Results with several metrics per round, as a table, as JSON lines, and as CSV rows.
 
-use crate::machine::Machine;
-use crate::report::{Kind, Line, Traffic, rounded, row};
+use super::machine::Machine;
+use super::report::{Kind, Line, Traffic, rounded, row};
 
-/// Something that is measured.
+/// A quantity that is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Metric {
-    /// For programs.
+    /// Name in JSON lines and CSV files.
     pub name: &'static str,
-    /// In what.
+    /// Unit.
     pub unit: &'static str,
-    /// Whether more of it is better.
+    /// Whether higher values are better.
     pub is_rate: bool,
-    /// For people.
+    /// Name in tables.
     pub title: &'static str,
 }
 
-/// A metric of which more is better.
+/// Creates a metric of which higher values are better.
 pub const fn rate(name: &'static str, unit: &'static str, title: &'static str) -> Metric {
     Metric { name, unit, is_rate: true, title }
 }
 
-/// A metric of which less is better.
+/// Creates a metric of which lower values are better.
 pub const fn cost(name: &'static str, unit: &'static str, title: &'static str) -> Metric {
     Metric { name, unit, is_rate: false, title }
 }
 
-/// A figure for each metric.
+/// One value for each metric.
 pub type Round = Vec<f64>;
 
 /// The rounds of one subject.
 pub struct Series {
-    /// Who was measured.
+    /// Name of the subject.
     pub name: &'static str,
-    /// In their order.
+    /// Rounds in the order of measurement.
     pub rounds: Vec<Round>,
 }
 
 /// All subjects in one setting.
 pub struct MetricResult {
-    /// Which bench it is of.
+    /// Name of the bench.
     pub bench: &'static str,
-    /// What was done.
+    /// Name of the case.
     pub case: String,
-    /// On what.
+    /// Traffic of the case.
     pub traffic: Traffic,
-    /// Of which each round has a figure.
+    /// Metrics, in the order of the values of each round.
     pub metrics: &'static [Metric],
-    /// Ours first.
+    /// Rounds by subject, Freeport first.
     pub series: Vec<Series>,
-    /// What kept them from being measured.
+    /// Why the case was not measured.
     pub note: Option<String>,
 }
 
 impl Series {
-    /// The median of the rounds; not a number, if there were none.
+    /// Returns the median of the rounds; NaN if there are none.
     pub fn median(&self, metric: usize) -> f64 {
         let values = self.sorted(metric);
         match values.len() {
@@ -66,14 +65,14 @@ impl Series {
         }
     }
 
-    /// From the worst round to the best, or the other way round.
+    /// Returns the values of a metric in ascending order.
     pub fn sorted(&self, metric: usize) -> Vec<f64> {
         let mut values: Vec<f64> = self.rounds.iter().map(|round| round[metric]).collect();
         values.sort_by(f64::total_cmp);
         values
     }
 
-    /// What 99 of a hundred rounds reached, or stayed below.
+    /// Returns the value that 99 % of the rounds reach, or for costs do not exceed.
     fn reached(&self, metric: usize, is_rate: bool) -> f64 {
         let values = self.sorted(metric);
         let spare = values.len() / 100;
@@ -83,7 +82,7 @@ impl Series {
 }
 
 impl MetricResult {
-    /// For people.
+    /// Formats the results as a table.
     pub fn text(&self) -> String {
         let mut text = format!("{}, measured, medians of rounds\n{:<26}", self.case, "");
         for it in &self.series {
@@ -100,7 +99,7 @@ impl MetricResult {
         text
     }
 
-    /// A line for each metric and peer.
+    /// Returns a line for each metric and peer.
     pub fn lines(&self) -> Vec<Line> {
         let Some((ours, peers)) = self.series.split_first() else { return vec![] };
         let of_metric = |(at, metric): (usize, &Metric)| {
@@ -138,7 +137,7 @@ impl MetricResult {
     }
 }
 
-/// For people, with the unit.
+/// Formats a value with its unit for a table.
 fn shown(value: f64, unit: &str) -> String {
     let digits = match value {
         _ if value.fract() == 0.0 => 0,
@@ -149,8 +148,8 @@ fn shown(value: f64, unit: &str) -> String {
     format!("{value:.digits$} {unit}")
 }
 
-/// The values of every round, with the machine, commit and date in each row. There is a column for
-/// each setting that any result has; of the others it is empty.
+/// Returns the values of every round as CSV, with machine, commit and date in each row. Each
+/// setting that any result has is a column; it is empty for the other results.
 pub fn csv(results: &[&MetricResult], machine: &Machine) -> String {
     let settings = setting_names(results);
     let columns: String = settings.iter().map(|name| format!("{name},")).collect();
@@ -181,7 +180,7 @@ pub fn csv(results: &[&MetricResult], machine: &Machine) -> String {
     text
 }
 
-/// Each once, in the order in which they come.
+/// Returns the name of every setting once, in order of appearance.
 fn setting_names(results: &[&MetricResult]) -> Vec<String> {
     let mut names: Vec<String> = vec![];
     for (name, _) in results.iter().flat_map(|it| it.traffic.fields()) {

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where and when a result was measured, and staying on one core while measuring.
+//! Where and when a result was measured, and pinning of threads to cores.
 
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Processes that were running before, from which on the machine was not at rest.
+/// Load average above which the machine was not idle.
 const BUSY: f64 = 1.0;
 
-/// What has to stand beside every result.
+/// The circumstances of a measurement, which are reported with every result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Machine {
-    /// Processor, number of cores, kernel.
+    /// Processor, number of cores, and kernel version.
     pub machine: String,
-    /// The commit of the source, with a `+` if files were changed since.
+    /// Commit of the source, followed by `+` if files have changed since.
     pub commit: String,
-    /// Year, month and day in universal time.
+    /// Date in UTC, as `YYYY-MM-DD`.
     pub date: String,
 }
 
 impl Machine {
-    /// This machine, now.
+    /// Describes this machine, now.
     pub fn describe() -> Self {
         let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let model = processor.lines().find_map(|line| line.strip_prefix("model name"));
@@ -36,34 +36,33 @@ impl Machine {
     }
 }
 
-/// How many processes were running in the last minute, on average; none where the system does not
-/// say.
+/// Returns the load average of the last minute; none where the system does not report it.
 pub fn load() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/loadavg").ok()?;
     text.split_whitespace().next()?.parse().ok()
 }
 
-/// What was wrong with the circumstances, so that nothing should be quoted; `load` is that before.
+/// Reasons not to quote the results. `load` is the load average before the measurement.
 pub fn disturbances(load: Option<f64>) -> Vec<String> {
     let mut notes = vec![];
     if let Some(load) = load.filter(|load| *load > BUSY) {
         notes.push(format!(
-            "others were running ({load:.1} processes on average before): do not quote this"
+            "the machine was busy (load average {load:.1} before the start): do not quote this"
         ));
     }
     if cfg!(debug_assertions) {
-        notes.push("a build without optimization: do not quote this".into());
+        notes.push("this is a build without optimization: do not quote this".into());
     }
     notes
 }
 
-/// Keeps the calling thread on the first core that it may use; gives which, or none where the
-/// system does not let it.
+/// Pins the calling thread to the first core it may use. Returns that core; none if the system
+/// refuses.
 pub fn pin_to_one_core() -> Option<usize> {
     allowed_cores().first().copied().filter(|core| pin_to(*core))
 }
 
-/// The cores that the calling thread may use.
+/// Returns the cores that the calling thread may use.
 pub fn allowed_cores() -> Vec<usize> {
     // SAFETY: a set of cores is plain memory, for which all zeros is the empty set.
     let mut allowed: libc::cpu_set_t = unsafe { std::mem::zeroed() };
@@ -76,12 +75,12 @@ pub fn allowed_cores() -> Vec<usize> {
     (0..libc::CPU_SETSIZE as usize).filter(is_allowed).collect()
 }
 
-/// Keeps the calling thread on a core; gives whether the system lets it.
+/// Pins the calling thread to a core; returns whether that succeeded.
 pub fn pin_to(core: usize) -> bool {
     pin_to_any(&[core])
 }
 
-/// Keeps the calling thread on some cores; gives whether the system lets it.
+/// Pins the calling thread to a set of cores; returns whether that succeeded.
 pub fn pin_to_any(cores: &[usize]) -> bool {
     // SAFETY: a set of cores is plain memory, for which all zeros is the empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
@@ -108,8 +107,9 @@ fn commit() -> String {
     }
 }
 
-/// The day that many days after 1970-01-01, in the Gregorian calendar: whole cycles of 400 years
-/// (146,097 days), then years that begin in March, so that a leap day is the last of its year.
+/// Returns the date `days` days after 1970-01-01, in the Gregorian calendar: whole cycles of 400
+/// years (146,097 days), then years that begin in March, so that a leap day is the last of its
+/// year.
 fn date(days: u64) -> String {
     let from_march_0000 = days + 719_468;
     let (cycle, day) = (from_march_0000 / 146_097, from_march_0000 % 146_097);

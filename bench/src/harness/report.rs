@@ -1,62 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Results: as text, as one JSON object a line, and as a file with comma-separated values.
+//! Results as tables, as JSON with one object per line, and as CSV files.
 
-use crate::Output;
-use crate::harness::Measurement;
-use crate::machine::Machine;
+use super::machine::Machine;
+use super::rounds::Measurement;
 use anyhow::Result;
 use serde::Serialize;
 
-/// What is counted in most benches.
+/// Output of a bench.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Output {
+    /// Results, for standard output.
+    pub text: String,
+    /// Remarks on the results, for standard error when the results are JSON lines.
+    pub notes: String,
+    /// Measurements that failed; the others succeeded.
+    pub failures: Vec<String>,
+}
+
+/// Metric of most benches.
 pub const PACKETS_PER_SECOND: &str = "pps";
 
-/// Where a figure comes from.
+/// How a figure was obtained.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// A clock on this machine.
+    /// Measured by a clock on this machine.
     Measured,
-    /// A cycle count of simulated hardware, with an assumed clock.
+    /// Counted in cycles of simulated hardware, at an assumed clock rate.
     Simulated,
-    /// A calculation.
+    /// Calculated from a model.
     Modelled,
 }
 
-/// What the subjects of a case have to work on.
+/// The traffic that the subjects of a case process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Traffic {
-    /// Frames of a network.
+    /// Network frames.
     Frames {
-        /// Bytes of each, without the frame check sequence.
+        /// Frame size in bytes, without the frame check sequence.
         frame_bytes: usize,
     },
     /// Messages between processes.
     Messages {
-        /// Bytes of each.
+        /// Bytes per message.
         message_bytes: usize,
-        /// Where the processes of a pair are.
+        /// Where the processes of a pair run.
         placement: &'static str,
-        /// Pairs of processes at once.
+        /// Number of pairs of processes at the same time.
         pairs: usize,
     },
     /// Requests to a server.
     Requests {
-        /// Bytes of what is asked for.
+        /// Bytes of the requested value.
         value_bytes: usize,
-        /// Connections at once.
+        /// Number of connections at the same time.
         connections: usize,
-        /// Requests that wait for an answer at once on each.
+        /// Number of outstanding requests per connection.
         pipeline: usize,
         /// Threads or processes of the server.
         workers: usize,
-        /// Where the server and who asks are.
+        /// Where the server and the client run.
         placement: &'static str,
     },
 }
 
 impl Traffic {
-    /// Its fields and their values, as the columns of a file of values.
+    /// Returns the fields and their values, as columns of a CSV file.
     pub fn fields(&self) -> Vec<(String, String)> {
         let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(self) else {
             return vec![];
@@ -69,36 +79,36 @@ impl Traffic {
     }
 }
 
-/// One figure beside its peer's. The names are those of the JSON lines.
+/// A figure of Freeport beside that of one peer. Field names are those of the JSON lines.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Line {
-    /// The group of cases.
+    /// Name of the bench.
     pub bench: String,
-    /// What was done.
+    /// Name of the case.
     pub case: String,
-    /// On what.
+    /// Traffic of the case.
     #[serde(flatten)]
     pub traffic: Traffic,
-    /// What is counted.
+    /// Name of the metric.
     pub metric: String,
-    /// In what.
+    /// Unit of the values.
     pub unit: String,
     /// See [`Kind`].
     pub kind: Kind,
-    /// The figure: the median, unless the metric says otherwise. What was not measured is not a
-    /// number, and `null` in JSON.
+    /// The value: the median, unless the metric says otherwise. A value that was not measured is
+    /// NaN, and `null` in JSON.
     pub value: f64,
-    /// The median of the rounds, or of the single times.
+    /// Median of the rounds, or of the individual times.
     pub p50: f64,
-    /// What 99 of a hundred of them reached.
+    /// Value that 99 % of the rounds or times reach.
     pub p99: f64,
-    /// With whom it is compared; none where the peer cannot run.
+    /// Name of the peer; none where no peer can run.
     pub peer: Option<String>,
-    /// The peer's median.
+    /// Median of the peer.
     pub peer_value: Option<f64>,
-    /// Ours over the peer's: above 1 is better for us.
+    /// Freeport over the peer: above 1, Freeport is better.
     pub ratio: Option<f64>,
-    /// What a publication reports for the same.
+    /// Value that a publication reports for the same case.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub published: Option<f64>,
     /// Why something was not measured.
@@ -106,29 +116,30 @@ pub struct Line {
     pub note: Option<String>,
 }
 
-/// Everything measured in one case.
+/// All measurements of one case.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CaseResult {
-    /// The group of cases.
+    /// Name of the bench.
     pub bench: String,
-    /// What was done.
+    /// Name of the case.
     pub case: String,
-    /// On frames of how many bytes, without the frame check sequence.
+    /// Frame size in bytes, without the frame check sequence.
     pub frame_bytes: usize,
-    /// What is counted, as in the JSON lines.
+    /// Name of the metric in JSON lines.
     pub metric: String,
-    /// Ours first, then the peers and the limit.
+    /// Freeport first, then the peers and the limit.
     pub measurements: Vec<Measurement>,
-    /// Whether the first of them is ours: there may be none yet.
+    /// Whether the first measurement is Freeport's; some cases have none yet.
     pub has_ours: bool,
-    /// Packets a second that a publication reports for the same.
+    /// Packets per second that a publication reports for the same case.
     pub published: Option<f64>,
-    /// What each figure includes, and which peers could not run and why.
+    /// Contents of each figure, and which peers could not run and why.
     pub notes: Vec<String>,
 }
 
 impl CaseResult {
-    /// A line for each peer; one without a peer where there is none, and none without ours.
+    /// Returns a line for each peer, or one line without a peer if there are none. Without a
+    /// measurement of Freeport there are no lines.
     pub fn lines(&self) -> Vec<Line> {
         let ours = self.measurements.split_first().filter(|_| self.has_ours);
         let Some((ours, peers)) = ours else { return vec![] };
@@ -160,7 +171,7 @@ impl CaseResult {
         peers.iter().map(beside).collect()
     }
 
-    /// A table for people.
+    /// Formats the measurements as a table.
     pub fn text(&self) -> String {
         let what = format!("{} {}, frames of {} B", self.bench, self.case, self.frame_bytes);
         let metric = match self.metric.as_str() {
@@ -190,10 +201,10 @@ impl CaseResult {
     }
 }
 
-/// Lines for programs stand alone; what people need to know goes beside them.
+/// Returns JSON lines with the notes on standard error, or tables that include the notes.
 ///
 /// # Errors
-/// A result that cannot be written as JSON.
+/// A result cannot be written as JSON.
 pub fn output(results: &[CaseResult], machine: &Machine, as_json: bool) -> Result<Output> {
     let mut output = Output::default();
     if !as_json {
@@ -216,10 +227,10 @@ pub fn output(results: &[CaseResult], machine: &Machine, as_json: bool) -> Resul
     Ok(output)
 }
 
-/// Tables and notes for people, or lines for programs, with the notes beside them.
+/// Returns JSON lines with the notes on standard error, or tables followed by the notes.
 ///
 /// # Errors
-/// A result that cannot be written as JSON.
+/// A result cannot be written as JSON.
 pub fn tables_or_lines(
     tables: impl Iterator<Item = String>,
     lines: impl Iterator<Item = Line>,
@@ -242,7 +253,7 @@ pub fn tables_or_lines(
     Ok(output)
 }
 
-/// The values of every round, with the machine, commit and date in each row.
+/// Returns the values of every round as CSV, with machine, commit and date in each row.
 pub fn csv(results: &[CaseResult], machine: &Machine) -> String {
     let mut text =
         String::from("bench,case,frame_bytes,subject,round,pps,kind,machine,commit,date\n");
@@ -265,24 +276,24 @@ pub fn csv(results: &[CaseResult], machine: &Machine) -> String {
     text
 }
 
-/// Whole packets a second, from the millions that are measured.
+/// Converts millions of packets per second to whole packets per second.
 fn per_second(millions: f64) -> f64 {
     (millions * 1e6).round()
 }
 
-/// To six digits: more would be noise.
+/// Rounds to six digits; further digits are noise.
 pub(crate) fn rounded(value: f64) -> f64 {
     format!("{value:.5e}").parse().unwrap_or(value)
 }
 
-/// A row of a comma-separated file: the fields of a value, and where and when it was measured.
+/// Returns a row of a CSV file: the fields of a value, then machine, commit and date.
 pub(crate) fn row(fields: impl IntoIterator<Item = String>, machine: &Machine) -> String {
     let Machine { machine, commit, date } = machine.clone();
     let fields = fields.into_iter().chain([machine, commit, date]);
     fields.map(|field| quoted(&field)).collect::<Vec<_>>().join(",") + "\n"
 }
 
-/// A field of a comma-separated file (RFC 4180).
+/// Quotes a field of a CSV file where necessary (RFC 4180).
 fn quoted(field: &str) -> String {
     if field.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", field.replace('"', "\"\""))

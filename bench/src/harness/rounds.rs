@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Measuring in turn: every subject runs once a round, in the same order, round after round
-//! (A B A B), so that what disturbs the machine for a while disturbs all of them.
+//! Measurement in turn: every subject runs once per round, always in the same order (A B A B), so
+//! that a temporary disturbance of the machine affects all of them.
 //!
-//! A measurement is a number of rates, one a round. Its median is the figure; the spread, and what
-//! all but the worst hundredth of the rounds reached, say how far to trust it.
+//! A measurement is one rate per round. The median is the reported figure; the spread, and the rate
+//! that 99 % of the rounds reach, show how reliable it is.
 
 use anyhow::Result;
 use std::time::Duration;
 
-/// Something that is measured.
+/// A subject of measurement.
 pub trait Subject {
-    /// What to call it.
+    /// Returns the subject's name.
     fn name(&self) -> &str;
 
-    /// Does its work once; gives how much of it there was and how long it took.
+    /// Does its work once; returns the amount of work and the time it took.
     ///
     /// # Errors
-    /// Whatever keeps it from working: the measurement ends.
+    /// The reason why it could not work, which ends the measurement.
     fn run(&mut self) -> Result<Work>;
 }
 
-/// Work done in a time.
+/// An amount of work and the time it took.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Work {
-    /// Frames.
+    /// Number of frames.
     pub frames: f64,
-    /// The time they took.
+    /// Time that they took.
     pub elapsed: Duration,
 }
 
 impl Work {
-    /// Millions of frames a second.
+    /// Returns the rate in millions of frames per second.
     pub fn million_per_second(&self) -> f64 {
         self.frames / self.elapsed.as_secs_f64().max(1e-9) / 1e6
     }
@@ -39,16 +39,16 @@ impl Work {
 /// The rates of one subject.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Measurement {
-    /// Who was measured.
+    /// Name of the subject.
     pub name: String,
-    /// Millions of frames a second, by round.
+    /// Millions of frames per second, by round.
     pub rates: Vec<f64>,
 }
 
-/// Runs all subjects `rounds` times in turn, after one round that does not count.
+/// Runs all subjects `rounds` times in turn, after one warm-up round that is discarded.
 ///
 /// # Errors
-/// What kept a subject from working, with its name.
+/// The error of a subject, with its name.
 pub fn alternate(
     subjects: &mut [Box<dyn Subject + '_>],
     rounds: usize,
@@ -68,27 +68,28 @@ pub fn alternate(
 }
 
 impl Measurement {
-    /// The middle rate; the lower of two.
+    /// Returns the median rate; the lower of two.
     pub fn median(&self) -> f64 {
         self.quantile(0.5)
     }
 
-    /// The rate that 99 of a hundred rounds reached; the worst of fewer than a hundred.
+    /// Returns the rate that 99 % of the rounds reach; the lowest of fewer than a hundred.
     pub fn reached_by_99_percent(&self) -> f64 {
         self.quantile(0.01)
     }
 
-    /// What one of a hundred rounds exceeded, where less is better; the highest of fewer.
+    /// Returns the value that 1 % of the rounds exceed, where lower is better; the highest of fewer
+    /// than a hundred.
     pub fn exceeded_by_1_percent(&self) -> f64 {
         self.quantile(0.99)
     }
 
-    /// From the worst to the best round, as a part of the median.
+    /// Returns the range from the worst to the best round, relative to the median.
     pub fn spread(&self) -> f64 {
         (self.quantile(1.0) - self.quantile(0.0)) / self.median().max(f64::MIN_POSITIVE)
     }
 
-    /// The lowest rate that the part `at` of the rounds does not exceed (nearest rank).
+    /// Returns the quantile `at` of the rounds, by nearest rank.
     fn quantile(&self, at: f64) -> f64 {
         let mut sorted = self.rates.clone();
         sorted.sort_by(f64::total_cmp);

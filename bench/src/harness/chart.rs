@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Line charts as SVG, several panels in one drawing, with the same subjects in the same colours.
 
-use crate::machine::Machine;
-use crate::plot::text;
+use super::drawing::{Drawing, finish, page, text};
+use super::machine::Machine;
 
 const WIDTH: f64 = 460.0;
 const HEIGHT: f64 = 250.0;
@@ -15,31 +15,31 @@ const FOOT: f64 = 34.0;
 const COLOURS: [&str; 8] =
     ["#1c6dd0", "#d9822b", "#8a8f98", "#3f9e6e", "#b04ec4", "#c23b3b", "#6b5b3e", "#00a0a8"];
 
-/// A range of values, and how they are spread over it.
+/// A range of values and its scale.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Axis {
-    /// What the values are.
+    /// Name of the quantity.
     pub label: String,
-    /// The lowest and the highest value.
+    /// Lowest and highest value.
     pub range: (f64, f64),
-    /// Whether each power of ten takes the same room; then the range is above 0.
+    /// Whether the scale is logarithmic; then the range lies above 0.
     pub is_logarithmic: bool,
 }
 
 /// One chart of a drawing.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Panel {
-    /// What is above it.
+    /// Title above the chart.
     pub title: String,
-    /// From left to right.
+    /// Horizontal axis.
     pub x: Axis,
-    /// From below to above.
+    /// Vertical axis.
     pub y: Axis,
-    /// The points of each subject, in the order of their names.
+    /// Points of each subject, in the order of the subjects' names.
     pub lines: Vec<Vec<(f64, f64)>>,
 }
 
-/// Draws panels in so many columns, with a legend of the subjects above them.
+/// Draws panels in `columns` columns, with a legend of the subjects above them.
 pub fn svg(
     title: &str,
     subjects: &[&str],
@@ -50,53 +50,45 @@ pub fn svg(
     let rows = panels.len().div_ceil(columns.max(1));
     let width = WIDTH * columns as f64;
     let height = HEAD + rows as f64 * HEIGHT + FOOT;
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
-         width=\"{width}\" height=\"{height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
-    );
-    out += &text(16.0, 26.0, "start", "bold", title);
-    out += &legend(subjects);
+    let mut out = page((width, height), 12, title);
+    draw_legend(&mut out, subjects);
     for (at, panel) in panels.iter().enumerate() {
         let x = (at % columns) as f64 * WIDTH + LEFT;
         let y = HEAD + (at / columns) as f64 * HEIGHT + TOP;
-        out += &panel.draw(x, y);
+        panel.draw(&mut out, x, y);
     }
-    let foot = format!("{}; commit {}; {}", machine.machine, machine.commit, machine.date);
-    out += &text(16.0, height - 12.0, "start", "normal", &foot);
-    out + "</svg>\n"
+    finish(out, height - 12.0, machine)
 }
 
-fn legend(subjects: &[&str]) -> String {
-    let mut out = String::new();
+fn draw_legend(out: &mut Drawing, subjects: &[&str]) {
     let mut x = 16.0;
     for (at, name) in subjects.iter().enumerate() {
         let colour = COLOURS[at % COLOURS.len()];
-        out += &format!("<path d=\"M{x:.1} 48h18\" stroke=\"{colour}\" stroke-width=\"3\"/>\n");
-        out += &text(x + 23.0, 52.0, "start", "normal", name);
+        let line = format!("M{x:.1} 48h18");
+        out.element("path", &[("d", &line), ("stroke", &colour), ("stroke-width", &3)]);
+        text(out, (x + 23.0, 52.0), "start", "normal", name);
         x += 44.0 + 6.6 * name.chars().count() as f64;
     }
-    out
 }
 
 impl Panel {
-    fn draw(&self, left: f64, top: f64) -> String {
+    fn draw(&self, out: &mut Drawing, left: f64, top: f64) {
         let (width, height) = (WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM);
-        let mut out = text(left, top - 10.0, "start", "bold", &self.title);
+        text(out, (left, top - 10.0), "start", "bold", &self.title);
         let bottom = top + height;
         for (value, label) in self.x.ticks() {
             let x = left + self.x.place(value) * width;
-            out += &format!("<path d=\"M{x:.1} {top:.1}V{bottom:.1}\" stroke=\"#e4e6ea\"/>\n");
-            out += &text(x, bottom + 16.0, "middle", "normal", &label);
+            draw_grid_line(out, &format!("M{x:.1} {top:.1}V{bottom:.1}"));
+            text(out, (x, bottom + 16.0), "middle", "normal", &label);
         }
         for (value, label) in self.y.ticks() {
             let y = bottom - self.y.place(value) * height;
-            out += &format!("<path d=\"M{left:.1} {y:.1}h{width:.1}\" stroke=\"#e4e6ea\"/>\n");
-            out += &text(left - 6.0, y + 4.0, "end", "normal", &label);
+            draw_grid_line(out, &format!("M{left:.1} {y:.1}h{width:.1}"));
+            text(out, (left - 6.0, y + 4.0), "end", "normal", &label);
         }
         let middle = left + width / 2.0;
-        out += &text(middle, bottom + 34.0, "middle", "normal", &self.x.label);
-        out += &text(left + width, top - 10.0, "end", "normal", &self.y.label);
+        text(out, (middle, bottom + 34.0), "middle", "normal", &self.x.label);
+        text(out, (left + width, top - 10.0), "end", "normal", &self.y.label);
         for (at, line) in self.lines.iter().enumerate().filter(|(_, line)| !line.is_empty()) {
             let mut path = String::new();
             for (x, y) in line {
@@ -106,16 +98,20 @@ impl Panel {
                 path += &format!("{step}{x:.1} {y:.1}");
             }
             let colour = COLOURS[at % COLOURS.len()];
-            out += &format!(
-                "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>\n"
+            out.element(
+                "path",
+                &[("d", &path), ("fill", &"none"), ("stroke", &colour), ("stroke-width", &2)],
             );
         }
-        out
     }
 }
 
+fn draw_grid_line(out: &mut Drawing, line: &str) {
+    out.element("path", &[("d", &line), ("stroke", &"#e4e6ea")]);
+}
+
 impl Axis {
-    /// Powers of ten that hold all of the values, none of which is 0.
+    /// Returns a logarithmic axis between powers of ten that enclose all values above 0.
     pub fn logarithmic(label: &str, values: impl Iterator<Item = f64>) -> Self {
         let ends = values.filter(|it| *it > 0.0).fold(None, |ends: Option<(f64, f64)>, it| {
             Some(ends.map_or((it, it), |(low, high)| (low.min(it), high.max(it))))
@@ -127,7 +123,7 @@ impl Axis {
         Self { label: label.into(), range, is_logarithmic: true }
     }
 
-    /// Where a value is, from 0 to 1.
+    /// Returns the position of a value on the axis, from 0 to 1.
     fn place(&self, value: f64) -> f64 {
         let (low, high) = self.range;
         let place = if self.is_logarithmic {

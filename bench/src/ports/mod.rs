@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport bench ports`: what Freeport adds to AF_XDP.
+//! `freeport bench ports`: what Freeport adds to the cost of AF_XDP.
 //!
-//! Frames come in by one virtual interface and leave by another. Between them is
-//! `examples/wire.cnp` as native code on two AF_XDP ports, or a forwarder in C that does nothing
-//! but move descriptors from ring to ring. The kernel offers more frames than either can take, so
-//! both are busy all the time, and the processor time of the forwarding thread is that of the
-//! frames it has sent.
+//! Frames arrive at one virtual interface and leave by another. Between them is `examples/wire.cnp`
+//! as native code on two AF_XDP ports, or a forwarder in C that only moves descriptors from ring to
+//! ring. The kernel offers more frames than either can take, so both are always busy, and the
+//! processor time of the forwarding thread is that of the frames it has sent.
 
 mod forwarder;
 
+use crate::harness::machine::{Machine, allowed_cores};
+use crate::harness::plot;
+use crate::harness::report::{self, CaseResult, csv};
 use crate::harness::{Measurement, Subject, alternate};
-use crate::machine::{Machine, allowed_cores};
+use crate::harness::{Output, folder};
 use crate::nf::flows::{Flows, Tuple};
-use crate::plot;
-use crate::report::{self, CaseResult, csv};
-use crate::{Output, folder};
 use anyhow::{Result, ensure};
 use forwarder::{Forwarding, Minimal, Wire};
 use freeport_port::xdp::DEFAULT_RING_FRAMES;
@@ -22,13 +21,13 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Measures what a port on an interface costs, beside a forwarder written for nothing else
+/// Measures the cost of a port on an interface, beside a minimal forwarder
 ///
 /// Example: freeport bench ports --rounds 15 --out results
 #[derive(Clone, Debug, clap::Args)]
 #[group(skip)]
 pub struct Arguments {
-    /// Frame size without the check sequence; may be repeated
+    /// Frame size in bytes without the frame check sequence; may be repeated
     #[arg(
         long,
         value_name = "BYTES",
@@ -39,7 +38,7 @@ pub struct Arguments {
     /// Frames that the rings of each queue hold
     #[arg(long, value_name = "FRAMES", default_value_t = DEFAULT_RING_FRAMES)]
     pub ring_frames: u32,
-    /// How long each subject is measured in a round
+    /// Milliseconds per subject and round
     #[arg(
         long,
         value_name = "MS",
@@ -47,10 +46,10 @@ pub struct Arguments {
         value_parser = clap::value_parser!(u64).range(10..=60_000)
     )]
     pub window_ms: u64,
-    /// Print one JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
-    /// How often each subject is measured
+    /// Number of rounds; each subject runs once per round
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub rounds: u32,
     /// Also write ports.csv and ports.svg to this folder
@@ -58,23 +57,26 @@ pub struct Arguments {
     pub out: Option<PathBuf>,
 }
 
-/// Frame sizes that are measured by default.
+/// Default frame sizes.
 const FRAME_BYTES: [u16; 2] = [64, 1_500];
-/// Flows that pass in turn.
+/// Number of flows that pass in turn.
 const FLOWS: u32 = 1_024;
-/// What is counted: packets for each second of the forwarding thread's processor time.
+/// Metric: packets per second of processor time of the forwarding thread.
 const PACKETS_PER_CPU_SECOND: &str = "packets_per_cpu_second";
-/// What Freeport may add.
+/// Aim for the processor time that Freeport adds, in nanoseconds per packet.
 const AIM_NS: f64 = 60.0;
 
-/// Measures.
+/// Runs the measurement.
 ///
 /// # Errors
-/// What keeps either side from running.
+/// One of the forwarders cannot run.
 pub fn run(arguments: &Arguments) -> Result<Output> {
     let machine = Machine::describe();
     let cores = allowed_cores();
-    ensure!(cores.len() > 1, "one core has to make the frames while another forwards them");
+    ensure!(
+        cores.len() > 1,
+        "two cores are required: one generates frames while the other forwards them"
+    );
     let minimal = Rc::new(Minimal::compile()?);
     let wire = Rc::new(Wire::build()?);
     let mut results = vec![];
@@ -122,7 +124,7 @@ fn notes(measurements: &[Measurement], arguments: &Arguments, cores: &[usize]) -
     let [ours, theirs] = [0, 1].map(|at| measurements.get(at).map_or(0.0, nanoseconds));
     let mut notes = vec![
         format!(
-            "freeport adds {:.1} ns of processor time a packet; the aim is at most {AIM_NS} ns",
+            "freeport adds {:.1} ns of processor time per packet; the aim is at most {AIM_NS} ns",
             ours - theirs
         ),
         "time is that of the forwarding thread, with the kernel's work on what it sends".into(),
@@ -135,7 +137,7 @@ fn notes(measurements: &[Measurement], arguments: &Arguments, cores: &[usize]) -
         ),
     ];
     if cfg!(debug_assertions) {
-        notes.push("a build without optimization: do not quote this".into());
+        notes.push("this is a build without optimization: do not quote this".into());
     }
     notes
 }

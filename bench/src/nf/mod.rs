@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport bench nf`: network functions on one core, beside others who do the same.
+//! `freeport bench nf`: network functions on one core, beside other implementations.
 //!
-//! A case ([`case::Case`]) is a job with its tables, a trace and a model of what has to come out;
-//! its file says how each subject is made to do it. Freeport's figure is of the whole path: the
-//! generator lends batches, the device runs the graph on each frame, the sink takes them.
+//! A case ([`case::Case`]) is a network function with its tables, a trace and a model of the
+//! expected output; its file has the implementation for each subject. Freeport's figure covers the
+//! whole path: the generator lends batches, the device runs the graph on each frame, and the sink
+//! takes them.
 
 mod balancer;
 pub mod case;
@@ -22,24 +23,24 @@ mod vswitch;
 mod wildcard;
 
 use crate::harness::alternate;
-use crate::machine::{Machine, pin_to_one_core};
-use crate::plot;
-use crate::report::{self, CaseResult, PACKETS_PER_SECOND, csv};
-use crate::{Output, folder};
+use crate::harness::machine::{Machine, pin_to_one_core};
+use crate::harness::plot;
+use crate::harness::report::{self, CaseResult, PACKETS_PER_SECOND, csv};
+use crate::harness::{Output, folder};
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Measures network functions in memory, beside the kernel and others who do the same
+/// Measures network functions in memory, beside the kernel and other implementations
 ///
 /// Example: freeport bench nf --case forward --case firewall --rounds 15 --out results
 #[derive(Clone, Debug, clap::Args)]
 #[group(skip)]
 pub struct Arguments {
-    /// Which network function; may be repeated; by default all that Freeport has a program for
+    /// Network function to measure; may be repeated [default: all that Freeport has a program for]
     #[arg(long = "case", value_enum, value_name = "CASE")]
     pub cases: Vec<CaseName>,
-    /// Frame size without the check sequence; may be repeated
+    /// Frame size in bytes without the frame check sequence; may be repeated
     #[arg(
         long,
         value_name = "BYTES",
@@ -47,8 +48,8 @@ pub struct Arguments {
         value_parser = clap::value_parser!(u16).range(60..=1_500)
     )]
     pub frame_bytes: Vec<u16>,
-    /// Flows that pass in turn, instead of as many as the case's tables are made for; up to 4,096
-    /// are written into the frames once, more are stamped into them one by one
+    /// Number of flows that pass in turn, instead of the case's default; up to 4,096 are written
+    /// into the frames once, more are stamped into them one by one
     #[arg(
         long,
         value_name = "COUNT",
@@ -58,13 +59,13 @@ pub struct Arguments {
     /// Leave out peers that need a network namespace
     #[arg(long)]
     pub no_network: bool,
-    /// A FastClick to measure beside the others [default: $FREEPORT_CLICK]
+    /// FastClick program to measure as a peer [default: $FREEPORT_CLICK]
     #[arg(long, value_name = "PROGRAM")]
     pub click: Option<PathBuf>,
-    /// Print one JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
-    /// How often each subject is measured
+    /// Number of rounds; each subject runs once per round
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub rounds: u32,
     /// Also write nf.csv and nf.svg, and the same for each case, to this folder
@@ -72,32 +73,32 @@ pub struct Arguments {
     pub out: Option<PathBuf>,
 }
 
-/// Frame sizes that are measured by default.
+/// Default frame sizes.
 const FRAME_BYTES: [u16; 2] = [64, 1_500];
-/// Their numbers have to fit the hosts of a /7.
+/// Maximum number of flows: their indices must fit into the hosts of a /7.
 const MOST_FLOWS: i64 = 1 << 25;
 
 /// A network function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum CaseName {
-    /// Exchange the Ethernet addresses and send the frame back
+    /// Swap the Ethernet addresses and return the frame
     Forward,
-    /// Route by the longest prefix of 16 K
+    /// Route by the longest matching of 16 K prefixes
     Route,
-    /// Let pass what one of 128 K exact rules permits
+    /// Filter by 128 K exact rules
     Firewall,
-    /// Let pass what the first of 16 K rules under 16 masks permits
+    /// Filter by the first match of 16 K rules under 16 masks
     FirewallWildcard,
     /// Tunnel each of 1 M flows to its backend
     Balancer,
 }
 
 impl CaseName {
-    /// All of them.
+    /// All network functions.
     const ALL: [Self; 5] =
         [Self::Forward, Self::Route, Self::Firewall, Self::FirewallWildcard, Self::Balancer];
 
-    /// The case, of so many flows.
+    /// Creates the case with this number of flows, or its default.
     pub fn make(self, flows: Option<usize>) -> Box<dyn case::Case> {
         match self {
             Self::Forward => Box::new(forward::Forward),
@@ -109,16 +110,17 @@ impl CaseName {
     }
 }
 
-/// Measures; Freeport's elements are in the folders of the library.
+/// Runs the measurement; `library` holds the folders of Freeport's elements.
 ///
 /// # Errors
-/// What kept Freeport from running. A peer that cannot run is named, with the reason, and left out.
+/// The reason why Freeport could not run. A peer that cannot run is left out, with a note that says
+/// why.
 pub fn run(arguments: &Arguments, library: &[PathBuf]) -> Result<Output> {
     let names = match arguments.cases.as_slice() {
         [] => &CaseName::ALL[..],
         names => names,
     };
-    // Before the process stays on one core: that would be all the cores it sees.
+    // Done before the process is pinned, after which it sees one core only.
     let machine = Machine::describe();
     let core = pin_to_one_core();
     let flows = arguments.flows.map(|count| count as usize);
@@ -156,7 +158,7 @@ fn measure(
     let mut notes = prepared.notes;
     notes.extend(subjects::less_stamping(&measurements));
     if cfg!(debug_assertions) {
-        notes.push("a build without optimization: do not quote this".into());
+        notes.push("this is a build without optimization: do not quote this".into());
     }
     Ok(CaseResult {
         bench: "nf".into(),
@@ -173,7 +175,7 @@ fn measure(
 fn pinned(core: Option<usize>) -> String {
     match core {
         Some(core) => format!("everything ran on core {core}, in turn"),
-        None => "the system did not let this process stay on one core".into(),
+        None => "this process could not be pinned to one core".into(),
     }
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A bar plot of results as SVG: a group of bars for each case, a bar for each subject, its median
-//! as the length and its worst and best round as a line.
+//! A bar plot of results as SVG: a group of bars for each case and a bar for each subject. The
+//! length of a bar is the median; a line spans the worst to the best round.
 
-use crate::harness::Measurement;
-use crate::machine::Machine;
-use crate::report::CaseResult;
+use super::drawing::{Tenths, finish, page, text};
+use super::machine::Machine;
+use super::report::CaseResult;
+use super::rounds::Measurement;
 
 const WIDTH: f64 = 820.0;
 const LEFT: f64 = 230.0;
@@ -16,15 +17,15 @@ const TOP: f64 = 58.0;
 const BOTTOM: f64 = 44.0;
 const COLOURS: [&str; 4] = ["#1c6dd0", "#d9822b", "#8a8f98", "#3f9e6e"];
 
-/// Bars that belong together.
+/// Bars of one case.
 pub struct Group {
-    /// What is above them.
+    /// Title above the bars.
     pub title: String,
-    /// From above to below.
+    /// Bars from top to bottom.
     pub bars: Vec<Measurement>,
 }
 
-/// Draws results of frames.
+/// Draws results in frames per second.
 pub fn svg(title: &str, results: &[CaseResult], machine: &Machine) -> String {
     let group = |it: &CaseResult| Group {
         title: format!("{} {} {} B", it.bench, it.case, it.frame_bytes),
@@ -34,60 +35,50 @@ pub fn svg(title: &str, results: &[CaseResult], machine: &Machine) -> String {
     bars(title, "million frames a second", &groups, machine)
 }
 
-/// Draws groups of bars, all with one scale.
+/// Draws groups of bars, all to one scale.
 pub fn bars(title: &str, unit: &str, groups: &[Group], machine: &Machine) -> String {
     let measurements = || groups.iter().flat_map(|group| group.bars.iter());
     let highest = measurements().flat_map(|it| &it.rates).fold(0.0, |most: f64, it| most.max(*it));
     let scale = (WIDTH - LEFT - RIGHT) / highest.max(f64::MIN_POSITIVE);
     let rows = measurements().count() as f64;
     let height = TOP + rows * ROW + groups.len() as f64 * GROUP_GAP + BOTTOM;
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
-         width=\"{WIDTH}\" height=\"{height}\" font-family=\"sans-serif\" font-size=\"13\">\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
-    );
-    out += &text(16.0, 26.0, "start", "bold", title);
+    let mut out = page((WIDTH, height), 13, title);
     let axis = format!("{unit}, measured: median, and worst to best round");
-    out += &text(16.0, 46.0, "start", "normal", &axis);
+    text(&mut out, (16.0, 46.0), "start", "normal", &axis);
     let mut y = TOP;
     for group in groups {
         y += GROUP_GAP;
-        out += &text(16.0, y - 10.0, "start", "bold", &group.title);
+        text(&mut out, (16.0, y - 10.0), "start", "bold", &group.title);
         for (at, it) in group.bars.iter().enumerate() {
             let (median, colour) = (it.median(), COLOURS[at % COLOURS.len()]);
             let low = it.rates.iter().copied().fold(median, f64::min) * scale;
             let high = it.rates.iter().copied().fold(median, f64::max) * scale;
             let (length, middle) = (median * scale, y + BAR / 2.0);
-            out += &text(LEFT - 10.0, middle + 5.0, "end", "normal", &it.name);
-            out += &format!(
-                "<rect x=\"{LEFT}\" y=\"{y:.1}\" width=\"{length:.1}\" height=\"{BAR}\" \
-                 fill=\"{colour}\"/>\n<path d=\"M{:.1} {middle:.1}H{:.1}\" stroke=\"#000000\" \
-                 stroke-width=\"1.5\"/>\n",
-                LEFT + low,
-                LEFT + high,
+            text(&mut out, (LEFT - 10.0, middle + 5.0), "end", "normal", &it.name);
+            out.element(
+                "rect",
+                &[
+                    ("x", &LEFT),
+                    ("y", &Tenths(y)),
+                    ("width", &Tenths(length)),
+                    ("height", &BAR),
+                    ("fill", &colour),
+                ],
             );
+            let spread = format!("M{:.1} {middle:.1}H{:.1}", LEFT + low, LEFT + high);
+            out.element("path", &[("d", &spread), ("stroke", &"#000000"), ("stroke-width", &1.5)]);
             let figure = format!("{median:.1}");
-            out += &text(LEFT + high.max(length) + 8.0, middle + 5.0, "start", "normal", &figure);
+            let x = LEFT + high.max(length) + 8.0;
+            text(&mut out, (x, middle + 5.0), "start", "normal", &figure);
             y += ROW;
         }
     }
-    let foot = format!("{}; commit {}; {}", machine.machine, machine.commit, machine.date);
-    out += &text(16.0, height - 16.0, "start", "normal", &foot);
-    out + "</svg>\n"
-}
-
-pub(crate) fn text(x: f64, y: f64, anchor: &str, weight: &str, text: &str) -> String {
-    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    format!(
-        "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" font-weight=\"{weight}\">\
-         {text}</text>\n"
-    )
+    finish(out, height - 16.0, machine)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::Measurement;
 
     #[test]
     fn a_bar_is_as_long_as_its_median() {

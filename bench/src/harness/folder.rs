@@ -4,19 +4,20 @@
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
 
-/// Makes it, if it is not there.
+/// Creates the folder if it does not exist.
 ///
 /// # Errors
-/// It is a file, or cannot be made.
+/// The path is a file, or the folder cannot be created.
 pub fn make(folder: &Path) -> Result<()> {
     ensure!(!folder.is_file(), "{} is a file, not a folder", folder.display());
-    std::fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("{} cannot be created", folder.display()))
 }
 
-/// Writes a file in it.
+/// Writes a file in the folder.
 ///
 /// # Errors
-/// It cannot be written.
+/// The file cannot be written.
 pub fn save(folder: &Path, name: &str, text: String) -> Result<()> {
     let path = folder.join(name);
     std::fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))

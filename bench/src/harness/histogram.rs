@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Times by how often they occurred, in buckets that are 1/64 of a power of two wide, so that no
-//! time is off by more than 1 % and a billion of them take no more room than one.
+//! Histogram of times, with buckets 1/64 of a power of two wide: every time is accurate to 1 %, and
+//! memory does not depend on the number of times.
 
 use std::time::Duration;
 
-/// Buckets to a power of two.
+/// Buckets per power of two.
 const STEPS: u64 = 64;
-/// Buckets: up to 2^40 ns, which is 18 minutes.
+/// Number of buckets: up to 2^40 ns, which is 18 minutes.
 pub const BUCKETS: usize = bucket(1 << 40) + 1;
 
-/// How often each time occurred.
+/// Number of occurrences of each time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Histogram {
     counts: Vec<u64>,
 }
 
-/// The bucket of a time in nanoseconds; longer ones than there are buckets for are in the last.
+/// Returns the bucket of a time in nanoseconds; times beyond the last bucket are counted in it.
 pub const fn bucket(nanoseconds: u64) -> usize {
     let ns = if nanoseconds > 1 << 40 { 1 << 40 } else { nanoseconds };
     if ns < 2 * STEPS {
@@ -25,7 +25,7 @@ pub const fn bucket(nanoseconds: u64) -> usize {
     (shift as u64 * STEPS + (ns >> shift)) as usize
 }
 
-/// The middle of a bucket, in nanoseconds.
+/// Returns the middle of a bucket, in nanoseconds.
 fn middle(bucket: usize) -> f64 {
     let bucket = bucket as u64;
     if bucket < 2 * STEPS {
@@ -43,7 +43,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// One that has counted already.
+    /// Creates a histogram from the counts of its buckets.
     pub fn of_counts(counts: impl Iterator<Item = u64>) -> Self {
         let mut own = Self::default();
         own.counts.iter_mut().zip(counts).for_each(|(to, from)| *to = from);
@@ -56,35 +56,36 @@ impl Histogram {
         self.counts[bucket(nanoseconds)] += 1;
     }
 
-    /// Counts what another has counted.
+    /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &Self) {
         self.counts.iter_mut().zip(&other.counts).for_each(|(to, from)| *to += from);
     }
 
-    /// How many times there are.
+    /// Number of times counted.
     pub fn len(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// Whether there are none.
+    /// Returns whether nothing was counted.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The mean of all times, in nanoseconds; not a number, if there are none.
+    /// Mean of all times in nanoseconds; NaN if there are none.
     pub fn mean(&self) -> f64 {
         let counted = self.counts.iter().enumerate();
         let sum: f64 = counted.map(|(bucket, count)| middle(bucket) * *count as f64).sum();
         sum / self.len() as f64
     }
 
-    /// The time in nanoseconds that `part` (0 to 1) of them do not exceed; 0 if there are none.
+    /// Returns the time in nanoseconds that the fraction `part` (0 to 1) of all times does not
+    /// exceed; 0 if there are none.
     pub fn quantile(&self, part: f64) -> f64 {
         let rank = ((part * self.len() as f64).ceil() as u64).max(1);
         self.steps().find(|(_, reached)| *reached >= rank).map_or(0.0, |(time, _)| time)
     }
 
-    /// For each time that occurred, in nanoseconds: how many of them were no longer.
+    /// For each time that occurred, in nanoseconds: the number of times that were not longer.
     pub fn steps(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
         let occurred = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
         occurred.scan(0, |reached, (bucket, count)| {
