@@ -7,21 +7,19 @@
 //! it: so it is told of each time that a socket is handed on.
 
 pub mod control;
-pub mod family;
 pub mod file_actions;
 pub mod inherited;
 pub mod leaving;
-pub mod lent;
 
 use crate::kernel::confined;
 use crate::kernel::raw;
 use crate::process;
 use crate::returning::substitute;
 use crate::reuse::entries;
-use crate::socket::connection::phase;
-use crate::socket::connections::Stream;
 use crate::socket::opening;
-use crate::socket::opening::stream;
+use crate::state::connection::phase;
+use crate::state::connections::Stream;
+use crate::state::table::{self, stream};
 use crate::upgrade::monitor;
 use crate::waiting::epoll;
 use core::sync::atomic::Ordering;
@@ -132,7 +130,7 @@ fn tell(stream: &Stream, descriptor: i32) {
 
 /// Visits the streams that a program has which is begun now, with each of their descriptors.
 fn each_handed_on(visit: impl Fn(i32, &Stream)) {
-    opening::each_stream(|descriptor, stream| {
+    table::each_stream(|descriptor, stream| {
         if process::hands_on(descriptor) {
             visit(descriptor, &stream);
         }

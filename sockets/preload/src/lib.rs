@@ -26,6 +26,7 @@
 
 mod data;
 pub mod entry;
+mod family;
 mod handing;
 mod kernel;
 mod life;
@@ -33,5 +34,6 @@ mod process;
 mod returning;
 mod reuse;
 mod socket;
+mod state;
 mod upgrade;
 mod waiting;

@@ -17,21 +17,22 @@
 //! doorbells that have to be dropped. So they are taken out, and given back to the peer, which
 //! sends them again before the others.
 
-pub mod backlog;
-pub mod looks;
+pub mod buffer;
 pub mod resending;
 pub mod standing_in;
+pub mod straying;
 pub mod substitute;
 
 use crate::kernel::raw;
 use crate::kernel::scratch::Scratch;
-use crate::returning::looks::{LOOKS, Looks, YIELDS, are_out};
+use crate::process::barrier;
 use crate::returning::resending::Resent;
-use crate::socket::connection::{HeldHalf, phase};
-use crate::socket::connections::Stream;
-use crate::upgrade::slot::Slot;
+use crate::state::connection::{HeldHalf, phase};
+use crate::state::connections::Stream;
+use crate::state::slot::Slot;
+use crate::waiting::epoll;
+use crate::waiting::looks::{LOOKS, Looks, YIELDS, are_out};
 use crate::waiting::patience::{FOLLOWER_TICKS, Patience};
-use crate::waiting::{barrier, epoll};
 use core::ptr;
 use core::sync::atomic::Ordering;
 use freeport_ring::bytes::Read;
@@ -73,38 +74,6 @@ enum Progress {
 type Halves<'a> = (HeldHalf<'a, SenderCursor>, HeldHalf<'a, ReceiverCursor>);
 
 impl Stream {
-    /// Whether this or the other side wants the connection back in the kernel, or another process
-    /// has brought it there.
-    #[inline]
-    pub fn is_returning(&self, phase: u32) -> bool {
-        match phase & (phase::ATTACHED | phase::LEAVES | phase::STRAYS) {
-            0 => false,
-            phase::ATTACHED => self.slot().is_some_and(|slot| slot.does_peer_come_back()),
-            phase::LEAVES => !self.local.slot.load(Ordering::Relaxed).is_null(),
-            _ => true,
-        }
-    }
-
-    /// Whether the monitor wants the connection back, and nobody has to be waited for: all that
-    /// came is read, and nothing is just being written.
-    #[inline]
-    pub fn is_recalled(&self, phase: u32) -> bool {
-        let wrong = phase::LEAVES | phase::NEVER;
-        phase & (phase::SWITCHED | wrong) == phase::SWITCHED
-            && self.slot().is_some_and(|slot| {
-                slot.peer_said() & flag::RECALLED != 0
-                    && slot.next_header(self) == 0
-                    && slot.is_peer_quiet()
-            })
-    }
-
-    /// Whether its readiness is not that of rings any more, or soon will not be.
-    #[inline]
-    pub fn leaves_rings(&self) -> bool {
-        let phase = self.shared.phase();
-        phase & phase::LOOKS == 0 || self.is_returning(phase)
-    }
-
     /// Whether an operation on the rings has to be done through the kernel instead, or is to be
     /// tried again. Goes on with that.
     #[inline]

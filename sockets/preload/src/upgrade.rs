@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How a stream leaves the kernel: see `freeport-sockets-proto`, whose steps these are.
 
-pub mod ends;
+pub mod keeping;
 pub mod kept;
 pub mod monitor;
+pub mod options;
 pub mod slabs;
-pub mod slot;
-pub mod straying;
 
-use crate::handing::lent;
+use crate::family::lent;
 use crate::kernel::raw;
 use crate::process;
 use crate::process::uring;
-use crate::socket::connection::{Connection, phase};
-use crate::socket::connections::{self, Stream};
-use crate::socket::{keeping, unix};
-use crate::upgrade::kept::Given;
+use crate::state::connection::{Connection, phase};
+use crate::state::connections::{self, Stream};
+use crate::state::kept::Given;
+use crate::state::slot::Slot;
 use crate::upgrade::monitor::Asked;
-use crate::upgrade::slot::Slot;
 use crate::waiting::epoll;
 use core::sync::atomic::{AtomicU32, Ordering, fence};
 use freeport_sockets_proto::Reason;
@@ -74,7 +72,7 @@ impl Stream {
             return;
         }
         let (fits, else_for) = match self.is_unix() {
-            true => (Some(unix::is_plain(descriptor)), Reason::Ancillary),
+            true => (Some(options::is_plain(descriptor)), Reason::Ancillary),
             false => (is_peer_near(descriptor), Reason::PeerElsewhere),
         };
         match fits {
@@ -118,12 +116,6 @@ impl Stream {
         }
         let is_given = self.shared.inherited.load(Ordering::Relaxed);
         (is_given && epoll::has_foreign()).then_some(Reason::ForeignSet)
-    }
-
-    /// Whether no other process that is known of has the socket.
-    pub fn is_only_here(&self) -> bool {
-        let copies = self.local.copies.load(Ordering::Relaxed);
-        self.shared.references.load(Ordering::Acquire) == copies
     }
 
     /// Gives back the slot that it had when it was out of the kernel last.
@@ -178,11 +170,6 @@ impl Stream {
         self.shared.kernel_sent.store(sent, Ordering::Relaxed);
         self.shared.kernel_received.store(received, Ordering::Relaxed);
         true
-    }
-
-    /// What the monitor knows it by.
-    pub fn token(&self) -> u64 {
-        u64::from(self.shared.generation.load(Ordering::Relaxed)) << 32 | u64::from(self.number)
     }
 
     /// Goes as far on the way out of the kernel as it can now. Called with each operation until

@@ -10,12 +10,13 @@
 //! One such yield followed by data is cheaper than sleeping; several without data cost more. So the
 //! library [counts](habit) how often each of them paid, and sleeps where they did not.
 
-pub mod barrier;
 pub mod deadline;
 pub mod epoll;
 mod habit;
+pub mod looks;
 pub mod patience;
 pub mod polling;
+pub mod readiness;
 pub mod select;
 pub mod sleep;
 mod turns;

@@ -3,9 +3,9 @@
 //! sleeps there.
 
 use crate::kernel::raw;
-use crate::socket::connection::phase;
-use crate::socket::connections::Stream;
-use crate::upgrade::slot::{Slot, Told};
+use crate::state::connection::phase;
+use crate::state::connections::Stream;
+use crate::state::slot::{Slot, Told};
 use core::sync::atomic::{Ordering, fence};
 use freeport_sockets_proto::slab::{flag, word};
 

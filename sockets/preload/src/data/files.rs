@@ -4,9 +4,9 @@
 
 use crate::kernel::parts::Parts;
 use crate::kernel::{errno, raw};
-use crate::socket::connection::phase;
-use crate::socket::connections::Stream;
-use crate::socket::opening::stream;
+use crate::state::connection::phase;
+use crate::state::connections::Stream;
+use crate::state::table::stream;
 use core::ffi::c_void;
 use core::sync::atomic::Ordering;
 use freeport_sockets_proto::Reason;

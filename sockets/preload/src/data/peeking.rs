@@ -5,9 +5,9 @@
 use crate::data::receiving::Attempt;
 use crate::kernel::parts::Parts;
 use crate::kernel::{errno, raw};
-use crate::socket::connection::phase;
-use crate::socket::connections::Stream;
-use crate::upgrade::slot::{In, Slot};
+use crate::state::connection::phase;
+use crate::state::connections::Stream;
+use crate::state::slot::{In, Slot};
 use crate::waiting::sleep;
 use core::slice;
 use core::sync::atomic::Ordering;

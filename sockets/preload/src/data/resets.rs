@@ -8,9 +8,9 @@
 //! came through the kernel.
 
 use crate::kernel::{errno, raw};
-use crate::socket::connection::phase;
-use crate::socket::connections::Stream;
-use crate::upgrade::slot::Slot;
+use crate::state::connection::phase;
+use crate::state::connections::Stream;
+use crate::state::slot::Slot;
 use crate::waiting::epoll;
 use core::sync::atomic::Ordering;
 use freeport_sockets_proto::slab::flag;

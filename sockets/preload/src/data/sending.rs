@@ -6,10 +6,11 @@ use crate::data::resets::broken_pipe;
 use crate::kernel::next::next;
 use crate::kernel::parts::Parts;
 use crate::kernel::{errno, raw};
-use crate::socket::connection::phase;
-use crate::socket::connections::Stream;
-use crate::upgrade::slot::{Out, Slot, room_to_report};
+use crate::state::connection::phase;
+use crate::state::connections::Stream;
+use crate::state::slot::{Out, Slot};
 use crate::waiting::patience::{Patience, TOLD_TICKS};
+use crate::waiting::readiness::room_to_report;
 use crate::waiting::{ASK_TICKS, Wait};
 use crate::waiting::{epoll, sleep};
 use core::sync::atomic::Ordering;
@@ -155,11 +156,6 @@ impl Stream {
                 return result;
             }
         }
-    }
-
-    /// Whether a call with these flags waits.
-    pub fn blocks(&self, flags: i32) -> bool {
-        flags & libc::MSG_DONTWAIT == 0 && !self.shared.nonblocking.load(Ordering::Relaxed)
     }
 
     /// Sends through the kernel some of what is behind so many bytes, which went through the ring.

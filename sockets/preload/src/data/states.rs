@@ -2,8 +2,8 @@
 //! The state of a TCP connection whose streams are in rings, as `TCP_INFO` reports it. The kernel's
 //! own stays established for doorbells after both directions have ended.
 
-use crate::socket::connection::phase;
-use crate::socket::connections::Stream;
+use crate::state::connection::phase;
+use crate::state::connections::Stream;
 use freeport_sockets_proto::slab::flag;
 
 /// Its own end was sent and confirmed.

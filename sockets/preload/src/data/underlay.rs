@@ -2,8 +2,8 @@
 //! What the kernel says of the underlay while the streams are in rings: whether the peer is gone.
 
 use crate::kernel::raw;
-use crate::socket::connection::phase;
-use crate::socket::connections::Stream;
+use crate::state::connection::phase;
+use crate::state::connections::Stream;
 use crate::waiting::ASK_TICKS;
 use core::sync::atomic::Ordering;
 

@@ -4,7 +4,8 @@
 use crate::kernel::next::next;
 use crate::kernel::raw;
 use crate::reuse::{self, entries};
-use crate::socket::opening::{self, stream};
+use crate::socket::opening;
+use crate::state::table::stream;
 use crate::upgrade::monitor;
 use crate::{handing, process};
 use core::ffi::{c_int, c_uint};

@@ -2,7 +2,7 @@
 //! Waiting for several descriptors.
 
 use crate::kernel::next::next;
-use crate::socket::table::{self, What};
+use crate::state::table::{self, What};
 use crate::waiting::deadline::Until;
 use crate::waiting::epoll;
 use crate::waiting::polling;

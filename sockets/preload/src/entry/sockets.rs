@@ -6,10 +6,11 @@ use crate::kernel::memory;
 use crate::kernel::next::next;
 use crate::reuse::accepting::{self, Way};
 use crate::reuse::{self, connecting, listener};
-use crate::socket::connection::phase;
-use crate::socket::extras;
-use crate::socket::opening::{self, stream};
+use crate::socket::opening;
 use crate::socket::unix;
+use crate::state::connection::phase;
+use crate::state::table::stream;
+use crate::upgrade::options;
 use crate::waiting::epoll;
 use core::ffi::{c_int, c_void};
 use core::slice;
@@ -228,7 +229,7 @@ pub unsafe extern "C-unwind" fn setsockopt(
 ) -> c_int {
     if let Some(stream) = stream(fd) {
         reuse::is_tuned(&stream, level, name);
-        if stream.is_unix() && unix::is_extra(level, name) {
+        if stream.is_unix() && options::is_of_unix(level, name) {
             let is_least = level == libc::SOL_SOCKET && name == libc::SO_RCVLOWAT;
             let reason = if is_least { Reason::LowWater } else { Reason::Ancillary };
             stream.stays_in_kernel(fd, reason);
@@ -237,7 +238,7 @@ pub unsafe extern "C-unwind" fn setsockopt(
         let has_value =
             length as usize >= size_of::<c_int>() && memory::is_there(value.cast::<c_int>(), 1);
         if !stream.is_unix()
-            && let Some(reason) = extras::of_tcp(level, name)
+            && let Some(reason) = options::of_tcp(level, name)
         {
             stream.bring_back(fd, reason);
         }
@@ -280,7 +281,7 @@ pub unsafe extern "C-unwind" fn getsockopt(
     value: *mut c_void,
     length: *mut libc::socklen_t,
 ) -> c_int {
-    if extras::takes_bytes(level, name)
+    if options::takes_bytes(level, name)
         && let Some(stream) = stream(fd).filter(|stream| !stream.is_unix())
     {
         stream.bring_back(fd, Reason::Option);

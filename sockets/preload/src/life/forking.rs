@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Forks: what the library does before one, and afterwards in the parent and in the child.
 
-use crate::handing::{family, lent};
+use crate::family::lent;
 use crate::kernel::errno;
 use crate::process::{self, guests};
 use crate::reuse::entries;
 use crate::socket::opening;
+use crate::state::holders;
 use crate::upgrade::monitor;
 use crate::waiting::epoll::boards;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -110,7 +111,7 @@ pub fn is_child() {
     boards::forget_all();
     lent::forget_beginning();
     let is_expected = EXPECTS.swap(0, Ordering::Relaxed) == errno::place();
-    let parent = if is_expected && forks > 0 { family::parent() } else { None };
+    let parent = if is_expected && forks > 0 { holders::parent() } else { None };
     monitor::leave_to_parent();
     entries::leave_to_parent();
     process::settle_child();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Sending through the kernel what the peer has not read from a ring, when a connection comes back.
 
-use super::backlog::Backlog;
 use crate::kernel::raw;
 use crate::kernel::scratch::Scratch;
-use crate::socket::unix::LargeBuffer;
-use crate::upgrade::slot::{Reader, Slot};
+use crate::returning::buffer::LargeBuffer;
+use crate::state::backlog::Backlog;
+use crate::state::slot::{Reader, Slot};
 use crate::waiting::patience::Patience;
 use freeport_ring::bytes::Read;
 use freeport_ring::{ReceiverCursor, SenderCursor};

@@ -2,7 +2,7 @@
 //! Another process's end of a connection, for what that would have to do and does not.
 
 use crate::kernel::raw;
-use crate::socket::connections::Stream;
+use crate::state::connections::Stream;
 use core::sync::atomic::Ordering;
 
 /// A copy of the peer's descriptor, if this process may have that (`pidfd_getfd(2)`). It is the one

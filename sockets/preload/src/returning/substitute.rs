@@ -8,9 +8,9 @@
 use crate::kernel::raw;
 use crate::process;
 use crate::returning::resending;
-use crate::socket::connections::Stream;
 use crate::socket::opening;
-use crate::socket::table::{self, What};
+use crate::state::connections::Stream;
+use crate::state::table::{self, What};
 use core::mem;
 use core::sync::atomic::Ordering;
 

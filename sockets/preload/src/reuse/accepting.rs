@@ -6,8 +6,8 @@ use super::listener::{self, Sleeper};
 use super::recruiting;
 use crate::kernel::{errno, raw};
 use crate::process;
-use crate::socket::connections::Stream;
 use crate::socket::opening;
+use crate::state::connections::Stream;
 use crate::waiting::{ASK_TICKS, Wait};
 use core::sync::atomic::Ordering;
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How sockets begin and end, as far as the library has to do with them.
 
-use crate::handing::family::Parent;
 use crate::kernel::confined;
 use crate::kernel::raw;
 use crate::kernel::{errno, memory};
 use crate::reuse::{listener, resting};
-use crate::socket::connection::phase;
-use crate::socket::connections::{self, Stream};
-use crate::socket::table::{self, What};
 use crate::socket::unix;
-use crate::upgrade::slot::Slot;
+use crate::state::connection::phase;
+use crate::state::connections::{self, Stream};
+use crate::state::holders::Parent;
+use crate::state::slot::Slot;
+use crate::state::table::{self, What, each_stream, stream};
 use crate::upgrade::{monitor, slabs};
 use crate::waiting::epoll;
 use crate::{handing, process};
@@ -18,18 +18,6 @@ use core::cell::LazyCell;
 use core::sync::atomic::Ordering;
 use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::slab::flag;
-
-/// The socket behind a descriptor; `None`: the kernel's alone.
-#[inline]
-pub fn stream(descriptor: i32) -> Option<Stream> {
-    match table::get(descriptor) {
-        Some(What::Stream(number)) => {
-            process::check();
-            connections::get(number)
-        }
-        _ => None,
-    }
-}
 
 /// Notes a new stream socket, as `socket` and `accept` give it.
 ///
@@ -43,6 +31,7 @@ pub fn note(descriptor: i32, nonblocking: bool) {
     is_new(descriptor);
     monitor::read_mail_at_times();
     let Some(stream) = connections::add() else { return };
+    stream.gives_back_kept();
     stream.shared.nonblocking.store(nonblocking, Ordering::Relaxed);
     stream.local.descriptor.store(descriptor, Ordering::Relaxed);
     if !table::set(descriptor, What::Stream(stream.number)) {
@@ -383,17 +372,6 @@ pub fn note_in_child(parent: Option<Parent>) {
         }
     });
     each_stream(|_, stream| stream.has_no_callers());
-}
-
-/// Visits the streams that this process has, with each of their descriptors.
-pub fn each_stream(visit: impl Fn(i32, Stream)) {
-    table::each(|descriptor, what| {
-        if let What::Stream(number) = what
-            && let Some(stream) = connections::get(number)
-        {
-            visit(descriptor, stream);
-        }
-    });
 }
 
 /// `shutdown`. `None`: the kernel does it.

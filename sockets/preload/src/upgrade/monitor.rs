@@ -3,7 +3,8 @@
 
 use crate::kernel::{identity, raw};
 use crate::process::lock::Lock;
-use crate::upgrade::{Given, kept, slabs};
+use crate::state::kept::Given;
+use crate::upgrade::{kept, slabs};
 use crate::{process, upgrade};
 use core::ffi::CStr;
 use core::mem;

@@ -3,12 +3,12 @@
 
 use crate::kernel::{errno, memory, raw};
 use crate::process;
+use crate::process::barrier::Owed;
 use crate::reuse::listener;
-use crate::socket::connection::phase;
-use crate::socket::connections::{self, Stream};
-use crate::socket::table::{self, What};
-use crate::upgrade::slot::Slot;
-use crate::waiting::barrier::Owed;
+use crate::state::connection::phase;
+use crate::state::connections::{self, Stream};
+use crate::state::slot::Slot;
+use crate::state::table::{self, What};
 use crate::waiting::deadline::{Deadline, Until};
 use crate::waiting::epoll::{ends_of_rings, events_of, look_again, nested};
 use crate::waiting::{ASK_TICKS, Wait};

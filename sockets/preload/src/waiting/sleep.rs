@@ -13,13 +13,13 @@
 use crate::kernel::next::next;
 use crate::kernel::{errno, raw, signals};
 use crate::process;
-use crate::returning::looks::Looks;
-use crate::socket::connection::phase;
-use crate::socket::connections::Stream;
-use crate::socket::table::{self, What};
-use crate::upgrade::slot::Slot;
-use crate::waiting::barrier::Owed;
+use crate::process::barrier::Owed;
+use crate::state::connection::phase;
+use crate::state::connections::Stream;
+use crate::state::slot::Slot;
+use crate::state::table::{self, What};
 use crate::waiting::epoll;
+use crate::waiting::looks::Looks;
 use core::sync::atomic::{AtomicU32, Ordering};
 use freeport_sockets_proto::slab::{flag, word};
 

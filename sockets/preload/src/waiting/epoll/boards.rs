@@ -17,9 +17,9 @@ use super::control;
 use super::registration::{self, Registration, state};
 use super::set::{self, Set};
 use crate::process;
-use crate::socket::connections::Stream;
+use crate::state::connections::Stream;
+use crate::state::slot::{Board, Sleep, Slot};
 use crate::upgrade::slabs::{self, SLABS};
-use crate::upgrade::slot::{Board, Sleep, Slot};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use freeport_sockets_proto::slab::SLOTS;
 

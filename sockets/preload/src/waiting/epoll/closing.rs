@@ -6,8 +6,8 @@
 use super::control::{LISTS, delete, each_of, replace, unlink, with_set};
 use super::registration::state;
 use crate::process;
-use crate::socket::connection::phase;
-use crate::socket::connections::Stream;
+use crate::state::connection::phase;
+use crate::state::connections::Stream;
 use core::sync::atomic::Ordering;
 use freeport_sockets_proto::Reason;
 

@@ -10,10 +10,10 @@ use crate::kernel::next::next;
 use crate::kernel::{errno, memory, raw};
 use crate::process;
 use crate::process::lock::Lock;
-use crate::socket::connection::phase;
-use crate::socket::connections::{self, Stream};
-use crate::socket::table::{self, What};
-use crate::upgrade::slot::Slot;
+use crate::state::connection::phase;
+use crate::state::connections::{self, Stream};
+use crate::state::slot::Slot;
+use crate::state::table::{self, What};
 use core::sync::atomic::Ordering;
 
 /// Held while lists of registrations change; taken before a set's lock.

@@ -6,10 +6,9 @@ use super::control::forget_set;
 use super::{registration, set};
 use crate::kernel::raw;
 use crate::reuse::listener;
-use crate::socket::connection::phase;
-use crate::socket::connections::Stream;
-use crate::socket::opening;
-use crate::socket::table::{self, What};
+use crate::state::connection::phase;
+use crate::state::connections::Stream;
+use crate::state::table::{self, What};
 use core::sync::atomic::{AtomicBool, Ordering};
 use freeport_sockets_proto::Reason;
 
@@ -32,7 +31,7 @@ pub fn has_come(descriptor: i32) {
 /// Before a descriptor gets into a set of which nothing is known.
 #[cold]
 pub fn is_registered_elsewhere(descriptor: i32) {
-    let Some(stream) = opening::stream(descriptor) else { return };
+    let Some(stream) = table::stream(descriptor) else { return };
     if stream.shared.is(phase::LISTENS) {
         listener::is_refused(&stream);
     } else {

@@ -6,7 +6,7 @@ use super::registration::{self, Registration, state};
 use super::set::{LISTENERS, Set};
 use crate::reuse::entries;
 use crate::reuse::listener::{self, Sleeper};
-use crate::socket::connections::Stream;
+use crate::state::connections::Stream;
 use core::sync::atomic::Ordering;
 
 /// What is told of a listener.

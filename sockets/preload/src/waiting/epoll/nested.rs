@@ -9,10 +9,10 @@ use super::registration::{self, Registration, state};
 use super::set::{self, Set};
 use super::{boards, control, listening};
 use crate::kernel::raw;
-use crate::socket::connections::{self, Stream};
-use crate::socket::table::{self, What};
-use crate::upgrade::slot::Slot;
-use crate::waiting::barrier::Owed;
+use crate::process::barrier::Owed;
+use crate::state::connections::{self, Stream};
+use crate::state::slot::Slot;
+use crate::state::table::{self, What};
 use core::sync::atomic::Ordering;
 
 /// How deep sets are looked into; the kernel allows no more.

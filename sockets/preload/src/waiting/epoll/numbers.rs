@@ -5,7 +5,7 @@
 
 use super::registration::Registration;
 use crate::kernel::raw;
-use crate::socket::table;
+use crate::state::table;
 use core::sync::atomic::Ordering;
 
 /// Calls something while the socket of a registration has the number by which it was made. Does not

@@ -4,9 +4,9 @@
 use crate::kernel::raw;
 use crate::process;
 use crate::process::lock::Lock;
-use crate::socket::connection::phase;
-use crate::socket::connections::{self, Stream};
-use crate::upgrade::slot::{In, Slot};
+use crate::state::connection::phase;
+use crate::state::connections::{self, Stream};
+use crate::state::slot::{In, Slot};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use freeport_ring::Seen;

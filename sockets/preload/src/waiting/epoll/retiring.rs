@@ -5,7 +5,7 @@
 use super::registration::Registration;
 use super::set::{self, Set};
 use crate::kernel::raw;
-use crate::waiting::barrier::Owed;
+use crate::process::barrier::Owed;
 use core::sync::atomic::Ordering;
 
 /// So many are looked at each time.

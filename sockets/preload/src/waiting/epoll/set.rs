@@ -5,10 +5,10 @@ use super::boards;
 use super::registration::{self, Registration, state};
 use crate::kernel::raw;
 use crate::process;
+use crate::process::barrier::Owed;
 use crate::process::lock::Lock;
-use crate::socket::connections::Stream;
-use crate::upgrade::slot::Slot;
-use crate::waiting::barrier::Owed;
+use crate::state::connections::Stream;
+use crate::state::slot::Slot;
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// Sets of a process.

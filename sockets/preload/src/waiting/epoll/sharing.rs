@@ -4,8 +4,8 @@
 //! then. Sets of one process are made to look; those of another one look by themselves, in turns.
 
 use super::control;
-use crate::socket::connection::phase;
-use crate::socket::opening;
+use crate::state::connection::phase;
+use crate::state::table;
 use crate::waiting::deadline::Until;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -36,7 +36,7 @@ pub fn look() {
         return;
     }
     let are_shared = Cell::new(false);
-    opening::each_stream(|_, stream| {
+    table::each_stream(|_, stream| {
         if stream.shared.is(phase::ATTACHED) && !stream.is_only_here() {
             are_shared.set(true);
             control::look_again_everywhere(&stream, None);

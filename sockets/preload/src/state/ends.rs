@@ -5,9 +5,9 @@
 //! only their cursors, from which each process makes them anew for each operation.
 
 use crate::kernel::raw;
-use crate::socket::connection::{HeldHalf, phase};
-use crate::socket::connections::Stream;
-use crate::upgrade::slot::{In, Out, Slot};
+use crate::state::connection::{HeldHalf, phase};
+use crate::state::connections::Stream;
+use crate::state::slot::{In, Out, Slot};
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ use freeport_sockets_proto::slab::flag;
 pub struct Ends {
     are_here: AtomicBool,
     /// They are a copy of those that another process may use; see
-    /// [`straying`](crate::upgrade::straying).
+    /// [`straying`](crate::returning::straying).
     are_copies: AtomicBool,
     sender: UnsafeCell<MaybeUninit<Out>>,
     receiver: UnsafeCell<MaybeUninit<In>>,

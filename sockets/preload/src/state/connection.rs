@@ -2,9 +2,9 @@
 //! A stream socket, as far as a fork shares it: how far it has come on its way out of the kernel,
 //! and where both of its streams are.
 
-use crate::handing::family::Holders;
 use crate::process::lock::{Held, Lock};
-use crate::returning::backlog::Backlog;
+use crate::state::backlog::Backlog;
+use crate::state::holders::Holders;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use freeport_ring::{ReceiverCursor, SenderCursor};
@@ -55,7 +55,7 @@ pub mod phase {
     /// It has come back, and still has the slot: threads may be about to look there.
     pub const HOLDS_SLOT: u32 = 8192;
     /// A fork that nobody was told of has it as well, and the process that was forked has the ends
-    /// of its rings still to itself; see [`straying`](crate::upgrade::straying).
+    /// of its rings still to itself; see [`straying`](crate::returning::straying).
     pub const STRAYS: u32 = 1 << 22;
     /// It has options that are not those of a new socket.
     pub const TUNED: u32 = 1 << 24;
@@ -69,7 +69,7 @@ pub mod phase {
     pub const WAITS_FOR_MORE: u32 = 1 << 28;
     /// Another process was given it, which the monitor knows.
     pub const PASSED: u32 = 1 << 14;
-    /// Programs have inherited it that this process began; see [`lent`](crate::handing::lent).
+    /// Programs have inherited it that this process began; see [`lent`](crate::family::lent).
     pub const LENT: u32 = 1 << 29;
     /// What it is no more when it has come back.
     pub const OF_RINGS: u32 = CLAIMED

@@ -3,14 +3,12 @@
 
 mod again;
 mod board;
-mod readiness;
 mod resting;
 mod shared;
 
 use crate::process;
-use crate::socket::connection::{Connection, HeldHalf};
-use crate::socket::connections::Stream;
-use crate::socket::unix;
+use crate::state::connection::{Connection, HeldHalf};
+use crate::state::connections::Stream;
 pub use board::{Board, Sleep, Told};
 use core::sync::atomic::Ordering;
 use freeport_ring::bytes::{ByteReceiver, ByteSender, Read};
@@ -20,7 +18,6 @@ use freeport_ring::{
 };
 use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::slab::{self, Ring, Side, flag, word};
-pub use readiness::room_to_report;
 use shared::SharedWord;
 
 /// The sending end of a socket's ring.
@@ -30,6 +27,10 @@ pub type In = ByteReceiver<Shared, Shared>;
 
 /// What saying that a ring goes on in another area takes, with its headers.
 const GROWTH_BYTES: usize = 64;
+/// The last area that a ring of a Unix socket grows into. When the connection comes back, what was
+/// not read there and what was not read before it left have to find room in the kernel, which takes
+/// much less than with TCP.
+const UNIX_LAST_AREA: u32 = 4;
 
 /// Which of both sides reads a ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,6 +82,12 @@ impl Slot {
     fn place(&self) -> usize {
         // A slab begins at a multiple of what the pages of one take.
         self.page.start().addr() & (slab::PAGES_BYTES - 1)
+    }
+
+    /// Where it is mapped.
+    #[inline]
+    pub fn start(&self) -> *mut u8 {
+        self.page.start()
     }
 
     /// Its number in its slab.
@@ -173,7 +180,7 @@ impl Slot {
     }
 
     fn last_area(stream: &Stream) -> u32 {
-        if stream.is_unix() { unix::LAST_AREA } else { slab::AREAS - 1 }
+        if stream.is_unix() { UNIX_LAST_AREA } else { slab::AREAS - 1 }
     }
 
     /// Whether so much has room in no area.

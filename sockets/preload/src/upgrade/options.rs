@@ -2,12 +2,15 @@
 //! Options by which the kernel does with each segment or message what is not done with rings. Who
 //! sets one has the connection in the kernel, from then on or for good.
 
+use crate::kernel::raw;
 use freeport_sockets_proto::Reason;
 
 /// Numbers that are newer than the C library may be, or that it does not have.
 const SO_TIMESTAMP_NEW: i32 = 63;
 const SO_TIMESTAMPNS_NEW: i32 = 64;
 const SO_TIMESTAMPING_NEW: i32 = 65;
+const SO_PASSPIDFD: i32 = 76;
+const SO_INQ: i32 = 84;
 const TCP_INQ: i32 = 36;
 const TCP_MD5SIG_EXT: i32 = 32;
 const TCP_ZEROCOPY_RECEIVE: i32 = 35;
@@ -54,6 +57,35 @@ pub fn of_tcp(level: i32, name: i32) -> Option<Reason> {
 /// Whether asking for an option takes bytes of a TCP connection.
 pub fn takes_bytes(level: i32, name: i32) -> bool {
     (level, name) == (libc::IPPROTO_TCP, TCP_ZEROCOPY_RECEIVE)
+}
+
+/// Whether an option makes the kernel do with each message of a Unix socket what rings do not.
+pub fn is_of_unix(level: i32, name: i32) -> bool {
+    const EXTRAS: [i32; 6] = [
+        libc::SO_PASSCRED,
+        libc::SO_PASSSEC,
+        libc::SO_PEEK_OFF,
+        libc::SO_RCVLOWAT,
+        SO_PASSPIDFD,
+        SO_INQ,
+    ];
+    level == libc::SOL_SOCKET && EXTRAS.contains(&name)
+}
+
+/// Whether a Unix socket has none of those options. An accepted socket inherits those of its
+/// listener.
+pub fn is_plain(descriptor: i32) -> bool {
+    let is = |name, usual: i32| {
+        let mut value = usual;
+        // An option that the kernel does not know is not set.
+        _ = raw::get_option(descriptor, libc::SOL_SOCKET, name, &mut value);
+        value == usual
+    };
+    is(libc::SO_PASSCRED, 0)
+        && is(libc::SO_PASSSEC, 0)
+        && is(libc::SO_PEEK_OFF, -1)
+        && is(SO_PASSPIDFD, 0)
+        && is(SO_INQ, 0)
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@
 //! kernel's counts say so.
 
 use crate::kernel::{processes, raw};
-use crate::socket::connection::phase;
-use crate::socket::connections::Stream;
+use crate::state::connection::phase;
+use crate::state::connections::Stream;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Programs that are just being begun, and have not inherited yet what they will.

@@ -5,8 +5,8 @@
 //! slot says it there, and needs nobody.
 
 use crate::kernel::raw;
-use crate::socket::connection::phase;
-use crate::socket::connections::Stream;
+use crate::state::connection::phase;
+use crate::state::connections::Stream;
 use crate::upgrade::monitor;
 use core::sync::atomic::Ordering;
 use freeport_sockets_proto::Reason;

@@ -8,12 +8,12 @@
 
 use crate::kernel::raw;
 use crate::process;
+use crate::process::barrier::LightSince;
 use crate::process::lock::Lock;
-use crate::socket::connection::Connection;
-use crate::socket::inside::Inside;
-use crate::upgrade::ends::Ends;
-use crate::upgrade::kept::Kept;
-use crate::waiting::barrier::LightSince;
+use crate::state::connection::{Connection, phase};
+use crate::state::ends::Ends;
+use crate::state::inside::Inside;
+use crate::state::kept::Kept;
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// Sockets of an arena.
@@ -44,7 +44,7 @@ pub struct Local {
     pub resets: AtomicU32,
     /// How many descriptors of this process have it.
     pub copies: AtomicU32,
-    /// In which place it is noted that a child is [expected](crate::handing::family), counted from
+    /// In which place it is noted that a child is [expected](crate::family), counted from
     /// 1; 0: none is.
     pub expected: AtomicU32,
     /// When it was lent to programs that this process began, in hundredths of a second.
@@ -72,6 +72,30 @@ pub struct Stream {
     pub local: &'static Local,
     /// Its number in this process.
     pub number: u32,
+}
+
+impl Stream {
+    /// Whether it is a Unix socket.
+    #[inline]
+    pub fn is_unix(&self) -> bool {
+        self.shared.is(phase::UNIX)
+    }
+
+    /// What the monitor knows it by.
+    pub fn token(&self) -> u64 {
+        u64::from(self.shared.generation.load(Ordering::Relaxed)) << 32 | u64::from(self.number)
+    }
+
+    /// Whether no other process that is known of has the socket.
+    pub fn is_only_here(&self) -> bool {
+        let copies = self.local.copies.load(Ordering::Relaxed);
+        self.shared.references.load(Ordering::Acquire) == copies
+    }
+
+    /// Whether a call with these flags waits.
+    pub fn blocks(&self, flags: i32) -> bool {
+        flags & libc::MSG_DONTWAIT == 0 && !self.shared.nonblocking.load(Ordering::Relaxed)
+    }
 }
 
 struct Arena {
@@ -126,7 +150,6 @@ pub fn add() -> Option<Stream> {
                 NEXT.store(next.wrapping_add(1), Ordering::Relaxed);
                 let at = next % PER_ARENA;
                 if let Some(stream) = get(first + at).filter(|stream| stream.shared.occupy()) {
-                    stream.gives_back_kept();
                     stream.local.slot.store(core::ptr::null_mut(), Ordering::Relaxed);
                     stream.local.descriptor.store(-1, Ordering::Relaxed);
                     stream.local.given_up.store(0, Ordering::Relaxed);

@@ -1,19 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which processes of a family of forks have a socket, and with how many descriptors. A process
-//! that is killed tells nobody that it has it no more: the others look for that when it matters.
-//!
-//! What is counted may be more than there is, for a moment or for good: then a socket stays where
-//! it is. It is never less. So descriptors are counted before a process is noted to have them, and
-//! noted to be gone before they count no more.
-//!
-//! A child may be killed before it has noted itself. So its parent notes that it *expects* one
-//! before the fork, and which one it is behind it. Where that note is, both keep in mind: a child
-//! that comes late would find what stands for the next one elsewhere. Who has lost its place notes
-//! itself in another.
+//! Which processes of a family of forks hold a socket, and with how many descriptors each. See
+//! [`family`](crate::family) for when they are noted.
 
-use crate::kernel::raw;
 use crate::process;
-use crate::socket::connections::Stream;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 /// Processes that are noted. Those of further ones count until they are closed.
@@ -43,12 +32,12 @@ fn copies_of(note: u64) -> u32 {
 }
 
 /// What notes this process with so many descriptors; `None`: it cannot be noted.
-fn note(copies: u32) -> Option<u64> {
+pub fn note(copies: u32) -> Option<u64> {
     note_of(process::number(), copies)
 }
 
 /// The same for another process of the same namespace.
-fn note_of(number: i32, copies: u32) -> Option<u64> {
+pub fn note_of(number: i32, copies: u32) -> Option<u64> {
     let number = u64::try_from(number).ok().filter(|it| *it <= PROCESS_MASK)?;
     let namespace = process::namespace();
     let fits = number > 0 && namespace > 0 && u64::from(copies) <= COPIES_MAX;
@@ -66,6 +55,13 @@ pub fn parent() -> Option<Parent> {
     note(0).map(Parent)
 }
 
+impl Parent {
+    /// Its note, without descriptors.
+    pub fn note(self) -> u64 {
+        self.0
+    }
+}
+
 impl Holders {
     /// For a new socket.
     pub fn forget(&self) {
@@ -73,7 +69,7 @@ impl Holders {
     }
 
     /// Puts a note of so many descriptors in the place of this process. False: there is no place.
-    fn set(&self, copies: u32) -> bool {
+    pub fn set(&self, copies: u32) -> bool {
         let Some(note) = note(copies) else { return false };
         let is_own = |place: &&AtomicU64| (place.load(Ordering::Acquire) ^ note) & OWNER_MASK == 0;
         if let Some(own) = self.0.iter().find(is_own) {
@@ -85,7 +81,7 @@ impl Holders {
 
     /// Notes that this process is about to have a child; gives in which place, counted from 1.
     /// `None`: there is none.
-    fn expect(&self, copies: u32) -> Option<u32> {
+    pub fn expect(&self, copies: u32) -> Option<u32> {
         self.take_place(note(copies)? | EXPECTED)
     }
 
@@ -96,7 +92,7 @@ impl Holders {
 
     /// What stands in that place for a child that is expected by the process of this note is that
     /// child's from now on, or nobody's. False: nothing stands there.
-    fn replace_expected(&self, place: u32, by: u64, child: Option<u64>) -> bool {
+    pub fn replace_expected(&self, place: u32, by: u64, child: Option<u64>) -> bool {
         let Some(place) = (place as usize).checked_sub(1).and_then(|at| self.0.get(at)) else {
             return false;
         };
@@ -105,8 +101,9 @@ impl Holders {
         (there ^ (by | EXPECTED)) & OWNER_MASK == 0 && exchange(place, there, of_child)
     }
 
-    /// Takes out who is dead; gives how many descriptors those had.
-    fn take_dead(&self) -> u32 {
+    /// Removes the notes of processes that have exited, and returns how many descriptors those had.
+    /// `is_alive` tells whether a process still runs.
+    pub fn take_dead(&self, is_alive: impl Fn(i32) -> bool) -> u32 {
         let (own, namespace) = (process::number() as u64, u64::from(process::namespace()));
         let mut copies = 0;
         for place in &self.0 {
@@ -114,7 +111,7 @@ impl Holders {
             let is_near = there >> NAMESPACE_SHIFT == namespace && namespace != 0;
             let other = process_of(there);
             let is_known = other != 0 && is_near && there & EXPECTED == 0;
-            if !is_known || other == own || raw::is_alive(other as i32) {
+            if !is_known || other == own || is_alive(other as i32) {
                 continue;
             }
             if exchange(place, there, 0) {
@@ -129,77 +126,10 @@ fn exchange(place: &AtomicU64, from: u64, to: u64) -> bool {
     place.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
 }
 
-impl Stream {
-    /// How many descriptors of the socket this process has.
-    fn copies(&self) -> u32 {
-        let copies = self.local.copies.load(Ordering::Relaxed);
-        copies.saturating_sub(self.local.given_up.load(Ordering::Relaxed))
-    }
-
-    /// Notes how many descriptors of the socket this process has, if others may have some as well.
-    pub fn note_copies(&self) {
-        if self.shared.is_alone() {
-            return;
-        }
-        let (holders, copies) = (&self.shared.holders, self.copies());
-        if !holders.set(copies) {
-            self.drop_dead();
-            holders.set(copies);
-        }
-    }
-
-    /// Notes that the process is about to have a child, which will have as many, unless it does
-    /// already.
-    pub fn expect_child(&self) {
-        let expected = &self.local.expected;
-        if expected.load(Ordering::Relaxed) != 0 {
-            return;
-        }
-        let (holders, copies) = (&self.shared.holders, self.copies());
-        let place = holders.expect(copies).or_else(|| {
-            self.drop_dead();
-            holders.expect(copies)
-        });
-        expected.store(place.unwrap_or(0), Ordering::Relaxed);
-    }
-
-    /// Notes which child that was; `None`: there is none, or it is not known.
-    pub fn knows_child(&self, child: Option<i32>) {
-        let place = self.local.expected.swap(0, Ordering::Relaxed);
-        if let Some(own) = note(0) {
-            let child = child.and_then(|child| note_of(child, 0));
-            self.shared.holders.replace_expected(place, own, child);
-        }
-    }
-
-    /// Notes in the child of a fork how many descriptors it has; `parent`: that has expected it.
-    pub fn note_in_child(&self, parent: Option<Parent>) {
-        let place = self.local.expected.swap(0, Ordering::Relaxed);
-        let holders = &self.shared.holders;
-        let stands_for = |it: Parent| {
-            note(0).is_some_and(|own| holders.replace_expected(place, it.0, Some(own)))
-        };
-        if !parent.is_some_and(stands_for) {
-            self.note_copies();
-        }
-    }
-
-    /// Counts the descriptors of those no more that are dead.
-    #[cold]
-    pub fn drop_dead(&self) {
-        let copies = self.shared.holders.take_dead();
-        if copies > 0 {
-            let least = self.local.copies.load(Ordering::Relaxed);
-            let less = |count: u32| Some(count.saturating_sub(copies).max(least));
-            let references = &self.shared.references;
-            _ = references.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::raw;
 
     /// Two processes that have a socket with two descriptors each, of which one is a dead child.
     #[test]
@@ -219,14 +149,14 @@ mod tests {
         // In another namespace, nobody knows whether it lives.
         let elsewhere = of_child ^ 1 << NAMESPACE_SHIFT;
         holders.0[5].store(elsewhere, Ordering::Relaxed);
-        while holders.take_dead() == 0 {
+        while holders.take_dead(raw::is_alive) == 0 {
             std::thread::yield_now();
         }
         // SAFETY: its own child, a zombie until now.
         assert_eq!(unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) }, child);
         let left = holders.0.each_ref().map(|place| place.load(Ordering::Relaxed));
         assert_eq!(left, [note(2).unwrap(), 0, 0, 0, 0, elsewhere]);
-        assert_eq!(holders.take_dead(), 0);
+        assert_eq!(holders.take_dead(raw::is_alive), 0);
         assert!(holders.set(0));
         assert_eq!(holders.0[0].load(Ordering::Relaxed), 0);
     }
@@ -240,7 +170,7 @@ mod tests {
         assert!(holders.set(2));
         let place = holders.expect(2).unwrap();
         // Nobody knows which one it is: it is not dead, either.
-        assert_eq!(holders.take_dead(), 0);
+        assert_eq!(holders.take_dead(raw::is_alive), 0);
         // SAFETY: the child waits until it is killed.
         let child = unsafe { libc::fork() };
         if child == 0 {
@@ -263,7 +193,7 @@ mod tests {
         assert_eq!(unsafe { libc::kill(child, libc::SIGKILL) }, 0);
         // SAFETY: null asks for no status, so nothing is written.
         assert_eq!(unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) }, child);
-        assert_eq!(holders.take_dead(), 2);
+        assert_eq!(holders.take_dead(raw::is_alive), 2);
         assert_eq!(left(), [note(2).unwrap(), 0, 0, 0, 0, 0]);
         assert!(!holders.replace_expected(0, own, None));
     }

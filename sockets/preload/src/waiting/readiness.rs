@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Whether there is something to receive in a slot, or room to send.
 
-use super::Slot;
-use crate::socket::connection::phase;
-use crate::socket::connections::Stream;
+use crate::state::connection::phase;
+use crate::state::connections::Stream;
+use crate::state::slot::Slot;
 use core::sync::atomic::Ordering;
 use freeport_ring::bytes::Read;
 use freeport_sockets_proto::slab::flag;
@@ -16,14 +16,6 @@ pub const fn room_to_report(capacity: usize) -> usize {
 }
 
 impl Stream {
-    /// Whether it is that still, and in that slot: with the lock of a direction held, so that it
-    /// stays so. While a thread waited for the lock, the connection may have come back, and may
-    /// even have left the kernel again.
-    #[inline]
-    pub fn is_in(&self, slot: &Slot, phase: u32) -> bool {
-        self.shared.is(phase) && self.local.slot.load(Ordering::Relaxed) == slot.page.start()
-    }
-
     /// Whether there is something to receive, or will be no more.
     #[inline]
     pub fn is_readable(&self, slot: &Slot) -> bool {
@@ -42,14 +34,6 @@ impl Stream {
     pub fn has_data(&self, slot: &Slot) -> bool {
         let header = slot.next_header(self);
         header != 0 && (Slot::is_data(header) || self.follow(slot))
-    }
-
-    /// Whether nothing more will come but what is in the ring.
-    #[inline]
-    pub fn has_read_end(&self, slot: &Slot) -> bool {
-        self.shared.phase() & (phase::KERNEL_END | phase::READ_SHUT) != 0
-            || slot.peer_said() & (flag::ENDED | flag::CLOSED) != 0
-            || self.shared.error.load(Ordering::Relaxed) != 0
     }
 
     /// Takes entries that only say that the ring goes on elsewhere; gives whether something is
@@ -101,5 +85,26 @@ impl Stream {
             self.shared.send.was_full.store(false, Ordering::Relaxed);
         }
         has_room != Some(false)
+    }
+
+    /// Of the events of `poll`, those of a Unix socket that has ended in one direction or both.
+    #[cold]
+    pub fn unix_ends(&self, slot: &Slot) -> u32 {
+        let (phase, said) = (self.shared.phase(), slot.peer_said());
+        let is_gone = phase & (phase::KERNEL_END | phase::READ_SHUT) == phase::KERNEL_END
+            || said & flag::CLOSED != 0;
+        let reads = !is_gone && phase & phase::READ_SHUT == 0 && said & flag::ENDED == 0;
+        let writes = !is_gone && phase & phase::ENDED == 0 && said & flag::DEAF == 0;
+        let mut ready = 0;
+        if !reads {
+            ready |= libc::EPOLLRDHUP as u32;
+        }
+        if !reads && !writes {
+            ready |= libc::EPOLLHUP as u32;
+        }
+        if self.has_error() {
+            ready |= libc::EPOLLERR as u32;
+        }
+        ready
     }
 }

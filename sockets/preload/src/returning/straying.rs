@@ -9,8 +9,8 @@
 //! child brings the connection back with them.
 
 use crate::kernel::raw;
-use crate::socket::connection::phase;
-use crate::socket::connections::Stream;
+use crate::state::connection::phase;
+use crate::state::connections::Stream;
 use core::sync::atomic::Ordering;
 use freeport_ring::bytes::ByteReceiver;
 use freeport_sockets_proto::Reason;

@@ -5,6 +5,8 @@
 //! a child of a fork has its own.
 
 use crate::kernel::raw;
+use crate::process;
+use crate::state::connections::{self, Stream};
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
 
 /// Descriptors from this number on are the kernel's alone.
@@ -13,7 +15,7 @@ const DESCRIPTORS: usize = 1 << 20;
 /// What is behind a descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum What {
-    /// A stream socket, by its number among [`connections`](crate::socket::connections).
+    /// A stream socket, by its number among [`connections`](crate::state::connections).
     Stream(u32),
     /// A set of descriptors (`epoll`), by its number among those.
     Set(u32),
@@ -31,6 +33,18 @@ const SET: u64 = 2 << 32;
 pub fn get(descriptor: i32) -> Option<What> {
     let word = place(descriptor)?.load(Ordering::Relaxed);
     decode(word)
+}
+
+/// The socket behind a descriptor; `None`: the kernel's alone.
+#[inline]
+pub fn stream(descriptor: i32) -> Option<Stream> {
+    match get(descriptor) {
+        Some(What::Stream(number)) => {
+            process::check();
+            connections::get(number)
+        }
+        _ => None,
+    }
 }
 
 /// Says what is behind it. False: it cannot be said.
@@ -67,6 +81,17 @@ pub fn each(mut visit: impl FnMut(i32, What)) {
             visit(descriptor, what);
         }
     }
+}
+
+/// Visits the streams that this process has, with each of their descriptors.
+pub fn each_stream(visit: impl Fn(i32, Stream)) {
+    each(|descriptor, what| {
+        if let What::Stream(number) = what
+            && let Some(stream) = connections::get(number)
+        {
+            visit(descriptor, stream);
+        }
+    });
 }
 
 fn begin() -> bool {
