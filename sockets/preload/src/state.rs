@@ -10,5 +10,7 @@ pub mod holders;
 pub mod inside;
 pub mod kept;
 pub mod progress;
+pub mod readers;
+pub mod slabs;
 pub mod slot;
 pub mod table;

@@ -5,7 +5,6 @@ pub mod keeping;
 pub mod kept;
 pub mod monitor;
 pub mod options;
-pub mod slabs;
 
 use crate::family::lent;
 use crate::kernel::raw;
@@ -14,6 +13,7 @@ use crate::process::uring;
 use crate::state::connection::{Connection, phase};
 use crate::state::connections::{self, Stream};
 use crate::state::kept::Given;
+use crate::state::slabs;
 use crate::state::slot::Slot;
 use crate::upgrade::monitor::Asked;
 use crate::waiting::epoll;

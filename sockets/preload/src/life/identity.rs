@@ -8,8 +8,9 @@
 
 use crate::kernel::identity;
 use crate::process;
+use crate::state::slabs;
 use crate::state::table;
-use crate::upgrade::{monitor, slabs};
+use crate::upgrade::monitor;
 use core::sync::atomic::Ordering;
 use freeport_sockets_proto::Reason;
 

@@ -31,7 +31,7 @@ pub struct Local {
     /// Where its slot is mapped; null if it is not.
     pub slot: AtomicPtr<u8>,
     /// The place of the slab in which that is, counted from 1, or 0: see
-    /// [`slabs`](crate::upgrade::slabs).
+    /// [`slabs`](crate::state::slabs).
     pub slab: AtomicU32,
     /// When the kernel was asked last, in [ticks](raw::ticks).
     pub asked: AtomicU64,

@@ -4,7 +4,8 @@
 use crate::kernel::{identity, raw};
 use crate::process::lock::Lock;
 use crate::state::kept::Given;
-use crate::upgrade::{kept, slabs};
+use crate::state::slabs;
+use crate::upgrade::kept;
 use crate::{process, upgrade};
 use core::ffi::CStr;
 use core::mem;

@@ -18,10 +18,10 @@ use super::registration::{self, Registration, state};
 use super::set::{self, Set};
 use crate::process;
 use crate::state::connections::Stream;
+use crate::state::readers::{READERS, Reader};
+use crate::state::slabs;
 use crate::state::slot::{Board, Sleep, Slot};
-use crate::upgrade::slabs::{self, SLABS};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
-use freeport_sockets_proto::slab::SLOTS;
+use core::sync::atomic::{AtomicU32, Ordering};
 
 /// A board is read for the sake of so many sockets at least.
 const FEW: u32 = 2;
@@ -29,35 +29,6 @@ const FEW: u32 = 2;
 const SILENT_ROUNDS: u32 = 4096;
 /// Consecutive sleeps without any mark before a board is left.
 const SILENT_SLEEPS: u32 = 64;
-
-/// Who reads the board of a slab.
-struct Reader {
-    /// The number of the set, counted from 1; 0: none.
-    set: AtomicU32,
-    /// Whether it reads the board now, and then the next slab that the set reads, counted from 1.
-    reads: AtomicBool,
-    next: AtomicU32,
-    /// The round of the set in which there was a mark last.
-    round: AtomicU32,
-    /// Number of sleeps since then.
-    sleeps: AtomicU32,
-    board: AtomicPtr<u8>,
-    /// The registrations of the slots for which a mark was enough last, counted from 1.
-    registrations: [AtomicU32; SLOTS as usize],
-}
-
-/// In the order of slabs.
-static READERS: [Reader; SLABS] = [const {
-    Reader {
-        set: AtomicU32::new(0),
-        reads: AtomicBool::new(false),
-        next: AtomicU32::new(0),
-        round: AtomicU32::new(0),
-        sleeps: AtomicU32::new(0),
-        board: AtomicPtr::new(core::ptr::null_mut()),
-        registrations: [const { AtomicU32::new(0) }; SLOTS as usize],
-    }
-}; SLABS];
 
 /// Of the slab in which a socket has its slot, with its place.
 fn reader_of(stream: &Stream) -> Option<(u32, &'static Reader)> {
@@ -264,19 +235,6 @@ impl Reader {
                 set::unpark(known, &stream, &slot);
             }
         }
-    }
-}
-
-/// Whether the board of a slab is read.
-pub fn is_read(place: u32) -> bool {
-    READERS.get(place as usize).is_some_and(|reader| reader.reads.load(Ordering::Acquire))
-}
-
-/// Another slab has that place.
-pub fn is_new(place: u32) {
-    if let Some(reader) = READERS.get(place as usize) {
-        reader.set.store(0, Ordering::Relaxed);
-        reader.board.store(core::ptr::null_mut(), Ordering::Relaxed);
     }
 }
 

@@ -5,7 +5,7 @@
 use crate::kernel::memory::{self, Part};
 use crate::kernel::raw;
 use crate::process;
-use crate::waiting::epoll::boards;
+use crate::state::readers;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use freeport_sockets_proto::slab::{NOTICES_BYTES, PAGES_BYTES, SLAB_BYTES};
 
@@ -84,7 +84,7 @@ pub fn find(name: u32, memory: Option<[i32; 2]>) -> Option<Found> {
     slab.changed.store(raw::ticks(), Ordering::Relaxed);
     slab.owed.store(0, Ordering::Relaxed);
     slab.has_forked.store(false, Ordering::Relaxed);
-    boards::is_new(at as u32);
+    readers::is_new(at as u32);
     // Behind the time: another thread that closes a connection may look for unused ones.
     slab.start.store(start, Ordering::Release);
     slab.name.store(key, Ordering::Relaxed);
@@ -240,7 +240,7 @@ fn take_away(which: impl Fn(&Slab) -> bool) -> bool {
         let unused_for = now.wrapping_sub(slab.changed.load(Ordering::Relaxed));
         let is_unused = is_alone || unused_for > UNUSED_TICKS;
         are_left |= !is_unused;
-        if is_unused && !boards::is_read(place as u32) {
+        if is_unused && !readers::is_read(place as u32) {
             slab.forget_name();
             let start = slab.start.swap(core::ptr::null_mut(), Ordering::Relaxed);
             raw::unmap(start, SLAB_BYTES + NOTICES_BYTES);
