@@ -13,6 +13,7 @@ pub mod leaving;
 
 use crate::kernel::confined;
 use crate::kernel::raw;
+use crate::multiplexing;
 use crate::process;
 use crate::returning::substitute;
 use crate::reuse::entries;
@@ -27,8 +28,8 @@ use freeport_sockets_proto::Reason;
 
 /// Before another process gets a copy of a descriptor, in a message.
 pub fn is_passed(descriptor: i32) {
-    if let Some(set) = epoll::nested::of(descriptor).filter(|_| !process::is_guest()) {
-        return epoll::is_passed(set);
+    if let Some(set) = multiplexing::nested::of(descriptor).filter(|_| !process::is_guest()) {
+        return multiplexing::is_passed(set);
     }
     let Some(stream) = stream(descriptor).filter(|_| process::has(descriptor)) else { return };
     others_accept(&stream);

@@ -30,6 +30,7 @@ mod family;
 mod handing;
 mod kernel;
 mod life;
+mod multiplexing;
 mod process;
 mod returning;
 mod reuse;

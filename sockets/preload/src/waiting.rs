@@ -15,9 +15,7 @@ pub mod epoll;
 mod habit;
 pub mod looks;
 pub mod patience;
-pub mod polling;
 pub mod readiness;
-pub mod select;
 pub mod sleep;
 mod turns;
 

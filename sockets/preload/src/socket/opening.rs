@@ -4,6 +4,7 @@
 use crate::kernel::confined;
 use crate::kernel::raw;
 use crate::kernel::{errno, memory};
+use crate::multiplexing;
 use crate::reuse::{listener, resting};
 use crate::socket::unix;
 use crate::state::connection::phase;
@@ -197,7 +198,7 @@ pub fn are_closing(first: u32, last: u32) {
 fn forget(descriptor: i32, what: What, is_open: bool) {
     match what {
         What::Set(number) => match another(what) {
-            -1 => epoll::forget_set(number),
+            -1 => multiplexing::forget_set(number),
             copy => epoll::goes_on_as(number, copy),
         },
         What::Stream(number) => {

@@ -9,25 +9,18 @@
 //! the sockets that are busy, not with those that there are.
 
 pub mod boards;
+pub mod changes;
 mod closing;
-mod control;
 mod foreign;
-mod listening;
-pub mod nested;
 mod numbers;
 mod one_shot;
-mod registration;
-mod retiring;
-mod set;
+pub mod registration;
+pub mod set;
 pub mod sharing;
-mod tour;
-mod wait;
 
-pub use closing::{forget_stream, leaves_to_others, loses_descriptor};
-pub use control::{
-    control, forget_set, goes_on_as, has_attached, has_left, has_news, has_room, has_switched,
-    look_again, register_set, waits_for_room,
+pub use changes::{
+    goes_on_as, has_attached, has_left, has_news, has_room, has_switched, look_again,
+    waits_for_room,
 };
-pub use foreign::{has_come, has_foreign, is_passed, is_registered_elsewhere};
-pub use registration::{ends_of_rings, events_of};
-pub use wait::wait;
+pub use closing::{forget_stream, leaves_to_others, loses_descriptor};
+pub use foreign::{has_come, has_foreign};

@@ -86,25 +86,4 @@ impl Stream {
         }
         has_room != Some(false)
     }
-
-    /// Of the events of `poll`, those of a Unix socket that has ended in one direction or both.
-    #[cold]
-    pub fn unix_ends(&self, slot: &Slot) -> u32 {
-        let (phase, said) = (self.shared.phase(), slot.peer_said());
-        let is_gone = phase & (phase::KERNEL_END | phase::READ_SHUT) == phase::KERNEL_END
-            || said & flag::CLOSED != 0;
-        let reads = !is_gone && phase & phase::READ_SHUT == 0 && said & flag::ENDED == 0;
-        let writes = !is_gone && phase & phase::ENDED == 0 && said & flag::DEAF == 0;
-        let mut ready = 0;
-        if !reads {
-            ready |= libc::EPOLLRDHUP as u32;
-        }
-        if !reads && !writes {
-            ready |= libc::EPOLLHUP as u32;
-        }
-        if self.has_error() {
-            ready |= libc::EPOLLERR as u32;
-        }
-        ready
-    }
 }

@@ -13,7 +13,7 @@
 //! doorbell has rung for its registration before: who waited for it in the kernel before it left
 //! that has been woken then.
 
-use super::control;
+use super::changes;
 use super::registration::{self, Registration, state};
 use super::set::{self, Set};
 use crate::process;
@@ -227,7 +227,7 @@ impl Reader {
             }
             if !set.activate(number, known) {
                 // The kernel reports it, as if a doorbell had rung.
-                control::report_at_once(set, number, known);
+                changes::report_at_once(set, number, known);
             } else if is_awake
                 && let Some(stream) = known.stream()
                 && let Some(slot) = stream.slot()

@@ -3,7 +3,7 @@
 //! long as anybody has the socket, by whatever number; but only who has the number by which they
 //! were made can change them.
 
-use super::control::{LISTS, delete, each_of, replace, unlink, with_set};
+use super::changes::{LISTS, delete, each_of, replace, unlink, with_set};
 use super::registration::state;
 use crate::process;
 use crate::state::connection::phase;

@@ -150,6 +150,13 @@ impl Set {
         Some((number, unsafe { registration::get(number) }?))
     }
 
+    /// Removes a registration from its listeners, if it is one.
+    pub fn forget_listener(&self, number: u32) {
+        for place in &self.listening {
+            _ = place.compare_exchange(number + 1, 0, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+
     /// Makes a registration active. False: it stays parked. The lock is held.
     pub fn activate(&self, number: u32, registration: &mut Registration) -> bool {
         if registration.is(state::ACTIVE) {

@@ -3,7 +3,7 @@
 //! may take them before the others have got the processor, and the kernel tells those of nothing
 //! then. Sets of one process are made to look; those of another one look by themselves, in turns.
 
-use super::control;
+use super::changes;
 use crate::state::connection::phase;
 use crate::state::table;
 use crate::waiting::deadline::Until;
@@ -39,7 +39,7 @@ pub fn look() {
     table::each_stream(|_, stream| {
         if stream.shared.is(phase::ATTACHED) && !stream.is_only_here() {
             are_shared.set(true);
-            control::look_again_everywhere(&stream, None);
+            changes::look_again_everywhere(&stream, None);
         }
     });
     if are_shared.get() {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Waiting for a list of descriptors: `poll`, and `select` in terms of it.
 
+use super::nested;
+use super::reporting::{ends_of_rings, events_of};
 use crate::kernel::{errno, memory, raw};
 use crate::process;
 use crate::process::barrier::Owed;
@@ -10,7 +12,7 @@ use crate::state::connections::{self, Stream};
 use crate::state::slot::Slot;
 use crate::state::table::{self, What};
 use crate::waiting::deadline::{Deadline, Until};
-use crate::waiting::epoll::{ends_of_rings, events_of, look_again, nested};
+use crate::waiting::epoll::look_again;
 use crate::waiting::{ASK_TICKS, Wait};
 use core::mem;
 use core::slice;

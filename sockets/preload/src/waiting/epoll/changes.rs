@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is in a set: `epoll_ctl`, and what changes in sets when a socket leaves the kernel or is
-//! closed.
+//! What changes in sets when a socket leaves the kernel, comes back, has news, or is closed.
 
 use super::numbers::with_number;
+use super::one_shot;
 use super::registration::{self, Registration, state};
 use super::set::{self, Set};
-use super::{boards, listening, nested, one_shot};
-use crate::kernel::next::next;
-use crate::kernel::{errno, memory, raw};
-use crate::process;
+use crate::kernel::raw;
 use crate::process::lock::Lock;
 use crate::state::connection::phase;
-use crate::state::connections::{self, Stream};
+use crate::state::connections::Stream;
 use crate::state::slot::Slot;
-use crate::state::table::{self, What};
 use core::sync::atomic::Ordering;
 
 /// Held while lists of registrations change; taken before a set's lock.
-pub(super) static LISTS: Lock = Lock::new();
+pub static LISTS: Lock = Lock::new();
 
 /// In the data of registrations that are ours: so much the application's own data will not have.
 const TOKEN: u64 = 0x46_72_65_65_70_6f << 16;
@@ -38,154 +34,8 @@ pub const fn of_token(data: u64) -> Option<u32> {
     }
 }
 
-/// Notes a new set.
-pub fn register_set(descriptor: i32) {
-    if let Some(number) = set::add(descriptor)
-        && !table::set(descriptor, What::Set(number))
-    {
-        forget_set(number);
-    }
-}
-
-/// `epoll_ctl`.
-pub fn control(set: u32, operation: i32, descriptor: i32, event: *mut libc::epoll_event) -> isize {
-    let Some(set_of) = set::get(set) else { return errno::fail(libc::EBADF) };
-    let epoll = set_of.descriptor();
-    let kernel = || {
-        next!(epoll_ctl(epoll: i32, operation: i32, descriptor: i32, event: *mut libc::epoll_event)
-            -> i32) as isize
-    };
-    let stream = match table::get(descriptor) {
-        Some(What::Stream(number)) => connections::get(number),
-        Some(What::Set(inner)) => {
-            let result = kernel();
-            if result == 0 {
-                nested::has_changed(set, operation, inner, descriptor, wanted(operation, event));
-            }
-            return result;
-        }
-        None => None,
-    };
-    let Some(stream) = stream else { return kernel() };
-    if operation != libc::EPOLL_CTL_DEL && !memory::is_there(event, 1) {
-        return kernel();
-    }
-    let Some(_lists) = LISTS.take(true) else { return kernel() };
-    let Some(_held) = set_of.lock.take(true) else { return kernel() };
-    let wanted = wanted(operation, event);
-    if !is_allowed(operation, wanted.events) {
-        return kernel();
-    }
-    let found = find(&stream, set, descriptor);
-    match (operation, found) {
-        (libc::EPOLL_CTL_ADD, Some(number)) => {
-            // SAFETY: the set's lock is held, and no other reference to it is used meanwhile.
-            let Some(known) = (unsafe { registration::get(number) }) else { return kernel() };
-            if known.is(state::SWITCHED) && !known.is(state::DELETED) {
-                return errno::fail(libc::EEXIST);
-            }
-            if !known.is(state::SWITCHED) {
-                // Another process that has the set may have taken it away.
-                let added = in_kernel(epoll, operation, number, known, wanted, kernel);
-                if added == 0 {
-                    change(known, wanted);
-                }
-                return added;
-            }
-            known.state &= !state::DELETED;
-            change(known, wanted);
-            wake_up(set_of, number, known, &stream);
-            0
-        }
-        (libc::EPOLL_CTL_ADD, None) => insert(set, set_of, &stream, descriptor, wanted, kernel),
-        (libc::EPOLL_CTL_MOD, Some(number)) => {
-            // SAFETY: the set's lock is held, and no other reference to it is used meanwhile.
-            let Some(known) = (unsafe { registration::get(number) }) else { return kernel() };
-            if known.is(state::DELETED) {
-                return errno::fail(libc::ENOENT);
-            }
-            if known.events & libc::EPOLLEXCLUSIVE as u32 != 0 {
-                return errno::fail(libc::EINVAL);
-            }
-            if !known.is(state::SWITCHED)
-                && in_kernel(epoll, operation, number, known, wanted, kernel) != 0
-            {
-                return -1;
-            }
-            change(known, wanted);
-            if stream.shared.is(phase::LISTENS) {
-                listening::has_changed(known, &stream);
-            }
-            wake_up(set_of, number, known, &stream);
-            0
-        }
-        (libc::EPOLL_CTL_DEL, Some(number)) => {
-            // SAFETY: the set's lock is held, and no other reference to it is used meanwhile.
-            let Some(known) = (unsafe { registration::get(number) }) else { return kernel() };
-            if known.is(state::DELETED) {
-                return errno::fail(libc::ENOENT);
-            }
-            if known.is(state::SWITCHED) {
-                known.state |= state::DELETED;
-                return 0;
-            }
-            if kernel() != 0 {
-                return -1;
-            }
-            unlink(number, known, set_of, &stream);
-            0
-        }
-        _ => kernel(),
-    }
-}
-
-/// Adds or changes in the kernel what is not of rings: under a token, if its socket has a slot.
-fn in_kernel(
-    epoll: i32,
-    operation: i32,
-    number: u32,
-    known: &Registration,
-    wanted: libc::epoll_event,
-    kernel: impl Fn() -> isize,
-) -> isize {
-    if !known.is(state::TOKENED) {
-        return kernel();
-    }
-    let event = libc::epoll_event { u64: token(number), ..wanted };
-    errno::from(raw::epoll_ctl(epoll, operation, known.descriptor, event))
-}
-
-/// What the application wants to know.
-fn wanted(operation: i32, event: *mut libc::epoll_event) -> libc::epoll_event {
-    if operation == libc::EPOLL_CTL_DEL || !memory::is_there(event, 1) {
-        return libc::epoll_event { events: 0, u64: 0 };
-    }
-    // SAFETY: the application's event, which is not null.
-    unsafe { event.read_unaligned() }
-}
-
-/// Whether the kernel takes such events. Of those that are told exclusively it does not take all.
-fn is_allowed(operation: i32, events: u32) -> bool {
-    const EXCLUSIVE: i32 = libc::EPOLLIN
-        | libc::EPOLLOUT
-        | libc::EPOLLERR
-        | libc::EPOLLHUP
-        | libc::EPOLLWAKEUP
-        | libc::EPOLLET
-        | libc::EPOLLEXCLUSIVE;
-    events & libc::EPOLLEXCLUSIVE as u32 == 0
-        || operation == libc::EPOLL_CTL_ADD && events & !(EXCLUSIVE as u32) == 0
-}
-
-fn change(known: &mut Registration, wanted: libc::epoll_event) {
-    known.events = wanted.events;
-    known.data = wanted.u64;
-    known.state &= !(state::FIRED | state::END_SEEN);
-    known.state |= state::FRESH;
-}
-
 /// After a change: who sleeps on the set has to look at what may be ready already.
-fn wake_up(set_of: &Set, number: u32, known: &mut Registration, stream: &Stream) {
+pub fn wake_up(set_of: &Set, number: u32, known: &mut Registration, stream: &Stream) {
     if !known.is(state::SWITCHED) {
         return;
     }
@@ -265,56 +115,8 @@ pub fn has_news(stream: &Stream, events: u32) {
     });
 }
 
-fn insert(
-    set: u32,
-    set_of: &Set,
-    stream: &Stream,
-    descriptor: i32,
-    wanted: libc::epoll_event,
-    kernel: impl Fn() -> isize,
-) -> isize {
-    let is_switched = stream.shared.is(phase::LOOKS);
-    let Some(number) = registration::add() else { return kernel() };
-    let is_tokened = stream.shared.is(phase::ATTACHED);
-    let added = if is_tokened {
-        let event = if is_switched {
-            ours(number)
-        } else {
-            libc::epoll_event { u64: token(number), ..wanted }
-        };
-        errno::from(raw::epoll_ctl(set_of.descriptor(), libc::EPOLL_CTL_ADD, descriptor, event))
-    } else {
-        kernel()
-    };
-    // SAFETY: it is in no list yet.
-    let Some(new) = (unsafe { registration::get(number) }).filter(|_| added == 0) else {
-        registration::remove(number);
-        return added;
-    };
-    *new = Registration { state: state::USED, set, stream: stream.number, ..Default::default() };
-    (new.descriptor, new.made_in) = (descriptor, process::generation());
-    change(new, wanted);
-    new.next = set_of.first.swap(number + 1, Ordering::Relaxed);
-    new.next_of_stream = stream.local.registrations.swap(number + 1, Ordering::Relaxed);
-    new.state |= if is_tokened { state::TOKENED } else { 0 };
-    if stream.shared.is(phase::LISTENS) {
-        listening::insert(set_of, number, new, stream);
-    }
-    if is_switched {
-        new.state |= state::SWITCHED;
-        set_of.switched.fetch_add(1, Ordering::Relaxed);
-        if let Some(slot) = stream.slot()
-            && (set_of.waiters.load(Ordering::SeqCst) > 0 || !set_of.activate(number, new))
-        {
-            _ = set::park(new, stream, &slot);
-            wake_up(set_of, number, new, stream);
-        }
-    }
-    0
-}
-
 /// What the kernel is told of a socket whose streams are in rings.
-fn ours(number: u32) -> libc::epoll_event {
+pub fn ours(number: u32) -> libc::epoll_event {
     let events = (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLET) as u32;
     libc::epoll_event { events, u64: token(number) }
 }
@@ -353,7 +155,7 @@ pub fn rearm(set_of: &Set, number: u32, known: &Registration) {
 }
 
 /// Does something with a registration and its set, which is locked meanwhile. Lists are held.
-pub(super) fn with_set(number: u32, visit: impl FnOnce(&Set, &mut Registration)) {
+pub fn with_set(number: u32, visit: impl FnOnce(&Set, &mut Registration)) {
     // SAFETY: only its set is read, which does not change while it is in a list.
     let set = unsafe { registration::get(number) }.map(|known| known.set);
     let Some(set_of) = set.and_then(set::get) else { return };
@@ -390,14 +192,6 @@ pub fn has_switched(stream: &Stream, slot: &Slot) -> bool {
         });
     });
     is_awake
-}
-
-/// A socket whose readiness is that of rings comes back into the kernel, or has.
-pub fn leaves_rings(stream: &Stream) {
-    stream.go_on(stream.local.descriptor.load(Ordering::Relaxed));
-    if !stream.shared.is(phase::LOOKS) {
-        has_left(stream);
-    }
 }
 
 /// A socket is looked at no more, wherever it waits: in all sets of this process the kernel reports
@@ -465,7 +259,7 @@ fn report_room(stream: &Stream, room: u32) {
 }
 
 /// Puts an event in the place of what the kernel has of a registration. False: it does not take it.
-pub(super) fn replace(set_of: &Set, known: &Registration, event: libc::epoll_event) -> bool {
+pub fn replace(set_of: &Set, known: &Registration, event: libc::epoll_event) -> bool {
     let mut operation = libc::EPOLL_CTL_MOD;
     if known.events & libc::EPOLLEXCLUSIVE as u32 != 0 {
         // Those that are told exclusively cannot be changed.
@@ -478,31 +272,10 @@ pub(super) fn replace(set_of: &Set, known: &Registration, event: libc::epoll_eve
 }
 
 /// Deletes a registration in the kernel.
-pub(super) fn delete(set_of: &Set, known: &Registration) {
+pub fn delete(set_of: &Set, known: &Registration) {
     let nothing = libc::epoll_event { events: 0, u64: 0 };
     let (epoll, operation) = (set_of.descriptor(), libc::EPOLL_CTL_DEL);
     with_number(known, || _ = raw::epoll_ctl(epoll, operation, known.descriptor, nothing));
-}
-
-/// A set is closed.
-pub fn forget_set(number: u32) {
-    let Some(set_of) = set::get(number) else { return };
-    let Some(_lists) = LISTS.take(true) else { return };
-    nested::forget_everywhere(number);
-    let Some(_held) = set_of.lock.take(true) else { return };
-    nested::forget(set_of, |_| true);
-    boards::give_up(Some(number));
-    let mut next = set_of.first.load(Ordering::Relaxed);
-    while let Some(number) = next.checked_sub(1) {
-        // SAFETY: the lock is held.
-        let Some(known) = (unsafe { registration::get(number) }) else { break };
-        next = known.next;
-        let stream = known.stream();
-        if let Some(stream) = stream {
-            unlink(number, known, set_of, &stream);
-        }
-    }
-    set_of.clear();
 }
 
 /// A descriptor of a set is closed, which has another one.
@@ -512,21 +285,8 @@ pub fn goes_on_as(number: u32, descriptor: i32) {
     }
 }
 
-/// The registration of a descriptor in a set.
-fn find(stream: &Stream, set: u32, descriptor: i32) -> Option<u32> {
-    let mut found = None;
-    each_of(stream, |number| {
-        // SAFETY: lists are held; what is compared does not change while it is in a list.
-        let known = unsafe { registration::get(number) };
-        if known.is_some_and(|known| known.set == set && known.descriptor == descriptor) {
-            found = Some(number);
-        }
-    });
-    found
-}
-
 /// Visits the registrations of a socket; the visitor may unlink what it visits.
-pub(super) fn each_of(stream: &Stream, mut visit: impl FnMut(u32)) {
+pub fn each_of(stream: &Stream, mut visit: impl FnMut(u32)) {
     let mut next = stream.local.registrations.load(Ordering::Relaxed);
     while let Some(number) = next.checked_sub(1) {
         // SAFETY: lists are held.
@@ -537,7 +297,7 @@ pub(super) fn each_of(stream: &Stream, mut visit: impl FnMut(u32)) {
 }
 
 /// Takes a registration out of all lists.
-pub(super) fn unlink(number: u32, known: &mut Registration, set_of: &Set, stream: &Stream) {
+pub fn unlink(number: u32, known: &mut Registration, set_of: &Set, stream: &Stream) {
     if known.is(state::SWITCHED) {
         set_of.switched.fetch_sub(1, Ordering::Relaxed);
         if let Some(at) = set_of.place_of(number) {
@@ -548,7 +308,7 @@ pub(super) fn unlink(number: u32, known: &mut Registration, set_of: &Set, stream
         }
     }
     if stream.shared.is(phase::LISTENS) {
-        listening::remove(set_of, number);
+        set_of.forget_listener(number);
     }
     let (next, next_of_stream) = (known.next, known.next_of_stream);
     cut(&set_of.first, number, next, |known| &mut known.next);

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Waiting for a set: `epoll_wait`.
 
-use super::registration::{self, Registration, state};
-use super::set::{self, Set};
 use super::tour::Tour;
-use super::{boards, control, listening, nested, retiring, sharing};
+use super::{listening, nested, reporting, retiring};
 use crate::kernel::{errno, memory, raw};
 use crate::process;
 use crate::process::barrier::Owed;
@@ -13,6 +11,9 @@ use crate::state::connections::Stream;
 use crate::state::slot::Sleep;
 use crate::upgrade::monitor;
 use crate::waiting::deadline::{Deadline, Until};
+use crate::waiting::epoll::registration::{self, Registration, state};
+use crate::waiting::epoll::set::{self, Set};
+use crate::waiting::epoll::{boards, changes, sharing};
 use crate::waiting::{ASK_TICKS, Wait};
 use core::slice;
 use core::sync::atomic::Ordering;
@@ -136,7 +137,7 @@ fn look_at_rings(set: &Set, number: u32, room: &mut [libc::epoll_event]) -> usiz
     }
     drop(held);
     if let Some(stream) = leaving {
-        control::leaves_rings(&stream);
+        leaves_rings(&stream);
     }
     found
 }
@@ -278,7 +279,7 @@ fn translate(set: &Set, number: u32, room: &mut [libc::epoll_event], count: usiz
     let mut kept = 0;
     for at in 0..count {
         let Some(event) = room.get(at).copied() else { break };
-        let result = match control::of_token(event.u64) {
+        let result = match changes::of_token(event.u64) {
             None => Some(event).filter(|event| {
                 !listening::is_told_already(set, event) && !nested::is_told_already(set, event)
             }),
@@ -313,13 +314,13 @@ fn of_token(set: &Set, number: u32, ours: u32, events: u32) -> Option<libc::epol
             if are_many {
                 stream.look_at_underlay(descriptor, 0);
                 // Whom these have woken, in this set or in others, finds none any more.
-                control::look_again_everywhere(&stream, None);
+                changes::look_again_everywhere(&stream, None);
             }
             return event;
         }
         drop(held);
         // The kernel reports anew what there is, once it knows all of the connection.
-        control::leaves_rings(&stream);
+        leaves_rings(&stream);
         return None;
     }
     drop(held);
@@ -357,9 +358,9 @@ fn of_token(set: &Set, number: u32, ours: u32, events: u32) -> Option<libc::epol
     if phase & phase::SENDS != 0 && !stream.is_writable(&slot) {
         events &= !(libc::EPOLLOUT | libc::EPOLLWRNORM) as u32;
     }
-    events |= registration::ends_of_rings(&stream, &slot) & (known.events | always);
+    events |= reporting::ends_of_rings(&stream, &slot) & (known.events | always);
     if events == 0 {
-        control::rearm(set, ours, known);
+        changes::rearm(set, ours, known);
         return None;
     }
     if known.events & libc::EPOLLONESHOT as u32 != 0 {
@@ -413,4 +414,12 @@ fn shares_core(set: &Set) -> bool {
         let slot = known.and_then(|(_, known)| known.stream()?.slot());
         slot.is_some_and(|slot| slot.shares_core())
     })
+}
+
+/// A socket whose readiness is that of rings comes back into the kernel, or has.
+fn leaves_rings(stream: &Stream) {
+    stream.go_on(stream.local.descriptor.load(Ordering::Relaxed));
+    if !stream.shared.is(phase::LOOKS) {
+        changes::has_left(stream);
+    }
 }

@@ -5,14 +5,15 @@
 //! it is in there: each doorbell of theirs makes the kernel report the inner set. What has come and
 //! was not read, which rings no more, is looked at before the outer set sleeps.
 
-use super::registration::{self, Registration, state};
-use super::set::{self, Set};
-use super::{boards, control, listening};
+use super::listening;
 use crate::kernel::raw;
 use crate::process::barrier::Owed;
 use crate::state::connections::{self, Stream};
 use crate::state::slot::Slot;
 use crate::state::table::{self, What};
+use crate::waiting::epoll::registration::{self, Registration, state};
+use crate::waiting::epoll::set::{self, Set};
+use crate::waiting::epoll::{boards, changes};
 use core::sync::atomic::Ordering;
 
 /// How deep sets are looked into; the kernel allows no more.
@@ -156,14 +157,14 @@ fn take_doorbells(inner: &Set, number: u32) -> bool {
         let descriptor = stream.local.descriptor.load(Ordering::Relaxed);
         stream.look_at_underlay(descriptor, 0);
         // The set itself has nothing, as was just seen.
-        control::look_again_everywhere(&stream, Some(number));
+        changes::look_again_everywhere(&stream, Some(number));
     }
     let mut owed = Owed::default();
     {
         let Some(_held) = inner.lock.take(true) else { return false };
         each_switched(inner, |place, known, stream, slot| {
             // Nor is there what the kernel was to report of it whatever there is.
-            control::report_doorbells(inner, place, known);
+            changes::report_doorbells(inner, place, known);
             owed = owed | set::park(known, stream, slot);
         });
     }

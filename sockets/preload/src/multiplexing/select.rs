@@ -2,6 +2,7 @@
 //! `select`, where one of the sockets has its streams in rings: as a `poll` of the same
 //! descriptors.
 
+use super::{nested, polling};
 use crate::kernel::errno;
 use crate::kernel::memory;
 use crate::kernel::next::next;
@@ -9,8 +10,6 @@ use crate::reuse::listener;
 use crate::state::connection::phase;
 use crate::state::table::stream;
 use crate::waiting::deadline::{Deadline, Until};
-use crate::waiting::epoll::nested;
-use crate::waiting::polling;
 use core::ffi::c_void;
 use core::ptr;
 

@@ -2,10 +2,10 @@
 //! Parking what is silent without sleeping: a set on which nobody ever sleeps, because there is
 //! always something, would have all of its sockets looked at that ever had something.
 
-use super::registration::Registration;
-use super::set::{self, Set};
 use crate::kernel::raw;
 use crate::process::barrier::Owed;
+use crate::waiting::epoll::registration::Registration;
+use crate::waiting::epoll::set::{self, Set};
 use core::sync::atomic::Ordering;
 
 /// So many are looked at each time.

@@ -2,11 +2,11 @@
 //! Listeners in sets. The kernel reports those that connect through it; others are looked for here,
 //! and who is about to sleep says before that there shall be none until it is awake.
 
-use super::registration::{self, Registration, state};
-use super::set::{LISTENERS, Set};
 use crate::reuse::entries;
 use crate::reuse::listener::{self, Sleeper};
 use crate::state::connections::Stream;
+use crate::waiting::epoll::registration::{self, Registration, state};
+use crate::waiting::epoll::set::{LISTENERS, Set};
 use core::sync::atomic::Ordering;
 
 /// What is told of a listener.
@@ -29,13 +29,6 @@ pub fn insert(set_of: &Set, number: u32, known: &Registration, stream: &Stream) 
 pub fn has_changed(known: &Registration, stream: &Stream) {
     if known.events & libc::EPOLLONESHOT as u32 != 0 {
         listener::is_refused(stream);
-    }
-}
-
-/// A registration is in no list any more.
-pub fn remove(set_of: &Set, number: u32) {
-    for place in &set_of.listening {
-        _ = place.compare_exchange(number + 1, 0, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 
