@@ -10,17 +10,17 @@ pub mod control;
 pub mod file_actions;
 pub mod inherited;
 pub mod leaving;
+pub mod substitute;
 
 use crate::kernel::confined;
 use crate::kernel::raw;
 use crate::multiplexing;
 use crate::process;
-use crate::returning::substitute;
 use crate::reuse::entries;
 use crate::socket::opening;
 use crate::state::connection::phase;
 use crate::state::connections::Stream;
-use crate::state::table::{self, stream};
+use crate::state::table::{self, What, stream};
 use crate::upgrade::monitor;
 use crate::waiting::epoll;
 use core::sync::atomic::Ordering;
@@ -119,6 +119,21 @@ pub fn adopt(descriptor: i32) {
     } else if !stream.takes_counts(descriptor) {
         stream.keep(Reason::Uncounted);
     }
+}
+
+/// Notes that another descriptor is the same as one that is known.
+pub fn is_copied(old: i32, new: i32) {
+    if new < 0 || old == new {
+        return;
+    }
+    if process::is_guest() {
+        // The program that this process becomes has it under the other number.
+        if matches!(table::get(old), Some(What::Stream(_))) && process::has(old) {
+            is_passed(old);
+        }
+        return;
+    }
+    opening::note_same(old, new);
 }
 
 /// Tells the monitor that others may have a socket from now on.

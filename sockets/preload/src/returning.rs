@@ -21,7 +21,6 @@ pub mod buffer;
 pub mod resending;
 pub mod standing_in;
 pub mod straying;
-pub mod substitute;
 
 use crate::kernel::raw;
 use crate::kernel::scratch::Scratch;

@@ -69,7 +69,7 @@ pub unsafe extern "C-unwind" fn closefrom(first: c_int) {
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn dup(fd: c_int) -> c_int {
     let new = next!(dup(fd: c_int) -> c_int);
-    opening::note_same(fd, new);
+    handing::is_copied(fd, new);
     new
 }
 
@@ -96,7 +96,7 @@ pub unsafe extern "C-unwind" fn dup2(fd: c_int, to: c_int) -> c_int {
         opening::is_closing(to);
     }
     let new = next!(dup2(fd: c_int, to: c_int) -> c_int);
-    opening::note_same(fd, new);
+    handing::is_copied(fd, new);
     new
 }
 
@@ -110,7 +110,7 @@ pub unsafe extern "C-unwind" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_in
         opening::is_closing(to);
     }
     let new = next!(dup3(fd: c_int, to: c_int, flags: c_int) -> c_int);
-    opening::note_same(fd, new);
+    handing::is_copied(fd, new);
     new
 }
 
@@ -132,7 +132,7 @@ pub unsafe extern "C-unwind" fn fcntl64(fd: c_int, command: c_int, argument: usi
 
 fn after_fcntl(fd: c_int, command: c_int, argument: usize, result: c_int) {
     match command {
-        libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => opening::note_same(fd, result),
+        libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => handing::is_copied(fd, result),
         libc::F_SETFL if result == 0 => {
             if let Some(stream) = stream(fd) {
                 let nonblocking = argument as c_int & libc::O_NONBLOCK != 0;

@@ -4,6 +4,7 @@
 use crate::kernel::errno;
 use crate::kernel::memory;
 use crate::kernel::next::next;
+use crate::kernel::raw;
 use crate::reuse::accepting::{self, Way};
 use crate::reuse::{self, connecting, listener};
 use crate::socket::opening;
@@ -157,7 +158,7 @@ fn accept_by(
         return accepted(fd, kernel(), nonblocking);
     };
     let sleeper = match accepting::accept(&listener, fd, flags) {
-        Way::Done(Ok(new)) => return accepting::named(new, address, length),
+        Way::Done(Ok(new)) => return named(new, address, length),
         Way::Done(Err(error)) => return errno::fail(error) as c_int,
         Way::Kernel(sleeper) => sleeper,
     };
@@ -170,7 +171,7 @@ fn accept_by(
     {
         // Another one was quicker with what the kernel had.
         errno::set(before);
-        return accepting::named(new, address, length);
+        return named(new, address, length);
     }
     if let Some(stream) = stream(new) {
         accepting::is_made(&listener, &stream, new);
@@ -201,7 +202,7 @@ fn note_of_accepted(listener: c_int) -> Option<fn(c_int, bool)> {
     }
     let option = |name| {
         let mut value: c_int = 0;
-        crate::kernel::raw::get_option(listener, libc::SOL_SOCKET, name, &mut value).map(|_| value)
+        raw::get_option(listener, libc::SOL_SOCKET, name, &mut value).map(|_| value)
     };
     let family = option(libc::SO_DOMAIN).ok()?;
     let kind = option(libc::SO_TYPE).ok()?;
@@ -335,4 +336,21 @@ pub unsafe extern "C-unwind" fn getpeername(
     }
     next!(getpeername(fd: c_int, address: *mut libc::sockaddr, length: *mut libc::socklen_t)
         -> c_int)
+}
+
+/// Says whose connection it is that was accepted, where the program wants to know it, as `accept`
+/// does.
+fn named(new: i32, address: *mut libc::sockaddr, length: *mut libc::socklen_t) -> i32 {
+    if address.is_null() {
+        return new;
+    }
+    match raw::address_into(new, address, length) {
+        Ok(_) => new,
+        Err(error) => {
+            // As with the kernel, the connection is lost.
+            opening::is_closing(new);
+            _ = raw::close(new);
+            errno::fail(error) as i32
+        }
+    }
 }

@@ -3,10 +3,9 @@
 //! say: the kernel may kill them for what this library would call. So all of theirs comes back into
 //! the kernel before that, and the library has no more to do with any descriptor.
 
-use crate::handing::leaving;
+use crate::handing::{leaving, substitute};
 use crate::kernel::confined::set_confined;
 use crate::process;
-use crate::returning::substitute;
 use crate::reuse;
 use crate::state::connection::phase;
 use crate::state::connections::Stream;

@@ -5,6 +5,7 @@ use crate::kernel::confined;
 use crate::kernel::raw;
 use crate::kernel::{errno, memory};
 use crate::multiplexing;
+use crate::process;
 use crate::reuse::{listener, resting};
 use crate::socket::unix;
 use crate::state::connection::phase;
@@ -15,7 +16,6 @@ use crate::state::slot::Slot;
 use crate::state::table::{self, What, each_stream, stream};
 use crate::upgrade::monitor;
 use crate::waiting::epoll;
-use crate::{handing, process};
 use core::cell::LazyCell;
 use core::sync::atomic::Ordering;
 use freeport_sockets_proto::Reason;
@@ -80,16 +80,9 @@ fn is_stream(family: i32, kind: i32, protocol: i32) -> bool {
         && matches!(protocol, 0 | libc::IPPROTO_TCP)
 }
 
-/// Notes that another descriptor is the same as one that is known.
+/// Notes that another descriptor is the same as one that is known. This process is no guest.
 pub fn note_same(old: i32, new: i32) {
     if new < 0 || old == new {
-        return;
-    }
-    if process::is_guest() {
-        // The program that this becomes has it under the other number.
-        if matches!(table::get(old), Some(What::Stream(_))) && process::has(old) {
-            handing::is_passed(old);
-        }
         return;
     }
     let what = table::get(old);
