@@ -36,5 +36,6 @@ mod returning;
 mod reuse;
 mod socket;
 mod state;
+mod underlay;
 mod upgrade;
 mod waiting;

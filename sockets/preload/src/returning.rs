@@ -20,6 +20,7 @@
 pub mod buffer;
 pub mod resending;
 pub mod standing_in;
+pub mod steps;
 pub mod straying;
 
 use crate::kernel::raw;

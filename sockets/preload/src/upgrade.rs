@@ -172,22 +172,9 @@ impl Stream {
         true
     }
 
-    /// Goes as far on the way out of the kernel as it can now. Called with each operation until
-    /// both streams are in rings.
-    #[inline]
-    pub fn go_on(&self, descriptor: i32) {
-        let phase = self.shared.phase();
-        if self.is_returning(phase) {
-            self.go_on_returning(descriptor);
-        } else if phase & (phase::LOOKS | phase::CLAIMED) == phase::CLAIMED {
-            self.go_on_from(descriptor, phase);
-        } else if self.is_recalled(phase) {
-            self.bring_back(descriptor, Reason::Recalled);
-        }
-    }
-
+    /// Goes further on the way out of the kernel, from that phase.
     #[cold]
-    fn go_on_from(&self, descriptor: i32, phase: u32) {
+    pub fn go_on_from(&self, descriptor: i32, phase: u32) {
         if phase & phase::ATTACHED == 0 {
             monitor::read_mail_at_times();
             if let Some(given) = self.take_kept() {

@@ -28,10 +28,6 @@ const SPIN_TICKS: u64 = 12_000;
 /// Ticks until it is time to sleep: a little more than waking somebody up takes.
 const AWAKE_TICKS: u64 = 300_000;
 
-/// Ticks between two questions to the kernel while there is something to do: about 50
-/// microseconds.
-pub const ASK_TICKS: u64 = 120_000;
-
 /// Ticks of a yield that may have switched to another thread: about a microsecond.
 const SWITCH_TICKS: u64 = 2_500;
 /// Yields tried after the first one without data, if that pays.

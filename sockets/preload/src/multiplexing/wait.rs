@@ -9,12 +9,13 @@ use crate::process::barrier::Owed;
 use crate::state::connection::phase;
 use crate::state::connections::Stream;
 use crate::state::slot::Sleep;
+use crate::underlay::ASK_TICKS;
 use crate::upgrade::monitor;
+use crate::waiting::Wait;
 use crate::waiting::deadline::{Deadline, Until};
 use crate::waiting::epoll::registration::{self, Registration, state};
 use crate::waiting::epoll::set::{self, Set};
 use crate::waiting::epoll::{boards, changes, sharing};
-use crate::waiting::{ASK_TICKS, Wait};
 use core::slice;
 use core::sync::atomic::Ordering;
 

@@ -3,7 +3,9 @@
 
 use crate::kernel::raw;
 use crate::state::connections::Stream;
+use crate::state::slot::Slot;
 use core::sync::atomic::Ordering;
+use freeport_sockets_proto::slab::rest;
 
 /// A copy of the peer's descriptor, if this process may have that (`pidfd_getfd(2)`). It is the one
 /// of the process that the peer names, or else of the one that has claimed the connection: a child
@@ -30,4 +32,20 @@ fn take_from(stream: &Stream, process: u32, descriptor: i32) -> Option<i32> {
     }
     _ = raw::close(taken);
     None
+}
+
+impl Stream {
+    /// The peer has closed the connection and kept the stream; the kernel has to do on this side
+    /// what it does where the peer has really closed it: so it is closed in the peer's place.
+    #[cold]
+    pub fn ends_for_real(&self) {
+        let Some(slot) = self.slot().filter(Slot::does_peer_rest) else { return };
+        if slot.rest_is_over() == rest::DEAD {
+            return;
+        }
+        if let Some(taken) = take(self) {
+            raw::shutdown(taken, libc::SHUT_RDWR as usize);
+            _ = raw::close(taken);
+        }
+    }
 }

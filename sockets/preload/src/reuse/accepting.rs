@@ -7,7 +7,8 @@ use super::recruiting;
 use crate::kernel::raw;
 use crate::process;
 use crate::state::connections::Stream;
-use crate::waiting::{ASK_TICKS, Wait};
+use crate::underlay::ASK_TICKS;
+use crate::waiting::Wait;
 use core::sync::atomic::Ordering;
 
 /// What `accept` has to do.

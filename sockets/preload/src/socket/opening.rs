@@ -219,8 +219,10 @@ fn forget(descriptor: i32, what: What, is_open: bool) {
                     slot.say_descriptor(other);
                 }
             }
-            if stream.local.copies.load(Ordering::Relaxed) > 1 {
-                epoll::loses_descriptor(&stream, descriptor);
+            if stream.local.copies.load(Ordering::Relaxed) > 1
+                && epoll::loses_descriptor(&stream, descriptor)
+            {
+                stream.keep(Reason::ForeignSet);
             }
             let is_last_here = stream.local.copies.fetch_sub(1, Ordering::Relaxed) == 1;
             if is_last_here {

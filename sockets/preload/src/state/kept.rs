@@ -58,8 +58,8 @@ pub const TO_BE_USED: u32 = 1;
 pub const USED_BY_OTHERS: u32 = 2;
 
 impl Kept {
-    /// Whether a slot is kept for that purpose. In a child of the process that was given it, this is
-    /// a copy without meaning.
+    /// Whether a slot is kept for that purpose. In a child of the process that was given it, this
+    /// is a copy without meaning.
     pub fn is(&self, what: u32) -> bool {
         self.what.load(Ordering::Relaxed) == what
             && self.by.load(Ordering::Relaxed) == process::generation()

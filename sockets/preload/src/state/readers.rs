@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The sets that read the [boards](crate::state::slot::Board) of slabs, for each slab of this process.
+//! For each slab of this process, the set that reads its [board](crate::state::slot::Board).
 
 use crate::state::slabs::SLABS;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};

@@ -18,13 +18,12 @@ use crate::state::connection::phase;
 use crate::state::connections::Stream;
 use crate::state::slot::Slot;
 use crate::state::table::{self, What};
+use crate::underlay::taking::{DOORBELLS, Others};
 use crate::waiting::epoll;
 use crate::waiting::looks::Looks;
 use core::sync::atomic::{AtomicU32, Ordering};
-use freeport_sockets_proto::slab::{flag, word};
+use freeport_sockets_proto::slab::word;
 
-/// Doorbells that are looked at together.
-const DOORBELLS: usize = 64;
 /// How often who has slept gives back room in a ring without sleeping again, before he is taken for
 /// somebody who sleeps seldom, and who sends to him needs no fence.
 const AWAKE_FOR: u32 = 8;
@@ -151,107 +150,6 @@ impl Stream {
         };
         owed.pass();
         if for_room { self.is_writable(slot) } else { self.is_readable(slot) }
-    }
-
-    /// Takes the doorbells that were seen, unless others sleep whom they are to wake. As long as
-    /// the stream comes through the kernel, they are bytes of it. False: they are still there.
-    fn take_doorbells(&self, descriptor: i32, seen: usize, others: Others) -> bool {
-        if !self.shared.is(phase::RECEIVES) || others.sleep(self) {
-            return false;
-        }
-        // Nobody comes back into the kernel meanwhile.
-        let Some(_half) = self.shared.receive.take(self.shared.is_alone()) else { return false };
-        // Nor does anybody announce that he sleeps: what was seen is for who has done so before.
-        if others.sleep(self) {
-            return false;
-        }
-        let Some(slot) = self.slot() else { return false };
-        let said = slot.peer_said();
-        if !self.shared.is(phase::RECEIVES)
-            || self.shared.is(phase::STOPS)
-            || said & (flag::STOPS | flag::LEAVES) != 0
-        {
-            // What comes may be bytes of the stream again.
-            return false;
-        }
-        // Others may have taken what was seen, and the peer may leave its ring just now: no more
-        // than it has counted. What is just ringing is counted, and nothing else comes before that
-        // has come.
-        let left = slot.peer_rang().saturating_sub(self.shared.rung.load(Ordering::Relaxed));
-        let seen = usize::try_from(left).map_or(seen, |left| seen.min(left));
-        let mut bytes = [0; DOORBELLS];
-        let Some(bytes) = bytes.get_mut(..seen).filter(|bytes| !bytes.is_empty()) else {
-            return false;
-        };
-        let result = raw::receive(descriptor, bytes, libc::MSG_DONTWAIT);
-        self.shared.rung.fetch_add(result.unwrap_or(0) as u64, Ordering::Relaxed);
-        self.kernel_said(result);
-        true
-    }
-
-    /// Takes what doorbells there are, before the socket is closed.
-    pub fn take_all_doorbells(&self, descriptor: i32) {
-        let mut bytes = [0; DOORBELLS];
-        while self.shared.is(phase::RECEIVES)
-            && raw::receive(descriptor, &mut bytes, libc::MSG_DONTWAIT) == Ok(DOORBELLS)
-        {}
-    }
-
-    /// Looks at what the underlay has, and takes the doorbells if no more than so many sleep on the
-    /// socket. Sets that sleep have to look again.
-    pub fn look_at_underlay(&self, descriptor: i32, sleepers: u32) {
-        self.look(descriptor, Others::Beyond(sleepers));
-    }
-
-    /// Looks at what the underlay has, and takes the doorbells if nobody sleeps, in a set or not.
-    /// True: there were some.
-    pub fn glance_at_underlay(&self, descriptor: i32) -> bool {
-        self.look(descriptor, Others::Any)
-    }
-
-    fn look(&self, descriptor: i32, others: Others) -> bool {
-        let mut bytes = [0; DOORBELLS];
-        let result = raw::receive(descriptor, &mut bytes, libc::MSG_PEEK | libc::MSG_DONTWAIT);
-        self.has_looked(descriptor, result, others);
-        matches!(result, Ok(1..))
-    }
-
-    /// Takes note of what a look at the underlay gave, and takes the doorbells if none of these
-    /// others sleep. False: there are some, which stay.
-    fn has_looked(&self, descriptor: i32, result: raw::Result, others: Others) -> bool {
-        self.kernel_said(result);
-        let Ok(seen @ 1..) = result else { return true };
-        let are_taken = self.take_doorbells(descriptor, seen, others);
-        if !are_taken {
-            self.look_behind_doorbells(descriptor);
-        }
-        are_taken
-    }
-
-    /// Takes the doorbells that are there, if that can be now.
-    fn take_doorbells_that_stay(&self, descriptor: i32) -> bool {
-        let mut bytes = [0; DOORBELLS];
-        let result = raw::receive(descriptor, &mut bytes, libc::MSG_PEEK | libc::MSG_DONTWAIT);
-        self.has_looked(descriptor, result, Others::Beyond(1))
-    }
-}
-
-/// Who has to be woken by doorbells that were seen.
-#[derive(Clone, Copy)]
-enum Others {
-    /// More than so many that sleep on the socket itself.
-    Beyond(u32),
-    /// Anybody who sleeps on it, or in a set that has it.
-    Any,
-}
-
-impl Others {
-    fn sleep(self, stream: &Stream) -> bool {
-        let sleepers = stream.shared.sleepers.load(Ordering::SeqCst);
-        match self {
-            Self::Beyond(count) => sleepers > count,
-            Self::Any => sleepers > 0 || stream.shared.announced.load(Ordering::SeqCst) > 0,
-        }
     }
 }
 

@@ -9,7 +9,6 @@ use crate::process;
 use crate::state::connection::phase;
 use crate::state::connections::Stream;
 use core::sync::atomic::Ordering;
-use freeport_sockets_proto::Reason;
 
 fn has_none(stream: &Stream) -> bool {
     stream.local.registrations.load(Ordering::Relaxed) == 0
@@ -57,13 +56,13 @@ pub fn leaves_to_others(stream: &Stream) {
 
 /// A descriptor is about to be closed, and this process has the socket by another number still.
 /// What the kernel has of it under that one is never changed again, so a connection that has no
-/// token there yet stays in the kernel.
-pub fn loses_descriptor(stream: &Stream, descriptor: i32) {
+/// token there yet has to stay in the kernel. Returns whether it is such a connection.
+pub fn loses_descriptor(stream: &Stream, descriptor: i32) -> bool {
     if has_none(stream) || stream.shared.is(phase::LISTENS) {
-        return;
+        return false;
     }
     let mut has_lost = false;
-    let Some(lists) = LISTS.take(true) else { return };
+    let Some(lists) = LISTS.take(true) else { return false };
     each_of(stream, |number| {
         with_set(number, |set_of, known| {
             if known.descriptor == descriptor && !known.is(state::TOKENED) {
@@ -73,7 +72,5 @@ pub fn loses_descriptor(stream: &Stream, descriptor: i32) {
         });
     });
     drop(lists);
-    if has_lost {
-        stream.keep(Reason::ForeignSet);
-    }
+    has_lost
 }

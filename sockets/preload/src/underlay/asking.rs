@@ -4,7 +4,7 @@
 use crate::kernel::raw;
 use crate::state::connection::phase;
 use crate::state::connections::Stream;
-use crate::waiting::ASK_TICKS;
+use crate::underlay::ASK_TICKS;
 use core::sync::atomic::Ordering;
 
 impl Stream {
