@@ -5,6 +5,7 @@
 pub mod confined;
 pub mod forking;
 pub mod identity;
+mod inheriting;
 pub mod uring;
 
 use crate::handing::{inherited, leaving};

@@ -4,7 +4,7 @@
 use crate::kernel::next::next;
 use crate::kernel::raw;
 use crate::reuse::{self, entries};
-use crate::socket::opening;
+use crate::socket::{closing, opening};
 use crate::state::table::stream;
 use crate::upgrade::monitor;
 use crate::{handing, process};
@@ -28,7 +28,7 @@ pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
         // Who closes all that there may be: for him, it is not there.
         return crate::kernel::errno::fail(libc::EBADF) as c_int;
     }
-    opening::is_closing(fd);
+    closing::is_closing(fd);
     next!(close(fd: c_int) -> c_int)
 }
 
@@ -41,7 +41,7 @@ pub unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: 
         return next!(close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int);
     }
     if flags & libc::CLOSE_RANGE_CLOEXEC as c_int == 0 {
-        opening::are_closing(first, last);
+        closing::are_closing(first, last);
         entries::are_closing(first, last);
     }
     let close = |first: c_uint, last: c_uint| {
@@ -93,7 +93,7 @@ pub unsafe extern "C-unwind" fn dup2(fd: c_int, to: c_int) -> c_int {
     takes_number(to);
     let ready = fd != to && raw::fcntl(fd, libc::F_GETFD, 0).is_ok();
     if ready {
-        opening::is_closing(to);
+        closing::is_closing(to);
     }
     let new = next!(dup2(fd: c_int, to: c_int) -> c_int);
     handing::is_copied(fd, new);
@@ -107,7 +107,7 @@ pub unsafe extern "C-unwind" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_in
     let is_valid = flags & !libc::O_CLOEXEC == 0;
     let ready = fd != to && is_valid && raw::fcntl(fd, libc::F_GETFD, 0).is_ok();
     if ready {
-        opening::is_closing(to);
+        closing::is_closing(to);
     }
     let new = next!(dup3(fd: c_int, to: c_int, flags: c_int) -> c_int);
     handing::is_copied(fd, new);

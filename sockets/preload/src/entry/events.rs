@@ -3,6 +3,7 @@
 
 use crate::kernel::next::next;
 use crate::multiplexing::{self, polling, select};
+use crate::socket::closing;
 use crate::state::table::{self, What};
 use crate::waiting::deadline::Until;
 use core::ffi::{c_int, c_void};
@@ -25,7 +26,7 @@ pub unsafe extern "C-unwind" fn epoll_create1(flags: c_int) -> c_int {
 
 fn created(fd: c_int) -> c_int {
     if fd >= 0 && crate::process::begin() && !crate::process::is_guest() {
-        crate::socket::opening::is_closing(fd);
+        closing::is_closing(fd);
         multiplexing::register_set(fd);
     }
     fd

@@ -7,8 +7,8 @@ use crate::kernel::next::next;
 use crate::kernel::raw;
 use crate::reuse::accepting::{self, Way};
 use crate::reuse::{self, connecting, listener};
-use crate::socket::opening;
 use crate::socket::unix;
+use crate::socket::{closing, disconnecting, opening, shutting};
 use crate::state::connection::phase;
 use crate::state::table::stream;
 use crate::upgrade::options;
@@ -96,9 +96,9 @@ pub unsafe extern "C-unwind" fn connect(
         next!(connect(fd: c_int, address: *const libc::sockaddr,
             length: libc::socklen_t) -> c_int)
     };
-    if let Some(before) = opening::is_disconnected(fd, address, length) {
+    if let Some(before) = disconnecting::is_disconnected(fd, address, length) {
         let result = kernel();
-        opening::is_anew(fd, &before);
+        disconnecting::is_anew(fd, &before);
         return result;
     }
     let Some(stream) = stream(fd).filter(|stream| reuse::is_on() && !stream.is_unix()) else {
@@ -213,7 +213,7 @@ fn note_of_accepted(listener: c_int) -> Option<fn(c_int, bool)> {
 /// `shutdown(2)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn shutdown(fd: c_int, how: c_int) -> c_int {
-    match stream(fd).and_then(|stream| opening::shutdown(&stream, fd, how)) {
+    match stream(fd).and_then(|stream| shutting::shutdown(&stream, fd, how)) {
         Some(result) => result as c_int,
         None => next!(shutdown(fd: c_int, how: c_int) -> c_int),
     }
@@ -348,7 +348,7 @@ fn named(new: i32, address: *mut libc::sockaddr, length: *mut libc::socklen_t) -
         Ok(_) => new,
         Err(error) => {
             // As with the kernel, the connection is lost.
-            opening::is_closing(new);
+            closing::is_closing(new);
             _ = raw::close(new);
             errno::fail(error) as i32
         }

@@ -8,7 +8,7 @@
 use crate::kernel::raw;
 use crate::process;
 use crate::reuse;
-use crate::socket::opening;
+use crate::socket::closing;
 use crate::state::connection::phase;
 use crate::state::connections::Stream;
 use crate::state::table;
@@ -21,7 +21,7 @@ pub fn is_over() {
         reuse::stops();
         table::each_stream(|descriptor, stream| {
             if !gives_up(&stream) {
-                opening::ends_claimed(&stream, descriptor);
+                closing::ends_claimed(&stream, descriptor);
                 abandons(&stream, descriptor, true);
             }
         });
@@ -74,7 +74,7 @@ fn abandons(stream: &Stream, descriptor: i32, is_over: bool) {
 /// One descriptor less, unless it is the last one of all.
 pub fn gives_up(stream: &Stream) -> bool {
     stream.parts_from_stray();
-    if opening::is_last_but_for_dead(stream) {
+    if closing::is_last_but_for_dead(stream) {
         stream.drop_dead();
     }
     let given_up = stream.local.given_up.fetch_add(1, Ordering::Relaxed) + 1;

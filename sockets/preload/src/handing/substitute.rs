@@ -8,7 +8,7 @@
 use crate::kernel::raw;
 use crate::process;
 use crate::returning::resending;
-use crate::socket::opening;
+use crate::socket::closing;
 use crate::state::connections::Stream;
 use crate::state::table::{self, What};
 use core::mem;
@@ -51,7 +51,7 @@ fn replace(number: u32, new: i32) {
         if what == What::Stream(number) {
             let flags = raw::fcntl(descriptor, libc::F_GETFD, 0).unwrap_or(0);
             let is_closed_on_exec = flags & libc::FD_CLOEXEC != 0;
-            opening::is_closing(descriptor);
+            closing::is_closing(descriptor);
             _ = raw::duplicate(new, descriptor, is_closed_on_exec);
         }
     });

@@ -4,7 +4,7 @@
 
 use crate::kernel::raw;
 use crate::reuse::entries;
-use crate::socket::opening;
+use crate::socket::{closing, opening};
 use crate::state::connections::Stream;
 use core::sync::atomic::Ordering;
 
@@ -47,6 +47,6 @@ impl Stream {
 
 /// Closes the library's own descriptor of a stream.
 pub fn close_own(own: i32) {
-    opening::is_closing(own);
+    closing::is_closing(own);
     _ = raw::close(own);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A stream socket, as far as a fork shares it: how far it has come on its way out of the kernel,
-//! and where both of its streams are.
+//! The part of a stream socket that a fork shares: how far the socket is on its way out of the
+//! kernel, and where its two streams are.
 
 use crate::process::lock::{Held, Lock};
 use crate::state::backlog::Backlog;
@@ -9,9 +9,9 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use freeport_ring::{ReceiverCursor, SenderCursor};
 
-/// What a socket's phase consists of.
+/// The bits of a socket's phase.
 pub mod phase {
-    /// The monitor was asked for a slot.
+    /// A slot was requested from the monitor.
     pub const CLAIMED: u32 = 1;
     /// It has a slot.
     pub const ATTACHED: u32 = 2;
@@ -19,59 +19,61 @@ pub mod phase {
     pub const SENDS: u32 = 4;
     /// It receives through the ring.
     pub const RECEIVES: u32 = 8;
-    /// It sends through the kernel again, which knows what is wrong: the peer is gone.
+    /// The peer is gone. The socket sends through the kernel again, which reports the right error.
     pub const PEER_GONE: u32 = 16;
     /// It stays in the kernel.
     pub const NEVER: u32 = 32;
-    /// The application sends nothing more.
+    /// The application has shut down sending.
     pub const ENDED: u32 = 64;
-    /// The application receives nothing more.
+    /// The application has shut down receiving.
     pub const READ_SHUT: u32 = 128;
-    /// The kernel has nothing more for it: the peer has closed its end or is dead.
+    /// The kernel reports the end of the stream: the peer has closed its end or has exited.
     pub const KERNEL_END: u32 = 256;
     /// It listens.
     pub const LISTENS: u32 = 512;
-    /// It looks at its rings, wherever it waits.
+    /// Every wait on it looks at its rings.
     pub const LOOKS: u32 = 2048;
-    /// The kernel says that it hung up.
+    /// The kernel reports a hang-up (`POLLHUP`).
     pub const HUNG_UP: u32 = 1024;
     /// It is a Unix socket.
     pub const UNIX: u32 = 1 << 20;
-    /// The application knows that the peer has reset it; see [`resets`](crate::data::resets).
+    /// The application has received the error of the peer's reset; see
+    /// [`resets`](crate::data::resets).
     pub const RESET_TOLD: u32 = 1 << 21;
-    /// The kernel says that it was reset.
+    /// The kernel reports a reset.
     pub const KERNEL_RESET: u32 = 1 << 23;
-    /// This side itself has ended the connection at once; see
+    /// This side has aborted the connection; see
     /// [`break_off`](crate::data::resets).
     pub const BROKEN_OFF: u32 = 1 << 27;
-    /// It sends no more through the ring: it comes back into the kernel, or has.
+    /// It no longer sends through the ring: it comes back into the kernel, or has come back.
     pub const LEAVES: u32 = 4096;
-    /// It is just leaving, so nothing can be sent.
+    /// It is leaving the ring at this moment, so nothing can be sent.
     pub const MOVES: u32 = 1 << 16;
-    /// And what the peer wants to have again before has no room in the kernel.
+    /// The kernel has no room for what has to be sent again to the peer first.
     pub const OWES: u32 = 1 << 17;
-    /// It receives no more from the ring either.
+    /// It no longer receives from the ring either.
     pub const STOPS: u32 = 1 << 15;
-    /// It has come back, and still has the slot: threads may be about to look there.
+    /// It has come back, and keeps the slot because threads may still be about to look there.
     pub const HOLDS_SLOT: u32 = 8192;
-    /// A fork that nobody was told of has it as well, and the process that was forked has the ends
-    /// of its rings still to itself; see [`straying`](crate::returning::straying).
+    /// A child of a fork that the library did not see has it as well, while its parent still has
+    /// the ends of the rings in its own memory; see [`straying`](crate::returning::straying).
     pub const STRAYS: u32 = 1 << 22;
-    /// It has options that are not those of a new socket.
+    /// It has options that differ from those of a new socket.
     pub const TUNED: u32 = 1 << 24;
-    /// It has others of these, which are put back before another connection gets its stream; see
+    /// Its keep-alive options have changed. They are restored before another connection gets its
+    /// stream; see
     /// [`keep_alive`](crate::reuse::keep_alive).
     pub const KEPT_ALIVE: u32 = 1 << 26;
-    /// It was connected without the kernel, by a call that does not block: the application has to
-    /// be told of that by another one.
+    /// It was connected without the kernel by a call that does not block. A later call has to
+    /// report the success.
     pub const CONNECTING: u32 = 1 << 25;
-    /// Who receives waits for several bytes: for `low_water`.
+    /// Receivers wait until `low_water` bytes have arrived.
     pub const WAITS_FOR_MORE: u32 = 1 << 28;
-    /// Another process was given it, which the monitor knows.
+    /// It was passed to another process, and the monitor knows that.
     pub const PASSED: u32 = 1 << 14;
-    /// Programs have inherited it that this process began; see [`lent`](crate::family::lent).
+    /// Programs started by this process have inherited it; see [`lent`](crate::family::lent).
     pub const LENT: u32 = 1 << 29;
-    /// What it is no more when it has come back.
+    /// The bits that are cleared when it has come back.
     pub const OF_RINGS: u32 = CLAIMED
         | ATTACHED
         | SENDS
@@ -97,18 +99,18 @@ pub mod phase {
 pub struct Half<T> {
     lock: Lock,
     cursor: UnsafeCell<T>,
-    /// The area in which the ring is.
+    /// The area that holds the ring.
     pub area: AtomicU32,
-    /// Whether a process has died in the middle of using it: nobody knows where it is then.
+    /// Whether a process died while it used the ring, so that the cursor is lost.
     pub is_broken: AtomicBool,
     /// Sending: whether the ring was full. Unused otherwise.
     pub was_full: AtomicBool,
-    /// Sending: whether the application was told of room, and has sent nothing since. It counts on
-    /// that, whether the stream comes back into the kernel in between or not.
+    /// Sending: whether room was reported to the application, and nothing has been sent since. The
+    /// application relies on that room even if the stream comes back into the kernel.
     pub has_told_room: AtomicBool,
-    /// Sending: how often it was full.
+    /// Sending: number of times that the ring was full.
     pub fulls: AtomicU32,
-    /// Receiving: where in the slot the next header will be.
+    /// Receiving: offset in the slab of the next header.
     pub next_header: AtomicU64,
 }
 
@@ -134,19 +136,19 @@ impl<T: Copy> Half<T> {
 }
 
 impl<T: Copy> HeldHalf<'_, T> {
-    /// Where it is.
+    /// The position in the ring.
     #[inline]
     pub fn cursor(&self) -> T {
         // SAFETY: the lock is held.
         unsafe { *self.half.cursor.get() }
     }
 
-    /// Whether nobody knows where it is.
+    /// Whether the position is lost.
     pub fn is_broken(&self) -> bool {
         self.half.is_broken.load(Ordering::Relaxed)
     }
 
-    /// Says where it is now.
+    /// Sets the position in the ring.
     #[inline]
     pub fn set_cursor(&mut self, cursor: T) {
         // SAFETY: the lock is held.
@@ -160,9 +162,9 @@ impl<T: Copy> HeldHalf<'_, T> {
 pub struct Connection {
     /// See [`phase`].
     pub phase: AtomicU32,
-    /// Descriptors of all processes; 0: a free place.
+    /// Number of descriptors in all processes; 0: a free place.
     pub references: AtomicU32,
-    /// Which processes those are, if there may be several.
+    /// The processes that hold them, if there may be several.
     pub holders: Holders,
     /// Changes with each socket that has this place.
     pub generation: AtomicU32,
@@ -170,7 +172,7 @@ pub struct Connection {
     pub nonblocking: AtomicBool,
     /// Whether more than one process may have it.
     pub forked: AtomicBool,
-    /// Whether it came from another program, so that processes may have it that nobody knows.
+    /// Whether it came from another program, so that unknown processes may hold it.
     pub inherited: AtomicBool,
     /// Whether both sides pass fences.
     pub fenced: AtomicBool,
@@ -180,55 +182,56 @@ pub struct Connection {
     pub slab: AtomicU32,
     /// See `slab`.
     pub slot: AtomicU32,
-    /// Which of the monitors that this process has had gave it.
+    /// The epoch of the monitor that assigned the slot.
     pub monitor: AtomicU32,
-    /// The process that has the other end, or had it when the monitor paired both.
+    /// The process that held the peer's end when the monitor paired both.
     pub peer: AtomicU32,
-    /// What the kernel calls the other end (`SO_COOKIE`), as the monitor saw it.
+    /// The kernel's name of the peer's socket (`SO_COOKIE`), as the monitor saw it.
     pub peer_cookie: AtomicU64,
-    /// What this side has [said](freeport_sockets_proto::slab::flag) in the slot: the peer can
-    /// change it there.
+    /// The [flags](freeport_sockets_proto::slab::flag) that this side has set in the slot. Kept
+    /// here because the peer can change the slot.
     pub said: AtomicU64,
-    /// How many bytes this side has given back to the peer, for the same reason.
+    /// Number of bytes that this side has given back to the peer, kept here for the same reason.
     pub refunded: AtomicU64,
-    /// Why it stays in the kernel, as the number of a `freeport_sockets_proto::Reason`; 0: nothing
-    /// is against its leaving.
+    /// Why it stays in the kernel, as the number of a `freeport_sockets_proto::Reason`; 0: it may
+    /// leave.
     pub reason: AtomicU32,
-    /// Threads that sleep in the kernel on the descriptor, or are about to.
+    /// Number of threads that sleep in the kernel on the descriptor, or are about to.
     pub sleepers: AtomicU32,
-    /// How many have announced that they sleep until something comes.
+    /// Number of sleepers that have announced that they wait for data.
     pub announced: AtomicU32,
     /// `SO_RCVLOWAT`, if the application has set it since the stream left the kernel.
     pub low_water: AtomicU32,
-    /// The error that the kernel had for it, until the application has it.
+    /// The error that the kernel reported, until the application receives it.
     pub error: AtomicI32,
-    /// Operations through the kernel, and with how many it will be claimed.
+    /// Number of operations through the kernel, and the number at which it will be claimed.
     pub operations: AtomicU64,
     /// See `operations`.
     pub claim_at: AtomicU64,
-    /// Bytes sent through the kernel, and calls that are about to.
+    /// Number of bytes sent through the kernel, and number of calls that are about to send there.
     pub kernel_sent: AtomicU64,
     /// See `kernel_sent`.
     pub kernel_sends: AtomicU32,
-    /// Calls that are about to receive through the kernel.
+    /// Number of calls that are about to receive through the kernel.
     pub kernel_receives: AtomicU32,
-    /// Bytes received through the kernel.
+    /// Number of bytes received through the kernel.
     pub kernel_received: AtomicU64,
-    /// Doorbells that were sent, and that were taken, since the stream left the kernel.
+    /// Number of doorbells sent, and number taken, since the stream left the kernel.
     pub rang: AtomicU64,
     /// See `rang`.
     pub rung: AtomicU64,
-    /// Since when the peer is waited for, in [ticks](crate::kernel::raw::ticks); 0: it is not.
+    /// When waiting for the peer began, in [ticks](crate::kernel::raw::ticks); 0: nothing waits.
     pub waits_since: AtomicU64,
-    /// What the peer wants to have again, as far as it is still to be sent.
+    /// What is still to be sent again to the peer.
     pub backlog: Backlog,
-    /// Whether the peer has to be woken, as soon as it takes what wakes it for a doorbell.
+    /// Whether a doorbell is owed. It can ring once the peer no longer takes it for a byte of the
+    /// stream.
     pub owes_doorbell: AtomicBool,
     /// `TCP_NODELAY` as the application set it.
     pub no_delay: AtomicBool,
-    /// What it sends.
+    /// The sending direction.
     pub send: Half<SenderCursor>,
-    /// What it receives.
+    /// The receiving direction.
     pub receive: Half<ReceiverCursor>,
 }
 
@@ -238,7 +241,7 @@ impl Connection {
         let taken =
             self.references.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         if taken {
-            // Nobody else has the place, so nobody else writes there.
+            // No other thread has the place, so this one alone writes there.
             let generation = self.generation.load(Ordering::Relaxed);
             self.generation.store(generation.wrapping_add(1), Ordering::Relaxed);
             self.reset();
@@ -263,13 +266,14 @@ impl Connection {
         self.inherited.store(false, Ordering::Relaxed);
         self.holders.forget();
         self.error.store(0, Ordering::Relaxed);
-        // A thread that was slow may still have a lock of the socket before, no other process.
+        // A slow thread of this process may still hold a lock of the previous socket; no other
+        // process does.
         if let Some((mut send, mut receive)) = self.send.take(true).zip(self.receive.take(true)) {
             self.begin_rings(&mut send, &mut receive);
         }
     }
 
-    /// What belongs to rings is as at their start. Both halves are held.
+    /// Resets the state of the rings. Both halves are held.
     pub fn begin_rings(
         &self,
         send: &mut HeldHalf<'_, SenderCursor>,
@@ -286,24 +290,24 @@ impl Connection {
         self.unmark(phase::WAITS_FOR_MORE);
     }
 
-    /// What it is, now.
+    /// The current phase.
     #[inline]
     pub fn phase(&self) -> u32 {
         self.phase.load(Ordering::Acquire)
     }
 
-    /// Whether it is all of that.
+    /// Whether all these bits are set.
     #[inline]
     pub fn is(&self, flags: u32) -> bool {
         self.phase() & flags == flags
     }
 
-    /// Makes it that as well.
+    /// Sets bits, and returns the phase before.
     pub fn mark(&self, flags: u32) -> u32 {
         self.phase.fetch_or(flags, Ordering::SeqCst)
     }
 
-    /// Makes it that no more.
+    /// Clears bits.
     pub fn unmark(&self, flags: u32) {
         self.phase.fetch_and(!flags, Ordering::SeqCst);
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The stream sockets that this process has or had from its parent.
+//! The stream sockets of this process, including those it inherited by a fork.
 //!
-//! What belongs to a socket lies in memory that a fork shares, because a fork shares the socket. It
-//! has numbers only: a process that shares it, with fewer rights perhaps, can spoil the stream, as
-//! it can through the kernel, and nothing else. Where things are mapped, and who waits for them, is
+//! The state of a socket lies in memory that a fork shares, because a fork shares the socket. It
+//! holds numbers only: a process that shares it, perhaps with fewer rights, can corrupt the stream,
+//! as it can through the kernel, and nothing else. Addresses of mappings, and lists of waiters, are
 //! in memory of each process.
 
 use crate::kernel::raw;
@@ -16,17 +16,18 @@ use crate::state::inside::Inside;
 use crate::state::kept::Kept;
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-/// Sockets of an arena.
+/// Number of sockets in an arena.
 const PER_ARENA: u32 = 1 << 12;
-/// Arenas of a process.
+/// Number of arenas of a process.
 const ARENAS: usize = 256;
-/// How many places are looked at for a free one before there is a new arena.
+/// Number of places that are searched for a free one before a new arena is made.
 const LOOKS: u32 = 64;
 
-/// What only this process knows of a socket. All zero at the start.
+/// The part of a socket's state that is this process's own. All zero at the start.
 #[derive(Debug)]
 pub struct Local {
-    /// The ends of its rings, while it is only this process's: else what is shared has them.
+    /// The ends of its rings while this process alone holds it; otherwise the shared part has their
+    /// cursors.
     pub ends: Ends,
     /// Where its slot is mapped; null if it is not.
     pub slot: AtomicPtr<u8>,
@@ -37,38 +38,36 @@ pub struct Local {
     pub asked: AtomicU64,
     /// A descriptor of this process that has it; -1 for none.
     pub descriptor: AtomicI32,
-    /// Descriptors that count no more, because the process is becoming another program.
+    /// Number of descriptors that no longer count, because the process is about to `exec`.
     pub given_up: AtomicU32,
-    /// That the process has said, since it is becoming another program, that it resets the
-    /// connection: 1, and 2 if it lingers for no time because of that.
+    /// Whether the process, which is about to `exec`, has announced that it resets the connection:
+    /// 1, or 2 if the library has set `SO_LINGER` to zero for that.
     pub resets: AtomicU32,
-    /// How many descriptors of this process have it.
+    /// Number of descriptors of this process.
     pub copies: AtomicU32,
-    /// In which place it is noted that a child is [expected](crate::family), counted from
-    /// 1; 0: none is.
+    /// The place of the note that a child is [expected](crate::family), counted from 1; 0: none is.
     pub expected: AtomicU32,
-    /// When it was lent to programs that this process began, in hundredths of a second.
+    /// When programs started by this process inherited it, in hundredths of a second.
     pub lent_at: AtomicU64,
-    /// Calls that wait on it while its descriptor is closed.
+    /// Calls that may wait on it while its descriptor is closed.
     pub inside: Inside,
-    /// A slot that this process was given for it and does not use.
+    /// A slot that the monitor assigned and this process does not use.
     pub kept: Kept,
-    /// Its place among the streams that are kept for other connections, counted from 1; 0: it has
-    /// none.
+    /// Its place among the streams that are kept for later connections, counted from 1; 0: none.
     pub entry: AtomicU32,
-    /// The first of its registrations in sets, counted from 1; see
+    /// The first of its registrations in epoll sets, counted from 1; see
     /// [`epoll`](crate::waiting::epoll).
     pub registrations: AtomicU32,
-    /// Since when its two ends, that of bytes and that of room, sleep lightly.
+    /// Since when its two ends, for data and for room, sleep lightly.
     pub light_since: [LightSince; 2],
 }
 
-/// A stream socket: what is shared and what is not.
+/// A stream socket: its shared state and its local state.
 #[derive(Clone, Copy, Debug)]
 pub struct Stream {
-    /// What a fork shares.
+    /// The state that a fork shares.
     pub shared: &'static Connection,
-    /// What it does not.
+    /// The state that is this process's own.
     pub local: &'static Local,
     /// Its number in this process.
     pub number: u32,
@@ -81,7 +80,7 @@ impl Stream {
         self.shared.is(phase::UNIX)
     }
 
-    /// What the monitor knows it by.
+    /// The token that names it to the monitor.
     pub fn token(&self) -> u64 {
         u64::from(self.shared.generation.load(Ordering::Relaxed)) << 32 | u64::from(self.number)
     }
@@ -110,13 +109,13 @@ static TABLE: [Arena; ARENAS] = [const {
     }
 }; ARENAS];
 static COUNT: AtomicU32 = AtomicU32::new(0);
-/// Where the next free one is looked for.
+/// Where the search for a free place begins.
 static NEXT: AtomicU32 = AtomicU32::new(0);
-/// The generation that made the newest arena: who is forked makes its own.
+/// The generation of the process that made the newest arena. A child of a fork makes its own.
 static MADE_BY: AtomicU32 = AtomicU32::new(0);
 static GROWING: Lock = Lock::new();
 
-/// The one with that number.
+/// The socket of that number.
 #[inline]
 pub fn get(number: u32) -> Option<Stream> {
     let arena = TABLE.get((number / PER_ARENA) as usize)?;
@@ -137,7 +136,7 @@ pub fn get(number: u32) -> Option<Stream> {
     Some(Stream { shared, local, number })
 }
 
-/// A new one, with one reference. `None`: no memory.
+/// A new socket with one reference. `None`: no memory.
 pub fn add() -> Option<Stream> {
     process::check();
     loop {
@@ -145,7 +144,7 @@ pub fn add() -> Option<Stream> {
         if count > 0 && MADE_BY.load(Ordering::Acquire) == process::generation() {
             let first = (count - 1) * PER_ARENA;
             for _ in 0..LOOKS {
-                // Two threads may look at the same place: one of them gets it.
+                // If two threads try the same place, one of them gets it.
                 let next = NEXT.load(Ordering::Relaxed);
                 NEXT.store(next.wrapping_add(1), Ordering::Relaxed);
                 let at = next % PER_ARENA;
@@ -171,20 +170,20 @@ pub fn add() -> Option<Stream> {
     }
 }
 
-/// Visits all places that there are.
+/// Visits all places.
 pub fn each(visit: impl FnMut(Stream)) {
     let places = COUNT.load(Ordering::Acquire) * PER_ARENA;
     (0..places).filter_map(get).for_each(visit);
 }
 
-/// The place of that number is free again: the next one takes it, while it is in the cache.
+/// Marks a place as free. The next socket takes it while it is in the cache.
 pub fn is_free(number: u32) {
     if number / PER_ARENA + 1 == COUNT.load(Ordering::Relaxed) {
         NEXT.store(number % PER_ARENA, Ordering::Relaxed);
     }
 }
 
-/// Makes another arena, if there are still so many. False: no memory.
+/// Makes another arena, if there are still `count`. False: no memory.
 #[cold]
 fn grow(count: u32) -> bool {
     let Some(_held) = GROWING.take(true) else { return false };

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Calls that wait on a stream while another thread closes its last descriptor.
 //!
-//! The kernel holds the socket for them: it ends when the last of them is over, and until then the
-//! peer sees nothing of it. Here the stream goes on under a descriptor of the library's own, which
-//! whoever leaves as the last one closes. The number that the calls were made with is somebody
-//! else's by then perhaps, so they [ask](Stream::open_as) for the one that holds, once they have
-//! waited.
+//! The kernel keeps the socket open for such calls: it ends when the last of them returns, and the
+//! peer notices nothing until then. Here the stream stays open under a descriptor of the library's
+//! own, which the last call to return closes. The number that the calls were made with may belong
+//! to another file by then, so after each wait they use [`open_as`](Stream::open_as).
 
 use crate::kernel::errno;
 use crate::process;
@@ -13,12 +12,12 @@ use crate::state::connections::Stream;
 use core::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::sync::OnceLock;
 
-/// What a process knows of such calls on a stream. All zero: there are none.
+/// The waiting calls of a process on a stream. All zero: none.
 #[derive(Debug)]
 pub struct Inside {
-    /// Calls that may be waiting.
+    /// Number of calls that may be waiting.
     calls: AtomicU32,
-    /// The descriptor under which it goes on, counted from 1; 0: it is not closed.
+    /// The library's own descriptor, counted from 1; 0: the stream is not closed.
     own: AtomicI32,
 }
 
@@ -32,7 +31,7 @@ pub fn set_close(close: fn(i32)) {
 }
 
 impl Inside {
-    /// There are none.
+    /// Resets it, for a new socket.
     pub fn forget(&self) {
         self.forget_calls();
         self.own.store(0, Ordering::Relaxed);
@@ -48,7 +47,7 @@ impl Inside {
         self.calls.load(Ordering::SeqCst) != 0
     }
 
-    /// The stream goes on under the library's own descriptor.
+    /// Sets the library's own descriptor, under which the stream stays open.
     pub fn goes_on_as(&self, own: i32) {
         self.own.store(own + 1, Ordering::SeqCst);
     }
@@ -59,7 +58,7 @@ impl Inside {
     }
 }
 
-/// That a call may be waiting, until this is dropped.
+/// Counts a call as waiting until this is dropped.
 pub struct Caller<'a>(Option<&'a Stream>);
 
 impl Drop for Caller<'_> {
@@ -72,8 +71,7 @@ impl Drop for Caller<'_> {
 }
 
 impl Stream {
-    /// Counts a call with these flags, if it may wait and another thread may close the descriptor
-    /// meanwhile.
+    /// Counts a call with these flags, if it may wait while another thread closes the descriptor.
     #[inline]
     pub fn enter(&self, flags: i32) -> Caller<'_> {
         if process::has_one_thread() || !self.blocks(flags) {
@@ -94,7 +92,7 @@ impl Stream {
         }
     }
 
-    /// The descriptor under which a call goes on that was made with this one.
+    /// The descriptor that a call has to use from now on which was made with `descriptor`.
     #[inline]
     pub fn open_as(&self, descriptor: i32) -> i32 {
         match self.local.inside.own.load(Ordering::SeqCst) {
@@ -103,8 +101,8 @@ impl Stream {
         }
     }
 
-    /// Calls the kernel with the descriptor that the application has given, unless that is closed
-    /// since, and may be somebody else's.
+    /// Calls the kernel with the application's descriptor, unless that was closed since and may
+    /// belong to another file.
     #[inline]
     pub fn unless_closed(&self, kernel: impl Fn() -> isize) -> isize {
         match self.local.inside.own.load(Ordering::SeqCst) {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which descriptors of this process the library has to do with.
+//! The descriptors that the library tracks in this process.
 //!
-//! The numbers are the kernel's; the table only says what is behind one. It is ordinary memory, so
-//! a child of a fork has its own.
+//! The kernel allocates the numbers; the table maps a number to a socket or a set. It is private
+//! memory, so a child of a fork has its own.
 
 use crate::kernel::raw;
 use crate::process;
 use crate::state::connections::{self, Stream};
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
 
-/// Descriptors from this number on are the kernel's alone.
+/// Descriptors from this number on are not tracked.
 const DESCRIPTORS: usize = 1 << 20;
 
-/// What is behind a descriptor.
+/// The object that a descriptor refers to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum What {
     /// A stream socket, by its number among [`connections`](crate::state::connections).
@@ -22,20 +22,20 @@ pub enum What {
 }
 
 static TABLE: AtomicPtr<AtomicU64> = AtomicPtr::new(core::ptr::null_mut());
-/// The highest descriptor of which something was ever known.
+/// The highest descriptor that was ever tracked.
 static HIGHEST: AtomicI32 = AtomicI32::new(-1);
 
 const STREAM: u64 = 1 << 32;
 const SET: u64 = 2 << 32;
 
-/// What is behind it; `None`: the kernel's alone.
+/// The object of a descriptor; `None`: it is not tracked.
 #[inline]
 pub fn get(descriptor: i32) -> Option<What> {
     let word = place(descriptor)?.load(Ordering::Relaxed);
     decode(word)
 }
 
-/// The socket behind a descriptor; `None`: the kernel's alone.
+/// The socket of a descriptor; `None`: it is not tracked, or is a set.
 #[inline]
 pub fn stream(descriptor: i32) -> Option<Stream> {
     match get(descriptor) {
@@ -47,7 +47,7 @@ pub fn stream(descriptor: i32) -> Option<Stream> {
     }
 }
 
-/// Says what is behind it. False: it cannot be said.
+/// Tracks a descriptor. False: its number is too high, or there is no memory.
 pub fn set(descriptor: i32, what: What) -> bool {
     if !begin() {
         return false;
@@ -64,7 +64,7 @@ pub fn set(descriptor: i32, what: What) -> bool {
     true
 }
 
-/// Forgets it; gives what was behind it.
+/// Stops tracking a descriptor, and returns its object.
 #[inline]
 pub fn clear(descriptor: i32) -> Option<What> {
     let place = place(descriptor)?;
@@ -74,7 +74,7 @@ pub fn clear(descriptor: i32) -> Option<What> {
     decode(place.swap(0, Ordering::AcqRel))
 }
 
-/// Calls `visit` with all descriptors of which something is known.
+/// Calls `visit` with all tracked descriptors.
 pub fn each(mut visit: impl FnMut(i32, What)) {
     for descriptor in 0..=HIGHEST.load(Ordering::Relaxed) {
         if let Some(what) = get(descriptor) {
@@ -83,7 +83,7 @@ pub fn each(mut visit: impl FnMut(i32, What)) {
     }
 }
 
-/// Visits the streams that this process has, with each of their descriptors.
+/// Visits the tracked sockets, once for each descriptor.
 pub fn each_stream(visit: impl Fn(i32, Stream)) {
     each(|descriptor, what| {
         if let What::Stream(number) = what
@@ -102,7 +102,7 @@ fn begin() -> bool {
         return false;
     };
     let new = memory.cast();
-    // Two threads may begin at once; the memory of one of them is then left alone.
+    // Two threads may begin at once; the memory of one of them then stays unused.
     _ = TABLE.compare_exchange(core::ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire);
     true
 }
