@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which processes of a family of forks have a socket, and with how many descriptors. A process
-//! that is killed tells nobody that it has it no more: the others look for that when it matters.
+//! The processes of a family of forks that hold a socket, and their numbers of descriptors. A
+//! killed process cannot report that it no longer holds a socket: the others check when it matters.
 //!
-//! What is counted may be more than there is, for a moment or for good: then a socket stays where
-//! it is. It is never less. So descriptors are counted before a process is noted to have them, and
-//! noted to be gone before they count no more.
+//! A count may be too high, for a moment or for good: then a socket stays where it is. It is never
+//! too low. So descriptors are counted before a process is noted to have them, and the note is
+//! removed before they are no longer counted.
 //!
-//! A child may be killed before it has noted itself. So its parent notes that it *expects* one
-//! before the fork, and which one it is behind it. Where that note is, both keep in mind: a child
-//! that comes late would find what stands for the next one elsewhere. Who has lost its place notes
-//! itself in another.
+//! A child may be killed before it has noted itself. So its parent notes before the fork that it
+//! *expects* a child, and after the fork which process that is. Both remember the place of that
+//! note, since a child that is late must not take the note of the next child. A process that has
+//! lost its place notes itself in another.
 
 pub mod lent;
 
@@ -19,13 +19,13 @@ use crate::state::holders::{Parent, note, note_of};
 use core::sync::atomic::Ordering;
 
 impl Stream {
-    /// How many descriptors of the socket this process has.
+    /// Number of descriptors of the socket in this process.
     fn copies(&self) -> u32 {
         let copies = self.local.copies.load(Ordering::Relaxed);
         copies.saturating_sub(self.local.given_up.load(Ordering::Relaxed))
     }
 
-    /// Notes how many descriptors of the socket this process has, if others may have some as well.
+    /// Notes the number of descriptors in this process, if other processes may hold the socket.
     pub fn note_copies(&self) {
         if self.shared.is_alone() {
             return;
@@ -37,8 +37,8 @@ impl Stream {
         }
     }
 
-    /// Notes that the process is about to have a child, which will have as many, unless it does
-    /// already.
+    /// Notes that the process is about to have a child with as many descriptors, unless that is
+    /// noted already.
     pub fn expect_child(&self) {
         let expected = &self.local.expected;
         if expected.load(Ordering::Relaxed) != 0 {
@@ -52,7 +52,7 @@ impl Stream {
         expected.store(place.unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// Notes which child that was; `None`: there is none, or it is not known.
+    /// Notes the process of the expected child; `None`: there is none, or it is not known.
     pub fn knows_child(&self, child: Option<i32>) {
         let place = self.local.expected.swap(0, Ordering::Relaxed);
         if let Some(own) = note(0) {
@@ -61,7 +61,7 @@ impl Stream {
         }
     }
 
-    /// Notes in the child of a fork how many descriptors it has; `parent`: that has expected it.
+    /// Notes in the child of a fork its number of descriptors. `parent` has expected it.
     pub fn note_in_child(&self, parent: Option<Parent>) {
         let place = self.local.expected.swap(0, Ordering::Relaxed);
         let holders = &self.shared.holders;
@@ -73,7 +73,7 @@ impl Stream {
         }
     }
 
-    /// Counts the descriptors of those no more that are dead.
+    /// Stops counting the descriptors of processes that have exited.
     #[cold]
     pub fn drop_dead(&self) {
         let copies = self.shared.holders.take_dead(raw::is_alive);

@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Sockets that programs have inherited which this process began (`posix_spawn`, `system`, `popen`,
-//! `vfork`). Nobody tells when those, or what they have begun in turn, are done with them. So a
-//! socket that is used goes on in the kernel, and its process looks now and then whether anybody
-//! else still has it. If not, it may leave the kernel again: should others have moved bytes, the
-//! kernel's counts say so.
+//! Sockets inherited by programs that this process started (`posix_spawn`, `system`, `popen`,
+//! `vfork`). No event reports when those programs, or their own children, have closed them. So such
+//! a socket stays in the kernel while it is used, and its process checks now and then whether any
+//! other process still holds it. If none does, it may leave the kernel again: if others have moved
+//! bytes, the kernel's counts show that.
 
 use crate::kernel::{processes, raw};
 use crate::state::connection::phase;
 use crate::state::connections::Stream;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Programs that are just being begun, and have not inherited yet what they will.
+/// Number of programs that are being started, and have not inherited their descriptors yet.
 static BEGINNING: AtomicU32 = AtomicU32::new(0);
-/// When it may be looked next, in [ticks](raw::ticks): that takes a hundredth of the time at most.
+/// The earliest time of the next check, in [ticks](raw::ticks). Checks take at most a hundredth of
+/// the time.
 static LOOKS_AT: AtomicU64 = AtomicU64::new(0);
 const PART: u64 = 100;
 
-/// Operations behind which a socket is tried again that others may have.
+/// Number of operations after which a lent socket is checked again.
 pub const AGAIN: u64 = 64;
 
-/// That a program is being begun, until this is dropped.
+/// Counts a program as being started until this is dropped.
 pub struct Beginning(());
 
 impl Beginning {
-    /// Before anything is inherited.
+    /// Begins, before anything is inherited.
     pub fn new() -> Self {
         BEGINNING.fetch_add(1, Ordering::SeqCst);
         Self(())
@@ -36,13 +37,14 @@ impl Drop for Beginning {
     }
 }
 
-/// In the child of a fork: others of its parent's threads are not there.
+/// In the child of a fork, which has no other thread that starts a program.
 pub fn forget_beginning() {
     BEGINNING.store(0, Ordering::Relaxed);
 }
 
 impl Stream {
-    /// A program inherits it. That counts as one descriptor more, however many inherit it.
+    /// Notes that a program inherits it. That counts as one more descriptor, however many programs
+    /// inherit it.
     pub fn is_lent(&self) {
         if self.shared.mark(phase::LENT) & phase::LENT == 0 {
             self.shared.references.fetch_add(1, Ordering::AcqRel);
@@ -50,8 +52,8 @@ impl Stream {
         }
     }
 
-    /// Looks whether those that it was lent to are done with it, if only they may have it, and if
-    /// it is time to look.
+    /// Checks whether the programs that inherited it have closed it, if only they may hold it and
+    /// if a check is due.
     #[cold]
     pub fn takes_back(&self, descriptor: i32) {
         let shared = self.shared;
@@ -74,7 +76,7 @@ impl Stream {
         }
     }
 
-    /// Before its last descriptor here is closed: what others have of it is the kernel's.
+    /// Before its last descriptor here is closed: descriptors of other programs are the kernel's.
     pub fn leaves_to_borrowers(&self) {
         if self.shared.is(phase::LENT) && self.shared.references.load(Ordering::Acquire) == 2 {
             self.counts_lent_no_more();
@@ -83,7 +85,7 @@ impl Stream {
 
     fn counts_lent_no_more(&self) {
         let shared = self.shared;
-        // Another thread may have found the same.
+        // Another thread may have done the same.
         let lent = |phase: u32| (phase & phase::LENT != 0).then_some(phase & !phase::LENT);
         if shared.phase.fetch_update(Ordering::SeqCst, Ordering::SeqCst, lent).is_ok() {
             shared.references.fetch_sub(1, Ordering::AcqRel);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The barrier that who goes to sleep makes all peers pass, wherever they are, and who owes it.
+//! The barrier that a thread makes all peers pass before it sleeps, and when it has to.
 //!
 //! It interrupts every processor that runs a program with this library, which takes longer than
-//! all the rest of going to sleep. So all sleep lightly (`freeport_ring::sleep`): who has announced
-//! that once, and made all pass a barrier since then, owes it no more.
+//! all other steps of going to sleep. So all threads sleep lightly (`freeport_ring::sleep`): after
+//! a side has announced that once, and made all peers pass a barrier since, it owes no more.
 
 use crate::process;
 use core::ops::BitOr;
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Barriers that this process has begun, and the last of those that all have passed. A fork's child
-/// goes on with both: what all have passed before, they have passed.
+/// Number of barriers that this process has begun, and the last one that all peers have passed. A
+/// child of a fork continues both numbers.
 static BEGUN: AtomicU64 = AtomicU64::new(0);
 static PASSED: AtomicU64 = AtomicU64::new(0);
 
@@ -20,8 +20,8 @@ static PASSED: AtomicU64 = AtomicU64::new(0);
 pub struct Owed(pub bool);
 
 impl Owed {
-    /// Makes all pass it, if it is owed. Behind that all see what was announced before, and what
-    /// they did without having seen it is seen here.
+    /// Makes all peers pass the barrier, if it is owed. After that all peers see what this thread
+    /// announced before, and this thread sees what they did without having seen it.
     pub fn pass(self) {
         if self.0 {
             pass();
@@ -39,30 +39,29 @@ impl BitOr for Owed {
     }
 }
 
-/// Makes all others pass a barrier.
+/// Makes all peers pass a barrier.
 pub fn pass() {
     let number = BEGUN.fetch_add(1, Ordering::SeqCst) + 1;
     if !process::pass_everywhere() {
-        // Both sides have fences then.
+        // Both sides pass fences in that case.
         fence(Ordering::SeqCst);
     }
     PASSED.fetch_max(number, Ordering::SeqCst);
 }
 
-/// Since which barrier a side of a connection is known to sleep lightly: the number of the first
-/// that begins behind the announcement; 0: it is not known. Of this process, and used with the
-/// lock of that side held.
+/// The number of the first barrier that begins after a side of a connection has announced that it
+/// sleeps lightly; 0: not known. Used with the lock of that side held.
 #[derive(Debug)]
 pub struct LightSince(AtomicU64);
 
 impl LightSince {
-    /// It is not known any more, or the connection is another one.
+    /// Resets it, for a new connection, or if others may have changed it.
     pub fn forget(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    /// What is owed by who has just announced that he sleeps lightly. `is_new` says whether the
-    /// side did not before; where other processes have the side as well, they may have begun and
+    /// Whether a thread owes a barrier that has just announced a light sleep. `is_new`: the side
+    /// did not sleep lightly before. If other processes hold the side as well, they may have begun and
     /// ended that, so nothing is known.
     pub fn owes(&self, is_new: bool, is_alone: bool) -> Owed {
         if !is_alone {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The two ends of rings that a socket has, ready for use.
+//! The two ends of a socket's rings, ready for use.
 //!
-//! While a socket is one process's alone, they are in memory of its own. What a fork shares has
-//! only their cursors, from which each process makes them anew for each operation.
+//! While one process alone holds a socket, the ends are in that process's own memory. The state
+//! that a fork shares has only their cursors, from which each process makes them anew for each
+//! operation.
 
 use crate::kernel::raw;
 use crate::state::connection::{HeldHalf, phase};
@@ -14,11 +15,11 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use freeport_ring::{ReceiverCursor, SenderCursor};
 use freeport_sockets_proto::slab::flag;
 
-/// The ends of a socket's rings. All zero is none.
+/// The ends of a socket's rings. All zero: none.
 #[derive(Debug)]
 pub struct Ends {
     are_here: AtomicBool,
-    /// They are a copy of those that another process may use; see
+    /// They are copies of ends that another process may use; see
     /// [`straying`](crate::returning::straying).
     are_copies: AtomicBool,
     sender: UnsafeCell<MaybeUninit<Out>>,
@@ -29,25 +30,25 @@ pub struct Ends {
 unsafe impl Sync for Ends {}
 
 impl Ends {
-    /// Has none: for a new socket.
+    /// Drops the ends, for a new socket.
     pub fn forget(&self) {
         self.are_here.store(false, Ordering::Relaxed);
         self.are_copies.store(false, Ordering::Relaxed);
     }
 
-    /// Whether they are here.
+    /// Whether the ends are here.
     pub fn are_here(&self) -> bool {
         self.are_here.load(Ordering::Relaxed)
     }
 
-    /// Has copies only, if it had any. False: it had none.
+    /// Turns the ends into copies. False: there were none.
     pub fn become_copies(&self) -> bool {
         let had = self.are_here.swap(false, Ordering::Relaxed);
         self.are_copies.store(had, Ordering::Relaxed);
         had
     }
 
-    /// Has them after all, if it has copies.
+    /// Uses the copies as ends. False: there are none.
     pub fn are_right(&self) -> bool {
         let are_copies = self.are_copies.swap(false, Ordering::Relaxed);
         self.are_here.store(are_copies, Ordering::Relaxed);
@@ -81,7 +82,7 @@ impl Ends {
         })
     }
 
-    /// Where the sending end is, if it is here. Its half is held.
+    /// The cursor of the sending end, if it is here. Its half is held.
     pub fn sender_cursor(&self, _held: &HeldHalf<'_, SenderCursor>) -> Option<SenderCursor> {
         let are_here = self.are_here.load(Ordering::Relaxed);
         are_here.then(|| {
@@ -92,7 +93,7 @@ impl Ends {
         })
     }
 
-    /// Where the receiving end is, if it is here. Its half is held.
+    /// The cursor of the receiving end, if it is here. Its half is held.
     pub fn receiver_cursor(&self, _held: &HeldHalf<'_, ReceiverCursor>) -> Option<ReceiverCursor> {
         let are_here = self.are_here.load(Ordering::Relaxed);
         are_here.then(|| {
@@ -105,7 +106,7 @@ impl Ends {
 }
 
 impl Stream {
-    /// Keeps the ends in this process. Both halves are held.
+    /// Makes the ends in this process's own memory. Both halves are held.
     pub fn take_ends(
         &self,
         slot: &Slot,
@@ -123,7 +124,7 @@ impl Stream {
         }
     }
 
-    /// Before a fork: what is shared has the ends from now on.
+    /// Before a fork: the shared state has the cursors from now on.
     pub fn share_ends(&self) {
         let (send, receive) = (self.shared.send.take(false), self.shared.receive.take(false));
         if let Some((mut send, mut receive)) = send.zip(receive) {
@@ -132,7 +133,7 @@ impl Stream {
         self.shared.forked.store(true, Ordering::Release);
     }
 
-    /// Says in what is shared where the ends are, and has them here no more. Both halves are held.
+    /// Writes the cursors to the shared state, and drops the ends here. Both halves are held.
     pub fn leave_ends(
         &self,
         send: &mut HeldHalf<'_, SenderCursor>,
@@ -147,7 +148,7 @@ impl Stream {
         ends.forget();
     }
 
-    /// Does something with the sending end. `None`: there is none, or none any more.
+    /// Calls `act` with the sending end. `None`: there is none, or it was left.
     #[inline]
     pub fn with_sender<T>(
         &self,
@@ -171,7 +172,7 @@ impl Stream {
         Some(result)
     }
 
-    /// Does something with the receiving end. `None`: there is none, or none any more.
+    /// Calls `act` with the receiving end. `None`: there is none, or it has stopped.
     #[inline]
     pub fn with_receiver<T>(
         &self,
@@ -198,8 +199,8 @@ impl Stream {
         Some(result)
     }
 
-    /// Ends the connection: a process that shared it has died in the middle of using a ring, and
-    /// whoever went on there would take or send something twice, or not at all.
+    /// Ends the connection. A process that shared it has died while it used a ring, and any further
+    /// use would take or send bytes twice, or lose them.
     #[cold]
     fn breaks(&self, slot: &Slot) {
         let shared = self.shared;

@@ -5,21 +5,21 @@
 use crate::process;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// Processes that are noted. Those of further ones count until they are closed.
+/// Number of processes that are noted. Descriptors of further ones count until they are closed.
 const PROCESSES: usize = 6;
 
-/// Bits of a note, from below: the process; its descriptors; whether they are those of a child that
-/// it expects; its namespace, in which alone its number means something.
+/// Bits of a note, from below: the process; its number of descriptors; whether they are those of a
+/// child that it expects; the namespace of its number.
 const COPIES_SHIFT: u32 = 22;
 const EXPECTED_SHIFT: u32 = 31;
 const NAMESPACE_SHIFT: u32 = 32;
 const COPIES_MAX: u64 = (1 << (EXPECTED_SHIFT - COPIES_SHIFT)) - 1;
 const PROCESS_MASK: u64 = (1 << COPIES_SHIFT) - 1;
 const EXPECTED: u64 = 1 << EXPECTED_SHIFT;
-/// What tells whose note it is.
+/// The bits that tell whose note it is.
 const OWNER_MASK: u64 = !(COPIES_MAX << COPIES_SHIFT);
 
-/// The processes that have a socket. All zero: none is noted.
+/// The processes that hold a socket. All zero: none is noted.
 #[derive(Debug)]
 pub struct Holders([AtomicU64; PROCESSES]);
 
@@ -31,7 +31,7 @@ fn copies_of(note: u64) -> u32 {
     (note >> COPIES_SHIFT & COPIES_MAX) as u32
 }
 
-/// What notes this process with so many descriptors; `None`: it cannot be noted.
+/// The note of this process with `copies` descriptors; `None`: it cannot be noted.
 pub fn note(copies: u32) -> Option<u64> {
     note_of(process::number(), copies)
 }
@@ -50,7 +50,7 @@ pub fn note_of(number: i32, copies: u32) -> Option<u64> {
 #[derive(Clone, Copy, Debug)]
 pub struct Parent(u64);
 
-/// This process, which is its child's parent, or was it a moment ago.
+/// This process, as the parent of its child. The child calls it before it is settled.
 pub fn parent() -> Option<Parent> {
     note(0).map(Parent)
 }
@@ -68,7 +68,7 @@ impl Holders {
         self.0.iter().for_each(|place| place.store(0, Ordering::Relaxed));
     }
 
-    /// Puts a note of so many descriptors in the place of this process. False: there is no place.
+    /// Notes that this process has `copies` descriptors. False: there is no place.
     pub fn set(&self, copies: u32) -> bool {
         let Some(note) = note(copies) else { return false };
         let is_own = |place: &&AtomicU64| (place.load(Ordering::Acquire) ^ note) & OWNER_MASK == 0;
@@ -79,7 +79,7 @@ impl Holders {
         copies == 0 || self.take_place(note).is_some()
     }
 
-    /// Notes that this process is about to have a child; gives in which place, counted from 1.
+    /// Notes that this process is about to have a child; returns the place, counted from 1.
     /// `None`: there is none.
     pub fn expect(&self, copies: u32) -> Option<u32> {
         self.take_place(note(copies)? | EXPECTED)
@@ -90,8 +90,8 @@ impl Holders {
         u32::try_from(taken + 1).ok()
     }
 
-    /// What stands in that place for a child that is expected by the process of this note is that
-    /// child's from now on, or nobody's. False: nothing stands there.
+    /// Turns the note in that place, of a child that the process with note `by` expects, into the
+    /// note of that child, or removes it. False: there is no such note.
     pub fn replace_expected(&self, place: u32, by: u64, child: Option<u64>) -> bool {
         let Some(place) = (place as usize).checked_sub(1).and_then(|at| self.0.get(at)) else {
             return false;

@@ -58,6 +58,14 @@ impl Inside {
     }
 }
 
+#[cold]
+#[inline(never)]
+fn close(own: i32) {
+    if let Some(close) = CLOSE.get() {
+        close(own);
+    }
+}
+
 /// Counts a call as waiting until this is dropped.
 pub struct Caller<'a>(Option<&'a Stream>);
 
@@ -86,7 +94,6 @@ impl Stream {
         let inside = &self.local.inside;
         if inside.calls.fetch_sub(1, Ordering::SeqCst) == 1
             && let Some(own) = inside.take_own()
-            && let Some(close) = CLOSE.get()
         {
             close(own);
         }

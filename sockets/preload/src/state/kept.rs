@@ -10,34 +10,34 @@ use freeport_sockets_proto::slab::Side;
 /// A slot as the monitor gives it.
 #[derive(Clone, Copy, Debug)]
 pub struct Given {
-    /// Where it is mapped.
+    /// The address where it is mapped.
     pub start: *mut u8,
-    /// The place of its slab among those of this process.
+    /// The place of its slab in this process's table.
     pub place: u32,
-    /// What the monitor calls the slab.
+    /// The monitor's name of the slab.
     pub slab: u32,
     /// Its number there.
     pub slot: u32,
-    /// Which of its sides is this one.
+    /// The side that is this one.
     pub side: Side,
     /// Whether both sides pass fences.
     pub fenced: bool,
-    /// The process at the other end.
+    /// The peer's process.
     pub peer: u32,
-    /// What the kernel calls the other end.
+    /// The kernel's name of the peer's socket (`SO_COOKIE`).
     pub cookie: u64,
-    /// Which of the monitors that this process has had gave it.
+    /// The epoch of the monitor that assigned it.
     pub monitor: u32,
 }
 
-/// What is kept for a socket. All zero: nothing.
+/// The slot that is kept for a socket. All zero: none.
 #[derive(Debug)]
 pub struct Kept {
-    /// What for.
+    /// The purpose.
     what: AtomicU32,
-    /// In which of the processes that forks have made.
+    /// The generation of the process that keeps it.
     by: AtomicU32,
-    /// When it was looked last whether it is time, in [ticks](raw::ticks).
+    /// When [`is_time`](Self::is_time) returned true last, in [ticks](raw::ticks).
     looked: AtomicU64,
     start: AtomicPtr<u8>,
     place: AtomicU32,
@@ -52,9 +52,9 @@ pub struct Kept {
 
 /// Nothing is kept.
 pub const NOTHING: u32 = 0;
-/// To be used as soon as nobody else has the socket.
+/// It is used as soon as no other process holds the socket.
 pub const TO_BE_USED: u32 = 1;
-/// To be given back as soon as nobody has the socket.
+/// It is given back as soon as no process holds the socket.
 pub const USED_BY_OTHERS: u32 = 2;
 
 impl Kept {

@@ -9,15 +9,15 @@ use core::sync::atomic::Ordering;
 use freeport_sockets_proto::slab::flag;
 
 impl Stream {
-    /// Whether it is that still, and in that slot: with the lock of a direction held, so that it
-    /// stays so. While a thread waited for the lock, the connection may have come back, and may
-    /// even have left the kernel again.
+    /// Whether the phase bits are still set and the slot is still that one. The lock of a direction
+    /// is held, so that this stays so. While a thread waited for the lock, the connection may have
+    /// come back, and may even have left the kernel again.
     #[inline]
     pub fn is_in(&self, slot: &Slot, phase: u32) -> bool {
         self.shared.is(phase) && self.local.slot.load(Ordering::Relaxed) == slot.start()
     }
 
-    /// Whether this or the other side wants the connection back in the kernel, or another process
+    /// Whether this side or the peer wants the connection back in the kernel, or another process
     /// has brought it there.
     #[inline]
     pub fn is_returning(&self, phase: u32) -> bool {
@@ -29,8 +29,8 @@ impl Stream {
         }
     }
 
-    /// Whether the monitor wants the connection back, and nobody has to be waited for: all that
-    /// came is read, and nothing is just being written.
+    /// Whether the monitor wants the connection back and it can come at once: all bytes are read,
+    /// and none are being written.
     #[inline]
     pub fn is_recalled(&self, phase: u32) -> bool {
         let wrong = phase::LEAVES | phase::NEVER;
@@ -42,14 +42,14 @@ impl Stream {
             })
     }
 
-    /// Whether its readiness is not that of rings any more, or soon will not be.
+    /// Whether its readiness no longer depends on rings, or soon will not.
     #[inline]
     pub fn leaves_rings(&self) -> bool {
         let phase = self.shared.phase();
         phase & phase::LOOKS == 0 || self.is_returning(phase)
     }
 
-    /// Whether nothing more will come but what is in the ring.
+    /// Whether nothing more will arrive than what is in the ring.
     #[inline]
     pub fn has_read_end(&self, slot: &Slot) -> bool {
         self.shared.phase() & (phase::KERNEL_END | phase::READ_SHUT) != 0
@@ -57,7 +57,7 @@ impl Stream {
             || self.shared.error.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether what this side sends is refused, because the peer reads nothing more.
+    /// Whether sending is refused because the peer, of a Unix socket, has shut down receiving.
     #[inline]
     pub fn is_refused(&self, slot: &Slot) -> bool {
         self.is_unix() && slot.peer_said() & flag::DEAF != 0

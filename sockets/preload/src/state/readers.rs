@@ -5,11 +5,12 @@ use crate::state::slabs::SLABS;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use freeport_sockets_proto::slab::SLOTS;
 
-/// Who reads the board of a slab.
+/// The reader of a slab's board.
 pub struct Reader {
     /// The number of the set, counted from 1; 0: none.
     pub set: AtomicU32,
-    /// Whether it reads the board now, and then the next slab that the set reads, counted from 1.
+    /// Whether it reads the board now; if so, `next` is the next slab that the set reads, counted
+    /// from 1.
     pub reads: AtomicBool,
     pub next: AtomicU32,
     /// The round of the set in which there was a mark last.
@@ -21,7 +22,7 @@ pub struct Reader {
     pub registrations: [AtomicU32; SLOTS as usize],
 }
 
-/// In the order of slabs.
+/// The readers, in the order of slabs.
 pub static READERS: [Reader; SLABS] = [const {
     Reader {
         set: AtomicU32::new(0),
@@ -39,7 +40,7 @@ pub fn is_read(place: u32) -> bool {
     READERS.get(place as usize).is_some_and(|reader| reader.reads.load(Ordering::Acquire))
 }
 
-/// Another slab has that place.
+/// Resets the reader of a place that a new slab takes.
 pub fn is_new(place: u32) {
     if let Some(reader) = READERS.get(place as usize) {
         reader.set.store(0, Ordering::Relaxed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The slabs that this process has mapped. They stay until the monitor says that they are over, or
-//! is gone, and no connection of this process is in them.
+//! The slabs that this process has mapped. A slab stays until the monitor retires it, or exits, and
+//! no connection of this process is in it.
 
 use crate::kernel::memory::{self, Part};
 use crate::kernel::raw;
@@ -11,21 +11,21 @@ use freeport_sockets_proto::slab::{NOTICES_BYTES, PAGES_BYTES, SLAB_BYTES};
 
 /// Slabs that a process can have at once.
 pub const SLABS: usize = 4096;
-/// For how long nothing of a slab has to have been used before it is taken away, in ticks: another
-/// thread may still be in a call on a connection that was closed meanwhile. About a second.
+/// Ticks for which a slab has to be unused before it is unmapped, about a second: another thread
+/// may still be in a call on a connection that was closed since.
 const UNUSED_TICKS: u64 = 2_400_000_000;
 
 struct Slab {
-    /// What the monitor calls it, counted from 1; 0: nothing, or it was another monitor.
+    /// The monitor's name of it, counted from 1; 0: it has none, or an earlier monitor named it.
     name: AtomicU32,
     start: AtomicPtr<u8>,
-    /// Connections of this process that are in it, and when that changed last, in ticks.
+    /// Number of connections of this process in it, and when that changed last, in ticks.
     used: AtomicU32,
     changed: AtomicU64,
-    /// Slots that are to be given back, of which the monitor was not told yet: a bit each.
+    /// Slots to be given back that the monitor does not know of yet: a bit each.
     owed: AtomicU64,
-    /// It was mapped when this process, or the one that it was forked from, forked: others have it
-    /// mapped as well.
+    /// It was mapped when this process, or one of its ancestors, forked: others have it mapped as
+    /// well.
     has_forked: AtomicBool,
 }
 
@@ -40,26 +40,24 @@ static TABLE: [Slab; SLABS] = [const {
     }
 }; SLABS];
 static COUNT: AtomicU32 = AtomicU32::new(0);
-/// How many slots are owed in all.
+/// Number of slots to be given back in all.
 static OWED: AtomicU32 = AtomicU32::new(0);
-/// Whether there may be slabs to take away.
+/// Whether there may be slabs to unmap.
 static MAY_BE_UNUSED: AtomicBool = AtomicBool::new(false);
-/// Whether there may be some that no connection is in, of which the monitor has not said yet that
-/// they are over.
+/// Whether there may be slabs without a connection that the monitor has not retired yet.
 static MAY_BE_IDLE: AtomicBool = AtomicBool::new(false);
 
 /// A slab that is mapped.
 #[derive(Clone, Copy, Debug)]
 pub struct Found {
-    /// Where it begins.
+    /// Its first byte.
     pub start: *mut u8,
-    /// Its place among those of this process.
+    /// Its place in this process's table.
     pub place: u32,
 }
 
-/// Where a slab is mapped; if it has come with this message, with its notices, it is mapped now.
-/// `None`: it is not known, or is not what a slab has to be, or a child has it as well. Callers
-/// take turns.
+/// The slab of that name. If its memory has come with this message, it is mapped now. `None`: it
+/// is not known, its memory is not as it has to be, or a child has it as well. Callers take turns.
 pub fn find(name: u32, memory: Option<[i32; 2]>) -> Option<Found> {
     if let Some((place, known)) = known(name) {
         let is_ours = !known.has_forked.load(Ordering::Relaxed);
@@ -85,14 +83,14 @@ pub fn find(name: u32, memory: Option<[i32; 2]>) -> Option<Found> {
     slab.owed.store(0, Ordering::Relaxed);
     slab.has_forked.store(false, Ordering::Relaxed);
     readers::is_new(at as u32);
-    // Behind the time: another thread that closes a connection may look for unused ones.
+    // After the time: another thread that closes a connection may look for unused slabs.
     slab.start.store(start, Ordering::Release);
     slab.name.store(key, Ordering::Relaxed);
     COUNT.fetch_max(at as u32 + 1, Ordering::Relaxed);
     Some(Found { start, place: at as u32 })
 }
 
-/// How many there may be.
+/// Number of places in use, with gaps.
 pub fn count() -> usize {
     COUNT.load(Ordering::Relaxed) as usize
 }
@@ -102,7 +100,7 @@ pub fn is_in_use(place: u32) -> bool {
     TABLE.get(place as usize).is_some_and(|slab| slab.used.load(Ordering::Relaxed) > 0)
 }
 
-/// Those that there may be.
+/// All places in use, with gaps.
 fn all() -> &'static [Slab] {
     TABLE.get(..count()).unwrap_or_default()
 }
@@ -113,14 +111,14 @@ fn known(name: u32) -> Option<(u32, &'static Slab)> {
     Some((at as u32, TABLE.get(at)?))
 }
 
-/// A connection of this process is in the slab at a place.
+/// Counts a connection of this process in the slab at a place.
 pub fn is_used(place: u32) {
     if let Some(slab) = TABLE.get(place as usize) {
         slab.used.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// A connection of this process is there no more.
+/// A connection of this process is no longer in the slab at a place.
 pub fn is_left(place: u32) {
     if let Some(slab) = TABLE.get(place as usize) {
         slab.changed.store(raw::ticks(), Ordering::Relaxed);
@@ -134,7 +132,8 @@ pub fn is_left(place: u32) {
     }
 }
 
-/// Before a fork. True: a child will have slabs in which this process could get further slots.
+/// Before a fork. True: the child will have slabs in which the monitor could assign this process
+/// further slots.
 pub fn fork() -> bool {
     all().iter().fold(false, |are_any, slab| {
         let is_known = slab.name.load(Ordering::Relaxed) != 0;
@@ -143,12 +142,12 @@ pub fn fork() -> bool {
     })
 }
 
-/// Whether a slab was mapped when a process forked that has led to this one.
+/// Whether a slab was mapped when this process or one of its ancestors forked.
 pub fn has_forked(place: u32) -> bool {
     TABLE.get(place as usize).is_some_and(|slab| slab.has_forked.load(Ordering::Relaxed))
 }
 
-/// A slot is to be given back. False: the slab is not known.
+/// Records that a slot is to be given back. False: the slab is not known.
 pub fn owe(name: u32, slot: u32) -> bool {
     let Some((_, slab)) = known(name) else { return false };
     if slab.owed.fetch_or(1 << (slot & 63), Ordering::Relaxed) & 1 << (slot & 63) == 0 {
@@ -157,7 +156,7 @@ pub fn owe(name: u32, slot: u32) -> bool {
     true
 }
 
-/// A slot that is to be given back.
+/// A slot that is to be given back, with the name of its slab.
 pub fn owed() -> Option<(u32, u32)> {
     if OWED.load(Ordering::Relaxed) == 0 {
         return None;
@@ -169,7 +168,7 @@ pub fn owed() -> Option<(u32, u32)> {
     })
 }
 
-/// The monitor was told of it.
+/// The slot was given back to the monitor.
 pub fn is_paid(name: u32, slot: u32) {
     if let Some((_, slab)) = known(name) {
         slab.owed.fetch_and(!(1 << (slot & 63)), Ordering::Relaxed);
@@ -177,7 +176,7 @@ pub fn is_paid(name: u32, slot: u32) {
     }
 }
 
-/// The monitor will use a slab no more.
+/// The monitor has retired a slab.
 pub fn is_over(name: u32) {
     if let Some((_, slab)) = known(name) {
         slab.changed.store(raw::ticks(), Ordering::Relaxed);
@@ -186,15 +185,14 @@ pub fn is_over(name: u32) {
     }
 }
 
-/// Whether some may have to be taken away before long, of which the monitor may have something to
-/// say before.
+/// Whether slabs may have to be unmapped soon, perhaps after a message of the monitor.
 #[inline]
 pub fn may_be_unused() -> bool {
     MAY_BE_UNUSED.load(Ordering::Relaxed) || MAY_BE_IDLE.load(Ordering::Relaxed)
 }
 
-/// Takes those away that are over, or came from a monitor that is gone, and that nobody uses, if
-/// some may have become that.
+/// Unmaps unused slabs that are retired, or came from a monitor that has exited, if there may be
+/// some.
 pub fn sweep_if_due() {
     if MAY_BE_UNUSED.swap(false, Ordering::Relaxed) {
         let are_left = take_away(|slab| slab.name.load(Ordering::Relaxed) == 0);
@@ -202,7 +200,7 @@ pub fn sweep_if_due() {
     }
 }
 
-/// Behind the monitor's mail: takes away what is over, as far as nobody uses it.
+/// After the monitor's mail was read: unmaps unused slabs that are retired.
 pub fn sweep_behind_mail() {
     if MAY_BE_IDLE.swap(false, Ordering::Relaxed) {
         let is_idle = |slab: &Slab| {
@@ -215,18 +213,18 @@ pub fn sweep_behind_mail() {
     sweep_if_due();
 }
 
-/// The same, whether some may or not.
+/// Unmaps unused slabs that are retired.
 pub fn sweep() {
     take_away(|slab| slab.name.load(Ordering::Relaxed) == 0);
 }
 
-/// Takes all away that nobody uses, also those in which the monitor could give further slots.
+/// Unmaps all unused slabs, also those in which the monitor could assign further slots.
 pub fn sweep_all() {
     take_away(|_| true);
 }
 
-/// Takes away what nobody uses of these. True: some have to stay for a moment, since another thread
-/// may be in a call on what was closed.
+/// Unmaps the unused ones of these slabs. True: some have to stay for a moment, since another
+/// thread may be in a call on a closed connection.
 fn take_away(which: impl Fn(&Slab) -> bool) -> bool {
     let (now, mut are_left) = (raw::ticks(), false);
     let is_alone = process::has_one_thread();
@@ -250,7 +248,7 @@ fn take_away(which: impl Fn(&Slab) -> bool) -> bool {
 }
 
 impl Slab {
-    /// Nothing is said of it to the monitor any more.
+    /// Removes its name, so that no message to the monitor names it.
     fn forget_name(&self) {
         self.name.store(0, Ordering::Relaxed);
         let owed = self.owed.swap(0, Ordering::Relaxed).count_ones();
@@ -258,15 +256,15 @@ impl Slab {
     }
 }
 
-/// Whether memory is that large, and sealed against a change of that and against `more`: a process
-/// that touches what was cut is killed.
+/// Whether memory has that size, and is sealed against a change of size and against `more`: the
+/// kernel kills a process that touches truncated memory.
 fn is_sealed(memory: i32, bytes: usize, more: i32) -> bool {
     let needed = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL | more;
     let seals = raw::fcntl(memory, libc::F_GET_SEALS, 0);
     seals.is_ok_and(|seals| seals & needed == needed) && memory::size(memory) == Ok(bytes)
 }
 
-/// Another monitor will give its slabs names of its own, and knows of none of these.
+/// Removes all names, since the next monitor does not know them.
 pub fn forget_names() {
     all().iter().for_each(Slab::forget_name);
 }

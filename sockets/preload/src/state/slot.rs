@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A socket's slot in shared memory: its rings and what both sides say of themselves there.
+//! A socket's slot in shared memory: its rings, and the flags and numbers of both sides.
 
 mod again;
 mod board;
@@ -25,19 +25,19 @@ pub type Out = ByteSender<Shared, Shared>;
 /// The receiving end.
 pub type In = ByteReceiver<Shared, Shared>;
 
-/// What saying that a ring goes on in another area takes, with its headers.
+/// Bytes that the entry takes which moves a ring to another area, with its headers.
 const GROWTH_BYTES: usize = 64;
 /// The last area that a ring of a Unix socket grows into. When the connection comes back, what was
 /// not read there and what was not read before it left have to find room in the kernel, which takes
 /// much less than with TCP.
 const UNIX_LAST_AREA: u32 = 4;
 
-/// Which of both sides reads a ring.
+/// The side that reads a ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reader {
-    /// This one.
+    /// This side.
     Own,
-    /// The other one.
+    /// The peer.
     Peer,
 }
 
@@ -48,7 +48,7 @@ pub struct Slot {
     page: Mapped,
     side: Side,
     fenced: bool,
-    /// What of it is not believed from there, since the peer can write it.
+    /// Values that are kept here as well, since the peer can overwrite those in the slot.
     own: &'static Connection,
 }
 
@@ -77,7 +77,7 @@ impl Slot {
         Shared::new(unsafe { self.page.behind(offset) }, self.fenced)
     }
 
-    /// Where in its slab the page is.
+    /// Offset of the page in its slab.
     #[inline]
     fn place(&self) -> usize {
         // A slab begins at a multiple of what the pages of one take.
@@ -96,7 +96,7 @@ impl Slot {
         (self.place() / slab::PAGE_BYTES) as u32
     }
 
-    /// Something else of its slab.
+    /// Another place of its slab.
     #[inline]
     fn in_slab(&self, offset: usize) -> Shared {
         // SAFETY: the page lies so far behind the start of its slab, which is mapped as a whole.
@@ -114,7 +114,7 @@ impl Slot {
         Some(self.in_slab(ring.area(self.number(), area)?))
     }
 
-    /// The sending end, where `half` says.
+    /// The sending end, at the cursor of `half`.
     #[inline]
     pub fn sender(&self, stream: &Stream, half: &HeldHalf<'_, SenderCursor>) -> Option<Out> {
         let area = stream.shared.send.area.load(Ordering::Relaxed);
@@ -126,7 +126,7 @@ impl Slot {
         sender.map(ByteSender::new)
     }
 
-    /// The receiving end, where `half` says.
+    /// The receiving end, at the cursor of `half`.
     #[inline]
     pub fn receiver(&self, stream: &Stream, half: &HeldHalf<'_, ReceiverCursor>) -> Option<In> {
         let area = stream.shared.receive.area.load(Ordering::Relaxed);
@@ -138,7 +138,7 @@ impl Slot {
         receiver.map(ByteReceiver::new)
     }
 
-    /// Notes where the next header will be.
+    /// Records where the next header will be.
     #[inline]
     pub fn note_next_header(&self, stream: &Stream, receiver: &mut In) {
         let ring = receiver.ring();
@@ -156,7 +156,7 @@ impl Slot {
         }
     }
 
-    /// Another receiving end of a ring that its reader has stopped to use: what it has not read.
+    /// Another receiving end of a ring whose reader has stopped: it gives the unread bytes.
     pub fn unread(&self, of: Reader, area: u32, stopped: ReceiverCursor) -> Option<In> {
         let ring = Ring::to(self.side_of(of));
         let (notes, sender) = (self.at(ring.receiver_notes()), self.at(ring.sender_notes()));
@@ -166,14 +166,14 @@ impl Slot {
         receiver.map(ByteReceiver::new)
     }
 
-    /// Goes on in another area with what [`unread`](Self::unread) gave. False: there is none.
+    /// Moves the end that [`unread`](Self::unread) returned to another area. False: there is none.
     pub fn follow_unread(&self, of: Reader, unread: &mut In, area: u32, entry: &Entry) -> bool {
         let Some(at) = self.area(Ring::to(self.side_of(of)), area) else { return false };
         // SAFETY: as large as that.
         unsafe { unread.ring().move_to(entry, at, Ring::capacity(area)) }.is_some()
     }
 
-    /// The area behind that of the sending end. `None`: there is none.
+    /// The area after that of the sending end. `None`: it was the last.
     fn next_area(&self, stream: &Stream) -> Option<u32> {
         let area = stream.shared.send.area.load(Ordering::Relaxed) + 1;
         (area <= Self::last_area(stream)).then_some(area)
@@ -183,7 +183,7 @@ impl Slot {
         if stream.is_unix() { UNIX_LAST_AREA } else { slab::AREAS - 1 }
     }
 
-    /// Whether so much has room in no area.
+    /// Whether no area has room for `bytes`.
     pub fn exceeds_areas(&self, stream: &Stream, bytes: usize) -> bool {
         bytes > Ring::capacity(Self::last_area(stream))
     }
@@ -193,15 +193,15 @@ impl Slot {
         self.next_area(stream).is_some()
     }
 
-    /// Whether there is so much room, or would be in the next area: there has to be some here to
-    /// say that it goes on there.
+    /// Whether there is that much room, or would be in the next area. In the second case there has
+    /// to be room here for the entry that moves the ring.
     pub fn has_room(&self, stream: &Stream, sender: &mut Out, room: usize) -> bool {
         let wanted = if self.can_grow(stream) { GROWTH_BYTES } else { room };
         sender.ring().free(room).is_ok_and(|free| free >= wanted.min(room))
     }
 
-    /// Moves the sending end to the next area, and gives whether the receiver has to be woken.
-    /// `None`: there is none, or no credit for saying so.
+    /// Moves the sending end to the next area, and returns whether the receiver has to be woken.
+    /// `None`: there is no next area, or no credit for the entry.
     pub fn grow(&self, stream: &Stream, sender: &mut Out) -> Option<bool> {
         let send = &stream.shared.send;
         let area = self.next_area(stream)?;
@@ -217,8 +217,8 @@ impl Slot {
         }
     }
 
-    /// Follows the sender to the area that it names. True: it has to be woken. `None`: there is no
-    /// such area, or it was there before.
+    /// Follows the sender to the area that it names. True: the sender has to be woken. `None`:
+    /// there is no such area, or it is not behind the current one.
     pub fn follow(
         &self,
         stream: &Stream,
@@ -235,9 +235,8 @@ impl Slot {
         Some(wake)
     }
 
-    /// The memory that the sender names behind the area of that number, and how much it is, to look
-    /// at what is there; that number is the named one's then. `None`: there is no such area, or it
-    /// was there before.
+    /// Memory and size of the area that the sender names, for a look at its entries; `area` becomes
+    /// its number. `None`: there is no such area, or it is not behind `area`.
     pub fn area_behind(&self, area: &mut u32, name: u64) -> Option<(Shared, usize)> {
         let next = u32::try_from(name).ok().filter(|next| *next > *area)?;
         let memory = self.area(Ring::to(self.side), next)?;
@@ -245,7 +244,7 @@ impl Slot {
         Some((memory, Ring::capacity(next)))
     }
 
-    /// How many bytes have come, wherever they are.
+    /// Number of bytes that have arrived, in all areas.
     pub fn available(&self, stream: &Stream, receiver: &mut In) -> Option<usize> {
         let mut area = stream.shared.receive.area.load(Ordering::Relaxed);
         // SAFETY: areas are as large as the layout says. If the peer did not leave one zero, it
@@ -253,14 +252,14 @@ impl Slot {
         unsafe { receiver.available_through(|name| self.area_behind(&mut area, name)) }.ok()
     }
 
-    /// Looks at what has come, wherever it is.
+    /// Copies what has arrived, in all areas, without taking it.
     pub fn peek(&self, stream: &Stream, receiver: &mut In, into: &mut [u8]) -> Option<Read> {
         let mut area = stream.shared.receive.area.load(Ordering::Relaxed);
         // SAFETY: see above.
         unsafe { receiver.peek_through(into, |name| self.area_behind(&mut area, name)) }.ok()
     }
 
-    /// Whether something has come, wherever it is, since that was seen last.
+    /// Whether something has arrived, in any area, since `seen`.
     pub fn has_news(&self, stream: &Stream, receiver: &mut In, seen: &mut Seen) -> bool {
         let mut area = stream.shared.receive.area.load(Ordering::Relaxed);
         // SAFETY: see above.
@@ -276,11 +275,11 @@ impl Slot {
         }
         // SAFETY: inside the slab and aligned.
         let word = unsafe { self.in_slab(at).load(0) };
-        // CLAIM: whether there is something to look at follows from it; who takes that checks it.
+        // CLAIM: it only tells whether there is something to look at; the receiver checks that.
         word.raw()
     }
 
-    /// Whether such a word is that of bytes, and not of a sender that has wrapped or moved.
+    /// Whether such a word is the header of bytes, not of a sender that has wrapped or moved.
     #[inline]
     pub fn is_data(header: u64) -> bool {
         (header >> 32) as u8 == Kind::Data as u8
@@ -291,25 +290,25 @@ impl Slot {
         self.at(slab::state(of))
     }
 
-    /// What this side has said of itself.
+    /// The flags that this side has set.
     #[inline]
     pub fn said(&self) -> u64 {
         self.own.said.load(Ordering::Relaxed)
     }
 
-    /// Says something of this side, for good.
+    /// Sets flags of this side.
     pub fn say(&self, flags: u64) {
         self.own.said.fetch_or(flags, Ordering::Relaxed);
         self.shared_word(self.side, word::FLAGS).set(flags);
     }
 
-    /// Says that it is not so.
+    /// Clears flags of this side.
     pub fn unsay(&self, flags: u64) {
         self.own.said.fetch_and(!flags, Ordering::Relaxed);
         self.shared_word(self.side, word::FLAGS).clear(flags);
     }
 
-    /// What the peer has said of itself, and the monitor of it.
+    /// The flags that the peer has set, and those that the monitor has set about it.
     #[inline]
     pub fn peer_said(&self) -> u64 {
         // SAFETY: a word of the slot; so are those below.
@@ -317,7 +316,7 @@ impl Slot {
         said.bits(!flag::OF_MONITOR) | self.notice()
     }
 
-    /// What the monitor has said of the peer.
+    /// The flags that the monitor has set about the peer.
     #[inline]
     fn notice(&self) -> u64 {
         let at = slab::SLAB_BYTES + slab::notice(self.number(), self.side.other()).unwrap_or(0);
@@ -326,14 +325,15 @@ impl Slot {
         notice.bits(flag::OF_MONITOR)
     }
 
-    /// Says that what comes behind so many bytes through the kernel comes through the ring.
+    /// Announces that bytes after the first `at`, which went through the kernel, come through the
+    /// ring.
     pub fn say_switched(&self, at: u64) {
         // SAFETY: as above.
         unsafe { self.state(self.side).set(word::SWITCHED_AT, at) };
         self.say(flag::SWITCHED);
     }
 
-    /// Behind how many bytes the peer has switched, if it has.
+    /// Number of bytes that the peer sent through the kernel before it switched, if it has.
     #[inline]
     pub fn peer_switched(&self) -> Option<u64> {
         if self.peer_said() & flag::SWITCHED == 0 {
@@ -345,36 +345,37 @@ impl Slot {
         Some(at.raw())
     }
 
-    /// Says that this side sends through the kernel again, of which it has sent so many bytes.
+    /// Announces that this side sends through the kernel again, where it has sent `sent` bytes.
     pub fn say_left(&self, sent: u64) {
         // SAFETY: a word of the slot, which only this side writes.
         unsafe { self.state(self.side).set(word::LEFT_AT, sent) };
         self.say(flag::LEAVES);
     }
 
-    /// Whether the peer wants the connection back in the kernel. Who says that it has left its ring
-    /// without being asked to, and does not say that it stops to read the other one, has broken the
-    /// protocol: it is followed into the kernel all the same. Otherwise nobody would know whether
-    /// what comes there are doorbells, and see the end behind them.
+    /// Whether the peer wants the connection back in the kernel. A peer that announces that it has
+    /// left its ring, unasked, without announcing that it stops reading the other one, has broken
+    /// the protocol. It is followed into the kernel nevertheless: otherwise this side could not
+    /// tell doorbells there from bytes of the stream, and would not see the end behind them.
     #[inline]
     pub fn does_peer_come_back(&self) -> bool {
         self.peer_said() & (flag::STOPS | flag::LEAVES) != 0
     }
 
-    /// Says why it wants the connection back in the kernel, or keeps it there.
+    /// Announces why this side wants the connection back in the kernel, or keeps it there.
     pub fn say_reason(&self, reason: Reason) {
         // SAFETY: a word of the slot, which only this side writes.
         unsafe { self.state(self.side).set(word::REASON, u64::from(reason as u16)) };
     }
 
-    /// Whether the peer is out of all that it began to write before it could see that this side
-    /// stops, and so will not switch any more. This side has passed a barrier behind saying that.
+    /// Whether the peer has finished all writes that it began before it could see that this side
+    /// stops, so that it will not switch any more. This side has passed a barrier after announcing
+    /// that.
     pub fn has_peer_written(&self) -> bool {
         self.peer_said() & flag::LEAVES != 0 || self.peer_word(word::WRITING).bits(1) == 0
     }
 
-    /// Whether the peer writes no more to the ring, and rings no more. This side has said that it
-    /// stops, and passed a barrier behind that.
+    /// Whether the peer no longer writes to the ring, and no longer rings. This side has announced
+    /// that it stops, and passed a barrier after that.
     pub fn is_peer_quiet(&self) -> bool {
         let rang = self.peer_word(word::RANG).bits(u64::from(u32::MAX));
         let ringing = self.peer_word(word::RINGING);
@@ -382,8 +383,8 @@ impl Slot {
             || self.peer_word(word::WRITING).bits(1) == 0 && ringing.is(rang)
     }
 
-    /// How many bytes the peer, which is quiet, has sent through the kernel before its stream came
-    /// back there. `None`: all of them are bytes of the stream.
+    /// Number of bytes that the peer, which is quiet, has sent through the kernel before its stream
+    /// came back there. `None`: all of them are bytes of the stream.
     pub fn peer_left_at(&self) -> Option<u64> {
         let switched = self.peer_switched()?;
         let has_said = self.peer_said() & flag::LEAVES != 0;
@@ -392,13 +393,13 @@ impl Slot {
         Some(if has_said { self.peer_word(word::LEFT_AT).raw() } else { rang() })
     }
 
-    /// How many doorbells the peer has rung, not counting one that it just rings.
+    /// Number of doorbells that the peer has rung, without one that it is ringing now.
     pub fn peer_rang(&self) -> u64 {
         // CLAIM: as above.
         self.peer_word(word::RANG).raw() >> 32
     }
 
-    /// Which process has the peer's end, as it says itself, and by which descriptor.
+    /// The process that holds the peer's end, and its descriptor there, as the peer announces them.
     pub fn peer_descriptor(&self) -> Option<(u32, i32)> {
         // CLAIM: where to look; the socket there has to have the cookie that the monitor saw.
         let said = self.peer_word(word::DESCRIPTOR).raw();
@@ -406,7 +407,7 @@ impl Slot {
         Some(((said >> 32) as u32, i32::try_from(number).ok()?))
     }
 
-    /// Says which descriptor this side has, in this process.
+    /// Announces the descriptor that this side has in this process.
     pub fn say_descriptor(&self, descriptor: i32) {
         let number = u64::try_from(descriptor + 1).unwrap_or(0);
         let number = u64::from(process::number().unsigned_abs()) << 32 | number;
@@ -419,18 +420,18 @@ impl Slot {
         unsafe { self.state(self.side.other()).load(at) }
     }
 
-    /// Writes to the ring, with its lock held, unless the peer has said that it stops reading, or
-    /// one of `refusing`. `write` gives `None` if it did not write.
+    /// Writes to the ring, with its lock held, unless the peer has announced that it stops reading,
+    /// or one of `refusing`. `write` returns `None` if it did not write.
     #[inline]
     pub fn write<T>(&self, refusing: u64, write: impl FnOnce() -> Option<T>) -> Option<T> {
         let mut state = self.state(self.side);
         // SAFETY: words of the slot; only this side writes it, with the lock held.
         let before = unsafe { state.load(word::WRITING) };
-        // CLAIM: the peer only learns from it whether it has to wait for this side.
+        // CLAIM: it only tells the peer whether it has to wait for this side.
         let before = before.raw();
         // SAFETY: see above.
         unsafe { state.set(word::WRITING, before | 1) };
-        // Who has stopped passes a barrier, and then looks whether this was seen.
+        // A peer that has stopped passes a barrier, and then looks at this word.
         state.barrier();
         let may_write = self.peer_said() & (flag::STOPS | refusing) == 0;
         let written = if may_write { write() } else { None };
@@ -441,7 +442,7 @@ impl Slot {
         written
     }
 
-    /// Begins to receive through the kernel. False: the peer has stopped, which has to be looked at
+    /// Begins to receive through the kernel. False: the peer has stopped, which has to be handled
     /// first.
     pub fn begin_receiving(&self) -> bool {
         self.shared_word(self.side, word::RECEIVING).add(1);
@@ -452,42 +453,42 @@ impl Slot {
         !is_asked
     }
 
-    /// Has received through the kernel.
+    /// Ends receiving through the kernel.
     pub fn end_receiving(&self) {
         self.shared_word(self.side, word::RECEIVING).sub(1);
     }
 
-    /// Whether the peer takes no doorbell for a byte of the stream, whenever it looks next. This
-    /// side has said that it stops.
+    /// Whether the peer can tell doorbells from bytes of the stream, whenever it looks next. This
+    /// side has announced that it stops.
     pub fn tells_doorbells(&self) -> bool {
         let receiving = self.shared_word(self.side.other(), word::RECEIVING).load();
         let said = self.peer_said();
         said & flag::LOOKS != 0 || said & flag::COUNTS != 0 && receiving.is(0)
     }
 
-    /// Begins to ring a doorbell. False: the peer takes it for a byte of the stream.
+    /// Begins to ring a doorbell. False: the peer would take it for a byte of the stream.
     pub fn begin_ringing(&self) -> bool {
         self.shared_word(self.side, word::RINGING).add(1);
         self.peer_said() & flag::STOPS == 0
     }
 
     /// Counts the doorbell that is about to ring. While it rings, this side's stream cannot come
-    /// back into the kernel, so all that is there are doorbells.
+    /// back into the kernel, so all bytes there are doorbells.
     pub fn counts_doorbell(&self) {
         self.shared_word(self.side, word::RANG).add(1 << 32);
     }
 
-    /// It has not rung.
+    /// Takes back the count of a doorbell that was not sent.
     pub fn has_not_rung(&self) {
         self.shared_word(self.side, word::RANG).sub(1 << 32);
     }
 
-    /// Has rung, or has not.
+    /// Ends ringing, whether the doorbell was sent or not.
     pub fn end_ringing(&self) {
         self.shared_word(self.side, word::RANG).add(1);
     }
 
-    /// A word that several write.
+    /// A word that both sides write.
     fn shared_word(&self, of: Side, word: usize) -> SharedWord<'_> {
         let at = self.state(of).at().start();
         // SAFETY: words are offsets in the state of a side, which is inside the slot.
@@ -497,7 +498,8 @@ impl Slot {
         unsafe { SharedWord::at(place) }
     }
 
-    /// Says on which core this side waits; gives whether the peer waited on the same one.
+    /// Records the core on which this side waits, and returns whether the peer waited on the same
+    /// one.
     pub fn shares_core(&self) -> bool {
         let (core, by_board) = (process::core(), self.core_of_peer_board());
         let mut state = self.state(self.side);
@@ -511,17 +513,17 @@ impl Slot {
         core != 0 && by_board.unwrap_or_else(|| unsafe { peer.load(word::CORE) }).is(core)
     }
 
-    /// How many of the bytes that this side has put into its ring the peer has not taken.
+    /// Number of bytes in this side's ring that the peer has not taken.
     pub fn unreceived_bytes(&self) -> u64 {
         // SAFETY: a word of the slot.
         let sent = unsafe { self.state(self.side).load(word::SENT_BYTES) };
         let received = self.peer_word(word::RECEIVED_BYTES);
-        // CLAIM: what a program is told of the peer's progress, or that the peer has reset the
-        // connection. Both are the peer's to say.
+        // CLAIM: it tells a program about the peer's progress, or that the peer has reset the
+        // connection. Both are the peer's to decide.
         sent.raw().saturating_sub(received.raw())
     }
 
-    /// How many of the bytes that the peer has put into its ring this side has not taken.
+    /// Number of bytes in the peer's ring that this side has not taken.
     pub fn unread_bytes(&self) -> u64 {
         // SAFETY: a word of the slot.
         let received = unsafe { self.state(self.side).load(word::RECEIVED_BYTES) };
@@ -529,13 +531,13 @@ impl Slot {
         self.peer_word(word::SENT_BYTES).raw().saturating_sub(received.raw())
     }
 
-    /// Adds to one of the numbers, with the lock of its direction held if it is to be exact.
+    /// Adds to one of the counters. The lock of its direction has to be held for an exact count.
     #[inline]
     pub fn count(&self, word: usize, by: u64) {
         let mut state = self.state(self.side);
         // SAFETY: a word of the slot.
         let before = unsafe { state.load(word) };
-        // CLAIM: counts are for people.
+        // CLAIM: counters are only displayed.
         let before = before.raw();
         // SAFETY: as above.
         unsafe { state.set(word, before.wrapping_add(by)) };

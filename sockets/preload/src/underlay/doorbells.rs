@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Doorbells: bytes through the connection of the kernel that are none of the stream, and wake who
-//! sleeps there.
+//! Doorbells: bytes through the kernel's connection that do not belong to the stream, and wake
+//! threads that sleep there.
 
 use crate::kernel::raw;
 use crate::state::connection::phase;
@@ -10,7 +10,7 @@ use core::sync::atomic::{Ordering, fence};
 use freeport_sockets_proto::slab::{flag, word};
 
 impl Stream {
-    /// Wakes the peer, if it sleeps, and sees to it that it looks at this connection.
+    /// Wakes the peer, if it sleeps, and makes it look at this connection.
     #[cold]
     pub fn wake_peer(&self, descriptor: i32, slot: &Slot) {
         match slot.marks_for_peer() {
@@ -28,7 +28,7 @@ impl Stream {
     #[cold]
     pub fn ring_doorbell(&self, descriptor: i32, slot: &Slot) -> bool {
         if slot.said() & flag::SWITCHED == 0 {
-            // It would be taken for a byte of the stream: it rings when that has left the kernel.
+            // It would be taken for a byte of the stream. It rings when that has left the kernel.
             self.shared.owes_doorbell.store(true, Ordering::SeqCst);
             fence(Ordering::SeqCst);
             if slot.said() & flag::SWITCHED == 0 {
@@ -37,11 +37,11 @@ impl Stream {
         }
         self.shared.owes_doorbell.store(false, Ordering::SeqCst);
         if !self.is_unix() && slot.peer_said() & flag::DEAF != 0 {
-            // It sleeps no more, and its kernel would answer with a reset.
+            // The peer no longer sleeps, and its kernel would answer with a reset.
             return false;
         }
         slot.count(word::DOORBELLS, 1);
-        // Who comes back into the kernel waits until those are out who count themselves before.
+        // Coming back into the kernel waits for all threads that are counted here.
         self.shared.kernel_sends.fetch_add(1, Ordering::SeqCst);
         let can_ring = self.shared.phase() & (phase::ATTACHED | phase::LEAVES) == phase::ATTACHED;
         let has_rung = can_ring && self.ring_once(descriptor, slot);
@@ -49,12 +49,13 @@ impl Stream {
         has_rung
     }
 
-    /// Rings, unless the peer would take it for a byte of the stream. Returns whether it has rung.
+    /// Rings, unless the peer would take the doorbell for a byte of the stream. Returns whether it
+    /// has rung.
     pub fn ring_once(&self, descriptor: i32, slot: &Slot) -> bool {
         let mut has_rung = false;
         if slot.begin_ringing() {
-            // Counted before: whoever is woken may have the processor before this one goes on, and
-            // takes what is counted only.
+            // Counted first: the peer may run before this thread continues, and it takes counted
+            // doorbells only.
             slot.counts_doorbell();
             match raw::send(descriptor, &[0], libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) {
                 Ok(_) => {
@@ -63,7 +64,7 @@ impl Stream {
                 }
                 Err(error) => {
                     slot.has_not_rung();
-                    // Where there is no room for another one, there are many that wake it.
+                    // Without room for another doorbell, there are many that wake the peer.
                     if error != libc::EAGAIN {
                         self.shared.mark(phase::PEER_GONE);
                     }
@@ -74,9 +75,9 @@ impl Stream {
         has_rung
     }
 
-    /// Drops the doorbells that came before the place where the peer's stream is the kernel's.
-    /// False: some have not come yet, or wake other threads first that sleep on the socket, unless
-    /// it is time to go on.
+    /// Drops the doorbells before the place where the peer's stream is in the kernel again. False:
+    /// some have not arrived yet, or, if `waits`, first have to wake other threads that sleep on
+    /// the socket.
     pub fn drop_doorbells_before_stream(&self, descriptor: i32, slot: &Slot, waits: bool) -> bool {
         let Some(at) = slot.peer_left_at() else { return true };
         let taken = self.shared.kernel_received.load(Ordering::Acquire);
@@ -88,9 +89,9 @@ impl Stream {
         self.drop_doorbells(descriptor, left)
     }
 
-    /// Drops so many doorbells, or all that there are if that is more than there can be. False: not
-    /// all have come. The kernel may hold back what was sent for a moment; who goes on without it
-    /// takes it for a byte of the stream.
+    /// Drops `count` doorbells, or all if that is `u64::MAX`. False: not all have arrived. The
+    /// kernel may hold back a doorbell for a moment, and a caller that does not wait for it would
+    /// take it for a byte of the stream.
     pub fn drop_doorbells(&self, descriptor: i32, count: u64) -> bool {
         let (mut bytes, mut left) = ([0_u8; 64], count);
         while left > 0 {
@@ -103,7 +104,7 @@ impl Stream {
                 }
                 Err(libc::EINTR) => {}
                 Err(libc::EAGAIN) => return count == u64::MAX,
-                // There is no connection any more.
+                // The connection is gone.
                 Err(_) => return true,
             }
         }

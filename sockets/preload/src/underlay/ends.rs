@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How a connection has ended: whether the peer has reset it, and the error that the application is
-//! to get. What is said about resets, [`resets`](crate::data::resets) explains.
+//! How a connection has ended: whether the peer has reset it, and the error for the application.
+//! See [`resets`](crate::data::resets) for how the sides announce resets.
 
 use crate::kernel::raw;
 use crate::state::connection::phase;
@@ -9,24 +9,24 @@ use core::sync::atomic::Ordering;
 use freeport_sockets_proto::slab::flag;
 
 impl Stream {
-    /// The error of a reset, if the peer has reset the connection, told or not.
+    /// The error of the peer's reset, if there was one, whether it was reported or not.
     #[cold]
     pub fn reset(&self) -> Option<i32> {
         let phase = self.shared.phase();
         let slot = self.slot().filter(|_| phase & phase::ATTACHED != 0)?;
         let said = slot.peer_said();
         if self.shared.said.load(Ordering::Relaxed) & flag::SENT_LATE != 0 {
-            // Whatever the peer does after it was sent to too late, the kernel has the error.
+            // After sending to a peer that had shut both halves, the kernel has the error.
             return None;
         }
         if said & flag::SENT_LATE != 0 {
             return Some(libc::ECONNRESET);
         }
-        // A peer that has shut both halves has ended its stream of the kernel, and lives.
+        // A peer that has shut both halves has ended its stream in the kernel, but is alive.
         let has_shut = !self.is_unix() && said & flag::DEAF != 0;
         let end = if has_shut { phase::KERNEL_RESET } else { phase::KERNEL_END };
         let is_dead = phase & (end | phase::READ_SHUT) == end;
-        // What is said without closing holds once the process has ended.
+        // Flags that were set without closing count once the process has exited.
         let has_left_unread = said & flag::RESET != 0
             || slot.unreceived_bytes() > 0
             || phase & phase::KERNEL_RESET != 0 && said & flag::LOOKS == 0;
@@ -47,14 +47,14 @@ impl Stream {
         }
     }
 
-    /// Whether there is an error that the application has not had yet.
+    /// Whether there is an error that was not reported to the application yet.
     pub fn has_error(&self) -> bool {
         self.shared.error.load(Ordering::Relaxed) != 0
             || !self.shared.is(phase::RESET_TOLD) && self.reset().is_some()
     }
 
-    /// Whether the connection is over for both sides, as one of TCP is, though its streams of the
-    /// kernel are not: those carry doorbells.
+    /// Whether a TCP connection is over for both sides, although its streams in the kernel, which
+    /// carry doorbells, are not.
     #[cold]
     pub fn has_no_peer(&self) -> bool {
         let phase = self.shared.phase();
@@ -66,7 +66,7 @@ impl Stream {
         has_ended && phase & phase::ENDED != 0 || self.reset().is_some()
     }
 
-    /// That error, once.
+    /// Takes the error for the application; 0: none.
     pub fn take_error(&self) -> i32 {
         match self.shared.error.swap(0, Ordering::Relaxed) {
             0 => {
@@ -78,7 +78,7 @@ impl Stream {
         }
     }
 
-    /// Ends the connection at once, so that nobody takes a part of what it carried for all of it.
+    /// Aborts the connection, so that a part of the stream is not taken for all of it.
     #[cold]
     pub fn break_off(&self, descriptor: i32) {
         self.shared.mark(phase::BROKEN_OFF);

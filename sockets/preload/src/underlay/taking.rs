@@ -7,19 +7,19 @@ use crate::state::connections::Stream;
 use core::sync::atomic::Ordering;
 use freeport_sockets_proto::slab::flag;
 
-/// Doorbells that are looked at together.
+/// Number of doorbells that are looked at together.
 pub const DOORBELLS: usize = 64;
 
 impl Stream {
-    /// Takes the doorbells that were seen, unless others sleep whom they are to wake. As long as
-    /// the stream comes through the kernel, they are bytes of it. False: they are still there.
+    /// Takes the doorbells that were seen, unless other sleepers need them to wake. As long as the
+    /// stream comes through the kernel, they are bytes of it. False: they are still there.
     fn take_doorbells(&self, descriptor: i32, seen: usize, others: Others) -> bool {
         if !self.shared.is(phase::RECEIVES) || others.sleep(self) {
             return false;
         }
-        // Nobody comes back into the kernel meanwhile.
+        // The connection does not come back into the kernel while this is held.
         let Some(_half) = self.shared.receive.take(self.shared.is_alone()) else { return false };
-        // Nor does anybody announce that he sleeps: what was seen is for who has done so before.
+        // No thread announces a sleep either: the doorbells seen are for earlier sleepers.
         if others.sleep(self) {
             return false;
         }
@@ -29,12 +29,12 @@ impl Stream {
             || self.shared.is(phase::STOPS)
             || said & (flag::STOPS | flag::LEAVES) != 0
         {
-            // What comes may be bytes of the stream again.
+            // What arrives may be bytes of the stream again.
             return false;
         }
-        // Others may have taken what was seen, and the peer may leave its ring just now: no more
-        // than it has counted. What is just ringing is counted, and nothing else comes before that
-        // has come.
+        // Others may have taken those that were seen, and the peer may be leaving its ring: so this
+        // takes no more than the peer has counted. A doorbell that is being sent is counted, and
+        // nothing else arrives before it.
         let left = slot.peer_rang().saturating_sub(self.shared.rung.load(Ordering::Relaxed));
         let seen = usize::try_from(left).map_or(seen, |left| seen.min(left));
         let mut bytes = [0; DOORBELLS];
@@ -47,7 +47,7 @@ impl Stream {
         true
     }
 
-    /// Takes what doorbells there are, before the socket is closed.
+    /// Takes all doorbells, before the socket is closed.
     pub fn take_all_doorbells(&self, descriptor: i32) {
         let mut bytes = [0; DOORBELLS];
         while self.shared.is(phase::RECEIVES)
@@ -55,14 +55,14 @@ impl Stream {
         {}
     }
 
-    /// Looks at what the underlay has, and takes the doorbells if no more than so many sleep on the
-    /// socket. Sets that sleep have to look again.
+    /// Looks at the underlay, and takes its doorbells if at most `sleepers` threads sleep on the
+    /// socket. Sleeping sets have to look again.
     pub fn look_at_underlay(&self, descriptor: i32, sleepers: u32) {
         self.look(descriptor, Others::Beyond(sleepers));
     }
 
-    /// Looks at what the underlay has, and takes the doorbells if nobody sleeps, in a set or not.
-    /// True: there were some.
+    /// Looks at the underlay, and takes its doorbells if no thread sleeps, in a set or not. True:
+    /// there were some.
     pub fn glance_at_underlay(&self, descriptor: i32) -> bool {
         self.look(descriptor, Others::Any)
     }
@@ -74,8 +74,8 @@ impl Stream {
         matches!(result, Ok(1..))
     }
 
-    /// Takes note of what a look at the underlay gave, and takes the doorbells if none of these
-    /// others sleep. False: there are some, which stay.
+    /// Handles the result of a look at the underlay, and takes the doorbells if none of `others`
+    /// sleep. False: some doorbells stay.
     pub fn has_looked(&self, descriptor: i32, result: raw::Result, others: Others) -> bool {
         self.kernel_said(result);
         let Ok(seen @ 1..) = result else { return true };
@@ -86,7 +86,7 @@ impl Stream {
         are_taken
     }
 
-    /// Takes the doorbells that are there, if that can be now.
+    /// Takes the doorbells that are there, if that is possible now.
     pub fn take_doorbells_that_stay(&self, descriptor: i32) -> bool {
         let mut bytes = [0; DOORBELLS];
         let result = raw::receive(descriptor, &mut bytes, libc::MSG_PEEK | libc::MSG_DONTWAIT);
@@ -94,12 +94,12 @@ impl Stream {
     }
 }
 
-/// Who has to be woken by doorbells that were seen.
+/// The sleepers that doorbells have to wake.
 #[derive(Clone, Copy)]
 pub enum Others {
-    /// More than so many that sleep on the socket itself.
+    /// Those beyond that number of sleepers on the socket itself.
     Beyond(u32),
-    /// Anybody who sleeps on it, or in a set that has it.
+    /// Any sleeper on the socket, or in a set that has it.
     Any,
 }
 

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Looking for what others are about to do: at first again and again, then between turns of theirs,
-//! and then it is time to sleep.
+//! Polling for what others are about to do: first in a loop, then with yields in between, and then
+//! it is time to sleep.
 
 use crate::kernel::raw;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// Looks before others get the processor.
+/// Number of looks before the processor is yielded.
 pub const LOOKS: u32 = 100;
-/// Times that they get it, before who looks sleeps.
+/// Number of yields before the caller sleeps.
 pub const YIELDS: u32 = 400;
-/// Ticks after which it sleeps all the same, about a hundredth of a second: where many want the
-/// processor, each of those may take that long.
+/// Ticks of yielding after which the caller sleeps anyway, about a hundredth of a second: if many
+/// threads want the processor, each yield may take that long.
 const YIELD_TICKS: u64 = 24_000_000;
 
-/// Looks for what others do.
+/// A series of looks.
 pub struct Looks {
-    /// How often that was done.
+    /// Number of looks.
     pub done: u32,
-    /// When others got the processor first, in [ticks](raw::ticks).
+    /// When the processor was yielded first, in [ticks](raw::ticks).
     since: u64,
 }
 
@@ -49,7 +49,7 @@ impl Looks {
     }
 }
 
-/// Whether nobody is in a call of the kernel any more, or soon.
+/// Waits briefly until no thread is in these calls. False: some still are.
 pub fn are_out(calls: &AtomicU32) -> bool {
     let mut looks = Looks::new();
     loop {

@@ -9,14 +9,13 @@ use freeport_ring::bytes::Read;
 use freeport_sockets_proto::slab::flag;
 
 /// Free bytes from which a ring of that capacity counts as writable: a third, as in the kernel.
-/// Programs
-/// rely on it that a few kilobytes fit then, in a call that would block for more.
+/// Programs rely on a few kilobytes fitting then, in a call that would block for more.
 pub const fn room_to_report(capacity: usize) -> usize {
     capacity / 3
 }
 
 impl Stream {
-    /// Whether there is something to receive, or will be no more.
+    /// Whether there is something to receive, or never will be.
     #[inline]
     pub fn is_readable(&self, slot: &Slot) -> bool {
         let low_water = self.shared.low_water.load(Ordering::Relaxed);
@@ -28,17 +27,15 @@ impl Stream {
         self.has_data(slot) || self.has_read_end(slot)
     }
 
-    /// Whether there is something in the ring besides entries that only say that it goes on
-    /// elsewhere.
+    /// Whether there is something in the ring besides entries that move it to another area.
     #[inline]
     pub fn has_data(&self, slot: &Slot) -> bool {
         let header = slot.next_header(self);
         header != 0 && (Slot::is_data(header) || self.follow(slot))
     }
 
-    /// Takes entries that only say that the ring goes on elsewhere; gives whether something is
-    /// behind them. Only a look at the entry there tells that: the sender may just have moved once
-    /// more.
+    /// Takes entries that move the ring to another area, and returns whether something follows
+    /// them. Only a look at the next entry tells that: the sender may have moved once more.
     #[cold]
     fn follow(&self, slot: &Slot) -> bool {
         let Some(mut half) = self.shared.receive.take(self.shared.is_alone()) else { return true };
@@ -54,7 +51,7 @@ impl Stream {
                         }
                     }
                     Ok(Read::Nothing) => break false,
-                    // Whoever receives is told of what is wrong.
+                    // Receiving reports the error.
                     Ok(Read::Bytes(_) | Read::End) | Err(_) => break true,
                 }
             }
@@ -66,7 +63,7 @@ impl Stream {
         followed != Some(false)
     }
 
-    /// Whether something can be sent, or an error be had for it.
+    /// Whether something can be sent, or sending would report an error.
     #[inline]
     pub fn is_writable(&self, slot: &Slot) -> bool {
         let phase = self.shared.phase();

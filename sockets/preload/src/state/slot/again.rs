@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What both sides agree on in a slot about what was put into rings and not read, when the
-//! connection comes back: who sends it again, and from where on.
+//! The agreement of both sides, when a connection comes back into the kernel, about bytes that were
+//! put into rings and not read: which side sends them again, and from where on.
 
 use super::{Reader, Slot};
 use core::sync::atomic::Ordering;
@@ -8,18 +8,18 @@ use freeport_ring::{Local, Remote, Stopped};
 use freeport_sockets_proto::slab::{self, Side, again, flag, word};
 
 impl Slot {
-    /// Is about to say what this side wants to have again. False: the peer is done, and sends
+    /// Prepares to announce what the peer has to send again. False: the peer is done, and sends
     /// nothing again.
     pub fn prepares_again(&self) -> bool {
         self.agree(self.side.other(), 0, again::PREPARED)
     }
 
-    /// Does not say it now.
+    /// Takes the preparation back.
     pub fn wants_nothing_yet(&self) {
         self.agree(self.side.other(), again::PREPARED, 0);
     }
 
-    /// Says where this side has stopped reading, and how many bytes it gives back.
+    /// Announces where this side has stopped reading, and how many bytes it gives back.
     pub fn say_stopped(&self, stopped: Option<(u32, Stopped)>, refunded: u64) {
         let mut state = self.state(self.side);
         let nothing = (0, Stopped::default());
@@ -37,7 +37,7 @@ impl Slot {
         self.agree(self.side.other(), again::PREPARED, again::WANTED);
     }
 
-    /// Whether this side has still to say so.
+    /// Whether this side has prepared that and not announced it yet.
     pub fn is_asking_again(&self) -> bool {
         self.shared_word(self.side.other(), word::AGAIN).load().is(again::PREPARED)
     }
@@ -52,48 +52,50 @@ impl Slot {
         (area.ok().map(|area| (area as u32 - 1, stopped)), refunded as usize)
     }
 
-    /// How many bytes this side has given back.
+    /// Number of bytes that this side has given back.
     pub fn refunded(&self) -> u64 {
         self.own.refunded.load(Ordering::Relaxed)
     }
 
-    /// Whether the peer wants to have something again from this side, which has to send it now.
+    /// Takes the task to send again what the peer wants. False: the peer wants nothing, or another
+    /// has the task.
     pub fn owes_again(&self) -> bool {
         self.agree(self.side, again::WANTED, again::SENT)
     }
 
-    /// Whether this side sends in the peer's place what it wants to have again.
+    /// Takes the task to send in the peer's place what this side wants.
     pub fn takes_again(&self) -> bool {
         self.agree(self.side.other(), again::WANTED, again::TAKEN)
     }
 
-    /// Whether this side has done so.
+    /// Whether this side has done that.
     pub fn has_been_taken_again(&self) -> bool {
         let word = self.shared_word(self.side.other(), word::AGAIN).load();
-        // A peer that has sent it says before that it leaves.
+        // A peer that has sent it has announced before that it leaves.
         word.is(again::SENT) && self.peer_said() & flag::LEAVES == 0
     }
 
-    /// Has sent so many bytes of it.
+    /// Records that this side has sent `bytes` in the peer's place.
     pub fn has_taken_again(&self, bytes: u64) {
         self.shared_word(self.side.other(), word::AGAIN_BYTES).store(bytes);
         self.agree(self.side.other(), again::TAKEN, again::SENT);
     }
 
-    /// How many bytes the peer has sent in the place of this side, which count as sent by it. Gives
-    /// them once.
+    /// Number of bytes that the peer has sent in the place of this side, which count as sent by
+    /// this side. Returned once.
     pub fn sent_by_peer(&self) -> u64 {
         let bytes = self.shared_word(self.side, word::AGAIN_BYTES).swap(0);
         bytes.at_most(slab::SLOT_BYTES as u64)
     }
 
-    /// Whether the peer is just about to say what it wants, or sends it in the place of this side.
+    /// Whether the peer is about to announce what it wants, or sends it in the place of this side.
     pub fn is_peer_busy_again(&self) -> bool {
         let word = self.shared_word(self.side, word::AGAIN).load();
         [again::PREPARED, again::TAKEN, again::WANTED].iter().any(|step| word.is(*step))
     }
 
-    /// Whether this side may be done, and nothing is wanted from it any more.
+    /// Ends the agreement: the peer can no longer want anything from this side. False: it already
+    /// does.
     pub fn refuses_again(&self) -> bool {
         self.agree(self.side, 0, again::REFUSED)
     }
@@ -102,22 +104,22 @@ impl Slot {
         self.shared_word(of, word::AGAIN).exchange(from, to)
     }
 
-    /// Gives bytes back that came through the kernel, behind those that were given back before.
+    /// Gives back bytes that came through the kernel, at that offset.
     pub fn give_back(&self, at: usize, bytes: &[u8]) {
         let place = slab::refund(self.number(), self.side);
         let fits = at.saturating_add(bytes.len()) <= slab::REFUND_BYTES;
         if let Some(place) = place.filter(|_| fits) {
-            // SAFETY: inside of what this side gives back.
+            // SAFETY: inside the area for what this side gives back.
             unsafe { self.in_slab(place).write(at, bytes) };
         }
     }
 
-    /// Reads what was given back by a reader.
+    /// Reads bytes that a reader has given back.
     pub fn read_given_back(&self, by: Reader, at: usize, into: &mut [u8]) {
         let place = slab::refund(self.number(), self.side_of(by));
         let fits = at.saturating_add(into.len()) <= slab::REFUND_BYTES;
         if let Some(place) = place.filter(|_| fits) {
-            // SAFETY: inside of what that side gives back.
+            // SAFETY: inside the area for what that side gives back.
             unsafe { self.in_slab(place).read(at, into) };
         }
     }

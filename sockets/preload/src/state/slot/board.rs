@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The boards of a slab: where a side is told by a bit that something has happened on a connection,
-//! and so needs no doorbell. Who waits for many connections in one set reads one word for 64 of
-//! them there.
+//! The boards of a slab. A bit on a board tells a side that something has happened on a connection,
+//! so that it needs no doorbell. A thread that waits for many connections in one set reads one word
+//! for 64 of them.
 //!
-//! The side says whether it reads its board just now. The peer sets the bit, and then looks whether
-//! that is so still; the side says that it reads no more, and then takes the bits. Both are
-//! exchanges of words, so one of both sees what the other has done: either the bit is found, or a
-//! doorbell rings.
+//! The side announces whether it reads its board now. The peer sets the bit, and then checks that
+//! the board is still read; the side announces that it no longer reads, and then takes the bits.
+//! Both are exchanges of words, so one of the two sees what the other has done: either the bit is
+//! found, or a doorbell rings.
 //!
 //! A side may remain the reader of its board while it sleeps. Then the first peer that marks also
 //! rings a doorbell, and records that in the board after the doorbell; later peers only mark, since
@@ -24,12 +24,12 @@ use freeport_sockets_proto::slab::{self, Side, board};
 pub struct Board(Mapped);
 
 impl Board {
-    /// The one that begins there.
+    /// The board that begins there.
     ///
     /// # Safety
-    /// It is one, and stays mapped for as long as this is used.
+    /// A board begins there, and stays mapped for as long as this is used.
     pub const unsafe fn at(start: *mut u8) -> Self {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds it.
         Self(unsafe { Mapped::new(start) })
     }
 
@@ -56,7 +56,7 @@ impl Board {
         self.word(board::READER).store(sleep.0);
     }
 
-    /// Says that it is read no more; what is marked until then has to be taken behind that.
+    /// The board is no longer read. Marks set until then have to be taken after this call.
     pub fn is_left(&self) {
         self.word(board::READER).store(board::NOBODY);
     }
@@ -65,7 +65,7 @@ impl Board {
     #[inline]
     pub fn take_marks(&self) -> u64 {
         let marks = self.word(board::MARKS);
-        // CLAIM: who is marked without a reason is looked at once more.
+        // CLAIM: a connection marked without a reason is looked at once more.
         if marks.load().is(0) { 0 } else { marks.swap(0).raw() }
     }
 
@@ -74,12 +74,12 @@ impl Board {
         self.word(board::MARKS).set(bit);
     }
 
-    /// A mark is enough for no slot.
+    /// A mark is enough for no slot from now on.
     pub fn forget(&self) {
         self.word(board::IS_ENOUGH).store(0);
     }
 
-    /// Says on which core who reads it waits.
+    /// Records the core on which the reader waits.
     pub fn say_core(&self, core: u64) {
         let word = self.word(board::CORE);
         if !word.glance().is(core) {
@@ -87,7 +87,7 @@ impl Board {
         }
     }
 
-    /// On which core who reads it waited last, and that a mark is enough for all of `bits`.
+    /// The core on which the reader waited last, if a mark is enough for all of `bits`.
     fn core(&self, bits: u64) -> Option<Claimed> {
         self.is_enough(bits).then(|| self.word(board::CORE).glance())
     }
@@ -110,9 +110,9 @@ impl Board {
         self.word(board::READER).exchange(sleep.0, sleep.0 + 1);
     }
 
-    /// How many slots a mark is enough for.
+    /// Number of slots for which a mark is enough.
     pub fn enough(&self) -> u32 {
-        // CLAIM: how often a board is looked at follows from it, within bounds.
+        // CLAIM: it only decides how often a board is looked at, within bounds.
         self.word(board::IS_ENOUGH).glance().raw().count_ones()
     }
 }
@@ -129,7 +129,7 @@ impl Sleep {
     }
 }
 
-/// What a sender does after it has tried to mark the peer's board.
+/// The next step of a sender that has tried to mark the peer's board.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Told {
     /// Nothing: the peer reads the mark.
@@ -174,13 +174,13 @@ impl Slot {
         self.board_of(self.side.other()).has_rung_in(sleep);
     }
 
-    /// On which core the peer waited last, if it waits for this connection by its board.
+    /// The core on which the peer waited last, if it waits for this connection by its board.
     pub fn core_of_peer_board(&self) -> Option<Claimed> {
         self.board_of(self.side.other()).core(self.bit())
     }
 
-    /// Says whether a mark is enough to wake all who sleep on this socket. The lock of the
-    /// receiving half is held, so that nobody goes to sleep meanwhile whom a mark does not wake.
+    /// Announces whether a mark is enough to wake all sleepers of this socket. The lock of the
+    /// receiving half is held, so that no thread falls asleep meanwhile that a mark does not wake.
     pub fn says_marks_are_enough(&self, are_enough: bool) {
         let (board, bit) = (self.board(), self.bit());
         let word = board.word(board::IS_ENOUGH);
