@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the application puts into a set: `epoll_ctl`.
+//! `epoll_ctl`: adding sockets to sets, changing and removing them.
 
 use super::{listening, nested};
 use crate::kernel::next::next;
@@ -115,7 +115,8 @@ pub fn control(set: u32, operation: i32, descriptor: i32, event: *mut libc::epol
     }
 }
 
-/// Adds or changes in the kernel what is not of rings: under a token, if its socket has a slot.
+/// Adds or changes a registration in the kernel whose socket's streams are not in rings: under a
+/// token, if the socket has a slot.
 fn in_kernel(
     epoll: i32,
     operation: i32,
@@ -131,7 +132,7 @@ fn in_kernel(
     errno::from(raw::epoll_ctl(epoll, operation, known.descriptor, event))
 }
 
-/// What the application wants to know.
+/// The event that the application gives.
 fn wanted(operation: i32, event: *mut libc::epoll_event) -> libc::epoll_event {
     if operation == libc::EPOLL_CTL_DEL || !memory::is_there(event, 1) {
         return libc::epoll_event { events: 0, u64: 0 };
@@ -140,7 +141,7 @@ fn wanted(operation: i32, event: *mut libc::epoll_event) -> libc::epoll_event {
     unsafe { event.read_unaligned() }
 }
 
-/// Whether the kernel takes such events. Of those that are told exclusively it does not take all.
+/// Whether the kernel accepts these events. With `EPOLLEXCLUSIVE` it does not accept all.
 fn is_allowed(operation: i32, events: u32) -> bool {
     const EXCLUSIVE: i32 = libc::EPOLLIN
         | libc::EPOLLOUT

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Sets of which the library knows nothing, or that others have as well: the kernel alone reports
-//! what happens in them, so what is in one of them stays there.
+//! Sockets in sets that the library does not track, or that are passed to other processes. The
+//! kernel alone reports events of such a set, so sockets in it come back into the kernel.
 
 use super::control::forget_set;
 use crate::reuse::listener;
@@ -11,7 +11,7 @@ use crate::waiting::epoll::{registration, set};
 use core::sync::atomic::Ordering;
 use freeport_sockets_proto::Reason;
 
-/// Before a descriptor gets into a set of which nothing is known.
+/// Before a descriptor is added to a set that is not tracked.
 #[cold]
 pub fn is_registered_elsewhere(descriptor: i32) {
     let Some(stream) = table::stream(descriptor) else { return };
@@ -22,8 +22,8 @@ pub fn is_registered_elsewhere(descriptor: i32) {
     }
 }
 
-/// Before another process gets a set: what is in it comes back into the kernel, which has the set
-/// alone from then on.
+/// Before another process gets a set: its sockets come back into the kernel, and the set is no
+/// longer tracked.
 #[cold]
 pub fn is_passed(number: u32) {
     let mut place = 0;
@@ -43,7 +43,7 @@ pub fn is_passed(number: u32) {
     forget_set(number);
 }
 
-/// What is registered in a set at a place of its list.
+/// The registration at a place of a set's list: its descriptor and its socket.
 fn registered(number: u32, place: usize) -> Option<(i32, Stream)> {
     let set_of = set::get(number)?;
     let _held = set_of.lock.take(true)?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Listeners in sets. The kernel reports those that connect through it; others are looked for here,
-//! and who is about to sleep says before that there shall be none until it is awake.
+//! Listeners in sets. The kernel reports connections that come through it; others are looked for
+//! here, and a thread that is about to sleep prevents them until it is awake again.
 
 use crate::reuse::entries;
 use crate::reuse::listener::{self, Sleeper};
@@ -9,11 +9,11 @@ use crate::waiting::epoll::registration::{self, Registration, state};
 use crate::waiting::epoll::set::{LISTENERS, Set};
 use core::sync::atomic::Ordering;
 
-/// What is told of a listener.
+/// The events of a listener.
 const READY: u32 = (libc::EPOLLIN | libc::EPOLLRDNORM) as u32;
 
-/// A listener has come into a set, whose lock is held. Where only the kernel can do what the
-/// application wants, its connections are the kernel's from then on.
+/// A listener was added to a set, whose lock is held. If only the kernel can do what the
+/// application wants, all its connections come through the kernel from then on.
 pub fn insert(set_of: &Set, number: u32, known: &Registration, stream: &Stream) {
     let sleeps = set_of.waiters.load(Ordering::SeqCst) > 0;
     let is_free = |place: &&core::sync::atomic::AtomicU32| place.load(Ordering::Relaxed) == 0;
@@ -24,8 +24,8 @@ pub fn insert(set_of: &Set, number: u32, known: &Registration, stream: &Stream) 
     has_changed(known, stream);
 }
 
-/// What the application wants to know of a listener is this from now on. That it was told of
-/// something once, the kernel knows alone.
+/// The application wants these events of a listener from now on. One-shot reports are known to the
+/// kernel alone.
 pub fn has_changed(known: &Registration, stream: &Stream) {
     if known.events & libc::EPOLLONESHOT as u32 != 0 {
         listener::is_refused(stream);
@@ -49,12 +49,12 @@ fn has_any(set_of: &Set) -> bool {
     set_of.listening.iter().any(|place| place.load(Ordering::Relaxed) != 0)
 }
 
-/// Somebody waits for the set from outside, whom only the kernel wakes.
+/// A thread waits for the set from outside, and only the kernel wakes it.
 pub fn are_for_kernel(set_of: &Set) {
     each(set_of, |_, stream| listener::is_refused(stream));
 }
 
-/// Whether something was connected to one of them without the kernel. The set's lock is held.
+/// Whether one of them has a connection that came without the kernel. The set's lock is held.
 pub fn are_ready(set_of: &Set) -> bool {
     let mut are_ready = false;
     if entries::are_any() {
@@ -65,7 +65,7 @@ pub fn are_ready(set_of: &Set) -> bool {
     are_ready
 }
 
-/// Whether it is worth to look for a while before one sleeps.
+/// Whether it is worth looking for a while before sleeping.
 pub fn are_busy(set_of: &Set) -> bool {
     let mut are_busy = false;
     if entries::are_any()
@@ -77,7 +77,7 @@ pub fn are_busy(set_of: &Set) -> bool {
     are_busy
 }
 
-/// Reports listeners to which something was connected without the kernel; gives how many.
+/// Reports listeners that got connections without the kernel, and returns their number.
 pub fn look(set_of: &Set, number: u32, room: &mut [libc::epoll_event]) -> usize {
     if !entries::are_any() || !has_any(set_of) {
         return 0;
@@ -111,8 +111,8 @@ fn is_told(known: &mut Registration, stream: &Stream) -> bool {
     is_news || known.events & libc::EPOLLET as u32 == 0
 }
 
-/// Whether the kernel has reported a listener that was reported just now, and that will be again as
-/// long as somebody waits there.
+/// Whether the kernel's report of a listener is to be dropped, since the listener was reported a
+/// moment ago, and will be again as long as a connection waits there.
 pub fn is_told_already(set_of: &Set, event: &libc::epoll_event) -> bool {
     let (events, data) = (event.events, event.u64);
     if events & !READY != 0 || !entries::are_any() || !has_any(set_of) {
@@ -128,7 +128,7 @@ pub fn is_told_already(set_of: &Set, event: &libc::epoll_event) -> bool {
     is_told
 }
 
-/// That a thread is about to sleep on the set, until this is dropped.
+/// Marks the listeners of a set as slept on until this is dropped.
 pub fn sleep(set_of: &Set) -> [Option<Sleeper>; LISTENERS] {
     let mut sleepers = [const { None }; LISTENERS];
     if has_any(set_of)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Sets inside of other sets, and sets that somebody polls.
+//! Sets inside other sets, and sets that are polled.
 //!
-//! Who waits for the outer set does not look at rings of the inner one, so those stay parked while
-//! it is in there: each doorbell of theirs makes the kernel report the inner set. What has come and
-//! was not read, which rings no more, is looked at before the outer set sleeps.
+//! A wait on the outer set does not look at rings of the inner one, so those stay parked while the
+//! inner set is in the outer one: each of their doorbells makes the kernel report the inner set.
+//! Data that has arrived and was not read, for which no doorbell rings again, is looked at before
+//! the outer set sleeps.
 
 use super::listening;
 use crate::kernel::raw;
@@ -16,12 +17,12 @@ use crate::waiting::epoll::set::{self, Set};
 use crate::waiting::epoll::{boards, changes};
 use core::sync::atomic::Ordering;
 
-/// How deep sets are looked into; the kernel allows no more.
+/// Depth of nesting that is looked into; the kernel allows no more.
 const DEPTH: u32 = 5;
-/// Of how many connections of a set in another one doorbells are taken.
+/// Largest number of connections of an inner set whose doorbells are taken.
 const DOORBELLS_OF: usize = 64;
 
-/// The set behind a descriptor.
+/// The set of a descriptor.
 pub fn of(descriptor: i32) -> Option<u32> {
     match table::get(descriptor) {
         Some(What::Set(number)) => Some(number),
@@ -29,7 +30,7 @@ pub fn of(descriptor: i32) -> Option<u32> {
     }
 }
 
-/// Somebody waits for a set from outside.
+/// A thread waits for a set from outside: in another set, or by polling it.
 pub fn enter(number: u32) {
     let Some(inner) = set::get(number) else { return };
     inner.waiters.fetch_add(1, Ordering::SeqCst);
@@ -39,14 +40,14 @@ pub fn enter(number: u32) {
     listening::are_for_kernel(inner);
 }
 
-/// Nobody does any more.
+/// Ends such a wait.
 pub fn leave(number: u32) {
     let Some(inner) = set::get(number) else { return };
     let less = |waiters: u32| waiters.checked_sub(1);
     _ = inner.waiters.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
 }
 
-/// Whether waiting for a set would give something of its rings now.
+/// Whether a wait for the set would return now because of its rings.
 pub fn is_ready(number: u32) -> bool {
     is_ready_within(number, DEPTH)
 }
@@ -74,7 +75,7 @@ fn each(outer: &Set, mut visit: impl FnMut(&mut Registration)) {
     }
 }
 
-/// Reports the sets in one that are ready; gives how many.
+/// Reports the nested sets that are ready, and returns their number.
 pub fn look(outer: &Set, room: &mut [libc::epoll_event]) -> usize {
     if outer.nested.load(Ordering::Relaxed) == 0 {
         return 0;
@@ -100,8 +101,8 @@ pub fn look(outer: &Set, room: &mut [libc::epoll_event]) -> usize {
     found
 }
 
-/// Whether the kernel has reported a set in this one for nothing: it was reported just now, or what
-/// is there are doorbells alone, which are taken then.
+/// Whether the kernel's report of a nested set is to be dropped: the set was reported a moment ago,
+/// or has only doorbells, which are taken then.
 pub fn is_told_already(outer: &Set, event: &libc::epoll_event) -> bool {
     let (events, data) = (event.events, event.u64);
     if outer.nested.load(Ordering::Relaxed) == 0 || events & !(libc::EPOLLIN as u32) != 0 {
@@ -112,7 +113,7 @@ pub fn is_told_already(outer: &Set, event: &libc::epoll_event) -> bool {
         let Some(_held) = outer.lock.take(true) else { return false };
         let round = outer.round.load(Ordering::Relaxed);
         each(outer, |known| {
-            // Of edges, only the kernel knows which were told.
+            // Only the kernel knows which edges were reported.
             if known.data == data && known.events & libc::EPOLLET as u32 == 0 {
                 is_told |= known.round == round;
                 inner = Some((known.stream, known.descriptor));
@@ -124,12 +125,11 @@ pub fn is_told_already(outer: &Set, event: &libc::epoll_event) -> bool {
     if is_ready(number) || has_any(inner) || !take_doorbells(inner, number) {
         return false;
     }
-    // What has come meanwhile may have rung before the sleep was announced anew.
+    // Data that arrived in the meantime may have rung before the sleep was announced anew.
     !has_any(inner) && raw::wait(descriptor, libc::POLLIN, 0).is_err()
 }
 
-/// Whether a connection of a set has something, also one that is parked, of which only doorbells
-/// tell.
+/// Whether a connection of a set is ready, including parked ones, which only doorbells announce.
 fn has_any(inner: &Set) -> bool {
     let Some(_held) = inner.lock.take(true) else { return true };
     let mut has_any = false;
@@ -137,8 +137,8 @@ fn has_any(inner: &Set) -> bool {
     has_any
 }
 
-/// Takes the doorbells of a set's connections, as far as nobody sleeps for them, and announces its
-/// sleep anew. False: there are more connections than are worth it.
+/// Takes the doorbells of a set's connections, as far as no thread sleeps for them, and announces
+/// the set's sleep anew. False: there are too many connections for that.
 fn take_doorbells(inner: &Set, number: u32) -> bool {
     let (mut streams, mut count) = ([0; DOORBELLS_OF], 0);
     {
@@ -156,14 +156,14 @@ fn take_doorbells(inner: &Set, number: u32) -> bool {
     for stream in streams.iter().take(count).filter_map(|number| connections::get(*number)) {
         let descriptor = stream.local.descriptor.load(Ordering::Relaxed);
         stream.look_at_underlay(descriptor, 0);
-        // The set itself has nothing, as was just seen.
+        // The set itself has nothing ready, as was checked above.
         changes::look_again_everywhere(&stream, Some(number));
     }
     let mut owed = Owed::default();
     {
         let Some(_held) = inner.lock.take(true) else { return false };
         each_switched(inner, |place, known, stream, slot| {
-            // Nor is there what the kernel was to report of it whatever there is.
+            // A report that was requested at once is no longer needed either.
             changes::report_doorbells(inner, place, known);
             owed = owed | set::park(known, stream, slot);
         });
@@ -189,7 +189,7 @@ fn each_switched(set: &Set, mut visit: impl FnMut(u32, &mut Registration, &Strea
     }
 }
 
-/// The kernel has changed what a set is in another one as.
+/// The kernel has added, changed or removed a set in another one.
 pub fn has_changed(
     outer: u32,
     operation: i32,
@@ -221,7 +221,7 @@ pub fn has_changed(
     }
 }
 
-/// Takes sets out of one. Its lock is held.
+/// Removes nested sets from one. Its lock is held.
 pub fn forget(outer: &Set, is_it: impl Fn(&Registration) -> bool) {
     let (mut kept, mut next) = (0, outer.nested.swap(0, Ordering::Relaxed));
     while let Some(number) = next.checked_sub(1) {
@@ -239,7 +239,7 @@ pub fn forget(outer: &Set, is_it: impl Fn(&Registration) -> bool) {
     outer.nested.store(kept, Ordering::Relaxed);
 }
 
-/// A set is closed: the kernel has taken it out of those that it was in.
+/// A set is closed: the kernel has removed it from the sets that it was in.
 pub fn forget_everywhere(number: u32) {
     for outer in set::all().filter(|outer| outer.nested.load(Ordering::Relaxed) != 0) {
         if let Some(_held) = outer.lock.take(true) {

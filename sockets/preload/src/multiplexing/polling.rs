@@ -19,12 +19,12 @@ use core::mem;
 use core::slice;
 use core::sync::atomic::Ordering;
 
-/// Descriptors of a call for which there is room on the stack.
+/// Number of descriptors for which there is room on the stack.
 const FEW: usize = 128;
-/// How long the kernel waits alone for a socket that is halfway.
+/// The longest wait in the kernel alone for a socket that is halfway.
 const HALFWAY_NANOSECONDS: u64 = 1_000_000;
 
-/// A copy of what the application asks for, which the kernel may write to.
+/// A copy of the application's list, which the kernel may write to.
 pub struct Copy {
     few: [libc::pollfd; FEW],
     many: Option<*mut libc::pollfd>,
@@ -32,7 +32,7 @@ pub struct Copy {
 }
 
 impl Copy {
-    /// Of so many descriptors, none of them asked for yet. `None`: no memory.
+    /// Room for `count` descriptors, all unused. `None`: no memory.
     pub fn new(count: usize) -> Option<Self> {
         let nothing = libc::pollfd { fd: -1, events: 0, revents: 0 };
         let many = match count {
@@ -42,10 +42,10 @@ impl Copy {
         Some(Self { few: [nothing; FEW], many, count })
     }
 
-    /// All of it.
+    /// All entries.
     pub fn all(&mut self) -> &mut [libc::pollfd] {
         match self.many {
-            // SAFETY: mapped for so many.
+            // SAFETY: mapped for `count` entries.
             Some(many) => unsafe { slice::from_raw_parts_mut(many, self.count) },
             None => self.few.get_mut(..self.count).unwrap_or_default(),
         }
@@ -60,7 +60,7 @@ impl Drop for Copy {
     }
 }
 
-/// The socket behind a descriptor.
+/// The socket of a descriptor.
 #[inline]
 fn stream_of(descriptor: i32) -> Option<Stream> {
     match table::get(descriptor) {
@@ -69,14 +69,15 @@ fn stream_of(descriptor: i32) -> Option<Stream> {
     }
 }
 
-/// The socket behind a descriptor whose streams are in rings.
+/// The socket of a descriptor, if its streams are in rings.
 #[inline]
 fn switched(descriptor: i32) -> Option<(Stream, Slot)> {
     let stream = stream_of(descriptor).filter(|stream| stream.shared.is(phase::LOOKS))?;
     stream.slot().map(|slot| (stream, slot))
 }
 
-/// The socket behind a descriptor one of whose streams is in a ring, or is about to be.
+/// The socket of a descriptor, if it is halfway: one of its streams is in a ring, or is about to
+/// be.
 #[inline]
 fn halfway(descriptor: i32) -> Option<(Stream, Slot)> {
     let stream = stream_of(descriptor)?;
@@ -87,14 +88,14 @@ fn halfway(descriptor: i32) -> Option<(Stream, Slot)> {
     stream.slot().map(|slot| (stream, slot))
 }
 
-/// The listener behind a descriptor, if not only the kernel has connections for it.
+/// The listener of a descriptor, if it may get connections without the kernel.
 fn listening(descriptor: i32) -> Option<Stream> {
     stream_of(descriptor)
         .filter(|stream| stream.shared.is(phase::LISTENS) && listener::is_known(stream))
 }
 
-/// What the kernel does not know of a socket that is halfway: a stream that is in a ring is looked
-/// at there. Gives what of these events the kernel may report.
+/// The events that the kernel may report of a socket that is halfway, out of `events`. For a stream
+/// that is in a ring, the ring decides.
 fn without_rings(events: i16, (stream, slot): &(Stream, Slot)) -> i16 {
     let (mut events, phase) = (events, stream.shared.phase());
     if phase & phase::RECEIVES != 0 && !stream.is_readable(slot) {
@@ -106,7 +107,7 @@ fn without_rings(events: i16, (stream, slot): &(Stream, Slot)) -> i16 {
     events
 }
 
-/// What is to be reported of the stream that is in a ring.
+/// The events to report for the stream that is in a ring.
 fn of_rings(events: i16, (stream, slot): &(Stream, Slot)) -> i16 {
     let (mut ready, phase) = (0, stream.shared.phase());
     if phase & phase::RECEIVES != 0 && stream.is_readable(slot) {
@@ -116,7 +117,7 @@ fn of_rings(events: i16, (stream, slot): &(Stream, Slot)) -> i16 {
     ready | ends & (events | libc::POLLHUP)
 }
 
-/// Whether something may happen at a descriptor of which the kernel does not know.
+/// Whether a descriptor may become ready without the kernel knowing.
 fn is_known(descriptor: i32) -> bool {
     switched(descriptor).is_some()
         || halfway(descriptor).is_some()
@@ -124,7 +125,7 @@ fn is_known(descriptor: i32) -> bool {
         || listening(descriptor).is_some_and(|stream| listener::has(&stream))
 }
 
-/// Whether the socket behind a descriptor is on its way out of the kernel, or has left it.
+/// Whether the socket of a descriptor is on its way out of the kernel, or has left it.
 fn leaves(descriptor: i32) -> bool {
     stream_of(descriptor).is_some_and(|stream| {
         stream.go_on(descriptor);
@@ -132,7 +133,7 @@ fn leaves(descriptor: i32) -> bool {
     })
 }
 
-/// `poll`: `kernel` is the call of the C library that the application has made.
+/// `poll`. `kernel` is the C library's function that the application has called.
 pub fn poll(
     descriptors: *mut libc::pollfd,
     count: libc::nfds_t,
@@ -143,7 +144,7 @@ pub fn poll(
     if count == 0 || count > 1 << 20 || !memory::is_there(descriptors, count as usize) {
         return kernel(descriptors, count, until);
     }
-    // SAFETY: the application's list of so many.
+    // SAFETY: the application's list has `count` entries.
     let asked = unsafe { slice::from_raw_parts_mut(descriptors, count as usize) };
     for one in asked.iter() {
         if let Some(stream) = stream_of(one.fd) {
@@ -152,12 +153,13 @@ pub fn poll(
     }
     let deadline = Deadline::new(until);
     if !asked.iter().any(|one| is_known(one.fd)) {
-        // Nothing is connected to listeners meanwhile but by the kernel.
+        // Connections to listeners come through the kernel only, until they are opened again.
         let has_more = close_listeners(asked);
         let result =
             if has_more { 0 } else { in_kernel(asked, || kernel(descriptors, count, until)) };
         open_listeners(asked);
-        // What leaves the kernel meanwhile rings a doorbell there, which tells less than there is.
+        // A socket that leaves the kernel during the call gets a doorbell there, which does not
+        // tell all that is ready.
         let has_rung = result > 0 && asked.iter().any(|one| one.revents != 0 && leaves(one.fd));
         if !has_more && !has_rung {
             return result;
@@ -170,7 +172,7 @@ pub fn poll(
     result
 }
 
-/// Lets the kernel wait alone. Who switches meanwhile goes on ringing doorbells.
+/// Waits in the kernel alone. Peers of sockets that switch in the meantime keep ringing doorbells.
 fn in_kernel(asked: &[libc::pollfd], kernel: impl Fn() -> i32) -> i32 {
     let each = |by: u32| {
         for stream in asked.iter().filter_map(|one| stream_of(one.fd)) {
@@ -183,13 +185,13 @@ fn in_kernel(asked: &[libc::pollfd], kernel: impl Fn() -> i32) -> i32 {
     result
 }
 
-/// Before all that is asked for is left to the kernel. True: something is there for a listener.
+/// Before the kernel waits alone. True: there is a connection for a listener.
 fn close_listeners(asked: &[libc::pollfd]) -> bool {
     let listeners = asked.iter().filter_map(|one| listening(one.fd));
     listeners.fold(false, |is_ready, stream| listener::closes(&stream) | is_ready)
 }
 
-/// Behind that.
+/// After the kernel has waited alone.
 fn open_listeners(asked: &[libc::pollfd]) {
     asked.iter().filter_map(|one| listening(one.fd)).for_each(|stream| listener::opens(&stream));
 }
@@ -218,7 +220,7 @@ fn poll_mixed(
             found += ask_for_ends(asked);
         }
         if found > 0 {
-            // What is behind the others is as it was when the kernel was asked.
+            // The other entries are as of the last call of the kernel.
             return count_ready(asked);
         }
         if deadline.is_over() {
@@ -235,7 +237,8 @@ fn poll_mixed(
     }
 }
 
-/// Fills in what is ready of those whose streams are in rings; gives how many there are.
+/// Fills in the events of sockets whose streams are in rings, and of sets and listeners; returns
+/// how many are ready.
 fn look(asked: &mut [libc::pollfd]) -> usize {
     let mut found = 0;
     for one in asked {
@@ -252,14 +255,14 @@ fn look(asked: &mut [libc::pollfd]) -> usize {
     found
 }
 
-/// What one whose streams are in rings is ready for.
+/// The events of a socket whose streams are in rings.
 fn ready(one: &libc::pollfd, stream: &Stream, slot: &Slot) -> i16 {
     let events = u32::from(one.events.cast_unsigned());
     (events_of(stream, slot, events) as u16).cast_signed()
 }
 
-/// Asks the kernel for the ends of those whose streams are in rings; gives how many more are ready
-/// because of that.
+/// Asks the kernel for the ends of sockets whose streams are in rings; returns how many more are
+/// ready because of that.
 fn ask_for_ends(asked: &mut [libc::pollfd]) -> usize {
     let mut found = 0;
     for one in asked {
@@ -301,7 +304,7 @@ fn ask_for_others(
             let seen = if is_looked_at { one.revents } else { 0 };
             one.revents = if ready > 0 { place.revents } else { 0 } | seen;
             if let Some(halfway) = halfway(one.fd) {
-                // The end of a stream that is not read so far means nothing, but for a reset.
+                // An end that was not read up to yet does not count, except for a reset.
                 let is_known = halfway.0.shared.is(phase::RECEIVES);
                 let known = if is_known { i16::MAX } else { libc::POLLHUP };
                 halfway.0.kernel_reported(u32::from((one.revents & known).cast_unsigned()));
@@ -315,7 +318,7 @@ fn ask_for_others(
     found
 }
 
-/// Whether something may come soon of which the kernel does not know.
+/// Whether something may arrive soon without the kernel knowing.
 fn is_worth_looking(asked: &[libc::pollfd]) -> bool {
     asked.iter().any(|one| match listening(one.fd) {
         Some(stream) => listener::is_busy(&stream),
@@ -331,7 +334,8 @@ fn shares_core(asked: &[libc::pollfd]) -> bool {
     })
 }
 
-/// Announces sleep on all, looks once more, and sleeps in the kernel. 0: to be looked at again.
+/// Announces sleep on all sockets, looks once more, and sleeps in the kernel. 0: the caller has to
+/// look again.
 fn sleep(
     asked: &mut [libc::pollfd],
     copy: &mut Copy,
@@ -350,15 +354,15 @@ fn sleep(
             if let Some((stream, _)) = switched(one.fd) {
                 place.events = libc::POLLIN | libc::POLLRDHUP;
                 if stream.shared.is(phase::OWES) {
-                    // What it has to send before anything else goes on when there is room.
+                    // Bytes that it has to send first are sent when there is room.
                     place.events |= libc::POLLOUT;
                 }
                 if stream.shared.is(phase::KERNEL_END) {
-                    // The kernel would say so again and again, and has nothing else to say.
+                    // The kernel would report the end again and again, and nothing else.
                     place.fd = -1;
                 }
             } else if let Some(halfway) = halfway(one.fd) {
-                // It will not be for long, and nobody can be relied on to ring for it.
+                // It will not be halfway for long, and no doorbell is certain.
                 left = left.at_most(HALFWAY_NANOSECONDS);
                 place.events = without_rings(one.events, &halfway);
             }
@@ -377,7 +381,7 @@ fn sleep(
     result
 }
 
-/// Takes note of what the kernel has reported of sockets whose streams are in rings.
+/// Records the events that the kernel has reported of sockets whose streams are in rings.
 fn after_sleep(asked: &[libc::pollfd], all: &[libc::pollfd]) {
     for (one, place) in asked.iter().zip(all) {
         let Some((stream, _)) = switched(one.fd).filter(|_| place.revents != 0) else { continue };
@@ -391,7 +395,7 @@ fn announce_sleep(asked: &[libc::pollfd]) -> Owed {
     let mut owed = Owed(false);
     for one in asked {
         let Some((stream, slot)) = switched(one.fd) else {
-            // What sets and listeners have announced is not known here.
+            // Announcements of sets and listeners are not known here.
             owed = owed | Owed(nested::of(one.fd).is_some() || listening(one.fd).is_some());
             continue;
         };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is reported of a socket whose streams are in rings.
+//! The events to report of a socket whose streams are in rings.
 
 use crate::kernel::raw;
 use crate::state::connection::phase;
@@ -9,11 +9,11 @@ use crate::waiting::epoll::registration::{Registration, state};
 use core::sync::atomic::Ordering;
 use freeport_sockets_proto::slab::flag;
 
-/// What something that has come is news for.
+/// The events for which arrived data is news.
 const READING: i32 = libc::EPOLLIN | libc::EPOLLRDNORM | libc::EPOLLRDBAND | libc::EPOLLPRI;
 
 impl Registration {
-    /// What is to be reported now; 0: nothing.
+    /// The events to report now; 0: none.
     #[inline]
     pub fn ready(&mut self, stream: &Stream, slot: &Slot) -> u32 {
         if self.state & (state::DELETED | state::FIRED) != 0 {
@@ -24,7 +24,7 @@ impl Registration {
             if !self.is_news(stream, slot) {
                 return 0;
             }
-            // What came meanwhile counts as reported, so it has to be.
+            // Data that arrived in the meantime counts as reported, so it has to be.
             ready = events_of(stream, slot, self.events);
         }
         if ready == 0 {
@@ -36,7 +36,7 @@ impl Registration {
         ready
     }
 
-    /// Whether something is to be reported now, without reporting it.
+    /// Whether there are events to report now, without reporting them.
     pub fn would_be_ready(&mut self, stream: &Stream, slot: &Slot) -> bool {
         let (state, seen, fulls) = (self.state, self.seen, self.fulls);
         let ready = self.ready(stream, slot);
@@ -44,8 +44,8 @@ impl Registration {
         ready != 0
     }
 
-    /// Edge-triggered: whether something has come, or room, since it was reported last. Who does
-    /// not wait for one of both learns nothing from that.
+    /// Edge-triggered: whether data or room has arrived since the last report, if the application
+    /// waits for it.
     fn is_news(&mut self, stream: &Stream, slot: &Slot) -> bool {
         let mut is_news = self.is(state::FRESH);
         self.state &= !state::FRESH;
@@ -76,7 +76,7 @@ impl Registration {
             is_news = true;
         }
         if !self.is(state::OWN_END_SEEN) && stream.shared.is(phase::ENDED) {
-            // Whoever of the processes that have the socket has done that.
+            // This process or another one that holds the socket has shut it.
             self.state |= state::OWN_END_SEEN;
             is_news = true;
         }
@@ -90,8 +90,8 @@ impl Registration {
     }
 }
 
-/// What ends in rings make of a socket that is halfway. Bytes may be left in the kernel, which does
-/// not know of the end behind them.
+/// The events of ends in rings, for a socket that is halfway. Bytes may be left in the kernel,
+/// which does not know of the end behind them.
 pub fn ends_of_rings(stream: &Stream, slot: &Slot) -> u32 {
     let ends = match (stream.has_read_end(slot), stream.shared.is(phase::ENDED)) {
         (true, true) => libc::EPOLLRDHUP | libc::EPOLLHUP,
@@ -101,7 +101,7 @@ pub fn ends_of_rings(stream: &Stream, slot: &Slot) -> u32 {
     ends as u32
 }
 
-/// What a socket whose streams are in rings is ready for, of what is asked for.
+/// The events, out of `events`, of a socket whose streams are in rings.
 #[inline]
 pub fn events_of(stream: &Stream, slot: &Slot, events: u32) -> u32 {
     let mut ready = 0;
@@ -126,7 +126,7 @@ pub fn events_of(stream: &Stream, slot: &Slot, events: u32) -> u32 {
         if stream.reset().is_some() {
             ready |= libc::EPOLLHUP as u32;
         } else if phase & phase::PEER_GONE != 0 {
-            // The kernel knows the rest.
+            // The kernel knows the other events.
             let descriptor = stream.local.descriptor.load(Ordering::Relaxed);
             ready |= raw::errors(descriptor);
         }
@@ -135,7 +135,7 @@ pub fn events_of(stream: &Stream, slot: &Slot, events: u32) -> u32 {
 }
 
 impl Stream {
-    /// Of the events of `poll`, those of a Unix socket that has ended in one direction or both.
+    /// The events of `poll` for a Unix socket that has ended in one direction or both.
     #[cold]
     pub fn unix_ends(&self, slot: &Slot) -> u32 {
         let (phase, said) = (self.shared.phase(), slot.peer_said());

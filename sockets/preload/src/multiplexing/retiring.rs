@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Parking what is silent without sleeping: a set on which nobody ever sleeps, because there is
-//! always something, would have all of its sockets looked at that ever had something.
+//! Parking silent sockets without sleeping. In a set that always has something ready, and so never
+//! sleeps, all sockets that were ever ready would be looked at each time.
 
 use crate::kernel::raw;
 use crate::process::barrier::Owed;
@@ -8,18 +8,18 @@ use crate::waiting::epoll::registration::Registration;
 use crate::waiting::epoll::set::{self, Set};
 use core::sync::atomic::Ordering;
 
-/// So many are looked at each time.
+/// Number of sockets that have to become active before silent ones are parked.
 const MANY: usize = 64;
-/// Looks at which nothing was reported of a socket that is silent.
+/// Number of looks without a report after which a socket is silent.
 const SILENT_ROUNDS: u32 = 256;
-/// The same of a set that reads boards, where it costs little to become active again.
+/// The same for a set that reads boards, where activation is cheap.
 const MANY_BESIDE_BOARDS: usize = 24;
 const SILENT_ROUNDS_BESIDE_BOARDS: u32 = 32;
 /// Ticks between two times, which cost a barrier each: about half a millisecond.
 const AGAIN_TICKS: u64 = 1_200_000;
 
-/// Parks those active sockets of a set of which nothing was reported for long, if many have become
-/// active since that was done last. From then on the kernel reports their doorbells.
+/// Parks the active sockets of a set that were not reported for long, if many have become active
+/// since that was done last. From then on the kernel reports their doorbells.
 #[inline]
 pub fn park_silent(set: &Set) {
     let (count, stayed) = (set.active_count(), set.stayed.load(Ordering::Relaxed) as usize);
@@ -30,7 +30,7 @@ pub fn park_silent(set: &Set) {
     }
 }
 
-/// How many are many, and for how many rounds one is not silent yet.
+/// The number that is many, and the number of rounds after which a socket is silent.
 fn limits(set: &Set) -> (usize, u32) {
     if set.reads_boards() {
         (MANY_BESIDE_BOARDS, SILENT_ROUNDS_BESIDE_BOARDS)
@@ -42,7 +42,7 @@ fn limits(set: &Set) -> (usize, u32) {
 #[cold]
 fn park_silent_at_times(set: &Set) {
     let (now, parked) = (raw::ticks(), set.parked.load(Ordering::Relaxed));
-    // Who sleeps parks all, and expects them to be as they are.
+    // A sleeper parks all, and expects them to stay as they are.
     if now.wrapping_sub(parked) < AGAIN_TICKS || set.waiters.load(Ordering::SeqCst) > 0 {
         return;
     }
@@ -68,7 +68,7 @@ fn is_silent(known: &Registration, since: u32) -> bool {
     since.wrapping_sub(known.round).cast_signed() > 0
 }
 
-/// Behind the barrier, with the lock held: what has come meanwhile stays active.
+/// After the barrier, with the lock held: sockets with news since then stay active.
 fn deactivate_silent(set: &Set, since: u32) {
     let mut place = 0;
     // SAFETY: the lock is held, and each reference is used before the next is made.
@@ -81,7 +81,7 @@ fn deactivate_silent(set: &Set, since: u32) {
                 set::unpark(known, &stream, &slot);
                 place += 1;
             }
-            // What is last comes to this place.
+            // The last one moves to this place.
             Some(_) => set.deactivate(place, known),
             None => place += 1,
         }

@@ -13,19 +13,18 @@ use crate::waiting::deadline::{Deadline, Until};
 use core::ffi::c_void;
 use core::ptr;
 
-/// Descriptors that a set of the C library can have. Who has made larger ones is left to the
-/// kernel.
+/// Number of descriptors of a set of the C library. Larger sets are left to the kernel.
 const DESCRIPTORS: usize = libc::FD_SETSIZE;
 const WORD_BITS: usize = u64::BITS as usize;
 
-/// What is asked for in each of the three sets, and what of that is reported there.
+/// The events that each of the three sets asks for, and those that are reported there.
 const ASKED: [i16; 3] = [libc::POLLIN, libc::POLLOUT, libc::POLLPRI];
 const REPORTED: [i16; 3] =
     [libc::POLLIN | libc::POLLHUP | libc::POLLERR, libc::POLLOUT | libc::POLLERR, libc::POLLPRI];
 
 type Words = [u64; DESCRIPTORS / WORD_BITS];
 
-/// `select`; `kernel` is what the application has called.
+/// `select`. `kernel` is the C library's function that the application has called.
 pub fn select(
     count: i32,
     sets: [*mut c_void; 3],
@@ -56,7 +55,7 @@ pub fn select(
     result
 }
 
-/// `pselect`; `kernel` is what the application has called.
+/// `pselect`. `kernel` is the C library's function that the application has called.
 pub fn pselect(
     count: i32,
     sets: [*mut c_void; 3],
@@ -146,7 +145,7 @@ fn wait(
     report(count, sets, wanted, found)
 }
 
-/// Writes the three sets anew; gives how many bits are in them.
+/// Writes the three sets, and returns the number of bits in them.
 fn report(count: i32, sets: [*mut c_void; 3], wanted: &[Words; 3], found: &[libc::pollfd]) -> i32 {
     let mut bits = 0;
     let words = (count.max(0) as usize).div_ceil(WORD_BITS);

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Going round a list once, from anywhere, while some of it is taken out: what is last then comes
-//! into its place. Nothing is visited twice, and nothing is left out.
+//! Visiting each element of a list once, from any start, while elements are removed by moving the
+//! last one into their place.
 
-/// Where one is in a list.
+/// A position in such a tour.
 #[derive(Debug)]
 pub struct Tour {
     start: usize,
     place: usize,
-    /// How many have not been visited.
+    /// Number of elements that were not visited.
     left: usize,
-    /// Whether the end has been reached, so that what is last has been visited.
+    /// Whether the end was reached, so that the last element was visited.
     has_wrapped: bool,
 }
 
 impl Tour {
-    /// Of a list of so many, from a place that may be outside.
+    /// A tour of `count` elements, from a place that may be outside.
     pub fn new(count: usize, start: usize) -> Self {
         let start = start.checked_rem(count).unwrap_or(0);
         Self { start, place: start, left: count, has_wrapped: false }
     }
 
-    /// The next place to be visited, of a list that has so many now.
+    /// The next place to be visited, of a list that has `count` elements now.
     #[inline]
     pub fn next(&mut self, count: usize) -> Option<usize> {
         self.left = self.left.checked_sub(1)?;
@@ -31,7 +31,7 @@ impl Tour {
         (count > 0).then(|| self.place - 1)
     }
 
-    /// What was visited has been taken out, and what was last, at `last`, is in its place.
+    /// The visited element was removed, and the one at `last` has moved into its place.
     #[inline]
     pub fn is_taken_out(&mut self, last: usize) {
         let was_visited = self.has_wrapped && last >= self.start;
@@ -40,7 +40,7 @@ impl Tour {
         }
     }
 
-    /// Where the next tour may begin, for fairness.
+    /// The place where the next tour may begin, for fairness.
     pub fn place(&self) -> usize {
         self.place
     }

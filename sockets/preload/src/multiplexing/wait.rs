@@ -19,18 +19,18 @@ use crate::waiting::epoll::{boards, changes, sharing};
 use core::slice;
 use core::sync::atomic::Ordering;
 
-/// Doorbells of a socket that are left lying before somebody takes them. The kernel sends no more
-/// than ten segments, however short, that the other end has not confirmed; and it confirms them
-/// when they are taken, or 40 milliseconds later.
+/// Number of doorbells of a socket that are left before they are taken. The kernel sends at most
+/// ten unacknowledged segments, however short; and the peer's kernel acknowledges them when they
+/// are taken, or 40 milliseconds later.
 const DOORBELLS: u32 = 4;
 
-/// Of so many sockets it is looked on which core their peers wait.
+/// Number of sockets whose peers' cores are looked at.
 const SHARING: usize = 16;
 
 /// Ticks for which doorbells are expected after one: about a millisecond.
 const ANSWERED_TICKS: u64 = 2_400_000;
 
-/// That a thread is about to sleep on a set, until this is dropped.
+/// Counts a thread as a sleeper of a set until this is dropped.
 struct Waiter<'a>(&'a Set);
 
 impl<'a> Waiter<'a> {
@@ -46,8 +46,8 @@ impl Drop for Waiter<'_> {
     }
 }
 
-/// `epoll_wait`: `kernel` is the call of the C library that the application has made, with where,
-/// how many and how long.
+/// `epoll_wait`. `kernel` is the C library's function that the application has called, with the
+/// room, its length and the time-out.
 pub fn wait(
     number: u32,
     events: *mut libc::epoll_event,
@@ -57,11 +57,11 @@ pub fn wait(
 ) -> i32 {
     process::check();
     let set = match set::get(number) {
-        // Room for thousands is looked at where it begins: few of them are filled at once.
+        // Only the first entry of the room is checked: few are filled at once.
         Some(set) if count > 0 && memory::is_there(events, 1) => set,
         _ => return kernel(events, count, until),
     };
-    // SAFETY: the application's room for so many; the kernel could write there as well.
+    // SAFETY: the application's room for `count` events, where the kernel could write as well.
     let room = unsafe { slice::from_raw_parts_mut(events, count as usize) };
     let deadline = Deadline::new(until);
     let mut wait = Wait::new();
@@ -95,7 +95,7 @@ pub fn wait(
     }
 }
 
-/// Looks at what is active, and reports what is ready.
+/// Looks at the active registrations, and reports those that are ready.
 fn look(set: &Set, number: u32, room: &mut [libc::epoll_event]) -> usize {
     let mut found = look_at_rings(set, number, room);
     found += nested::look(set, room.get_mut(found..).unwrap_or_default());
@@ -155,13 +155,13 @@ fn report(known: &mut Registration, event: &mut libc::epoll_event) -> bool {
     ready != 0
 }
 
-/// Whether the kernel had something not long ago: who has nothing else to do asks it with each look
-/// then, since doorbells are what comes next.
+/// Whether the kernel has reported something recently. If so, an idle thread asks it with each
+/// look, since doorbells are likely to follow.
 fn expects_doorbells(set: &Set) -> bool {
     raw::ticks().wrapping_sub(set.answered.load(Ordering::Relaxed)) < ANSWERED_TICKS
 }
 
-/// Asks the kernel, if that was not done just now.
+/// Asks the kernel, unless that was done a moment ago.
 fn ask_at_times(set: &Set, number: u32, room: &mut [libc::epoll_event]) -> usize {
     let (now, asked) = (raw::ticks(), set.asked.load(Ordering::Relaxed));
     if room.is_empty() || now.wrapping_sub(asked) < ASK_TICKS {
@@ -181,14 +181,14 @@ fn ask(set: &Set, number: u32, room: &mut [libc::epoll_event]) -> usize {
     }
 }
 
-/// What came of a sleep.
+/// The result of a sleep.
 enum Slept {
     Found(usize),
     Nothing,
     Failed,
 }
 
-/// Parks what is active, looks once more, and sleeps in the kernel.
+/// Parks the active registrations, looks once more, and sleeps in the kernel.
 fn sleep(
     set: &Set,
     number: u32,
@@ -196,7 +196,7 @@ fn sleep(
     deadline: &Deadline,
     kernel: impl Fn(*mut libc::epoll_event, i32, Until) -> i32,
 ) -> Slept {
-    // There is time now.
+    // The thread has time now.
     monitor::read_mail_at_times();
     let waiter = Waiter::new(set);
     let _sleepers = listening::sleep(set);
@@ -209,7 +209,7 @@ fn sleep(
         && set.waiters.load(Ordering::SeqCst) == 1
         && set.nested.load(Ordering::Relaxed) == 0;
     let boards_sleep = is_alone.then(Sleep::next);
-    // With the lock: who makes one active has either seen the waiter, or has done so.
+    // With the lock held: a thread that activates one has either seen the waiter, or is done.
     let has_active = set.lock.take(true).is_some_and(|_held| {
         match boards_sleep {
             Some(number) => boards::sleep(set, number),
@@ -219,7 +219,7 @@ fn sleep(
     });
     if has_active || set.nested.load(Ordering::Relaxed) != 0 {
         let mut activations = 0;
-        // What sets in it have announced is not known here.
+        // Announcements of nested sets are not known here.
         let mut owed = Owed(set.nested.load(Ordering::Relaxed) != 0);
         if let Some(_held) = set.lock.take(true) {
             set.each_active(|known, stream, slot| {
@@ -265,7 +265,7 @@ fn sleep(
     }
 }
 
-/// Looks at what is active without announcing sleep, unless others sleep.
+/// Takes back the announcements of active registrations, unless others sleep.
 fn unpark_active(set: &Set) {
     if set.waiters.load(Ordering::SeqCst) > 0 {
         return;
@@ -275,7 +275,7 @@ fn unpark_active(set: &Set) {
     }
 }
 
-/// Makes of what the kernel has reported what the application is to know; gives how much that is.
+/// Turns the kernel's reports into those for the application, and returns their number.
 fn translate(set: &Set, number: u32, room: &mut [libc::epoll_event], count: usize) -> usize {
     let mut kept = 0;
     for at in 0..count {
@@ -314,13 +314,13 @@ fn of_token(set: &Set, number: u32, ours: u32, events: u32) -> Option<libc::epol
             drop(held);
             if are_many {
                 stream.look_at_underlay(descriptor, 0);
-                // Whom these have woken, in this set or in others, finds none any more.
+                // Threads that they have woken, in this set or in others, will not find them.
                 changes::look_again_everywhere(&stream, None);
             }
             return event;
         }
         drop(held);
-        // The kernel reports anew what there is, once it knows all of the connection.
+        // The kernel reports the state anew, once the connection has come back.
         leaves_rings(&stream);
         return None;
     }
@@ -330,20 +330,20 @@ fn of_token(set: &Set, number: u32, ours: u32, events: u32) -> Option<libc::epol
     // SAFETY: the lock is held again, and nothing is used from before.
     let known = unsafe { registration::get(ours) }?;
     if !known.is(state::TOKENED) {
-        // It has come back meanwhile.
+        // It has come back in the meantime.
         return None;
     }
     let slot = stream.slot()?;
     if known.is(state::SWITCHED) {
         return of_doorbell(set, ours, known, &stream, 0);
     }
-    // Halfway: what is in the ring already is known there, the rest in the kernel.
+    // Halfway: the ring knows the one stream, the kernel the other.
     if known.is(state::FIRED) {
-        // The kernel reports more than once while room is asked for.
+        // The kernel reports it more than once while the library waits for room.
         return None;
     }
     let (mut events, phase) = (events, stream.shared.phase());
-    // Room may have been asked for by this library alone, and is taken as long as it owes.
+    // Only the library may have asked for room, and it takes the room for what it owes.
     let always = (libc::EPOLLHUP | libc::EPOLLERR) as u32;
     events &= known.events | always;
     if phase & phase::OWES != 0 {
@@ -370,7 +370,7 @@ fn of_token(set: &Set, number: u32, ours: u32, events: u32) -> Option<libc::epol
     Some(libc::epoll_event { events, u64: known.data })
 }
 
-/// A doorbell has rung, or the underlay has ended, of a socket whose streams are in rings.
+/// A doorbell has rung for a socket whose streams are in rings, or its underlay has ended.
 fn of_doorbell(
     set: &Set,
     ours: u32,
@@ -391,7 +391,7 @@ fn of_doorbell(
     }
     set.activate(ours, known);
     if set.waiters.load(Ordering::SeqCst) > 0 {
-        // The sleepers wake for the one that looks behind this, or have a doorbell.
+        // Sleepers wake for the doorbell, or get another one.
         _ = set::park(known, stream, &slot);
     } else {
         set::unpark(known, stream, &slot);
@@ -407,7 +407,7 @@ fn of_doorbell(
 fn shares_core(set: &Set) -> bool {
     let Some(_held) = set.lock.take(true) else { return false };
     boards::say_core(set);
-    // What became active last is what is waited for, mostly.
+    // Mostly, the newest active ones are waited for.
     let newest = set.active_count().saturating_sub(SHARING)..set.active_count();
     newest.into_iter().any(|place| {
         // SAFETY: the lock is held.
@@ -417,7 +417,7 @@ fn shares_core(set: &Set) -> bool {
     })
 }
 
-/// A socket whose readiness is that of rings comes back into the kernel, or has.
+/// A socket whose streams were in rings comes back into the kernel, or has come back.
 fn leaves_rings(stream: &Stream) {
     stream.go_on(stream.local.descriptor.load(Ordering::Relaxed));
     if !stream.shared.is(phase::LOOKS) {

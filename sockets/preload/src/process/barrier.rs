@@ -61,8 +61,8 @@ impl LightSince {
     }
 
     /// Whether a thread owes a barrier that has just announced a light sleep. `is_new`: the side
-    /// did not sleep lightly before. If other processes hold the side as well, they may have begun and
-    /// ended that, so nothing is known.
+    /// did not sleep lightly before. If other processes hold the side as well, they may have begun
+    /// and ended that, so nothing is known.
     pub fn owes(&self, is_new: bool, is_alone: bool) -> Owed {
         if !is_alone {
             self.forget();

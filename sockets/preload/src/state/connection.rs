@@ -222,7 +222,7 @@ pub struct Connection {
     pub rung: AtomicU64,
     /// When waiting for the peer began, in [ticks](crate::kernel::raw::ticks); 0: nothing waits.
     pub waits_since: AtomicU64,
-    /// What is still to be sent again to the peer.
+    /// The bytes that are still to be sent again to the peer.
     pub backlog: Backlog,
     /// Whether a doorbell is owed. It can ring once the peer no longer takes it for a byte of the
     /// stream.

@@ -29,7 +29,7 @@ impl Stream {
             || self.shared.is(phase::STOPS)
             || said & (flag::STOPS | flag::LEAVES) != 0
         {
-            // What arrives may be bytes of the stream again.
+            // Arriving bytes may belong to the stream again.
             return false;
         }
         // Others may have taken those that were seen, and the peer may be leaving its ring: so this

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Sets of descriptors (`epoll`): the kernel's, with the sockets whose streams are in rings looked
-//! at before the kernel is asked.
+//! Sets of descriptors (`epoll`). They are the kernel's, and sockets whose streams are in rings are
+//! looked at before the kernel is asked.
 //!
 //! Such a socket is *active* while its ring is looked at, and *parked* while its sleep is
-//! announced and the kernel reports its doorbells. Who is about to sleep parks all that are
-//! active, with one barrier, and looks once more. What the kernel reports becomes active again,
-//! unless another thread sleeps on the set, which would not look. So the cost of a wait grows with
-//! the sockets that are busy, not with those that there are.
+//! announced and the kernel reports its doorbells. A thread that is about to sleep parks all active
+//! sockets, with one barrier, and looks once more. A socket that the kernel reports becomes active
+//! again, unless another thread sleeps on the set, which would not look. So the cost of a wait
+//! grows with the number of busy sockets, not of all.
 
 pub mod boards;
 pub mod changes;

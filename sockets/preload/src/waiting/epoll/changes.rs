@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What changes in sets when a socket leaves the kernel, comes back, has news, or is closed.
+//! Changes in sets when a socket leaves the kernel, comes back, has news, or is closed.
 
 use super::numbers::with_number;
 use super::one_shot;
@@ -15,16 +15,16 @@ use core::sync::atomic::Ordering;
 /// Held while lists of registrations change; taken before a set's lock.
 pub static LISTS: Lock = Lock::new();
 
-/// In the data of registrations that are ours: so much the application's own data will not have.
+/// Marks the data of the library's own registrations: the application's data will not have it.
 const TOKEN: u64 = 0x46_72_65_65_70_6f << 16;
 const TOKEN_MASK: u64 = !((1 << 18) - 1);
 
-/// What the kernel reports for a registration of ours.
+/// The data that the kernel reports for one of the library's registrations.
 pub const fn token(number: u32) -> u64 {
     TOKEN << 2 | number as u64
 }
 
-/// The registration for which the kernel has reported something, if it is one of ours.
+/// The registration for which the kernel has reported something, if it is one of the library's.
 #[inline]
 pub const fn of_token(data: u64) -> Option<u32> {
     if data & TOKEN_MASK == (TOKEN << 2) & TOKEN_MASK {
@@ -34,7 +34,7 @@ pub const fn of_token(data: u64) -> Option<u32> {
     }
 }
 
-/// After a change: who sleeps on the set has to look at what may be ready already.
+/// After a change: threads that sleep on the set have to look, since it may be ready already.
 pub fn wake_up(set_of: &Set, number: u32, known: &mut Registration, stream: &Stream) {
     if !known.is(state::SWITCHED) {
         return;
@@ -48,7 +48,7 @@ pub fn wake_up(set_of: &Set, number: u32, known: &mut Registration, stream: &Str
     }
 }
 
-/// Has the kernel report a registration whose socket's streams are in rings, whatever there is.
+/// Makes the kernel report a registration whose socket's streams are in rings at once.
 pub fn report_at_once(set_of: &Set, number: u32, known: &Registration) {
     let (epoll, event) = (set_of.descriptor(), at_once(number));
     with_number(known, || {
@@ -56,13 +56,13 @@ pub fn report_at_once(set_of: &Set, number: u32, known: &Registration) {
     });
 }
 
-/// Has the kernel report of it what it usually does, and not more.
+/// Makes the kernel report doorbells only, as usual.
 pub fn report_doorbells(set_of: &Set, number: u32, known: &Registration) {
     replace(set_of, known, ours(number));
 }
 
-/// A socket that is parked may wait for something else than it did when it was: sets that want one
-/// of these events look at it again before they sleep.
+/// Sets that want one of these events look at a socket again before they sleep: its state may have
+/// changed since it was parked.
 #[cold]
 pub fn look_again(stream: &Stream, events: i32) {
     if stream.local.registrations.load(Ordering::Relaxed) == 0 {
@@ -78,7 +78,7 @@ pub fn look_again(stream: &Stream, events: i32) {
     });
 }
 
-/// The same in all sets, whatever they want, but the one of that number.
+/// The same in all sets, whatever events they want, except in `but`.
 pub fn look_again_everywhere(stream: &Stream, but: Option<u32>) {
     let Some(_lists) = LISTS.take(true) else { return };
     each_of(stream, |number| {
@@ -90,8 +90,8 @@ pub fn look_again_everywhere(stream: &Stream, but: Option<u32>) {
     });
 }
 
-/// The application has done something that wakes who waits for one of these events, also where only
-/// what is new is reported.
+/// The application has done something that wakes waits for one of these events, edge-triggered
+/// ones as well.
 pub fn has_news(stream: &Stream, events: u32) {
     if stream.local.registrations.load(Ordering::Relaxed) == 0 {
         return;
@@ -104,7 +104,7 @@ pub fn has_news(stream: &Stream, events: u32) {
                 return;
             }
             if known.is(state::TOKENED) && !known.is(state::SWITCHED) {
-                // The kernel does not know of it, and reports what there is once more.
+                // The kernel does not know of it: it reports the current state once more.
                 let event = libc::epoll_event { events: known.of_kernel(), u64: token(number) };
                 replace(set_of, known, event);
                 return;
@@ -115,7 +115,7 @@ pub fn has_news(stream: &Stream, events: u32) {
     });
 }
 
-/// What the kernel is told of a socket whose streams are in rings.
+/// The events that the kernel reports of a socket whose streams are in rings.
 pub fn ours(number: u32) -> libc::epoll_event {
     let events = (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLET) as u32;
     libc::epoll_event { events, u64: token(number) }
@@ -128,7 +128,7 @@ fn at_once(number: u32) -> libc::epoll_event {
     libc::epoll_event { events: event.events | libc::EPOLLOUT as u32, ..event }
 }
 
-/// A socket has a slot: its doorbells are not to be taken for bytes of the stream.
+/// A socket has a slot: the kernel reports it under a token, since its bytes may be doorbells.
 pub fn has_attached(stream: &Stream) {
     let Some(_lists) = LISTS.take(true) else { return };
     each_of(stream, |number| {
@@ -146,7 +146,7 @@ pub fn has_attached(stream: &Stream) {
     });
 }
 
-/// Looks again, after what the kernel reported was not for the application.
+/// Arms a registration again, after a report of the kernel that was not for the application.
 pub fn rearm(set_of: &Set, number: u32, known: &Registration) {
     if known.events & libc::EPOLLONESHOT as u32 != 0 {
         let event = libc::epoll_event { events: known.events, u64: token(number) };
@@ -154,7 +154,7 @@ pub fn rearm(set_of: &Set, number: u32, known: &Registration) {
     }
 }
 
-/// Does something with a registration and its set, which is locked meanwhile. Lists are held.
+/// Calls `visit` with a registration and its set, which is locked for that. Lists are held.
 pub fn with_set(number: u32, visit: impl FnOnce(&Set, &mut Registration)) {
     // SAFETY: only its set is read, which does not change while it is in a list.
     let set = unsafe { registration::get(number) }.map(|known| known.set);
@@ -166,8 +166,8 @@ pub fn with_set(number: u32, visit: impl FnOnce(&Set, &mut Registration)) {
     }
 }
 
-/// In all sets of this process that have the socket: it is looked at from now on. True: and nobody
-/// sleeps who would not look.
+/// In all sets of this process, the socket's rings are looked at from now on. True: the kernel has
+/// accepted that in all of them.
 pub fn has_switched(stream: &Stream, slot: &Slot) -> bool {
     let Some(_lists) = LISTS.take(true) else { return false };
     let mut is_awake = true;
@@ -176,7 +176,7 @@ pub fn has_switched(stream: &Stream, slot: &Slot) -> bool {
             if known.is(state::SWITCHED) {
                 return;
             }
-            // Who sleeps on the set has to look: nobody rings for what is in the ring already.
+            // Sleepers of the set have to look: no doorbell rings for bytes already in the ring.
             let has_waiters = set_of.waiters.load(Ordering::SeqCst) > 0;
             let event = if has_waiters { at_once(number) } else { ours(number) };
             if !replace(set_of, known, event) {
@@ -228,13 +228,13 @@ pub fn has_left(stream: &Stream) {
     });
 }
 
-/// What has to be sent before anything else has no room in the kernel: that reports when there is
-/// some, under tokens, so that it is sent whatever the application waits for.
+/// The kernel has no room for bytes that have to be sent first. It reports room under tokens, so
+/// that they are sent whatever the application waits for.
 pub fn waits_for_room(stream: &Stream) {
     report_room(stream, libc::EPOLLOUT as u32);
 }
 
-/// All of it was sent.
+/// All those bytes were sent.
 pub fn has_room(stream: &Stream) {
     report_room(stream, 0);
 }
@@ -247,7 +247,7 @@ fn report_room(stream: &Stream, room: u32) {
     each_of(stream, |number| {
         with_set(number, |set_of, known| {
             if known.is(state::SWITCHED) {
-                // Once more, whenever there is room again.
+                // It reports that once more, whenever there is room again.
                 report_at_once(set_of, number, known);
             } else if known.is(state::TOKENED) {
                 let events = known.of_kernel() & !(libc::EPOLLONESHOT as u32) | room;
@@ -258,11 +258,11 @@ fn report_room(stream: &Stream, room: u32) {
     });
 }
 
-/// Puts an event in the place of what the kernel has of a registration. False: it does not take it.
+/// Replaces the event of a registration in the kernel. False: the kernel refuses.
 pub fn replace(set_of: &Set, known: &Registration, event: libc::epoll_event) -> bool {
     let mut operation = libc::EPOLL_CTL_MOD;
     if known.events & libc::EPOLLEXCLUSIVE as u32 != 0 {
-        // Those that are told exclusively cannot be changed.
+        // Exclusive registrations cannot be changed.
         delete(set_of, known);
         operation = libc::EPOLL_CTL_ADD;
     }
@@ -278,7 +278,7 @@ pub fn delete(set_of: &Set, known: &Registration) {
     with_number(known, || _ = raw::epoll_ctl(epoll, operation, known.descriptor, nothing));
 }
 
-/// A descriptor of a set is closed, which has another one.
+/// A descriptor of a set is closed, and the set has another one.
 pub fn goes_on_as(number: u32, descriptor: i32) {
     if let Some(set_of) = set::get(number) {
         set_of.moves_to(descriptor);

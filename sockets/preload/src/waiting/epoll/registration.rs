@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! That a socket is in a set: what is to be reported of it, and what was.
+//! A registration of a socket in a set: the events to report, and those that were reported.
 
 use crate::kernel::raw;
 use crate::process;
@@ -12,19 +12,19 @@ use freeport_ring::Seen;
 /// Registrations of a process.
 const COUNT: usize = 1 << 18;
 
-/// A bit of what a registration is.
+/// The bits of a registration's state.
 pub mod state {
     /// In use.
     pub const USED: u32 = 1;
     /// Its readiness is that of rings; the kernel reports doorbells.
     pub const SWITCHED: u32 = 2;
-    /// It is among those that are looked at.
+    /// It is in the list of those that are looked at.
     pub const ACTIVE: u32 = 4;
-    /// Deleted by the application, but not in the kernel, which is cheaper if it comes back.
+    /// Deleted by the application, but not in the kernel, which is cheaper if it is added again.
     pub const DELETED: u32 = 8;
-    /// To be reported once, and was.
+    /// It is one-shot, and was reported.
     pub const FIRED: u32 = 16;
-    /// New or changed: whatever is ready is news.
+    /// New or changed: everything that is ready is news.
     pub const FRESH: u32 = 32;
     /// Its sleep is announced, so that the kernel reports its doorbells.
     pub const PARKED: u32 = 128;
@@ -34,13 +34,13 @@ pub mod state {
     pub const RANG: u32 = 512;
     /// The end of the stream has been reported.
     pub const END_SEEN: u32 = 64;
-    /// That of what this side sends has been, if it was there.
+    /// The end of what this side sends has been reported.
     pub const OWN_END_SEEN: u32 = 1024;
-    /// That the peer has ended its stream has been, besides the end by this side.
+    /// The peer's end of its stream has been reported, besides the end by this side.
     pub const PEER_END_SEEN: u32 = 8192;
-    /// The peer's reset has been.
+    /// The peer's reset has been reported.
     pub const RESET_SEEN: u32 = 2048;
-    /// That the peer of a Unix socket reads nothing more has been.
+    /// It has been reported that the peer of a Unix socket has shut down receiving.
     pub const DEAF_SEEN: u32 = 4096;
 }
 
@@ -51,26 +51,26 @@ pub struct Registration {
     pub state: u32,
     /// The number of its set.
     pub set: u32,
-    /// The number of its socket; of a set that is in another one, the number of that.
+    /// The number of its socket, or of the set that is in this set.
     pub stream: u32,
     /// The descriptor under which the kernel has it.
     pub descriptor: i32,
-    /// What the application wants to know.
+    /// The events that the application wants.
     pub events: u32,
-    /// What it wants to get with that.
+    /// The data that it gets with them.
     pub data: u64,
-    /// How far what has come was reported.
+    /// How far arrived data was reported.
     pub seen: Seen,
-    /// How often the ring was full when it was reported as writable.
+    /// Number of times that the ring had been full when it was reported as writable.
     pub fulls: u32,
-    /// Of a listener: how many had come when it was reported.
+    /// Number of connections of a listener when it was reported.
     pub arrivals: u32,
     /// The round of its set in which it was reported last.
     pub round: u32,
-    /// Doorbells that nobody has taken.
+    /// Number of doorbells that were not taken.
     pub doorbells: u32,
     /// The [generation](process::generation) of the process that has made it, and of the one that
-    /// has announced its sleep. A child of a fork has copies of what are its parent's.
+    /// has announced its sleep. A child of a fork has copies of its parent's registrations.
     pub made_in: u32,
     /// See `made_in`.
     pub parked_in: u32,
@@ -82,7 +82,7 @@ pub struct Registration {
 
 struct Places {
     memory: AtomicPtr<UnsafeCell<Registration>>,
-    /// Places that have been used.
+    /// Number of places that have been used.
     used: AtomicU32,
     /// The first free one, counted from 1.
     free: AtomicU32,
@@ -143,7 +143,7 @@ pub fn add() -> Option<u32> {
     Some(number)
 }
 
-/// Gives a place back that is in no list any more.
+/// Frees a place that is in no list any more.
 pub fn remove(number: u32) {
     let Some(_held) = PLACES.lock.take(true) else { return };
     // SAFETY: in no list, so it is nobody's.
@@ -154,7 +154,7 @@ pub fn remove(number: u32) {
 }
 
 impl Registration {
-    /// Whether it is all of that.
+    /// Whether all these state bits are set.
     #[inline]
     pub fn is(&self, flags: u32) -> bool {
         self.state & flags == flags
@@ -166,21 +166,21 @@ impl Registration {
         connections::get(self.stream)
     }
 
-    /// What the kernel is to report of it without rings.
+    /// The events that the kernel reports of it without rings.
     pub fn of_kernel(&self) -> u32 {
         let is_fired = self.is(state::FIRED);
         self.events & if is_fired { libc::EPOLLONESHOT as u32 } else { u32::MAX }
     }
 
-    /// It is parked no more. True: and this process has announced its sleep, which is to be taken
-    /// back. What a parent has announced is not its child's to take back.
+    /// Ends its parking. True: this process has announced its sleep, and has to take that back. A
+    /// child does not take back its parent's announcement.
     pub fn takes_park(&mut self) -> bool {
         let was_parked = self.is(state::PARKED);
         self.state &= !state::PARKED;
         was_parked && self.parked_in == process::generation()
     }
 
-    /// What it says of rings is over: the next ones are others.
+    /// Resets its state of rings, since the next rings are new ones.
     pub fn forget_rings(&mut self) {
         let kept = state::USED | state::DELETED | state::FIRED;
         (self.state, self.seen, self.fulls) = (self.state & kept, Seen::default(), 0);
