@@ -3,19 +3,19 @@
 
 use crate::kernel::raw;
 
-/// As large a buffer for sending as anybody may have who changes no settings of the system, and the
-/// same as it is read.
+/// The largest send buffer that the default settings of the system allow, and the value that
+/// reading the option returns for it.
 const SEND_BUFFER: i32 = 212_992;
 const READ_SEND_BUFFER: i32 = 2 * SEND_BUFFER;
 
-/// While this lives, the kernel takes more from a socket, if it is a Unix socket.
+/// A larger send buffer of a Unix socket, until this is dropped.
 pub struct LargeBuffer {
     descriptor: i32,
     before: Option<i32>,
 }
 
 impl LargeBuffer {
-    /// For this socket.
+    /// For that socket.
     pub fn new(descriptor: i32) -> Self {
         let option = |name| {
             let mut value = 0_i32;
@@ -38,7 +38,7 @@ impl Drop for LargeBuffer {
     }
 }
 
-/// What is read is twice as much.
+/// Sets the size. Reading it returns twice as much.
 fn set_send_buffer(descriptor: i32, bytes: i32) {
     _ = raw::set_option(descriptor, libc::SOL_SOCKET, libc::SO_SNDBUF, &bytes);
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What each operation does for the way of its connection out of the kernel or back.
+//! The step that each operation takes to move its connection out of the kernel, or back.
 
 use crate::state::connection::phase;
 use crate::state::connections::Stream;
 use freeport_sockets_proto::Reason;
 
 impl Stream {
-    /// Goes as far on the way out of the kernel as it can now. Called with each operation until
-    /// both streams are in rings.
+    /// Moves the connection out of the kernel, or back, as far as that is possible now. Each
+    /// operation calls it until both streams are in rings.
     #[inline]
     pub fn go_on(&self, descriptor: i32) {
         let phase = self.shared.phase();

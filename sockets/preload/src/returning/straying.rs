@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Children of forks that nobody was told of, since they were made by an instruction of the program
-//! itself: such a child has its parent's sockets, and its parent takes them for its own alone.
+//! Children of forks that the library did not see, since the program made them by an instruction of
+//! its own: such a child holds its parent's sockets, while the parent assumes that it alone holds
+//! them.
 //!
-//! The child notices with its first call of the library, and marks the sockets (`STRAYS`). As the
-//! ends of rings are in memory of the parent, which the child has only copies of, the child waits a
-//! moment for the parent to share them with its next operation. A parent that does none, because it
-//! waits for the child perhaps, has not moved since the fork: then the copies are right, and the
-//! child brings the connection back with them.
+//! The child notices with its first call of the library, and marks the sockets (`STRAYS`). The ends
+//! of rings are in memory of the parent, and the child has only copies. So the child waits a moment
+//! for the parent to share them with its next operation. A parent that does none, perhaps because
+//! it waits for the child, has not moved since the fork: then the copies are right, and the child
+//! brings the connection back with them.
 
 use crate::kernel::raw;
 use crate::state::connection::phase;
@@ -20,7 +21,7 @@ use freeport_sockets_proto::slab::Ring;
 const PATIENCE: u32 = 20;
 
 impl Stream {
-    /// In such a child: has the socket together with its parent.
+    /// In such a child: marks a socket that it holds together with its parent.
     pub fn strays(&self) {
         if self.local.ends.become_copies() {
             self.shared.mark(phase::STRAYS);
@@ -28,7 +29,7 @@ impl Stream {
         self.shared.forked.store(true, Ordering::Release);
     }
 
-    /// In the parent, before it has a descriptor of it no more.
+    /// In the parent, before it closes a descriptor of the socket.
     #[inline]
     pub fn parts_from_stray(&self) {
         if self.shared.is(phase::STRAYS) {
@@ -36,7 +37,7 @@ impl Stream {
         }
     }
 
-    /// In the parent: shares what the child needs. False: this is the child.
+    /// In the parent: shares the ends of the rings. False: this is the child.
     fn shares_with_stray(&self) -> bool {
         let is_parent = self.local.ends.are_here();
         if is_parent {
@@ -68,8 +69,8 @@ impl Stream {
         }
     }
 
-    /// In the child: takes the copies for right, if the parent has not moved since the fork, as far
-    /// as what is shared tells.
+    /// In the child: uses the copies, if the parent has not moved since the fork as far as the
+    /// shared state tells.
     fn takes_copies(&self) -> bool {
         let (send, receive) = (self.shared.send.take(false), self.shared.receive.take(false));
         let (Some((mut send, mut receive)), Some(slot)) = (send.zip(receive), self.slot()) else {

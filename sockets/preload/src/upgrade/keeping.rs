@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Sockets that stay in the kernel, and why: the monitor is told, for people who ask it.
+//! Sockets that stay in the kernel, and why. The monitor gets the reason, for display.
 //!
-//! It is told as soon as a socket has been used so much that it would have been claimed. Who has a
-//! slot says it there, and needs nobody.
+//! It gets it when the socket has been used so much that it would have been claimed. A socket with
+//! a slot has its reason there instead.
 
 use crate::kernel::raw;
 use crate::state::connection::phase;
@@ -12,21 +12,21 @@ use core::sync::atomic::Ordering;
 use freeport_sockets_proto::Reason;
 
 impl Stream {
-    /// Keeps it in the kernel. The first reason counts.
+    /// Keeps the socket in the kernel. The first reason counts.
     #[cold]
     pub fn keep(&self, reason: Reason) {
         if !self.keep_unsaid(reason) {
             return;
         }
         if self.shared.phase() & (phase::CLAIMED | phase::ATTACHED) == phase::CLAIMED {
-            // It may be given a slot, which it will not use.
+            // The monitor may still assign a slot, which will not be used.
             self.tell_reason(self.local.descriptor.load(Ordering::Relaxed));
         } else {
             self.say_reason(reason);
         }
     }
 
-    /// The same without saying it in a slot. Gives whether it is the first reason.
+    /// The same, without writing the reason to the slot. Returns whether it is the first reason.
     pub fn keep_unsaid(&self, reason: Reason) -> bool {
         let (place, number) = (&self.shared.reason, u32::from(reason as u16));
         let kept = place.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed);
@@ -34,7 +34,7 @@ impl Stream {
         kept.is_ok()
     }
 
-    /// Why an option of a TCP socket keeps it in the kernel; `None`: none does.
+    /// The reason, if an option of a TCP socket keeps it in the kernel.
     pub fn kept_for_options(&self) -> Option<Reason> {
         let number = self.shared.reason.load(Ordering::Relaxed);
         let reason = u16::try_from(number).ok().and_then(Reason::from_number);
@@ -42,28 +42,28 @@ impl Stream {
         reason.filter(|it| of_options.contains(it) && !self.is_unix())
     }
 
-    /// It may leave the kernel again.
+    /// Allows the socket to leave the kernel again.
     pub fn keep_no_more(&self) {
         self.shared.reason.store(0, Ordering::Relaxed);
         self.shared.claim_later();
         self.shared.unmark(phase::NEVER);
     }
 
-    /// It ends, for that reason.
+    /// Records the reason for which the connection ends.
     #[cold]
     pub fn ends_for(&self, reason: Reason) {
         self.shared.reason.store(u32::from(reason as u16), Ordering::Relaxed);
         self.say_reason(reason);
     }
 
-    /// Says it in the slot, if there is one.
+    /// Writes the reason to the slot, if there is one.
     fn say_reason(&self, reason: Reason) {
         if let Some(slot) = self.slot().filter(|_| self.shared.is(phase::ATTACHED)) {
             slot.say_reason(reason);
         }
     }
 
-    /// Tells the monitor why it stays in the kernel, once, if that is not said in a slot.
+    /// Reports the reason to the monitor, once, unless it is in the slot.
     #[cold]
     pub fn tell_reason(&self, descriptor: i32) {
         let number = self.shared.reason.load(Ordering::Relaxed);
@@ -78,7 +78,7 @@ impl Stream {
     }
 }
 
-/// Tells the monitor why a socket is in the kernel now. False: nobody was told.
+/// Reports to the monitor why a socket is in the kernel now. False: the report was not sent.
 pub fn tell(descriptor: i32, reason: Reason) -> bool {
     raw::inode(descriptor).is_ok_and(|inode| monitor::keep(inode, reason))
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Slots that this process was given by the monitor, and does not use: a child of a fork has the
-//! socket as well, so that it cannot leave the kernel yet; or it has left that, and only a child
-//! still has it, which cannot give back what its parent was given.
+//! Slots that the monitor has assigned to this process and that it does not use. Either a child of
+//! a fork holds the socket as well, so that it cannot leave the kernel yet; or the socket has left
+//! the kernel and only a child still holds it, which cannot give back its parent's slot.
 
 use crate::kernel::raw;
 use crate::state::connection::phase;
@@ -11,19 +11,19 @@ use crate::upgrade::monitor;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use freeport_sockets_proto::slab::Side;
 
-/// Ticks between two looks whether others still have a socket: about a millisecond; and whether
-/// those do of sockets that this process has no more: about a second.
+/// Ticks between two checks whether other processes still hold a socket: about a millisecond, or
+/// about a second for sockets that this process no longer holds.
 const LOOK_TICKS: u64 = 2_400_000;
 const SWEEP_TICKS: u64 = 2_400_000_000;
-/// Sockets that are looked at in one go.
+/// Number of sockets that are checked in one go.
 const SWEPT: u32 = 256;
 
-/// Slots of sockets that only others have, and when those were looked at last.
+/// Number of slots of sockets that only others hold, and when those were checked last.
 static OF_OTHERS: AtomicU32 = AtomicU32::new(0);
 static SWEPT_AT: AtomicU64 = AtomicU64::new(0);
 
 impl Stream {
-    /// Keeps a slot until nobody else has the socket.
+    /// Keeps a slot until no other process holds the socket.
     pub fn keeps(&self, given: &Given) {
         self.uses_slab(given.place);
         self.local.kept.set(TO_BE_USED, given);
@@ -49,7 +49,7 @@ impl Stream {
         })
     }
 
-    /// Gives back a slot that was kept. False: none was.
+    /// Gives back a slot that was kept. False: there was none.
     pub fn gives_back_kept(&self) -> bool {
         let kept = &self.local.kept;
         if !kept.is_own() {
@@ -66,14 +66,14 @@ impl Stream {
         true
     }
 
-    /// This process has the socket no more, others have: its slot is given back when those have it
-    /// no more, either.
+    /// This process no longer holds the socket, others do. Its slot is given back when those have
+    /// closed it as well.
     pub fn leaves_slot_to_others(&self) {
         let shared = self.shared;
         let number = |word: &AtomicU32| word.load(Ordering::Relaxed);
         let monitor = number(&shared.monitor);
         if monitor != monitor::epoch() {
-            // Who was given it is another process.
+            // The slot was assigned to another process.
             return;
         }
         let (slab, slot) = (number(&shared.slab), number(&shared.slot));
@@ -93,12 +93,12 @@ impl Stream {
     }
 }
 
-/// In the child of a fork: nothing of it is its own.
+/// In the child of a fork: the kept slots are its parent's.
 pub fn leave_to_parent() {
     OF_OTHERS.store(0, Ordering::Relaxed);
 }
 
-/// Gives back the slots of sockets that only others had, and that nobody has any more.
+/// Gives back the slots of sockets that only other processes held, and that all have closed.
 pub fn sweep() {
     let (now, swept) = (raw::ticks(), SWEPT_AT.load(Ordering::Relaxed));
     if OF_OTHERS.load(Ordering::Relaxed) == 0 || now.wrapping_sub(swept) < SWEEP_TICKS {

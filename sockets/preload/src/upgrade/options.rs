@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Options by which the kernel does with each segment or message what is not done with rings. Who
-//! sets one has the connection in the kernel, from then on or for good.
+//! Socket options with an effect on each segment or message that rings do not have. Setting one
+//! keeps the connection in the kernel, or brings it back.
 
 use crate::kernel::raw;
 use freeport_sockets_proto::Reason;
 
-/// Numbers that are newer than the C library may be, or that it does not have.
+/// Options that the C library may not define.
 const SO_TIMESTAMP_NEW: i32 = 63;
 const SO_TIMESTAMPNS_NEW: i32 = 64;
 const SO_TIMESTAMPING_NEW: i32 = 65;
@@ -18,10 +18,10 @@ const TCP_TX_DELAY: i32 = 37;
 const TCP_AO_ADD_KEY: i32 = 38;
 const TCP_AO_REPAIR: i32 = 42;
 
-/// Why a TCP connection is the kernel's when that option is set; `None`: it need not be.
+/// Why a TCP connection has to be in the kernel with that option; `None`: it need not be.
 pub fn of_tcp(level: i32, name: i32) -> Option<Reason> {
     match (level, name) {
-        // What goes along with bytes: times, how much there is, and what was sent without a copy.
+        // Data that accompanies bytes: times, amounts, and notices of zero-copy sends.
         (
             libc::SOL_SOCKET,
             libc::SO_ZEROCOPY
@@ -33,7 +33,7 @@ pub fn of_tcp(level: i32, name: i32) -> Option<Reason> {
             | SO_TIMESTAMPING_NEW,
         )
         | (libc::IPPROTO_TCP, TCP_INQ) => Some(Reason::Ancillary),
-        // What changes, drops, signs or delays the bytes themselves, or reads them elsewhere.
+        // Options that change, drop, sign or delay the bytes, or read them elsewhere.
         (
             libc::SOL_SOCKET,
             libc::SO_PEEK_OFF
@@ -54,12 +54,12 @@ pub fn of_tcp(level: i32, name: i32) -> Option<Reason> {
     }
 }
 
-/// Whether asking for an option takes bytes of a TCP connection.
+/// Whether getting an option takes bytes of a TCP connection.
 pub fn takes_bytes(level: i32, name: i32) -> bool {
     (level, name) == (libc::IPPROTO_TCP, TCP_ZEROCOPY_RECEIVE)
 }
 
-/// Whether an option makes the kernel do with each message of a Unix socket what rings do not.
+/// Whether an option has an effect on each message of a Unix socket that rings do not have.
 pub fn is_of_unix(level: i32, name: i32) -> bool {
     const EXTRAS: [i32; 6] = [
         libc::SO_PASSCRED,
