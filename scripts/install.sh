@@ -106,7 +106,7 @@ rustup_hashes=(
     "aarch64=9732d6c5e2a098d3521fca8145d826ae0aaa067ef2385ead08e6feac88fa5792"
 )
 oldest_verilator_minor=30
-# What makes a book of docs/, built from crates.io. Cargo compares the crate with the registry's
+# The builder of the book of docs/, from crates.io. Cargo compares the crate with the registry's
 # checksum, and each dependency with that of the crate's own Cargo.lock (`--locked`).
 mdbook=0.5.4
 mdbook_folder="$HOME/.cache/freeport/mdbook"

@@ -73,7 +73,7 @@ fn documents(tree: &Tree) -> impl Iterator<Item = &File> {
     tree.files.iter().filter(|file| file.extension() == "md")
 }
 
-/// What the links in a line point to.
+/// Targets of the links in a line.
 fn targets(line: &str) -> Vec<&str> {
     let after_open = line.split("](").skip(1);
     after_open.filter_map(|rest| rest.split_once(')')).map(|(target, _)| target).collect()

@@ -350,7 +350,7 @@ fn an_interface_that_is_deleted_is_told() {
 }
 
 /// Name under which the test below runs the one that holds a port.
-const HOLDER: &str = "port::xdp::tests::holds_a_port_until_it_is_killed";
+const HOLDER: &str = "xdp::tests::holds_a_port_until_it_is_killed";
 
 /// Variable that is set for it.
 const HOLDS: &str = "FREEPORT_TEST_HOLDS_A_PORT";

@@ -242,8 +242,8 @@ mod tests {
         }
         for (text, message) in [
             ("swap.hosts.find(1)", "there are lookup, update, delete, entries"),
-            ("swap.hosts.update({port: 1})", "it is hosts.update(key, value)"),
-            ("swap.routes.delete(1)", "it is routes.delete(key, length)"),
+            ("swap.hosts.update({port: 1})", "the signature is hosts.update(key, value)"),
+            ("swap.routes.delete(1)", "the signature is routes.delete(key, length)"),
             ("swap.hosts.update({port: 1}, 4096)", "does not fit"),
             ("swap.others.lookup(1)", "there is no method swap.others.lookup"),
         ] {
