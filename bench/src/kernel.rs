@@ -7,18 +7,18 @@
 //! kernel's call of it, on a frame in the first-level cache. It involves no driver, buffers or
 //! queues: it is the kernel's best case, and a real interface is slower.
 //!
-//! Loading needs no libbpf: [`freeport_ebpf::object`] reads the object, and `freeport_nic::bpf`
+//! Loading needs no libbpf: [`freeport_ebpf::object`] reads the object, and `freeport_port::bpf`
 //! makes the system calls. Maps are defined in section `maps`; the load of a map's address gets the
 //! file descriptor of the created map.
 
 use anyhow::{Context, Result, bail, ensure};
 use freeport_ebpf::instruction::PSEUDO_MAP;
 use freeport_ebpf::object::{Object, Program};
-use freeport_nic::bpf::{LoadOptions, MapDefinition};
+use freeport_port::bpf::{LoadOptions, MapDefinition};
 use std::collections::BTreeMap;
 use std::process::Command;
 
-pub use freeport_nic::bpf::{AttachMode, Attachment, Map, XdpProgram};
+pub use freeport_port::bpf::{AttachMode, Attachment, Map, XdpProgram};
 
 /// Verdict: drop the frame.
 pub const XDP_DROP: u32 = 1;

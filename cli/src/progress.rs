@@ -2,7 +2,7 @@
 //! How far something long is, told in one line on standard error: by itself, and by a receiver,
 //! which also keeps batches small if asked.
 
-use freeport_nic::port::{Batch, PortError, Receive};
+use freeport_port::{Batch, PortError, Receive};
 use std::io::{IsTerminal, Write};
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};

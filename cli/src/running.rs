@@ -2,7 +2,7 @@
 //! Which running program a command talks to.
 
 use clap::Args;
-use freeport_nic::server::{Client, ClientError, RunFolder};
+use freeport_runtime::server::{Client, ClientError, RunFolder};
 
 /// `--to NAME`
 #[derive(Args, Clone, Debug, Default)]

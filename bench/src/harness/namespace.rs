@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-pub use freeport_nic::namespace::{Namespace, interface};
+pub use freeport_port::namespace::{Namespace, interface};
 
 /// Creates an empty namespace.
 ///

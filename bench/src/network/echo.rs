@@ -4,7 +4,7 @@
 use super::Host;
 use crate::harness::histogram::Histogram;
 use anyhow::{Context, Result};
-use freeport_nic::packet::checksum;
+use freeport_port::packet::checksum;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::{FromRawFd, OwnedFd};

@@ -5,7 +5,7 @@
 use super::Host;
 use super::wait::until_within;
 use anyhow::{Context, Result, bail};
-use freeport_nic::server::{Client, RunFolder};
+use freeport_runtime::server::{Client, RunFolder};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::os::unix::process::CommandExt;

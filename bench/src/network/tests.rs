@@ -3,8 +3,8 @@
 
 use super::http::{Connections, HttpServer, Load};
 use super::*;
-use freeport_nic::namespace::Namespace;
-use freeport_nic::packet::{checksum, ethernet, ipv4};
+use freeport_port::namespace::Namespace;
+use freeport_port::packet::{checksum, ethernet, ipv4};
 use freeport_testbed::skip;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::{FromRawFd, OwnedFd};

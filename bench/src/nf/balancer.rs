@@ -6,8 +6,8 @@ use super::case::{Case, ClickJob, KernelJob, Model, Ours, call, written};
 use super::flows::{SEED, Tuple, different_tuples};
 use anyhow::{Result, ensure};
 use freeport_ir::Bits;
-use freeport_nic::device::Device;
-use freeport_nic::packet::{checksum, ethernet, ipv4};
+use freeport_port::packet::{checksum, ethernet, ipv4};
+use freeport_runtime::device::Device;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
@@ -245,7 +245,7 @@ mod tests {
     use super::*;
     use crate::nf::flows::Flows;
     use crate::nf::ours::DeviceSubject;
-    use freeport_nic::cpu::CpuDevice;
+    use freeport_runtime::cpu::CpuDevice;
 
     #[test]
     fn a_flow_keeps_its_backend_and_the_frame_is_whole_in_the_tunnel() {

@@ -6,7 +6,7 @@ use super::flows::Tuple;
 use super::traffic::Likeness;
 use anyhow::{Context, Result, ensure};
 use freeport_ir::{Bits, Program};
-use freeport_nic::device::Device;
+use freeport_runtime::device::Device;
 use std::path::PathBuf;
 
 /// Returns the expected output for the next frame; none if the frame is dropped. It may keep state.

@@ -6,7 +6,7 @@ use super::flows::{SEED, Tuple, different_tuples};
 use super::traffic::Likeness;
 use anyhow::Result;
 use freeport_ir::Bits;
-use freeport_nic::device::Device;
+use freeport_runtime::device::Device;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;

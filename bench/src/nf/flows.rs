@@ -7,9 +7,9 @@
 //! checksum, or TCP, whose checksum is not maintained since no subject verifies it.
 
 use freeport_ir::Bits;
-use freeport_nic::packet::{checksum, ethernet, ipv4};
-use freeport_nic::port::STAMP_BYTES;
-use freeport_nic::trace::TraceFrame;
+use freeport_port::STAMP_BYTES;
+use freeport_port::packet::{checksum, ethernet, ipv4};
+use freeport_port::trace::TraceFrame;
 
 /// Number of frames in the ring.
 pub const RING_FRAMES: usize = 4_096;

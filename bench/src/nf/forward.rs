@@ -7,8 +7,8 @@ use super::flows::{Flows, RING_FRAMES, Tuple};
 use crate::harness::{Subject, Work};
 use anyhow::Result;
 use freeport_ir::Program;
-use freeport_nic::port::DEFAULT_STRIDE_BYTES;
-use freeport_nic::trace::{Sizes, Trace};
+use freeport_port::DEFAULT_STRIDE_BYTES;
+use freeport_port::trace::{Sizes, Trace};
 use std::hint::black_box;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -59,7 +59,7 @@ impl Case for Forward {
 
     fn ours(&self, _library: &[PathBuf]) -> Result<Option<Ours<'_>>> {
         let program = compile(&format!("{ELEMENT}{CONFIGURATION}"))?;
-        let set_up = Box::new(|_: &mut dyn freeport_nic::device::Device| Ok(()));
+        let set_up = Box::new(|_: &mut dyn freeport_runtime::device::Device| Ok(()));
         Ok(Some(Ours { program, input: "from_tor", output: "to_tor", set_up }))
     }
 
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
     use crate::nf::ours::DeviceSubject;
     use freeport_ir::interp::Options;
-    use freeport_nic::interpreter::InterpreterDevice;
+    use freeport_runtime::interpreter::InterpreterDevice;
 
     #[test]
     fn every_subject_forwards_and_says_how_much() {

@@ -6,11 +6,11 @@ use super::case::{Model, Ours};
 use super::flows::{Flows, STAMP_OFFSET, WRITTEN_LAPS};
 use crate::harness::{Subject, Work};
 use anyhow::{Result, ensure};
-use freeport_nic::device::{Device, Ports, RunEnd};
-use freeport_nic::port::{
+use freeport_port::trace::TraceFrame;
+use freeport_port::{
     BATCH, DEFAULT_STRIDE_BYTES, Frames, Generator, PortError, Receive, Replay, Sink, Transmit,
 };
-use freeport_nic::trace::TraceFrame;
+use freeport_runtime::device::{Device, Ports, RunEnd};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
     use crate::nf::CaseName;
     use crate::nf::subjects::flows_of;
-    use freeport_nic::cpu::CpuDevice;
+    use freeport_runtime::cpu::CpuDevice;
     use std::path::Path;
 
     /// Checks that the native code of every program agrees with its model on many flows.

@@ -11,7 +11,7 @@ use super::network::NetworkSubject;
 use super::ours::{DeviceSubject, StampingAlone, cycles_of_a_round};
 use crate::harness::{Measurement, Subject};
 use anyhow::{Error, Result};
-use freeport_nic::cpu::CpuDevice;
+use freeport_runtime::cpu::CpuDevice;
 use std::path::{Path, PathBuf};
 
 /// Peers that take part in addition to the kernel's XDP.

@@ -16,7 +16,7 @@ use crate::harness::{Output, folder};
 use crate::nf::flows::{Flows, Tuple};
 use anyhow::{Result, ensure};
 use forwarder::{Forwarding, Minimal, Wire};
-use freeport_nic::port::xdp::DEFAULT_RING_FRAMES;
+use freeport_port::xdp::DEFAULT_RING_FRAMES;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;

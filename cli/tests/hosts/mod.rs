@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What tests need that make hosts in network namespaces.
 
-use freeport_nic::namespace::Namespace;
+use freeport_port::namespace::Namespace;
 use freeport_testbed::skip;
 
 /// Whether the process may make hosts; if not, says that the test is skipped.

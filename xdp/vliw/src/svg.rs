@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A schedule as a picture: a line a row, a column a lane, a box an operation, and on the right
-//! where jumps lead to. Where it was counted, rows are as dark as they are hot.
+//! Draws a schedule: a line for each row, a column for each lane, a box for each operation, and the
+//! targets of jumps on the right. With execution counts, hot rows are darker.
 
 mod heat;
 mod jumps;
@@ -30,14 +30,14 @@ rect { stroke-width: 1px }
 .jump { fill: none; stroke-width: 1.2px }";
 
 const MARGIN: f64 = 16.0;
-/// Where rows begin, and what is above them.
+/// Top of the first row, below the header.
 const TOP: f64 = 84.0;
 const ROW: f64 = 22.0;
 const BOX_HEIGHT: f64 = 19.0;
 const NUMBER_WIDTH: f64 = 40.0;
 const LANE: f64 = 196.0;
 const BOX_WIDTH: f64 = 190.0;
-/// What each kind takes of the legend, and all of them together.
+/// Width of an entry of the legend, and of all entries.
 const LEGEND: f64 = 104.0;
 const LEGEND_WIDTH: f64 = 5.0 * LEGEND + 190.0;
 
@@ -84,18 +84,18 @@ fn draw(image: &Image, program: &Program, heat: Option<&Heat>) -> String {
     out.finish()
 }
 
-/// Where rows are.
+/// Positions of rows.
 struct Places {
-    /// Upper ends, by row.
+    /// Tops, by row.
     rows: Vec<f64>,
-    /// The lower end of the last one.
+    /// Bottom of the last one.
     end: f64,
-    /// Where lanes begin.
+    /// Left edge of the lanes.
     left: f64,
 }
 
 impl Places {
-    /// Each row where a function begins has room for its name above.
+    /// Computes the positions; each first row of a function has room for its name above.
     fn of(image: &Image, left: f64) -> Self {
         let begins: BTreeSet<usize> = image.functions.iter().map(|function| function.row).collect();
         let (mut rows, mut end) = (vec![], TOP);
@@ -108,7 +108,7 @@ impl Places {
     }
 }
 
-/// Text of a box does not leave it: one clip for boxes of a lane, one for those of two.
+/// Defines clips that keep text inside its box: one for boxes of one lane, one for those of two.
 fn draw_definitions(out: &mut Drawing) {
     out.open("defs", &[]);
     for lanes in [1, 2] {
@@ -124,7 +124,7 @@ fn draw_legend(out: &mut Drawing) {
     let kinds = ["arithmetic", "load", "store", "control", "call", "control skip"];
     for (at, class) in kinds.into_iter().enumerate() {
         let x = MARGIN + at as f64 * LEGEND;
-        let name = if class == "control skip" { "skips what is behind it" } else { class };
+        let name = if class == "control skip" { "skips later lanes" } else { class };
         out.element(
             "rect",
             &[
@@ -183,7 +183,7 @@ fn box_width(lanes: usize) -> f64 {
     (lanes.max(1) - 1) as f64 * LANE + BOX_WIDTH
 }
 
-/// What an operation is, where, and what it comes from.
+/// Describes an operation, its place, and its origins.
 fn explanation(program: &Program, slot: &Slot, row: usize, lane: usize) -> String {
     let origins: Vec<String> = slot.origins.iter().map(ToString::to_string).collect();
     let mut all = format!("{}\nrow {row}, lane {lane}\n", slot.operation);
@@ -197,7 +197,7 @@ fn explanation(program: &Program, slot: &Slot, row: usize, lane: usize) -> Strin
     all
 }
 
-/// How it is coloured.
+/// Returns the class that determines its colour.
 fn kind(operation: &Operation) -> &'static str {
     match operation {
         Operation::Alu { .. }
@@ -260,8 +260,8 @@ mod tests {
         (image, svg)
     }
 
-    /// Every element that is opened is closed, in order, and every `&` begins an entity; gives the
-    /// names of all elements.
+    /// Checks that every opened element is closed, in order, and that every `&` begins an entity;
+    /// returns the names of all elements.
     fn elements(document: &str) -> Vec<&str> {
         let (mut open, mut all) = (vec![], vec![]);
         for piece in document.split('<').skip(1) {
@@ -296,7 +296,7 @@ mod tests {
                 let all = elements(&svg);
                 assert_eq!(all[0], "svg");
                 let kinds = 6;
-                let others = kinds + 3; // both clips, and the page
+                let others = kinds + 3; // Both clips, and the page.
                 assert_eq!(all.iter().filter(|it| **it == "rect").count(), boxes + others);
             }
         }

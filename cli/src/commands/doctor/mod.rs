@@ -7,8 +7,8 @@ mod parts;
 mod sockets;
 
 use clap::Args;
-use freeport_nic::namespace::Namespace;
-use freeport_nic::port::{TapOptions, TapPort, XdpOptions, XdpPort};
+use freeport_port::namespace::Namespace;
+use freeport_port::{TapOptions, TapPort, XdpOptions, XdpPort};
 use serde_json::json;
 use std::fs;
 use std::io::{self, Write};

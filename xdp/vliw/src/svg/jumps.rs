@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where jumps lead to: for each row that is a target a line down the right side, from all jumps to
-//! it. Lines that are beside the same rows are beside each other, short ones inside.
+//! Jumps: for each row that is a target, a vertical line on the right side joins all jumps to it.
+//! Lines that span the same rows have separate tracks, short ones inside.
 
 use super::{BOX_HEIGHT, Places};
 use crate::image::Image;
@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::ops::RangeInclusive;
 
-/// Colours of lines that are beside each other.
+/// Colours of adjacent lines.
 const COLOURS: [&str; 4] = ["#b3412e", "#41566b", "#3c7a4b", "#6b4a9c"];
-/// Between two of them.
+/// Distance of adjacent lines.
 const TRACK: f64 = 9.0;
 
-/// All jumps but those to the next row.
+/// All jumps except those to the next row.
 pub struct Jumps {
     lines: Vec<Line>,
     lanes: usize,
@@ -26,12 +26,12 @@ struct Line {
     target: usize,
     /// Rows and lanes of jumps.
     sources: Vec<(usize, usize)>,
-    /// How many lines may be between it and the rows.
+    /// Number of tracks between it and the rows.
     track: usize,
 }
 
 impl Jumps {
-    /// Of a schedule.
+    /// Collects the jumps of a schedule.
     pub fn of(image: &Image) -> Self {
         let mut by_target: BTreeMap<usize, Vec<(usize, usize)>> = BTreeMap::new();
         for (number, row) in image.rows.iter().enumerate() {
@@ -57,12 +57,12 @@ impl Jumps {
         Self { lines, lanes: image.machine.lanes.into() }
     }
 
-    /// How wide all lines are together.
+    /// Returns the total width of all lines.
     pub fn width(&self) -> f64 {
         self.lines.iter().map(|line| line.track + 2).max().unwrap_or(0) as f64 * TRACK
     }
 
-    /// Draws them on the right of `x`.
+    /// Draws the jumps to the right of `x`.
     pub fn draw(&self, out: &mut Drawing, places: &Places, x: f64) {
         for line in &self.lines {
             if let Some(y) = places.rows.get(line.target) {
@@ -77,7 +77,7 @@ impl Jumps {
         let (mut path, mut from) = (String::new(), vec![]);
         let (mut top, mut bottom) = (y, y);
         for (row, lane) in &line.sources {
-            // Jumps of a row that lead to different rows begin beside each other.
+            // Jumps of a row with different targets begin at different heights.
             let start =
                 places.rows[*row] + BOX_HEIGHT * (*lane + 1) as f64 / (self.lanes + 1) as f64;
             let _ = write!(path, "M{x:.1} {start:.1}H{turn:.1}");
@@ -96,7 +96,7 @@ impl Jumps {
 }
 
 impl Line {
-    /// The rows that it is beside.
+    /// Returns the rows that it spans.
     fn rows(&self) -> RangeInclusive<usize> {
         let rows = || self.sources.iter().map(|(row, _)| *row).chain([self.target]);
         rows().min().unwrap_or(0)..=rows().max().unwrap_or(0)
@@ -114,7 +114,7 @@ mod tests {
     use crate::machine::Machine;
     use crate::operation::Operation;
 
-    /// An image of jumps to these rows, a jump a row.
+    /// Creates an image of jumps to these rows, one jump a row.
     fn jumping(targets: &[usize]) -> Image {
         let row = |target: &usize| {
             let operation = Operation::Goto(Target::Row(*target));
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn lines_beside_the_same_rows_have_tracks_of_their_own() {
-        // Rows 0 and 1 lead to 5, 2 to 4, 3 only to the next one, and 5 back to 0.
+        // Rows 0 and 1 jump to 5, 2 to 4, 3 only to the next one, and 5 back to 0.
         let jumps = Jumps::of(&jumping(&[5, 5, 4, 4, 5, 0]));
         let told = jumps.lines.iter().map(|line| (line.target, line.sources.len(), line.track));
         assert_eq!(told.collect::<Vec<_>>(), [(4, 1, 0), (0, 1, 1), (5, 2, 2)]);

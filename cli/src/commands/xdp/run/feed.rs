@@ -3,7 +3,7 @@
 //! the time that goes on through repetitions.
 
 use anyhow::bail;
-use freeport_nic::port::{Arena, PcapReceiver, PortError, ProblemKind, Receive};
+use freeport_port::{Arena, PcapReceiver, PortError, ProblemKind, Receive};
 use std::path::{Path, PathBuf};
 
 /// Bytes of packets that are kept for repetitions; a larger capture is read again.
@@ -169,7 +169,7 @@ impl Feed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use freeport_nic::port::{Arena, PcapTransmitter, Transmit};
+    use freeport_port::{Arena, PcapTransmitter, Transmit};
 
     #[test]
     fn packets_are_numbered_and_the_time_goes_on() {
