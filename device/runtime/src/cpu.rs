@@ -406,7 +406,7 @@ impl<'p> CpuDevice<'p> {
     }
 }
 
-/// For `host_methods`: the native code.
+/// For `host_methods`: forwards to the native code.
 macro_rules! graph {
     ($self:ident, $method:ident, $instance:ident $(, $argument:ident)*) => {
         Ok($self.graph.$method($instance $(, $argument.into())*)?)

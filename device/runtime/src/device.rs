@@ -142,7 +142,7 @@ pub trait Device {
     fn transfer(&mut self) -> Option<&mut dyn Transfer>;
 }
 
-/// For `host_methods`: what is in the box.
+/// For `host_methods`: forwards to the contents of the box.
 macro_rules! inside {
     ($self:ident, $method:ident, $($argument:ident),*) => {
         (**$self).$method($($argument),*)

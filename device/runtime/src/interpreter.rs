@@ -202,7 +202,7 @@ impl<'p> InterpreterDevice<'p> {
     }
 }
 
-/// For `host_methods`: the interpreter.
+/// For `host_methods`: forwards to the interpreter.
 macro_rules! interpreter {
     ($self:ident, $method:ident, $instance:ident $(, $argument:ident)*) => {
         Ok($self.interpreter.$method($instance $(, $argument.into())*)?)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the host does with an instance, for devices that pass all of it on to something inside.
+//! The methods of a device that concern one instance, for devices that forward them to something
+//! they contain.
 
-/// The methods of [`Device`](super::Device) that concern one instance, each by a call of the same
-/// name. Two macros say of what: `$read` for methods that only read and `$change` for the others,
-/// with the device, the method, the instance and the other arguments, as
-/// `change!(self, signal, instance, signal)`.
+/// Implements the methods of [`Device`](super::Device) that concern one instance, each by a call of
+/// the same name. Two macros of the caller make that call, `$read` for methods that only read and
+/// `$change` for the others. Their arguments are the device, the method, the instance, and the
+/// other arguments, as in `change!(self, signal, instance, signal)`.
 macro_rules! host_methods {
     ($read:ident, $change:ident) => {
         fn signal(

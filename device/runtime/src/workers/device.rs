@@ -168,14 +168,14 @@ fn neighbours(links: &[Link], at: usize) -> Vec<usize> {
     others
 }
 
-/// For `host_methods`: the worker that has the instance, which only reads.
+/// For `host_methods`: has the worker of the instance read.
 macro_rules! ask {
     ($self:ident, $method:ident, $instance:ident $(, $argument:ident)*) => {
         $self.ask($instance, |device, there| device.$method(there $(, $argument)*))
     };
 }
 
-/// For `host_methods`: the worker that has the instance.
+/// For `host_methods`: has the worker of the instance make a change.
 macro_rules! tell {
     ($self:ident, $method:ident, $instance:ident $(, $argument:ident)*) => {
         $self.tell($instance, |device, there| device.$method(there $(, $argument)*))
