@@ -18,7 +18,7 @@ const BYTES: usize = i32::MAX as usize;
 /// It is null, or a message as `sendmsg` takes it.
 #[inline]
 pub unsafe fn is_sent(message: *const libc::msghdr) {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller upholds it.
     if memory::is_there(message, 1) && unsafe { (*message).msg_controllen } != 0 {
         // SAFETY: as above.
         let message = unsafe { &*message };
@@ -34,7 +34,7 @@ pub unsafe fn is_sent(message: *const libc::msghdr) {
 /// It is a message that `recvmsg` has filled.
 #[inline]
 pub unsafe fn has_come(message: *const libc::msghdr, flags: i32) {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller upholds it.
     if memory::is_there(message, 1) && unsafe { (*message).msg_controllen } != 0 {
         // SAFETY: as above.
         let message = unsafe { &*message };
@@ -46,7 +46,7 @@ pub unsafe fn has_come(message: *const libc::msghdr, flags: i32) {
 #[cold]
 unsafe fn pass(message: &libc::msghdr) {
     process::check();
-    // SAFETY: as the caller says.
+    // SAFETY: the caller upholds it.
     unsafe { each_descriptor(message, handing::is_passed) };
 }
 
@@ -64,7 +64,7 @@ unsafe fn adopt(message: &libc::msghdr, was_peeked: bool) {
             handing::is_passed(descriptor);
         }
     };
-    // SAFETY: as the caller says.
+    // SAFETY: the caller upholds it.
     unsafe { each_descriptor(message, adopt) };
 }
 
