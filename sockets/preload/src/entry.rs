@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The functions that programs call instead of those of the C library.
 //!
-//! Each looks whether the descriptor is one that the library has to do with, and calls the function
-//! behind it if not. Nothing that has to be dropped lives while that one runs: a thread that is
-//! cancelled in it unwinds through here.
+//! Each checks whether the library tracks the descriptor, and calls the replaced function if not.
+//! No value with a destructor is alive while that runs: a thread that is cancelled in it unwinds
+//! through here.
 
 #![expect(clippy::missing_safety_doc, reason = "it is that of the functions they stand for")]
 

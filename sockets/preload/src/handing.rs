@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Sockets that are handed on: to another program in this process (`exec`), to one that is begun
-//! (`posix_spawn`), to another process in a message (`SCM_RIGHTS`); and sockets that came so.
+//! Sockets that are handed on: to another program in this process (`exec`), to a program that is
+//! started (`posix_spawn`), to another process in a message (`SCM_RIGHTS`); and sockets that were
+//! received this way.
 //!
-//! What is handed on comes back into the kernel first, since nobody can know who gets it. It may
-//! leave the kernel again in the hands of who got it, once the monitor knows that nobody else has
-//! it: so it is told of each time that a socket is handed on.
+//! A socket that is handed on comes back into the kernel first, since its receiver is unknown. It
+//! may leave the kernel again in the receiving process, once the monitor knows that no other
+//! process holds it: so the library reports each hand-over to the monitor.
 
 pub mod control;
 pub mod file_actions;
@@ -37,10 +38,10 @@ pub fn is_passed(descriptor: i32) {
     tell(&stream, descriptor);
 }
 
-/// Before this process becomes another program: what is not closed by that is handed on.
+/// Before this process becomes another program, which inherits descriptors without close-on-exec.
 pub fn becomes_another() {
     each_handed_on(|descriptor, stream| {
-        // If it comes to nothing, it may leave the kernel again.
+        // If the `exec` fails, the socket may leave the kernel again.
         if !comes_back(stream, descriptor) {
             substitute::put(stream);
         }
@@ -48,8 +49,7 @@ pub fn becomes_another() {
     });
 }
 
-/// This process did not become another program. It has what it has passed on from itself, so to
-/// speak.
+/// The `exec` has failed: the process itself counts as the receiver of its sockets.
 #[cold]
 pub fn goes_on() {
     each_handed_on(|_, stream| {
@@ -61,8 +61,8 @@ pub fn goes_on() {
     });
 }
 
-/// Before others get a socket: if it listens, they may accept whoever connects to it, so nothing is
-/// kept for it any more.
+/// Before other processes get a socket: if it listens, they may accept its connections, so no
+/// streams are kept for it any more.
 fn others_accept(stream: &Stream) {
     if stream.shared.is(phase::LISTENS) {
         stream.shared.forked.store(true, Ordering::Relaxed);
@@ -70,26 +70,26 @@ fn others_accept(stream: &Stream) {
     }
 }
 
-/// Brings a socket back that stays in the kernel.
+/// Brings a socket back for good.
 fn comes_back_for_good(stream: &Stream, descriptor: i32) {
     if !stream.bring_back(descriptor, Reason::HandedOn) {
         substitute::put(stream);
     }
 }
 
-/// Brings a socket back, which may leave the kernel again. False: the peer is gone, and has left
-/// something in the ring.
+/// Brings a socket back that may leave the kernel again. False: the peer is gone, and has left
+/// bytes in the ring.
 pub fn comes_back(stream: &Stream, descriptor: i32) -> bool {
     let was_never = stream.shared.is(phase::NEVER);
     let is_back = stream.bring_back(descriptor, Reason::HandedOn);
-    // Of Unix sockets nobody knows whether all that came back was counted.
+    // For Unix sockets it is unknown whether all bytes that came back were counted.
     if !was_never && !stream.is_unix() {
         stream.keep_no_more();
     }
     is_back
 }
 
-/// Before a program is begun that inherits what is not closed by that.
+/// Before a program is started that inherits descriptors without close-on-exec.
 pub fn is_inherited() {
     each_handed_on(|descriptor, stream| {
         others_accept(stream);
@@ -100,7 +100,7 @@ pub fn is_inherited() {
     });
 }
 
-/// Notes a connected stream socket that came from elsewhere, if it is one.
+/// Notes an inherited or received descriptor, if it is a connected stream socket.
 pub fn adopt(descriptor: i32) {
     if confined::is_confined() {
         return;
@@ -136,7 +136,7 @@ pub fn is_copied(old: i32, new: i32) {
     opening::note_same(old, new);
 }
 
-/// Tells the monitor that others may have a socket from now on.
+/// Reports to the monitor that other processes may hold a socket from now on.
 fn tell(stream: &Stream, descriptor: i32) {
     let inherited = stream.shared.inherited.load(Ordering::Relaxed);
     if monitor::pass(stream.token(), descriptor, stream.is_only_here(), inherited) {
@@ -144,7 +144,7 @@ fn tell(stream: &Stream, descriptor: i32) {
     }
 }
 
-/// Visits the streams that a program has which is begun now, with each of their descriptors.
+/// Visits the sockets that a program inherits which is started now, once for each descriptor.
 fn each_handed_on(visit: impl Fn(i32, &Stream)) {
     table::each_stream(|descriptor, stream| {
         if process::hands_on(descriptor) {

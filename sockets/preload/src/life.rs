@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The life of a process with the library: its start and end, its forks, and what it does to all of
-//! its connections.
+//! The life of a process with the library: its start and end, its forks, and steps that affect all
+//! of its connections.
 
 pub mod confined;
 pub mod forking;
@@ -15,7 +15,7 @@ use crate::socket::inside::close_own;
 use crate::state::inside;
 use crate::upgrade::monitor;
 
-/// Connects what notices forks with what has to be done then.
+/// Connects the lower rooms with the functions of this one that they call.
 pub fn set_hooks() {
     process::set_hooks(process::Hooks {
         process_is_tracked: forking::watch,
@@ -38,7 +38,7 @@ extern "C" fn constructor() {
 #[cfg_attr(not(test), unsafe(link_section = ".init_array"))]
 static CONSTRUCTOR: extern "C" fn() = constructor;
 
-/// When the program has come to its end.
+/// When the program exits.
 extern "C" fn destructor() {
     leaving::is_over();
 }

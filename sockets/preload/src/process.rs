@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the library knows of the process that it is in, and how it notices that this is another
-//! one now.
+//! The process that the library is in, and how the library notices that it is a child of a fork.
 //!
-//! A word in memory that the child of a fork finds zero tells parent from child, however the child
+//! A word in memory that is zero in the child of a fork tells parent from child, however the child
 //! was made. The child of a `vfork` runs in its parent's memory: see [`guests`].
 
 pub mod barrier;
@@ -16,27 +15,27 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
 pub use guests::{has, is_guest};
 use std::sync::OnceLock;
 
-/// A page that is zero after a fork; its first word is the number of the process.
+/// A page that is zero in the child of a fork; its first word is the number of the process.
 static MARK: AtomicPtr<AtomicI32> = AtomicPtr::new(core::ptr::null_mut());
 static NUMBER: AtomicI32 = AtomicI32::new(0);
-/// How many forks lie between this process and the one that loaded the library.
+/// Number of forks between this process and the one that loaded the library.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
-/// Tells the namespace of process numbers from others; 0: not looked at.
+/// Identifies the namespace of process numbers; 0: not read yet.
 static NAMESPACE: AtomicU32 = AtomicU32::new(0);
 static HAS_MEMBARRIER: AtomicBool = AtomicBool::new(false);
-/// The C library's own word for having one thread; null if it has none.
+/// The C library's variable for having one thread; null if it has none.
 static ONE_THREAD: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
 
-/// What the room that leads a process through its life does, which lies above this one.
+/// Functions of the room `life`, which lies above this one.
 pub struct Hooks {
-    /// The library begins to know something of the process.
+    /// The library begins to track sockets of the process.
     pub process_is_tracked: fn(),
-    /// This is the child of a fork. It ends with [`settle_child`] when what the library knows from
-    /// the parent is put right.
+    /// This is the child of a fork. Calls [`settle_child`] when the library's state is adapted to
+    /// the child.
     pub is_child: fn(),
 }
 
-/// The hooks, from when the library is loaded.
+/// The hooks, set when the library is loaded.
 static HOOKS: OnceLock<Hooks> = OnceLock::new();
 
 /// Sets the hooks, once.
@@ -46,14 +45,14 @@ pub fn set_hooks(hooks: Hooks) {
 
 const PAGE_BYTES: usize = 4096;
 
-/// Who may have fewer bytes of addresses has no room for a slab, and needs the rest for himself.
+/// Least limit of the address space. With less, the process has no room for a slab.
 const LEAST_ADDRESSES: u64 = 2 * freeport_sockets_proto::slab::SLAB_BYTES as u64;
 
-/// Looks up what is the C library's, while there is nobody who could be waited for: that takes a
-/// lock of the loader. Whoever loads a library has it until that has begun, which may be until
-/// another thread has done something. And a child of `vfork` that has it when its parent is killed
-/// never gives it back: the kernel takes the parent's number out of the memory of both, by which
-/// the owner of a lock is known, since somebody may wait for that thread's end.
+/// Looks up functions and variables of the C library at load time, while no other thread can hold
+/// the loader's lock. Later, a thread that loads a library holds it until the library's
+/// constructors return, which may wait for another thread. And a child of `vfork` that holds it
+/// when its parent is killed never releases it: the kernel clears the parent's thread number in the
+/// memory of both, which names the owner of the lock.
 pub fn look_up() {
     next::find_all();
     // SAFETY: names that end with zero.
@@ -61,7 +60,7 @@ pub fn look_up() {
     ONE_THREAD.store(word.cast(), Ordering::Relaxed);
 }
 
-/// Begins to know. False: there is no memory for that, or so little that nothing comes of it.
+/// Begins to track sockets. False: there is too little memory or address space.
 #[cold]
 pub fn begin() -> bool {
     if !MARK.load(Ordering::Acquire).is_null() {
@@ -71,7 +70,7 @@ pub fn begin() -> bool {
         return false;
     }
     let Ok(page) = raw::map(PAGE_BYTES, false, None) else { return false };
-    // SAFETY: just mapped. Where it is refused, the hook of fork has to do.
+    // SAFETY: just mapped. If the kernel refuses, the hook of fork has to suffice.
     _ = unsafe { raw::wipe_on_fork(page, PAGE_BYTES) };
     let mark: *mut AtomicI32 = page.cast();
     settle(mark);
@@ -87,14 +86,14 @@ fn settle(mark: *mut AtomicI32) {
     let number = raw::process();
     NUMBER.store(number, Ordering::Relaxed);
     let register = libc::MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED;
-    // Who has given up system calls has no use for it.
+    // A process that has given up system calls does not use it.
     let can = !confined::is_confined() && raw::membarrier(register).is_ok() && pass_everywhere();
     HAS_MEMBARRIER.store(can, Ordering::Relaxed);
     // SAFETY: the page of `begin`.
     unsafe { &*mark }.store(number, Ordering::Release);
 }
 
-/// Sees whether this is the process that it was before.
+/// Checks whether this is a child of a fork, and adapts to it.
 #[inline]
 pub fn check() {
     let mark = MARK.load(Ordering::Relaxed);
@@ -114,7 +113,7 @@ fn is_child() {
     }
 }
 
-/// In the child of a fork, when all that the library knows from its parent is put right.
+/// In the child of a fork, when the library's state is adapted.
 pub fn settle_child() {
     NAMESPACE.store(0, Ordering::Relaxed);
     let mark = MARK.load(Ordering::Relaxed);
@@ -123,14 +122,14 @@ pub fn settle_child() {
     }
 }
 
-/// Whether the library has anything to know of the process yet.
+/// Whether the library tracks sockets of the process yet.
 pub fn is_tracked() -> bool {
     !MARK.load(Ordering::Acquire).is_null()
 }
 
-/// The core on which this runs, counted from 1; 0: that is not known.
+/// The core on which this thread runs, counted from 1; 0: unknown.
 pub fn core() -> u64 {
-    // SAFETY: a plain number; where there is none, it is below 0.
+    // SAFETY: returns a plain number; below 0: unknown.
     u64::try_from(unsafe { libc::sched_getcpu() } + 1).unwrap_or_default()
 }
 
@@ -140,7 +139,7 @@ pub fn number() -> i32 {
     NUMBER.load(Ordering::Relaxed)
 }
 
-/// What tells the namespace in which it has that number from others; 0: that cannot be known.
+/// Identifies the namespace of its number; 0: unknown.
 pub fn namespace() -> u32 {
     let known = NAMESPACE.load(Ordering::Relaxed);
     if known != 0 {
@@ -162,13 +161,13 @@ pub fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// Whether a program that is begun now has a descriptor of which this process knows something.
+/// Whether a program that is started now inherits a tracked descriptor.
 pub fn hands_on(descriptor: i32) -> bool {
     let flags = raw::fcntl(descriptor, libc::F_GETFD, 0);
     flags.is_ok_and(|flags| flags & libc::FD_CLOEXEC == 0) && has(descriptor)
 }
 
-/// Whether the process has one thread, and has always had.
+/// Whether the process has one thread, and has never had more.
 #[inline]
 pub fn has_one_thread() -> bool {
     let word = ONE_THREAD.load(Ordering::Relaxed);
@@ -176,7 +175,7 @@ pub fn has_one_thread() -> bool {
     !word.is_null() && unsafe { word.read_volatile() } != 0
 }
 
-/// Whether it can make others pass a barrier, and be made to.
+/// Whether the process can make others pass a barrier, and can be made to.
 pub fn has_membarrier() -> bool {
     HAS_MEMBARRIER.load(Ordering::Relaxed)
 }

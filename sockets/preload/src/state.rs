@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The state of a connection, as plain data: the types, their tables, and their locks. Nothing here
-//! decides what happens to a connection; the rooms above do.
+//! The state of connections, as plain data: the types, their tables, and their locks. The rooms
+//! above decide what happens to a connection. Two things are done here: slabs are mapped and
+//! unmapped, and a connection whose ring was lost with another process is ended ([`ends`]).
 
 pub mod backlog;
 pub mod connection;

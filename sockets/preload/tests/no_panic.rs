@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the library may do inside of any program: from none of its entry points is there a way to
-//! a panic, to the heap, or to any function of another library but the few that are listed here.
-//! Read off the machine code, as it is built for use.
+//! The library runs inside any program, so none of its entry points may reach a panic, the heap, or
+//! a function of another library except those listed here. This test reads the machine code of a
+//! release build.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The functions of other libraries that may be called.
+/// Functions of other libraries that may be called.
 const ALLOWED: [&str; 13] = [
     "__errno_location",
     "__register_atfork",
@@ -24,7 +24,7 @@ const ALLOWED: [&str; 13] = [
     "strlen",
 ];
 
-/// Builds the library as for use, into a folder of its own.
+/// Makes a release build of the library in a folder of its own.
 fn library() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no_panic");
     let mut command = Command::new(env!("CARGO"));
@@ -43,14 +43,14 @@ fn output(command: &str, options: &[&str], file: &Path) -> String {
     String::from_utf8(output.stdout).expect("names are text")
 }
 
-/// The name that stands between the last `<` and `>` of a line, without what is behind `+` or `@`.
+/// The name between the last `<` and `>` of a line, up to a `+` or `@`.
 fn named(line: &str) -> Option<&str> {
     let (_, behind) = line.rsplit_once('<')?;
     let name = behind.split_once('>')?.0;
     name.split(['+', '@']).next()
 }
 
-/// Which names each function names.
+/// The names that each function refers to.
 fn calls(assembly: &str) -> BTreeMap<&str, BTreeSet<&str>> {
     let mut calls: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let mut current = "";
@@ -64,7 +64,7 @@ fn calls(assembly: &str) -> BTreeMap<&str, BTreeSet<&str>> {
     calls
 }
 
-/// What can be reached from some functions, with who reaches it first.
+/// The functions that can be reached from some, each with the one that reaches it first.
 fn reachable<'a>(
     calls: &BTreeMap<&'a str, BTreeSet<&'a str>>,
     from: impl Iterator<Item = &'a str>,
@@ -117,7 +117,7 @@ fn no_entry_point_reaches_a_panic_or_the_heap() {
     let others: Vec<_> = others.map(|name| way(&found, name)).collect();
     assert!(others.is_empty(), "{}", others.join("\n"));
 
-    // The same look at a function that does panic.
+    // The test finds a panic from a function that has one.
     let panicking =
         calls.iter().find(|(_, called)| called.iter().any(|name| name.contains("panicking")));
     let (from, _) = panicking.expect("the standard library is linked, and has some");

@@ -4,8 +4,8 @@
 //! sides announce resets in the slot.
 //!
 //! A side that closes its end, or a process that exits with it, announces whether that is a reset.
-//! Of a killed peer it is known how much of the ring it had read, and whether it had read all bytes
-//! that came through the kernel.
+//! For a killed peer it is known how much of the ring it had read, and whether it had read all
+//! bytes that came through the kernel.
 
 use crate::kernel::{errno, raw};
 use crate::state::connection::phase;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `syscall(2)`: what programs ask the kernel for by number is done as by the functions of that
-//! name, if it has to do with a connection.
+//! `syscall(2)`: system calls by number are handled like the functions of that name, if they
+//! concern a connection.
 //!
-//! All else is the kernel's at once. What is behind ours is not looked up, since allocators call
-//! this while they begin, and looking it up may allocate.
+//! All others go to the kernel at once. The replaced `syscall` is not looked up, since allocators
+//! call it while they start, and a lookup may allocate.
 
 use super::{data, descriptors, programs, sockets};
 use crate::handing::leaving;
@@ -17,7 +17,7 @@ use crate::state::table::stream;
 use crate::upgrade::monitor;
 use core::ffi::{c_int, c_long, c_uint};
 
-/// What the kernel gives for errors.
+/// Results of the kernel from this one on are errors.
 const ERRORS: core::ops::Range<isize> = -4095..0;
 
 /// `syscall(2)`.
@@ -82,7 +82,7 @@ pub unsafe extern "C-unwind" fn syscall(
     }
 }
 
-/// `prctl(2)`, by which programs give up system calls.
+/// `prctl(2)`, by which programs give up system calls (`seccomp`).
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn prctl(
     option: c_int,
@@ -102,7 +102,7 @@ pub unsafe extern "C-unwind" fn prctl(
     }
 }
 
-/// Whether a program gives up system calls by that.
+/// Whether a program gives up system calls by this call.
 fn gives_up_calls(number: c_long, first: usize) -> bool {
     const STRICT: usize = libc::SECCOMP_SET_MODE_STRICT as usize;
     const FILTER: usize = libc::SECCOMP_SET_MODE_FILTER as usize;
@@ -159,7 +159,7 @@ unsafe fn of_data(number: c_long, arguments: [usize; 6]) -> Option<isize> {
     })
 }
 
-/// Closing and copying descriptors, if one of them is of interest: libuv and others close so.
+/// Closing and copying descriptors, if one of them is tracked: libuv and others close this way.
 unsafe fn of_descriptors(number: c_long, arguments: [usize; 6]) -> Option<isize> {
     let [first, second, third, ..] = arguments;
     let (fd, other, flags) = (first as c_int, second as c_int, third as c_int);
@@ -190,14 +190,14 @@ unsafe fn of_descriptors(number: c_long, arguments: [usize; 6]) -> Option<isize>
     Some(result as isize)
 }
 
-/// Whether a call takes the process to another network.
+/// Whether a call moves the process to another network namespace.
 fn changes_network(number: c_long, arguments: [usize; 6]) -> bool {
     let [first, second, ..] = arguments;
     let kind = if number == libc::SYS_unshare { first } else { second };
     kind & libc::CLONE_NEWNET as usize != 0 || number == libc::SYS_setns && kind == 0
 }
 
-/// The flags with which a call makes a child, as `clone` has them.
+/// The flags, as of `clone`, with which a call makes a child.
 fn flags_of_child(number: c_long, arguments: [usize; 6]) -> Option<u64> {
     match number {
         #[cfg(target_arch = "x86_64")]
@@ -208,7 +208,8 @@ fn flags_of_child(number: c_long, arguments: [usize; 6]) -> Option<u64> {
         libc::SYS_clone3 => {
             let [flags, bytes, ..] = arguments;
             let has_flags = bytes >= size_of::<u64>() && flags != 0;
-            // SAFETY: the kernel reads flags in front of all else there.
+            // SAFETY: the flags are the first word of the structure, which the kernel reads as
+            // well.
             has_flags.then(|| unsafe { (flags as *const u64).read() })
         }
         _ => None,

@@ -19,8 +19,8 @@ fn part(buffer: *const c_void, bytes: usize) -> libc::iovec {
     libc::iovec { iov_base: buffer.cast_mut(), iov_len: bytes }
 }
 
-/// Receives, where it is not done at once. Apart from that, so that who is quick makes no room
-/// for it.
+/// Receives on the slow path. A function of its own, so that the fast path reserves no stack for
+/// it.
 #[inline(never)]
 fn receive_in_steps(
     stream: Stream,
@@ -32,7 +32,7 @@ fn receive_in_steps(
     stream.receive(fd, Parts::one(&part), flags, kernel)
 }
 
-/// Sends, where it is not done at once.
+/// Sends on the slow path.
 #[inline(never)]
 fn send_in_steps(
     stream: Stream,
@@ -55,7 +55,7 @@ fn receive(
     kernel: impl Fn() -> isize,
 ) -> isize {
     if !buffer.is_null() && bytes <= isize::MAX as usize {
-        // SAFETY: the application's room for so many.
+        // SAFETY: the application's room for `bytes` bytes.
         let into = unsafe { slice::from_raw_parts_mut(buffer.cast::<u8>(), bytes) };
         if let Some(received) = stream.receive_at_once(fd, into, flags) {
             return received;
@@ -89,7 +89,7 @@ fn send_from(
 pub unsafe extern "C-unwind" fn read(fd: c_int, buffer: *mut c_void, bytes: usize) -> isize {
     let kernel = move || next!(read(fd: c_int, buffer: *mut c_void, bytes: usize) -> isize);
     match stream(fd) {
-        // Who reads nothing does not wait for anything, unlike who receives nothing.
+        // Reading zero bytes does not wait, unlike receiving zero bytes.
         Some(stream) if bytes > 0 => receive(stream, fd, buffer, bytes, 0, kernel),
         _ => kernel(),
     }
@@ -101,7 +101,7 @@ pub unsafe extern "C-unwind" fn readv(fd: c_int, parts: *const libc::iovec, coun
     let kernel = || next!(readv(fd: c_int, parts: *const libc::iovec, count: c_int) -> isize);
     let Some(stream) = stream(fd) else { return kernel() };
     let Ok(number) = usize::try_from(count) else { return kernel() };
-    // SAFETY: as of the function that this stands for.
+    // SAFETY: the caller upholds the contract of the libc function this replaces.
     match unsafe { Parts::new(parts, number) } {
         Some(list) if list.bytes() != Some(0) => stream.receive(fd, list, 0, kernel),
         _ => kernel(),
@@ -144,7 +144,7 @@ pub unsafe extern "C-unwind" fn recvfrom(
     let room = if wants_name { unsafe { *length } } else { 0 };
     let result = receive(stream, fd, buffer, bytes, flags, kernel);
     if result >= 0 && wants_name {
-        // Streams of TCP have no addresses; the kernel says so by their length.
+        // TCP gives no address; the kernel reports a length of zero.
         let has_name = stream.brings_name(fd, result, bytes);
         let room = usize::try_from(room.cast_signed()).unwrap_or(0);
         // SAFETY: the caller gives `room` bytes for an address.
@@ -173,7 +173,7 @@ pub unsafe extern "C-unwind" fn recvmsg(
     let kernel = || {
         if is_of_kernel.replace(true) {
             let (name, control) = room.unwrap_or_default();
-            // What came before was a doorbell.
+            // The previous call has received a doorbell.
             // SAFETY: the caller gives a message to be filled; a second call comes only after it
             // was found not to be null.
             let message = unsafe { &mut *message };
@@ -181,7 +181,7 @@ pub unsafe extern "C-unwind" fn recvmsg(
         }
         let received = next!(recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c_int) -> isize);
         if received >= 0 {
-            // SAFETY: as of the function that this stands for.
+            // SAFETY: the caller upholds the contract of the libc function this replaces.
             unsafe { control::has_come(message, flags) };
         }
         received
@@ -197,7 +197,7 @@ pub unsafe extern "C-unwind" fn recvmsg(
     let (name, control) = room.unwrap_or_default();
     let mut asked = flags;
     if stream.is_unix() && flags & libc::MSG_WAITALL != 0 && control > 0 {
-        // It ends where something comes along, which only the kernel knows.
+        // The wait ends at ancillary data, of which only the kernel knows.
         stream.stays_in_kernel(fd, Reason::Ancillary);
         asked &= !libc::MSG_WAITALL;
     }
@@ -207,7 +207,7 @@ pub unsafe extern "C-unwind" fn recvmsg(
         // SAFETY: it is not null, so the caller gives a message that can be read.
         let at = unsafe { (*message).msg_name.cast::<u8>() };
         let has_name = has_name && !at.is_null();
-        // SAFETY: `name` is what the caller's message said of the room for a name.
+        // SAFETY: the caller's message has room for `name` bytes of a name.
         let length = if has_name { unsafe { unix::peer_name(fd, at, name as usize) } } else { 0 };
         // SAFETY: the caller gives the message to be filled.
         let message = unsafe { &mut *message };
@@ -238,9 +238,9 @@ pub unsafe extern "C-unwind" fn writev(
     let kernel = || next!(writev(fd: c_int, parts: *const libc::iovec, count: c_int) -> isize);
     let Some(stream) = stream(fd) else { return kernel() };
     let Ok(number) = usize::try_from(count) else { return kernel() };
-    // SAFETY: as of the function that this stands for.
+    // SAFETY: the caller upholds the contract of the libc function this replaces.
     match unsafe { Parts::new(parts, number) } {
-        // Who writes no parts at all does not learn of an end, unlike who sends nothing.
+        // Writing no parts does not report an end, unlike sending zero bytes.
         Some(list) if list.bytes() != Some(0) => stream.send(fd, list, 0, kernel),
         _ => kernel(),
     }
@@ -277,7 +277,7 @@ pub unsafe extern "C-unwind" fn sendto(
             address: *const libc::sockaddr, length: libc::socklen_t) -> isize)
     };
     match stream(fd) {
-        // The kernel refuses an address, since it is connected.
+        // The kernel refuses an address, since the socket is connected.
         Some(stream) if stream.is_unix() && length > 0 && !address.is_null() => kernel(),
         Some(stream) => send_from(stream, fd, buffer, bytes, flags, kernel),
         None => kernel(),
@@ -295,7 +295,7 @@ pub unsafe extern "C-unwind" fn sendmsg(
     if !memory::is_there(message, 1) {
         return kernel();
     }
-    // SAFETY: as of the function that this stands for.
+    // SAFETY: the caller upholds the contract of the libc function this replaces.
     unsafe { control::is_sent(message) };
     let Some(stream) = stream(fd) else { return kernel() };
     // SAFETY: it is not null, so the caller gives a message, which nothing changes meanwhile.
@@ -308,7 +308,7 @@ pub unsafe extern "C-unwind" fn sendmsg(
         stream.stays_in_kernel(fd, Reason::Ancillary);
     }
     if stream.is_unix() && header.msg_namelen > 0 && !header.msg_name.is_null() {
-        // The kernel refuses, since it is connected.
+        // The kernel refuses, since the socket is connected.
         return kernel();
     }
     // SAFETY: the parts of a message are what `writev` takes.
@@ -319,7 +319,7 @@ pub unsafe extern "C-unwind" fn sendmsg(
     }
 }
 
-/// `__read_chk`: `read` where the compiler knows how much room there is.
+/// `__read_chk`: `read` into a buffer of known size.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn __read_chk(
     fd: c_int,
@@ -331,7 +331,7 @@ pub unsafe extern "C-unwind" fn __read_chk(
         return next!(__read_chk(fd: c_int, buffer: *mut c_void, bytes: usize, room: usize)
             -> isize);
     }
-    // SAFETY: as of the function that this stands for; so it is below.
+    // SAFETY: the caller upholds the contract of the libc function this replaces; the same below.
     unsafe { read(fd, buffer, bytes) }
 }
 
@@ -371,7 +371,7 @@ pub unsafe extern "C-unwind" fn __recvfrom_chk(
     unsafe { recvfrom(fd, buffer, bytes, flags, address, length) }
 }
 
-/// `sendfile(2)` and its 64-bit name: through memory, where the stream is in a ring.
+/// `sendfile(2)` and its 64-bit name: through memory, if the stream is in a ring.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn sendfile(
     out: c_int,
@@ -397,11 +397,11 @@ pub unsafe extern "C-unwind" fn sendfile64(
     offset: *mut libc::off_t,
     count: usize,
 ) -> isize {
-    // SAFETY: as of the function that this stands for.
+    // SAFETY: the caller upholds the contract of the libc function this replaces.
     unsafe { sendfile(out, from, offset, count) }
 }
 
-/// The most messages that the kernel takes at once.
+/// Largest number of messages that the kernel accepts at once.
 const MESSAGES: libc::c_uint = 1024;
 
 /// `sendmmsg(2)`.
@@ -441,7 +441,7 @@ pub unsafe extern "C-unwind" fn sendmmsg(
     count as c_int
 }
 
-/// `recvmmsg(2)`. The time-out is looked at between messages, as by the kernel.
+/// `recvmmsg(2)`. The time-out is checked between messages, as in the kernel.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn recvmmsg(
     fd: c_int,
@@ -466,7 +466,7 @@ pub unsafe extern "C-unwind" fn recvmmsg(
     if stream(fd).is_none() || messages.is_null() {
         return kernel();
     }
-    // SAFETY: as of the function that this stands for.
+    // SAFETY: the caller upholds the contract of the libc function this replaces.
     let deadline = match unsafe { Until::time(timeout) } {
         Some(until) => Deadline::new(until),
         None => return kernel(),
@@ -494,7 +494,7 @@ pub unsafe extern "C-unwind" fn recvmmsg(
     count as c_int
 }
 
-/// `splice(2)`: through memory, where a stream is in a ring.
+/// `splice(2)`: through memory, if a stream is in a ring.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn splice(
     from: c_int,
@@ -512,7 +512,7 @@ pub unsafe extern "C-unwind" fn splice(
         return kernel();
     }
     if !from_offset.is_null() || !to_offset.is_null() {
-        // There is a pipe, and none of both has a place: the kernel refuses.
+        // One of the two is a pipe, and a pipe or a socket takes no offset: the kernel refuses.
         return kernel();
     }
     crate::data::files::splice(from, to, count, flags, kernel)

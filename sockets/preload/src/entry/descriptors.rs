@@ -11,9 +11,9 @@ use crate::{handing, process};
 use core::ffi::{c_int, c_uint};
 use core::sync::atomic::Ordering;
 
-/// What `F_SETFL` sets besides.
+/// The flags that `F_SETFL` sets besides `O_NONBLOCK`.
 const OTHER_FLAGS: c_int = libc::O_APPEND | libc::O_ASYNC | libc::O_DIRECT | libc::O_NOATIME;
-/// `asm-generic/fcntl.h`: whom a signal goes to, and which.
+/// `asm-generic/fcntl.h`: the receiver of a signal, and its number.
 const F_SETOWN_EX: c_int = 15;
 const F_SETSIG: c_int = 10;
 /// `asm-generic/ioctls.h` and `sockios.h`: the same.
@@ -25,14 +25,14 @@ const SIOCSPGRP: libc::c_ulong = 0x8902;
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
     if monitor::is_ours(fd) || entries::is_ours(fd) {
-        // Who closes all that there may be: for him, it is not there.
+        // The program closes all possible descriptors: this one does not exist for it.
         return crate::kernel::errno::fail(libc::EBADF) as c_int;
     }
     closing::is_closing(fd);
     next!(close(fd: c_int) -> c_int)
 }
 
-/// `close_range(2)`. What is the library's own stays open.
+/// `close_range(2)`. The library's own descriptors stay open.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
     if first > last
@@ -73,8 +73,8 @@ pub unsafe extern "C-unwind" fn dup(fd: c_int) -> c_int {
     new
 }
 
-/// Before a descriptor gets a number. If that is the library's own, it goes without; the child of a
-/// `vfork` takes it from itself only.
+/// Before a number is given to another file. If the number is the library's own, the library gives
+/// it up; the child of a `vfork` takes it from its own table only.
 fn takes_number(to: c_int) {
     if process::is_guest() {
         return;
@@ -169,7 +169,7 @@ pub unsafe extern "C-unwind" fn ioctl(
         _ => None,
     });
     if let Some(bytes) = bytes {
-        // SAFETY: as of the function that this stands for.
+        // SAFETY: the caller upholds the contract of the libc function this replaces.
         unsafe { *argument = bytes };
         return 0;
     }
@@ -185,7 +185,7 @@ pub unsafe extern "C-unwind" fn ioctl(
     result
 }
 
-/// `pidfd_getfd(2)`: what comes from another process, which has it as well.
+/// `pidfd_getfd(2)`: a descriptor of another process, which still holds it.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn pidfd_getfd(process: c_int, fd: c_int, flags: c_uint) -> c_int {
     let new = next!(pidfd_getfd(process: c_int, fd: c_int, flags: c_uint) -> c_int);
@@ -193,7 +193,7 @@ pub unsafe extern "C-unwind" fn pidfd_getfd(process: c_int, fd: c_int, flags: c_
     new
 }
 
-/// Notes a descriptor that this process has taken out of another one.
+/// Notes a descriptor that this process has copied from another one.
 pub fn was_taken(fd: c_int) {
     if fd >= 0 && !process::is_guest() {
         opening::is_new(fd);

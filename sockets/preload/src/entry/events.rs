@@ -121,7 +121,7 @@ pub unsafe extern "C-unwind" fn epoll_pwait2(
         next!(epoll_pwait2(epoll: c_int, events: *mut libc::epoll_event, count: c_int,
             timeout: *const libc::timespec, mask: *const libc::sigset_t) -> c_int)
     };
-    // SAFETY: as of the function that this stands for.
+    // SAFETY: the caller upholds the contract of the libc function this replaces.
     match set(epoll).zip(unsafe { Until::time(timeout) }) {
         Some((number, until)) => multiplexing::wait(number, events, count, until, kernel),
         None => direct(events, timeout),
@@ -142,7 +142,7 @@ pub unsafe extern "C-unwind" fn poll(
     polling::poll(fds, count, Until::milliseconds(timeout), kernel)
 }
 
-/// `__poll_chk`: `poll` where the compiler knows how long the list is.
+/// `__poll_chk`: `poll` of a list of known size.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn __poll_chk(
     fds: *mut libc::pollfd,
@@ -154,7 +154,7 @@ pub unsafe extern "C-unwind" fn __poll_chk(
         return next!(__poll_chk(fds: *mut libc::pollfd, count: libc::nfds_t, timeout: c_int,
             room: usize) -> c_int);
     }
-    // SAFETY: as of the function that this stands for.
+    // SAFETY: the caller upholds the contract of the libc function this replaces.
     unsafe { poll(fds, count, timeout) }
 }
 
@@ -172,7 +172,7 @@ pub unsafe extern "C-unwind" fn ppoll(
         next!(ppoll(fds: *mut libc::pollfd, count: libc::nfds_t, timeout: *const libc::timespec,
             mask: *const libc::sigset_t) -> c_int)
     };
-    // SAFETY: as of the function that this stands for.
+    // SAFETY: the caller upholds the contract of the libc function this replaces.
     match unsafe { Until::time(timeout) } {
         Some(until) => polling::poll(fds, count, until, kernel),
         None => crate::kernel::errno::fail(libc::EINVAL) as c_int,
@@ -192,7 +192,7 @@ pub unsafe extern "C-unwind" fn __ppoll_chk(
         return next!(__ppoll_chk(fds: *mut libc::pollfd, count: libc::nfds_t,
             timeout: *const libc::timespec, mask: *const libc::sigset_t, room: usize) -> c_int);
     }
-    // SAFETY: as of the function that this stands for.
+    // SAFETY: the caller upholds the contract of the libc function this replaces.
     unsafe { ppoll(fds, count, timeout, mask) }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Children, with memory of their own and without, and other networks. `fork` calls handlers before
-//! and behind it, in which sockets are shared; the others do not.
+//! Making children, with and without memory of their own, and moving to other networks. `fork`
+//! calls handlers before and after it, in which sockets are shared; the others do not.
 
 use crate::kernel::errno;
 use crate::kernel::next::{Next, next};
@@ -9,7 +9,7 @@ use crate::process::guests;
 use crate::reuse;
 use core::ffi::{c_int, c_void};
 
-/// `fork(2)`: if there is no child, nothing is shared with it.
+/// `fork(2)`. If it fails, the sharing is taken back.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn fork() -> libc::pid_t {
     let fork = Fork::new();
@@ -20,7 +20,7 @@ pub unsafe extern "C-unwind" fn fork() -> libc::pid_t {
     child
 }
 
-/// Before a `vfork`: gives the function of that name behind ours, or one that fails.
+/// Before a `vfork`: returns the replaced function, or one that fails.
 extern "C" fn before_guest() -> *const c_void {
     extern "C" fn there_is_none() -> c_int {
         errno::fail(libc::ENOSYS) as c_int
@@ -31,8 +31,8 @@ extern "C" fn before_guest() -> *const c_void {
     if next.is_null() { there_is_none as *const c_void } else { next }
 }
 
-// `vfork` comes back twice, so nothing may be left on the stack when it is called: the one behind
-// ours is not called but gone to.
+// `vfork` returns twice, so nothing may be on the stack when it is called: the replaced function is
+// not called but jumped to.
 macro_rules! vfork {
     ($(#[$about:meta])* $name:ident) => {
         $(#[$about])*
@@ -64,7 +64,7 @@ vfork!(
     __vfork
 );
 
-/// `unshare(2)`: in another network, the same addresses are those of others.
+/// `unshare(2)`: in another network, the same addresses belong to other hosts.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn unshare(flags: c_int) -> c_int {
     if flags & libc::CLONE_NEWNET != 0 {
@@ -73,7 +73,7 @@ pub unsafe extern "C-unwind" fn unshare(flags: c_int) -> c_int {
     next!(unshare(flags: c_int) -> c_int)
 }
 
-/// `setns(2)`: of which kind a namespace is, its descriptor says as well.
+/// `setns(2)`: the kind of the namespace may be given by its descriptor alone.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn setns(fd: c_int, kind: c_int) -> c_int {
     if kind == 0 || kind & libc::CLONE_NEWNET != 0 {
@@ -89,8 +89,8 @@ pub unsafe extern "C-unwind" fn _Fork() -> libc::pid_t {
     forking::fork_by(|| next!(_Fork() -> libc::pid_t) as isize) as libc::pid_t
 }
 
-/// `clone(2)`. Behind the fourth, there are arguments only if flags ask for them; what stands there
-/// otherwise means nothing.
+/// `clone(2)`. The arguments after the fourth exist only if the flags request them; otherwise their
+/// values are meaningless.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn clone(
     function: *const c_void,
@@ -120,6 +120,6 @@ pub unsafe extern "C-unwind" fn __clone(
     thread: *mut c_void,
     number_there: *mut libc::pid_t,
 ) -> c_int {
-    // SAFETY: as of the function that this stands for.
+    // SAFETY: the caller upholds the contract of the libc function this replaces.
     unsafe { clone(function, stack, flags, argument, number_here, thread, number_there) }
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Changing who a process is: its user and its group.
+//! Changing the user and the group of the process.
 
 use crate::kernel::next::next;
 use crate::life::identity;
 use core::ffi::c_int;
 
-/// Stands for a function that changes one or more of the process's numbers.
+/// Defines the replacement of a function that changes users or groups.
 macro_rules! identity {
     ($($(#[$about:meta])* $name:ident($($number:ident),*);)*) => {
         $(

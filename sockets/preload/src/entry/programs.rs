@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Becoming another program, and ending. What another program has of this one's sockets it finds in
-//! the kernel, whatever it is: it may well be one without this library.
+//! `exec` and `_exit`. The new program finds inherited sockets in the kernel, since it may run
+//! without this library.
 
 use super::variadic::{Arguments, variadic};
 use crate::handing::leaving;
@@ -10,12 +10,12 @@ use crate::{handing, process};
 use core::ffi::{c_char, c_int};
 use core::ptr;
 
-/// Texts, up to a null.
+/// An array of strings that ends with null.
 type Texts = *const *const c_char;
 
-/// Becomes another program by `run`, which comes back only if that cannot be. The child of a
-/// `vfork` becomes one beside the process whose memory it is in: for that one, others inherit what
-/// it has.
+/// Becomes another program by `run`, which returns only on failure. The child of a `vfork` becomes
+/// one beside the process whose memory it uses: for that process, another program inherits its
+/// sockets.
 pub(super) fn become_another<T>(run: impl FnOnce() -> T) -> T {
     process::check();
     if process::is_guest() {
@@ -87,19 +87,19 @@ pub unsafe extern "C-unwind" fn execveat(
     })
 }
 
-/// Arguments for which no memory is mapped, with the null behind them. In the child of a `vfork`
-/// the memory would stay its parent's.
+/// Number of arguments, with the null, for which no memory is mapped. In the child of a `vfork` the
+/// memory would stay with its parent.
 const SHORT: usize = 256;
 
 /// Calls `run` with the arguments of a list as an array, up to their null, and with the rest of the
 /// list.
 ///
 /// # Safety
-/// It is a list of texts with a null behind them.
+/// It is a list of strings that ends with null.
 unsafe fn with_array(list: Arguments, run: impl FnOnce(Texts, Arguments) -> c_int) -> c_int {
-    // SAFETY: the caller gives a list. What is used up first is a copy of it.
+    // SAFETY: the caller gives a list. The copy is used up first.
     let (mut copy, mut count) = (unsafe { *list }, 1);
-    // SAFETY: the null that ends the texts has not been taken yet.
+    // SAFETY: the null that ends the strings was not taken yet.
     while !unsafe { copy.next::<c_char>() }.is_null() {
         count += 1;
     }
@@ -119,7 +119,7 @@ unsafe fn with_array(list: Arguments, run: impl FnOnce(Texts, Arguments) -> c_in
         let arguments = unsafe { &mut *list };
         // SAFETY: the copy had `count` arguments with the null, and so has the list.
         let text = unsafe { arguments.next() };
-        // SAFETY: the array has room for `count` texts.
+        // SAFETY: the array has room for `count` strings.
         let at = unsafe { array.add(place) };
         // SAFETY: as above; the array is aligned, and used only here.
         unsafe { at.write(text) };
@@ -132,15 +132,16 @@ unsafe fn with_array(list: Arguments, run: impl FnOnce(Texts, Arguments) -> c_in
 }
 
 unsafe extern "C-unwind" fn execl_list(path: *const c_char, list: Arguments) -> c_int {
-    // SAFETY: the caller upholds the contract of `execl`: a path, and texts with a null behind
-    // them, of which `with_array` makes an array.
+    // SAFETY: the caller upholds the contract of `execl`: a path, and strings that end with null,
+    // of which `with_array` makes an array.
     let execute = |texts: Texts, _: Arguments| unsafe { execv(path, texts) };
     // SAFETY: as above.
     unsafe { with_array(list, execute) }
 }
 
 unsafe extern "C-unwind" fn execlp_list(file: *const c_char, list: Arguments) -> c_int {
-    // SAFETY: as of `execl_list`, for the contract of `execlp`.
+    // SAFETY: the caller upholds the contract of `execlp`: a file name, and strings that end with
+    // null.
     let execute = |texts: Texts, _: Arguments| unsafe { execvp(file, texts) };
     // SAFETY: as above.
     unsafe { with_array(list, execute) }
@@ -150,12 +151,12 @@ unsafe extern "C-unwind" fn execle_list(path: *const c_char, list: Arguments) ->
     let execute = |texts: Texts, rest: Arguments| {
         // SAFETY: the caller's list, to which there is no other reference.
         let rest = unsafe { &mut *rest };
-        // SAFETY: the caller upholds the contract of `execle`: the environment is behind the null.
+        // SAFETY: the caller upholds the contract of `execle`: the environment follows the null.
         let environment = unsafe { rest.next() };
-        // SAFETY: as above; `with_array` makes an array of the texts.
+        // SAFETY: as above; `with_array` makes an array of the strings.
         unsafe { execve(path, texts, environment) }
     };
-    // SAFETY: the caller upholds the contract of `execle`: texts with a null behind them.
+    // SAFETY: the caller upholds the contract of `execle`: strings that end with null.
     unsafe { with_array(list, execute) }
 }
 
@@ -172,7 +173,7 @@ variadic!(
     execle, "rsi", "8", execle_list
 );
 
-/// `_exit(2)`. What ends otherwise runs through `crate::process`'s destructor.
+/// `_exit(2)`. A process that ends otherwise runs the library's destructor.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn _exit(status: c_int) -> ! {
     leaving::is_over();
@@ -180,7 +181,7 @@ pub unsafe extern "C-unwind" fn _exit(status: c_int) -> ! {
     raw::exit(status)
 }
 
-/// `_Exit(3)`: another name.
+/// `_Exit(3)`: another name of [`_exit`].
 #[cfg_attr(test, expect(non_snake_case, reason = "it is called so"))]
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn _Exit(status: c_int) -> ! {

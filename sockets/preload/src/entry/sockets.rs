@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Making sockets, connecting them, and their options.
+//! Making and connecting sockets, and their options.
 
 use crate::kernel::errno;
 use crate::kernel::memory;
@@ -42,9 +42,9 @@ pub unsafe extern "C-unwind" fn socketpair(
         -> c_int);
     if result == 0 && unix::is_stream(family, kind, protocol) {
         for end in 0..2 {
-            // SAFETY: the caller gives room for two.
+            // SAFETY: the caller gives room for two descriptors.
             let place = unsafe { ends.add(end) };
-            // SAFETY: the kernel has written two there.
+            // SAFETY: the kernel has written two descriptors there.
             let fd = unsafe { place.read_unaligned() };
             unix::note(fd, kind & libc::SOCK_NONBLOCK != 0);
         }
@@ -64,7 +64,7 @@ pub unsafe extern "C-unwind" fn bind(
     if result == 0
         && let Some(stream) = stream(fd)
     {
-        // What it connects as, others that are connected over the same stream would be.
+        // Later connections over the same stream would have that address as well.
         stream.shared.mark(phase::TUNED);
     }
     result
@@ -78,7 +78,7 @@ pub unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
         stream.shared.mark(phase::LISTENS | phase::NEVER);
         listener::listens(&stream, backlog);
         if stream.local.registrations.load(Ordering::Relaxed) != 0 {
-            // Who waits in a set may sleep there already.
+            // A wait on a set may already sleep in the kernel.
             listener::is_refused(&stream);
         }
     }
@@ -169,7 +169,7 @@ fn accept_by(
         && errno::get() == libc::EAGAIN
         && let Some(Ok(new)) = listener::take(&listener, flags)
     {
-        // Another one was quicker with what the kernel had.
+        // Another thread has accepted the kernel's connection first.
         errno::set(before);
         return named(new, address, length);
     }
@@ -187,15 +187,15 @@ fn accepted(listener: c_int, new: c_int, nonblocking: bool) -> c_int {
         if let (Some(listener), Some(new)) = (stream(listener), stream(new))
             && let Some(reason) = listener.kept_for_options()
         {
-            // It has the options that the listener has.
+            // It inherits the options of its listener.
             new.keep(reason);
         }
     }
     new
 }
 
-/// How what is accepted there is noted, if it is a stream: a listener that came with the process is
-/// asked.
+/// The function that notes a socket accepted there, if it is a stream. The kernel is asked about an
+/// untracked listener.
 fn note_of_accepted(listener: c_int) -> Option<fn(c_int, bool)> {
     if let Some(stream) = stream(listener) {
         return Some(if stream.is_unix() { unix::note } else { opening::note });
@@ -244,8 +244,8 @@ pub unsafe extern "C-unwind" fn setsockopt(
             stream.bring_back(fd, reason);
         }
         if is_ours && level == libc::IPPROTO_TCP && name == libc::TCP_NODELAY && has_value {
-            // Doorbells never wait; what the application wants is only kept.
-            // SAFETY: as of the function that this stands for.
+            // Doorbells must not be delayed, so the application's value is only recorded.
+            // SAFETY: the caller upholds the contract of the libc function this replaces.
             let wanted = unsafe { value.cast::<c_int>().read_unaligned() } != 0;
             stream.shared.no_delay.store(wanted, Ordering::Relaxed);
             return 0;
@@ -255,11 +255,11 @@ pub unsafe extern "C-unwind" fn setsockopt(
             // SAFETY: see above.
             let wanted = unsafe { value.cast::<c_int>().read_unaligned() };
             if stream.shared.is(phase::ATTACHED) {
-                // The kernel would let doorbells lie below it.
+                // The kernel would not report doorbells below it.
                 let wanted = if wanted < 0 { i32::MAX } else { wanted.max(1) };
                 stream.waits_for(wanted.unsigned_abs());
                 if stream.slot().is_some_and(|slot| stream.is_readable(&slot)) {
-                    // As the kernel does, whether it was told of or not.
+                    // The kernel wakes waits as well, whether the data was reported or not.
                     epoll::has_news(&stream, libc::EPOLLIN as u32);
                 }
                 return 0;
@@ -294,7 +294,7 @@ pub unsafe extern "C-unwind" fn getsockopt(
     {
         // SAFETY: the kernel has written the length there.
         let written = unsafe { *length as usize };
-        // SAFETY: the kernel has written so many bytes there.
+        // SAFETY: the kernel has written that many bytes there.
         let bytes = unsafe { slice::from_raw_parts_mut(value.cast::<u8>(), written) };
         if (level, name) == (libc::IPPROTO_TCP, libc::TCP_INFO)
             && let Some((place, state)) = bytes.first_mut().zip(stream.tcp_state())
@@ -324,7 +324,7 @@ pub unsafe extern "C-unwind" fn getsockopt(
     result
 }
 
-/// `getpeername(2)`: a connection that has ended in both directions has no peer any more.
+/// `getpeername(2)`: fails after a connection has ended in both directions.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn getpeername(
     fd: c_int,
@@ -338,8 +338,8 @@ pub unsafe extern "C-unwind" fn getpeername(
         -> c_int)
 }
 
-/// Says whose connection it is that was accepted, where the program wants to know it, as `accept`
-/// does.
+/// Writes the address of an accepted connection's peer, if the program wants it, and returns the
+/// result of `accept`.
 fn named(new: i32, address: *mut libc::sockaddr, length: *mut libc::socklen_t) -> i32 {
     if address.is_null() {
         return new;
@@ -347,7 +347,7 @@ fn named(new: i32, address: *mut libc::sockaddr, length: *mut libc::socklen_t) -
     match raw::address_into(new, address, length) {
         Ok(_) => new,
         Err(error) => {
-            // As with the kernel, the connection is lost.
+            // The connection is lost, as in the kernel.
             closing::is_closing(new);
             _ = raw::close(new);
             errno::fail(error) as i32

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Beginning other programs, as children. The C library makes these by functions of its own, which
-//! nobody sees: what they inherit is in the kernel before they are made.
+//! Starting other programs as children. The C library makes these by internal functions, which the
+//! library does not see: inherited sockets are in the kernel before the child is made.
 
 use crate::family::lent::Beginning;
 use crate::handing::file_actions;
@@ -10,11 +10,11 @@ use crate::state::table::{self, What};
 use crate::{handing, process};
 use core::ffi::{c_char, c_int, c_void};
 
-/// Texts, up to a null.
+/// An array of strings that ends with null.
 type Texts = *const *const c_char;
 
-/// Before a program is begun that has what is not closed by that, and besides what the actions
-/// give it.
+/// Before a program is started, which inherits descriptors without close-on-exec, and those that
+/// the file actions give it.
 fn begins(actions: *const c_void) -> Beginning {
     process::check();
     let beginning = Beginning::new();
@@ -27,7 +27,7 @@ fn begins(actions: *const c_void) -> Beginning {
     beginning
 }
 
-/// What a program is begun with.
+/// The arguments with which a program is started.
 #[derive(Clone, Copy)]
 struct Program {
     path: *const c_char,
@@ -46,7 +46,7 @@ macro_rules! begin {
     }};
 }
 
-/// Defines one of the functions that begin a program, which says where its child is found.
+/// Defines one of the functions that start a program, which differ in how they return the child.
 macro_rules! spawner {
     ($(#[$about:meta])* $name:ident, $kind:ty, |$child:ident, $program:ident| $run:expr) => {
         $(#[$about])*
@@ -85,7 +85,8 @@ spawner!(
     |child, program| {
         let begun = begin!(pidfd_spawn, child: c_int, program);
         let older = |child| begin!(posix_spawn, child: libc::pid_t, program);
-        // SAFETY: as of the function that this stands for; so it is below.
+        // SAFETY: the caller upholds the contract of the libc function this replaces; the same
+        // below.
         if begun >= 0 { begun } else { unsafe { without_pidfd(child, older) } }
     }
 );
@@ -101,8 +102,8 @@ spawner!(
     }
 );
 
-/// What the C library does in the two above, where it is older: programs that ask whether it has
-/// them find ours.
+/// The result of the two functions above with an older C library: programs that look them up find
+/// the library's.
 unsafe fn without_pidfd(child: *mut c_int, spawn: impl FnOnce(*mut libc::pid_t) -> c_int) -> c_int {
     let mut number = 0;
     let result = spawn(&mut number);
@@ -111,7 +112,7 @@ unsafe fn without_pidfd(child: *mut c_int, spawn: impl FnOnce(*mut libc::pid_t) 
     }
     match raw::process_descriptor(number) {
         Ok(descriptor) => {
-            // SAFETY: as the caller says.
+            // SAFETY: the caller upholds it.
             unsafe { child.write(descriptor) };
             0
         }
@@ -133,8 +134,8 @@ pub unsafe extern "C-unwind" fn posix_spawn_file_actions_destroy(actions: *mut c
     next!(posix_spawn_file_actions_destroy(actions: *mut c_void) -> c_int)
 }
 
-/// `posix_spawn_file_actions_adddup2(3)`. The program has the descriptor under the other number
-/// even if it is closed on exec.
+/// `posix_spawn_file_actions_adddup2(3)`. The program gets the descriptor under the other number
+/// even if it has close-on-exec.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn posix_spawn_file_actions_adddup2(
     actions: *mut c_void,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Streams of the C library on sockets. Those write and read past this library, by functions of
-//! their own: a socket that has one stays in the kernel, or if it has left that, its stream is made
-//! of our functions.
+//! Streams of the C library (`FILE`) on sockets. They read and write by internal functions, which
+//! bypass the library: so a socket with a stream stays in the kernel, or if it has left the kernel,
+//! its stream is made of the library's functions.
 
 use super::variadic::{Arguments, variadic};
 use crate::kernel::next::next;
@@ -10,7 +10,7 @@ use crate::state::table::stream;
 use core::ffi::{c_char, c_int, c_void};
 use freeport_sockets_proto::Reason;
 
-/// What a stream is made of.
+/// The functions that a stream is made of.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Functions {
@@ -37,7 +37,7 @@ unsafe extern "C-unwind" fn write_stream(
     from: *const c_char,
     bytes: usize,
 ) -> isize {
-    // SAFETY: the stream's buffer. A stream takes 0 for a failure.
+    // SAFETY: the stream's buffer. A stream treats 0 as a failure.
     unsafe { write_all(fd.addr() as c_int, from.cast(), bytes).max(0) }
 }
 
@@ -46,13 +46,13 @@ unsafe extern "C-unwind" fn close_stream(fd: *mut c_void) -> c_int {
     unsafe { super::descriptors::close(fd.addr() as c_int) }
 }
 
-/// Writes all; gives how much it was, or -1 if it was nothing.
+/// Writes all bytes; returns the number written, or -1 if none were.
 unsafe fn write_all(fd: c_int, from: *const u8, bytes: usize) -> isize {
     let mut done = 0;
     while done < bytes {
         // SAFETY: the caller gives `bytes` bytes, and `done` is less.
         let rest = unsafe { from.add(done) };
-        // SAFETY: so many of them are left.
+        // SAFETY: that many of them are left.
         let written = unsafe { super::data::write(fd, rest.cast(), bytes - done) };
         if written <= 0 {
             return if done > 0 { done as isize } else { -1 };
@@ -77,7 +77,7 @@ pub unsafe extern "C-unwind" fn fdopen(fd: c_int, mode: *const c_char) -> *mut l
         -> *mut libc::FILE)
 }
 
-/// Bytes of formatted output for which no memory is mapped.
+/// Number of bytes of formatted output for which no memory is mapped.
 const SHORT: usize = 2048;
 
 /// `vdprintf(3)`.
@@ -90,7 +90,8 @@ pub unsafe extern "C-unwind" fn vdprintf(
     if stream(fd).is_none() {
         return next!(vdprintf(fd: c_int, format: *const c_char, arguments: Arguments) -> c_int);
     }
-    // SAFETY: as of the function that this stands for; what is used up is a copy.
+    // SAFETY: the caller upholds the contract of the libc function this replaces. The list that is
+    // used up is a copy.
     let mut again = unsafe { *arguments };
     let mut short = [0_u8; SHORT];
     let print = |at: *mut u8, room: usize, arguments: Arguments| {
@@ -100,7 +101,7 @@ pub unsafe extern "C-unwind" fn vdprintf(
     let length = print(short.as_mut_ptr(), SHORT, arguments);
     let Ok(bytes) = usize::try_from(length) else { return length };
     if bytes < SHORT {
-        // SAFETY: so many were printed.
+        // SAFETY: that many were printed.
         return unsafe { write_all(fd, short.as_ptr(), bytes) as c_int };
     }
     let Ok(long) = raw::map(bytes + 1, false, None) else {
@@ -113,7 +114,7 @@ pub unsafe extern "C-unwind" fn vdprintf(
     written as c_int
 }
 
-/// `__vdprintf_chk`: `vdprintf` that looks at the format.
+/// `__vdprintf_chk`: `vdprintf` that checks the format.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn __vdprintf_chk(
     fd: c_int,
@@ -125,7 +126,7 @@ pub unsafe extern "C-unwind" fn __vdprintf_chk(
         return next!(__vdprintf_chk(fd: c_int, flag: c_int, format: *const c_char,
             arguments: Arguments) -> c_int);
     }
-    // SAFETY: as of the function that this stands for.
+    // SAFETY: the caller upholds the contract of the libc function this replaces.
     unsafe { vdprintf(fd, format, arguments) }
 }
 
@@ -134,6 +135,6 @@ variadic!(
     dprintf, "rdx", "16", vdprintf
 );
 variadic!(
-    /// `__dprintf_chk`: `dprintf` that looks at the format.
+    /// `__dprintf_chk`: `dprintf` that checks the format.
     __dprintf_chk, "rcx", "24", __vdprintf_chk
 );

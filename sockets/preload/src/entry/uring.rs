@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The functions of `liburing` that make rings, and those that give the kernel what was asked for
-//! there: it does both by instructions of its own.
+//! The functions of `liburing` that make rings, and those that submit entries: it makes both system
+//! calls by instructions of its own.
 
 mod entries;
 
@@ -11,7 +11,7 @@ use core::ffi::{c_int, c_uint, c_void};
 use core::mem;
 use entries::Asked;
 
-/// Calls the function behind ours, and gives what it gives, which is an error below zero.
+/// Calls the replaced function, and returns its result, which is an error below zero.
 macro_rules! call {
     ($name:ident($($argument:ident: $kind:ty),*)) => {{
         static NEXT: Next = Next::new(
@@ -39,15 +39,15 @@ fn make(flags: c_uint, make: impl FnOnce() -> c_int) -> c_int {
     if entries::can_be_read(flags) { make() } else { uring::begins(|| make() as isize) as c_int }
 }
 
-/// Before the kernel gets what a ring was asked for.
+/// Before the kernel gets the entries of a ring.
 fn asks(ring: *mut c_void) {
-    // SAFETY: the program's ring, which it does not use in other threads meanwhile.
+    // SAFETY: the program's ring, which other threads do not use at the same time.
     if !process::uring::is_used() && unsafe { entries::concern_us(ring.cast::<Asked>()) } {
         uring::takes_sockets();
     }
 }
 
-/// Defines a function that gives the kernel what was asked for.
+/// Defines a function that submits entries to the kernel.
 macro_rules! asking {
     ($(#[$about:meta])* $name:ident($($argument:ident: $kind:ty),*)) => {
         $(#[$about])*
@@ -91,7 +91,7 @@ asking!(
     io_uring_submit_and_get_events()
 );
 asking!(
-    /// `io_uring_wait_cqes(3)`, which gives as well what was asked for, with older kernels.
+    /// `io_uring_wait_cqes(3)`, which submits entries as well with older kernels.
     io_uring_wait_cqes(done: *mut c_void, count: c_uint, time: *mut c_void, mask: *mut c_void)
 );
 asking!(
@@ -105,7 +105,7 @@ asking!(
     io_uring_wait_cqe_timeout(done: *mut c_void, time: *mut c_void)
 );
 
-/// `io_uring_enter(2)`: what it gives the kernel is in a ring that is not known here.
+/// `io_uring_enter(2)`: the entries are in a ring that the library does not know.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn io_uring_enter(
     fd: c_uint,
@@ -141,10 +141,10 @@ pub unsafe extern "C-unwind" fn io_uring_enter2(
 /// The flags among the parameters of a ring (`struct io_uring_params`).
 ///
 /// # Safety
-/// They are some, or null.
+/// The pointer is null, or to such parameters.
 unsafe fn flags_of(parameters: *const c_void) -> c_uint {
     const FLAGS: usize = 2;
-    // SAFETY: the caller says so; the words before are there as well.
+    // SAFETY: the caller upholds it; the words before are there as well.
     let at = parameters.cast::<c_uint>().wrapping_add(FLAGS);
     // SAFETY: as above.
     if parameters.is_null() { 0 } else { unsafe { at.read() } }
@@ -192,7 +192,7 @@ pub unsafe extern "C-unwind" fn io_uring_queue_init_mem(
     })
 }
 
-/// `io_uring_queue_mmap(3)`, which programs call that have made the ring themselves.
+/// `io_uring_queue_mmap(3)`, for programs that have made the ring themselves.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn io_uring_queue_mmap(
     fd: c_int,

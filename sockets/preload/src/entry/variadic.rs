@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Functions that take any number of arguments, which the language has only for those who call
-//! them.
+//! Functions with any number of arguments, which the language can call but not define.
 
 use core::ptr;
 
-/// A list of arguments, as functions that take one are given it (`va_list` of the System V ABI).
+/// A list of arguments (`va_list` of the System V ABI).
 pub type Arguments = *mut List;
 
-/// What such a list consists of.
+/// The fields of such a list.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct List {
-    /// Where among the saved registers the next word is.
+    /// Offset of the next word among the saved registers.
     in_registers: u32,
     _in_vector_registers: u32,
-    /// The next word that is not in a register.
+    /// The address of the next word that is not in a register.
     behind: *const *const libc::c_void,
-    /// Where the registers were saved.
+    /// The address of the saved registers.
     registers: *const u8,
 }
 
@@ -27,16 +26,16 @@ impl List {
     /// The next argument, which is a pointer.
     ///
     /// # Safety
-    /// There is one more, and it is one.
+    /// There is one more argument, and it is a pointer.
     pub unsafe fn next<T>(&mut self) -> *const T {
         if self.in_registers < WORD_REGISTERS {
             // SAFETY: registers were saved up to that number of bytes.
             let at = unsafe { self.registers.add(self.in_registers as usize) };
             self.in_registers += size_of::<*const T>() as u32;
-            // SAFETY: the caller says that there is one more argument and that it is a pointer.
+            // SAFETY: the caller says that there is one more argument, and that it is a pointer.
             return unsafe { at.cast::<*const T>().read() };
         }
-        // SAFETY: as above; this is where those lie that are in no register.
+        // SAFETY: as above; arguments that are in no register are there.
         let word = unsafe { ptr::read(self.behind) };
         // SAFETY: at most the end of the arguments.
         self.behind = unsafe { self.behind.add(1) };
@@ -44,8 +43,8 @@ impl List {
     }
 }
 
-// Functions that take any number of arguments: their registers become a list of arguments, as the
-// System V ABI has it, and go to the function that takes one.
+// Functions with any number of arguments: their registers become a `va_list` of the System V ABI,
+// which is passed to the function that takes one.
 macro_rules! variadic {
     ($(#[$about:meta])* $name:ident, $list:literal, $named:literal, $to:ident) => {
         $(#[$about])*

@@ -7,18 +7,18 @@ use crate::{handing, process};
 
 /// A header of control data, behind which its content begins.
 const HEADER: usize = size_of::<libc::cmsghdr>();
-/// The most descriptors that the kernel takes in one header.
+/// Largest number of descriptors that the kernel accepts in one header.
 const DESCRIPTORS: usize = 253;
-/// The most bytes of control data that the kernel looks at.
+/// Largest number of bytes of control data that the kernel reads.
 const BYTES: usize = i32::MAX as usize;
 
-/// Before a message goes to the kernel: who gets its descriptors has to find them there.
+/// Before a message is sent: the receiver has to find its descriptors in the kernel.
 ///
 /// # Safety
 /// It is null, or a message as `sendmsg` takes it.
 #[inline]
 pub unsafe fn is_sent(message: *const libc::msghdr) {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller upholds it.
     if memory::is_there(message, 1) && unsafe { (*message).msg_controllen } != 0 {
         // SAFETY: as above.
         let message = unsafe { &*message };
@@ -27,14 +27,13 @@ pub unsafe fn is_sent(message: *const libc::msghdr) {
     }
 }
 
-/// When a message has come from the kernel. Who only looks at one gets copies of its descriptors
-/// nevertheless.
+/// After a message was received. `MSG_PEEK` returns copies of its descriptors as well.
 ///
 /// # Safety
 /// It is a message that `recvmsg` has filled.
 #[inline]
 pub unsafe fn has_come(message: *const libc::msghdr, flags: i32) {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller upholds it.
     if memory::is_there(message, 1) && unsafe { (*message).msg_controllen } != 0 {
         // SAFETY: as above.
         let message = unsafe { &*message };
@@ -46,7 +45,7 @@ pub unsafe fn has_come(message: *const libc::msghdr, flags: i32) {
 #[cold]
 unsafe fn pass(message: &libc::msghdr) {
     process::check();
-    // SAFETY: as the caller says.
+    // SAFETY: the caller upholds it.
     unsafe { each_descriptor(message, handing::is_passed) };
 }
 
@@ -60,16 +59,16 @@ unsafe fn adopt(message: &libc::msghdr, was_peeked: bool) {
         opening::is_new(descriptor);
         handing::adopt(descriptor);
         if was_peeked {
-            // There will be another one of the same socket.
+            // The message will give another descriptor of the same socket.
             handing::is_passed(descriptor);
         }
     };
-    // SAFETY: as the caller says.
+    // SAFETY: the caller upholds it.
     unsafe { each_descriptor(message, adopt) };
 }
 
-/// Calls `visit` with each descriptor of a message. Where the control data is not well-formed, the
-/// kernel takes none of it, and what is in front of that place is visited here.
+/// Calls `visit` with each descriptor of a message. If the control data is not well-formed, the
+/// kernel accepts none of it; descriptors before that place are visited here.
 ///
 /// # Safety
 /// Its control data can be read.
@@ -122,7 +121,7 @@ mod tests {
         bytes
     }
 
-    /// What is found in an allocation of exactly these bytes.
+    /// The descriptors found in an allocation of exactly these bytes.
     fn found(control: &[u8]) -> Vec<i32> {
         let mut copy = control.to_vec().into_boxed_slice();
         // SAFETY: a message of zeroes is one of nothing.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which descriptors a list of file actions gives a program under another number. The list itself
-//! is the C library's, and nobody else may look into it.
+//! The descriptors that a list of file actions gives a program under another number. The list
+//! itself is opaque data of the C library.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// Notes at once, of all lists.
+/// Number of notes of all lists.
 const NOTES: usize = 256;
 /// Bits of a note that are the descriptor; the others are of the list's address.
 const DESCRIPTOR_BITS: u32 = 20;
@@ -19,7 +19,7 @@ fn key(actions: *const c_void) -> u64 {
     (actions.addr() as u64 >> ALIGNMENT_BITS) << DESCRIPTOR_BITS
 }
 
-/// Notes that a list gives a copy of a descriptor. False: there is no place for that.
+/// Notes that a list gives a copy of a descriptor. False: there is no free place.
 pub fn note_copied(actions: *const c_void, descriptor: i32) -> bool {
     let Some(number) = u64::try_from(descriptor).ok().filter(|fd| fd >> DESCRIPTOR_BITS == 0)
     else {
@@ -32,7 +32,7 @@ pub fn note_copied(actions: *const c_void, descriptor: i32) -> bool {
     })
 }
 
-/// A list begins anew, or is over.
+/// Forgets the notes of a list, which is new or destroyed.
 pub fn forget(actions: *const c_void) {
     each(actions, |place, note| {
         _ = place.compare_exchange(note, 0, Ordering::AcqRel, Ordering::Relaxed);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Sockets that a program is begun with: those of the process that began it, or that became it.
+//! Sockets that a program inherits: from the process that started it, or that became it.
 
 use crate::handing;
 use crate::kernel::{folder, raw};
@@ -7,14 +7,14 @@ use crate::socket::opening;
 use crate::state::table;
 use crate::waiting::epoll;
 
-/// Sockets that are told from each other. Further ones stay in the kernel.
+/// Number of sockets that are told from each other. Further ones stay in the kernel.
 const SOCKETS: usize = 64;
-/// Descriptors that are looked at before all others. A program that has no socket among them is not
-/// worth more: what it has is left to the kernel.
+/// Number of descriptors that are checked first. If no socket is among them, the rest is left to
+/// the kernel.
 const FIRST: usize = 128;
 
-/// When the program begins: adopts the stream sockets among its descriptors. Without `/proc` there
-/// are none.
+/// At the start of the program: adopts the stream sockets among its descriptors. Without `/proc` it
+/// adopts none.
 #[cold]
 pub fn adopt_all() {
     if !is_worth_it() {
@@ -29,7 +29,7 @@ pub fn adopt_all() {
     });
 }
 
-/// Whether there is a socket but the standard streams, as far as one call of the kernel tells.
+/// Whether there is a socket besides the standard streams, as far as one system call tells.
 fn is_worth_it() -> bool {
     let mut asked = [libc::pollfd { fd: -1, events: 0, revents: 0 }; FIRST];
     for (place, descriptor) in asked.iter_mut().zip(libc::STDERR_FILENO + 1..) {
@@ -38,21 +38,21 @@ fn is_worth_it() -> bool {
     let is_open = |one: &&libc::pollfd| one.revents & libc::POLLNVAL == 0;
     match raw::poll_at_once(&mut asked) {
         Ok(_) => asked.iter().filter(is_open).any(|one| raw::cookie(one.fd).is_some()),
-        // There may be fewer descriptors than that.
+        // The limit of descriptors may be lower than that.
         Err(_) => true,
     }
 }
 
-/// What was adopted so far.
+/// The sockets adopted so far.
 struct Adopted {
     count: usize,
-    /// What the kernel calls each socket, and its descriptor.
+    /// The kernel's name of each socket (`SO_COOKIE`), and its descriptor.
     sockets: [(u64, i32); SOCKETS],
 }
 
 impl Adopted {
-    /// Adopts a descriptor, if it is of a stream socket. Several may be of the same one, as with
-    /// programs that are given a connection as standard input and output.
+    /// Adopts a descriptor, if it is a stream socket. Several descriptors may be the same socket,
+    /// as with programs that get a connection as standard input and output.
     fn adopt(&mut self, descriptor: i32) {
         let Some(name) = raw::cookie(descriptor) else { return epoll::has_come(descriptor) };
         if table::get(descriptor).is_some() {

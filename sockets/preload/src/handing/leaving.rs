@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a process has of sockets that others have as well, when it is over or becomes another
-//! program: the others are told that it has them no more.
+//! Giving up shared sockets when the process exits or becomes another program: its descriptors are
+//! no longer counted.
 //!
-//! A process that is killed tells nobody: the others look for that, as
-//! [`family`](crate::family) says.
+//! A process that is killed cannot do that: the others check for it, see [`family`](crate::family).
 
 use crate::kernel::raw;
 use crate::process;
@@ -14,7 +13,7 @@ use crate::state::connections::Stream;
 use crate::state::table;
 use core::sync::atomic::Ordering;
 
-/// When the process is over.
+/// When the process exits.
 pub fn is_over() {
     if !process::is_guest() {
         process::check();
@@ -28,7 +27,7 @@ pub fn is_over() {
     }
 }
 
-/// Before the process becomes another program, which does not have what is closed by that.
+/// Before the process becomes another program: gives up descriptors with close-on-exec.
 pub fn gives_up_closed() {
     table::each_stream(|descriptor, stream| {
         let flags = raw::fcntl(descriptor, libc::F_GETFD, 0);
@@ -41,7 +40,7 @@ pub fn gives_up_closed() {
     });
 }
 
-/// It has become no other program.
+/// The `exec` has failed: takes back what was given up.
 #[cold]
 pub fn takes_back() {
     table::each_stream(|descriptor, stream| {
@@ -55,23 +54,25 @@ pub fn takes_back() {
     });
 }
 
-/// Told, and the kernel made to do it; see [`Local`](crate::state::connections::Local).
+/// The reset was announced, and the kernel is made to do it; see
+/// [`Local`](crate::state::connections::Local).
 const FORCED: u32 = 2;
 
-/// The last descriptor of all is closed by the kernel. `is_over`: if so, nobody in this process
-/// sleeps on it afterwards.
+/// Before the kernel closes the last descriptor of all. `is_over`: no thread of this process sleeps
+/// on it afterwards.
 fn abandons(stream: &Stream, descriptor: i32, is_over: bool) {
     if let Some(slot) = stream.slot().filter(|_| stream.shared.is(phase::ATTACHED)) {
         let is_forced = stream.says_reset(&slot, descriptor);
         if is_over {
-            // The kernel would take them for what was not read, and reset what has ended well.
+            // The kernel would count doorbells as unread, and reset a connection that has ended
+            // well.
             stream.take_all_doorbells(descriptor);
         }
         stream.local.resets.store(if is_forced { FORCED } else { 1 }, Ordering::Relaxed);
     }
 }
 
-/// One descriptor less, unless it is the last one of all.
+/// Gives up one descriptor, unless it is the last one of all.
 pub fn gives_up(stream: &Stream) -> bool {
     stream.parts_from_stray();
     if closing::is_last_but_for_dead(stream) {
@@ -83,7 +84,7 @@ pub fn gives_up(stream: &Stream) -> bool {
     let references = &stream.shared.references;
     let is_given_up = references.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less).is_ok();
     if !is_given_up {
-        // The others look whether it is still there.
+        // The others check whether this process still runs.
         stream.local.given_up.store(given_up - 1, Ordering::Relaxed);
         stream.note_copies();
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Another socket in the place of one whose peer is gone, and has left something in the ring: who
-//! gets it next finds that in the kernel, and the end behind it.
+//! Replacing a socket whose peer is gone and has left bytes in the ring: the next holder finds them
+//! in the kernel, and the end after them.
 //!
-//! It is another connection, so its names are others. Nobody can put bytes into the one that there
-//! was, whose other end is closed.
+//! The replacement is another connection, with other addresses. No process can put bytes into the
+//! original one, whose peer's end is closed.
 
 use crate::kernel::raw;
 use crate::process;
@@ -14,11 +14,11 @@ use crate::state::table::{self, What};
 use core::mem;
 use core::sync::atomic::Ordering;
 
-/// Puts one in the place of each descriptor that this process has of a socket. False: there is none
-/// that takes all that was left, which stays where it is as far as it was not taken.
+/// Replaces each descriptor of a socket in this process. False: the replacement did not take all
+/// bytes; the rest stays where it is.
 pub fn put(stream: &Stream) -> bool {
     if process::is_guest() {
-        // The descriptors are the child's, and what is known of them is its parent's.
+        // The descriptors are the child's, while the tracked state is its parent's.
         return false;
     }
     let Ok((new, feeder)) = connected_pair() else { return false };
@@ -34,18 +34,18 @@ pub fn put(stream: &Stream) -> bool {
     is_all
 }
 
-/// Sends what was left to where it is read from then on. False: not all of it.
+/// Sends the bytes left in the ring into the replacement. False: not all of them.
 fn feed(stream: &Stream, feeder: i32) -> bool {
     let shared = stream.shared;
     let held = shared.send.take(shared.is_alone()).zip(shared.receive.take(shared.is_alone()));
     let Some(((mut send, mut receive), slot)) = held.zip(stream.slot()) else { return false };
     stream.leave_ends(&mut send, &mut receive);
     let area = shared.receive.area.load(Ordering::Relaxed);
-    // Room enough for a whole ring is what a connection of the kernel has.
+    // A connection of the kernel has room for a whole ring.
     resending::send_for_peer(feeder, &slot, (area, receive.cursor())).1
 }
 
-/// Puts a socket in the place of all descriptors of another one.
+/// Replaces all descriptors of a socket by another one.
 fn replace(number: u32, new: i32) {
     table::each(|descriptor, what| {
         if what == What::Stream(number) {
@@ -71,7 +71,7 @@ fn connected_pair() -> raw::Result<(i32, i32)> {
     if is_other_end(accepted, feeder) {
         return Ok((accepted, feeder));
     }
-    // Somebody else was quicker to connect there.
+    // Another process has connected there first.
     _ = raw::close(accepted);
     _ = raw::close(feeder);
     Err(libc::EAGAIN)

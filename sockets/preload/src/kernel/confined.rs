@@ -5,7 +5,8 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 static IS_CONFINED: AtomicBool = AtomicBool::new(false);
 
-/// Whether the library has to leave everything to the kernel.
+/// Whether the program has given up system calls, so that the library leaves everything to the
+/// kernel.
 #[inline]
 pub fn is_confined() -> bool {
     IS_CONFINED.load(Ordering::Relaxed)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The thread's `errno`.
 
-/// What it is.
+/// The value.
 #[inline]
 pub fn get() -> i32 {
     // SAFETY: takes nothing, and cannot fail.
@@ -10,7 +10,7 @@ pub fn get() -> i32 {
     unsafe { *place }
 }
 
-/// Sets it.
+/// Sets the value.
 #[inline]
 pub fn set(error: i32) {
     // SAFETY: as above.
@@ -19,7 +19,7 @@ pub fn set(error: i32) {
     unsafe { *place = error }
 }
 
-/// Sets it, and gives what functions of the C library give then.
+/// Sets the value, and returns -1, as functions of the C library do.
 #[inline]
 pub fn fail(error: i32) -> isize {
     set(error);
@@ -35,7 +35,7 @@ pub fn from(result: crate::kernel::raw::Result) -> isize {
     }
 }
 
-/// What tells this thread from all others of the process.
+/// The address of this thread's `errno`, which differs between threads of the process.
 #[inline]
 pub fn place() -> usize {
     // SAFETY: only its address is used.

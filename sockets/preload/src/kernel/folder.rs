@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Folders whose entries are numbers, as those of `/proc`.
+//! Folders whose entries are numbers, as in `/proc`.
 
 use super::raw::{self, Result, argument, checked_call};
 use core::ffi::CStr;
@@ -11,11 +11,11 @@ const BYTES: usize = 1024;
 #[repr(C, align(8))]
 struct Entries([u8; BYTES]);
 
-/// Visits each number that is a name in a folder, with the folder's descriptor, as long as `visit`
-/// says; gives whether it said so of all.
+/// Visits each number that is a name in a folder, with the folder's descriptor, while `visit`
+/// returns true; returns whether it did for all.
 ///
 /// # Errors
-/// It cannot be read.
+/// The folder cannot be read.
 pub fn each_number_in(path: &CStr, mut visit: impl FnMut(i32, i32) -> bool) -> Result<bool> {
     let folder = raw::open(path)?;
     let mut entries = Entries([0; BYTES]);
@@ -35,15 +35,15 @@ pub fn each_number_in(path: &CStr, mut visit: impl FnMut(i32, i32) -> bool) -> R
     all
 }
 
-/// Reads entries, as `getdents64` gives them; gives how many bytes they are.
+/// Reads entries by `getdents64`, and returns their size in bytes.
 fn read(folder: i32, into: &mut [u8]) -> Result {
     let (at, count) = (into.as_mut_ptr() as usize, into.len());
     // SAFETY: room that lives as long as the call.
     unsafe { checked_call(libc::SYS_getdents64, [argument(folder), at, count, 0, 0, 0]) }
 }
 
-/// Visits each number that is a name among the entries of a folder, as `getdents64` gives them, as
-/// long as `visit` says. False: it did not say so of all.
+/// Visits each number that is a name among the entries of `getdents64`, while `visit` returns true;
+/// returns whether it did for all.
 fn each_number(entries: &[u8], mut visit: impl FnMut(i32) -> bool) -> bool {
     const LENGTH: usize = 16;
     const NAME: usize = 19;
@@ -59,7 +59,7 @@ fn each_number(entries: &[u8], mut visit: impl FnMut(i32) -> bool) -> bool {
     true
 }
 
-/// The number that a text up to its zero is.
+/// The number that a text, up to its zero, spells.
 fn number(text: &[u8]) -> Option<i32> {
     let mut digits = text.iter().take_while(|byte| **byte != 0).peekable();
     digits.peek()?;

@@ -1,40 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Memory of files, at addresses that are multiples of something; and whether there is memory where
-//! an application says.
+//! Mapping files at aligned addresses, and checking whether an application's address can be read.
 
 use super::raw::{self, Result, argument, checked_call, unmap};
 use crate::kernel::confined;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// What is to be mapped, shared.
+/// A part of a shared mapping.
 #[derive(Clone, Copy)]
 pub struct Part {
-    /// What it is.
+    /// The file.
     pub descriptor: i32,
-    /// How much of it, in whole pages.
+    /// Its size in bytes, a multiple of the page size.
     pub bytes: usize,
-    /// What may be done with it: `PROT_READ` and the like.
+    /// Its protection: `PROT_READ` and the like.
     pub access: i32,
 }
 
-/// Maps parts one behind the other, the first at a multiple of some number of bytes, which is a
-/// power of two.
+/// Maps parts one behind the other, the first at a multiple of `multiple`, a power of two.
 ///
 /// # Errors
-/// As of [`map`](super::raw::map). Nothing is mapped then.
+/// Those of `mmap`. Nothing is mapped then.
 pub fn map_at_multiple(multiple: usize, parts: &[Part]) -> Result<*mut u8> {
     let bytes: usize = parts.iter().map(|part| part.bytes).sum();
     let nobodys = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     let all = bytes + multiple;
     let arguments = [0, all, argument(libc::PROT_NONE), argument(nobodys), argument(-1), 0];
-    // SAFETY: addresses where the system finds room.
+    // SAFETY: the kernel chooses the address.
     let room = unsafe { checked_call(libc::SYS_mmap, arguments) }?;
     let start = room.next_multiple_of(multiple);
     let kind = libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED;
     let mut at = start;
     for Part { descriptor, bytes, access } in parts.iter().copied() {
         let arguments = [at, bytes, argument(access), argument(kind), argument(descriptor), 0];
-        // SAFETY: inside of what was just mapped, and is nobody's.
+        // SAFETY: inside the range that was just mapped, and is not used.
         let mapped = unsafe { checked_call(libc::SYS_mmap, arguments) };
         if mapped.is_err() {
             unmap(room as *mut u8, all);
@@ -51,14 +49,14 @@ pub fn map_at_multiple(multiple: usize, parts: &[Part]) -> Result<*mut u8> {
     Ok(start as *mut u8)
 }
 
-/// The bytes of a page.
+/// Size of a page in bytes.
 const PAGE_BYTES: usize = 4096;
-/// Pages that were there when they were asked for, each at the place that its number gives: lists
-/// and headers of programs are at the same places again and again.
+/// Pages that could be read when they were checked, each at the place that its number gives: lists
+/// and headers of programs are at the same addresses again and again.
 static KNOWN: [AtomicUsize; 512] = [const { AtomicUsize::new(0) }; 512];
 
-/// Whether lists or headers that an application has named can be read: where not, the kernel has to
-/// say so (`EFAULT`). What was there once is not asked for again.
+/// Whether lists or headers that an application has passed can be read. If not, the kernel has to
+/// report it (`EFAULT`). Pages that were readable once are not checked again.
 #[inline]
 pub fn is_there<T>(at: *const T, count: usize) -> bool {
     let first = at.addr() / PAGE_BYTES;
@@ -71,7 +69,7 @@ pub fn is_there<T>(at: *const T, count: usize) -> bool {
     })
 }
 
-/// Where a page is noted: those of stacks and heaps begin alike.
+/// The place for a page. The high bits are mixed in, since stacks and heaps begin alike.
 #[inline]
 fn place_of(page: usize) -> usize {
     (page ^ page >> 9 ^ page >> 18) % KNOWN.len()
@@ -87,7 +85,7 @@ fn is_page(page: usize) -> bool {
     is_there
 }
 
-/// The bytes of a file, such as one in memory.
+/// Size of a file in bytes.
 pub fn size(descriptor: i32) -> Result<usize> {
     let arguments = [argument(descriptor), 0, argument(libc::SEEK_END), 0, 0, 0];
     // SAFETY: no memory is passed.
@@ -118,7 +116,7 @@ mod tests {
         unsafe { libc::mprotect(nowhere, PAGE_BYTES, libc::PROT_READ) };
         assert!(is_there(nowhere.cast::<u8>(), PAGE_BYTES));
         assert!(!is_there(nowhere.cast::<u8>(), PAGE_BYTES + 1));
-        // SAFETY: nobody uses it.
+        // SAFETY: nothing uses it.
         unsafe { libc::munmap(nowhere, 2 * PAGE_BYTES) };
     }
 }

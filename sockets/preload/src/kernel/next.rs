@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The functions that ours stand in front of: those that the program would have called without
-//! this library.
+//! The functions that the library replaces: those that the program would have called without it.
 
 use core::ffi::CStr;
 use core::slice;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-/// A function behind ours of the same name.
+/// The replaced function of a name.
 pub struct Next {
     name: &'static CStr,
     found: AtomicPtr<libc::c_void>,
 }
 
 impl Next {
-    /// The one of that name, looked up when the library is loaded, or called before that.
+    /// The function of that name, looked up when the library is loaded, or at an earlier call.
     pub const fn new(name: &'static CStr) -> Self {
         Self { name, found: AtomicPtr::new(core::ptr::null_mut()) }
     }
@@ -34,7 +33,7 @@ impl Next {
     }
 }
 
-/// All that are called by [`next!`], which lie behind each other.
+/// All functions that are called by [`next!`], which lie behind each other in a section.
 fn all() -> &'static [Next] {
     unsafe extern "C" {
         #[link_name = "__start_freeport_next"]
@@ -43,27 +42,27 @@ fn all() -> &'static [Next] {
         static END: usize;
     }
     let [first, end] = [&raw const FIRST, &raw const END].map(|at| at.cast::<Next>());
-    // SAFETY: both are of the section in which the linker has put all of them, all of one type:
-    // where it begins and where it ends.
+    // SAFETY: they are the start and the end of the section in which the linker has put all of
+    // them, all of one type.
     let count = unsafe { end.offset_from_unsigned(first) };
-    // SAFETY: so many are between the two. They are statics, so they are there for ever.
+    // SAFETY: that many lie between the two, and they are statics.
     unsafe { slice::from_raw_parts(first, count) }
 }
 
-/// Looks all of them up, so that nobody has to do so later.
+/// Looks all of them up, so that no later call has to.
 #[cold]
 pub fn find_all() {
     for one in all() {
         one.get();
     }
-    // The program has not asked for those that there are not.
+    // The program must not see errors of lookups that it has not made.
     // SAFETY: takes nothing.
     unsafe { libc::dlerror() };
 }
 
-/// Calls the function behind ours: `next!(close(descriptor: i32) -> i32)`.
+/// Calls the replaced function: `next!(close(descriptor: i32) -> i32)`.
 ///
-/// Where there is none, as with functions that only newer C libraries have, it fails with `ENOSYS`.
+/// If there is none, as with functions that only newer C libraries have, it fails with `ENOSYS`.
 macro_rules! next {
     ($name:ident($($argument:ident: $kind:ty),*) -> $result:ty) => {{
         #[used]

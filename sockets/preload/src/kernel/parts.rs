@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The parts of memory that an operation of the application names: one buffer or several.
+//! The buffers of an operation of the application: one or several.
 
 use crate::kernel::memory;
 use core::slice;
 
-/// What is read from or written to, part by part.
+/// Buffers that are read or written one after the other.
 #[derive(Clone, Copy, Debug)]
 pub struct Parts<'a> {
     parts: &'a [libc::iovec],
 }
 
 impl<'a> Parts<'a> {
-    /// Those that an `iovec` array lists. `None`: there cannot be so many, or there is none.
+    /// The buffers that an `iovec` array lists. `None`: there are too many, or the array cannot be
+    /// read.
     ///
     /// # Safety
-    /// As for `readv` and `writev`.
+    /// The caller upholds the contract of `readv` and `writev`.
     pub unsafe fn new(parts: *const libc::iovec, count: usize) -> Option<Self> {
         if count == 0 || parts.is_null() {
             return (count == 0).then_some(Self { parts: &[] });
@@ -22,7 +23,7 @@ impl<'a> Parts<'a> {
         if count > libc::UIO_MAXIOV as usize || !memory::is_there(parts, count) {
             return None;
         }
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds it.
         Some(Self { parts: unsafe { slice::from_raw_parts(parts, count) } })
     }
 
@@ -36,20 +37,20 @@ impl<'a> Parts<'a> {
         self.parts.len() == 1
     }
 
-    /// All bytes; `None`: more than can be asked for.
+    /// Number of bytes in all; `None`: more than one operation may have.
     pub fn bytes(&self) -> Option<usize> {
         let sum = self.parts.iter().try_fold(0_usize, |sum, part| sum.checked_add(part.iov_len));
         sum.filter(|bytes| *bytes <= isize::MAX as usize)
     }
 
-    /// How many there are.
+    /// Number of parts.
     pub fn count(&self) -> usize {
         self.parts.len()
     }
 
-    /// Lists what is behind the first `skipped` bytes: one part that is longer than `short`, or
-    /// those up to the next of these, of at most `most` bytes in all. Gives how many that are, and
-    /// how many bytes.
+    /// Lists the bytes after the first `skipped`: one part that is longer than `short`, or the
+    /// parts up to the next such part, of at most `most` bytes in all. Returns the number of parts
+    /// and of bytes.
     ///
     /// # Safety
     /// The parts are memory to be read.
@@ -71,7 +72,7 @@ impl<'a> Parts<'a> {
             }
             // SAFETY: inside the part.
             let at = unsafe { part.iov_base.cast::<u8>().add(skipped) };
-            // SAFETY: as the caller says.
+            // SAFETY: the caller upholds it.
             *place = unsafe { slice::from_raw_parts(at, bytes.min(left)) };
             (skipped, count, left) = (0, count + 1, left - bytes.min(left));
             if bytes > short {
@@ -81,12 +82,12 @@ impl<'a> Parts<'a> {
         (count, most - left)
     }
 
-    /// Whether a part that is not empty is nowhere.
+    /// Whether a part that is not empty has a null address.
     pub fn has_null(&self) -> bool {
         self.parts.iter().any(|part| part.iov_base.is_null() && part.iov_len > 0)
     }
 
-    /// What of the part that is behind the first `skipped` bytes is left; `None`: nothing.
+    /// The rest of the part that has the first byte after `skipped`; `None`: there is none.
     pub fn behind(&self, mut skipped: usize) -> Option<(*mut libc::c_void, usize)> {
         for part in self.parts {
             if skipped < part.iov_len {
@@ -98,11 +99,11 @@ impl<'a> Parts<'a> {
         None
     }
 
-    /// Calls `visit` with what is behind the first `skipped` bytes, piece by piece, until it does
-    /// less than it was given; gives how much it did.
+    /// Calls `visit` with the bytes after the first `skipped`, part by part, until it handles fewer
+    /// than it was given; returns the number of bytes handled.
     ///
     /// # Safety
-    /// The parts are memory for that.
+    /// The parts are memory that `visit` may use.
     #[inline]
     pub unsafe fn each(
         &self,

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which processes have a socket, as far as `/proc` says.
+//! The processes that hold a socket, as `/proc` shows them.
 
 use super::folder::each_number_in;
 use super::raw;
 use core::ffi::CStr;
 
-/// `PF_KTHREAD` in `linux/sched.h`: a thread of the kernel's.
+/// `PF_KTHREAD` in `linux/sched.h`: a kernel thread.
 const OF_KERNEL: u64 = 0x0020_0000;
-/// Where a process's flags and its beginning are in `/proc/PID/stat`, behind its name.
+/// The fields of a process's flags and start time in `/proc/PID/stat`, counted after its name.
 const FLAGS: usize = 6;
 const BEGAN: usize = 19;
-/// Hundredths of a second, in which the kernel tells of beginnings.
+/// The kernel's unit of start times: hundredths of a second.
 const IN_SECOND: u64 = 100;
 
-/// Hundredths of a second since the machine began.
+/// Hundredths of a second since the machine was booted.
 pub fn now() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the place for the time lives as long as the call.
@@ -22,11 +22,11 @@ pub fn now() -> u64 {
         + time.tv_nsec.unsigned_abs() / (1_000_000_000 / IN_SECOND)
 }
 
-/// Whether no other process has what is called by that inode. One that does not show what it has,
-/// such as another user's, may have it if it has begun since then.
+/// Whether no other process holds the file with that inode. A process that does not show its files,
+/// such as another user's, may hold it if it was started since then.
 pub fn nobody_else_has(inode: u64, since: u64) -> bool {
     let own = raw::process();
-    // Where others are not shown at all, nothing is known.
+    // If others are not shown at all, nothing is known.
     raw::inode_at(c"/proc/1").is_ok()
         && each_number_in(c"/proc", |_, process| process == own || !may_have(process, inode, since))
             == Ok(true)
@@ -43,8 +43,8 @@ fn may_have(process: i32, inode: u64, since: u64) -> bool {
     }
 }
 
-/// Whether a process may have begun since then. One that is gone has not; nor have threads of the
-/// kernel's any sockets of programs.
+/// Whether a process may have been started since then and hold sockets. A process that has exited,
+/// or a kernel thread, does not.
 fn may_have_begun(process: i32, since: u64) -> bool {
     let Ok(descriptor) = raw::open(Path::of(process, b"/stat").as_text()) else { return false };
     let mut text = [0; 1024];
@@ -55,7 +55,7 @@ fn may_have_begun(process: i32, since: u64) -> bool {
     flags.is_none_or(|flags| flags & OF_KERNEL == 0) && began.is_none_or(|began| began + 1 >= since)
 }
 
-/// The flags and the beginning in a text as of `/proc/PID/stat`.
+/// The flags and the start time in a text of `/proc/PID/stat`.
 fn read_stat(text: &[u8]) -> (Option<u64>, Option<u64>) {
     let behind_name = text.rsplit(|byte| *byte == b')').next().unwrap_or_default();
     let words = || behind_name.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
@@ -63,7 +63,7 @@ fn read_stat(text: &[u8]) -> (Option<u64>, Option<u64>) {
     (number(FLAGS), number(BEGAN))
 }
 
-/// A path in `/proc`, with a zero behind it.
+/// A path in `/proc`, which ends with zero.
 #[derive(Clone, Copy)]
 struct Path {
     text: [u8; Self::BYTES],
@@ -71,7 +71,7 @@ struct Path {
 }
 
 impl Path {
-    /// For `/proc/`, two numbers, and what is between them.
+    /// Room for `/proc/`, two numbers, and the text between them.
     const BYTES: usize = 48;
 
     fn of(process: i32, what: &[u8]) -> Self {
@@ -91,7 +91,7 @@ impl Path {
 
     fn add(&mut self, bytes: &[u8]) {
         for byte in bytes {
-            // One stays zero.
+            // The last byte stays zero.
             if let Some(place) =
                 self.text.get_mut(self.length).filter(|_| self.length + 1 < Self::BYTES)
             {
@@ -138,7 +138,7 @@ mod tests {
         let text = b"7 (a) b (c)) S 1 7 7 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 12345 0 0\n";
         assert_eq!(read_stat(text), (Some(4_194_560), Some(12_345)));
         assert_eq!(read_stat(b"7 (x) S 1"), (None, None));
-        // It began before it was asked for, and after the machine did.
+        // It was started before now, and after the machine.
         assert!(!may_have_begun(raw::process(), now() + 500));
         assert!(may_have_begun(raw::process(), 1));
         assert!(!may_have_begun(i32::MAX, 1));
@@ -149,7 +149,7 @@ mod tests {
         let (ours, other) = std::os::unix::net::UnixStream::pair().unwrap();
         let inode = raw::inode(std::os::fd::AsRawFd::as_raw_fd(&ours)).unwrap();
         let since = now() + 1_000;
-        // Children of other tests have everything, until they are other programs.
+        // Children of other tests hold all files until they call `exec`.
         let alone = || {
             let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
             while !nobody_else_has(inode, since) {

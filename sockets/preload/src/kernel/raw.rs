@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! System calls of the library itself. They go past the C library, whose functions are ours, touch
-//! no `errno`, and are no cancellation points.
+//! System calls of the library itself. They bypass the C library, whose functions the library
+//! replaces, do not touch `errno`, and are no cancellation points.
 
 use core::arch::asm;
 use core::ffi::CStr;
 use core::ptr;
 
-/// What a system call gives: a value, or an `errno` that is not zero.
+/// The result of a system call: a value, or an `errno` that is not zero.
 pub type Result<T = usize> = core::result::Result<T, i32>;
 
 /// Calls the system.
 ///
 /// # Safety
-/// What the call does with its arguments is right.
+/// The arguments are valid for the system call.
 #[inline]
 #[cfg(target_arch = "x86_64")]
 pub unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> isize {
     let [a, b, c, d, e, f] = arguments;
     let result;
-    // SAFETY: as the caller says; the kernel changes no other registers.
+    // SAFETY: the caller upholds it; the kernel changes no other registers.
     unsafe {
         asm!(
             "syscall",
@@ -40,13 +40,13 @@ pub unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> isize {
 /// Calls the system.
 ///
 /// # Safety
-/// What the call does with its arguments is right.
+/// The arguments are valid for the system call.
 #[inline]
 #[cfg(target_arch = "aarch64")]
 pub unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> isize {
     let [a, b, c, d, e, f] = arguments;
     let result;
-    // SAFETY: as the caller says; the kernel changes no other registers.
+    // SAFETY: the caller upholds it; the kernel changes no other registers.
     unsafe {
         asm!(
             "svc 0",
@@ -63,7 +63,7 @@ pub unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> isize {
     result
 }
 
-/// The value or the `errno` that a result of the kernel stands for.
+/// The value or the `errno` that a result of the kernel encodes.
 #[inline]
 pub fn checked(result: isize) -> Result {
     if result < 0 { Err(-result as i32) } else { Ok(result.cast_unsigned()) }
@@ -71,33 +71,33 @@ pub fn checked(result: isize) -> Result {
 
 #[inline]
 pub(super) unsafe fn checked_call(number: libc::c_long, arguments: [usize; 6]) -> Result {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller upholds it.
     checked(unsafe { call(number, arguments) })
 }
 
-/// A number of the caller as an argument, with its sign.
+/// A number as an argument, with its sign extended.
 #[inline]
 pub(super) const fn argument(number: i32) -> usize {
     number as isize as usize
 }
 
-/// New memory: zero, of this process alone or shared with those it forks, or of a descriptor.
+/// New memory: zeroed, private or shared with children of forks, or of a file.
 pub fn map(bytes: usize, shared: bool, descriptor: Option<i32>) -> Result<*mut u8> {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let kind = if shared { libc::MAP_SHARED } else { libc::MAP_PRIVATE } | libc::MAP_NORESERVE;
     let kind = kind | if descriptor.is_none() { libc::MAP_ANONYMOUS } else { 0 };
     let from = descriptor.unwrap_or(-1);
     let arguments = [0, bytes, argument(access), argument(kind), argument(from), 0];
-    // SAFETY: a new mapping where the system finds room.
+    // SAFETY: a new mapping at an address that the kernel chooses.
     unsafe { checked_call(libc::SYS_mmap, arguments) }.map(|at| at as *mut u8)
 }
 
-/// How many bytes of addresses this process may have.
+/// Limit of the process's address space in bytes.
 pub fn address_limit() -> u64 {
     limit(libc::RLIMIT_AS as usize)
 }
 
-/// How many descriptors this process may have.
+/// Limit of the process's number of descriptors.
 pub fn descriptor_limit() -> u64 {
     limit(libc::RLIMIT_NOFILE as usize)
 }
@@ -112,23 +112,23 @@ fn limit(kind: usize) -> u64 {
     limit.rlim_cur
 }
 
-/// Gives memory the child of a fork finds zero.
+/// Makes memory zero in the child of a fork.
 ///
 /// # Safety
-/// The memory is a mapping of this process that nobody else has.
+/// The memory is a private mapping of this process.
 pub unsafe fn wipe_on_fork(start: *mut u8, bytes: usize) -> Result {
     let arguments = [start as usize, bytes, argument(libc::MADV_WIPEONFORK), 0, 0, 0];
-    // SAFETY: as the caller says.
+    // SAFETY: the caller upholds it.
     unsafe { checked_call(libc::SYS_madvise, arguments) }
 }
 
-/// Gives memory back that [`map`] gave.
+/// Unmaps memory.
 pub fn unmap(start: *mut u8, bytes: usize) {
-    // SAFETY: whoever mapped it uses it no more.
+    // SAFETY: callers no longer use the memory.
     unsafe { call(libc::SYS_munmap, [start as usize, bytes, 0, 0, 0, 0]) };
 }
 
-/// Copies bytes of this process, if they are there; gives how many.
+/// Copies bytes of this process, if they can be read; returns their number.
 pub fn copy_of_own(from: *const u8, into: &mut [u8]) -> Result {
     let from = libc::iovec { iov_base: from.cast_mut().cast(), iov_len: into.len() };
     let into = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
@@ -160,14 +160,14 @@ pub fn is_same(process: i32, other: i32, descriptor: i32) -> Result<bool> {
     unsafe { checked_call(libc::SYS_kcmp, arguments) }.map(|order| order == 0)
 }
 
-/// What the kernel calls a socket, and never another one; `None`: it is none.
+/// The kernel's unique name of a socket (`SO_COOKIE`); `None`: it is no socket.
 pub fn cookie(descriptor: i32) -> Option<u64> {
     let mut cookie = 0_u64;
     get_option(descriptor, libc::SOL_SOCKET, libc::SO_COOKIE, &mut cookie).ok()?;
     Some(cookie)
 }
 
-/// The inode of what is behind a descriptor.
+/// The inode of a descriptor's file.
 pub fn inode(descriptor: i32) -> Result<u64> {
     // SAFETY: all zero is a value of this structure.
     let mut about: libc::stat = unsafe { core::mem::zeroed() };
@@ -177,7 +177,7 @@ pub fn inode(descriptor: i32) -> Result<u64> {
     unsafe { checked_call(libc::SYS_fstat, arguments) }.map(|_| about.st_ino)
 }
 
-/// What kind of file is behind a descriptor, as `S_IFMT` has it.
+/// The kind of a descriptor's file, of `S_IFMT`.
 pub fn kind_of_file(descriptor: i32) -> Result<libc::mode_t> {
     // SAFETY: all zero is a value of this structure.
     let mut about: libc::stat = unsafe { core::mem::zeroed() };
@@ -187,7 +187,7 @@ pub fn kind_of_file(descriptor: i32) -> Result<libc::mode_t> {
     unsafe { checked_call(libc::SYS_fstat, arguments) }.map(|_| about.st_mode & libc::S_IFMT)
 }
 
-/// The inode of what a path leads to.
+/// The inode of a path's file.
 pub fn inode_at(path: &CStr) -> Result<u64> {
     // SAFETY: all zero is a value of this structure.
     let mut about: libc::stat = unsafe { core::mem::zeroed() };
@@ -209,21 +209,21 @@ pub fn socket_of(family: i32, kind: i32, protocol: i32) -> Result<i32> {
     unsafe { checked_call(libc::SYS_socket, arguments) }.map(|descriptor| descriptor as i32)
 }
 
-/// Connects a socket to an address of so many bytes.
+/// Connects a socket to an address of `bytes` bytes.
 pub fn connect(descriptor: i32, address: &libc::sockaddr_un, bytes: usize) -> Result {
     let address = ptr::from_ref(address) as usize;
     // SAFETY: an address that lives as long as the call.
     unsafe { checked_call(libc::SYS_connect, [argument(descriptor), address, bytes, 0, 0, 0]) }
 }
 
-/// Ends a connection at once, as closing does with something unread.
+/// Resets a connection, as closing it with unread bytes does.
 pub fn disconnect(descriptor: i32) {
     let nobody = libc::sockaddr_un { sun_family: libc::AF_UNSPEC as u16, sun_path: [0; 108] };
     _ = connect(descriptor, &nobody, size_of::<libc::sockaddr>());
 }
 
-/// Lets one socket listen at any free port of the loopback interface, connects another one to it,
-/// and gives what it accepts then. Both are of IPv4.
+/// Makes one socket listen at a free port of the loopback interface, connects another one to it,
+/// and returns the accepted socket. Both are of IPv4.
 pub fn connect_through(listener: i32, connecting: i32) -> Result<i32> {
     let loopback = libc::in_addr { s_addr: u32::from_ne_bytes([127, 0, 0, 1]) };
     let family = libc::AF_INET as libc::sa_family_t;
@@ -271,37 +271,37 @@ pub fn receive(descriptor: i32, bytes: &mut [u8], flags: i32) -> Result {
 /// Receives bytes, as [`receive`] does, at a place.
 pub fn receive_at(descriptor: i32, at: *mut u8, bytes: usize, flags: i32) -> Result {
     let arguments = [argument(descriptor), at as usize, bytes, argument(flags), 0, 0];
-    // SAFETY: callers give room for so many.
+    // SAFETY: callers give room for that many bytes.
     unsafe { checked_call(libc::SYS_recvfrom, arguments) }
 }
 
 /// Reads from a descriptor.
 pub fn read(descriptor: i32, at: *mut u8, bytes: usize) -> Result {
-    // SAFETY: callers give room for so many.
+    // SAFETY: callers give room for that many bytes.
     unsafe { checked_call(libc::SYS_read, [argument(descriptor), at as usize, bytes, 0, 0, 0]) }
 }
 
 /// Reads from a place in a file.
 pub fn read_at(descriptor: i32, at: *mut u8, bytes: usize, offset: i64) -> Result {
     let arguments = [argument(descriptor), at as usize, bytes, offset as usize, 0, 0];
-    // SAFETY: callers give room for so many.
+    // SAFETY: callers give room for that many bytes.
     unsafe { checked_call(libc::SYS_pread64, arguments) }
 }
 
 /// Writes to a descriptor.
 pub fn write(descriptor: i32, at: *const u8, bytes: usize) -> Result {
-    // SAFETY: callers give so many bytes.
+    // SAFETY: callers give that many bytes.
     unsafe { checked_call(libc::SYS_write, [argument(descriptor), at as usize, bytes, 0, 0, 0]) }
 }
 
 /// Sends bytes, as [`send`] does, from a place.
 pub fn send_from(descriptor: i32, at: *const u8, bytes: usize) -> Result {
     let arguments = [argument(descriptor), at as usize, bytes, 0, 0, 0];
-    // SAFETY: callers give so many bytes.
+    // SAFETY: callers give that many bytes.
     unsafe { checked_call(libc::SYS_sendto, arguments) }
 }
 
-/// Moves the place in a file back, after more was read than was used.
+/// Moves a file's position back, after more was read than was used.
 pub fn seek_back(descriptor: i32, bytes: usize) {
     if bytes > 0 {
         let back = (bytes as isize).wrapping_neg() as usize;
@@ -335,29 +335,29 @@ pub fn wait_readable(descriptor: i32, waits: bool) -> Result {
     wait_for(descriptor, libc::POLLIN, waits)
 }
 
-/// Whether the kernel says of a descriptor that it hung up, or has an error, in the bits of `poll`.
+/// Whether the kernel reports a hang-up or an error of a descriptor, in the bits of `poll`.
 pub fn errors(descriptor: i32) -> u32 {
     events(descriptor, 0) & (libc::POLLHUP | libc::POLLERR) as u32
 }
 
-/// What of these events, and of those that need not be asked for, the kernel says of a descriptor.
+/// The events of a descriptor, out of these and those that are always reported.
 pub fn events(descriptor: i32, wanted: i16) -> u32 {
     let mut asked = libc::pollfd { fd: descriptor, events: wanted, revents: 0 };
     _ = poll(&mut asked, Some(0));
     u32::from(asked.revents.cast_unsigned())
 }
 
-/// Waits for a descriptor for so many milliseconds.
+/// Waits for events of a descriptor for at most that many milliseconds.
 pub fn wait(descriptor: i32, events: i16, milliseconds: u32) -> Result {
     poll(&mut libc::pollfd { fd: descriptor, events, revents: 0 }, Some(milliseconds))
 }
 
-/// Sleeps.
+/// Sleeps for that many milliseconds.
 pub fn sleep_milliseconds(milliseconds: u32) {
     _ = wait(-1, 0, milliseconds);
 }
 
-/// Looks at several descriptors, without waiting; gives on how many there is something.
+/// Polls several descriptors without waiting; returns the number of ready ones.
 pub fn poll_at_once(asked: &mut [libc::pollfd]) -> Result {
     let time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     let (at, count) = (asked.as_mut_ptr() as usize, asked.len());
@@ -401,14 +401,14 @@ pub fn receive_message(descriptor: i32, message: &mut libc::msghdr, flags: i32) 
     unsafe { checked_call(libc::SYS_recvmsg, arguments) }
 }
 
-/// Does something with a descriptor.
+/// `fcntl(2)`.
 pub fn fcntl(descriptor: i32, command: i32, value: i32) -> Result<i32> {
     let arguments = [argument(descriptor), argument(command), argument(value), 0, 0, 0];
     // SAFETY: the library uses no command that takes memory.
     unsafe { checked_call(libc::SYS_fcntl, arguments) }.map(|value| value as i32)
 }
 
-/// A number that a device control gives.
+/// The number that an `ioctl` returns.
 pub fn ioctl_number(descriptor: i32, request: libc::c_ulong) -> Result<i32> {
     let mut number = 0;
     let place = ptr::from_mut(&mut number) as usize;
@@ -417,7 +417,7 @@ pub fn ioctl_number(descriptor: i32, request: libc::c_ulong) -> Result<i32> {
     unsafe { checked_call(libc::SYS_ioctl, arguments) }.map(|_| number)
 }
 
-/// Reads an option; gives how many bytes of it there are.
+/// Reads a socket option; returns its size in bytes.
 pub fn get_option<T>(descriptor: i32, level: i32, name: i32, value: &mut T) -> Result<usize> {
     let mut bytes = size_of::<T>() as libc::socklen_t;
     let (value, length) = (ptr::from_mut(value) as usize, ptr::from_mut(&mut bytes) as usize);
@@ -426,7 +426,7 @@ pub fn get_option<T>(descriptor: i32, level: i32, name: i32, value: &mut T) -> R
     unsafe { checked_call(libc::SYS_getsockopt, arguments) }.map(|_| bytes as usize)
 }
 
-/// Sets an option.
+/// Sets a socket option.
 pub fn set_option<T>(descriptor: i32, level: i32, name: i32, value: &T) -> Result {
     let (value, bytes) = (ptr::from_ref(value) as usize, size_of::<T>());
     let arguments = [argument(descriptor), argument(level), argument(name), value, bytes, 0];
@@ -440,7 +440,7 @@ pub fn shutdown(descriptor: i32, how: usize) {
     unsafe { call(libc::SYS_shutdown, [argument(descriptor), how, 0, 0, 0, 0]) };
 }
 
-/// The address of a socket's own end or of its peer; gives how many bytes it has.
+/// The address of a socket or of its peer; returns its size in bytes.
 pub fn address(descriptor: i32, of_peer: bool, into: &mut libc::sockaddr_storage) -> Result {
     let number = if of_peer { libc::SYS_getpeername } else { libc::SYS_getsockname };
     let mut bytes = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
@@ -450,7 +450,7 @@ pub fn address(descriptor: i32, of_peer: bool, into: &mut libc::sockaddr_storage
         .map(|_| bytes as usize)
 }
 
-/// The address of a socket's peer, where a program wants to have it.
+/// The address of a socket's peer, written to the program's memory.
 pub fn address_into(
     descriptor: i32,
     into: *mut libc::sockaddr,
@@ -468,13 +468,13 @@ pub fn is_connected(descriptor: i32) -> bool {
     address(descriptor, true, &mut peer).is_ok()
 }
 
-/// Lets others have the processor.
+/// Yields the processor.
 pub fn yield_now() {
     // SAFETY: no memory is passed.
     unsafe { call(libc::SYS_sched_yield, [0; 6]) };
 }
 
-/// This process, as the kernel says it: right in the child of a `vfork` as well.
+/// The number of this process, asked from the kernel: right in the child of a `vfork` as well.
 pub fn process() -> i32 {
     // SAFETY: no memory is passed.
     unsafe { call(libc::SYS_getpid, [0; 6]) as i32 }
@@ -495,8 +495,7 @@ pub fn process_descriptor(process: i32) -> Result<i32> {
         .map(|descriptor| descriptor as i32)
 }
 
-/// Whether a process is there, and not only its number: whoever waits for it to be alive may be the
-/// one who should take note of its death.
+/// Whether a process runs, and is not a zombie: the caller may be the parent that has to reap it.
 pub fn is_alive(process: i32) -> bool {
     match process_handle(process) {
         Ok(handle) => {
@@ -504,7 +503,7 @@ pub fn is_alive(process: i32) -> bool {
             _ = close(handle);
             !is_over
         }
-        // Without a descriptor for it there is no telling.
+        // Without a descriptor for it that is unknown.
         Err(error) => error != libc::ESRCH,
     }
 }
@@ -515,7 +514,7 @@ pub fn membarrier(command: i32) -> Result {
     unsafe { checked_call(libc::SYS_membarrier, [argument(command), 0, 0, 0, 0, 0]) }
 }
 
-/// Adds to, changes or removes from a set of descriptors.
+/// `epoll_ctl(2)`.
 pub fn epoll_ctl(set: i32, operation: i32, descriptor: i32, event: libc::epoll_event) -> Result {
     let event = ptr::from_ref(&event) as usize;
     let arguments = [argument(set), argument(operation), argument(descriptor), event, 0, 0];
@@ -523,7 +522,7 @@ pub fn epoll_ctl(set: i32, operation: i32, descriptor: i32, event: libc::epoll_e
     unsafe { checked_call(libc::SYS_epoll_ctl, arguments) }
 }
 
-/// The path of what a folder has under a descriptor's number, with a zero behind it.
+/// The path of the entry of a descriptor's number in a folder, which ends with zero.
 fn path_of(folder: &[u8], descriptor: i32) -> [u8; 32] {
     let mut path = [0_u8; 32];
     for (place, byte) in path.iter_mut().zip(folder) {
@@ -538,7 +537,7 @@ fn path_of(folder: &[u8], descriptor: i32) -> [u8; 32] {
     path
 }
 
-/// Opens what `/proc` says of a descriptor.
+/// Opens the `fdinfo` of a descriptor in `/proc`.
 pub fn open_information(descriptor: i32) -> Result<i32> {
     let path = path_of(b"/proc/self/fdinfo/", descriptor);
     let flags = argument(libc::O_RDONLY | libc::O_CLOEXEC);
@@ -547,7 +546,7 @@ pub fn open_information(descriptor: i32) -> Result<i32> {
     unsafe { checked_call(libc::SYS_openat, arguments) }.map(|opened| opened as i32)
 }
 
-/// Whether a descriptor is a set of descriptors, as far as `/proc` says.
+/// Whether a descriptor is an epoll set, as `/proc` shows.
 pub fn is_set(descriptor: i32) -> bool {
     const NAME: &[u8] = b"anon_inode:[eventpoll]";
     let path = path_of(b"/proc/self/fd/", descriptor);
@@ -560,7 +559,7 @@ pub fn is_set(descriptor: i32) -> bool {
     read == Ok(NAME.len()) && target == *NAME
 }
 
-/// What is ready in a set of descriptors, without waiting.
+/// The ready events of an epoll set, without waiting.
 pub fn epoll_ready(set: i32, events: &mut [libc::epoll_event]) -> Result {
     let (at, count) = (events.as_mut_ptr() as usize, events.len());
     // SAFETY: room that lives as long as the call.

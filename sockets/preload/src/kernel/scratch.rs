@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Memory for copies, while they are made. It is mapped: what programs call may run on the stack of
-//! a signal handler, or of a thread that has been given little more than the least.
+//! A buffer for copies. It is mapped, since a call may run on the stack of a signal handler, or of
+//! a thread with a small stack.
 
 use crate::kernel::raw;
 use core::slice;
 
-/// Bytes of it.
+/// Size of the buffer in bytes.
 const BYTES: usize = 16 << 10;
-/// Where there is no memory.
+/// Size without memory.
 const FEW: usize = 256;
 
-/// Memory for copies.
+/// A buffer for copies.
 pub struct Scratch {
     mapped: Option<*mut u8>,
     few: [u8; FEW],
 }
 
 impl Scratch {
-    /// As much as there is.
+    /// A new buffer, of the smaller size if there is no memory.
     pub fn new() -> Self {
         Self { mapped: raw::map(BYTES, false, None).ok(), few: [0; FEW] }
     }
 
-    /// All of it.
+    /// All of the buffer.
     pub fn bytes(&mut self) -> &mut [u8] {
         match self.mapped {
-            // SAFETY: mapped for so many, and nobody else's.
+            // SAFETY: mapped with that size, and used by nothing else.
             Some(mapped) => unsafe { slice::from_raw_parts_mut(mapped, BYTES) },
             None => &mut self.few,
         }

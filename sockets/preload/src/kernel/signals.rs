@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the process does when signals come.
+//! The signal handlers of the process.
 
 use super::raw::{Result, argument, checked_call};
 use core::ptr;
 
-/// Whether each signal that has a handler has one behind which calls go on (`SA_RESTART`). Where
-/// only some do, it is not known which one has just come, and calls go on as well: programs that
-/// want theirs to end are those that have no other handlers, as far as they sleep in calls.
+/// Whether calls continue after a signal. They do unless there are handlers and none of them has
+/// `SA_RESTART`. If only some have it, it is not known which signal has arrived, and calls
+/// continue: programs that want a signal to end their calls usually have no other handlers.
 #[cold]
 pub fn do_calls_go_on() -> bool {
     let (mut some_restart, mut some_end) = (false, false);
@@ -21,7 +21,7 @@ pub fn do_calls_go_on() -> bool {
     some_restart || !some_end
 }
 
-/// What the process does when a signal comes, as the kernel has it.
+/// The kernel's structure for the action of a signal.
 #[derive(Default)]
 #[repr(C)]
 struct SignalAction {
@@ -33,7 +33,7 @@ struct SignalAction {
     mask: u64,
 }
 
-/// What the process does when that signal comes.
+/// The action of a signal.
 fn signal_action(signal: i32) -> Result<SignalAction> {
     let mut action = SignalAction::default();
     let (place, set_bytes) = (ptr::from_mut(&mut action) as usize, size_of::<u64>());
@@ -42,7 +42,7 @@ fn signal_action(signal: i32) -> Result<SignalAction> {
     unsafe { checked_call(libc::SYS_rt_sigaction, arguments) }.map(|_| action)
 }
 
-/// The signals that Linux has.
+/// Number of signals of Linux.
 const SIGNALS: i32 = 64;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Programs that give up system calls (`seccomp`), as servers do before they read what strangers
-//! say: the kernel may kill them for what this library would call. So all of theirs comes back into
-//! the kernel before that, and the library has no more to do with any descriptor.
+//! Programs that give up system calls (`seccomp`), as servers do before they read untrusted input.
+//! The kernel may kill them for system calls of this library. So all their connections come back
+//! into the kernel before that, and the library no longer tracks any descriptor.
 
 use crate::handing::{leaving, substitute};
 use crate::kernel::confined::set_confined;
@@ -13,8 +13,8 @@ use crate::state::table;
 use crate::upgrade::monitor;
 use freeport_sockets_proto::Reason;
 
-/// Gives up system calls by `give_up`, which gives what is below zero if that cannot be. The guest
-/// of its parent does so for the program that it becomes.
+/// Gives up system calls by `give_up`, whose result is below zero on failure. A guest of its parent
+/// does so for the program that it becomes.
 #[cold]
 pub fn begins(give_up: impl FnOnce() -> isize) -> isize {
     if process::is_guest() {
@@ -24,13 +24,13 @@ pub fn begins(give_up: impl FnOnce() -> isize) -> isize {
     let was_confined = set_confined(true);
     reuse::stops();
     table::each_stream(|descriptor, stream| leave_to_kernel(&stream, descriptor));
-    // Whatever it opens from now on.
+    // For everything that it opens from now on.
     monitor::keep(0, Reason::Confined);
-    // Sets are the kernel's as soon as nothing in them is past it.
+    // Sets are the kernel's as soon as all sockets in them are.
     table::each(|descriptor, _| _ = table::clear(descriptor));
     let result = give_up();
     if result < 0 {
-        // What is opened from now on may leave the kernel, as before.
+        // Sockets opened from now on may leave the kernel, as before.
         set_confined(was_confined);
     }
     result

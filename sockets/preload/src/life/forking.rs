@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Forks: what the library does before one, and afterwards in the parent and in the child.
+//! Forks: the steps of the library before one, and after it in the parent and in the child.
 
 use super::inheriting;
 use crate::family::lent;
@@ -11,13 +11,13 @@ use crate::upgrade::monitor;
 use crate::waiting::epoll::boards;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-/// Forks that are under way and share what they have to.
+/// Number of forks that are under way and prepared.
 static PREPARED: AtomicU32 = AtomicU32::new(0);
-/// The thread whose child is expected, from before its fork until it is known here, as its
-/// [place](errno::place): one at a time, so that parent and child mean the same fork. 0: none.
+/// The thread whose child is expected, as its [place](errno::place), from before its fork until the
+/// child is known. Only one at a time, so that parent and child mean the same fork. 0: none.
 static EXPECTS: AtomicUsize = AtomicUsize::new(0);
 
-/// Has the C library report its forks.
+/// Makes the C library report its forks.
 pub fn watch() {
     // SAFETY: functions that stay, as the library does.
     unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork)) };
@@ -28,12 +28,12 @@ extern "C" fn before_fork() {
     prepare_fork();
 }
 
-/// Behind those, in parent and child.
+/// After those, in parent and child.
 extern "C" fn after_fork() {
     has_forked();
 }
 
-/// Before a fork: what counts descriptors counts one more for each.
+/// Before a fork: counts each descriptor once more, and shares the rings.
 pub fn prepare_fork() {
     process::check();
     entries::let_go();
@@ -54,8 +54,8 @@ pub struct Fork {
 }
 
 impl Fork {
-    /// Before anything is prepared. Where there is no socket yet, nobody prepares anything, and the
-    /// child would not take back that it is expected.
+    /// Before anything is prepared. Without sockets nothing is prepared, and the child would not
+    /// take back that it is expected.
     pub fn new() -> Self {
         let (order, own) = (Ordering::SeqCst, errno::place());
         let is_prepared = process::is_tracked();
@@ -63,8 +63,8 @@ impl Fork {
         Self { is_expected: is_prepared && claim() }
     }
 
-    /// In the parent, with what the C library gave: which child this process has, so that the
-    /// others can see when it is dead, whatever it has come to until then.
+    /// In the parent, with the C library's result: notes the child's process, so that the others
+    /// can see when it has exited, however far it came.
     pub fn has_made(self, result: libc::pid_t) {
         if result < 0 {
             inheriting::has_no_child();
@@ -78,20 +78,20 @@ impl Fork {
     }
 }
 
-/// Behind a fork, in parent and child.
+/// After a fork, in parent and child.
 pub fn has_forked() {
     process::check();
     let less = |forks: u32| forks.checked_sub(1);
     _ = PREPARED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
 }
 
-/// Makes a child with memory of its own by `make`, which gives what the kernel does: below zero, it
-/// was not made.
+/// Makes a child with memory of its own by `make`, which returns the kernel's result: below zero on
+/// failure.
 pub fn fork_by(make: impl FnOnce() -> isize) -> isize {
     if !process::is_tracked() {
         return make();
     }
-    // Nobody is expected: it may be in another namespace, where it has another number.
+    // No child is expected: it may be in another namespace, where it has another number.
     prepare_fork();
     let result = make();
     if result < 0 {
@@ -105,7 +105,7 @@ pub fn fork_by(make: impl FnOnce() -> isize) -> isize {
 pub fn is_child() {
     let forks = PREPARED.swap(0, Ordering::SeqCst);
     if forks == 0 {
-        // Made by an instruction of its own.
+        // The program has made it by an instruction of its own.
         inheriting::has_strayed();
     }
     boards::forget_all();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Processes that give up rights, as servers do before they read what strangers say: what they
-//! cannot have by a descriptor, they shall not have by memory either.
+//! Processes that give up rights, as servers do before they read untrusted input: data that they
+//! cannot reach by a descriptor must not be reachable by memory either.
 //!
-//! Slabs that no connection of this process is in leave its memory. So do those that the process
-//! had before it was forked: its parent may have connections of other clients there. Its own
-//! connections in them come back into the kernel before.
+//! Slabs without a connection of this process are unmapped. So are those that were mapped before
+//! the process was forked: its parent may have connections of other clients there. Its own
+//! connections in them come back into the kernel first.
 
 use crate::kernel::identity;
 use crate::process;
@@ -14,7 +14,7 @@ use crate::upgrade::monitor;
 use core::sync::atomic::Ordering;
 use freeport_sockets_proto::Reason;
 
-/// Changes who the process is by `change`, which gives what is not zero if that cannot be.
+/// Changes users or groups by `change`, whose result is not zero on failure.
 #[cold]
 pub fn changes(change: impl FnOnce() -> isize) -> isize {
     if process::is_guest() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a child inherits by a fork: the parent shares its sockets before, and the child notes that
+//! Sockets that a child inherits by a fork: the parent shares them before, and the child notes that
 //! it holds them.
 
 use crate::state::connection::phase;
@@ -9,8 +9,8 @@ use crate::waiting::epoll;
 use core::cell::LazyCell;
 use core::sync::atomic::Ordering;
 
-/// Before a fork: the child will have what this process has. `expects`: it will be told which one
-/// it is.
+/// Before a fork: shares all sockets with the child. `expects`: [`knows_child`] will tell which
+/// process it is.
 pub fn share_all(expects: bool) {
     epoll::sharing::begins();
     each_stream(|_, stream| {
@@ -23,20 +23,20 @@ pub fn share_all(expects: bool) {
     });
 }
 
-/// In the parent, behind a fork whose child was expected: which one it has, if that is known.
+/// In the parent, after a fork whose child was expected: notes its process, if that is known.
 pub fn knows_child(child: impl FnOnce() -> Option<i32>) {
     let child = LazyCell::new(child);
     each_stream(|_, stream| stream.knows_child(*child));
 }
 
-/// There was no fork after all.
+/// The fork has failed: takes the counts back.
 #[cold]
 pub fn has_no_child() {
     each_stream(|_, stream| _ = stream.shared.references.fetch_sub(1, Ordering::AcqRel));
 }
 
-/// In the child of a fork that nobody was told of, as soon as it is noticed: it has its parent's
-/// sockets, which the parent takes for its own alone.
+/// In the child of a fork that the library did not see, as soon as it notices: it holds its
+/// parent's sockets, while the parent assumes that it alone holds them.
 #[cold]
 pub fn has_strayed() {
     epoll::sharing::begins();
@@ -46,11 +46,12 @@ pub fn has_strayed() {
     });
 }
 
-/// In the child of a fork, which has what its parent had; `parent`: who has expected it.
+/// In the child of a fork: notes that it holds its parent's sockets. `parent`: the process that has
+/// expected it.
 pub fn note_in_child(parent: Option<Parent>) {
     each_stream(|descriptor, stream| {
         stream.note_in_child(parent);
-        // Its parent may close its own, and this process may not look for long.
+        // The parent may close its descriptor, and this process may not look for long.
         if let Some(slot) = stream.slot().filter(|_| stream.shared.is(phase::ATTACHED)) {
             slot.say_descriptor(descriptor);
         }

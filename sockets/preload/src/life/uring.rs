@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Processes that ask the kernel through rings of its own (`io_uring`): what is done there with a
-//! socket nobody sees.
+//! Processes that submit operations through rings of the kernel (`io_uring`), which the library
+//! does not see.
 //!
-//! A ring that `liburing` has made is used through its functions, which are seen: what it is asked
-//! for is looked at before the kernel is. Programs that ask for their files so are none of ours. As
-//! soon as anything is asked of a descriptor that is known here, or a ring is made or used by
-//! instructions of the program's own, all of its sockets are in the kernel for good.
+//! A ring made by `liburing` is used through its functions, which the library replaces: it reads
+//! the entries before the kernel does. Programs that use rings for files only are not affected. As
+//! soon as an entry names a tracked descriptor, or a ring is made or used by instructions of the
+//! program's own, all sockets of the process stay in the kernel for good.
 
 use crate::process;
 use crate::state::connection::phase;
@@ -13,8 +13,8 @@ use crate::state::table;
 use crate::upgrade::monitor;
 use freeport_sockets_proto::Reason;
 
-/// Makes a ring by `make`, which gives what is below zero if there is none. What is asked for there
-/// will not be seen.
+/// Makes a ring by `make`, whose result is below zero on failure. The library will not see its
+/// entries.
 #[cold]
 pub fn begins(make: impl FnOnce() -> isize) -> isize {
     let made = make();
@@ -24,7 +24,7 @@ pub fn begins(make: impl FnOnce() -> isize) -> isize {
     made
 }
 
-/// From now on all sockets are in the kernel.
+/// Brings all sockets into the kernel for good.
 #[cold]
 pub fn takes_sockets() {
     if process::uring::begins() {

@@ -1,53 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A lock that processes share, and that knows who has it.
+//! A lock that processes share, and that knows its owner.
 //!
-//! While a process has one thread and the lock is nobody else's, taking it is a load and a store.
-//! A thread that has it and comes again, from a signal handler, is told so instead of waiting for
-//! itself. A process that dies with it loses it.
+//! While a process has one thread and does not share the lock, taking it is a load and a store. A
+//! thread that holds it and tries to take it again, in a signal handler, fails instead of waiting
+//! for itself. The lock of a process that has died is taken from it.
 
 use crate::kernel::{errno, raw};
 use crate::process;
 use core::hint;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// Bits of a thread's place that tell it from others: places of threads are more than a cache line
+/// Low bits of a thread's place that are dropped: places of threads are more than a cache line
 /// apart.
 const PLACE_SHIFT: u32 = 6;
-/// Where in an owner the process begins: the rest is for 47 bits of address without those.
+/// The bit of an owner at which the process begins. The bits below hold 47 bits of address without
+/// the dropped ones.
 const PROCESS_SHIFT: u32 = 41;
 
-/// The owner where there is only one thread.
+/// The owner in a process with one thread.
 const ONLY: u64 = 1;
 
-/// Looks at a lock before others get the processor.
+/// Number of looks at a lock before the processor is yielded.
 const SPINS: u32 = 200;
-/// Ticks after which somebody looks whether the owner lives: about a millisecond.
+/// Ticks between two checks whether the owner is alive: about a millisecond.
 const OWNER_TICKS: u64 = 2_400_000;
 
-/// A lock. All zero is one that nobody has.
+/// A lock. All zero: it is free.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct Lock {
     owner: AtomicU64,
 }
 
-/// That a lock is held, until this is dropped.
+/// Holds a lock until this is dropped.
 #[derive(Debug)]
 pub struct Held<'a> {
     lock: &'a Lock,
-    /// Whether it was taken from a process that has died with it, in the middle of something.
+    /// Whether it was taken from a process that has died while it held the lock.
     pub from_dead: bool,
 }
 
 impl Lock {
-    /// A lock that nobody has.
+    /// A free lock.
     pub const fn new() -> Self {
         Self { owner: AtomicU64::new(0) }
     }
 
-    /// Takes it, waiting for who has it. `None`: this thread has it.
+    /// Takes the lock, waiting for its owner. `None`: this thread holds it.
     ///
-    /// `alone` says that no other process may want it.
+    /// `alone`: no other process may want it.
     #[inline]
     pub fn take(&self, alone: bool) -> Option<Held<'_>> {
         if alone && process::has_one_thread() {

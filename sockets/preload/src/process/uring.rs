@@ -5,13 +5,13 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 static IS_USED: AtomicBool = AtomicBool::new(false);
 
-/// Whether it does.
+/// Whether the program uses them.
 #[inline]
 pub fn is_used() -> bool {
     IS_USED.load(Ordering::Relaxed)
 }
 
-/// It does from now on. Returns whether it did before.
+/// The program uses them from now on. Returns whether it did before.
 pub fn begins() -> bool {
     IS_USED.swap(true, Ordering::Relaxed)
 }

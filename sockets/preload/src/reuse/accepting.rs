@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Accepting: what was connected without the kernel, and what was connected by it.
+//! Accepting connections that were made without the kernel, and those made by it.
 
 use super::entries::{self, For};
 use super::listener::{self, Sleeper};
@@ -11,17 +11,17 @@ use crate::underlay::ASK_TICKS;
 use crate::waiting::Wait;
 use core::sync::atomic::Ordering;
 
-/// What `accept` has to do.
+/// The next step of `accept`.
 #[derive(Debug)]
 pub enum Way {
-    /// It is done: the descriptor, or an error.
+    /// None: the descriptor, or an error.
     Done(raw::Result<i32>),
-    /// The kernel accepts; meanwhile the thread may sleep.
+    /// The kernel accepts, and the thread may sleep there.
     Kernel(Option<Sleeper>),
 }
 
-/// Accepts a connection that was made without the kernel, or says how the kernel does. Who waits
-/// looks for both for a while.
+/// Accepts a connection that was made without the kernel, or returns that the kernel has to. A
+/// blocking call looks for both for a while.
 pub fn accept(listener: &Stream, descriptor: i32, flags: i32) -> Way {
     entries::sweep();
     if !listener::is_known(listener) {
@@ -49,7 +49,7 @@ pub fn accept(listener: &Stream, descriptor: i32, flags: i32) -> Way {
             || is_time && raw::events(descriptor, libc::POLLIN) != 0
             || !wait.step(|| false);
         if is_over {
-            // Also where the kernel has one: another thread may be quicker.
+            // Also if the kernel has one: another thread may accept it first.
             let (sleeper, is_ready) = Sleeper::new(listener);
             if !is_ready || is_kernels {
                 return Way::Kernel(Some(sleeper));
@@ -58,7 +58,7 @@ pub fn accept(listener: &Stream, descriptor: i32, flags: i32) -> Way {
     }
 }
 
-/// The kernel has given a connection: the next ones may come without it.
+/// The kernel has accepted a connection: the next ones may come without it.
 pub fn is_made(listener: &Stream, stream: &Stream, descriptor: i32) {
     if let Some(number) = listener::counts(listener) {
         let is_still = || listener::is_open(number).is_some();

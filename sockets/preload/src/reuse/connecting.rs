@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Connecting: over a stream that is kept for the destination, if there is one and the socket is as
-//! new as can be.
+//! Connecting over a stream that is kept for the destination, if there is one and the socket is
+//! unused.
 
 use super::destinations::{self, Address};
 use super::entries::{self, Entry, For};
@@ -14,10 +14,10 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use freeport_sockets_proto::slab::rest::Step;
 use freeport_sockets_proto::slab::word;
 
-/// Where the next stream is looked for: all of them take turns.
+/// Where the search for the next stream begins, so that all of them take turns.
 static TURN: AtomicU32 = AtomicU32::new(0);
 
-/// Connects a socket over a stream that is kept. `None`: the kernel has to.
+/// Connects a socket over a kept stream. `None`: the kernel has to.
 #[inline]
 pub fn connect(
     stream: &Stream,
@@ -47,10 +47,10 @@ fn connect_over_kept(stream: &Stream, descriptor: i32, to: &Address) -> Option<r
     let (kept, slot) = entry.stream()?;
     let nonblocking = stream.shared.nonblocking.load(Ordering::Relaxed);
     let is_closed_on_exec = flags & libc::FD_CLOEXEC != 0;
-    // What the number stood for is closed by that: nobody else has it.
+    // This closes the socket that had the number, which no other process holds.
     if raw::duplicate(entry.descriptor(), descriptor, is_closed_on_exec).is_err() {
         if slot.rest_does(Step::Retract).is_none() {
-            // It was accepted: that one ends, and the kernel makes another.
+            // The peer has accepted it already: that connection ends, and the kernel makes another.
             entry.is_dropped();
         }
         return None;
@@ -69,7 +69,8 @@ fn connect_over_kept(stream: &Stream, descriptor: i32, to: &Address) -> Option<r
     Some(Err(libc::EINPROGRESS))
 }
 
-/// Whether a stream rests, the other side is there, and looks: then it has a connection now.
+/// Opens a connection over a stream. False: the stream does not rest, or the peer is gone or does
+/// not look.
 fn opens(entry: &Entry) -> bool {
     entry.rests()
         && entry.stream().is_some_and(|(_, slot)| {
@@ -77,7 +78,7 @@ fn opens(entry: &Entry) -> bool {
         })
 }
 
-/// Whether nothing was done with a socket yet that another one would not have.
+/// Whether a socket is as it was made, so that a kept stream can take its place.
 fn is_plain(stream: &Stream, descriptor: i32) -> bool {
     let shared = stream.shared;
     // SAFETY: an address of zeroes is valid.
@@ -93,7 +94,7 @@ fn is_plain(stream: &Stream, descriptor: i32) -> bool {
         && port(&own) == 0
 }
 
-/// The port of an address of IPv4 or IPv6: both have it in the same place.
+/// The port of an address of IPv4 or IPv6, which have it in the same place.
 fn port(address: &libc::sockaddr_storage) -> u16 {
     // SAFETY: there are more bytes than an address of IPv4 has.
     unsafe { (*core::ptr::from_ref(address).cast::<libc::sockaddr_in>()).sin_port }
@@ -105,7 +106,7 @@ fn has_no_delay(descriptor: i32) -> bool {
     raw::get_option(descriptor, libc::IPPROTO_TCP, name, &mut value).is_ok() && value != 0
 }
 
-/// The kernel has connected a socket, or is about to: the next ones may do without.
+/// The kernel has connected a socket, or is about to: the next ones may be connected without it.
 pub fn is_made(
     stream: &Stream,
     descriptor: i32,
@@ -122,8 +123,8 @@ pub fn is_made(
 }
 
 impl Stream {
-    /// Whether the application connects again what it has connected without waiting: it is told
-    /// once that it is connected now.
+    /// Whether this is the second `connect` after a non-blocking one, which reports the success
+    /// once.
     pub fn has_just_connected(&self) -> bool {
         let is_connecting = self.shared.is(phase::CONNECTING);
         if is_connecting {

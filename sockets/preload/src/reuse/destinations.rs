@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where this process connects to, and how often.
+//! The addresses that this process connects to, and how often.
 
 use super::Rate;
 use crate::kernel::raw;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// How many are remembered.
+/// Number of addresses that are remembered.
 const DESTINATIONS: usize = 16;
 
-/// An address as it is compared: what a program may leave undefined in it is not part of it.
+/// An address for comparison, without the parts that a program may leave undefined.
 pub type Address = [u64; 4];
 
 struct Destination {
@@ -19,11 +19,11 @@ struct Destination {
 static TABLE: [Destination; DESTINATIONS] =
     [const { Destination { address: [const { AtomicU64::new(0) }; 4], rate: Rate::new() } };
         DESTINATIONS];
-/// Which is forgotten next.
+/// The place that is reused next.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// The address of so many bytes that a program gives; `None`: it cannot be read, or is none of IPv4
-/// or IPv6. The kernel reads it: it knows what is the program's.
+/// The address that a program passes; `None`: it cannot be read, or is not of IPv4 or IPv6. The
+/// kernel copies it, since it checks the program's memory.
 pub fn address(at: *const libc::sockaddr, bytes: libc::socklen_t) -> Option<Address> {
     let mut room = [0_u8; size_of::<libc::sockaddr_in6>()];
     let room = room.get_mut(..(bytes as usize).min(size_of::<libc::sockaddr_in6>()))?;
@@ -35,7 +35,7 @@ pub fn address(at: *const libc::sockaddr, bytes: libc::socklen_t) -> Option<Addr
     let half = |at: usize| Some(u16::from_ne_bytes(*room.get(at..)?.first_chunk()?));
     let word = |at: usize| Some(u64::from_ne_bytes(*room.get(at..)?.first_chunk()?));
     match i32::from(half(0)?) {
-        // The family, the port and the host; or those, the flow and the scope.
+        // The family, the port and the host; for IPv6 also the flow and the scope.
         libc::AF_INET => Some([word(0)?, 0, 0, 0]),
         libc::AF_INET6 => {
             let scope = u32::from_ne_bytes(*room.get(24..)?.first_chunk()?);
@@ -54,14 +54,14 @@ pub fn find(address: &Address) -> Option<u32> {
     TABLE.iter().position(|place| is(place, address)).map(|at| at as u32)
 }
 
-/// Notes that it was connected to, and gives its number. `None`: that is not often.
+/// Counts a connection to an address, and returns its number. `None`: the rate is too low.
 pub fn counts(address: &Address, is_kept: impl Fn(u32) -> bool) -> Option<u32> {
     let number = find(address).or_else(|| remember(address, is_kept))?;
     let place = TABLE.get(number as usize)?;
     place.rate.counts().then_some(number)
 }
 
-/// Remembers one more, in the place of one for which no stream is kept.
+/// Remembers an address, in a place for which no stream is kept.
 #[cold]
 fn remember(address: &Address, is_kept: impl Fn(u32) -> bool) -> Option<u32> {
     for _ in 0..DESTINATIONS {

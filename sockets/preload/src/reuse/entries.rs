@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The streams that this process keeps, and its own descriptors for them.
+//! The streams that this process keeps, and the library's own descriptors for them.
 
 use super::keep_alive::KeepAlive;
 use crate::kernel::raw;
@@ -12,18 +12,18 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use freeport_sockets_proto::slab::flag;
 use freeport_sockets_proto::slab::rest::{self, Step};
 
-/// How many a process keeps.
+/// Number of streams that a process keeps.
 const ENTRIES: usize = 64;
-/// How many of one place that it connects to, or of one listener.
+/// Number of streams of one destination, or of one listener.
 const OF_PLACE: usize = 16;
-/// The descriptors have at least this number, if the process may have so many more.
+/// Least number of the descriptors, if the limit of the process allows it.
 const HIGH: u64 = 1100;
-/// How many more there have to be.
+/// Number of descriptors that the limit has to leave above it.
 const SPARE: u64 = 2 * ENTRIES as u64;
 /// Ticks between two looks at all of them: about ten milliseconds.
 const SWEEP_TICKS: u64 = 24_000_000;
 
-/// What a stream is kept for.
+/// The purpose of a kept stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum For {
     /// Connections to a [destination](super::destinations) of that number.
@@ -37,17 +37,17 @@ pub enum For {
 pub struct Entry {
     /// The number of its connection, counted from 1.
     stream: AtomicU32,
-    /// The descriptor that is the library's own.
+    /// The library's own descriptor.
     descriptor: AtomicI32,
-    /// What it is kept for, as [`For::number`].
+    /// The purpose, as [`For::number`].
     kept_for: AtomicU32,
-    /// Whether no connection is made over it.
+    /// Whether it has no connection now.
     rests: AtomicBool,
     /// When this side has closed the last connection over it, in [ticks](raw::ticks).
     rested_at: AtomicU64,
-    /// Whether the connection that was opened over it is counted among those that have come.
+    /// Whether the connection that was opened over it is counted as an arrival.
     pub is_counted: AtomicBool,
-    /// How a new connection over it asks whether a silent peer is there still.
+    /// The keep-alive options of a new connection over it.
     pub keep_alive: KeepAlive,
     /// Whether a new connection over it begins with `TCP_NODELAY`, as the first one did.
     pub no_delay: AtomicBool,
@@ -66,7 +66,7 @@ static TABLE: [Entry; ENTRIES] = [const {
     }
 }; ENTRIES];
 static COUNT: AtomicU32 = AtomicU32::new(0);
-/// The least number of such a descriptor that there ever was.
+/// The least number that such a descriptor ever had.
 static LEAST: AtomicI32 = AtomicI32::new(i32::MAX);
 /// Held while an entry changes.
 static LOCK: Lock = Lock::new();
@@ -89,12 +89,12 @@ pub fn are_any() -> bool {
     COUNT.load(Ordering::Relaxed) != 0
 }
 
-/// Keeps others from changing them. `None`: this thread does so itself, below a signal handler.
+/// Locks the entries. `None`: this thread holds the lock itself, below a signal handler.
 pub fn hold() -> Option<Held<'static>> {
     LOCK.take(true)
 }
 
-/// Those that are kept for something.
+/// The entries of a purpose.
 pub fn all_for(what: For) -> impl Iterator<Item = &'static Entry> {
     let number = what.number();
     let is_it = move |entry: &&Entry| {
@@ -104,7 +104,7 @@ pub fn all_for(what: For) -> impl Iterator<Item = &'static Entry> {
     TABLE.iter().filter(is_it)
 }
 
-/// That of a connection.
+/// The entry of a connection.
 pub fn of(stream: &Stream) -> Option<&'static Entry> {
     let at = stream.local.entry.load(Ordering::Relaxed).checked_sub(1)?;
     let entry = TABLE.get(at as usize)?;
@@ -116,20 +116,20 @@ pub fn has_room(what: For) -> bool {
     (COUNT.load(Ordering::Relaxed) as usize) < ENTRIES && all_for(what).count() < OF_PLACE
 }
 
-/// The least number for descriptors of the library's own. `None`: the process may have so few that
-/// it needs each of them.
+/// The least number for the library's own descriptors. `None`: the limit is so low that the process
+/// needs each of them.
 fn least() -> Option<i32> {
     let limit = raw::descriptor_limit();
     let least = if limit >= HIGH + SPARE { HIGH } else { limit.checked_sub(SPARE)? };
     i32::try_from(least).ok().filter(|least| *least as u64 >= SPARE)
 }
 
-/// Another descriptor of the same, the library's own by its number. `None`: there is none left.
+/// Another descriptor of the same file, with a number for the library's own. `None`: none is left.
 pub fn copy_of(descriptor: i32) -> Option<i32> {
     raw::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, least()?).ok()
 }
 
-/// Keeps the stream of a connection, if `is_still` so. False: there is no room.
+/// Keeps the stream of a connection, if `is_still` returns true. False: it is not kept.
 pub fn add(stream: &Stream, descriptor: i32, what: For, is_still: impl Fn() -> bool) -> bool {
     let Some(_held) = hold() else { return false };
     if !is_still() {
@@ -167,12 +167,12 @@ pub fn is_ours(descriptor: i32) -> bool {
 }
 
 impl Entry {
-    /// The descriptor that is the library's own.
+    /// The library's own descriptor.
     pub fn descriptor(&self) -> i32 {
         self.descriptor.load(Ordering::Relaxed)
     }
 
-    /// The connection that was made over it last, with its slot.
+    /// The latest connection over it, with its slot.
     pub fn stream(&self) -> Option<(Stream, Slot)> {
         let number = self.stream.load(Ordering::Relaxed).checked_sub(1)?;
         let stream = connections::get(number)?;
@@ -180,12 +180,12 @@ impl Entry {
         Some((stream, slot))
     }
 
-    /// Whether no connection is made over it.
+    /// Whether it has no connection now.
     pub fn rests(&self) -> bool {
         self.rests.load(Ordering::Relaxed)
     }
 
-    /// Says whether that is so.
+    /// Sets whether it has no connection.
     pub fn set_rests(&self, rests: bool) {
         self.rests.store(rests, Ordering::Relaxed);
     }
@@ -195,13 +195,13 @@ impl Entry {
         self.rested_at.store(raw::ticks(), Ordering::Relaxed);
     }
 
-    /// When the other side has opened the next one, as it says: not before this one has closed the
-    /// last. So whoever says anything comes before those who wait already once only.
+    /// When the peer has opened the next connection, as it claims, but not before this side has
+    /// closed the last one. So a peer with a false time comes before waiting ones only once.
     pub fn opened_at(&self, slot: &Slot) -> u64 {
         slot.opened_at().max(self.rested_at.load(Ordering::Relaxed))
     }
 
-    /// What it is kept for.
+    /// The purpose.
     pub fn is_for(&self) -> For {
         let number = self.kept_for.load(Ordering::Relaxed);
         match number & For::ACCEPTING {
@@ -210,8 +210,8 @@ impl Entry {
         }
     }
 
-    /// Keeps it no more: the stream is that of the connection over it only, if there is one.
-    /// Entries are held.
+    /// Stops keeping the stream. It ends with the connection over it, if there is one. Entries are
+    /// held.
     pub fn is_dropped(&self) {
         let number = self.stream.swap(0, Ordering::Relaxed).checked_sub(1);
         let Some(stream) = number.and_then(connections::get) else { return };
@@ -225,7 +225,7 @@ impl Entry {
         if self.rests.swap(false, Ordering::Relaxed) {
             let is_needed = slot.is_some_and(|slot| self.ends(&slot));
             if !is_needed {
-                // As nobody has a connection over it, none has to wait until its names are free.
+                // It has no connection, so its addresses need not be blocked after the end.
                 stream.resets_at_close(own);
             }
             stream.is_over();
@@ -235,17 +235,17 @@ impl Entry {
 }
 
 impl Entry {
-    /// No connection is made over it any more. Gives whether the other side has one, or will find
-    /// what this one has left there.
+    /// No connection is made over it any more. Returns whether the peer has one, or will find the
+    /// bytes that this side has left.
     fn ends(&self, slot: &Slot) -> bool {
         if let For::Connecting(_) = self.is_for() {
-            // Before the step: who accepts what was left here sees that nobody keeps the stream.
+            // Before the step: a peer that accepts the rest sees that the stream is not kept.
             slot.unsay(flag::RESTS);
             return slot.rest_does(Step::Leave).is_none_or(|was| was == rest::RESTING);
         }
         let was = slot.rest_is_over();
         if matches!(was, rest::OPENED | rest::LEFT) {
-            // The other side has connected, and nobody accepts it.
+            // The peer has connected, and the connection will not be accepted.
             slot.say(flag::CLOSED | flag::ENDED | flag::RESET);
         }
         was == rest::RESTING
@@ -253,7 +253,7 @@ impl Entry {
 }
 
 impl Stream {
-    /// Nothing is left of a connection that had ended already, and whose stream was kept.
+    /// Frees a connection that has ended, whose stream was kept.
     fn is_over(&self) {
         self.leaves_slab();
         self.local.slot.store(core::ptr::null_mut(), Ordering::Relaxed);
@@ -265,7 +265,7 @@ impl Stream {
     }
 }
 
-/// Drops those of which that is so.
+/// Drops the entries for which `which` returns true.
 #[cold]
 pub fn drop_all(which: impl Fn(&Entry) -> bool) {
     if !are_any() || process::is_guest() {
@@ -279,15 +279,15 @@ pub fn drop_all(which: impl Fn(&Entry) -> bool) {
     }
 }
 
-/// Keeps nothing more but what the other side has opened, and is to be accepted: before a fork,
-/// and before a listener gets to others.
+/// Drops all streams except those with a connection that is still to be accepted: before a fork,
+/// and before a listener is handed on.
 #[cold]
 pub fn let_go() {
     drop_all(|entry| !entry.rests() || entry.stream().is_none_or(|(_, slot)| slot.rest_ends()));
 }
 
-/// Before all descriptors of a range are closed, or another one gets such a number: those that the
-/// library has there are closed before, with all that belongs to them.
+/// Before all descriptors of a range are closed or replaced: drops the streams whose own
+/// descriptors are in it.
 pub fn are_closing(first: u32, last: u32) {
     if are_any() {
         let range = first..=last;
@@ -295,7 +295,7 @@ pub fn are_closing(first: u32, last: u32) {
     }
 }
 
-/// In the child of a fork: they are its parent's.
+/// In the child of a fork: the streams are its parent's.
 pub fn leave_to_parent() {
     for entry in &TABLE {
         let Some(number) = entry.stream.swap(0, Ordering::Relaxed).checked_sub(1) else { continue };
@@ -310,7 +310,7 @@ pub fn leave_to_parent() {
     COUNT.store(0, Ordering::Relaxed);
 }
 
-/// Drops those that the other side keeps no more, if it was not looked just now.
+/// Drops streams that the peer no longer keeps, if the last check was not a moment ago.
 #[inline]
 pub fn sweep() {
     if are_any() {
@@ -328,8 +328,7 @@ fn sweep_at_times() {
 }
 
 impl Entry {
-    /// Whether no connection can be made over it any more, as far as the slot says; or the kernel
-    /// does, if it is asked.
+    /// Whether no connection can be made over it any more, according to the slot.
     pub fn is_left_by_peer(&self) -> bool {
         let Some((_, slot)) = self.stream() else { return true };
         let said = slot.peer_said();
@@ -339,7 +338,7 @@ impl Entry {
         rest == rest::DEAD || said & wrong != 0 && !slot.is_opened() || is_closed
     }
 
-    /// Whether the other process is there, as far as the kernel knows.
+    /// Whether the peer's end is open, according to the kernel.
     pub fn is_alive(&self) -> bool {
         let ended = libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR;
         raw::events(self.descriptor(), libc::POLLRDHUP) & ended as u32 == 0

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How the kernel asks whether a silent peer is there still (`SO_KEEPALIVE`). Servers set that on
-//! each of their connections, so a stream is kept all the same: when it rests, it gets what it had
-//! as it was new.
+//! The keep-alive options (`SO_KEEPALIVE`). Servers set them on each of their connections, so a
+//! stream is kept nevertheless: when it rests, it gets back the values that it had when it was new.
 
 use crate::kernel::raw;
 use core::sync::atomic::{AtomicI32, Ordering};
 
-/// The options of that: their levels and names.
+/// The levels and names of the options.
 const OPTIONS: [(i32, i32); 4] = [
     (libc::SOL_SOCKET, libc::SO_KEEPALIVE),
     (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE),
@@ -14,22 +13,22 @@ const OPTIONS: [(i32, i32); 4] = [
     (libc::IPPROTO_TCP, libc::TCP_KEEPCNT),
 ];
 
-/// Whether an option is one of these.
+/// Whether an option is a keep-alive option.
 pub fn is_one(level: i32, name: i32) -> bool {
     OPTIONS.contains(&(level, name))
 }
 
-/// What a stream had as it was new.
+/// The values that a stream had when it was new.
 #[derive(Debug)]
 pub struct KeepAlive([AtomicI32; OPTIONS.len()]);
 
 impl KeepAlive {
-    /// Nothing that is known.
+    /// No values yet.
     pub const fn new() -> Self {
         Self([const { AtomicI32::new(0) }; OPTIONS.len()])
     }
 
-    /// Notes what a stream has. False: that cannot be known.
+    /// Reads the values of a stream. False: they cannot be read.
     pub fn note(&self, descriptor: i32) -> bool {
         OPTIONS.iter().zip(&self.0).all(|((level, name), place)| {
             let mut value = 0;
@@ -39,7 +38,7 @@ impl KeepAlive {
         })
     }
 
-    /// Gives that back to the stream. False: the kernel does not take it.
+    /// Restores the values of the stream. False: the kernel refuses them.
     pub fn put_back(&self, descriptor: i32) -> bool {
         OPTIONS.iter().zip(&self.0).all(|((level, name), place)| {
             let value = place.load(Ordering::Relaxed);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What listens in this process, and what was connected to it without the kernel.
+//! Listeners of this process, and connections to them without the kernel.
 //!
-//! A thread that sleeps in the kernel until somebody connects is woken by the kernel only. So
-//! before it does, the streams that are kept for the listener are [shut](closes): who connects then
-//! does so through the kernel. Each is shut by an exchange of its word, so either a connection was
+//! A thread that sleeps in the kernel for a connection is woken by the kernel only. So before it
+//! sleeps, the streams that are kept for the listener are [shut](closes): connections come through
+//! the kernel then. Each stream is shut by an exchange of its word, so either a connection was
 //! opened over it before, which is found, or none will be.
 //!
-//! What has come through the kernel until then is accepted before others are let in again: who
-//! connects several times meets the same order as ever. For the same reason, and so that nobody
-//! waits for ever, the kernel has its turn after some of the others.
+//! Connections that came through the kernel until then are accepted before the streams are opened
+//! again, so that several connections of one client keep their order. For the same reason, and so
+//! that none waits for ever, the kernel has its turn after some of the others.
 
 use super::Rate;
 use super::entries::{self, Entry, For};
@@ -25,30 +25,31 @@ use freeport_sockets_proto::slab::word;
 /// milliseconds.
 const BUSY_TICKS: u64 = 24_000_000;
 
-/// How many are accepted without the kernel before it has its turn.
+/// Number of connections that are accepted without the kernel before it has its turn.
 const TURN: u32 = 16;
 
-/// How many are remembered.
+/// Number of listeners that are remembered.
 const LISTENERS: usize = 16;
-/// With a smaller backlog, it would be seen that connections past the kernel do not count there.
+/// Least backlog. With a smaller one, a program would notice that connections without the kernel do
+/// not count there.
 const LEAST_BACKLOG: i32 = 16;
 
 struct Listener {
     /// The number of the socket, counted from 1.
     stream: AtomicU32,
-    /// Which of the sockets of that number.
+    /// The generation of the socket.
     generation: AtomicU32,
-    /// Threads that sleep in the kernel until somebody connects, or are about to.
+    /// Number of threads that sleep in the kernel for a connection, or are about to.
     sleepers: AtomicU32,
-    /// Whether the kernel may have connections that came before those that are opened from now on.
+    /// Whether the kernel may have connections that came before those opened from now on.
     drains: AtomicBool,
-    /// Whether all connections are the kernel's from now on, since only it can wake who waits.
+    /// Whether all connections come through the kernel, since only it can wake the waiting threads.
     is_refused: AtomicBool,
-    /// Connections that were accepted without the kernel since it was asked.
+    /// Number of connections accepted without the kernel since the kernel was asked.
     taken: AtomicU32,
-    /// Connections that were opened until now without the kernel.
+    /// Number of connections opened without the kernel so far.
     arrivals: AtomicU32,
-    /// When it has given a connection last, in [ticks](raw::ticks).
+    /// When a connection was accepted last, in [ticks](raw::ticks).
     gave: AtomicU64,
     rate: Rate,
 }
@@ -74,7 +75,7 @@ impl Listener {
                 == stream.shared.generation.load(Ordering::Relaxed)
     }
 
-    /// Whether it listens still.
+    /// Whether the socket still listens.
     fn is_there(&self) -> bool {
         let number = self.stream.load(Ordering::Relaxed).checked_sub(1);
         number.and_then(connections::get).is_some_and(|stream| {
@@ -92,7 +93,7 @@ fn number_of(listener: &Stream) -> Option<u32> {
     TABLE.iter().position(|known| known.is(listener)).map(|at| at as u32)
 }
 
-/// A socket listens from now on, or anew.
+/// A socket listens from now on, or again.
 #[cold]
 pub fn listens(stream: &Stream, backlog: i32) {
     has_changed(stream);
@@ -110,8 +111,8 @@ pub fn listens(stream: &Stream, backlog: i32) {
     known.stream.store(stream.number + 1, Ordering::Relaxed);
 }
 
-/// A listener has other options from now on: what is kept for it is no more what it would accept,
-/// but for what was opened already.
+/// The options of a listener have changed: kept streams do not match its new connections, except
+/// those with a connection that is open already.
 pub fn has_changed(listener: &Stream) {
     let Some(number) = number_of(listener).filter(|_| entries::are_any()) else { return };
     closes(listener);
@@ -122,8 +123,8 @@ pub fn has_changed(listener: &Stream) {
     opens(listener);
 }
 
-/// A listener is waited for in a way in which only the kernel wakes who waits: all connections are
-/// the kernel's from now on, but for those that were opened already.
+/// A thread waits for a listener in a way in which only the kernel can wake it: from now on all
+/// connections come through the kernel, except those opened already.
 #[cold]
 pub fn is_refused(listener: &Stream) {
     if let Some(known) = number_of(listener).and_then(|number| TABLE.get(number as usize))
@@ -142,8 +143,8 @@ pub fn is_closed(listener: &Stream) {
     }
 }
 
-/// Notes that a listener has given a connection, and gives its number. `None`: it does not do that
-/// often, or others have it as well.
+/// Counts an accepted connection of a listener, and returns its number. `None`: the rate is too
+/// low, or other processes hold the listener as well.
 pub fn counts(listener: &Stream) -> Option<u32> {
     let number = number_of(listener).filter(|_| listener.shared.is_alone())?;
     let known = TABLE.get(number as usize)?;
@@ -152,7 +153,7 @@ pub fn counts(listener: &Stream) -> Option<u32> {
     may_be.then_some(number)
 }
 
-/// Whether a listener listens still, and nobody sleeps on it in the kernel.
+/// Whether no thread sleeps on a listener in the kernel. `None`: it no longer listens.
 pub fn is_open(number: u32) -> Option<bool> {
     let known = TABLE.get(number as usize).filter(|known| known.is_there())?;
     let sleeps = known.sleepers.load(Ordering::SeqCst) > 0;
@@ -170,7 +171,7 @@ pub fn is_known(listener: &Stream) -> bool {
     number_of(listener).is_some()
 }
 
-/// Whether it is worth to look for connections for a while before one sleeps.
+/// Whether it is worth looking for connections for a while before sleeping.
 pub fn is_busy(listener: &Stream) -> bool {
     let known = number_of(listener).and_then(|number| TABLE.get(number as usize));
     has(listener)
@@ -179,8 +180,7 @@ pub fn is_busy(listener: &Stream) -> bool {
         })
 }
 
-/// How many connections were opened without the kernel until now, as far as somebody has
-/// [looked](is_ready).
+/// Number of connections opened without the kernel so far, as of the last [look](is_ready).
 pub fn arrivals(listener: &Stream) -> u32 {
     let known = number_of(listener).and_then(|number| TABLE.get(number as usize));
     known.map_or(0, |known| known.arrivals.load(Ordering::Relaxed))
@@ -190,8 +190,8 @@ fn has_any(listener: &Stream) -> bool {
     number_of(listener).is_some_and(|number| entries::all_for(For::Accepting(number)).count() > 0)
 }
 
-/// Whether something was connected to it without the kernel that was not accepted yet. Who asks is
-/// awake, so more may, as soon as the kernel has none that came before.
+/// Whether there is a connection without the kernel that was not accepted yet. The caller is awake,
+/// so more may come as soon as the kernel has no earlier ones.
 #[inline]
 pub fn is_ready(listener: &Stream) -> bool {
     entries::are_any() && number_of(listener).is_some_and(|number| is_ready_now(listener, number))
@@ -207,13 +207,13 @@ fn is_ready_now(listener: &Stream, number: u32) -> bool {
     is_ready_at(number)
 }
 
-/// Whether somebody has connected through the kernel.
+/// Whether the kernel has a connection to be accepted.
 fn has_kernel_any(listener: &Stream) -> bool {
     let descriptor = listener.local.descriptor.load(Ordering::Relaxed);
     raw::events(descriptor, libc::POLLIN) != 0
 }
 
-/// Whether it is the turn of one that has connected through the kernel, if there is one.
+/// Whether it is the turn of a connection through the kernel, and there is one.
 pub fn is_turn_of_kernel(listener: &Stream) -> bool {
     let known = number_of(listener).and_then(|number| TABLE.get(number as usize));
     let Some(known) = known.filter(|known| known.taken.load(Ordering::Relaxed) >= TURN) else {
@@ -247,8 +247,9 @@ fn is_ready_at(number: u32) -> bool {
     is_ready
 }
 
-/// Connections may be opened again, if nobody sleeps. A thread that is about to says so before it
-/// takes the lock, under which it looks at all: so it finds what was opened because of this.
+/// Allows connections again, if no thread sleeps. A thread that is about to sleep is counted before
+/// it takes the lock, under which it looks at all streams: so it finds connections opened
+/// meanwhile.
 fn looks_again(number: u32) {
     let Some(_held) = entries::hold() else { return };
     if is_open(number) != Some(true) {
@@ -261,7 +262,7 @@ fn looks_again(number: u32) {
     }
 }
 
-/// A thread sleeps no more in the kernel until somebody connects; see [`closes`].
+/// A thread no longer sleeps in the kernel for a connection; see [`closes`].
 pub fn opens(listener: &Stream) {
     let Some(number) = number_of(listener) else { return };
     if let Some(known) = TABLE.get(number as usize) {
@@ -272,8 +273,8 @@ pub fn opens(listener: &Stream) {
     is_ready(listener);
 }
 
-/// Before a thread sleeps in the kernel until somebody connects. Until it [`opens`] the listener
-/// again, all connections are the kernel's. True: there is one already that is not.
+/// Before a thread sleeps in the kernel for a connection. Until it [`opens`] the listener again,
+/// all connections come through the kernel. True: there is already one that did not.
 pub fn closes(listener: &Stream) -> bool {
     let Some(number) = number_of(listener) else { return false };
     if let Some(known) = TABLE.get(number as usize) {
@@ -290,15 +291,16 @@ pub fn closes(listener: &Stream) -> bool {
     is_ready
 }
 
-/// That a thread sleeps in the kernel until somebody connects, or is about to, until this is
-/// dropped: also where the thread is cancelled there.
+/// Counts a thread as sleeping in the kernel for a connection until this is dropped, also if the
+/// thread is cancelled there.
 #[derive(Debug)]
 pub struct Sleeper {
     listener: Stream,
 }
 
 impl Sleeper {
-    /// See [`closes`]. With it: whether there is a connection already that is not the kernel's.
+    /// Calls [`closes`]. Also returns whether there is a connection that did not come through the
+    /// kernel.
     pub fn new(listener: &Stream) -> (Self, bool) {
         let is_ready = closes(listener);
         (Self { listener: *listener }, is_ready)
@@ -311,8 +313,8 @@ impl Drop for Sleeper {
     }
 }
 
-/// Accepts what was connected to a listener without the kernel, as `accept4` with these flags
-/// does. `None`: nothing was; an error is that of `accept4`.
+/// Accepts a connection to a listener without the kernel, as `accept4` with these flags. `None`:
+/// there is none; an error is that of `accept4`.
 pub fn take(listener: &Stream, flags: i32) -> Option<raw::Result<i32>> {
     if !entries::are_any() {
         return None;
@@ -336,7 +338,7 @@ pub fn take(listener: &Stream, flags: i32) -> Option<raw::Result<i32>> {
     Some(accept(entry, flags))
 }
 
-/// Entries are held.
+/// Accepts the connection over an entry. Entries are held.
 fn accept(entry: &Entry, flags: i32) -> raw::Result<i32> {
     let Some((stream, slot)) = entry.stream() else { return Err(libc::ECONNABORTED) };
     let is_closed = flags & libc::SOCK_CLOEXEC != 0;
@@ -349,7 +351,7 @@ fn accept(entry: &Entry, flags: i32) -> raw::Result<i32> {
     stream.sets_blocking(new, flags & libc::SOCK_NONBLOCK == 0);
     slot.count(word::REUSED, 1);
     if !table::set(new, What::Stream(stream.number)) {
-        // It has no place there: without the library nobody reads what is in rings.
+        // The number cannot be tracked, and without the library the rings are not read.
         entry.is_dropped();
         _ = raw::close(new);
         return Err(libc::ENFILE);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How a stream becomes one that is kept: a connection of a place where there are many is made
-//! leave the kernel at once.
+//! How a stream becomes a kept one: a connection to a busy destination is made to leave the kernel
+//! at once.
 //!
-//! Both sides wait for that, right behind `connect` and `accept`, for two milliseconds at most. Two
-//! processes that know nothing of each other have to do so for the same connection: so they do it
-//! in the same few milliseconds of each quarter of a second, by the processor's clock.
+//! Both sides wait for that, right after `connect` and `accept`, for at most two milliseconds. The
+//! two processes cannot talk to each other and have to choose the same connection: so they do it in
+//! the same few milliseconds of each quarter of a second, by the processor's clock.
 
 use super::entries::{self, For};
 use super::{AFTER, is_allowed};
@@ -16,13 +16,13 @@ use crate::upgrade::monitor;
 use core::sync::atomic::Ordering;
 use freeport_sockets_proto::slab::flag;
 
-/// How long one side waits for the other, in ticks: about two milliseconds.
+/// Ticks that one side waits for the other: about two milliseconds.
 const PATIENCE_TICKS: u64 = 4_800_000;
-/// The same where streams are kept from the first connection on, which is for tests: there may be
-/// much to do beside them.
+/// The same if streams are kept from the first connection on, which is for tests: the machine may
+/// be busy.
 const PATIENCE_AT_ONCE_TICKS: u64 = 10 * PATIENCE_TICKS;
-/// The time is cut into pieces of so many ticks, as a power of two: about three and a half
-/// milliseconds. In one of so many of them streams are recruited.
+/// Time is divided into pieces of that many ticks, as a power of two: about three and a half
+/// milliseconds. Streams are recruited in one of `PIECES` pieces.
 const PIECE_SHIFT: u32 = 23;
 const PIECES: u64 = 64;
 
@@ -30,12 +30,12 @@ fn is_at_once() -> bool {
     AFTER.load(Ordering::Relaxed) == 1
 }
 
-/// Whether it is time for it.
+/// Whether streams are recruited now.
 fn is_time() -> bool {
     is_at_once() || (raw::ticks() >> PIECE_SHIFT).is_multiple_of(PIECES)
 }
 
-/// Makes the stream of a connection, which is new, one that is kept, if the peer does so as well.
+/// Makes the stream of a new connection a kept one, if the peer does so as well.
 #[cold]
 pub fn recruit(stream: &Stream, descriptor: i32, what: For, is_still: impl Fn() -> bool) {
     let is_new = stream.shared.phase() & !phase::NEVER == 0;
@@ -53,7 +53,7 @@ pub fn recruit(stream: &Stream, descriptor: i32, what: For, is_still: impl Fn() 
     }
 }
 
-/// Whether both streams are in rings, in time.
+/// Waits until both streams are in rings. False: not in time.
 fn has_left_kernel(stream: &Stream, descriptor: i32) -> bool {
     let since = raw::ticks();
     let patience = if is_at_once() { PATIENCE_AT_ONCE_TICKS } else { PATIENCE_TICKS };
@@ -77,8 +77,8 @@ fn has_left_kernel(stream: &Stream, descriptor: i32) -> bool {
     false
 }
 
-/// Whether this side can close the peer's end, where that keeps its stream and this side needs its
-/// end.
+/// Whether this side can close the peer's end, which it has to if the peer keeps the stream and
+/// this side needs the end.
 fn may_end_for_peer(stream: &Stream) -> bool {
     standing_in::take(stream).is_some_and(|taken| raw::close(taken).is_ok())
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! From one connection over a stream to the next: what closing it does instead, how the next one
-//! begins, and how the stream ends for real if one side needs that.
+//! From one connection over a stream to the next: how closing keeps the stream, and how the next
+//! connection begins.
 //!
-//! Rings, counts and doorbells go on where they are. Only what both sides have said of the end is
-//! taken back, by who closes as the second one.
+//! Rings, counts and doorbells continue. Only the flags of the end are cleared, by the side that
+//! closes second.
 
 use super::entries::{self, Entry, For};
 use super::{REUSED, is_allowed, listener};
@@ -17,10 +17,10 @@ use core::sync::atomic::Ordering;
 use freeport_sockets_proto::slab::flag;
 use freeport_sockets_proto::slab::rest::Step;
 
-/// What a connection is whose stream can be kept, besides having ended perhaps.
+/// The phase of a connection whose stream can be kept, except for bits of its end.
 const LEFT_KERNEL: u32 =
     phase::CLAIMED | phase::ATTACHED | phase::SENDS | phase::RECEIVES | phase::LOOKS;
-/// What the peer of such a connection has said, and what it has not.
+/// The flags that the peer of such a connection has set, and those that it has not.
 const SAID: u64 = flag::ATTACHED | flag::SWITCHED | flag::LOOKS | flag::REUSES;
 const NOT_SAID: u64 = flag::STOPS
     | flag::LEAVES
@@ -30,8 +30,8 @@ const NOT_SAID: u64 = flag::STOPS
     | flag::DECLINED
     | flag::DEAF;
 
-/// The last descriptor of a connection is about to be closed: keeps its stream. False: it has
-/// really to be closed.
+/// Keeps the stream of a connection whose last descriptor is about to be closed. False: it has to
+/// be closed.
 #[inline]
 pub fn keeps(stream: &Stream, descriptor: i32) -> bool {
     stream.local.entry.load(Ordering::Relaxed) != 0 && rests(stream, descriptor)
@@ -47,7 +47,7 @@ fn rests(stream: &Stream, descriptor: i32) -> bool {
         let_go(entry);
         return false;
     };
-    // The kernel does not forget it, since it stays open.
+    // The kernel keeps its registrations, since the socket stays open.
     epoll::forget_stream(stream, true);
     let Some(_held) = entries::hold() else {
         let_go(entry);
@@ -70,8 +70,8 @@ fn rests(stream: &Stream, descriptor: i32) -> bool {
     is_kept
 }
 
-/// The stream of a connection, which goes on or ends, is not kept. This is done below a signal
-/// handler as well: nothing else changes the entry of a connection that does not rest.
+/// Stops keeping the stream of a connection, which continues or ends. This may run below a signal
+/// handler: nothing else changes the entry of a connection that does not rest.
 fn let_go(entry: &Entry) {
     let _held = entries::hold();
     if let Some((_, slot)) = entry.stream() {
@@ -80,14 +80,14 @@ fn let_go(entry: &Entry) {
     entry.is_dropped();
 }
 
-/// A connection ends whose descriptor was closed where this library does not see it.
+/// A connection ends whose stream was not kept when it was closed.
 pub fn has_ended(stream: &Stream) {
     if let Some(entry) = entries::of(stream) {
         let_go(entry);
     }
 }
 
-/// Whether nothing is unread, under way, or different from what it was at the beginning.
+/// Whether nothing is unread or under way, and the socket is as it was at the beginning.
 fn can_rest(stream: &Stream, slot: &Slot, entry: &Entry) -> bool {
     let shared = stream.shared;
     let known = phase::ENDED | phase::READ_SHUT | phase::CONNECTING | phase::KEPT_ALIVE;
@@ -110,7 +110,7 @@ fn can_rest(stream: &Stream, slot: &Slot, entry: &Entry) -> bool {
         && listens(entry)
 }
 
-/// Whether there is still who would accept a connection over it, if this side accepts.
+/// Whether the listener still listens, if this side accepts.
 fn listens(entry: &Entry) -> bool {
     match entry.is_for() {
         For::Connecting(_) => true,
@@ -118,7 +118,7 @@ fn listens(entry: &Entry) -> bool {
     }
 }
 
-/// Nobody sleeps on it, so they wake nobody.
+/// Takes all doorbells. No thread sleeps on the socket, so none is needed.
 fn take_doorbells(stream: &Stream, slot: &Slot, descriptor: i32) {
     let rung = &stream.shared.rung;
     while slot.peer_rang() > rung.load(Ordering::Relaxed) {
@@ -130,7 +130,7 @@ fn take_doorbells(stream: &Stream, slot: &Slot, descriptor: i32) {
     }
 }
 
-/// Wakes the peer if it sleeps on the connection, as the kernel's end would.
+/// Wakes the peer if it sleeps on the connection, as the end of the kernel's stream would.
 fn wake_peer(stream: &Stream, slot: &Slot, descriptor: i32) {
     let Some(mut half) = stream.shared.send.take(true) else { return };
     let wake = stream.with_sender(slot, &mut half, |sender| sender.ring().has_to_wake());
@@ -140,7 +140,7 @@ fn wake_peer(stream: &Stream, slot: &Slot, descriptor: i32) {
     }
 }
 
-/// The peer had closed it before: the next connection can be made over it. False: it cannot.
+/// Makes the stream ready for the next connection, if the peer had closed before. False: it is not.
 fn is_ready(entry: &Entry, slot: &Slot) -> bool {
     if !slot.does_peer_rest() || !slot.is_drained() {
         slot.rest_is_over();
@@ -148,14 +148,14 @@ fn is_ready(entry: &Entry, slot: &Slot) -> bool {
     }
     slot.begins_anew();
     let is_open = match entry.is_for() {
-        // Whether the other side looks it knows itself.
+        // The peer itself knows whether it looks.
         For::Connecting(_) => false,
         For::Accepting(number) => listener::is_open(number) == Some(true),
     };
     slot.rest_does(if is_open { Step::Ready } else { Step::Shut }).is_some()
 }
 
-/// A new connection begins over a stream, and has that descriptor. Entries are held.
+/// Begins a new connection over a stream, with that descriptor. Entries are held.
 pub fn begins(stream: &Stream, slot: &Slot, descriptor: i32, no_delay: bool) {
     let shared = stream.shared;
     shared.generation.fetch_add(1, Ordering::Relaxed);
@@ -178,7 +178,7 @@ pub fn begins(stream: &Stream, slot: &Slot, descriptor: i32, no_delay: bool) {
 }
 
 impl Stream {
-    /// The stream blocks or does not, as the connection that begins over it.
+    /// Makes the stream blocking or not, for the connection that begins over it.
     pub fn sets_blocking(&self, descriptor: i32, blocks: bool) {
         if self.shared.nonblocking.swap(!blocks, Ordering::Relaxed) == blocks {
             let flags = libc::O_RDWR | if blocks { 0 } else { libc::O_NONBLOCK };

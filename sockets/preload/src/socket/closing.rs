@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Closing descriptors: what is behind one is forgotten, and with the last one the connection ends.
+//! Closing descriptors. A closed descriptor is no longer tracked, and the last one of a socket ends
+//! the connection.
 
 use crate::kernel::raw;
 use crate::multiplexing;
@@ -38,7 +39,7 @@ pub fn are_closing(first: u32, last: u32) {
     });
 }
 
-/// Forgets what was behind a descriptor. `is_open`: it is not closed yet.
+/// Handles the end of a tracked descriptor. `is_open`: it is not closed yet.
 #[cold]
 pub fn forget(descriptor: i32, what: What, is_open: bool) {
     match what {
@@ -66,7 +67,7 @@ pub fn forget(descriptor: i32, what: What, is_open: bool) {
                 let other = another(what);
                 stream.local.descriptor.store(other, Ordering::Relaxed);
                 let slot = stream.slot().filter(|_| stream.shared.is(phase::ATTACHED));
-                // Where this process has none any more, another one has it by its own number.
+                // If this process has none left, another one holds it by its own number.
                 if let Some(slot) = slot.filter(|_| other >= 0) {
                     slot.say_descriptor(other);
                 }
@@ -99,8 +100,8 @@ pub fn forget(descriptor: i32, what: What, is_open: bool) {
     }
 }
 
-/// Whether it is the last descriptor of this process, others are counted, and it matters whether
-/// those are there.
+/// Whether this is the last descriptor of the process, other processes are counted, and it matters
+/// whether those still run.
 pub fn is_last_but_for_dead(stream: &Stream) -> bool {
     let of_slot = phase::CLAIMED | phase::ATTACHED | phase::HOLDS_SLOT | phase::PASSED;
     !stream.shared.is_alone()
@@ -109,7 +110,7 @@ pub fn is_last_but_for_dead(stream: &Stream) -> bool {
         && stream.shared.phase() & of_slot != 0
 }
 
-/// Another descriptor of the same in this process; -1: there is none.
+/// Another descriptor of the same object in this process; -1: there is none.
 fn another(of: What) -> i32 {
     let mut found = -1;
     table::each(|descriptor, what| {
@@ -120,7 +121,7 @@ fn another(of: What) -> i32 {
     found
 }
 
-/// The last descriptor is closed: the peer gets what was sent, and then the end.
+/// The last descriptor is closed: the peer gets the bytes sent, and then the end.
 fn end(stream: &Stream, descriptor: i32, is_open: bool) {
     let shared = stream.shared;
     if shared.is(phase::LISTENS) {
@@ -135,7 +136,7 @@ fn end(stream: &Stream, descriptor: i32, is_open: bool) {
         }
     }
     if is_open && stream.is_returning(shared.phase()) {
-        // The peer may want to have what it has not read.
+        // The peer may want bytes again that it has not read.
         stream.go_on(descriptor);
     }
     stream.release_slot();
@@ -151,7 +152,7 @@ fn end(stream: &Stream, descriptor: i32, is_open: bool) {
     }
     slot.say(flag::CLOSED | flag::ENDED);
     if is_open {
-        // Doorbells that are left would make the kernel reset what has ended well.
+        // With unread doorbells the kernel would reset a connection that has ended well.
         stream.take_all_doorbells(descriptor);
     }
     stream.local.slot.store(core::ptr::null_mut(), Ordering::Relaxed);
@@ -159,8 +160,8 @@ fn end(stream: &Stream, descriptor: i32, is_open: bool) {
     monitor::release(number(&shared.monitor), number(&shared.slab), number(&shared.slot));
 }
 
-/// The last descriptor but the monitor's is about to be closed, which may have it open for a moment
-/// still, or as long as it is stopped: the peer shall know at once.
+/// Before the last descriptor except the monitor's is closed. The monitor may have it open for a
+/// moment longer, or for as long as it is stopped: this makes the peer see the end at once.
 pub fn ends_claimed(stream: &Stream, descriptor: i32) {
     let phase = stream.shared.phase();
     let is_waiting = phase & (phase::CLAIMED | phase::ATTACHED) == phase::CLAIMED;

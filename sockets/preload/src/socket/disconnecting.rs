@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `connect` to no address, which takes a TCP connection apart.
+//! `connect` with `AF_UNSPEC`, which dissolves a TCP connection.
 
 use crate::kernel::{memory, raw};
 use crate::socket::opening::note;
@@ -9,18 +9,18 @@ use crate::waiting::epoll;
 use core::sync::atomic::Ordering;
 use freeport_sockets_proto::Reason;
 
-/// What a socket was before its connection was taken apart.
+/// The state of a socket before its connection was dissolved.
 pub struct Before {
-    /// Sets had it.
+    /// It was in sets.
     is_in_sets: bool,
-    /// The connection was over, and the application had every error of it.
+    /// The connection was over, and all its errors had been reported.
     is_over: bool,
 }
 
-/// Whether a call of `connect` takes a TCP connection apart, which was brought to its end then: the
-/// peer gets a reset, and the socket is a new one.
+/// Handles a call of `connect` that dissolves a TCP connection: the peer gets a reset, and the
+/// socket will be a new one. `None`: the call does not do that.
 ///
-/// Where other descriptors or processes have it as well, it is the kernel's from then on.
+/// If other descriptors or processes hold the socket as well, it stays in the kernel from then on.
 pub fn is_disconnected(
     descriptor: i32,
     address: *const libc::sockaddr,
@@ -31,7 +31,7 @@ pub fn is_disconnected(
     if !is_named || !memory::is_there(address.cast::<u8>(), length as usize) {
         return None;
     }
-    // SAFETY: the application's address has so many bytes.
+    // SAFETY: the application's address has that many bytes.
     let family = unsafe { address.cast::<libc::sa_family_t>().read_unaligned() };
     if i32::from(family) != libc::AF_UNSPEC {
         return None;
@@ -44,7 +44,7 @@ pub fn is_disconnected(
         is_in_sets: stream.local.registrations.load(Ordering::Relaxed) != 0,
         is_over: stream.has_no_peer() && !stream.has_error(),
     };
-    // The kernel reports the new socket in its sets, which the library does not know for it.
+    // The kernel will report the new socket in its sets, and the library must not.
     epoll::leaves_to_others(&stream);
     if let Some(slot) = stream.slot().filter(|_| stream.shared.is(phase::ATTACHED)) {
         stream.says_disconnected(&slot);
@@ -52,13 +52,13 @@ pub fn is_disconnected(
     Some(before)
 }
 
-/// A descriptor is that of a socket without a connection now.
+/// Notes the socket without a connection that a descriptor refers to now.
 pub fn is_anew(descriptor: i32, before: &Before) {
     let nonblocking =
         stream(descriptor).is_some_and(|stream| stream.shared.nonblocking.load(Ordering::Relaxed));
     note(descriptor, nonblocking);
     if before.is_over {
-        // The kernel still had its stream, for doorbells, and notes that it was reset.
+        // The kernel's stream was still open, for doorbells, and the kernel records a reset of it.
         let mut error = 0;
         _ = raw::get_option(descriptor, libc::SOL_SOCKET, libc::SO_ERROR, &mut error);
     }

@@ -9,8 +9,8 @@ use crate::state::connections::Stream;
 use core::sync::atomic::Ordering;
 
 impl Stream {
-    /// Before the last descriptor of this process is closed: where calls are inside, the stream
-    /// goes on under another one for them.
+    /// Before the last descriptor of this process is closed: if calls wait on the stream, it stays
+    /// open under another one for them.
     pub fn goes_on_for_callers(&self, descriptor: i32) {
         let inside = &self.local.inside;
         let is_last = self.local.copies.load(Ordering::Relaxed) == 1;
@@ -18,7 +18,7 @@ impl Stream {
             return;
         }
         if self.open_as(-1) == descriptor {
-            // The program closes what it has not opened.
+            // The program closes a descriptor that it has not opened.
             _ = inside.take_own();
             return;
         }

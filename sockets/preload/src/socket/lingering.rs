@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `SO_LINGER` with a time: `close` waits until the peer's end has what was sent, or the time is
-//! over.
+//! `SO_LINGER` with a time: `close` waits until the bytes sent are delivered, or the time is over.
 //!
-//! The kernel has delivered what lies in the peer's receive buffer, whether it was read or not. So
-//! of what lies in a ring only what exceeds such a buffer is waited for.
+//! In the kernel, bytes in the peer's receive buffer count as delivered, whether they were read or
+//! not. So `close` waits only for bytes in the ring that exceed such a buffer.
 
 use crate::kernel::raw;
 use crate::state::connection::phase;
@@ -11,11 +10,11 @@ use crate::state::connections::Stream;
 use crate::state::slot::Slot;
 use freeport_sockets_proto::slab::flag;
 
-/// Ticks of a second, about.
+/// Ticks of a second, approximately.
 const SECOND_TICKS: u64 = 2_400_000_000;
 
 impl Stream {
-    /// Before the last descriptor of all is closed: waits for as long as the application wants.
+    /// Before the last descriptor of all is closed: waits for at most the application's time.
     pub fn lingers(&self, descriptor: i32) {
         if self.is_unix() || !self.shared.is(phase::LOOKS) {
             return;
@@ -41,15 +40,15 @@ impl Stream {
     }
 }
 
-/// How many seconds a descriptor lingers, if that is some time.
+/// Number of seconds that a descriptor lingers, if it does.
 fn lingering_seconds(descriptor: i32) -> Option<u32> {
     let mut linger = libc::linger { l_onoff: 0, l_linger: 0 };
     raw::get_option(descriptor, libc::SOL_SOCKET, libc::SO_LINGER, &mut linger).ok()?;
     u32::try_from(linger.l_linger).ok().filter(|seconds| linger.l_onoff != 0 && *seconds > 0)
 }
 
-/// Bytes of a receive buffer, as the application sees them: half of that is for what it costs to
-/// keep them.
+/// Size of a receive buffer in bytes, as the application reads it: half of it is for the kernel's
+/// overhead.
 fn receive_buffer(descriptor: i32) -> u64 {
     let mut bytes = 0_i32;
     _ = raw::get_option(descriptor, libc::SOL_SOCKET, libc::SO_RCVBUF, &mut bytes);

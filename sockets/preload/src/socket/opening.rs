@@ -12,8 +12,8 @@ use freeport_sockets_proto::Reason;
 
 /// Notes a new stream socket, as `socket` and `accept` give it.
 ///
-/// Who makes one as the guest of its parent, below `vfork`, leaves a mark there that means nothing:
-/// the number is not open, and whoever opens it says anew what it is.
+/// If a guest of its parent, below `vfork`, makes one, the note is void: the number is not open in
+/// the parent, and is noted anew when it is opened there.
 #[cold]
 pub fn note(descriptor: i32, nonblocking: bool) {
     if descriptor < 0 || confined::is_confined() || !process::begin() {
@@ -30,14 +30,15 @@ pub fn note(descriptor: i32, nonblocking: bool) {
     }
 }
 
-/// A descriptor is new. What is known of its number is of one that was closed behind our back.
+/// A descriptor is new. If its number is tracked, the earlier descriptor was closed without the
+/// library noticing.
 pub fn is_new(descriptor: i32) {
     if let Some(old) = table::clear(descriptor) {
         closing::forget(descriptor, old, false);
     }
 }
 
-/// How a descriptor is noted, if it is a stream socket with a peer.
+/// The function that notes a descriptor, if it is a connected stream socket.
 pub fn note_of_connected(descriptor: i32) -> Option<fn(i32, bool)> {
     let option = |name| {
         let mut value = 0_i32;
@@ -50,7 +51,7 @@ pub fn note_of_connected(descriptor: i32) -> Option<fn(i32, bool)> {
     note_of(family, kind, option(libc::SO_PROTOCOL).unwrap_or(-1))
 }
 
-/// How a socket of a kind is noted; `None`: it is of none that may leave the kernel.
+/// The function that notes a socket of a kind; `None`: that kind cannot leave the kernel.
 pub fn note_of(family: i32, kind: i32, protocol: i32) -> Option<fn(i32, bool)> {
     if is_stream(family, kind, protocol) {
         Some(note)
@@ -69,7 +70,8 @@ fn is_stream(family: i32, kind: i32, protocol: i32) -> bool {
         && matches!(protocol, 0 | libc::IPPROTO_TCP)
 }
 
-/// Notes that another descriptor is the same as one that is known. This process is no guest.
+/// Notes that another descriptor refers to the same object as a tracked one. This process is no
+/// guest.
 pub fn note_same(old: i32, new: i32) {
     if new < 0 || old == new {
         return;
@@ -82,7 +84,7 @@ pub fn note_same(old: i32, new: i32) {
         stream.local.copies.fetch_add(1, Ordering::Relaxed);
         stream.note_copies();
         if new <= libc::STDERR_FILENO {
-            // The C library has streams on those, which go past this one.
+            // The C library has streams on those descriptors, which bypass this library.
             stream.bring_back(old, Reason::Stdio);
         }
         table::set(new, What::Stream(number));

@@ -19,7 +19,7 @@ pub fn shutdown(stream: &Stream, descriptor: i32, how: i32) -> Option<isize> {
         listener::is_closed(stream);
     }
     if stream.is_unix() && !shared.is(phase::LOOKS) {
-        // The peer would have to know of either half.
+        // The peer would have to know which half is shut.
         stream.stays_in_kernel(descriptor, Reason::HalfShut);
         return None;
     }
@@ -31,7 +31,7 @@ pub fn shutdown(stream: &Stream, descriptor: i32, how: i32) -> Option<isize> {
     }
     let slot = slot?;
     if writes && !shared.is(phase::SENDS) {
-        // It ends where it is, and stays there.
+        // The stream ends in the kernel, and stays there.
         stream.stay_in_kernel(&slot, Reason::HalfShut);
         if shared.is(phase::LOOKS) {
             epoll::has_news(stream, u32::MAX);
@@ -42,25 +42,25 @@ pub fn shutdown(stream: &Stream, descriptor: i32, how: i32) -> Option<isize> {
         return None;
     }
     if stream.has_no_peer() {
-        // The kernel wakes whoever waits, nevertheless.
+        // The kernel wakes waiting threads nevertheless.
         epoll::has_news(stream, u32::MAX);
         return Some(errno::fail(libc::ENOTCONN));
     }
     if shared.phase() & (phase::PEER_GONE | phase::HUNG_UP) != 0 {
         epoll::has_news(stream, u32::MAX);
         if writes {
-            // Sending fails without asking the kernel, and the peer may live.
+            // Sending has to fail without the kernel, and the peer may be alive.
             shared.mark(phase::ENDED);
             slot.say(flag::ENDED);
         }
         return None;
     }
     if writes && !shared.is(phase::ENDED) {
-        // The kernel's end would be the end of doorbells as well, so it comes when it is closed.
+        // Shutting the kernel's stream would end doorbells as well, so that waits for `close`.
         shared.mark(phase::ENDED);
         slot.say(flag::ENDED);
         if slot.peer_said() & flag::CLOSED == 0 {
-            // The kernel of who has closed would answer with a reset.
+            // The kernel of a peer that has closed would answer with a reset.
             stream.ring_doorbell(descriptor, &slot);
         }
     }
@@ -73,7 +73,7 @@ pub fn shutdown(stream: &Stream, descriptor: i32, how: i32) -> Option<isize> {
         wake_own(stream, &slot, descriptor);
     }
     if !stream.is_unix() && shared.is(phase::ENDED | phase::READ_SHUT) {
-        // No doorbell is needed any more, and the kernel refuses whoever writes to it.
+        // Doorbells are no longer needed, and the kernel refuses what the peer sends.
         slot.say(flag::DEAF);
         raw::shutdown(descriptor, libc::SHUT_RDWR as usize);
     }
@@ -81,10 +81,10 @@ pub fn shutdown(stream: &Stream, descriptor: i32, how: i32) -> Option<isize> {
     Some(0)
 }
 
-/// Who sleeps on the socket in this process has to know that it was shut.
+/// Wakes threads of this process that sleep on a socket that was shut.
 fn wake_own(stream: &Stream, _slot: &Slot, descriptor: i32) {
     if stream.shared.sleepers.load(Ordering::SeqCst) > 0 {
-        // The kernel wakes who sleeps there if its own reading is shut.
+        // Shutting the kernel's reading wakes threads that sleep there.
         let how = libc::SHUT_RD as usize;
         raw::shutdown(descriptor, how);
         stream.shared.mark(phase::KERNEL_END);

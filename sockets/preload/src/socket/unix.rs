@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is particular to Unix stream sockets.
+//! The special behaviour of Unix stream sockets.
 //!
-//! They have names besides their bytes, and a side that reads no more refuses what its peer sends.
-//! What else can go along with bytes, descriptors and who has sent them, is the kernel's: a socket
-//! on which that is asked for comes back there, and stays.
+//! Their bytes come with the sender's name, and a side that has shut down receiving refuses what
+//! its peer sends. Other ancillary data, descriptors and credentials, is left to the kernel: a
+//! socket on which that is requested comes back there, and stays.
 
 use crate::kernel::parts::Parts;
 use crate::kernel::{errno, raw};
@@ -14,7 +14,7 @@ use crate::state::table;
 use core::ptr;
 use freeport_sockets_proto::Reason;
 
-/// Where the path of an address begins: what has no name is no longer than that.
+/// Offset of the path in an address: an unnamed address is no longer than that.
 const NAME: usize = core::mem::offset_of!(libc::sockaddr_un, sun_path);
 /// Whether a socket is a Unix stream socket.
 pub fn is_stream(family: i32, kind: i32, protocol: i32) -> bool {
@@ -40,8 +40,8 @@ impl Stream {
         }
     }
 
-    /// Whether receiving so many bytes, which gave this, also gives the name of who sent them. Who
-    /// receives none of those that are there gets it as well.
+    /// Whether a receive of `wanted` bytes with that result also returns the sender's name. A
+    /// receive of zero bytes returns it as well, if there are bytes.
     pub fn brings_name(&self, descriptor: i32, received: isize, wanted: usize) -> bool {
         self.is_unix()
             && (received > 0 || received == 0 && wanted == 0 && self.has_come(descriptor))
@@ -60,7 +60,7 @@ impl Stream {
     }
 }
 
-/// Fills in who has sent what was received, as the kernel does: the peer if it has a name.
+/// Fills in the sender's address of received bytes, as the kernel does: the peer's, if it has one.
 ///
 /// # Safety
 /// There is room for `room` bytes at `name`.
@@ -72,7 +72,7 @@ pub unsafe fn peer_name(descriptor: i32, name: *mut u8, room: usize) -> libc::so
         _ => return 0,
     };
     let from = ptr::from_ref(&peer).cast::<u8>();
-    // SAFETY: as the caller says, and no more than there is.
+    // SAFETY: the caller gives the room, and no more is copied than the address has.
     unsafe { ptr::copy_nonoverlapping(from, name, room.min(length).min(size_of_val(&peer))) };
     length as libc::socklen_t
 }

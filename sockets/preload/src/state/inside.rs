@@ -52,17 +52,20 @@ impl Inside {
         self.own.store(own + 1, Ordering::SeqCst);
     }
 
+    /// The last call has returned: closes the library's own descriptor, if there is one.
+    #[cold]
+    #[inline(never)]
+    fn has_no_calls(&self) {
+        if let Some(own) = self.take_own()
+            && let Some(close) = CLOSE.get()
+        {
+            close(own);
+        }
+    }
+
     /// The library's own descriptor, which it no longer has for the stream.
     pub fn take_own(&self) -> Option<i32> {
         self.own.swap(0, Ordering::SeqCst).checked_sub(1).filter(|own| *own >= 0)
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn close(own: i32) {
-    if let Some(close) = CLOSE.get() {
-        close(own);
     }
 }
 
@@ -89,13 +92,10 @@ impl Stream {
         Caller(Some(self))
     }
 
-    #[cold]
+    #[inline]
     fn is_left(&self) {
-        let inside = &self.local.inside;
-        if inside.calls.fetch_sub(1, Ordering::SeqCst) == 1
-            && let Some(own) = inside.take_own()
-        {
-            close(own);
+        if self.local.inside.calls.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.local.inside.has_no_calls();
         }
     }
 

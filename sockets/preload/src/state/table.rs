@@ -15,7 +15,7 @@ const DESCRIPTORS: usize = 1 << 20;
 /// The object that a descriptor refers to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum What {
-    /// A stream socket, by its number among [`connections`](crate::state::connections).
+    /// A stream socket, by its number among [`connections`].
     Stream(u32),
     /// A set of descriptors (`epoll`), by its number among those.
     Set(u32),

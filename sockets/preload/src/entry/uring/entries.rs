@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a ring is asked for: entries of `linux/io_uring.h`, in a ring as `liburing.h` has it.
+//! The submitted entries of a ring: those of `linux/io_uring.h`, in a ring of `liburing.h`.
 
 use crate::state::table;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -8,11 +8,11 @@ use core::sync::atomic::{AtomicU32, Ordering};
 const OTHER_SIZES: u32 = 1 << 10 | 1 << 19;
 /// `IOSQE_FIXED_FILE`: the descriptor is a number of the ring's own.
 const FIXED_FILE: u8 = 1;
-/// `IORING_OP_FILES_UPDATE`, `_SPLICE`, `_TEE`, `_MSG_RING`, `_FIXED_FD_INSTALL`: what they do with
-/// descriptors is elsewhere in the entry, or in another ring.
+/// `IORING_OP_FILES_UPDATE`, `_SPLICE`, `_TEE`, `_MSG_RING`, `_FIXED_FD_INSTALL`: their descriptors
+/// are elsewhere in the entry, or in another ring.
 const OF_OTHERS: [u8; 5] = [20, 30, 33, 40, 54];
 
-/// One of them, of which only the beginning matters.
+/// The beginning of an entry.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Entry {
@@ -23,41 +23,40 @@ struct Entry {
     _rest: [u64; 7],
 }
 
-/// `struct io_uring_sq`, as far as all versions of the library have it.
+/// `struct io_uring_sq`, up to the last field that all versions of the library have.
 #[repr(C)]
 pub struct Asked {
     _places: [*mut AtomicU32; 2],
     mask: *mut AtomicU32,
     _more: [*mut AtomicU32; 4],
     entries: *const Entry,
-    /// From there to `end` they are new.
+    /// The first new entry; the new ones end before `end`.
     first: u32,
     end: u32,
 }
 
-/// Whether what is asked of a ring that is made with these flags can be looked at.
+/// Whether the entries of a ring with these flags can be read here.
 pub fn can_be_read(flags: u32) -> bool {
     flags & OTHER_SIZES == 0
 }
 
-/// Whether a ring is asked for something that concerns a descriptor which is known here, or that
-/// may do so.
+/// Whether the new entries of a ring concern a tracked descriptor, or may do so.
 ///
 /// # Safety
-/// It is a ring of that library, which no other thread uses meanwhile.
+/// It is a ring of that library, which no other thread uses at the same time.
 pub unsafe fn concern_us(ring: *const Asked) -> bool {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller upholds it.
     let Some(ring) = (unsafe { ring.as_ref() }) else { return false };
     if ring.mask.is_null() || ring.entries.is_null() {
         return true;
     }
-    // SAFETY: the ring's word, which stays while there is the ring.
+    // SAFETY: the ring's word, which lives as long as the ring.
     let mask = unsafe { &*ring.mask }.load(Ordering::Relaxed);
     let count = ring.end.wrapping_sub(ring.first);
     count > mask.saturating_add(1)
         || (0..count).any(|at| {
             let at = ring.first.wrapping_add(at) & mask;
-            // SAFETY: the ring has one more entries than its mask says.
+            // SAFETY: the number of the ring's entries is its mask plus one.
             let entry = unsafe { ring.entries.add(at as usize) };
             // SAFETY: as above; the program has written it.
             concerns_us(unsafe { &*entry })
@@ -75,7 +74,7 @@ mod tests {
     use super::*;
     use crate::state::table::What;
 
-    /// A ring of four, of which the last and the first place are asked for.
+    /// A ring of four, with new entries in the last and the first place.
     fn concern(asked: [Entry; 2]) -> bool {
         let none = Entry { operation: 0, flags: 0, _priority: 0, descriptor: -1, _rest: [0; 7] };
         let ([last, first], mask) = (asked, AtomicU32::new(3));
