@@ -18,6 +18,7 @@ mod passes;
 mod preload;
 mod program;
 mod progress;
+mod reference;
 mod report;
 mod rewriting;
 mod running;

@@ -5,6 +5,8 @@
 mod applications;
 mod bench_sockets;
 mod catalogue;
+mod commands;
+mod completions;
 mod fmt;
 mod gateways;
 mod help;

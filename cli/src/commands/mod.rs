@@ -5,14 +5,17 @@ mod bench;
 mod build;
 mod call;
 mod check;
+mod completions;
 mod doctor;
 mod elements;
 mod exec;
 mod fmt;
 mod get;
 mod graph;
+mod man;
 mod node;
 mod ps;
+mod reference;
 mod replace;
 mod resume;
 mod run;
@@ -80,6 +83,13 @@ pub enum Command {
     Doctor(doctor::Arguments),
     /// List the element library, or print one manual page
     Elements(elements::Arguments),
+    /// Print the completion script of a shell
+    Completions(completions::Arguments),
+    /// Print a manual page, or write those of all subcommands
+    Man(man::Arguments),
+    /// Print the page of documentation that describes all subcommands
+    #[command(hide = true)]
+    Reference(reference::Arguments),
 }
 
 impl Command {
@@ -113,6 +123,9 @@ impl Command {
             Command::Bench(arguments) => bench::run(&arguments),
             Command::Doctor(arguments) => doctor::run(&arguments),
             Command::Elements(arguments) => elements::run(&arguments),
+            Command::Completions(arguments) => completions::run(&arguments),
+            Command::Man(arguments) => man::run(&arguments),
+            Command::Reference(arguments) => reference::run(&arguments),
         }
     }
 }
