@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Builds the sockets library into the command, so that a command which was copied or installed
-//! alone accelerates programs. Only for a release: otherwise the library lies beside the command.
+//! alone accelerates programs, and names the commit that is built. Only for a release: otherwise the
+//! library lies beside the command, and a new commit is no reason to build again.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -8,6 +9,7 @@ use std::process::{Command, ExitCode};
 const NAME: &str = "libfreeport_preload.so";
 
 fn main() -> ExitCode {
+    name_commit();
     match carry() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -33,6 +35,33 @@ fn carry() -> Result<(), String> {
     };
     let to = out.join(NAME);
     std::fs::write(&to, library).map_err(|error| format!("{}: {error}", to.display()))
+}
+
+/// Tells the compiler the commit: `FREEPORT_COMMIT`, for sources without a repository, or what git
+/// says.
+fn name_commit() {
+    println!("cargo:rerun-if-env-changed=FREEPORT_COMMIT");
+    if std::env::var_os("FREEPORT_COMMIT").is_some() || variable("PROFILE").as_deref() != Ok("release")
+    {
+        return;
+    }
+    let git = |words: &[&str]| {
+        let output = Command::new("git").args(words).output().ok()?;
+        let text = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+        (output.status.success() && !text.is_empty()).then_some(text)
+    };
+    // The commit changes when either of them does.
+    let head = git(&["symbolic-ref", "--quiet", "HEAD"]);
+    for name in ["HEAD".to_owned()].into_iter().chain(head) {
+        if let Some(path) = git(&["rev-parse", "--git-path", &name])
+            && Path::new(&path).exists()
+        {
+            println!("cargo:rerun-if-changed={path}");
+        }
+    }
+    if let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) {
+        println!("cargo:rustc-env=FREEPORT_COMMIT={commit}");
+    }
 }
 
 /// The library without debugging information.

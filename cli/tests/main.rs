@@ -7,6 +7,7 @@ mod bench_sockets;
 mod catalogue;
 mod commands;
 mod completions;
+mod doctor;
 mod fmt;
 mod gateways;
 mod help;

@@ -4,12 +4,13 @@
 
 mod fabric;
 mod parts;
+mod report;
 mod sockets;
 
 use clap::Args;
 use freeport_nic::namespace::Namespace;
 use freeport_nic::port::{TapOptions, TapPort, XdpOptions, XdpPort};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
@@ -35,8 +36,14 @@ struct Finding {
 }
 
 #[derive(Args)]
-#[command(after_help = "Example:\n  freeport doctor\n  freeport doctor --json | jq .checks")]
+#[command(after_help = "Example:\n  freeport doctor\n  freeport doctor --json | jq .checks\n  \
+    freeport doctor --report\n\n\
+    The report names no user, host or address, and of paths outside of the system only the last \
+    name.")]
 pub struct Arguments {
+    /// Print a description of this build and machine to paste into a bug report
+    #[arg(long)]
+    report: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -61,10 +68,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         sockets::acceleration(),
         sockets::monitor_rights(),
     ];
-    if arguments.json {
-        print_json(&findings);
-    } else {
-        print_text(&findings);
+    match (arguments.report, arguments.json) {
+        (true, is_json) => report::print(&findings, is_json),
+        (false, true) => print_json(&findings),
+        (false, false) => print_text(&findings),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -83,21 +90,21 @@ fn print_text(findings: &[Finding]) {
 }
 
 fn print_json(findings: &[Finding]) {
-    let check = |finding: &Finding| {
-        let state = match finding.state {
+    let checks: Vec<_> = findings.iter().map(as_json).collect();
+    println!("{}", json!({ "checks": checks }));
+}
+
+fn as_json(finding: &Finding) -> Value {
+    json!({
+        "name": finding.name,
+        "state": match finding.state {
             State::Present => "ok",
             State::Limited => "limited",
             State::Missing => "missing",
-        };
-        json!({
-            "name": finding.name,
-            "state": state,
-            "seen": finding.seen,
-            "meaning": finding.meaning,
-        })
-    };
-    let checks: Vec<_> = findings.iter().map(check).collect();
-    println!("{}", json!({ "checks": checks}));
+        },
+        "seen": finding.seen,
+        "meaning": finding.meaning,
+    })
 }
 
 /// Compiles a line of what native code is made of; a version alone does not show that it works.
