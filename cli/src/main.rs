@@ -9,6 +9,7 @@ mod output;
 mod arguments;
 mod catalogue;
 mod commands;
+mod diagnostics;
 mod endpoint;
 mod graph;
 mod interface;
@@ -31,13 +32,22 @@ use std::process::ExitCode;
 #[derive(Parser)]
 #[command(name = "freeport", version, arg_required_else_help = true)]
 struct CommandLine {
+    #[command(flatten)]
+    log: diagnostics::LogArguments,
     #[command(subcommand)]
     command: commands::Command,
 }
 
+impl CommandLine {
+    fn run(self) -> anyhow::Result<ExitCode> {
+        self.command.diagnostics().begin(&self.log)?;
+        self.command.run()
+    }
+}
+
 fn main() -> ExitCode {
     output::complete(|| match CommandLine::try_parse() {
-        Ok(line) => line.command.run().unwrap_or_else(|error| {
+        Ok(line) => line.run().unwrap_or_else(|error| {
             eprintln!("freeport: {}", message(&error));
             ExitCode::FAILURE
         }),

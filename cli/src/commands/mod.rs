@@ -29,6 +29,7 @@ mod test;
 mod told;
 mod xdp;
 
+use crate::diagnostics::Diagnostics;
 use clap::Subcommand;
 use std::process::ExitCode;
 
@@ -93,6 +94,16 @@ pub enum Command {
 }
 
 impl Command {
+    /// How it reports events.
+    pub fn diagnostics(&self) -> Diagnostics<'_> {
+        match self {
+            Command::Node(arguments) => arguments.diagnostics(),
+            Command::Run(_) => Diagnostics { runs_long: true, ..Diagnostics::default() },
+            Command::Xdp(arguments) => arguments.diagnostics(),
+            _ => Diagnostics::default(),
+        }
+    }
+
     /// Does it.
     ///
     /// # Errors

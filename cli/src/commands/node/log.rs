@@ -2,6 +2,7 @@
 //! What a monitor tells those who run it: lines on standard error, for people or as JSON.
 
 use super::limit::Limit;
+use crate::diagnostics::monitor_line;
 use freeport_monitor::Event;
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -42,9 +43,9 @@ impl Log {
         if self.json {
             let mut about = about.clone();
             about["event"] = event.into();
-            eprintln!("{about}");
+            monitor_line(&about.to_string());
         } else {
-            eprintln!("freeport node: {text}");
+            monitor_line(&format!("freeport node: {text}"));
         }
     }
 

@@ -4,6 +4,7 @@
 mod limit;
 mod log;
 
+use crate::diagnostics::{Diagnostics, LogArguments};
 use anyhow::Context;
 use clap::Args;
 use freeport_clicknp::source::without_mark;
@@ -43,6 +44,15 @@ pub struct Arguments {
     /// Log one JSON object a line
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    log: LogArguments,
+}
+
+impl Arguments {
+    /// How events are reported.
+    pub fn diagnostics(&self) -> Diagnostics<'_> {
+        Diagnostics { log: Some(&self.log), runs_long: true, is_json: self.json }
+    }
 }
 
 /// Runs it until it is told to stop.
@@ -85,7 +95,9 @@ fn policy(file: Option<&Path>) -> anyhow::Result<Policy> {
         Err(error) if file.is_none() && error.kind() == io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(error).context(path.display().to_string()),
     };
-    Policy::parse(without_mark(&text)).with_context(|| path.display().to_string())
+    let policy = Policy::parse(without_mark(&text)).with_context(|| path.display().to_string())?;
+    tracing::info!(path = %path.display(), rules = policy.rules().len(), "policy loaded");
+    Ok(policy)
 }
 
 fn serve(

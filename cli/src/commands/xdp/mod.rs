@@ -13,6 +13,7 @@ mod stats;
 mod subject;
 mod trace;
 
+use crate::diagnostics::Diagnostics;
 use clap::{Args, Subcommand};
 use freeport_vliw::machine::LANES;
 use std::process::ExitCode;
@@ -55,6 +56,16 @@ enum What {
     Stats(stats::Arguments),
     /// Follow single packets step by step: instructions, rows, or cycles of the simulated card
     Trace(trace::Arguments),
+}
+
+impl Arguments {
+    /// How events are reported.
+    pub fn diagnostics(&self) -> Diagnostics<'_> {
+        match &self.what {
+            What::Load(arguments) => arguments.diagnostics(),
+            _ => Diagnostics::default(),
+        }
+    }
 }
 
 /// Does it.

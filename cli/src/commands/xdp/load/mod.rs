@@ -6,6 +6,7 @@ mod port;
 mod target;
 
 use super::subject::{Preparation, choose, open};
+use crate::diagnostics::{Diagnostics, LogArguments};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use freeport_attach::{OfXdp, Request, Worker};
@@ -68,6 +69,15 @@ pub struct Arguments {
     /// Serve counters to Prometheus at this address or port
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = crate::arguments::address)]
     metrics: Option<SocketAddr>,
+    #[command(flatten)]
+    log: LogArguments,
+}
+
+impl Arguments {
+    /// How events are reported.
+    pub fn diagnostics(&self) -> Diagnostics<'_> {
+        Diagnostics { log: Some(&self.log), runs_long: true, is_json: false }
+    }
 }
 
 /// Where a program runs.
@@ -133,13 +143,19 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let server = Server::start(&RunFolder::of_user()?, name, handle.clone(), OfXdp)?;
     let loaded = target::Loaded { bytes: &bytes, object: &object, program: &program };
     let running = target::begin(&loaded, &settings, arguments).with_context(|| file.to_string())?;
+    let ports = arguments.port.iter().map(PortSpec::to_string).collect::<Vec<_>>();
+    tracing::info!(name, program, on = arguments.on.name(), ?ports, "attached");
     announce(arguments, name, handle)?;
     let about = about(arguments, name, &program);
     let mut worker = Worker::new(running, object, jobs, about);
     let ended = worker.run();
+    if let Err(error) = &ended {
+        tracing::error!(name, %error, "a port or the target failed");
+    }
     let statistics = worker.statistics();
     // Nobody's request waits for a worker that has ended, and it leaves its interfaces.
     drop(worker);
+    tracing::info!(name, "detached");
     drop(server);
     if let Ok(statistics) = statistics {
         print!("{statistics}");
