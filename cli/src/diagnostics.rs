@@ -44,9 +44,11 @@ impl FromStr for Filter {
     fn from_str(text: &str) -> Result<Self, String> {
         // The parser takes any word for a module.
         let is_known = |part: &str| {
-            part.contains('=') || part.starts_with("freeport") || LevelFilter::from_str(part).is_ok()
+            part.contains('=')
+                || part.starts_with("freeport")
+                || LevelFilter::from_str(part).is_ok()
         };
-        let unknown = text.split(',').find(|part| !is_known(part));
+        let unknown = text.split(',').find(|part| part.is_empty() || !is_known(part));
         let reason = match (unknown, EnvFilter::try_new(text)) {
             (None, Ok(_)) => return Ok(Self(text.to_owned())),
             (Some(part), _) => format!("`{part}` is not a level"),
@@ -81,9 +83,9 @@ impl Diagnostics<'_> {
         let variable = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty());
         let filter = match (option, variable) {
             (Some(filter), _) => filter.clone(),
-            (None, Some(text)) => text
-                .parse()
-                .map_err(|error| anyhow::anyhow!("{VARIABLE} is `{text}`: {error}"))?,
+            (None, Some(text)) => {
+                text.parse().map_err(|error| anyhow::anyhow!("{VARIABLE} is `{text}`: {error}"))?
+            }
             (None, None) => Filter(if self.runs_long { "warn" } else { "off" }.to_owned()),
         };
         let is_event = filter_fn(|about| about.target() != MONITOR_LOG);

@@ -30,8 +30,16 @@ fn report(more: &[&str]) -> String {
 fn a_report_says_what_matters_and_not_whose_machine_it_is() {
     let text = report(&[]);
     for name in [
-        "freeport", "features", "kernel", "distribution", "processor", "memory", "limit", "tool",
-        "monitor", "check",
+        "freeport",
+        "features",
+        "kernel",
+        "distribution",
+        "processor",
+        "memory",
+        "limit",
+        "tool",
+        "monitor",
+        "check",
     ] {
         assert!(text.lines().any(|line| line.split(' ').next() == Some(name)), "{name}:\n{text}");
     }

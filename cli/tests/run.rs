@@ -382,7 +382,7 @@ fn methods_are_called_before_and_after_a_run_and_from_a_file() {
         let at_0 = r#"table.at = {"address":167772169,"port":0}"#;
         assert_eq!(told, format!("table.insert = 2\n{at_2}\n{at_0}\ntable.count = 2\n"));
         let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(told, "table.insert: 2 calls gave -1\ntable.insert: 1 calls gave 1\n");
+        assert_eq!(told, "table.insert: 2 calls returned -1\ntable.insert: 1 calls returned 1\n");
         let wrong = [&run[..6], &["--call", "table.insert({mac: 1}, 2)"], &machine].concat();
         let expected = "table.insert, key: there is no member mac; there are address, port";
         assert!(complaint(&wrong).contains(expected), "{}", complaint(&wrong));

@@ -207,16 +207,21 @@ fn an_instance_rests_at_its_breakpoint_until_it_is_told_to_go_on() {
         let more = [&["--breakpoints"][..], &machine].concat();
         let mut running = folder.start("held", &[&[&file[..]][..], &TRAFFIC, &more].concat());
         for packet in 1..=3 {
-            let rests = || folder.told(&["ps"]).contains("held rests; `freeport resume held`");
+            let rests = || {
+                folder
+                    .told(&["ps"])
+                    .contains("held is stopped at a breakpoint; `freeport resume held`")
+            };
             running.wait_until("it rests", rests);
             assert_eq!(value(&folder, "held.packets"), packet);
             assert!(running.stats()["instances"][0]["firings"].as_u64().unwrap() >= packet);
-            assert_eq!(running.told(&["resume", "held"]), "held goes on\n");
+            assert_eq!(running.told(&["resume", "held"]), "held resumes\n");
         }
         running.wait_until("the fourth rests", || value(&folder, "held.packets") == 4);
         running.told(&["set", "held.packets=100"]);
         assert_eq!(value(&folder, "held.packets"), 100);
-        let told = running.told(&["told"]);
+        let told = running.told(&["logs"]);
+        assert_eq!(running.told(&["told"]), told, "the name of earlier releases");
         assert!(told.contains("held: packet 1\n") && told.contains("held: packet 4\n"), "{told}");
         assert!(told.contains("here"), "{told}");
         running.told(&["stop"]);
@@ -358,7 +363,7 @@ fn what_replaces_a_program_is_logged_too() {
     let logs = ["--log", "from_tor -> cnt.in", "--log", "cnt.out->to_tor"];
     let mut running = folder.start("counts", &[&[&file[..]][..], &TRAFFIC, &logs].concat());
     let mut logged =
-        |line: &str| running.wait_until(line, || folder.told(&["told"]).contains(line));
+        |line: &str| running.wait_until(line, || folder.told(&["logs"]).contains(line));
     logged("log2: cnt.out -> to_tor ");
     // In this one, the other channel is the only one that is logged.
     let text = "Count :: cnt\nCount :: before\nfrom_tor -> before -> cnt -> to_tor\n";

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport man`: manual pages, made of what the command line is parsed with.
+//! `freeport man`: manual pages and the reference page, generated from the description that the
+//! command line is parsed with.
 
-use crate::CommandLine;
+use crate::{CommandLine, reference};
 use anyhow::{Context, bail};
 use clap::{Args, Command, CommandFactory};
 use clap_mangen::Man;
@@ -11,20 +12,28 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 #[command(after_help = "Example:\n  freeport man xdp run | man -l -\n  \
-    freeport man --out ~/.local/share/man/man1")]
+    freeport man --out ~/.local/share/man/man1\n  \
+    freeport man --markdown > commands.md")]
 pub struct Arguments {
     /// Print the page of this subcommand, such as `xdp run` [default: the page of freeport itself]
     command: Vec<String>,
     /// Write the pages of all subcommands into this folder, which is created if it does not exist
     #[arg(long, value_name = "FOLDER", conflicts_with = "command")]
     out: Option<PathBuf>,
+    /// Print a reference of all subcommands as Markdown, for a page of documentation
+    #[arg(long, conflicts_with_all = ["command", "out"])]
+    markdown: bool,
 }
 
-/// Prints a page, or writes all of them.
+/// Prints a page or the reference, or writes all pages.
 ///
 /// # Errors
 /// A subcommand that does not exist, or a folder or file that cannot be written.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    if arguments.markdown {
+        print!("{}", reference::page(CommandLine::command()));
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut command = CommandLine::command().disable_help_subcommand(true);
     command.build();
     if let Some(folder) = &arguments.out {
@@ -63,6 +72,6 @@ fn page(command: &Command) -> anyhow::Result<String> {
     let man = Man::new(command.clone()).title(name(command).to_uppercase());
     man.render(&mut page)?;
     let page = String::from_utf8(page).context("the page is not UTF-8")?;
-    // What is called extra there are our examples and notes.
+    // The section called EXTRA is the text after the options: examples and notes.
     Ok(page.replace(".SH EXTRA\nExample:\n", ".SH EXAMPLES\n"))
 }

@@ -47,7 +47,7 @@ impl Monitor {
         let process = command.spawn().unwrap();
         let mut monitor = Self { base, process };
         wait_until("the monitor listens, or has ended", || {
-            monitor.process.try_wait().unwrap().is_some() || monitor.log().contains("listens at")
+            monitor.process.try_wait().unwrap().is_some() || monitor.log().contains("listen")
         });
         let lives = monitor.process.try_wait().unwrap().is_none();
         lives.then_some(monitor)

@@ -128,7 +128,10 @@ fn tools() -> Value {
         ("clang_for_objects", Path::new(&of_objects)),
         ("verilator", Path::new(&verilator)),
     ];
-    let version = |path| version_of(path).unwrap_or_else(|reason| reason);
+    let version = |path| match version_of(path) {
+        Ok(version) => version,
+        Err(reason) => format!("cannot be run: {reason}"),
+    };
     let tools = tools.map(|(name, path)| (name.to_owned(), Value::from(version(path))));
     Value::Object(tools.into_iter().collect())
 }
@@ -151,7 +154,10 @@ fn text(report: &Value) -> String {
     let features: Vec<&str> = features.filter_map(Value::as_str).collect();
     let features = if features.is_empty() { "none".to_owned() } else { features.join(", ") };
     let mut lines = vec![
-        ("freeport", format!("{}, {} build, commit {}", word("version"), word("profile"), word("commit"))),
+        (
+            "freeport",
+            format!("{}, {} build, commit {}", word("version"), word("profile"), word("commit")),
+        ),
         ("features", features),
         ("kernel", format!("{} {}", word("kernel"), word("architecture"))),
         ("distribution", word("distribution")),

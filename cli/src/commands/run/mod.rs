@@ -220,7 +220,7 @@ fn tell_results(results: &[(String, Value)]) {
         *counts.entry((path, result.to_string())).or_default() += 1;
     }
     for ((path, result), count) in counts {
-        eprintln!("{path}: {count} calls gave {result}");
+        eprintln!("{path}: {count} calls returned {result}");
     }
 }
 
