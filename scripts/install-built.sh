@@ -3,8 +3,8 @@
 # Puts what was built below a folder such as /usr/local: the command into bin/, and the sockets
 # library, which `freeport exec` finds there, into lib/freeport/. Debugging information lies beside
 # each, in a file with the ending .debug, where debuggers look for it. Completions for bash, zsh and
-# fish and the manual pages go into share/. The unit for systemd goes into lib/systemd/system/, and is
-# neither enabled nor started.
+# fish and the manual pages go into share/. The unit for systemd, neither enabled nor started, goes
+# into lib/systemd/system/.
 #
 #   install-built.sh FOLDER [BUILT]     BUILT is target/dist unless it is given
 #

@@ -2,8 +2,8 @@
 //! `--log` and `FREEPORT_LOG`: events of this process on standard error, by level and by the module
 //! they are from.
 //!
-//! A line of a [monitor's log](monitor_line) takes the same way, and is written as it is, whatever
-//! the filter says: that log has a format and a limit of its own.
+//! Lines of a [monitor's log](monitor_line) are events too, but are written unchanged and
+//! regardless of the filter: that log has its own format and rate limit.
 
 use clap::Args;
 use serde_json::{Map, Value, json};
@@ -73,8 +73,8 @@ pub struct Diagnostics<'a> {
 }
 
 impl Diagnostics<'_> {
-    /// Reports events from now on: those of the command's option, else of `freeport`'s, else of the
-    /// environment.
+    /// Installs the subscriber. The filter is the option of the command, else that of `freeport`,
+    /// else the environment variable.
     ///
     /// # Errors
     /// The variable is not a filter.
@@ -98,7 +98,7 @@ impl Diagnostics<'_> {
         let is_line = filter_fn(|about| about.target() == MONITOR_LOG);
         let lines = Lines.with_filter(is_line.with_max_level_hint(LevelFilter::INFO));
         let subscriber = tracing_subscriber::registry().with(layer).with(lines);
-        // One was begun already only in tests.
+        // A subscriber exists already only in tests.
         let _ = tracing::subscriber::set_global_default(subscriber);
         Ok(())
     }
@@ -109,7 +109,7 @@ pub fn monitor_line(line: &str) {
     tracing::info!(target: MONITOR_LOG, line);
 }
 
-/// Standard error. What cannot be written is left out: there is no other place to report it.
+/// Standard error. Text that cannot be written is dropped: there is no other place to report it.
 struct Quiet;
 
 impl Write for Quiet {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The `freeport` command: reads the command line and calls the library that does the work. One
-//! file per subcommand, in [`commands`].
+//! The `freeport` command: parses the command line and calls the library that does the work. Each
+//! subcommand has a file in [`commands`].
 
-// Before all others, which write by its macros.
+// First, since the other modules use its macros.
 #[macro_use]
 mod output;
 
@@ -52,9 +52,9 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }),
         Err(error) if error.use_stderr() => error.exit(),
-        // Help and versions are output like any other.
-        Err(told) => {
-            let text = told.render();
+        // Help and version go to standard output.
+        Err(help) => {
+            let text = help.render();
             match std::io::stdout().is_terminal() {
                 true => print!("{}", text.ansi()),
                 false => print!("{text}"),
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// The error and its causes, without those that it tells itself.
+/// The message of an error and of its causes, without causes that it contains already.
 fn message(error: &anyhow::Error) -> String {
     let mut message = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {

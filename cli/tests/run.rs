@@ -211,12 +211,12 @@ fn mistakes_are_answered_with_what_there_is() {
         ),
         (
             ["--capture", "to_tor=x.pcapng"],
-            "freeport: nothing passes to_tor; join it with --in to_tor=... or --out to_tor=count",
+            "freeport: to_tor has no port; join it with --in to_tor=... or --out to_tor=count",
         ),
         (
             ["--in", "from_tor"],
-            "error: invalid value 'from_tor' for '--in <END=SOURCE>': expected NAME=WHAT, such as \
-             from_tor=trace.pcap\n\nFor more information, try '--help'.",
+            "error: invalid value 'from_tor' for '--in <END=SOURCE>': expected ENDPOINT=PORT, such \
+             as from_tor=trace.pcap\n\nFor more information, try '--help'.",
         ),
         (
             ["--in", "from_tor=gen:9-3x1"],

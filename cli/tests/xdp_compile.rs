@@ -166,7 +166,7 @@ fn what_cannot_be_compiled_is_told_beside_what_can() {
     let error = complaint(&two, &[]);
     assert!(error.contains("two.bpf.c: the processor cannot run program `asks`, instruction 0: "));
     let error = complaint(&two, &["--svg", "two.svg"]);
-    assert!(error.contains("--svg draws one program; say which with --program"), "{error}");
+    assert!(error.contains("--svg draws one program; choose one with --program"), "{error}");
     assert!(error.contains("there are: asks, passes"), "{error}");
     let error = complaint(&two, &["--program", "other"]);
     assert!(error.contains("there is no XDP program `other`"), "{error}");

@@ -49,7 +49,7 @@ fn script(steps: &[Step]) -> String {
         # Until all four connections are where the page shows them.
         settled() {
             for turn in $(seq 3000); do
-                freeport sockets list | grep -q '2 ends past the kernel, 1 in it' && return
+                freeport sockets list | grep -q '2 accelerated ends, 1 in the kernel' && return
                 sleep 0.02
             done
         }\n"

@@ -110,14 +110,15 @@ fn the_list_has_what_exists_and_what_each_program_gained() {
         (exists(true), exists(false)) == (1, 1)
     });
     let shown = node.listed();
-    let summary = format!("program {} python3: 0 ends past the kernel, 1 in it; ", server.pid());
+    let summary =
+        format!("program {} python3: 0 accelerated ends, 1 in the kernel; ", server.pid());
     assert!(shown.contains(&summary) && shown.contains(" (est.)"), "{shown}");
     let counted = format!("kernel  {} python3: 1 PeerPlain: ", server.pid());
-    assert!(shown.contains(&counted) && shown.contains("refused and gone: 1;"), "{shown}");
+    assert!(shown.contains(&counted) && shown.contains("refused and closed: 1;"), "{shown}");
     let output = node.freeport(&["sockets", "list", "--all"]).output().expect("it can be begun");
     let shown = String::from_utf8(output.stdout).expect("it is text");
     let lines = shown.lines().filter(|line| line.starts_with("kernel "));
     assert_eq!(lines.clone().count(), 2, "{shown}");
-    assert_eq!(lines.filter(|line| line.ends_with(", gone")).count(), 1, "{shown}");
+    assert_eq!(lines.filter(|line| line.ends_with(", closed")).count(), 1, "{shown}");
     assert!(!end.is_empty());
 }

@@ -36,7 +36,7 @@ fn what_is_wrong_with_ports_is_said() {
         (&["--on", "interpreter", "--port", "m0", "--mode", "native"], "are for --on kernel"),
         (&["--on", "sim", "--port", "m0", "--lanes", "2"], "--lanes is for --on vliw"),
         (&["--on", "kernel", "--port", "m0,host=tap:h0"], "host side is its own network"),
-        (&["--on", "kernel", "--port", "tap:t0"], "runs programs on whole interfaces"),
+        (&["--on", "kernel", "--port", "tap:t0"], "attaches programs to whole interfaces"),
         (
             &["--on", "interpreter", "--port", "m0", "--map", "gone key 0 value 0"],
             "map `gone`: there is none; there are: counters, devices",
@@ -47,7 +47,7 @@ fn what_is_wrong_with_ports_is_said() {
         assert!(error.contains(reason), "{words:?}: {error}");
     }
     let error = net.complaint(&["xdp", "load", object, "--on", "interpreter", "--port", "m0"]);
-    assert!(error.contains("say which with --program; there are: by_map, by_number"), "{error}");
+    assert!(error.contains("choose one with --program; there are: by_map, by_number"), "{error}");
     let program = ["--program", "on_the_way_out", "--on", "interpreter", "--port", "m0"];
     let error = net.complaint(&[&["xdp", "load", object][..], &program].concat());
     assert!(error.contains("`on_the_way_out` is a program of kind"), "{error}");
@@ -60,7 +60,7 @@ fn what_is_wrong_with_ports_is_said() {
         (&["dump", "gone"][..], "there is no map `gone`; there are: counters, devices"),
         (&["lookup", "devices", "key", "0"], "its key has 4 bytes, and 1 are given"),
         (&["update", "devices", "key", "0"], "there is no value"),
-        (&["fly"], "`fly` is no command of maps"),
+        (&["fly"], "`fly` is not a command for maps"),
     ] {
         let error = net.complaint(&[&["xdp", "map"], words].concat());
         assert!(error.contains(reason), "{words:?}: {error}");

@@ -28,7 +28,8 @@ fn the_kernel_and_the_interpreter_agree_packet_by_packet() {
         assert_eq!(kernel["verdicts"], both["verdicts"], "{name}");
         assert_eq!(kernel["executed_instructions"], Value::Null, "the kernel does not count");
         let text = place.run(&trace, &options("kernel"));
-        let refused = "2 packets were not run, since the kernel takes 14 to 3520 bytes: 3, 202\n";
+        let refused =
+            "2 packets were not run, since the kernel supports 14 to 3520 bytes: 3, 202\n";
         assert!(text.contains(refused), "{text}");
         let interpreter = place.json(&trace, &options("interpreter"));
         assert_eq!(interpreter["packets"], json!(202), "{name}");
@@ -76,7 +77,8 @@ fn a_difference_is_shown_with_its_packet() {
     // What is in a map, unless it is not to be compared.
     let trace = place.capture([&frame(50)[..], &frame(20), &frame(50)]);
     let error = place.complaint(&trace, &options);
-    let expected = "after packet 2, the same after packet 1: map .bss: key 00000000: kernel ";
+    let expected =
+        "after packet 2; they were equal after packet 1: map .bss: key 00000000: kernel ";
     assert!(error.contains(expected), "{error}");
     let error = place.complaint(&trace, &[&options[..], &["--maps-every", "9"]].concat());
     assert!(error.contains("at the end: map .bss: key 00000000: kernel "), "{error}");
@@ -121,7 +123,7 @@ fn a_program_that_is_ended_in_the_interpreter_only_is_a_difference() {
     let place = Place::with_program("xdp2");
     let trace = place.capture([&[8_u8; 60][..]]);
     let error = place.complaint(&trace, &["--on", "both", "--limit", "3"]);
-    let expected = "interpreter: XDP_ABORTED, 60 bytes; ended: program `send_back`, instruction ";
+    let expected = "interpreter: XDP_ABORTED, 60 bytes; aborted: program `send_back`, instruction ";
     assert!(error.contains("kernel:      XDP_DROP, 60 bytes\n"), "{error}");
     assert!(error.contains(expected), "{error}");
     assert!(error.contains("more than 3 instructions were executed"), "{error}");

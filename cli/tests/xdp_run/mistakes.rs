@@ -24,7 +24,7 @@ fn errors_name_what_is_wrong() {
         (["--dump", "flow"], "program.o: there is no map `flow`; there are: "),
         (["--map-file", "/nonexistent/maps"], "/nonexistent/maps: No such file"),
         (["--write", "/nonexistent/out.pcap"], "/nonexistent/out.pcap: No such file"),
-        (["--write", trace.to_str().unwrap()], "in.pcap: is the capture that is read"),
+        (["--write", trace.to_str().unwrap()], "in.pcap: this is the capture that is read"),
     ] {
         let error = place.complaint(&trace, &options);
         assert!(error.contains(reason), "{error}");

@@ -97,7 +97,7 @@ fn a_program_that_is_ended_is_told_with_its_line_and_the_others_go_on() {
     let text = place.run(&trace, &[]);
     assert!(text.contains("XDP_ABORTED             2\n"), "{text}");
     assert!(text.contains("XDP_PASS                2\n"), "{text}");
-    let reason = "2 packets, the first is 2: program `careless`, instruction ";
+    let reason = "2 packets, first 2: program `careless`, instruction ";
     let at = text.find(reason).unwrap_or_else(|| panic!("{text}"));
     let rest = &text[at..];
     assert!(rest.contains(".bpf.c:6): a read of 1 bytes at "), "{text}");
@@ -138,7 +138,7 @@ fn of_several_programs_one_is_named() {
     let place = Place::with_text(TWO);
     let trace = place.capture([&[0_u8; 60][..]]);
     let error = place.complaint(&trace, &[]);
-    assert!(error.contains("say which with --program; there are: one, other, leaving"), "{error}");
+    assert!(error.contains("choose one with --program; there are: one, other, leaving"), "{error}");
     let error = place.complaint(&trace, &["--program", "none"]);
     assert!(error.contains("no XDP program `none`; there are: one, other, leaving"), "{error}");
     let text = place.run(&trace, &["--program", "other"]);

@@ -131,7 +131,7 @@ fn a_program_prints_and_is_ended_as_in_the_interpreter() {
         assert!(printed.contains(line), "{printed}");
     }
     let text = String::from_utf8(output.stdout).unwrap();
-    let ended = "\nended by the model\n1 packets, the first is 2: program `rounds`, ";
+    let ended = "\naborted by the model\n1 packets, first 2: program `rounds`, ";
     assert!(text.contains(ended), "{text}");
     // The limit counts rows, of which those that go round often have more.
     let told = place.json(&trace, &["--on", "vliw", "--limit", "100"]);
@@ -150,7 +150,7 @@ fn a_difference_from_the_interpreter_is_shown() {
     let error = place.complaint(&trace, &options);
     assert!(error.contains("packet 1, 60 bytes by device 1, queue 0, fares otherwise"), "{error}");
     assert!(
-        error.contains("\ninterpreter: XDP_ABORTED, 60 bytes; ended: program `rounds`"),
+        error.contains("\ninterpreter: XDP_ABORTED, 60 bytes; aborted: program `rounds`"),
         "{error}"
     );
     assert!(error.contains("\nvliw:        XDP_TX, 60 bytes"), "{error}");

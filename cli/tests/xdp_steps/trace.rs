@@ -82,7 +82,7 @@ fn a_limit_leaves_steps_out_and_says_how_many() {
     let output = freeport("trace", &["--limit", "5", "--json"]);
     assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 5);
     let note = String::from_utf8(output.stderr).unwrap();
-    assert!(note.contains("steps more are not told (--limit)"), "{note}");
+    assert!(note.contains("more steps are not printed (--limit)"), "{note}");
 }
 
 #[test]

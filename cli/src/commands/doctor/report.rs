@@ -209,7 +209,7 @@ fn without_folders(text: &str, home: Option<&str>) -> String {
         let begin = word.find(['/', '~']).unwrap_or(word.len());
         let (before, path) = word.split_at(begin);
         let is_path = path.starts_with('/') || path.starts_with("~/");
-        // What stands in front of a path is a quote or a bracket, but for URLs and fractions.
+        // Before a path there may be a quote or a bracket; letters mean a URL or a fraction.
         let begins = before.chars().all(|letter| !letter.is_alphanumeric());
         let is_of_system = SYSTEM_FOLDERS.iter().any(|folder| path.starts_with(folder));
         match path.rfind('/') {

@@ -50,7 +50,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// How events are reported.
+    /// How the command reports events.
     pub fn diagnostics(&self) -> Diagnostics<'_> {
         Diagnostics { log: Some(&self.log), runs_long: true, is_json: self.json }
     }
