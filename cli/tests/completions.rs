@@ -12,7 +12,7 @@ fn freeport(words: &[&str]) -> Output {
     output
 }
 
-/// What bash offers for a line whose last word is to be completed.
+/// Completions that bash offers for the last word of a line.
 fn offered(script: &Path, words: &[&str]) -> Vec<String> {
     let code = "source \"$1\"; shift; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); \
         _freeport freeport \"${COMP_WORDS[COMP_CWORD]}\" \"${COMP_WORDS[COMP_CWORD - 1]}\"; \

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A report for bug reports: it says what matters of a machine, and not whose machine it is.
+//! The report for bug reports describes the machine, and does not identify the user.
 
 use serde_json::Value;
 use std::fs;
 use std::process::Command;
 
-/// What is printed for a user whose name is in every folder of theirs.
+/// The report for a user whose name is part of all folders.
 fn report(more: &[&str]) -> String {
     let base = tempfile::tempdir().unwrap();
     let home = base.path().join("Some Person");
@@ -27,7 +27,7 @@ fn report(more: &[&str]) -> String {
 }
 
 #[test]
-fn a_report_says_what_matters_and_not_whose_machine_it_is() {
+fn a_report_describes_the_machine_and_not_the_user() {
     let text = report(&[]);
     for name in [
         "freeport",

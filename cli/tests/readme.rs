@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-/// The words of the command behind `$ freeport`, and the lines that follow it.
+/// The words of the command after `$ freeport`, and the lines that follow it.
 fn example(readme: &str) -> (Vec<String>, String) {
     let mut lines = readme.lines().skip_while(|line| !line.starts_with("    $ freeport "));
     let mut command = String::new();

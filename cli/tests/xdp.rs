@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport xdp` on objects that clang makes.
+//! `freeport xdp` on objects compiled by clang.
 
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};

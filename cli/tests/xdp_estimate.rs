@@ -130,7 +130,7 @@ fn settings_of_maps_are_made_and_a_profile_may_be_left_out() {
 fn several_cores_are_faster_and_each_has_some_of_the_packets() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("flows.pcap");
-    // A port of the source for each flow.
+    // One source port per flow.
     let flow = |number: u16| {
         let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
         frame.extend([0x45, 0, 0, 46, 0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 192, 0, 2, 7]);
@@ -161,7 +161,7 @@ fn a_program_that_the_card_refuses_names_the_reason() {
     assert!(error.contains("--on interpreter` works"), "{error}");
 }
 
-/// All figures that a text or an object has of where the cycles go.
+/// All figures about causes of cycles in a text or an object.
 fn spent(told: &Value) -> f64 {
     let spent = told["spent_per_packet"].as_object().unwrap();
     spent.values().map(|mean| mean.as_f64().unwrap()).sum()
