@@ -35,7 +35,10 @@ fn what_is_wrong_with_ports_is_said() {
         ),
         (&["--on", "interpreter", "--port", "m0", "--mode", "native"], "are for --on kernel"),
         (&["--on", "sim", "--port", "m0", "--lanes", "2"], "--lanes is for --on vliw"),
-        (&["--on", "kernel", "--port", "m0,host=tap:h0"], "host side is its own network"),
+        (
+            &["--on", "kernel", "--port", "m0,host=tap:h0"],
+            "passed packets go to its own network stack",
+        ),
         (&["--on", "kernel", "--port", "tap:t0"], "attaches programs to whole interfaces"),
         (
             &["--on", "interpreter", "--port", "m0", "--map", "gone key 0 value 0"],

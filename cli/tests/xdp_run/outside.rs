@@ -353,7 +353,7 @@ fn every_command_that_runs_or_compiles_takes_sizes_and_values() {
         assert!(error.contains("map `counts`: max_entries is 0"), "{command}: {error}");
     }
     let error = String::from_utf8(freeport("explain", &set).stderr).unwrap();
-    assert!(error.contains("--map, --map-file and --set are for --trace"), "{error}");
+    assert!(error.contains("--map, --map-file and --set need --trace"), "{error}");
 }
 
 /// What is behind the first 32,768 bytes of values and data is addressed by no offset of an

@@ -145,7 +145,7 @@ fn of_several_programs_one_is_named() {
     assert!(text.contains("9                       1  no verdict\n"), "{text}");
     assert_eq!(place.json(&trace, &["--program", "leaving"])["verdicts"]["XDP_DROP"], json!(1));
     let error = place.complaint(&trace, &["--program", "leaving", "--on", "kernel"]);
-    assert!(error.contains("runs no xdp/devmap programs, as `leaving` is"), "{error}");
+    assert!(error.contains("does not run xdp/devmap programs such as `leaving`"), "{error}");
 }
 
 /// The lines of a document that are shown as code, from the first one with these words on.
