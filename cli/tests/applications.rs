@@ -108,8 +108,8 @@ fn a_balancer_tunnels_what_a_firewall_before_it_passes() {
 fn the_firewall_passes_what_its_four_tables_allow() {
     let gets = ["sent", "refused", "unmatched"].map(|it| format!("firewall.buffer.{it}"));
     let (told, frames) = run_on_both("firewall", &gets.each_ref().map(String::as_str));
-    // Of the 43 packets to port 80, 10 are to the prefix that is dropped, with 19 others; 6 have an
-    // exact rule, and 11 one with a mask of its own.
+    // Among the 43 packets to port 80, 10 are to the prefix that is dropped, with 19 others; 6 have
+    // an exact rule, and 11 one with a mask of its own.
     let counters = "firewall.buffer.sent = 50\nfirewall.buffer.refused = 29\n\
                     firewall.buffer.unmatched = 21\n";
     assert_eq!((told.as_str(), frames), (counters, 50));

@@ -17,7 +17,7 @@ const SERVER_MAC: &str = "02:00:00:00:00:02";
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 const HTTP: u16 = 80;
 const BULK: u16 = 9;
-/// Of a transfer that is to end.
+/// Bytes of a transfer that must complete.
 const BULK_BYTES: u64 = 20_000_000;
 /// Requests of a round.
 const REQUESTS: u64 = 200;

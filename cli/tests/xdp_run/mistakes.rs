@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is wrong with options and files is named.
+//! Error messages about options and files.
 
 use super::place::Place;
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ fn only_ethernet_is_taken() {
     fs::write(&trace, bytes).unwrap();
     let error = place.complaint(&trace, &[]);
     assert!(error.contains("in.pcap: its frames are of link type 113, not Ethernet"), "{error}");
-    // In the other format each packet has an interface: the second one of these is another.
+    // In pcapng each packet has an interface: the second packet is of another link type.
     let block = |kind: u32, words: &[u32]| {
         let length = 12 + 4 * words.len() as u32;
         let all = [&[kind, length], words, &[length]].concat();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What becomes of packets in the interpreter, as it is told and written.
+//! Packets in the interpreter: reports and written captures.
 
 use super::place::{Place, read, slices, traffic};
 use freeport_ebpf::interpreter::Environment;
@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// What follows at most two VLAN tags of a frame that is long enough: the protocol, and the rest.
+/// Protocol and payload of a frame after at most two VLAN tags, if it is long enough.
 fn network(frame: &[u8]) -> Option<(u16, &[u8])> {
     let word = |at: usize| Some(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]));
     let mut at = 12;
@@ -23,7 +23,7 @@ fn network(frame: &[u8]) -> Option<(u16, &[u8])> {
     Some((word(at)?, &frame[at + 2..]))
 }
 
-/// Whether `xdp2.bpf.c` sends a frame back: it has a whole header of IPv4 or IPv6.
+/// Whether `xdp2.bpf.c` sends a frame back: it has a complete IPv4 or IPv6 header.
 fn is_sent_back(frame: &[u8]) -> bool {
     match network(frame) {
         Some((0x0800, rest)) => rest.len() >= 20,
@@ -85,7 +85,7 @@ fn instructions_are_those_that_the_interpreter_executed() {
     assert_eq!(told["verdicts"]["XDP_DROP"], json!(300));
 }
 
-/// Reads a byte that is there only in packets of more than 40; the kernel would not take it.
+/// Reads a byte that exists only in packets above 40 bytes; the kernel would reject the program.
 const CARELESS: &str = "SEC(\"xdp\") int careless(struct xdp_md *context) {\n\
     volatile char *data = (void *)(long)context->data;\n\
     return data[40] ? XDP_PASS : XDP_DROP; }\n";
@@ -148,7 +148,7 @@ fn of_several_programs_one_is_named() {
     assert!(error.contains("does not run xdp/devmap programs such as `leaving`"), "{error}");
 }
 
-/// The lines of a document that are shown as code, from the first one with these words on.
+/// Indented lines of a document, from the first one with these words.
 fn shown(document: &str, words: &str) -> String {
     let lines = document.lines().skip_while(|line| !line.contains(words));
     let lines = lines.take_while(|line| line.is_empty() || line.starts_with("    "));

@@ -47,7 +47,8 @@ impl Member {
         }
     }
 
-    /// Talks until the peer has claimed its end too; also returns the number of requests.
+    /// Claims its end, and sends requests until it is paired; returns the slab, the slot, the side
+    /// and the number of requests.
     pub fn pair(&self, stream: &mut UnixStream) -> (OwnedFd, u32, Side, u64) {
         let descriptor = stream.as_raw_fd();
         let (begun, mut asked) = (Instant::now(), 0);

@@ -9,7 +9,7 @@ use std::fs;
 /// Number of equal observations that count as stable.
 const LOOKS: u32 = 5;
 
-/// Numbers of descriptors, shared mappings, and entries of the monitor.
+/// Numbers of descriptors of both processes, and of the monitor's members and slabs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Holding {
     descriptors: [usize; 2],
@@ -42,7 +42,7 @@ impl Holding {
         last
     }
 
-    /// Waits until the resources do not exceed these, and the server has no slab mapped.
+    /// Waits until the resources are these again, and the server has no slab mapped.
     pub fn is_reached_again(&self, server: &Server) {
         let mut last = None;
         wait_until("what peers had is given back", || {

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Action of a hostile peer on its slot.
+/// Number of writes of a hostile peer into its slot.
 const DEEDS: usize = 2000;
 
 /// Address of a server.

@@ -21,7 +21,7 @@ use std::time::Duration;
 const CONNECTIONS: u64 = 100;
 /// File that marks a write into a slot whose stream was to be reused.
 const SPOILED: &str = "spoiled";
-/// How long a client waits for a peer that may be hostile.
+/// How long to wait for a peer that may be hostile.
 const WARY: Duration = Duration::from_millis(20);
 
 fn rounds() -> u64 {
