@@ -6,25 +6,26 @@ CARGO ?= cargo
 PREFIX ?= /usr/local
 
 .PHONY: help tools demo test install test-long applications fuzz bench area fmt lint check audit \
-	clean
+	docs clean
 
 help:
 	@echo "make demo       build, run programs on a trace, draw them, measure them in memory"
 	@echo "make test       unit tests, goldens, tidy, both back ends against each other;"
 	@echo "                ARGS='--help' lists its options, such as a part of a test's name"
-	@echo "make test-long  larger inputs, more programs and seeds, and what takes long;"
-	@echo "                PART=sockets, xdp, packets, fabric or house runs that part"
+	@echo "make test-long  larger inputs, more programs and seeds, and the long tests;"
+	@echo "                PART=sockets, xdp, packets, fabric or house runs only that part"
 	@echo "make applications  install every program of docs/reference/applications.csv, and test"
 	@echo "                them for longer"
-	@echo "make fuzz       rings and members of a monitor fuzzed for a minute each; nightly compiler"
-	@echo "make install    build, and put command and sockets library below PREFIX=$(PREFIX)"
-	@echo "make bench      measure network functions and peers; results go to out/bench"
-	@echo "make area       how large the hardware is on an FPGA, by Yosys"
+	@echo "make fuzz       fuzz readers of other processes' data, a minute each; needs nightly Rust"
+	@echo "make install    build, and install command and sockets library below PREFIX=$(PREFIX)"
+	@echo "make bench      measure network functions and comparable programs, into out/bench"
+	@echo "make area       measure the size of the hardware on an FPGA, with Yosys"
 	@echo "make fmt        format every Rust and ClickNP source"
 	@echo "make lint       clippy, warnings are errors"
-	@echo "make check      formats, clippy and documentation; changes nothing, warnings are errors"
-	@echo "make audit      licences, known faults and sources of all crates, by cargo-deny;"
-	@echo "                ARGS='licenses bans sources' does without the list of faults"
+	@echo "make check      formatting, clippy and documentation; changes nothing, warnings are errors"
+	@echo "make audit      licences, known vulnerabilities and sources of all crates, by cargo-deny;"
+	@echo "                ARGS='licenses bans sources' needs no list of vulnerabilities"
+	@echo "make docs       the pages of docs/ as a book in target/book, by mdBook"
 	@echo "make clean      remove target/ and out/"
 
 tools:
@@ -42,7 +43,7 @@ test:
 	$(CARGO) test --locked --workspace --doc --quiet
 	$(TEST) $(ARGS)
 
-# PART=sockets, xdp, packets, fabric or house; without it all of them, one after the other.
+# PART=sockets, xdp, packets, fabric or house; without it all parts, one after the other.
 test-long:
 	@bash scripts/install.sh --applications
 	$(TEST) --long $(if $(PART),--part $(PART)) $(ARGS)
@@ -74,7 +75,7 @@ fmt: tools
 lint: tools
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 
-# What finds out soonest comes first. The style test checks how ClickNP programs are formatted.
+# The quickest checks come first. The style test also checks the format of ClickNP programs.
 check: tools
 	$(CARGO) fmt --all --check
 	@$(MAKE) --no-print-directory lint
@@ -82,12 +83,17 @@ check: tools
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps \
 		--document-private-items
 
-# cargo-deny takes some minutes to build, so it is installed only here, if there is none.
+# cargo-deny takes minutes to build, so only this target installs it, if it is missing.
 DENY = 0.20.2
 audit: tools
 	@command -v cargo-deny >/dev/null || \
 		$(CARGO) install --locked cargo-deny --version $(DENY)
 	$(CARGO) deny --locked check $(ARGS)
+
+# The book of docs/. The pages are the same that are read in the repository.
+docs:
+	@bash scripts/install.sh --docs
+	@$(HOME)/.cache/freeport/mdbook/bin/mdbook build docs
 
 clean: tools
 	$(CARGO) clean --quiet

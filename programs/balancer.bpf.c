@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// A load balancer: the backend of a flow is in a hash map; a flow that is new gets the next one in
-// turn. The frame goes to it in an NVGRE tunnel (RFC 7637): Ethernet, IPv4 and GRE with a key are
-// put in front of the whole frame.
+// A load balancer: the backend of a flow is in a hash map; a new flow gets the next backend in
+// turn. The frame goes to it in an NVGRE tunnel (RFC 7637): Ethernet, IPv4 and GRE headers with a
+// key are put in front of the whole frame.
 
 #include "peer.bpf.h"
 
 struct backend {
-	__u32 address;		/* where the tunnel ends */
-	__u32 key;		/* virtual subnet, as it is in the packet */
+	__u32 address;		/* end of the tunnel */
+	__u32 key;		/* virtual subnet, in network byte order */
 	__u8 target[ETH_ALEN];	/* of the next hop */
 	__u16 spare;
 };
 
 struct settings {
-	__u32 source;		/* where the tunnel begins */
+	__u32 source;		/* start of the tunnel */
 	__u32 backends;
-	__u32 next;		/* whose turn it is */
+	__u32 next;		/* the backend whose turn it is */
 	__u8 link[ETH_ALEN];	/* our own address */
 	__u16 spare;
 };
@@ -25,7 +25,7 @@ struct gre {
 	__u32 key;
 };
 
-/* Bytes in front of the frame. */
+/* Bytes added in front of the frame. */
 #define TUNNEL (sizeof(struct ethhdr) + sizeof(struct iphdr) + sizeof(struct gre))
 
 struct map_definition flows SECTION("maps") = {
@@ -38,7 +38,7 @@ struct map_definition settings SECTION("maps") = {
 	BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(struct settings), 1, 0
 };
 
-/* The number of the flow's backend. */
+/* Returns the number of the flow's backend. */
 INLINE __u32 choose(const struct tuple *tuple, struct settings *own)
 {
 	__u32 *known = map_lookup(&flows, tuple);
@@ -52,18 +52,18 @@ INLINE __u32 choose(const struct tuple *tuple, struct settings *own)
 	return number;
 }
 
-/* 8 bits of the flow for the end of the key, by which switches spread flows over paths. */
+/* Returns 8 bits of the flow for the end of the key, which switches use to choose a path. */
 INLINE __u32 path_of(const struct tuple *tuple)
 {
 	__u32 ports = (__u32)tuple->target_port | (__u32)tuple->source_port << 16;
 	__u32 mixed = __builtin_bswap32(tuple->source ^ tuple->target ^ ports);
 
-	/* Ports are in the order of the network: target first, once they are swapped as one word. */
+	/* Ports are in network byte order: target first, once they are swapped as one word. */
 	mixed ^= mixed >> 16;
 	return (mixed ^ mixed >> 8) << 24;
 }
 
-/* The checksum of a header that is built here, word by word. */
+/* Returns the checksum of a header that was built here, word by word. */
 INLINE __u16 sum_of(const struct iphdr *network)
 {
 	const __u16 *words = (const void *)network;

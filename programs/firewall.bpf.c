@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// A firewall with exact rules: the five-tuple is looked up in a hash map, and the frame goes on if
+// A firewall with exact rules: the five-tuple is looked up in a hash map, and the frame passes if
 // its rule has action 0. A frame without a rule is dropped.
 
 #include "peer.bpf.h"

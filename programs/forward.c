@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// A forwarder from one interface to another by AF_XDP, and nothing else: what the kernel's
+// A minimal forwarder from one interface to another by AF_XDP: the throughput that the kernel's
 // interface allows on one core. Raw system calls, one memory for both sockets, batches of 64; each
-// chunk goes from the receive ring to the transmit ring and from the completion ring back to the
+// chunk moves from the receive ring to the transmit ring and from the completion ring back to the
 // fill ring.
 //
 //   forward IN OUT FRAMES CORE
 //
-// FRAMES is the size of the receive and of the transmit ring. It prints a line when it begins, and
-// goes on until it is killed.
+// FRAMES is the size of the receive and of the transmit ring. It prints a line when it starts, and
+// runs until it is killed.
 
 #define _GNU_SOURCE
 #include <linux/bpf.h>
@@ -152,7 +152,7 @@ static void store(uint32_t *place, uint32_t value)
 	__atomic_store_n(place, value, __ATOMIC_RELEASE);
 }
 
-/* Sent chunks go back to where frames come in. */
+/* Returns sent chunks to the fill ring of the receiving side. */
 static void recycle(struct port *in, struct port *out)
 {
 	uint32_t from = *out->completion.consumer, end = load(out->completion.producer);

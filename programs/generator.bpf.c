@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Makes and takes the traffic of peers that live between two interfaces. The frames that the
-// kernel's test facility sends lie in a few buffers, which come back as others left them: so every
-// header field that somebody may have changed is written anew.
+// Generates and receives the traffic of peers between two interfaces. The frames that the kernel's
+// test facility sends are in a few buffers that are reused in the state in which they return, so
+// every header field that may have been changed is rewritten.
 //
 //   xdp.send   writes the addresses and the next flow, and sends the frame to an interface
-//   xdp.pass   lets a frame into the network stack
+//   xdp.pass   passes a frame to the network stack
 //   xdp.count  counts a frame and drops it
-//   xdp.keep   the same, and keeps the first bytes of the first frames
+//   xdp.keep   as xdp.count, and keeps the first bytes of the first frames
 
 #include "peer.bpf.h"
 

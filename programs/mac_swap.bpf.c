@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Sends every frame back where it came from: the two Ethernet addresses change places. The kernel's
-// counterpart of the graph `from_tor -> MacSwap -> to_tor`.
+// Sends every frame back to its ingress interface, with its two Ethernet addresses swapped. The
+// kernel's counterpart of the graph `from_tor -> MacSwap -> to_tor`.
 
 #include <linux/bpf.h>
 #include <linux/if_ether.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the kernel's counterparts of Freeport's network functions have in common. A program includes
- * this, defines `job` before or behind it, and ends with PROGRAMS: then there are three of it.
+/* Shared code of the kernel's counterparts of Freeport's network functions. A program includes this
+ * file, defines `job` before or after it, and ends with PROGRAMS, which makes three programs of it.
  *
- *   xdp          the job alone, as it would be put on an interface
- *   xdp.stamped  the next flow is written into the frame, then the job, then what the job put in
- *                front of the frame is taken away: so that runs on one frame are of many flows
- *   xdp.stamp    only the writing and the taking away, to know what they cost
+ *   xdp          the job alone, as it would be attached to an interface
+ *   xdp.stamped  writes the next flow into the frame, runs the job, and removes the bytes that the
+ *                job added in front, so that repeated runs on one frame have many flows
+ *   xdp.stamp    only the writing and the removal, to measure their cost
  */
 
 #include <linux/bpf.h>
@@ -15,7 +15,7 @@
 #define SECTION(name) __attribute__((section(name), used))
 #define INLINE static __attribute__((always_inline)) inline
 
-/* Maps are made by the loader of the bench from this. */
+/* Map definitions, from which the bench's loader creates maps. */
 struct map_definition {
 	__u32 type, key_size, value_size, max_entries, map_flags;
 };
@@ -26,15 +26,15 @@ static long (*const map_update)(void *map, const void *key, const void *value, _
 static long (*const adjust_head)(struct xdp_md *context, int bytes) =
 	(void *)BPF_FUNC_xdp_adjust_head;
 
-/* Bytes of a frame without options from the time to live to the ports. */
+/* The bytes of a frame without options from the time to live to the ports. */
 struct stamp {
 	__u64 half[2];
 };
 #define STAMP_OFFSET 22
 
 struct state {
-	__u32 next;	/* the stamp of the next frame */
-	__u32 count;	/* of stamps */
+	__u32 next;	/* number of the next frame's stamp */
+	__u32 count;	/* number of stamps */
 	__u64 passed;	/* frames that the job let pass */
 };
 
@@ -45,14 +45,14 @@ struct map_definition states SECTION("maps") = {
 	BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(struct state), 1, 0
 };
 
-/* A five-tuple as it is in the packet; three bytes of the last word are 0. */
+/* A five-tuple as in the packet; three bytes of the last word are 0. */
 struct tuple {
 	__u32 source, target;
 	__u16 source_port, target_port;
 	__u32 protocol;
 };
 
-/* A frame whose Ethernet and IPv4 headers are there; 0 if it is none. */
+/* A frame with complete Ethernet and IPv4 headers; 0 if there are none. */
 struct packet {
 	struct ethhdr *link;
 	struct iphdr *network;
@@ -73,7 +73,7 @@ INLINE int find_packet(struct xdp_md *context, struct packet *packet)
 	return packet->network->version == 4 && packet->network->ihl >= 5;
 }
 
-/* The tuple of a packet: ports are 0 for fragments and what has none. */
+/* Finds the tuple of a packet: ports are 0 for fragments and packets without ports. */
 INLINE int find_tuple(const struct packet *packet, struct tuple *tuple)
 {
 	const struct iphdr *network = packet->network;
@@ -94,7 +94,7 @@ INLINE int find_tuple(const struct packet *packet, struct tuple *tuple)
 	return 1;
 }
 
-/* Writes the next stamp; gives the state, or 0 for a frame that is too short. */
+/* Writes the next stamp; returns the state, or 0 for a frame that is too short. */
 INLINE struct state *write_stamp(struct xdp_md *context)
 {
 	void *start = (void *)(long)context->data, *end = (void *)(long)context->data_end;
@@ -115,7 +115,7 @@ INLINE struct state *write_stamp(struct xdp_md *context)
 	return state;
 }
 
-/* GROWTH is how many bytes the job puts in front of a frame that it lets pass. */
+/* GROWTH is the number of bytes that the job adds in front of a frame that it passes. */
 #define PROGRAMS(GROWTH)						\
 	SECTION("xdp") int plain(struct xdp_md *context)		\
 	{								\

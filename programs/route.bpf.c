@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Routes IPv4: checks the header, finds the longest prefix of the target, counts the time to live
-// down, keeps the checksum right, and writes the Ethernet addresses of the next hop.
+// Routes IPv4: checks the header, finds the longest prefix of the target, decrements the time to
+// live, updates the checksum, and writes the Ethernet addresses of the next hop.
 
 #include "peer.bpf.h"
 
@@ -19,7 +19,7 @@ struct map_definition routes SECTION("maps") = {
 	BPF_F_NO_PREALLOC
 };
 
-/* Whether the checksum of a header without options is right. */
+/* Returns whether the checksum of a header without options is correct. */
 INLINE int is_sum_right(const struct iphdr *network)
 {
 	const __u16 *words = (const void *)network;
@@ -49,7 +49,7 @@ INLINE int job(struct xdp_md *context)
 	if (!next_hop)
 		return XDP_DROP;
 	packet.network->ttl--;
-	/* RFC 1141: the high byte of a word became one less. */
+	/* RFC 1141: the high byte of a word was decremented. */
 	sum = packet.network->check + __builtin_bswap16(0x0100);
 	packet.network->check = sum + (sum >= 0xffff);
 	__builtin_memcpy(packet.link->h_dest, next_hop->target, ETH_ALEN);

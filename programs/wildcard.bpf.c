@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 // A firewall with rules under 16 masks: the five-tuple is looked up under each mask, and the rule
-// of the highest priority counts. All rules are in one hash map, with the number of their mask in
-// the key. A frame without a rule, or whose rule has another action than 0, is dropped.
+// of the highest priority applies. All rules are in one hash map, with the number of their mask in
+// the key. A frame without a rule, or with an action other than 0, is dropped.
 
 #include "peer.bpf.h"
 
@@ -12,7 +12,7 @@ struct masks {
 };
 
 struct rule {
-	__u16 priority;	/* from 1; the larger one counts */
+	__u16 priority;	/* from 1; the larger one takes precedence */
 	__u16 action;
 };
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# How large the hardware is on an FPGA of Xilinx' 7 series, and how fast: synthesis by Yosys, by
+# Measures the size and speed of the hardware on a Xilinx 7 series FPGA: synthesis by Yosys, per
 # module, with 8 KiB of map memory, and the longest path between two registers through all modules,
-# which counts Yosys' delays of cells and none of wires.
+# which counts Yosys' cell delays and no wire delays.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -31,7 +31,7 @@ echo "area.sh: synthesis for $lanes lanes; this takes minutes" >&2
     flatten
     tee -o $out/timing.txt sta
 " >"$out/yosys.out" 2>&1 || { tail -20 "$out/yosys.out" >&2; exit 1; }
-# A name that was never declared is a wire of one bit to Yosys, with no more than a warning.
+# Yosys treats an undeclared name as a wire of one bit, with only a warning.
 if grep -n "implicitly declared" "$out/synthesis.log"; then
     echo "area.sh: undeclared names above" >&2
     exit 1
@@ -40,7 +40,7 @@ sed -n '/design hierarchy/,$p' "$out/area.txt"
 longest=$(sed -n "s/^Latest arrival time in .* is \([0-9]*\):.*/\1/p" "$out/timing.txt")
 [ -n "$longest" ] || { echo "area.sh: no path in $out/timing.txt" >&2; exit 1; }
 awk -v ps="$longest" 'BEGIN {
-    print "estimated by delays of cells alone:"
+    print "estimated by cell delays alone:"
     printf "longest path %.1f ns, so at most %.0f MHz\n", ps / 1e3, 1e6 / ps
 }'
-echo "area.sh: by module in $out/area.txt, the path in $out/timing.txt" >&2
+echo "area.sh: per module in $out/area.txt, the longest path in $out/timing.txt" >&2

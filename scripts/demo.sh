@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# Shows what works, in about three minutes once it is built: a ClickNP program as native code on a
-# real trace, its counters and variables, its drawing, how fast frames go through memory, two hosts
-# joined by the firewall and the load balancer, bytes between processes, and unmodified programs
-# with accelerated sockets. Everything lands in out/demo.
+# Demonstrates everything that works, in about three minutes after the build: a ClickNP program as
+# native code on a real trace, its counters and variables, its drawing, the rate of frames through
+# memory, two hosts connected by the firewall and the load balancer, bytes between processes, and
+# unmodified programs with accelerated sockets. All output goes to out/demo.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -15,7 +15,7 @@ cargo build --locked --release --quiet -p freeport-cli -p freeport-preload
 freeport=target/release/freeport
 
 echo
-echo "1. a trace through examples/capture.cnp, as native code: count the packets, send them on, and"
+echo "1. a trace through examples/capture.cnp, as native code: count the packets, forward them, and"
 echo "   log a copy. First the counter's answer to a signal, then variables of the logger by name"
 "$freeport" run examples/capture.cnp --in from_tor=examples/traces/sample.pcap \
     --out to_tor="$out/out.pcap" --signal cnt:0 --get logger.packets \
@@ -33,20 +33,20 @@ echo "2. the element graph"
 "$freeport" graph examples/capture.cnp -o "$out/capture.svg"
 echo "$out/capture.svg"
 
-# Frames a second of the last run, from what --time told.
+# Prints the frames per second of the last run, from the output of --time.
 rate_of_last() {
     sed -n 's/.*: \([0-9]*\) a second$/\1/p' "$out/last.time"
 }
 
-# The number that follows a key of the statistics of an outer end, such as: to_tor frames.
+# Prints the number that follows a key in the statistics of an outer end, such as: to_tor frames.
 count_of() {
     grep -o "{[^{}]*\"endpoint\":\"$1\"[^{}]*}" "$out/last.json" |
         grep -o "\"$2\":[0-9]*" | grep -o '[0-9]*$'
 }
 
 echo
-echo "3. three applications on the same trace, their tables filled from the files beside them; what"
-echo "   they let out is compared with what the reference interpreter lets out"
+echo "3. three applications on the same trace, with tables from the files beside them; their output"
+echo "   is compared with that of the reference interpreter"
 for application in firewall router balancer; do
     for machine in native interpreter; do
         "$freeport" run "examples/$application.cnp" --init "examples/$application.json" \
@@ -61,7 +61,7 @@ for application in firewall router balancer; do
     printf '%-10s 100 frames in, %3s out: %s\n' "$application" "$sent" \
         "$out/$application.native.pcap, the same from both; $out/$application.svg"
 done
-echo "a rule more, given on the command line, lets two more packets through the firewall:"
+echo "another rule, given on the command line, lets two more packets through the firewall:"
 "$freeport" run examples/firewall.cnp --init examples/firewall.json \
     --call 'firewall.manager.insert({source: 10.0.0.8, target: 192.168.95.182, source_port: 26568,
                                      target_port: 4789, protocol: 17},
@@ -88,8 +88,8 @@ for program in wire capture; do
 done
 
 echo
-echo "5. traffic made by examples/generator.cnp (20,000 packets of flows that start at random"
-echo "   times, 50,000 a second), measured by it again, and recorded by examples/recorder.cnp"
+echo "5. traffic from examples/generator.cnp (20,000 packets of flows that start at random times,"
+echo "   50,000 per second), measured by the same program, and recorded by examples/recorder.cnp"
 "$freeport" run examples/generator.cnp --init examples/generator.json \
     --out to_tor="$out/made.pcap" --get generator.flows.started \
     --get generator.flows.sent 2>/dev/null
@@ -100,26 +100,26 @@ echo "   times, 50,000 a second), measured by it again, and recorded by examples
     --get 'logger#4.records' --then 'logger#1.record(0)' 2>/dev/null
 
 echo
-echo "6. five network functions in memory, beside the kernel's XDP doing the same (three rounds and"
-echo "   64-byte frames only; 'make bench' measures properly)"
+echo "6. five network functions in memory, compared with the same in the kernel's XDP (three"
+echo "   rounds, 64-byte frames only; 'make bench' measures properly)"
 "$freeport" bench nf --no-network --frame-bytes 64 --rounds 3 --out "$out/bench" \
     2>"$out/bench.notes"
 
 echo
-echo "7. real traffic: two hosts (network namespaces) joined by firewall and balancer on AF_XDP,"
-echo "   beside that by the kernel alone; then a rule inserted while a transfer runs"
+echo "7. real traffic: two hosts (network namespaces) connected by firewall and balancer on AF_XDP,"
+echo "   compared with the kernel alone; then a rule inserted during a transfer"
 if unshare --net true 2>/dev/null; then
     "$freeport" bench apps --rounds 1 --out "$out/apps"
     echo "$out/apps/apps.svg"
 else
-    echo "left out: to make network namespaces needs root"
+    echo "left out: network namespaces need root"
 fi
 
 echo
-echo "8. an XDP program, unmodified, on the same trace: the firewall of the hXDP publication in the"
-echo "   interpreter, and if the kernel may be asked, in both, compared packet by packet; then as"
-echo "   compiled code; and compiled for a small VLIW processor, on a model of it and as simulated"
-echo "   hardware: each compared with the interpreter; and cycles of that hardware"
+echo "8. an unmodified XDP program on the same trace: the firewall of the hXDP publication in the"
+echo "   interpreter, and, if BPF is permitted, in the kernel, compared packet by packet; then as"
+echo "   native code; then compiled for a small VLIW processor, on its model and in simulated"
+echo "   hardware: each compared with the interpreter; and the cycles of that hardware"
 target=interpreter
 if "$freeport" doctor --json | grep -q '"name":"BPF","seen":"a program was loaded"'; then
     target=both
@@ -139,8 +139,8 @@ fi
 "$freeport" bench xdp --packets 500
 
 echo
-echo "9. bytes between two processes: Freeport's rings in shared memory beside the kernel's sockets"
-echo "   and pipes ('freeport bench fabric' measures properly)"
+echo "9. bytes between two processes: Freeport's rings in shared memory, compared with the kernel's"
+echo "   sockets and pipes ('freeport bench fabric' measures properly)"
 "$freeport" bench fabric --quick --out "$out/fabric" 2>"$out/fabric.notes"
 echo "$out/fabric/fabric-latency.svg, $out/fabric/fabric-throughput.svg"
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# Fuzzes the readers that are named, all if none is, each for FREEPORT_FUZZ_SECONDS (60), and begins
-# with what was found before. With FREEPORT_FUZZ_KEEP=1 what reaches more of a reader is kept.
-# Ends with the first reader that panics, hangs, or takes too much memory.
+# Fuzzes the named readers, or all, each for FREEPORT_FUZZ_SECONDS (60), starting from earlier
+# findings. With FREEPORT_FUZZ_KEEP=1, inputs that reach more code of a reader are kept. Stops at
+# the first reader that panics, hangs, or takes too much memory.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../tests"
@@ -26,7 +26,7 @@ for reader in "${readers[@]}"; do
     mkdir -p "$found"
     cargo +nightly fuzz run "$reader" "$found" -- -max_total_time="$seconds" "${limits[@]}"
     if [ "${FREEPORT_FUZZ_KEEP:-}" = 1 ]; then
-        # Only what reaches other code, not what does so more often: that is a few files.
+        # Keeps only inputs that reach new code, not those that reach code more often: a few files.
         mkdir -p "$kept"
         cargo +nightly fuzz run "$reader" "$kept" "$found" -- \
             -merge=1 -use_counters=0 "${limits[@]}"

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# Puts what was built below a folder such as /usr/local: the command into bin/, and the sockets
-# library, which `freeport exec` finds there, into lib/freeport/. Debugging information lies beside
-# each, in a file with the ending .debug, where debuggers look for it. Completions for bash, zsh and
-# fish and the manual pages go into share/. The unit for systemd, neither enabled nor started, goes
-# into lib/systemd/system/.
+# Installs the build below a folder such as /usr/local: the command into bin/, and the sockets
+# library, which `freeport exec` finds there, into lib/freeport/. Debugging information is put
+# beside each, in a file with the extension .debug, where debuggers look for it. Completions for
+# bash, zsh and fish and the manual pages go into share/. The systemd unit goes into
+# lib/systemd/system/, and is neither enabled nor started.
 #
 #   install-built.sh FOLDER [BUILT]     BUILT is target/dist unless it is given
 #
-# PREFIX is where the folder will be when the command runs, if that is another one.
+# PREFIX is the folder's location when the command runs, if that is another one.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -26,7 +26,7 @@ install_stripped() {
     # The link names a file in the same folder.
     (cd "$(dirname "$target")" &&
         objcopy --add-gnu-debuglink="$(basename "$target").debug" "$(basename "$target").new")
-    # Programs that run keep the file that they have.
+    # Running programs keep the file that they have open.
     mv -f "$target.new" "$target"
     echo "$target ($(du -h "$target" | cut -f 1); debugging information beside it:" \
         "$(du -h "$target.debug" | cut -f 1))"

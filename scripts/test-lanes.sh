@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # Builds the simulated card with other numbers of lanes than four, and runs the tests that compare
-# it with the interpreter. A build takes a minute for each, so `make test` leaves this out.
+# it with the interpreter. Each build takes a minute, so `make test` leaves this out.
 #
 #   scripts/test-lanes.sh              # 1, 2, 3, 6 and 8 lanes
 #   scripts/test-lanes.sh 2            # these
@@ -13,7 +13,7 @@ lanes=("$@")
 [[ ${#lanes[@]} -gt 0 ]] || lanes=(1 2 3 6 8)
 for count in "${lanes[@]}"; do
     echo "== $count lanes"
-    # A folder of its own: the card of four lanes stays as it is.
+    # A separate folder, so that the card with four lanes need not be rebuilt.
     FREEPORT_LANES=$count "${CARGO:-cargo}" test --locked --target-dir target/lanes \
         -p freeport-card --test all -- --nocapture \
         lanes:: streams:: random_programs::

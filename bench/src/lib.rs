@@ -3,24 +3,17 @@
 
 pub mod apps;
 mod between;
-pub mod chart;
 pub mod fabric;
-mod folder;
 pub mod harness;
-pub mod histogram;
 pub mod kernel;
-pub mod machine;
-mod metrics;
-mod namespace;
 pub mod network;
 pub mod nf;
-pub mod plot;
 pub mod ports;
-pub mod report;
 pub mod sockets;
 pub mod xdp;
 
 use anyhow::Result;
+use harness::Output;
 use std::path::PathBuf;
 
 /// Measure Freeport beside its peers
@@ -32,7 +25,8 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Whether this is only a part of what somebody else measures, and has nothing to tell.
+    /// Returns whether this process is a part of another measurement, and prints no results of its
+    /// own.
     pub fn is_part(&self) -> bool {
         matches!(self.bench, Bench::Peer(_))
     }
@@ -56,22 +50,11 @@ enum Bench {
     Peer(sockets::peer::Arguments),
 }
 
-/// What there is to print.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Output {
-    /// For standard output: the results.
-    pub text: String,
-    /// For standard error: what people need to know of them, where the results are for programs.
-    pub notes: String,
-    /// What could not be measured although it should; the rest was.
-    pub failures: Vec<String>,
-}
-
-/// Measures what the command line asks for; Freeport's elements are in the folders of the library.
-/// A bench of many measurements tells `progress` which it is at.
+/// Runs the measurement that the command line names. `library` holds the folders of Freeport's
+/// elements. A bench of many measurements reports each step to `progress`.
 ///
 /// # Errors
-/// What kept Freeport from running.
+/// The reason why Freeport could not run.
 pub fn run(
     arguments: &Arguments,
     library: &[PathBuf],

@@ -5,8 +5,8 @@
 
 use crate::interface::{Interface, Interfaces};
 use anyhow::Context;
-use freeport_nic::port::{Generator, Pace, PcapReceiver, PcapTransmitter, Receive, Sink, Transmit};
-use freeport_nic::trace::{Sizes, Trace};
+use freeport_port::trace::{Sizes, Trace};
+use freeport_port::{Generator, Pace, PcapReceiver, PcapTransmitter, Receive, Sink, Transmit};
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -238,7 +238,7 @@ fn generated(text: &str) -> anyhow::Result<Source> {
         Sizes::Uniform(range) => *range.end(),
         Sizes::InternetMix => 0,
     };
-    anyhow::ensure!(most <= freeport_nic::port::MAX_FRAME, "a frame has at most 9216 bytes");
+    anyhow::ensure!(most <= freeport_port::MAX_FRAME, "a frame has at most 9216 bytes");
     Ok(Source::Generated { sizes, frames, rate: rate.map(f64::from), flows })
 }
 

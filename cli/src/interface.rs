@@ -3,7 +3,7 @@
 //! directions, and is opened once for both.
 
 use anyhow::{Context, bail};
-use freeport_nic::port::{Receive, TapOptions, TapPort, Transmit, XdpOptions, XdpPort};
+use freeport_port::{Receive, TapOptions, TapPort, Transmit, XdpOptions, XdpPort};
 use std::fmt;
 
 /// An interface, as named on the command line.

@@ -7,8 +7,8 @@ use freeport_clicknp::layouts::{
     TableLayout as FrontEndTable, VariableLayout,
 };
 use freeport_ir::{Element, Function, Program, Table, TableKind, Type};
-use freeport_nic::layout::{Layout, Member};
-use freeport_nic::layouts::{Layouts, MethodLayout, TableLayout};
+use freeport_runtime::layout::{Layout, Member};
+use freeport_runtime::layouts::{Layouts, MethodLayout, TableLayout};
 
 /// The layouts of all variables, tables and methods of a compiled program.
 pub fn of(program: &Program, known: &FrontEndLayouts) -> Layouts {

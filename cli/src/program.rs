@@ -8,7 +8,7 @@ use freeport_clicknp::diagnostic::{Diagnostic, Severity};
 use freeport_clicknp::source::{SourceMap, Span};
 use freeport_clicknp::{Options, compile_file, library};
 use freeport_ir::{Program, VerifyError, text, verify};
-use freeport_nic::layouts::Layouts;
+use freeport_runtime::layouts::Layouts;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 

@@ -2,7 +2,7 @@
 //! Progress of long operations in one line on standard error: a line by itself, and a receiver that
 //! reports its frames and limits the size of batches.
 
-use freeport_nic::port::{Batch, PortError, Receive};
+use freeport_port::{Batch, PortError, Receive};
 use std::io::{IsTerminal, Write};
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};

@@ -2,7 +2,7 @@
 //! The running program that a command talks to.
 
 use clap::Args;
-use freeport_nic::server::{Client, ClientError, RunFolder};
+use freeport_runtime::server::{Client, ClientError, RunFolder};
 
 /// `--to NAME`
 #[derive(Args, Clone, Debug, Default)]

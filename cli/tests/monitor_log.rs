@@ -28,7 +28,7 @@ fn a_flood_is_counted_and_does_not_silence_the_log() {
         }
     }
     let lines = |what: &str| monitor.log().lines().filter(|it| it.contains(what)).count() as u64;
-    let logged = lines("dropped: it sent what is no message");
+    let logged = lines("dropped: it sent a malformed message");
     assert!((1..FLOOD / 10).contains(&logged), "{logged}");
     // SAFETY: our own child, which has not been waited for.
     unsafe { libc::kill(monitor.process.id() as i32, libc::SIGTERM) };

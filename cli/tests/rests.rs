@@ -49,7 +49,7 @@ answer [out] -> to_tor
 const RING_WAITS: &str = "nothing can move, though data waits
   ask waits for an item in answer.back -> ask.back (0 of 16)
   answer waits for an item in ask.out -> answer.in (0 of 16)
-  in a circle: answer.back -> ask.back (0 of 16) -> ask.out -> answer.in (0 of 16)
+  in a cycle: answer.back -> ask.back (0 of 16) -> ask.out -> answer.in (0 of 16)
 ";
 
 /// An element that generates packets without end.
@@ -239,8 +239,8 @@ fn records_of_a_capture_that_are_no_whole_frames_are_counted_and_told() {
         let input = &stats["endpoints"][0];
         assert_eq!((&input["frames"], &input["lost"]), (&2.into(), &2.into()), "{on}");
         let told = text(&output.stderr);
-        assert!(told.contains("from_tor: 2 records were left out; the first: "), "{told}");
-        assert!(told.contains("record 2: left out: 9342 bytes"), "{told}");
+        assert!(told.contains("from_tor: 2 records were skipped; the first: "), "{told}");
+        assert!(told.contains("record 2: skipped: 9342 bytes"), "{told}");
         assert!(told.contains("record 4: the capture kept 60 of 1500 bytes"), "{told}");
     }
 }

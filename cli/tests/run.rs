@@ -109,7 +109,10 @@ fn instances_run_on_the_workers_they_are_placed_on() {
     };
     refused(&["--place", "lodger=1"], "there is no instance lodger to place; there are cnt, tee");
     refused(&["--place", "logger"], "write INSTANCE=WORKER");
-    refused(&["--place", "logger=1", "--cores", "900"], "worker 1: its thread cannot stay on core");
+    refused(
+        &["--place", "logger=1", "--cores", "900"],
+        "worker 1: its thread cannot be pinned to core",
+    );
     refused(&["--place", "logger=1", "--on", "interpreter"], "the interpreter runs on one worker");
 }
 

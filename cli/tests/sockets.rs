@@ -233,7 +233,7 @@ fn one_monitor_at_a_place() {
     );
     assert!(!place.socket().exists());
     let gone = place.output(&["sockets", "list"]);
-    assert!(text(&gone.stderr).contains("begin one with `freeport node`"), "{gone:?}");
+    assert!(text(&gone.stderr).contains("start one with `freeport node`"), "{gone:?}");
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn why_needs_no_monitor() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let number = std::os::fd::AsRawFd::as_raw_fd(&listener);
     let told = place.asked(&["sockets", "why", &format!("{me}:{number}"), "--json"]);
-    assert!(told["text"].as_str().unwrap().contains("it listens"), "{told}");
+    assert!(told["text"].as_str().unwrap().contains("it is a listener"), "{told}");
     assert!(!place.output(&["sockets", "why", "4711"]).status.success());
 }
 

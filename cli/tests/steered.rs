@@ -274,8 +274,8 @@ fn hostile_clients_harm_nobody_but_themselves() {
     };
     let client = connect();
     for (text, reason) in [
-        (&b"hello\n"[..], "no JSON"),
-        (b"\xff\xfe\x00\n", "no JSON"),
+        (&b"hello\n"[..], "not JSON"),
+        (b"\xff\xfe\x00\n", "not JSON"),
         (b"{\"do\":\"fly\",\"id\":[1]}\n", "it may be call"),
         (b"{\"do\":\"call\",\"call\":\"police.drop({length: 70000})\"}\n", "does not fit 16 bits"),
         (b"{\"do\":\"get\",\"path\":\"\"}\n", "a variable is written"),

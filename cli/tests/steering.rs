@@ -65,16 +65,16 @@ fn a_name_is_taken_by_the_living_only() {
     let arguments = [&[PROGRAM][..], &TRAFFIC].concat();
     let running = folder.start("cap", &arguments);
     let complaint = folder.complaint(&[&["run", "--name", "cap"], &arguments[..]].concat());
-    let living = format!("cap runs already as process {}", running.process());
+    let living = format!("cap is already running as process {}", running.process());
     assert!(complaint.contains(&living), "{complaint}");
     running.signal(libc::SIGKILL);
     let socket = running.socket();
     running.ended();
     assert!(socket.exists(), "a killed program leaves its socket");
     let complaint = folder.complaint(&["stats"]);
-    assert!(complaint.contains("no program runs"), "{complaint}");
+    assert!(complaint.contains("no program is running"), "{complaint}");
     let complaint = folder.complaint(&["stats", "--to", "cap"]);
-    assert!(complaint.contains("no program named cap runs"), "{complaint}");
+    assert!(complaint.contains("no program named cap is running"), "{complaint}");
     assert!(complaint.contains("`freeport ps`"), "{complaint}");
     assert_eq!(folder.told(&["ps"]), "");
     let again = folder.start("cap", &arguments);
@@ -82,8 +82,11 @@ fn a_name_is_taken_by_the_living_only() {
     assert!(complaint.contains("there is no variable cnt.kount; there are count"), "{complaint}");
     let other = folder.start("other", &arguments);
     let complaint = folder.complaint(&["stats"]);
-    assert!(complaint.contains("say which with --to: cap, other"), "{complaint}");
+    assert!(complaint.contains("select one with --to: cap, other"), "{complaint}");
     let complaint = folder.complaint(&["stats", "--to", "third"]);
-    assert!(complaint.contains("no program named third runs; there are cap, other"), "{complaint}");
+    assert!(
+        complaint.contains("no program named third is running; there are cap, other"),
+        "{complaint}"
+    );
     drop((again, other));
 }

@@ -94,7 +94,7 @@ fn a_table_that_is_too_large_is_refused_with_one_message() {
         let output = freeport(top.path(), command);
         assert!(!output.status.success(), "{command:?}");
         let told = complaint(&output);
-        assert!(told.contains("error[E0410]: this table cannot be"), "{told}");
+        assert!(told.contains("error[E0410]: this table is not possible"), "{told}");
         assert!(told.contains("large.cnp:3:34"), "{told}");
     }
 }

@@ -160,7 +160,7 @@ fn what_cannot_be_compiled_is_told_beside_what_can() {
     let two = two(folder.path());
     let output = compile(&two, &["--json"]);
     let json: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let reason = json!([{ "program": "asks", "slot": 0, "reason": "there is no helper 9999" }]);
+    let reason = json!([{ "program": "asks", "slot": 0, "reason": "helper 9999 does not exist" }]);
     assert_eq!(json["refused"], reason);
     assert_eq!(json["programs"].as_array().unwrap().len(), 1);
     let error = complaint(&two, &[]);

@@ -145,8 +145,8 @@ fn what_cannot_be_an_element_is_told_with_its_place() {
     let none = complaint("xdp \"minimal.o\" nothing :: it");
     assert!(none.contains("no XDP program `nothing`"), "{none}");
     for (devices, reason) in [
-        ("0", "0 is no device"),
-        ("2, 2", "2 is no device, or is given twice"),
+        ("0", "0 is not a device"),
+        ("2, 2", "2 is not a device, or is given twice"),
         ("uint8", "E0520"),
         ("device = 2", "no parameter `device`"),
     ] {

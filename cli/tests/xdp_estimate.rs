@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `freeport xdp estimate`: cycles of the simulated card for the packets of a capture.
 
-use freeport_nic::port::{Arena, PcapReceiver, PcapTransmitter, Receive, Transmit};
+use freeport_port::{Arena, PcapReceiver, PcapTransmitter, Receive, Transmit};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -157,7 +157,7 @@ fn several_cores_are_faster_and_each_has_some_of_the_packets() {
 #[test]
 fn a_program_that_the_card_refuses_names_the_reason() {
     let error = complaint("fib_forward.bpf.c", &sample(), &[]);
-    assert!(error.contains("the card has no helper 69 (bpf_fib_lookup)"), "{error}");
+    assert!(error.contains("the card does not support helper 69 (bpf_fib_lookup)"), "{error}");
     assert!(error.contains("--on interpreter` does"), "{error}");
 }
 

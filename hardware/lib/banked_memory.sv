@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Memory with a port for each lane that reads 8 bytes from any byte on, and one that reads
-// windows of 32 bytes from any multiple of 8 on. (hXDP, section 4.1: the data bus serves all
-// lanes at once.)
+// Memory with a port for each lane that reads 8 bytes at any byte address, and one port that reads
+// windows of 32 bytes at multiples of 8. (hXDP, section 4.1: the data bus serves all lanes at
+// once.)
 //
-// Words of 64 bits lie in four banks, word w in bank w mod 4. Any 8 bytes are in two neighbouring
-// banks, any window in all four, so a port reads each bank once. Each port has its own copy of
-// the banks. Writes go to all copies; each bank has its own row and enables, so stores to
-// different places are written together if they are in different banks.
+// Words of 64 bits are interleaved over four banks, word w in bank w mod 4. Any 8 bytes are in two
+// adjacent banks, any window in all four, so a port reads each bank once. Each port has its own
+// copy of the banks. Writes go to all copies; each bank has its own row and enables, so stores to
+// different banks are written together.
 //
-// A lane's answer is not turned yet: its byte p is the one whose address is p mod 8. A window's
-// answer is in order of banks. Who muxes several memories turns them once, behind the mux.
+// A lane's answer is not rotated: its byte p is the one whose address is p mod 8. A window's answer
+// is in the order of banks. A module that multiplexes several memories rotates once, after the
+// multiplexer.
 
 module banked_memory #(
     parameter int ROWS = 512,
@@ -17,7 +18,7 @@ module banked_memory #(
     parameter int ROW_BITS = $clog2(ROWS)
 ) (
     input  logic                             clk,
-    // Answers stay while it is 0.
+    // Answers are held while it is 0.
     input  logic                             lane_enable,
     input  logic [LANES-1:0][ROW_BITS+4:0]   lane_address,
     output logic [LANES-1:0][63:0]           lane_data,

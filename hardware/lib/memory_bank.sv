@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// A memory of 64-bit words with one write port, with an enable for each byte, and one clocked
-// read port: a simple dual-port block RAM. A read in the cycle of a write to the same word gives
-// the old word. (hXDP, section 4.1: memories of the core.)
+// A memory of 64-bit words with one write port with byte enables, and one clocked read port: a
+// simple dual-port block RAM. A read in the same cycle as a write to the same word returns the old
+// word. (hXDP, section 4.1: memories of the core.)
 
 module memory_bank #(
     parameter int ROWS = 512,

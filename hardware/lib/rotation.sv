@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Whose turn it is: of those who ask, the first one from `turn` on, all around. Who has been served
-// comes last the next time, if `turn` is set to `after`.
+// Round-robin arbiter: selects the first requester from `turn` on, with wrap-around. The requester
+// that was served has the lowest priority next time, if `turn` is set to `after`.
 
 module rotation #(
     parameter int COUNT = 4,
@@ -17,7 +17,7 @@ module rotation #(
     first = '0;
     number = '0;
     is_found = 1'b0;
-    // Those from `turn` on, then those before it.
+    // Requesters from `turn` on, then those before it.
     for (int i = 0; i < 2 * COUNT; i++) begin
       if (!is_found && asks[i % COUNT] && (i >= COUNT || i >= int'(turn))) begin
         is_found = 1'b1;

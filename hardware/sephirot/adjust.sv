@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// bpf_xdp_adjust_head, bpf_xdp_adjust_meta, bpf_xdp_adjust_tail: new bounds of the packet in work,
-// as far as the kernel lets them move. The selector's scratch memory (hXDP, OSDI 2020, section
-// 4.1) has the bytes in front. Metadata move with the head, and bytes behind the old end become
-// zeros.
+// bpf_xdp_adjust_head, bpf_xdp_adjust_meta, bpf_xdp_adjust_tail: new bounds of the current packet,
+// within the kernel's limits. The selector's scratch memory (hXDP, OSDI 2020, section 4.1) holds
+// the bytes before the packet. Metadata moves with the head, and bytes after the old end are
+// zeroed.
 
 module adjust (
     input  logic clk,
     input  logic rst,
-    // Held until `done`; the packet is complete. One of the three, and by how much.
+    // Held until `done`; the packet is complete. Selects one of the three, and the distance.
     input  logic start,
     input  logic is_head,
     input  logic is_meta,
@@ -32,7 +32,7 @@ module adjust (
     output logic copy_backward,
     input  logic copy_done
 );
-  // What the kernel needs at the start of a page for itself (`xdp_frame`).
+  // Bytes that the kernel reserves for itself at the start of a page (`xdp_frame`).
   localparam logic signed [33:0] FRAME = 34'sd40;
   localparam logic signed [33:0] ETHERNET = 34'sd14;
   localparam logic signed [33:0] METADATA_MAX = 34'sd252;
@@ -47,7 +47,7 @@ module adjust (
   assign length = data - meta;
   assign wide = 34'(by);
 
-  // A packet that came longer than it could grow may have its length again.
+  // A packet that arrived with more than the maximum length may return to its length.
   logic [11:0] limit, first_limit, limit_now;
   logic limit_known;
   assign first_limit = packet_end > MOST ? packet_end : MOST;
@@ -88,13 +88,13 @@ module adjust (
     end else begin
       bad = new_end > signed'({22'd0, limit_now}) || new_end < data + ETHERNET;
     end
-    // Once bytes move all is well, and the bounds may be the new ones.
+    // Once bytes move, all checks have passed, and the bounds may already be the new ones.
     if (!bad || moving) result = 64'd0;
   end
 
-  // To where bytes have to be inside the bounds when they are written, those are set first; where
-  // the bytes that are read are outside of the new bounds, last. Bounds change in between, so where
-  // the bytes go is kept.
+  // If bytes are written where only the new bounds allow it, the bounds are set first; if bytes are
+  // read where only the old bounds allow it, last. Bounds change in between, so the target is
+  // latched.
   logic moves, first;
   logic [31:0] source, target, bytes;
   logic fill, backward;

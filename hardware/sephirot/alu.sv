@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Arithmetic that takes one cycle: all of eBPF's but multiplication and division (hXDP, OSDI 2020,
-// section 4.1.3). The right operand is a register or a constant; both come through here.
+// Single-cycle arithmetic: all operations of eBPF except multiplication and division (hXDP, OSDI
+// 2020, section 4.1.3). The right operand is a register or a constant, already selected.
 
 module alu (
     input  logic [3:0]  code,
@@ -13,7 +13,7 @@ module alu (
     output logic [63:0] result
 );
   wire [5:0] amount = {is_wide & right[5], right[4:0]};
-  // One shifter to the right for both kinds, with the bit that comes in from the left.
+  // One right shifter for both kinds of shift, with the bit that is shifted in from the left.
   wire fill = code == 4'hc && (is_wide ? left[63] : left[31]);
   wire [63:0] shifted_left = left << amount;
   wire [63:0] extended = is_wide ? left : {{32{fill}}, left[31:0]};
@@ -21,7 +21,7 @@ module alu (
   /* verilator lint_off UNUSEDSIGNAL */
   wire signed [64:0] shifted_right = filled >>> amount;
   /* verilator lint_on UNUSEDSIGNAL */
-  // One adder for +, - and negation.
+  // One adder for addition, subtraction and negation.
   wire is_difference = code == 4'h1 || code == 4'h8;
   wire [63:0] first = code == 4'h8 ? 64'd0 : left;
   wire [63:0] other = code == 4'h8 ? left : right;
@@ -63,7 +63,7 @@ module alu (
       4'hd: value = swapped;
       default: value = moved;
     endcase
-    // The order of bytes has its own size, 64 bits even with an opcode of 32.
+    // A byte swap has its own size: 64 bits even with a 32-bit opcode.
     result = is_wide || code == 4'hd ? value : {32'd0, value[31:0]};
   end
 endmodule

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Atomic operations in memory, one at a time: read two words, compute, write. Nobody else
-// writes in between, since `busy` keeps the service port out, and the core waits. (hXDP leaves
-// these out; they are those of eBPF's instruction set.)
+// Atomic operations in memory, one at a time: read two words, compute, write. There are no other
+// writes in between, since `busy` blocks the service port, and the core waits. (hXDP omits these
+// operations; they are those of eBPF's instruction set.)
 
 module atomic_unit (
     input  logic         clk,
     input  logic         rst,
     input  logic         atomic_valid,
-    input  logic [2:0]   atomic_byte,      // of the address
+    input  logic [2:0]   atomic_byte,      // low bits of the address
     input  logic         atomic_wide,
-    input  logic [7:4]   atomic_operation, // its lower bits say nothing more
+    input  logic [7:4]   atomic_operation, // the lower bits carry no further information
     input  logic [63:0]  atomic_operand,
     input  logic [63:0]  atomic_expected,
-    input  logic         atomic_outside,   // there is no memory, or none for atomic operations
+    input  logic         atomic_outside,   // no memory there, or none for atomic operations
     output logic         atomic_done,
     output logic         atomic_miss,
     output logic [63:0]  atomic_old,
-    // A window of memory
+    // Memory window
     output logic         busy,
     output logic         window_valid,
     output logic         window_write,
@@ -50,7 +50,7 @@ module atomic_unit (
         default: if (window_ready) state <= READ;
       endcase
 
-  // Byte p of either word is that whose address is p mod 8; turned, the first one comes first.
+  // Byte p of either word has address p mod 8; rotation puts the first one first.
   always_comb begin
     for (int p = 0; p < 8; p++)
       mixed[8*p+:8] = 3'(p) >= atomic_byte ? window_rdata[8*p+:8] : window_rdata[64+8*p+:8];

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Which calls of helpers are at work at the same time, where each core has helpers of its own
-// (hXDP, OSDI 2020, section 4.1, has one helper unit for its one core). Calls that only read maps
-// are; one that changes a map, and a command of the host, is alone with those that leave maps
-// alone: so whole calls are atomic to each other. Who waits is served in turn.
+// Arbitrates helper calls of several cores, each with its own helper unit (hXDP, OSDI 2020, section
+// 4.1, has one helper unit for its one core). Calls that only read maps run concurrently; a call
+// that changes a map, or a command of the host, runs only together with calls that do not use maps,
+// so calls are atomic to each other. Waiting calls are served in turn.
 //
-// There is one lock for all values that have one (`bpf_spin_lock`): whoever wants it waits here. It
-// is free again with `bpf_spin_unlock`, when all that was stored before is in memory, or when the
-// packet is done.
+// There is one lock for all values that contain one (`bpf_spin_lock`): requesters wait here. It is
+// released by `bpf_spin_unlock`, when all earlier stores are in memory, or when the packet is done.
 
 module call_arbiter #(
     parameter int CORES = 4
 ) (
     input  logic                  clk,
     input  logic                  rst,
-    // A call is held until it is done; it begins in a cycle in which it may go.
+    // A call is held until it is done; it begins in a cycle in which it is granted.
     input  logic [CORES-1:0]      call_valid,
     input  logic [CORES-1:0][7:0] call_helper,
     input  logic [CORES-1:0]      call_done,
@@ -24,11 +23,11 @@ module call_arbiter #(
     input  logic [CORES-1:0]      packet_done,
     input  logic [CORES-1:0]      stores_waiting
 );
-  // The host is the last one.
+  // The host has the last index.
   localparam int MANY = CORES + 1;
   localparam int BITS = $clog2(MANY);
 
-  // What each wants: to read maps, to change them, or the lock.
+  // Requests: to read maps, to change maps, or for the lock.
   logic [MANY-1:0] asks, changes, at_work, ends, goes, wanted, first;
   logic [CORES-1:0] lock_asks, lock_leaves, lock_go;
   always_comb begin
@@ -37,7 +36,7 @@ module call_arbiter #(
     for (int c = 0; c < CORES; c++) begin
       case (call_helper[c])
         8'd1, 8'd12, 8'd28, 8'd51, 8'd89, 8'd190: asks[c] = call_valid[c];
-        // What is read of the packet may go to a map.
+        // Packet bytes may be copied to a map.
         8'd2, 8'd3, 8'd87, 8'd88, 8'd189: begin
           asks[c] = call_valid[c];
           changes[c] = 1'b1;
@@ -50,7 +49,7 @@ module call_arbiter #(
   end
   assign ends = {command_done, call_done};
 
-  // Whose turn it is among those that wait says what is done: all that only read begin together.
+  // The waiting call whose turn it is decides: all calls that only read begin together.
   logic alone, free;
   logic [BITS-1:0] turn, number, after;
   assign wanted = asks & ~at_work;
@@ -82,7 +81,7 @@ module call_arbiter #(
       holder <= '0;
       lock_turn <= '0;
     end else begin
-      // Who holds it may be done with its packet, or leave it, in the cycle in which it gets it.
+      // The holder may complete its packet, or release the lock, in the cycle of the grant.
       holder <= (holder | (lock_go & lock_asks & call_done)) & ~packet_done &
                 ~(lock_leaves & call_done);
       if (holder == '0 && next_holder != '0) lock_turn <= lock_after;

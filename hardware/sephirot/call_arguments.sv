@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// What a helper is given: registers 1 to 5, or what the call names in their place. At most one lane
-// of a row calls, so this is there once (hXDP, OSDI 2020, sections 3.2 and 4.1.4).
+// Arguments of a helper: registers 1 to 5, or the explicit arguments of the call. At most one lane
+// of a row calls, so there is one instance (hXDP, OSDI 2020, sections 3.2 and 4.1.4).
 
 module call_arguments #(
     parameter int LANES = 4
@@ -12,7 +12,7 @@ module call_arguments #(
     input  logic [LANES-1:0][31:0] immediates,
     input  logic [4:0][63:0]       registers,
     input  logic [2:0]             frame,
-    // What the row before writes in each lane; only the lane that calls has it forwarded.
+    // Writes of the previous row in each lane; a result is only forwarded to the same lane.
     input  logic [LANES-1:0]       writes,
     input  logic [LANES-1:0][3:0]  destination,
     input  logic [LANES-1:0][63:0] result,
@@ -27,7 +27,7 @@ module call_arguments #(
 
   logic [4:0] forwarded;
 
-  // At most one lane calls: what the lanes give is put together by or.
+  // At most one lane calls: the outputs of lanes are combined by or.
   always_comb begin
     helper = 8'd0;
     named = 1'b0;
@@ -59,7 +59,7 @@ module call_arguments #(
       else if (offset != 16'd0)
         arguments[0] = {32'd0, sephirot_pkg::REGION_MAP_HANDLE, 12'd0, offset - 16'd2};
       for (int argument = 1; argument < 5; argument++) begin
-        // 0x80 + k is the address 4 (k + 1) bytes below the frame's end: frames have 512.
+        // 0x80 + k is the address 4 (k + 1) bytes below the frame's end; frames have 512 bytes.
         if (immediate[argument*8 - 1])
           arguments[argument] = {32'd0, sephirot_pkg::REGION_STACK, 16'd0, frame,
                                  ~immediate[(argument - 1)*8 +: 7], 2'b00};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// bpf_csum_diff: the difference that a change of bytes makes to an Internet checksum (RFC 1071, RFC
-// 1624). The publication counts calls of this helper to show what parallel hardware gains (hXDP,
-// OSDI 2020, sections 4.1 and 5.2). 24 bytes a cycle are added.
+// bpf_csum_diff: difference of an Internet checksum for changed bytes (RFC 1071, RFC 1624). The
+// publication counts calls of this helper to show the benefit of parallel hardware (hXDP, OSDI
+// 2020, sections 4.1 and 5.2). It adds 24 bytes per cycle.
 
 module checksum (
     input  logic clk,
@@ -25,8 +25,8 @@ module checksum (
 );
   localparam logic [63:0] EINVAL = -64'd22;
   localparam logic [63:0] EFAULT = -64'd14;
-  // Reads what goes, then what comes; waits until the last bytes are added; sums of 32 bits; their
-  // difference; its halves. Or bytes were not there.
+  // Reads the old bytes, then the new ones; waits for the last addition; sums of 32 bits; their
+  // difference; its halves. Or bytes do not exist.
   localparam logic [2:0] READ = 3'd0, LAST = 3'd1, ADD = 3'd2, SUMS = 3'd3, DIFFERENCE = 3'd4;
   localparam logic [2:0] FINISH = 3'd5, MISSED = 3'd6;
 
@@ -55,7 +55,7 @@ module checksum (
   endfunction
 
   logic [2:0] state;
-  // What comes is being read.
+  // The new bytes are being read.
   logic second, comes;
   logic [31:0] offset, left, count;
   logic pending, pending_comes, loaded, loaded_comes;
@@ -82,7 +82,7 @@ module checksum (
     for (int i = 0; i < 6; i++) sum_of_words += {16'd0, words[i]};
   end
 
-  // Bits 15 to 0 and 31 to 16, twice.
+  // Folds the upper half into the lower one, twice.
   logic [16:0] once, twice;
   assign once = {1'b0, whole[15:0]} + {1'b0, whole[31:16]};
   assign twice = {1'b0, once[15:0]} + {16'd0, once[16]};
@@ -143,7 +143,7 @@ module checksum (
       pending <= 1'b0;
       loaded <= 1'b0;
     end
-    // Without bytes that come, the seed goes with those that leave.
+    // Without new bytes, the seed is combined with the old ones.
     if (state == READ && !loaded && !pending && !second && offset == 32'd0) begin
       from_sum <= {16'd0, has_to ? 32'd0 : ~seed};
       to_sum <= {16'd0, seed};
@@ -151,7 +151,7 @@ module checksum (
   end
 
   /* verilator lint_off UNUSEDSIGNAL */
-  // Sizes and the seed are numbers of 32 bits; the rest of the registers means nothing.
+  // Sizes and the seed are 32-bit numbers; the upper halves of the registers are ignored.
   wire unused = ^{arguments[1][63:32], arguments[3][63:32], arguments[4][63:32], twice[16]};
   /* verilator lint_on UNUSEDSIGNAL */
 endmodule

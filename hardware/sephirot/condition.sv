@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Whether a conditional jump of one lane is taken: a comparison of eBPF, or whether the packet is
-// too short (hXDP, OSDI 2020, sections 3.1 and 4.2). Decode and execute have one for each lane.
+// Condition of a jump of one lane: a comparison of eBPF, or a check that the packet is too short
+// (hXDP, OSDI 2020, sections 3.1 and 4.2). Decode and execute have one instance for each lane.
 
 module condition (
     input  logic        is_jump,
     input  logic [3:0]  code,
     input  logic        is_wide,
     input  logic        is_bound,
-    // A bound is asked from the left operand on, else from the packet's first byte.
+    // A length check counts from the left operand, otherwise from the packet's first byte.
     input  logic        from_left,
     input  logic [63:0] left,
     input  logic [63:0] right,
-    // What there is of the packet.
+    // Extent of the packet.
     input  logic [11:0] packet_data,
     input  logic [11:0] packet_end,
     input  logic [12:0] packet_arrived,
     input  logic        packet_complete,
 
     output logic        holds,
-    // It cannot be known before more of the packet has arrived.
+    // The outcome is unknown until more of the packet has arrived.
     output logic        undecided
 );
   wire sign_left = is_wide ? left[63] : left[31];

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// What a host sees of the card: settings, counters, and the ways to the instruction memory, the
-// table of maps, commands and map memory. The publication (hXDP, OSDI 2020) has it in section 4:
-// the APS block's control registers, and the access of user space to maps.
-// docs/internals/sephirot.md has
-// the table of addresses.
+// The host interface of the card: settings, counters, and access to the instruction memory, the
+// table of maps, commands and map memory. In the publication (hXDP, OSDI 2020, section 4) these are
+// the control registers of the APS block, and the access of user space to maps.
+// docs/internals/sephirot.md has the table of addresses.
 //
-// An access is decoded in one cycle and answered in a later one, so that nothing behind the bus is
-// between two registers of the core. A host is in no hurry.
+// An access is decoded in one cycle and answered in a later one, so that the host's bus is not part
+// of a timing path between registers of the core. Host accesses are not time-critical.
 
 module control_registers #(
     parameter int LANES = 4,
@@ -42,7 +41,7 @@ module control_registers #(
     output [2:0] row_lane,
     output [63:0] row_data,
 
-    // The table of maps: read data come in the cycle in which the row is named.
+    // The table of maps: read data is valid in the cycle of the address.
     output table_valid,
     output table_write,
     output [15:0] table_map,
@@ -50,14 +49,14 @@ module control_registers #(
     output [63:0] table_wdata,
     input [63:0] table_rdata,
 
-    // Helpers that the host calls.
+    // Commands: helpers that the host calls.
     output logic command_valid,
     output logic [15:0] command_helper,
     output logic [4:0][63:0] command_arguments,
     input command_done,
     input [63:0] command_result,
 
-    // Map memory; read data come in the cycle behind `map_ready`.
+    // Map memory; read data is valid in the cycle after `map_ready`.
     output map_valid,
     output map_write,
     output [27:0] map_address,
@@ -65,10 +64,10 @@ module control_registers #(
     input map_ready,
     input [63:0] map_rdata,
 
-    // How many cores are to be used; they are when the card has drained.
+    // Requested number of cores; takes effect when the card has drained.
     output [3:0] cores_wanted,
 
-    // What is counted, of each core.
+    // Events to be counted, for each core.
     input idle,
     input [CORES-1:0] busy,
     input [CORES-1:0] event_packet,
@@ -84,14 +83,14 @@ module control_registers #(
     input [CORES-1:0] event_call,
     input event_rx_wait
 );
-  // What bits 31 to 28 of an address name.
+  // Regions, in bits 31 to 28 of an address.
   localparam logic [3:0] HOST_REGISTERS = 4'h0;
   localparam logic [3:0] HOST_ROWS = 4'h1;
   localparam logic [3:0] HOST_TABLE = 4'h2;
   localparam logic [3:0] HOST_COMMANDS = 4'h3;
   localparam logic [3:0] HOST_MAPS = 4'h4;
 
-  // Registers by bits 7 to 3 of their address.
+  // Registers, by bits 7 to 3 of their address.
   localparam logic [4:0] CONTROL = 5'd1;
   localparam logic [4:0] ENTRY = 5'd2;
   localparam logic [4:0] WATCHDOG = 5'd3;
@@ -110,9 +109,9 @@ module control_registers #(
   state_t state;
   logic [63:0] answer;
 
-  // The access, as it came: the bus is not looked at again.
+  // The latched access: the bus is not read again.
   logic write;
-  // Words have 8 bytes each.
+  // Words have 8 bytes.
   /* verilator lint_off UNUSEDSIGNAL */
   logic [31:0] address;
   /* verilator lint_on UNUSEDSIGNAL */
@@ -166,8 +165,8 @@ module control_registers #(
     end
   end
 
-  // The instruction memory: which row it is needs a division by the number of lanes, which is a
-  // multiplication by its reciprocal, exact for all numbers of 16 bits.
+  // The instruction memory: the row is the address divided by the number of lanes, computed as a
+  // multiplication by the reciprocal, which is exact for all 16-bit numbers.
   localparam int RECIPROCAL = ((1 << 20) + LANES - 1) / LANES;
   wire [15:0] slot = address[18:3];
   wire [15:0] slot_row = 16'((36'(slot) * 36'(RECIPROCAL)) >> 20);
@@ -204,7 +203,7 @@ module control_registers #(
         command_valid <= 0;
         result <= command_result;
       end
-      // What is at work keeps its arguments.
+      // Arguments of a running command are not overwritten.
       if (writes_command && !command_valid) begin
         if (command_number == 0) command_helper <= wdata[15:0];
         for (int i = 0; i < 5; i++) begin
@@ -215,14 +214,14 @@ module control_registers #(
     end
   end
 
-  // Counters have 48 bits: 20 days of cycles, and what a DSP slice adds. Several cores may have
-  // something to be counted in the same cycle. Those of packets by core come behind the others.
+  // Counters have 48 bits: 20 days of cycles, and the width of a DSP slice. Several cores may have
+  // an event in the same cycle. Packet counters by core come after the others.
   localparam int COUNTERS = 25;
   localparam int STEP_BITS = $clog2(CORES + 1);
   logic [COUNTERS-1:0][47:0] counters;
   logic [COUNTERS-1:0][CORES-1:0] steps;
   logic [COUNTERS-1:0][STEP_BITS-1:0] steps_sum, steps_taken;
-  // Verdicts are known late in their cycle, and compared in the next one.
+  // Verdicts arrive late in their cycle, and are compared in the next one.
   logic [CORES-1:0] ended;
   logic [CORES-1:0][31:0] ended_verdict;
   logic [CORES-1:0][2:0] ended_stop;
@@ -259,7 +258,7 @@ module control_registers #(
     end
   end
   always_ff @(posedge clk) begin
-    // What happened is added a cycle later: the adders are not behind the core's own logic.
+    // Events are added a cycle later: the adders are not in the timing path of the core.
     if (rst) begin
       counters <= 0;
       steps_taken <= 0;
@@ -270,7 +269,7 @@ module control_registers #(
       end
     end
   end
-  // If there is one core, they are all packets that are done.
+  // With one core, all completed packets are its packets.
   logic [CORES-1:0][47:0] packets;
   always_ff @(posedge clk) begin
     for (int c = 0; c < CORES; c++) begin
@@ -279,7 +278,7 @@ module control_registers #(
     end
   end
 
-  // What a read finds.
+  // Read data.
   localparam logic [63:0] IDENTITY = {32'(MAP_BYTES), 16'(ROWS / 16), 8'(CORES), 8'(LANES)};
   logic [63:0] found;
   always_comb begin

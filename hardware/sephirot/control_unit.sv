@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Branches of a row by the priority of their lanes: the first one that is taken decides, and annuls
-// what stands in the lanes behind it (hXDP, OSDI 2020, section 4.2). Fetch, decode and
-// execute have one each.
+// Priority of the branches in a row: the first taken one decides, and annuls the later lanes (hXDP,
+// OSDI 2020, section 4.2). Fetch, decode and execute have one instance each.
 
 module control_unit #(
     parameter int LANES = 4
 ) (
-    // Lanes that are alive at all, those that leave, and those of which that is not known.
+    // Lanes that are alive, those that leave, and those for which that is unknown.
     input  logic [LANES-1:0] alive,
     input  logic [LANES-1:0] takes,
     input  logic [LANES-1:0] unknown,
-    // A lane leaves and none before it may; its bit; lanes up to it, or all that are alive.
+    // A lane leaves and no earlier lane may; its bit; lanes up to it, or all that are alive.
     output logic             taken,
     output logic [LANES-1:0] taken_lane,
     output logic [LANES-1:0] done,
-    // A lane may leave of which that is not known, and none before it does.
+    // A lane may leave, but that is unknown, and no earlier lane leaves.
     output logic             is_unknown
 );
   logic open;

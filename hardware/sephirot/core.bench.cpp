@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Bench of the core: memory, helpers and selector are played here; programs run on the core and on
-// a plain interpreter of rows, and verdict, reason and memory have to be the same.
+// Bench of the core: the bench models memory, helpers and selector; programs run on the core and on
+// a simple interpreter of rows, and verdict, reason and memory must be equal.
 // top: core
 // parameters: -GLANES=4
 #include "Vtop.h"
@@ -16,7 +16,7 @@ static void check(bool good, const std::string &what) {
 struct Machine {
   Vtop top;
   Memory memory;
-  // How slow the others are: one of so many cycles is a wait.
+  // Slowness of the environment: one of this many cycles is a wait.
   int slowness = 0;
   int to_come = 0;
   bool staggered = false;
@@ -53,7 +53,7 @@ struct Machine {
   }
   bool slow() { return slowness && below(slowness) == 0; }
 
-  // What goes on in a cycle.
+  // State within a cycle.
   u64 loaded[LANES] = {};
   int missed = 0, helper_left = -1, atomic_left = -1, arrived = 4096, moves = 0;
   Helped helped;
@@ -115,7 +115,7 @@ struct Machine {
       }
     }
     top.eval();
-    // Loads read memory as it is before this cycle's stores, but behind what is made zero.
+    // Loads read memory as it is before this cycle's stores, but after its clears.
     if (top.stack_clear) memset(memory.stack, 0, 4096), memset(next.stack, 0, 4096);
     if (top.frame_clear)
       memset(memory.stack + 512 * top.frame, 0, 512), memset(next.stack + 512 * top.frame, 0, 512);
@@ -173,7 +173,7 @@ static void fill(Memory &memory, u64 seed) {
   memory.end = 356;
 }
 
-// Runs a program on both; maps and packet have to be the same behind two packets.
+// Runs a program on both; maps and packet must be equal after two packets.
 static bool compare(const Program &program, const std::string &name, u64 seed) {
   Memory expected;
   fill(expected, seed);

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Sephirot: the processor itself, LANES operations a row and a row a cycle, in four stages (hXDP,
-// OSDI 2020, sections 4.1.3 and 4.2). What rows mean is in docs/internals/vliw.md, what signals
-// mean in
-// docs/internals/sephirot.md.
+// Sephirot: the processor core, LANES operations a row and a row a cycle, in four stages (hXDP,
+// OSDI 2020, sections 4.1.3 and 4.2). docs/internals/vliw.md defines the semantics of rows,
+// docs/internals/sephirot.md the signals.
 //
-// A packet is done when all that its rows do is done: an exit in fetch waits until nothing before
-// it can leave, store, call or stop any more. So no row of an old packet is ever at work in the
-// next one's time, and there is nothing to be kept apart.
+// A packet is done when all effects of its rows are complete: an exit in fetch waits until no
+// earlier row can leave, store, call or stop. Rows of two packets therefore never overlap, and no
+// state has to be kept per packet.
 
 module core #(
-    // Operations a row: 1 to 8.
+    // Operations in a row: 1 to 8.
     parameter int LANES = 4,
     // Rows of instruction memory.
     parameter int ROWS = 1024
@@ -17,8 +16,8 @@ module core #(
     input  logic                   clk,
     input  logic                   rst,
 
-    // From the host: slots of rows, the row that begins a program and how many there are, whether
-    // packets may begin, cycles after which a program is stopped (0: never).
+    // From the host: slots of rows, first row and number of rows of a program, whether packets may
+    // begin, cycles after which a program is stopped (0: never).
     input  logic                   row_write,
     input  logic [15:0]            row_address,
     input  logic [2:0]             row_lane,
@@ -37,12 +36,12 @@ module core #(
     input  logic [1:0]             packet_slot,
     input  logic [11:0]            packet_data,
     input  logic [11:0]            packet_end,
-    // Not asked: what is in front of the packet is between the program and data_memory.
+    // Not used here: data_memory handles the bytes before the packet.
     input  logic [11:0]            packet_meta,
     input  logic [12:0]            packet_arrived,
     input  logic                   packet_complete,
 
-    // Loads: from decode, answered in execute.
+    // Loads: addressed in decode, answered in execute.
     output logic [LANES-1:0]       load_valid,
     output logic [LANES-1:0][63:0] load_address,
     output logic [LANES-1:0][3:0]  load_bytes,
@@ -50,7 +49,7 @@ module core #(
     input  logic                   load_wait,
     input  logic [LANES-1:0][63:0] load_data,
     input  logic [LANES-1:0]       load_miss,
-    // Stores: from execute, of the packet in `store_slot`.
+    // Stores: from execute, for the packet in `store_slot`.
     output logic [LANES-1:0]       store_valid,
     output logic [LANES-1:0][63:0] store_address,
     output logic [LANES-1:0][3:0]  store_bytes,
@@ -58,7 +57,7 @@ module core #(
     output logic [1:0]             store_slot,
     input  logic                   store_wait,
     input  logic [LANES-1:0]       store_miss,
-    // Atomic operations: one after the other.
+    // Atomic operations: one at a time.
     output logic                   atomic_valid,
     output logic [63:0]            atomic_address,
     output logic                   atomic_wide,
@@ -68,7 +67,7 @@ module core #(
     input  logic                   atomic_done,
     input  logic                   atomic_miss,
     input  logic [63:0]            atomic_old,
-    // The stack: the frame that runs, and what becomes zero.
+    // The stack: the current frame, and what is cleared.
     output logic [2:0]             frame,
     output logic                   frame_clear,
     output logic                   stack_clear,
@@ -83,13 +82,13 @@ module core #(
     input  logic                   call_jump,
     input  logic [15:0]            call_row,
 
-    // Where the first value of map `map_base_index` begins in map memory, in the same cycle.
+    // Address in map memory of the first value of map `map_base_index`, in the same cycle.
     output logic [15:0]            map_base_index,
     input  logic [31:0]            map_base,
 
-    // For counters: a row leaves execute, decode or execute waits for memory, for a helper, for
-    // long arithmetic and atomic operations; a jump is taken in decode or execute (not to the next
-    // row); a packet is in work.
+    // For counters: a row leaves execute; decode or execute waits for memory, for a helper, for
+    // long arithmetic or atomic operations; a jump is taken in decode or execute (not to the next
+    // row); a packet is being processed.
     output logic                   event_row,
     output logic                   event_wait_memory,
     output logic                   event_wait_helper,
@@ -111,7 +110,7 @@ module core #(
       .row_data(row_data), .read(fetch), .address(fetch_row), .row(f_slots),
       .is_exit(f_is_exit), .is_goto(f_is_goto), .is_control(f_is_control), .is_risk(f_is_risk)
   );
-  // An operation of control that fetch does not know hides all that is behind it.
+  // A control operation that fetch cannot evaluate hides all later lanes.
   control_unit #(.LANES(LANES)) fetch_control (
       .alive({LANES{1'b1}}), .takes(f_is_exit | f_is_goto), .unknown(f_is_control),
       .taken(f_leaves), .taken_lane(f_last), .done(f_alive), .is_unknown(f_has_control)
@@ -221,13 +220,13 @@ module core #(
       .helper(d_call_helper), .arguments(d_arguments)
   );
 
-  // ------------------------------------------------------- decode: control, and what it waits for
+  // ------------------------------------------------------- decode: control, and waits
   control_unit #(.LANES(LANES)) decode_control (
       .alive(d_limit), .takes(d_takes), .unknown(d_unknown), .taken(d_taken),
       .taken_lane(d_last), .done(d_done), .is_unknown(d_is_unknown)
   );
-  // Registers that the row in execute writes in another lane. Rows that follow each other have no
-  // such pair; those behind a jump that was obeyed early may.
+  // Registers that the row in execute writes in another lane. Consecutive rows have no such pair;
+  // rows after a jump that was followed early may have one.
   always_comb begin
     d_conflict = |(d_late & d_limit);
     for (int lane = 0; lane < LANES; lane++) begin
@@ -248,7 +247,7 @@ module core #(
   assign load_valid = d_is_load & d_limit & {LANES{d_valid && !d_conflict}};
   assign load_hold = x_valid && !x_finish;
   wire x_free = !x_valid || x_finish;
-  // Nothing in execute can keep a row behind it from being reached.
+  // Nothing in execute can keep the next row from being reached.
   wire x_clear = !x_valid || (x_finish && !x_leaves);
   wire d_waits = |load_valid && load_wait;
   assign d_go = d_valid && x_clear && !d_conflict && !d_waits;
@@ -268,7 +267,7 @@ module core #(
   wire d_exits = |(d_last & d_may_exit);
   wire d_skips = |(d_last & d_to_next);
   wire d_knows = !d_is_unknown && !d_conflict && !(d_taken && d_exits);
-  // A jump that fetch has obeyed is done.
+  // A jump that fetch has followed is complete.
   wire d_redirects = d_go && d_knows && d_taken && !d_skips && !d_jumped;
   wire d_at_risk = |(d_done & d_is_risk);
   wire d_ends = d_valid && !d_is_unknown && !d_conflict && d_taken && d_exits && !d_at_risk
@@ -285,7 +284,7 @@ module core #(
   );
   wire x_ready = x_valid && !x_is_unknown;
 
-  // What stops the program, and lanes behind it. A store that misses is known when it is tried.
+  // Stops of the program, and of later lanes. A store that misses is detected when it is tried.
   logic called;
   logic [LANES-1:0] stored, store_missed, stores, left_over, store_stops, stops_before;
   logic [LANES-1:0] behind_stop, stops, behind, wrong, slow, pending;
@@ -305,8 +304,8 @@ module core #(
   assign wrong = x_done & x_is_load & ~x_is_speculative & load_miss;
   assign stops_before = wrong | (x_done & (x_is_invalid | slow_missed));
   assign behind_stop = after(stops_before);
-  // A store behind an atomic operation waits for it; so each lane knows that those before it went
-  // well.
+  // A store after an atomic operation waits for it, so each lane knows that the earlier ones
+  // succeeded.
   assign stores = x_done & x_is_store & ~stored & ~behind_stop;
   assign store_valid = stores & {LANES{x_ready}}
       & ~after(x_done & x_is_atomic & ~slow_done & ~slow_missed);
@@ -316,8 +315,8 @@ module core #(
   assign stops = stops_before | store_stops;
   assign behind = after(stops);
 
-  // What is done a lane at a time: multiplication, division, atomic operations, the values of maps
-  // behind a first one in a row.
+  // Operations that are done one lane at a time: multiplication, division, atomic operations, and
+  // constants with addresses of map values after the first one in a row.
   assign first_map_value = lowest(x_is_map_value & x_done);
   assign slow = x_is_long | x_is_atomic | (x_is_map_value & ~first_map_value);
   assign pending = slow & x_done & ~slow_done & ~slow_missed & ~behind;
@@ -369,12 +368,12 @@ module core #(
   wire atomic_ends = atomic_valid && atomic_done;
   wire map_ends = works && |(working & x_is_map_value);
   wire work_ends = (long_valid && long_done) || atomic_ends || map_ends;
-  // Nobody waits for the old value of the last atomic operation.
+  // The last atomic operation is not waited for if its old value is unused.
   assign slow_last = atomic_ends && !atomic_miss && !work_writes && working == pending;
   wire slow_over = pending == '0 || slow_last;
 
-  // Helpers: last of all that the row does. Those that move the packet hold the next row back a
-  // cycle longer, those that may write memory only a row that loads.
+  // Helpers: after all other operations of the row. Those that move the packet delay the next row
+  // by a cycle, those that may write memory only delay a row that loads.
   wire [LANES-1:0] x_calls = lowest(x_is_call & x_done & ~behind);
   wire calls = x_calls != '0;
   assign call_valid = x_ready && calls && !called && store_accepted && pending == '0;
@@ -432,7 +431,7 @@ module core #(
   // ---------------------------------------------------------------- packets
   logic [31:0] cycles;
   wire expired = watchdog != 32'd0 && cycles >= watchdog;
-  // What has begun in other units comes to its end.
+  // Operations that other units have begun are completed.
   wire can_stop = !(call_valid || atomic_valid) || x_finish;
   wire ends = x_ends || d_ends || f_ends_now;
   assign packet_done = active && (ends || (expired && can_stop));
@@ -497,7 +496,7 @@ module core #(
     else if (d_go) x_valid <= 1'b1;
     else if (x_finish) x_valid <= 1'b0;
 
-    // What a row has done of what takes several cycles.
+    // Parts of multi-cycle operations that a row has completed.
     if (x_finish || packet_done || !x_valid) begin
       stored <= '0;
       store_missed <= '0;
@@ -527,7 +526,7 @@ module core #(
 
     cycles <= packet_begin ? 32'd0 : cycles + 32'd1;
 
-    // Frames: what is to be kept is read a cycle behind the call, when its row has written.
+    // Frames: the registers to be saved are read a cycle after the call, when its row has written.
     stack_clear <= packet_begin || (x_redirects && jumps_far);
     frame_clear <= enters && !packet_done;
     restore <= leaves && !packet_done;
@@ -548,8 +547,8 @@ module core #(
     end
   end
 
-  // The caller's entry has the caller's number; it is read again in the cycle in which the frame's
-  // number is still the function's, and in the next one.
+  // The caller's entry has the caller's number; it is read in the cycle in which the frame number
+  // is still that of the function, and again in the next one.
   logic [15:0] return_to;
   wire [2:0] caller = restore ? frame : frame - 3'd1;
   return_stack returns (
@@ -558,8 +557,7 @@ module core #(
   );
 
   // ---------------------------------------------------------------- counters
-  // Rows of which the end is found before execute are done, too; they are counted when there is
-  // nothing else to be counted.
+  // Rows that end the program before execute are counted too, in a cycle without another count.
   logic [2:0] uncounted;
   wire [2:0] rows_done = {2'd0, x_finish}
       + (x_ends || !packet_done ? 3'd0
@@ -573,9 +571,9 @@ module core #(
   assign event_wait_long = works && !x_finish;
   assign event_jump = !packet_done && (x_redirects || d_redirects);
 
-  // ---------------------------------------------------------------- for who looks on
-  // Which row is in which stage, and what becomes of it in this cycle: a simulator reads them to
-  // say where cycles go. Nothing else does, so no hardware is made of them.
+  // ---------------------------------------------------------------- observation
+  // The row in each stage, and what happens to it in this cycle: a simulator reads these signals to
+  // attribute cycles. They have no other reader, so no hardware is made of them.
   wire [47:0] stage_rows  /* verilator public_flat_rd */ = {x_row, d_row, f_row};
   wire [17:0] stage_events  /* verilator public_flat_rd */ = {
       f_go, f_beyond, f_ends_now, d_ends, x_ends, x_redirects, d_redirects,

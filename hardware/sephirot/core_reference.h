@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// For the bench of the core: a plain interpreter of rows as docs/internals/vliw.md has them, with
-// its memory
-// and the helpers of the bench.
+// For the bench of the core: a simple interpreter of rows as in docs/internals/vliw.md, with its
+// memory and the helpers of the bench.
 #pragma once
 #include <cstdint>
 #include <cstdio>
@@ -34,7 +33,7 @@ inline Row row(std::vector<u64> slots) {
 }
 inline u64 leave(u32 verdict) { return slot(0x9d, 0, 0, 0, verdict); }
 
-// What programs touch: the packet's slot, the stack, a little map memory.
+// Memory that programs access: the packet's slot, the stack, a little map memory.
 struct Memory {
   u8 packet[4096] = {}, stack[4096] = {}, maps[512] = {};
   int data = 256, end = 356, frame = 0;
@@ -78,8 +77,8 @@ struct Outcome {
   int rows = 0;
 };
 
-// What helpers give: 1 to 100 mix their arguments; 12 goes to row `arguments[1]`; 44 moves the
-// start of the packet; 2 writes map memory. The others are not there.
+// Results of helpers: 1 to 100 mix their arguments; 12 jumps to row `arguments[1]`; 44 moves the
+// start of the packet; 2 writes map memory. Other helpers do not exist.
 struct Helped {
   u64 result = 0;
   bool unknown = false, jump = false;
@@ -90,7 +89,7 @@ inline Helped help(Memory &memory, int number, const u64 *arguments) {
   helped.unknown = number == 0 || number > 100;
   for (int i = 0; i < 5; i++) helped.result = helped.result * 1000003 + arguments[i] + number;
   if (number == 12 && arguments[1] < 64) helped.jump = true, helped.to = u16(arguments[1]);
-  // One of those after which the next row goes on at once.
+  // A helper after which the next row follows at once.
   if (number == 51) helped.result = arguments[0];
   if (number == 44) memory.data += 4, helped.result = 0;
   if (number == 2) memory.maps[500]++;
@@ -175,7 +174,7 @@ inline bool is_valid(int op, u64 s, bool last) {
       || (imm & ~1u) == 0x50 || (imm & ~1u) == 0xa0;
 }
 
-// The interpreter: a row reads all before it writes; lanes in order.
+// The interpreter: a row reads everything before it writes; lanes in order.
 inline Outcome interpret_rows(const Program &program, Memory &memory, int &rows) {
   int limit = 10000;
   u64 r[16] = {}, kept[8][5];

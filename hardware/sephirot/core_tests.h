@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// For the bench of the core: the programs that are run.
+// For the bench of the core: the test programs.
 #pragma once
 
-// Each operation of arithmetic, four of them a row, with operands from constants.
+// Each arithmetic operation, four in a row, with operands from constants.
 static void arithmetic() {
   for (int turn = 0; turn < 1500; turn++) {
     u64 seed = any();
@@ -63,8 +63,8 @@ static void conditions() {
 }
 
 static void directed() {
-  // All patterns of four jumps in a row, to rows, to exits, with operations between them, decided
-  // in decode (far) or with an operand forwarded (near).
+  // All patterns of four jumps in a row, to rows and to exits, with operations between them,
+  // decided in decode (far) or with a forwarded operand (near).
   for (int taken = 0; taken < 16; taken++) {
     for (int kind = 0; kind < 4; kind++) {
       Program program = {maps(), row({sets(2, taken & 1), sets(3, taken >> 1 & 1),
@@ -82,7 +82,7 @@ static void directed() {
       compare(program, "pattern " + std::to_string(taken), kind);
     }
   }
-  // Lanes behind a jump that is taken: no store, no call, no register, no exit; skipping is free.
+  // Lanes after a taken jump: no store, call, register write or exit; skipping is free.
   for (int taken = 0; taken < 2; taken++)
     for (int distance = 0; distance < 2; distance++)
       for (int near = 0; near < 2; near++) {
@@ -95,7 +95,7 @@ static void directed() {
         program.push_back(row({leave(9)}));
         compare(program, "annulled", taken * 4 + distance * 2 + near);
       }
-  // Forwarding through rows, a load's base, and what is loaded as an address.
+  // Forwarding across rows, to the base of a load, and of a loaded address.
   compare({maps(), row({0, sets(2, 5)}), row({0, slot(0x07, 2, 0, 0, 6)}),
            row({0, slot(0x0f, 2, 2)}), row({slot(0xbf, 3, 11), slot(0x27, 2, 0, 0, 7)}),
            row({slot(0x07, 3, 0, 0, 8), keeps(2, 0)}), row({slot(0x79, 4, 3, 8)}),
@@ -104,7 +104,7 @@ static void directed() {
            row({keeps(8, 24), leave(2)})}, "forwarding", 1);
   compare({maps(), row({slot(0x7b, 15, 11, 0)}), row({}), row({slot(0x79, 2, 15, 0)}),
            row({slot(0x79, 3, 2, 4)}), row({keeps(3, 8), leave(1)})}, "a loaded address", 1);
-  // Behind jumps that fetch or decode obeys, all lanes have all that was written.
+  // After a jump that fetch or decode follows, all lanes see all writes.
   for (int obeyed = 0; obeyed < 2; obeyed++) {
     u64 jump = obeyed ? goes(1) : slot(0x15, 9, 0, 1, 0);
     compare({maps(), row({sets(1, 4)}), row({}), row({slot(0x3f, 6, 6),
@@ -115,7 +115,7 @@ static void directed() {
              row({leave(2)}), row({slot(0x79, 3, 15, 8)}), row({keeps(3, 16), leave(1)})},
             "a load behind a jump", obeyed);
   }
-  // Stops, and what earlier lanes have done.
+  // Stops, and the effects of earlier lanes.
   u64 store = slot(0x7a, 15, 0, 0, 1), other = slot(0x7a, 15, 0, 8, 1);
   compare({maps(), row({store, slot(0x79, 2, 0, 0), other}), row({leave(2)})}, "load stops", 1);
   compare({maps(), row({store, slot(0xb9, 2, 0, 0), other}), row({keeps(2, 16)}),
@@ -126,12 +126,12 @@ static void directed() {
   compare({maps(), row({store}), row({})}, "beyond", 1);
   compare({maps(), row({store, goes(100)})}, "beyond by a jump", 1);
   compare({maps(), row({store, slot(0x06, 0, 0, 0, u32(-5))})}, "before the first", 1);
-  // All opcodes behind a store; a row behind it is the target of what jumps.
+  // All opcodes after a store; a row after it is the target of jumps.
   for (int op = 1; op < 256; op++)
     compare({maps(), row({store, slot(op, 2, 0, op >> 4 == 14 ? 0x10 : 0, op == 0x18 ? 0 : 16),
                           0, other}), row({leave(2)})}, "opcode " + std::to_string(op), 1);
   compare({maps(), row({slot(0x7a, 15, 0, 16, 7), 0, 0, slot(0x18, 2)})}, "half a constant", 1);
-  // A jump in front of what would stop.
+  // A jump before an operation that would stop.
   compare({maps(), row({store, slot(0x15, 0, 0, 0, 0), slot(0x79, 2, 0, 0), slot(0xff)}),
            row({leave(2)})}, "annulled stops", 1);
   // Constants.
@@ -139,7 +139,7 @@ static void directed() {
                         slot(0x08, 5, 2, 3, 7)}),
            row({keeps(2, 0), keeps(3, 8), keeps(4, 16), keeps(5, 24)}), row({leave(1)})},
           "values of maps", 1);
-  // Helpers: registers, named arguments, result in the same lane.
+  // Helpers: registers, explicit arguments, result in the same lane.
   compare({maps(), row({sets(2, 7), sets(3, 8), sets(4, 9), sets(5, 10)}), row({}),
            row({0, slot(0x85, 0, 0, 0, 28), store}), row({0, keeps(0, 8)}),
            row({slot(0x8d, 1, 0, 4, 0x82450040)}), row({keeps(0, 16), sets(1, 4)}),
@@ -152,7 +152,7 @@ static void directed() {
            row({slot(0x85, 0, 0, 0, 12), other, leave(1)}), row({leave(1)}),
            row({slot(0x08, 15, 2), slot(0x79, 3, 10, -8)}), row({keeps(2, 0), keeps(7, 16),
            keeps(1, 24), keeps(10, 32)}), row({keeps(3, 40), leave(6)})}, "tail call", 1);
-  // Functions: 6 to 10 are kept, frames are zero, results come back.
+  // Functions: 6 to 10 are preserved, frames are zeroed, results are returned.
   compare({maps(), row({sets(6, 60), sets(1, 1), slot(0x7a, 10, 0, -8, 5)}),
            row({sets(7, 70), slot(0x85, 0, 1, 0, 6)}), row({keeps(6, 0), keeps(7, 8), keeps(0, 16),
            keeps(10, 24)}), row({slot(0x79, 2, 10, -8)}), row({keeps(2, 32), leave(5)}),
@@ -164,7 +164,7 @@ static void directed() {
            row({keeps(3, 0), slot(0x95)}), row({slot(0x15, 2, 0, 2, 7)}), row({
            slot(0x07, 2, 0, 0, 1), slot(0x85, 0, 1, 0, 4)}), row({slot(0x07, 0, 0, 0, 5),
            slot(0x95)}), row({slot(0xb7, 0, 0, 0, 1), slot(0x95)})}, "recursion", 1);
-  // Addresses that a helper has given, or that were loaded, by the row before in the same lane.
+  // Addresses that the previous row loads, or receives from a helper, in the same lane.
   Row given = row({slot(0x85, 0, 0, 0, 51)}), loaded = row({slot(0x79, 0, 10, -8)});
   for (const Row &before : {given, loaded})
     for (u64 there : {slot(0x79, 2, 0, 2), slot(0x7b, 0, 9, 16), slot(0x7a, 0, 0, 8, 5),
@@ -172,7 +172,7 @@ static void directed() {
       compare({maps(), row({slot(0xbf, 1, 11), sets(9, 77)}), row({slot(0x7b, 10, 11, -8)}),
                row({}), before, row({there}), row({keeps(2, 0), keeps(0, 8), leave(3)})},
               "address that has just come", 1);
-  // Exits with register 0 and bounds.
+  // Exits with register 0, and length checks.
   for (u32 n : {0u, 1u, 31u, 32u, 33u, 99u, 100u, 101u, 5000u, u32(-1)})
     for (int op : {0xf5, 0xf6, 0xfd, 0xfe})
       for (int near = 0; near < 2; near++) {
@@ -185,7 +185,7 @@ static void directed() {
       }
 }
 
-// Rows of anything that may stand together; jumps lead forwards.
+// Random rows of operations that may share a row; jumps lead forward.
 static void random_program(u64 seed) {
   random_bits.seed(seed);
   Program program = {row({slot(0x08, 15, 2), slot(0xe7, 13, 10, 0, u32(-128))}),
@@ -259,7 +259,8 @@ static void random_program(u64 seed) {
           } else if (below(3) == 0) {
             found = goes(below(std::min(left, 3)));
           } else if (!called && fits(0, 1)) {
-            // All of its arguments are named: what other lanes have just written is not forwarded.
+            // All arguments are explicit: results that other lanes have just written are not
+            // forwarded.
             found = slot(0x8d, 9, 1, 1 + below(4), 0x81400040 | below(64) << 16 | 0x4000);
             called = true;
           }
@@ -273,7 +274,7 @@ static void random_program(u64 seed) {
   program.push_back(row({keeps(6, 432), keeps(7, 440), keeps(8, 448), keeps(9, 456)}));
   program.push_back(row({keeps(0, 464), keeps(1, 472), slot(0xb7, 0, 0, 0, 3)}));
   program.push_back(row({slot(0x95)}));
-  // A function: its arguments, what it changes, and its own frame.
+  // A function: its arguments, its changes, and its own frame.
   program.push_back(row({slot(0xe7, 13, 10, 0, u32(-128)), slot(0x0f, 6, 1), slot(0x0f, 7, 2)}));
   program.push_back(row({slot(0x79, 0, 13, 16), slot(0x15, 6, 0, 1, 3), slot(0xb7, 9, 0, 0, 1)}));
   program.push_back(row({slot(0x7b, 13, 6, 16), slot(0x0f, 0, 7)}));

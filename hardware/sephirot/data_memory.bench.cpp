@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Tries data_memory with random loads, stores, atomic operations and windows against plain arrays.
+// Tests data_memory with random loads, stores, atomic operations and windows against plain arrays.
 // top: data_memory
 // parameters: -GLANES=4 -GMAP_BYTES=8192
 #include <cstdint>
@@ -20,7 +20,7 @@ static uint64_t cycles, passed;
 static uint32_t seed;
 
 static uint8_t packets[4][4096], stack_[4096], maps[MAP_BYTES];
-// The packet in work.
+// The current packet.
 static int slot, data, meta, end, arrived, frame;
 static bool complete;
 static uint32_t ifindex, queue;
@@ -52,7 +52,7 @@ template <class Wide> static uint64_t get64(Wide &wide, int lane) {
 
 enum Place { NOWHERE, MEMORY, CONTEXT, NOT_YET };
 
-// What the page says of addresses, in other words than the module's.
+// Decodes addresses as the documentation says, independently of the module.
 static Place where(uint64_t address, int bytes, uint8_t **memory) {
   uint64_t offset = address & 0xfffffff;
   if (address >> 32) return NOWHERE;
@@ -81,7 +81,7 @@ static uint64_t context(int offset) {
 }
 
 static uint64_t random_address(int bytes) {
-  // Mostly close together, so that accesses meet; sometimes at an edge or nowhere.
+  // Mostly close together, so that accesses overlap; sometimes at a boundary or nowhere.
   uint64_t near = below(4) ? below(96) : below(600);
   switch (below(16)) {
     case 0: return rng();
@@ -201,7 +201,7 @@ static void some_atomics() {
   uint64_t address = random_address(bytes), operand = rng(), expected = rng(), old = 0, now;
   uint8_t kind = kinds[below(10)], *memory = nullptr;
   Place place = where(address, bytes, &memory);
-  // What has not come is waited for, and nothing comes meanwhile.
+  // Bytes that have not arrived are waited for, and none arrives in the meantime.
   if (place == NOT_YET) return;
   bool good = place == MEMORY;
   if (good) memcpy(&old, memory, bytes);
@@ -235,8 +235,8 @@ static void some_atomics() {
   passed++;
 }
 
-// Row n loads in decode and stores a cycle later, in execute; loads of row n + 1 are in that
-// cycle. Returns how often decode or execute waited.
+// Row n loads in decode and stores a cycle later, in execute; loads of row n + 1 are in that cycle.
+// Returns the number of waits of decode or execute.
 static uint64_t some_rows(int rows, int chance, bool holds) {
   uint64_t waits = 0;
   Row nothing = random_row(0, nullptr, false), stores = nothing;
@@ -266,7 +266,7 @@ static uint64_t some_rows(int rows, int chance, bool holds) {
       }
       top->load_valid = loading;
       top->store_valid = storing;
-      // The row behind a store that waits is held, too.
+      // The row after a waiting store is held, too.
       bounds();
       top->load_hold = 0;
       top->eval();
@@ -282,7 +282,7 @@ static uint64_t some_rows(int rows, int chance, bool holds) {
       tick();
       if (!stored && !store_waits) {
         stored = true;
-        // Nothing is stored behind a store that misses.
+        // Nothing is stored after a store that misses.
         for (int l = 0; l < LANES && !(expect_miss >> l & 1); l++) {
           Access &a = stores[l];
           if (a.valid && a.place == MEMORY) memcpy(a.memory, &a.value, a.bytes);
@@ -296,7 +296,7 @@ static uint64_t some_rows(int rows, int chance, bool holds) {
     }
     top->load_valid = top->store_valid = 0;
     for (int h = holds ? below(3) : 0; h > 0; h--) {
-      // The answer stays, whatever decode asks for meanwhile.
+      // The answer is held, whatever decode requests in the meantime.
       top->load_hold = 1;
       set64(top->load_address, below(LANES), rng());
       tick();
@@ -350,11 +350,11 @@ static void emit(int from) {
   passed++;
 }
 
-// A store is seen by the row after the next, in all memories, and nobody waits.
+// The row after the next one sees a store, in all memories, without a wait.
 static void no_waits() {
   static const uint64_t bases[] = {0x10000000u, 0x20000000u, 0x40000000u};
   idle_inputs();
-  for (int l = 0; l < LANES; l++) tick();  // what rows have left behind
+  for (int l = 0; l < LANES; l++) tick();  // drains the stores of earlier rows
   for (uint64_t base : bases)
     for (int n = 0; n < 200; n++) {
       uint64_t address = base + (base >> 28 == 1 ? meta : 0) + 1 + below(40), value = rng();
@@ -413,7 +413,7 @@ int main(int argc, char **argv) {
     arrived = complete ? end : 256;
     bounds();
     if (!below(4)) {
-      // Loads of the cycle of a clear see zeros already.
+      // Loads in the cycle of a clear see zeros already.
       bool all = below(2);
       top->stack_clear = all;
       top->frame_clear = !all;
@@ -435,7 +435,7 @@ int main(int argc, char **argv) {
     emit(below(4));
     if (!below(8) && end - meta > 70) no_waits();
   }
-  // What was never looked at.
+  // Memory that was not read so far.
   for (int offset = 0; offset < MAP_BYTES; offset += 32) {
     uint8_t bytes[32];
     window(false, 0x40000000 + offset, 0, nullptr, bytes, false);

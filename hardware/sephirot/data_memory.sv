@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// What loads, stores, atomic operations and helpers reach: packet, stack, context and maps, by
-// the upper bits of an address. (hXDP, sections 4.1.2 and 4.1.3: the data bus, the stack, `struct
-// xdp_md`, maps and the difference buffer; docs/internals/sephirot.md has the rules of what
-// misses.)
+// Memory for loads, stores, atomic operations and helpers: packet, stack, context and maps,
+// selected by the upper bits of an address. (hXDP, sections 4.1.2 and 4.1.3: the data bus, the
+// stack, `struct xdp_md`, maps and the difference buffer; docs/internals/sephirot.md has the rules
+// for misses.)
 //
-// Each memory has a read port for each lane. Writes to a memory go, the first one first, from its
-// difference buffer, atomic operations, the service port, and arriving packets.
+// Each memory has a read port for each lane. Writes to a memory have this priority: its difference
+// buffer, atomic operations, the service port, arriving packets.
 //
-// If there are several cores, each has one of these, with a copy of the maps. Whatever one of them
-// writes to maps is written to all copies in the same cycle, so all cores see one memory, and loads
-// wait for nobody. `map_port` says who writes when.
+// With several cores, each has an instance with its own copy of the maps. Every write to maps goes
+// to all copies in the same cycle, so all cores see the same memory, and loads never wait.
+// `map_port` arbitrates the writes.
 
 module data_memory #(
     parameter int LANES = 4,
@@ -39,7 +39,7 @@ module data_memory #(
     input  logic                    atomic_valid,
     input  logic [63:0]             atomic_address,
     input  logic                    atomic_wide,
-    /* verilator lint_off UNUSEDSIGNAL */  // bits 7 to 4 say it all
+    /* verilator lint_off UNUSEDSIGNAL */  // bits 7 to 4 are sufficient
     input  logic [7:0]              atomic_operation,
     /* verilator lint_on UNUSEDSIGNAL */
     input  logic [63:0]             atomic_operand,
@@ -62,7 +62,7 @@ module data_memory #(
     output logic                    service_ready,
     output logic [255:0]            service_rdata,
     output logic                    service_miss,
-    // The packet in work
+    // The current packet
     input  logic [1:0]              packet_slot,
     input  logic [11:0]             packet_data,
     input  logic [11:0]             packet_end,
@@ -71,7 +71,7 @@ module data_memory #(
     input  logic                    packet_complete,
     input  logic [31:0]             packet_ifindex,
     input  logic [31:0]             packet_queue,
-    // Packets that come and go
+    // Arriving and departing packets
     input  logic                    fill_valid,
     input  logic [1:0]              fill_slot,
     /* verilator lint_off UNUSEDSIGNAL */  // a multiple of 32
@@ -87,17 +87,18 @@ module data_memory #(
     output logic                    emit_ready,
     output logic [255:0]            emit_data,
     output logic [sephirot_pkg::SLOTS-1:0]        stores_pending,
-    // Maps that several cores share; nothing here is looked at if there is one. Stores to maps are
-    // there, and may be written.
+    // Maps that several cores share; unused with one core. Stores to maps are pending, and may be
+    // written.
     output logic                    map_store,
     input  logic                    map_store_go,
-    // An atomic operation or the service port is to change maps, and may: nobody else does, until
-    // it has. In which cycles it may write, by registers alone; and that it has.
+    // An atomic operation or the service port requests to change maps, and is granted: no other
+    // core changes them until it has written. Cycles in which it may write, from registers alone;
+    // and completion.
     output logic                    map_window,
     input  logic                    map_window_go,
     output logic                    map_window_write,
     output logic                    map_window_done,
-    // Another core has the copies of this cycle. What is written here and there:
+    // Another core writes the copies in this cycle. Writes here and there:
     /* verilator lint_off UNUSEDSIGNAL */
     input  logic                    map_busy,
     input  logic [3:0][7:0]         map_in_enable,
@@ -107,31 +108,31 @@ module data_memory #(
     output logic [3:0][7:0]         map_out_enable,
     output logic [3:0][MAP_ROW_BITS-1:0] map_out_row,
     output logic [3:0][63:0]        map_out_data,
-    // Stores that were accepted are not written yet.
+    // Accepted stores are not written yet.
     output logic                    stores_waiting
 );
   localparam bit SHARED = CORES > 1;
   localparam int MAP_BITS = $clog2(MAP_BYTES);
-  // Maps and stack are one memory, the stack behind the maps: a block RAM is deep enough for both.
+  // Maps and stack share a memory, the stack after the maps: a block RAM is deep enough for both.
   localparam int MAP_ROWS = MAP_BYTES / 32;
   localparam int STACK_ROWS = sephirot_pkg::FRAMES * sephirot_pkg::FRAME_BYTES / 32;
   localparam int ROW_BITS = MAP_BITS - 5 + 1;
   localparam int PACKET_ROWS = sephirot_pkg::SLOTS * 2 ** sephirot_pkg::SLOT_BITS / 32;
   localparam int PACKET_ROW_BITS = $clog2(PACKET_ROWS);
-  // A word's number in either memory, below a bit that says that it is a packet's
+  // A word's number in either memory, below a bit that selects packet memory
   localparam int ANY_ROW_BITS = ROW_BITS > PACKET_ROW_BITS ? ROW_BITS : PACKET_ROW_BITS;
   localparam int WORD_BITS = ANY_ROW_BITS + 3;
   localparam int MEMORY_BITS = MAP_BITS > 12 ? MAP_BITS : 12;  // of an offset
 
-  // What an address is.
+  // Classes of addresses.
   localparam logic [2:0] NOWHERE = 3'd0;
   localparam logic [2:0] IN_PACKET = 3'd1;
   localparam logic [2:0] IN_STACK = 3'd2;
   localparam logic [2:0] IN_CONTEXT = 3'd3;
   localparam logic [2:0] IN_MAPS = 3'd4;
-  localparam logic [2:0] NOT_YET = 3'd5;  // a packet's byte that may still come
+  localparam logic [2:0] NOT_YET = 3'd5;  // a packet byte that may still arrive
 
-  // The first byte behind the packet, as far as is known, and behind the frame that runs.
+  // End of the packet, as far as known, and end of the current frame.
   logic [12:0] packet_limit, stack_limit;
   assign packet_limit = packet_complete ? {1'b0, packet_end} : packet_arrived;
   assign stack_limit = {1'b0, frame, 9'd0} + 13'(sephirot_pkg::FRAME_BYTES);
@@ -140,7 +141,7 @@ module data_memory #(
     logic [28:0] last;
     logic near;
     last = {1'b0, address[27:0]} + 29'(bytes);
-    // Such offsets have 12 bits, and what lies behind their last byte has 13.
+    // Such offsets have 12 bits, and the end of an access has 13.
     near = address[27:12] == 16'd0;
     place = NOWHERE;
     if (address[63:32] == 32'd0)
@@ -154,7 +155,7 @@ module data_memory #(
         sephirot_pkg::REGION_CONTEXT:
         if (address[27:5] == 23'd0 && address[4:3] != 2'd3 && address[1:0] == 2'd0 &&
             bytes == 4'd4)
-          // Where the packet ends is known when it is all there.
+          // The packet's end is known when all of it has arrived.
           place = !packet_complete && address[4:2] == 3'd1 ? NOT_YET : IN_CONTEXT;
         sephirot_pkg::REGION_MAPS: if (last <= 29'(MAP_BYTES)) place = IN_MAPS;
         default: ;
@@ -167,7 +168,7 @@ module data_memory #(
     if (first[1]) banks_to_window = {banks_to_window[127:0], banks_to_window[255:128]};
   endfunction
 
-  // Bytes of a word turned up or down, in steps, each of which is a small multiplexer
+  // Rotates the bytes of a word up or down, in steps that are small multiplexers
   function automatic logic [63:0] turn_down(input logic [63:0] word, input logic [2:0] bytes);
     turn_down = bytes[0] ? {word[7:0], word[63:8]} : word;
     if (bytes[1]) turn_down = {turn_down[15:0], turn_down[63:16]};
@@ -177,7 +178,7 @@ module data_memory #(
     turn_up = turn_down(word, 3'd0 - bytes);
   endfunction
 
-  // Where a word is: of the region, its offset and, in a packet, its slot
+  // Location of a word: its offset in the region and, in a packet, its slot
   function automatic logic [WORD_BITS-1:0] word_of(input logic [3:0] region,
                                                    input logic [MEMORY_BITS-1:3] offset,
                                                    input logic [1:0] slot);
@@ -237,7 +238,7 @@ module data_memory #(
       case (answer_place[l])
         IN_PACKET: answer_words[l] = packet_words[l];
         IN_STACK, IN_MAPS: answer_words[l] = other_words[l];
-        // Turned like the others, although it is never at an odd place.
+        // Rotated like the others, although its address is always aligned.
         IN_CONTEXT: answer_words[l] = {2{answer_context[l]}};
         default: answer_words[l] = 64'd0;
       endcase
@@ -266,14 +267,14 @@ module data_memory #(
                                          store_address[l][31:28] == sephirot_pkg::REGION_CONTEXT);
       store_not_yet[l] = store_valid[l] && store_place[l] == NOT_YET && !store_miss[l];
     end
-  // The program ends with the first store that misses: those in later lanes are not done.
+  // The program ends with the first store that misses: stores of later lanes are dropped.
   always_comb begin
     stored = store_valid & ~store_miss;
     for (int l = 1; l < LANES; l++)
       for (int earlier = 0; earlier < l; earlier++)
         if (store_miss[earlier]) stored[l] = 1'b0;
   end
-  // Bytes that have not come yet would be lost when they come.
+  // A store to bytes that have not arrived yet would be overwritten.
   assign store_wait = stores_wait || store_not_yet != '0;
   assign take = !store_wait;
 
@@ -288,7 +289,7 @@ module data_memory #(
   function automatic logic in_maps(input logic [WORD_BITS-1:0] word);
     in_maps = !word[WORD_BITS-1] && !word[MAP_BITS-3];
   endfunction
-  // Whether a word is in a frame that is cleared
+  // Whether a word is in a frame that is being cleared
   function automatic logic cleared(input logic [WORD_BITS-1:0] word);
     cleared = !word[WORD_BITS-1] && word[MAP_BITS-3] &&
               (stack_clear || (frame_clear && word[8:6] == frame));
@@ -306,7 +307,7 @@ module data_memory #(
       forget_pending[l] = cleared(pending_word[l]);
     end
 
-  // What stores of this cycle reach: those that wait, else those that come.
+  // Targets of this cycle's stores: of the waiting ones, otherwise of the new ones.
   logic stores_hold, reaches_maps, reaches_copies;
   logic [LANES-1:0] going;
   assign stores_waiting = pending_valid != '0;
@@ -354,8 +355,8 @@ module data_memory #(
   assign atomic_place = place(atomic_address, atomic_wide ? 4'd8 : 4'd4);
   assign atomic_outside = atomic_place == NOWHERE || atomic_place == IN_CONTEXT;
 
-  // One of the two has the window. Compilers make atomic operations of what programs load, change
-  // and store again in packets, too; bytes of them that have not come are waited for.
+  // One of the two owns the window. Compilers also merge load, change and store of packet bytes
+  // into atomic operations; packet bytes that have not arrived are waited for.
   logic atomic_ready, atomic_in_maps, service_in_maps, asked_to_write;
   assign atomic_in_maps = atomic_address[31:28] == sephirot_pkg::REGION_MAPS;
   assign service_in_maps = service_write && service_address[31:28] == sephirot_pkg::REGION_MAPS;
@@ -374,14 +375,14 @@ module data_memory #(
   assign window_write = atomic_lock ? atomic_write : service_write;
   assign window_enable = atomic_lock ? atomic_enable : service_enable;
   assign window_wdata = atomic_lock ? atomic_wdata : service_wdata;
-  // The other way round from banks to a window: three turns less one are one.
+  // The inverse rotation from banks to a window: three rotations minus one is one.
   assign turned_wdata = banks_to_window(window_wdata, 2'd0 - window_word[1:0]);
   always_comb begin
     turned_enable = window_word[0] ? {window_enable[23:0], window_enable[31:24]} : window_enable;
     if (window_word[1]) turned_enable = {turned_enable[15:0], turned_enable[31:16]};
   end
 
-  // Which words of the service port's window have memory.
+  // Words of the service port's window for which memory exists.
   logic [3:0] word_used, word_there;
   logic [26:0] words_there;
   always_comb begin
@@ -398,7 +399,7 @@ module data_memory #(
   end
   logic service_outside;
   assign service_outside = (word_used & ~word_there) != 4'd0;
-  // Whether it is accepted does not depend on where it is: that is known late.
+  // Acceptance does not depend on the address, which is known late.
   assign service_ready = service_valid && !atomic_lock && !stores_busy && service_may_write;
   logic service_may_write;
   assign service_may_write = !SHARED || !service_write ||
@@ -410,15 +411,15 @@ module data_memory #(
   assign window_to_packet = window_word[WORD_BITS-1];
   assign window_to_stack = window_region == sephirot_pkg::REGION_STACK;
 
-  // Maps are asked for a cycle before they are changed, and it is known whether by a write then: so
-  // nobody's stores depend on what other cores do in the same cycle but on their stores.
+  // Maps are requested a cycle before they are changed; by then it is known whether the access is a
+  // write. A core's stores therefore depend, within a cycle, only on the stores of other cores.
   assign map_window = SHARED && (atomic_lock ? atomic_in_maps
                                  : service_valid && service_in_maps);
   always_ff @(posedge clk) asked_to_write <= map_window && !atomic_lock;
   assign map_window_write = map_window_go && (asked_to_write || atomic_write);
   assign map_window_done = window_go && window_write && in_maps(window_word);
 
-  // The answer stays until the next one.
+  // The answer is held until the next one.
   logic [255:0] packet_window, other_window, window_banks, window_rdata, kept;
   logic [3:0] window_written;
   logic [1:0] answer_first;
@@ -451,7 +452,7 @@ module data_memory #(
 
   // -------------------------------------------------------------------------------- memories
 
-  // What stores or the window write, to any of the memories
+  // Writes of stores or the window, to any of the memories
   logic [3:0][7:0] write_enable, packet_enable, other_enable;
   logic [3:0][WORD_BITS-3:0] write_row;
   logic [3:0][63:0] write_data, packet_in;
@@ -459,7 +460,7 @@ module data_memory #(
   logic [3:0][6:0] stack_row;
   logic [3:0][ROW_BITS-1:0] other_row;
   logic [3:0][PACKET_ROW_BITS-1:0] packet_row;
-  // The same with what another core writes to maps
+  // The same with the writes of another core to maps
   logic [3:0][7:0] copy_enable;
   logic [3:0][ROW_BITS-1:0] copy_row;
   logic [3:0][63:0] copy_data;
@@ -492,7 +493,7 @@ module data_memory #(
         write_enable[b] = window_go && window_write ? turned_enable[8*b+:8] : 8'd0;
         write_row[b] = window_word[WORD_BITS-1:2] +
                        (WORD_BITS - 2)'(int'(window_word[1:0]) > b);
-        // Bytes that are not written are zero: they may be the rest of a word of the stack.
+        // Bytes that are not written are zero: they may be the rest of a cleared word of the stack.
         for (int p = 0; p < 8; p++)
           write_data[b][8*p+:8] = turned_enable[8*b+p] ? turned_wdata[64*b+8*p+:8] : 8'd0;
       end
@@ -503,7 +504,7 @@ module data_memory #(
       other_row[b] = write_row[b][ROW_BITS-1:0];
       other_enable[b] = write_row[b][WORD_BITS-3] ? 8'd0 : write_enable[b];
       if (to_stack[b] && !write_again[b]) other_enable[b] = 8'hff;
-      // Arriving beats come last.
+      // Arriving beats have the lowest priority.
       packet_enable[b] = to_packet[b] ? write_enable[b] : 8'd0;
       packet_row[b] = write_row[b][PACKET_ROW_BITS-1:0];
       packet_in[b] = write_data[b];
@@ -516,7 +517,7 @@ module data_memory #(
   end
   assign fill_ready = to_packet == 4'd0;
 
-  // Emission and the service port share a port that reads windows of packets.
+  // Emission and the service port share a port for windows of packets.
   logic packet_read;
   logic [1:0] emit_first;
   assign packet_read = window_reads && window_to_packet;

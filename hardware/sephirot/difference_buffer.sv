@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Stores on their way to banked memories: they are bytes that differ, with an enable for each, so
-// that nobody reads, changes and writes words of memory. (hXDP, section 4.1.2, the difference
-// buffer.)
+// Buffers stores on their way to banked memories: they are bytes with enables, so no word of memory
+// has to be read, modified and written. (hXDP, section 4.1.2, the difference buffer.)
 //
-// Stores of a row are written in the cycle in which they come, so the row after the next reads
-// them without waiting. Only where two of them need different rows of one bank, the later one
-// stays here. A word's number says which memory it is in, too; what is here for one bank of one
-// of them keeps that bank of the others. The next stores are taken in the cycle in which the last
-// of these goes. A lane's store is never overtaken by a store of a later lane to the same bank.
+// Stores of a row are written in the cycle in which they arrive, so the row after the next one
+// reads them without waiting. Only if two of them need different rows of one bank, the later one
+// waits here. A word's number also selects the memory; an entry for a bank of one memory blocks
+// that bank of the others. The next stores are accepted in the cycle in which the last entry is
+// written. A store is never overtaken by a store of a later lane to the same bank.
 //
-// A store is a word, 16 enables (bytes of that word, and of the next one) and data that are
-// turned already: byte p goes to byte p of either word.
+// A store is a word, 16 enables (bytes of that word, and of the next one) and rotated data: byte p
+// goes to byte p of either word.
 
 module difference_buffer #(
     parameter int LANES = 4,
@@ -18,25 +17,25 @@ module difference_buffer #(
 ) (
     input  logic                            clk,
     input  logic                            rst,
-    // What comes: written or kept if `take`, which must be 0 while `in_wait`.
+    // New stores: written or buffered if `take`, which must be 0 while `in_wait`.
     input  logic [LANES-1:0]                in_valid,
     input  logic [LANES-1:0][WORD_BITS-1:0] in_word,
     input  logic [LANES-1:0][15:0]          in_enable,
     input  logic [LANES-1:0][63:0]          in_data,
     input  logic                            take,
     output logic                            in_wait,
-    // Nothing is written in this cycle: another core has the memory.
+    // Nothing is written in this cycle: another core owns the memory.
     input  logic                            hold,
-    // Stores that have to be forgotten, of those that come and of those that wait
+    // Stores to be dropped, among the new and the waiting ones
     input  logic [LANES-1:0]                forget_in,
     input  logic [LANES-1:0]                forget_pending,
-    // What waits, and what loads overlap it.
+    // Waiting stores, and the loads that overlap them.
     output logic [LANES-1:0]                pending_valid,
     output logic [LANES-1:0][WORD_BITS-1:0] pending_word,
     input  logic [LANES-1:0][WORD_BITS-1:0] load_word,
     input  logic [LANES-1:0]                load_two_words,
     output logic [LANES-1:0]                load_overlaps,
-    // To memory: it always writes.
+    // To memory, which always accepts.
     output logic                            write_busy,
     output logic [3:0][7:0]                 write_enable,
     output logic [3:0][WORD_BITS-3:0]       write_row,
@@ -47,7 +46,7 @@ module difference_buffer #(
   logic [LANES-1:0][15:0] pending_enable;
   logic [LANES-1:0][63:0] pending_data;
 
-  // Those that wait go first; if there are none, those that come.
+  // Waiting stores go first; if there are none, new ones.
   logic waiting, all_go;
   logic [LANES-1:0] valid, goes, stays;
   logic [LANES-1:0][WORD_BITS-1:0] word;
@@ -59,7 +58,7 @@ module difference_buffer #(
   assign enable = waiting ? pending_enable : in_enable;
   assign data = waiting ? pending_data : in_data;
 
-  // What each store touches. Bank 0 holds the second word of two in the next row.
+  // Banks of each store. Bank 0 holds the second word of two in the next row.
   logic [LANES-1:0][3:0] low, high;
   logic [LANES-1:0][ROW_BITS-1:0] row, row0;
   always_comb
@@ -72,7 +71,7 @@ module difference_buffer #(
       end
     end
 
-  // A store goes unless an earlier one needs another row of one of its banks, or stays and
+  // A store is written unless an earlier one needs another row of one of its banks, or waits and
   // shares a bank with it.
   logic [3:0] shared;
   always_comb begin
@@ -129,8 +128,8 @@ module difference_buffer #(
       pending_data <= in_data;
     end
 
-  // Words that a load and a store that waits have in common: the first ones are the same, or the
-  // first of one is the second of the other.
+  // Words that a load and a waiting store have in common: their first words are equal, or the first
+  // word of one is the second of the other.
   always_comb begin
     load_overlaps = '0;
     for (int l = 0; l < LANES; l++)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Tries the dispatcher with packets of all kinds, and pauses on all sides, against a plain model: a
-// packet's core is computed from its bytes in other words than the module's.
+// Tests the dispatcher with packets of all kinds, and pauses on all sides, against a simple model:
+// a packet's core is computed from its bytes independently of the module.
 // top: dispatcher
 // parameters: -GCORES=4
 #include <algorithm>
@@ -36,7 +36,7 @@ static uint64_t below(uint64_t n) { return rng() % n; }
 
 static uint32_t turned(uint32_t word, int by) { return by ? word << by | word >> (32 - by) : word; }
 
-// The hash of keys of `key_hash`, with that module's turns for the first five words.
+// The hash of `key_hash`, with that module's rotations for the first five words.
 static uint32_t key_hash(const std::array<uint32_t, 5> &words) {
   static const int turns[5][2] = {{29, 21}, {24, 30}, {1, 10}, {9, 28}, {0, 20}};
   uint32_t folded = 0, hash = 0;
@@ -47,7 +47,7 @@ static uint32_t key_hash(const std::array<uint32_t, 5> &words) {
   return hash;
 }
 
-// An end of a flow: an address of up to 16 bytes, and a port as it is in the packet.
+// One end of a flow: an address of up to 16 bytes, and a port in network byte order.
 static uint32_t end_hash(const uint8_t *address, int length, const uint8_t *port) {
   uint8_t bytes[20] = {};
   std::copy(address, address + length, bytes);
@@ -59,10 +59,10 @@ static uint32_t end_hash(const uint8_t *address, int length, const uint8_t *port
   return key_hash(words);
 }
 
-// What a packet's flow is hashed to.
+// Returns the flow hash of a packet.
 static uint16_t flow(const Bytes &packet) {
   const uint8_t *all = packet.data();
-  // Nothing behind the third beat is looked at.
+  // Bytes after the third beat are ignored.
   int size = std::min<int>(packet.size(), 96), at = 14;
   uint32_t sum = 0;
   if (size < 14) return 0;
@@ -122,7 +122,7 @@ static Flow random_flow() {
   return it;
 }
 
-// A packet of a flow, in one of its directions. Options, a tag and what follows are as they come.
+// Creates a packet of a flow, in one direction, with arbitrary options, tag and payload.
 static Bytes packet_of(const Flow &flow, bool reply, int tags, int words, bool fragment) {
   Bytes packet;
   auto put = [&](const uint8_t *bytes, int count) {
@@ -184,7 +184,7 @@ static int busy_core = -1;
 static uint64_t dispatched[CORES], done;
 
 static void cycle(int rx_chance, int out_chance) {
-  // What was offered stays.
+  // An offered beat is held.
   static bool is_held;
   if (!is_held) {
     top->rx_valid = !to_send.empty() && (int)below(256) < rx_chance;
@@ -228,7 +228,7 @@ static void cycle(int rx_chance, int out_chance) {
       arriving[core].push_back(top->out_data[i / 4] >> 8 * (i % 4));
     busy_core = top->out_last ? -1 : core;
     if (!top->out_last) continue;
-    // Its last beat may be on its way in only now, but it is all there.
+    // Its last beat may still be on the way, but the packet is complete.
     CHECK(!expected[core].empty(), "core %d has a packet that nobody sent to it", core);
     Sent &packet = expected[core].front();
     CHECK(packet.number == top->out_ifindex && ~packet.number == top->out_queue,
@@ -269,7 +269,7 @@ int main() {
     top->cores = 1 + round % CORES;
     for (int i = 0; i < 400; i++) to_send.push_back({random_packet(flows), number++});
     int rx_chance = below(2) ? 256 : 40 + below(200), out_chance = below(2) ? 256 : 40 + below(200);
-    // Now and then nothing may begin.
+    // Sometimes no packet may begin.
     for (int i = 0; i < 300; i++) {
       if (below(20) == 0) top->hold = below(2);
       cycle(rx_chance, out_chance);
@@ -279,7 +279,7 @@ int main() {
   }
   CHECK(done == number, "%llu of %u packets", (unsigned long long)done, number);
 
-  // Both directions of a flow, whatever options and tags, have one core.
+  // Both directions of a flow, with any options and tags, go to one core.
   for (int i = 0; i < 2000; i++) {
     Flow flow = random_flow();
     int core = core_of(packet_of(flow, false, 0, 5, false), CORES);
@@ -292,7 +292,7 @@ int main() {
     CHECK(dispatched[core] - before == count, "a flow is on two cores");
   }
 
-  // Flows that differ in a port or in the last byte of an address are spread evenly.
+  // Flows that differ in a port or in the last byte of an address are distributed evenly.
   for (int kind = 0; kind < 3; kind++) {
     uint64_t before[CORES];
     std::copy(dispatched, dispatched + CORES, before);
@@ -316,7 +316,7 @@ int main() {
     }
   }
 
-  // A beat goes on in each cycle: packets of two beats take two cycles.
+  // One beat passes in each cycle: packets of two beats take two cycles.
   Flow flow = random_flow();
   for (int i = 0; i < 500; i++) {
     Bytes packet = packet_of(flow, false, 0, 5, false);
@@ -328,7 +328,7 @@ int main() {
   CHECK(cycles - begin <= 1000 + 8, "500 packets take %llu cycles",
         (unsigned long long)(cycles - begin));
 
-  // A core that takes nothing holds up others, and nothing is lost.
+  // A core that accepts nothing blocks the others, and no packet is lost.
   for (int i = 0; i < 200; i++) to_send.push_back({random_packet({flow}), number++});
   for (int i = 0; i < 1000; i++) cycle(256, 0);
   CHECK(!to_send.empty() && !top->rx_ready, "what cannot go is taken");

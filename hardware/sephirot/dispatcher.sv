@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Sends each packet to one of several cores: packets of a flow, in both of its directions, to the
-// same one (`flow_hash` says what a flow is), so that they stay in their order. (hXDP, OSDI 2020,
-// section 4.1.1, has a queue whose policy can be another one, before one core.)
+// Dispatches each packet to one of several cores. Packets of a flow, in both directions, go to the
+// same core (`flow_hash` defines flows), so that they keep their order. (hXDP, OSDI 2020, section
+// 4.1.1, has a queue with a replaceable policy before its one core.)
 //
-// Beats wait here until a packet's first three are there, or all of it, and their flow is known; a
-// beat goes on in each cycle all the same. All beats of a packet go to its core before those of the
-// next one go anywhere: where that core's queue is full, packets of other cores wait behind it, and
-// none is lost.
+// Beats wait here until a packet's first three, or all of it, have arrived and its flow is known;
+// the throughput is still one beat per cycle. All beats of a packet go to its core before those of
+// the next one go anywhere: if that core's queue is full, packets for other cores wait behind it,
+// and none is lost.
 
 module dispatcher #(
     parameter int CORES = 4,
@@ -14,11 +14,11 @@ module dispatcher #(
 ) (
     input  logic             clk,
     input  logic             rst,
-    // How many cores are in use, 1 to CORES. It may change while `idle` and `hold`.
+    // Number of cores in use, 1 to CORES. It may change while `idle` and `hold`.
     input  logic [3:0]       cores,
     // No packet begins to leave.
     input  logic             hold,
-    // None is on its way out of here; and none is here at all.
+    // No packet is leaving; and no packet is here at all.
     output logic             idle,
     output logic             empty,
     input  logic             rx_valid,
@@ -36,12 +36,12 @@ module dispatcher #(
     output logic             out_last,
     output logic [31:0]      out_ifindex,
     output logic [31:0]      out_queue,
-    // With a packet's first beat that goes
+    // With the first beat of a packet that leaves
     output logic             out_first
 );
   localparam int BITS = $clog2(DEPTH);
 
-  // Beats that wait. Places have one bit more, to tell full from empty.
+  // Waiting beats. Positions have an additional bit, to distinguish full from empty.
   (* ram_style = "distributed" *) logic [326:0] beats[0:DEPTH-1];
   logic [BITS:0] beats_in, beats_out;
   logic rx_taken, out_taken;
@@ -51,8 +51,8 @@ module dispatcher #(
   always_ff @(posedge clk)
     if (rx_taken) beats[beats_in[BITS-1:0]] <= {rx_queue, rx_ifindex, rx_last, rx_bytes, rx_data};
 
-  // What the flow is found by: the beats before, and the one that comes.
-  logic [1:0] beat;  // 0, 1, 2, or 3: its flow is asked for already
+  // Input of the flow hash: the earlier beats, and the current one.
+  logic [1:0] beat;  // 0, 1, 2, or 3: its hash is computed already
   logic [255:0] first_beat, second_beat;
   logic [767:0] header;
   logic [6:0] header_bytes;
@@ -71,13 +71,13 @@ module dispatcher #(
   end
   flow_hash flow (.clk, .header, .bytes(header_bytes), .hash);
 
-  // Flows of packets of which beats are here: not more than beats.
+  // Flows of packets with beats here: at most one for each beat.
   (* ram_style = "distributed" *) logic [15:0] flows[0:DEPTH-1];
   logic [BITS:0] flows_in, flows_out;
   always_ff @(posedge clk) if (answered) flows[flows_in[BITS-1:0]] <= hash;
 
-  // The core of the next packet: multiplied, so that each bit of the flow's number counts, and
-  // divided among those in use. It stays until the packet's last beat has gone.
+  // The core of the next packet: multiplied, so that each bit of the hash counts, and scaled to the
+  // number of cores in use. It is held until the packet's last beat has left.
   logic [15:0] spread;
   logic [3:0] next_core, kept_core, core;
   logic is_kept, begins;

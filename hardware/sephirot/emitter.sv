@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Sends packets out of packet memory, from any byte on, as beats of 32 bytes. (hXDP, section
-// 4.1.2: the selector emits what is merged of packet, scratch memory and difference buffer. Here
-// all three are one memory by then.)
+// Sends packets out of packet memory, from any byte on, as beats of 32 bytes. (hXDP, section 4.1.2:
+// the selector emits packet, scratch memory and difference buffer, merged. Here all three are
+// already one memory.)
 //
-// It reads a window a cycle, while there is room in a queue behind it, so that it never has to
-// keep an answer of the memory. A packet that begins at an odd byte takes a window more than
-// beats.
+// It reads a window per cycle while there is room in its output queue, so that it never has to hold
+// an answer of the memory. A packet at an unaligned offset takes one more window than beats.
 
 module emitter #(
     parameter int INFO_BITS = 139,
@@ -48,7 +47,7 @@ module emitter #(
   assign emit_offset = {window, 3'd0};
   assign emit_valid = active && room;
   assign read = emit_valid && emit_ready;
-  // The first window of a packet that begins at an odd byte makes no beat yet.
+  // The first window of an unaligned packet does not complete a beat.
   assign yields = shift == 3'd0 || !first;
   assign finish = read && yields && left <= 12'd32;
   assign start_ready = !active || finish;
@@ -91,7 +90,7 @@ module emitter #(
     answer_info <= info;
     if (answered) earlier <= emit_data;
   end
-  // Of the window before, bytes from `shift` on, then those of this one.
+  // Bytes of the previous window from `shift` on, then those of this one.
   assign beat = answer_shift == 3'd0 ? emit_data
                                      : 256'({emit_data, earlier} >> {answer_shift, 3'd0});
 
@@ -101,7 +100,7 @@ module emitter #(
   assign {tx_info, tx_last, tx_bytes, tx_data} = queue[taken[BITS-1:0]];
   assign used = written - taken;
   assign tx_valid = used != '0;
-  // The answer to come has its place, and the next one too.
+  // There is room for the pending answer and the next one.
   assign room = used < (BITS + 1)'(DEPTH - 1);
   assign idle = !active && !answered && !tx_valid;
   always_ff @(posedge clk)

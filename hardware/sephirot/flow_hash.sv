@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Which flow a packet is of, by its first 96 bytes, as a number in which both directions of a flow
-// are the same. (The publication, hXDP, leaves it to the selector's policy which packet goes where,
-// OSDI 2020, section 4.1.1; it has one core.)
+// Hashes the flow of a packet, from its first 96 bytes, such that both directions of a flow have
+// the same hash. (The publication, hXDP, leaves the destination of packets to the selector's
+// policy, OSDI 2020, section 4.1.1; it has one core.)
 //
-// A flow is, of what is there:
+// A flow is defined by these fields, as far as they exist:
 // - TCP, UDP and SCTP over IPv4, with any options, or over IPv6 without extension headers:
 //   addresses, ports, protocol;
-// - fragments of IPv4 (any of a packet's, the first one too), and what has no room for ports:
-//   addresses;
+// - fragments of IPv4 (all of a packet's, including the first one), and packets too short for
+//   ports: addresses;
 // - other protocols, and IPv6 with extension headers: addresses and protocol;
-// - all of it behind up to one VLAN tag (0x8100 or 0x88a8);
-// - what is not IP, or not whole: the two MAC addresses and nothing else; less than 14 bytes: none.
+// - all of these after at most one VLAN tag (0x8100 or 0x88a8);
+// - packets that are not IP, or truncated: the two MAC addresses; less than 14 bytes: nothing.
 //
-// Each end, which is an address and a port, has a hash of its own, and the flow's is made of their
-// sum. In two stages, so that neither is long.
+// Each end, an address with a port, is hashed separately, and the flow's hash is made of their sum.
+// There are two pipeline stages, so that neither is long.
 
 module flow_hash (
     input  logic         clk,
-    // The first bytes, byte 0 in bits 7 to 0, and how many there are.
+    // The first bytes, byte 0 in bits 7 to 0, and their number.
     /* verilator lint_off UNUSEDSIGNAL */
     input  logic [767:0] header,
     /* verilator lint_on UNUSEDSIGNAL */
     input  logic [6:0]   bytes,
-    // In the second cycle from then on.
+    // Valid in the second cycle after the input.
     output logic [15:0]  hash
 );
   function automatic logic [15:0] big_endian(input logic [15:0] pair);
     big_endian = {pair[7:0], pair[15:8]};
   endfunction
 
-  // Where the network's header is: behind 14 bytes, or 18.
+  // Offset of the network header: 14 bytes, or 18.
   logic [15:0] outer_type, type_is;
   logic has_tag;
   logic [623:0] network;
@@ -47,7 +47,7 @@ module flow_hash (
   assign is_v4 = type_is == 16'h0800 && network[7:4] == 4'd4 && network[3:0] >= 4'd5 &&
                  network_bytes >= 7'd20;
   assign is_v6 = type_is == 16'h86dd && network[7:4] == 4'd6 && network_bytes >= 7'd40;
-  // More of it comes, or it is not the first one.
+  // More fragments follow, or it is not the first one.
   assign is_fragment = is_v4 && (network[8*6+5] || network[8*6+:5] != 5'd0 ||
                                  network[8*7+:8] != 8'd0);
   assign protocol = is_v4 ? network[8*9+:8] : network[8*6+:8];
@@ -56,7 +56,7 @@ module flow_hash (
                      (protocol == 8'd6 || protocol == 8'd17 || protocol == 8'd132);
   assign ports = 32'(network >> {ports_at, 3'd0});
 
-  // Two ends, and what they have in common.
+  // The two ends, and their common fields.
   logic [143:0] source, destination;
   logic [7:0] common;
   always_ff @(posedge clk) begin

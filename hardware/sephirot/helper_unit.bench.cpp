@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // top: helper_unit
-// Plays the core, a host and the service port of the memory, which accepts when it likes, and
-// compares helpers with plain models of them: maps of all kinds in one memory, checksums, bounds of
-// packets.
+// Models the core, a host and the service port of the memory, which accepts at random, and compares
+// helpers with simple models: maps of all kinds in one memory, checksums, bounds of packets.
 #include "helper_unit_bench.h"
 #include "helper_unit_lines.h"
 
 static Bench *bench;
 
-// Where arguments lie: anywhere on the stack, in the packet, or in the host's part of the maps.
+// Places of arguments: anywhere on the stack, in the packet, or in the host's part of the maps.
 static u64 place(const Bytes &bytes, bool host, u32 slot) {
   u64 address = STACK + 512 * slot + below(300);
   if (host || below(4) == 0) address = MAPS + 340 * slot + below(20);
@@ -27,7 +26,7 @@ struct Map {
       Bytes key(key_bytes);
       for (auto &byte : key) byte = chance();
       if (kind == 4) {
-        // Few bits differ, so that prefixes lie in each other.
+        // Few bits differ, so that prefixes are nested.
         for (u32 i = 4; i < key_bytes; i++) key[i] = below(3) ? 0 : 0x80 >> below(8);
         u32 length = below(12) ? below(8 * (key_bytes - 4) + 1) : 8 * (key_bytes - 4) + 1;
         memcpy(key.data(), &length, 4);
@@ -39,7 +38,7 @@ struct Map {
       pool.push_back(key);
     }
     Bytes key = pool[below(pool.size())];
-    // Bits behind a prefix do not matter.
+    // Bits beyond a prefix do not matter.
     if (kind == 4 && below(2)) key = masked(key, true);
     if (kind == 4 && below(4) == 0) {
       u32 length = below(8 * (key_bytes - 4) + 1);
@@ -106,7 +105,7 @@ struct Map {
   }
 };
 
-// A map behind the others; kinds are those of the table.
+// Creates a map after the others; kinds are those of the table.
 static Map create(u32 number, u32 kind, u32 key, u32 value, u32 entries, u32 buckets, u32 &place) {
   auto room = [&](u32 bytes) {
     u32 begin = place + below(3) * 8;
@@ -148,7 +147,7 @@ static void check_lookup(Map &map, const Bytes &key, bool host) {
   CHECK(!memcmp(bench->at(result), found->second.data(), map.value_bytes), "another value");
 }
 
-// After an update of a full LRU map one key is gone, and not the new one.
+// After an update of a full LRU map one key is missing, and not the new one.
 static void find_victim(Map &map, const Bytes &newest) {
   Bytes gone;
   for (auto &[key, value] : map.model) {
@@ -202,7 +201,7 @@ static void test_maps(u32 operations) {
   }
 }
 
-// Keys, values and texts of which only the first bytes are there.
+// Keys, values and buffers of which only the first bytes exist.
 static void test_misses() {
   const u64 end = STACK + 4096;
   u32 place_at = 1024;
@@ -230,7 +229,7 @@ static void test_misses() {
 }
 
 static u64 plain_checksum(const Bytes &from, const Bytes &to, u32 seed) {
-  // As the interpreter has it: sums of 32 bits, carries around.
+  // As in the interpreter: 32-bit sums with end-around carry.
   auto add = [](u32 a, u32 b) { return (u32)(((u64)a + b) + (((u64)a + b) >> 32)); };
   auto sum = [&](const Bytes &bytes, u32 begin) {
     u64 wide = begin;
@@ -377,14 +376,14 @@ static void test_latency() {
   CHECK(bench->call(1, {HANDLE + 4, STACK}).unknown, "programs cannot be looked up");
 }
 
-// Begins a call of the core's that somebody else ends.
+// Begins a call of the core that is completed elsewhere.
 static void give_call(u32 helper, std::vector<u64> arguments) {
   arguments.resize(5);
   for (int i = 0; i < 10; i++) bench->top.call_arguments[i] = arguments[i / 2] >> i % 2 * 32;
   bench->top.call_valid = 1, bench->top.call_helper = helper;
 }
 
-// The entries of a full LRU map give way one after the other.
+// The entries of a full LRU map are evicted in turn.
 static void test_turns() {
   u32 at = 1024;
   create(6, 3, 4, 4, 4, 4, at);
@@ -439,7 +438,8 @@ static void test_rest() {
   bench->top.table_map = 5, bench->top.table_word = 2;
   bench->settle();
   CHECK(bench->top.map_base == bench->top.table_rdata, "where entries begin");
-  // A key that has come is read before the packet's end is known; one that has not is waited for.
+  // A key that has arrived is read before the packet's end is known; one that has not is waited
+  // for.
   bench->top.packet_complete = 0, bench->top.packet_arrived = 320, bench->end = 0;
   CHECK(bench->call(1, {HANDLE + 5, PACKET + 300}).result == 0, "all of the key is there");
   CHECK(bench->call(1, {HANDLE + 5, PACKET + 255}).result == E_FAULT, "in front of the packet");
@@ -451,7 +451,7 @@ static void test_rest() {
   }
   bench->top.packet_complete = 1, bench->end = 320;
   CHECK(bench->call(1, {HANDLE + 5, PACKET + 301}).result == E_FAULT, "it never does");
-  // What needs the packet's end waits for it.
+  // A helper that needs the packet's end waits for it.
   bench->top.packet_complete = 0, bench->top.call_valid = 1, bench->top.call_helper = 65;
   for (u32 i = 0; i < 20; i++) {
     bench->settle();

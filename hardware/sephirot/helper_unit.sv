@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// The helpers, in hardware (hXDP, OSDI 2020, section 4.1). The core calls one at a time over the
-// helper bus, with registers 1 to 5, and waits for register 0; a host's commands are calls between
-// two of the core's. Helpers have the kernel's numbers, results and errors.
+// The helpers in hardware (hXDP, OSDI 2020, section 4.1). The core makes one call at a time over
+// the helper bus, with registers 1 to 5, and waits for register 0; commands of the host are calls
+// between two of the core's. Helpers have the kernel's numbers, results and errors.
 
 module helper_unit #(
     parameter int MAPS = 32,
     parameter int CORES = 1,
-    // The core that calls, of so many.
+    // Number of the core.
     parameter logic [31:0] CPU = 32'd0
 ) (
     input  logic clk,
@@ -21,7 +21,7 @@ module helper_unit #(
     output logic call_jump,
     output logic [15:0] call_row,
     input  logic packet_begin,
-    // Where entries of a map begin, combinational.
+    // Start of a map's entries, combinational.
     input  logic [15:0] map_base_index,
     output logic [31:0] map_base,
     // The service port of the memory.
@@ -33,7 +33,7 @@ module helper_unit #(
     input  logic service_ready,
     input  logic [255:0] service_rdata,
     input  logic service_miss,
-    // The packet in work.
+    // The current packet.
     input  logic [11:0] packet_data,
     input  logic [11:0] packet_end,
     input  logic [11:0] packet_meta,
@@ -62,10 +62,10 @@ module helper_unit #(
     input  logic random_write,
     input  logic [63:0] random_wdata,
     output logic [63:0] random_state,
-    // A call of the core's is done.
+    // A call of the core is done.
     output logic event_call,
-    // What this unit changes in the table of maps, and what one of the others does: each core has a
-    // copy of the table, and they are changed together.
+    // Changes of this unit to the table of maps, and those of the other units: each core has a copy
+    // of the table, and all copies change together.
     output logic [241:0] commit_out,
     input  logic [241:0] commit_in
 );
@@ -80,7 +80,7 @@ module helper_unit #(
   localparam logic [63:0] DEVICE_FLAGS = 64'h1b;
   localparam logic [31:0] COPY_MAX = 32'hffff;
 
-  // Whose call is at work: a command once it has begun, else the core's first.
+  // Owner of the current call: a command once it has begun, otherwise the core has priority.
   logic command_runs, is_command, valid, done, unknown;
   assign is_command = command_runs || !call_valid;
   assign valid = is_command ? command_valid : call_valid;
@@ -93,7 +93,7 @@ module helper_unit #(
       : command_helper[15:8] == 8'd0 ? command_helper[7:0] : 8'd0;
   assign arguments = is_command ? command_arguments : call_arguments;
 
-  // What it is.
+  // Type of the helper.
   logic is_lookup, is_update, is_delete, is_tail_call, is_by_map, is_time, is_random, is_csum;
   logic is_head, is_tail, is_meta, is_load, is_store, is_device, is_length, is_zero;
   logic is_push, is_pop, is_peek, is_next;
@@ -115,11 +115,11 @@ module helper_unit #(
   assign is_length = helper == 8'd188 && !is_command;
   assign is_load = helper == 8'd189 && !is_command;
   assign is_store = helper == 8'd190 && !is_command;
-  // One memory is next to all. Where there are several cores, whoever calls waits outside until a
-  // lock is free (`call_arbiter`).
+  // There is one memory node. With several cores, a caller waits outside this unit until a lock is
+  // free (`call_arbiter`).
   assign is_zero = helper == 8'd42 || helper == 8'd93 || helper == 8'd94;
 
-  // The map: the first argument, of a tail call the second.
+  // The map: the first argument, for a tail call the second.
   logic [63:0] handle;
   logic [7:0] row_kind;
   logic row_holds_devices, row_holds_maps;
@@ -140,7 +140,7 @@ module helper_unit #(
       .commit_used(commit_any[224:193]), .commit_free(commit_any[192:161]),
       .commit_hand(commit_any[160:129]), .commit_lengths(commit_any[128:0]));
 
-  // Which maps a helper takes. What only a host may change is not there for programs.
+  // Maps that a helper accepts. Operations reserved for the host do not exist for programs.
   logic is_map, is_sparse, is_line, is_bloom, is_engine, fits, by_number;
   assign is_sparse = row_kind == sephirot_pkg::MAP_SPARSE;
   assign is_line = row_kind == sephirot_pkg::MAP_QUEUE || row_kind == sephirot_pkg::MAP_STACK;
@@ -164,7 +164,7 @@ module helper_unit #(
     is_engine = is_map && fits;
   end
 
-  // Those at work for some cycles, and who of them has the memory.
+  // Multi-cycle units, and which of them owns the memory.
   logic bad_flags, to_all, engine_start, engine_done, engine_found, engine_fault;
   logic [31:0] engine_value;
   logic [15:0] engine_row;
@@ -172,10 +172,10 @@ module helper_unit #(
   logic [5:0] tail_calls;
   assign bad_flags = is_by_map
       && (arguments[2] & ~(row_holds_devices ? DEVICE_FLAGS : VERDICT_FLAGS)) != 64'd0;
-  // To all devices of a map: nobody looks for one.
+  // A broadcast to all devices of a map needs no lookup.
   assign to_all = is_by_map && arguments[2][3];
   assign engine_start = valid && is_engine && !bad_flags && !to_all;
-  // Of flags, whether there are others than the lower two is all that matters.
+  // For flags, it only matters whether any other than the lower two is set.
   logic [63:0] map_flags;
   assign map_flags = is_push ? {61'd0, arguments[2][63:2] != 62'd0, arguments[2][1:0]}
       : {61'd0, arguments[3][63:2] != 62'd0, arguments[3][1:0]};
@@ -296,7 +296,7 @@ module helper_unit #(
       .clk, .rst, .random_write, .random_wdata, .random_state, .ready(random_ready),
       .number(random_number), .take(valid && is_random));
 
-  // What comes of it.
+  // The result.
   always_comb begin
     done = 1'b1;
     unknown = 1'b0;
@@ -318,7 +318,7 @@ module helper_unit #(
         redirect_valid = valid && (engine_done || (to_all && !bad_flags));
         result = bad_flags ? {32'd0, ABORTED}
             : engine_found || to_all ? {32'd0, REDIRECT} : {62'd0, arguments[2][1:0]};
-        // Without an entry, no earlier call's target is left: no device has number 0.
+        // Without an entry, no target of an earlier call may remain: no device has number 0.
         if (!engine_found && !to_all) {redirect_map, redirect_key} = {32'hffff_ffff, 32'd0};
       end
     end else if (is_csum) begin
@@ -366,7 +366,7 @@ module helper_unit #(
   assign event_call = call_done;
 
   /* verilator lint_off UNUSEDSIGNAL */
-  // These helpers wait for all of the packet in any case.
+  // These helpers wait for the whole packet in any case.
   wire unused = bytes_wait;
   /* verilator lint_on UNUSEDSIGNAL */
 

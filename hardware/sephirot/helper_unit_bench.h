@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// The core, a host and the service port of the memory, as the bench of `helper_unit` plays them.
+// Models of the core, a host and the service port of the memory for the bench of `helper_unit`.
 #pragma once
 #include "Vtop.h"
 #include "verilated.h"
@@ -35,7 +35,7 @@ static u64 below(u64 limit) { return chance() % limit; }
       exit(1);                                                                                 \
     }                                                                                          \
   } while (0)
-// A check of a helper counts.
+// A counted check of a helper.
 #define CHECK(...)                                                                             \
   do {                                                                                         \
     ASSERT(__VA_ARGS__);                                                                       \
@@ -67,7 +67,7 @@ struct Bench {
     return region(address, size) + (address & 0xfffffff);
   }
 
-  // Inputs are set; outputs settle, the port's answer to them among them.
+  // Inputs are set; outputs settle, including the port's answer to them.
   void settle() {
     top.packet_data = data, top.packet_end = end, top.packet_meta = meta;
     top.service_ready = always_ready || below(3) == 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// What the bench of `helper_unit` does with maps that are not of keys and values: queues, stacks,
-// Bloom filters, maps of maps, and devices that a packet goes to all of.
+// Tests of the bench of `helper_unit` for maps other than key-value maps: queues, stacks, Bloom
+// filters, maps of maps, and broadcasts to all devices of a map.
 #pragma once
 #include "helper_unit_bench.h"
 #include <deque>
@@ -59,7 +59,7 @@ static void test_line(Bench &bench, u32 kind) {
   CHECK(bench.call(3, {HANDLE + number, STACK}).unknown, "nor be removed");
 }
 
-// What was pushed is found, and not much else.
+// Pushed values are found, with few false positives.
 static void test_bloom(Bench &bench) {
   const u32 number = 10, heads = 4096, words = 4096;
   u32 bytes = 4 + below(61), wrong = 0;
@@ -117,7 +117,7 @@ static void test_maps_of_maps(Bench &bench) {
   CHECK(bench.call(2, {HANDLE + array, key, STACK + 64, 0}).unknown, "programs set no maps");
 }
 
-// To all devices of a map, with or without the one that the packet came from.
+// To all devices of a map, with or without the ingress device.
 static void test_broadcast(Bench &bench) {
   const u32 devices = 13, processors = 14, base = 2048;
   memset(&bench.maps[base], 0, 64);

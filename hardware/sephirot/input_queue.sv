@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Beats of arriving packets in the order in which they come, until a slot of packet memory is
-// free. (hXDP, section 4.1.1, the programmable input queue; its policy is first come, first
-// served.)
+// Queue of arriving beats until a slot of packet memory is free. (hXDP, section 4.1.1, the
+// programmable input queue; its policy is first come, first served.)
 
 module input_queue #(
     parameter int DEPTH = 64
@@ -26,7 +25,7 @@ module input_queue #(
   localparam int BITS = $clog2(DEPTH);
 
   (* ram_style = "distributed" *) logic [326:0] memory[0:DEPTH-1];
-  // One bit more than a place has, to tell full from empty.
+  // One bit more than a position has, to distinguish full from empty.
   logic [BITS:0] written, read;
   assign rx_ready = written - read != (BITS + 1)'(DEPTH);
   assign beat_valid = written != read;

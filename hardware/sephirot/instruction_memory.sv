@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Rows of the program: a memory of 68 bits for each lane, read a row at once (hXDP, OSDI 2020,
-// section 4.1.3). Beside each slot are four bits about it that are found when it is written, so
-// that fetch knows at once where control goes.
+// Rows of the program: a memory of 68 bits for each lane, read one row at a time (hXDP, OSDI 2020,
+// section 4.1.3). Each slot has four predecoded bits, computed when it is written, so that fetch
+// knows at once where control goes.
 
 module instruction_memory #(
     parameter int LANES = 4,
@@ -15,10 +15,10 @@ module instruction_memory #(
 
     input  logic                   read,
     input  logic [15:0]            address,
-    // In the cycle behind `read`, until the next one.
+    // Valid in the cycle after `read`, until the next one.
     output logic [LANES-1:0][63:0] row,
-    // Exits with a verdict, jumps that are always taken, other operations of control, operations
-    // that store, call, or can stop the program.
+    // Exits with a verdict, unconditional jumps, other control operations, operations that store,
+    // call, or can stop the program.
     output logic [LANES-1:0]       is_exit,
     output logic [LANES-1:0]       is_goto,
     output logic [LANES-1:0]       is_control,
@@ -63,7 +63,7 @@ module instruction_memory #(
     assign is_risk[lane] = answer[67];
   end
 
-  // The upper bits of an address are compared by who asks.
+  // The requester compares the upper bits of an address.
   /* verilator lint_off UNUSEDSIGNAL */
   wire [31:0] upper = {row_address, address};
   /* verilator lint_on UNUSEDSIGNAL */

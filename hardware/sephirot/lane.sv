@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// One lane from decode to execute: its operands with the result of the row before forwarded, the
-// address of what it touches in memory, its comparison, and what it computes (hXDP, OSDI 2020,
-// sections 4.1.3 and 4.2). Whether a row goes on is for the core to say.
+// One lane from decode to execute: its operands with the previous row's result forwarded, its
+// memory address, its comparison, and its result (hXDP, OSDI 2020, sections 4.1.3 and 4.2). The
+// core decides whether a row advances.
 
 module lane (
     input  logic        clk,
@@ -26,7 +26,7 @@ module lane (
     output logic        is_risk,
     output logic [63:0] address,
     output logic [3:0]  bytes,
-    // Control as decode knows it: leaves for sure, or may and decode does not know.
+    // Control as known in decode: leaves for certain, or may leave and decode cannot tell.
     output logic        takes,
     output logic        unknown,
     // An exit of the program, with a verdict or register 0.
@@ -34,19 +34,19 @@ module lane (
     output logic        to_next,
     output logic [15:0] target,
     output logic [31:0] verdict,
-    // An address that what is loaded now would be part of: a cycle later.
+    // The operation needs a value that is loaded now for its address: it must wait a cycle.
     output logic        late,
 
-    // A function that was called runs: exits with register 0 return.
+    // A called function is running: exits with register 0 return.
     input  logic        in_function,
     input  logic [11:0] packet_data,
     input  logic [11:0] packet_end,
     input  logic [12:0] packet_arrived,
     input  logic        packet_complete,
 
-    // The row in decode goes on to execute.
+    // The row in decode advances to execute.
     input  logic        take,
-    // The row in execute is one, and this lane's operation of it is done (not annulled).
+    // Execute holds a row, and this lane's operation is executed (not annulled).
     input  logic        x_valid,
     input  logic        x_done,
 
@@ -80,7 +80,7 @@ module lane (
     output logic [15:0] x_map,
     input  logic [31:0] map_base,
     input  logic [63:0] load_data,
-    // A result that was longer under way, or a helper's.
+    // The result of a multi-cycle operation, or a helper.
     input  logic        x_has_slow,
     input  logic [63:0] x_slow,
     input  logic [63:0] call_result
@@ -116,14 +116,14 @@ module lane (
   wire [63:0] operand_left = forward_left && x_done ? x_result : left_value;
   wire [63:0] operand_right =
       !reads_right ? constant : forward_right && x_done ? x_result : right_value;
-  // What is loaded, or a helper gives, comes too late in its cycle to be part of an address.
+  // Results of loads and helpers arrive too late in their cycle to be part of an address.
   assign late = (is_load ? forward_right : (is_store || is_atomic) && forward_left)
       && (x_is_load || x_is_call);
   wire forward_base = (is_load ? forward_right : forward_left) && x_done;
   wire [63:0] base = forward_base ? x_early : is_load ? right_value : left_value;
   assign address = base + {{48{offset[15]}}, offset};
 
-  // Comparisons of what needs no forwarding.
+  // Comparisons that need no forwarding.
   logic holds, undecided;
   condition early (
       .is_jump(is_jump), .code(code), .is_wide(is_wide), .is_bound(is_bound),
@@ -168,7 +168,7 @@ module lane (
       x_address <= address;
       x_bytes <= bytes;
       x_code <= is_atomic ? slot[39:36] : code;
-      // Atomic operations have 32 or 64 bits by their size.
+      // The width of an atomic operation, 32 or 64 bits, follows from its size.
       x_is_wide <= is_atomic ? bytes[3] : is_wide;
       x_variant <= variant;
       x_swap_size <= swap_size;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// What the slot of one lane says: registers, constants, what is done with them (hXDP, OSDI 2020,
-// sections 3.2 and 4.1.3; the table of opcodes is in docs/internals/vliw.md). Nothing but logic:
-// the
-// instruction memory uses it for what fetch has to know, decode for all the rest.
+// Decodes the slot of one lane: registers, constants, operation (hXDP, OSDI 2020, sections 3.2 and
+// 4.1.3; the table of opcodes is in docs/internals/vliw.md). It is combinational: the instruction
+// memory uses it for the bits that fetch needs, decode for the rest.
 
 module lane_decode (
     input  logic [63:0] slot,
@@ -16,22 +15,22 @@ module lane_decode (
     output logic        reads_right,
     output logic [3:0]  left,
     output logic [3:0]  right,
-    // The right operand, if it is no register.
+    // The right operand, if it is not a register.
     output logic [63:0] immediate,
     output logic        writes,
     output logic [3:0]  destination,
 
-    // Arithmetic: the upper four bits of eBPF's opcode, 64 bits or 32, and the variant: signed
-    // division, or how many bits a move extends (1: 8, 2: 16, 3: 32).
+    // Arithmetic: the upper four bits of eBPF's opcode, 64 or 32 bits, and the variant: signed
+    // division, or the bits from which a move extends (1: 8, 2: 16, 3: 32).
     output logic [3:0]  code,
     output logic        is_wide,
     output logic [1:0]  variant,
     // It takes more than a cycle.
     output logic        is_long,
-    // Bytes of which the order changes: 1: 16 bits, 2: 32, 3: 64; and whether it does change.
+    // Bytes whose order changes: 1: 16 bits, 2: 32, 3: 64; and whether it does change.
     output logic [1:0]  swap_size,
     output logic        swap_reverse,
-    // The immediate is to be added to where the values of map `offset` begin.
+    // The immediate is added to the start of the values of map `offset`.
     output logic        is_map_value,
 
     output logic        is_load,
@@ -43,11 +42,11 @@ module lane_decode (
     output logic [15:0] offset,
 
     // Control: a comparison (its code in `code`), a check of the packet's length (`reads_left`
-    // says from where), or always.
+    // selects its start), or unconditional.
     output logic        is_jump,
     output logic        is_bound,
     output logic        is_goto,
-    // Where to: an exit with a verdict, or a row; is it the next one?
+    // Target: an exit with a verdict, or a row; whether it is the next one.
     output logic        to_exit,
     output logic [31:0] verdict,
     output logic [15:0] target,
@@ -69,7 +68,7 @@ module lane_decode (
   // The code is in the offset.
   wire is_extended = opcode[7:4] == 4'he;
   wire is_register = opcode[3];
-  // A distance of 32 bits has another place than one of 16.
+  // A 32-bit distance is in another field than a 16-bit one.
   wire is_far = opcode == 8'h06;
   wire [31:0] distance = is_far ? imm : {{16{off[15]}}, off};
   wire [31:0] sum = {16'd0, row} + 32'd1 + distance;
@@ -101,7 +100,7 @@ module lane_decode (
     is_goto = 1'b0;
     to_exit = 1'b0;
     verdict = {16'd0, off};
-    // A target that is no number of a row is one that no program has.
+    // A target beyond 16 bits becomes a row that no program has.
     target = sum[31:16] == 16'd0 ? sum[15:0] : 16'hffff;
     to_next = distance == 32'd0;
     is_return = 1'b0;
@@ -120,7 +119,7 @@ module lane_decode (
 
     case (opcode[2:0])
       3'd0: begin
-        // Constants are moves of all 64 bits.
+        // Constants are 64-bit moves.
         code = 4'hb;
         is_wide = 1'b1;
         writes = opcode != 8'h00;
@@ -183,7 +182,7 @@ module lane_decode (
           3'd6: begin
             is_store = 1'b0;
             is_atomic = 1'b1;
-            // What fetches writes its source, or register 0 if it compares.
+            // A fetching operation writes its source, or register 0 for compare-and-exchange.
             writes = imm[0];
             destination = imm[7:4] == 4'hf ? 4'd0 : src;
             case (imm)
@@ -279,7 +278,7 @@ module lane_decode (
             to_exit = is_register;
             verdict = imm;
             is_return = !is_register;
-            // Register 0 comes as any left operand does.
+            // Register 0 is read like any left operand.
             left = 4'd0;
             reads_left = !is_register;
             if (opcode[2:0] == 3'd6) is_invalid = 1'b1;
@@ -304,7 +303,7 @@ module lane_decode (
       end
     endcase
 
-    // What means nothing does nothing but stop.
+    // An invalid operation only stops the program.
     if (is_invalid) begin
       reads_left = 1'b0;
       reads_right = 1'b0;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Multiplication in registered steps, which are DSP slices, and division a bit a cycle, for all
-// lanes together (hXDP, OSDI 2020, section 4.1.3). Division by zero gives 0, its rest what was on
-// the left; the least number divided by -1 is itself.
+// Multiplication in registered steps, which map to DSP slices, and division one bit per cycle, for
+// all lanes together (hXDP, OSDI 2020, section 4.1.3). Division by zero gives 0, and its remainder
+// is the dividend; the least number divided by -1 is itself.
 
 module long_arithmetic (
     input  logic        clk,
     input  logic        rst,
-    // Held with all operands until `done`; what was begun ends when it is taken away.
+    // Held with all operands until `done`; deasserting it cancels the operation.
     input  logic        valid,
-    // Bits 7 to 4 of eBPF's opcode: 2 multiplies, 3 divides, 9 is the rest.
+    // Bits 7 to 4 of eBPF's opcode: 2 multiplies, 3 divides, 9 is the remainder.
     input  logic [3:0]  code,
     input  logic        is_wide,
     input  logic        is_signed,
@@ -17,7 +17,7 @@ module long_arithmetic (
     output logic        done,
     output logic [63:0] result
 );
-  // Operands as numbers without a sign.
+  // Operands as unsigned numbers.
   wire sign_left = is_signed && (is_wide ? left[63] : left[31]);
   wire sign_right = is_signed && (is_wide ? right[63] : right[31]);
   wire [63:0] low_left = is_wide ? left : {{32{sign_left}}, left[31:0]};
@@ -35,7 +35,7 @@ module long_arithmetic (
   wire [64:0] shifted = {rest, quotient[63]};
   wire [64:0] difference = shifted - {1'b0, b};
 
-  // What comes out, with its sign.
+  // The result, with its sign.
   wire is_zero = b == 64'd0;
   wire [63:0] signed_quotient = is_zero ? 64'd0 : sign_left != sign_right ? -quotient : quotient;
   wire [63:0] signed_rest = sign_left ? -rest : rest;
@@ -49,7 +49,7 @@ module long_arithmetic (
     if (rst || !valid || done) step <= 7'd0;
     else step <= step + 7'd1;
 
-    // Products: operands, four parts, the sum.
+    // Products: operands, four partial products, the sum.
     if (step == 7'd0) begin
       a <= low_left;
       b <= is_product ? low_right : size_right;

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Looks for, sets and removes entries of maps (hXDP, OSDI 2020, section 4.1: the helpers' direct
-// link to the maps). Arrays are reached by one multiplication. Hashes have buckets with
-// lists of entries; the key is read, hashed and compared in the same number of cycles up to 32
-// bytes. A longest-prefix map is a hash that is asked once for each length of prefix that there is,
-// the longest first. If an LRU hash is full, the entry whose turn it is gives way: it is removed as
-// if its key had been deleted, and the update begins anew. Queues and stacks are rings of values
-// without keys (map_line); a Bloom filter has heads of buckets alone, which say whether a hash has
-// come. One state machine walks through all kinds of maps, since most of their steps are the same.
+// Looks up, sets and removes entries of maps (hXDP, OSDI 2020, section 4.1: the helpers' direct
+// link to the maps). Arrays are addressed by one multiplication. Hashes have buckets with lists of
+// entries; a key of up to 32 bytes is read, hashed and compared in the same number of cycles. A
+// longest-prefix map is a hash that is searched once for each existing prefix length, the longest
+// first. If an LRU hash is full, the entry whose turn it is is evicted: it is removed as if its key
+// had been deleted, and the update begins again. Queues and stacks are rings of values without keys
+// (map_line); a Bloom filter only has bucket heads, which record the hashes that were pushed. One
+// state machine handles all kinds of maps, since most of their steps are the same.
 
 module map_engine #(
     parameter int CORES = 1,
-    // Whose values of maps with values for each core these are.
+    // Number of the core, for maps with a value for each core.
     parameter int CORE = 0
 ) (
     input  logic clk,
     input  logic rst,
-    // Held, with what belongs to it, until `done`.
+    // Held, with its inputs, until `done`.
     input  logic start,
     input  logic do_update,
     input  logic do_delete,
     input  logic do_push,
-    // Of a queue or stack: what leaves next is given, and leaves.
+    // Queue or stack: the next value is returned, and removed.
     input  logic do_next,
     input  logic do_pop,
     input  logic holds_maps,
@@ -35,13 +35,13 @@ module map_engine #(
     input  logic [12:0] packet_arrived,
     input  logic packet_complete,
     output logic done,
-    // Of a lookup: there is an entry, its value is here, and for programs this row begins one.
+    // Result of a lookup: there is an entry, its value is here, and its program begins in this row.
     output logic found,
     output logic [31:0] value_at,
     output logic [15:0] value_row,
-    // Key or value cannot be reached.
+    // Key or value is not accessible.
     output logic fault,
-    // Of an update or deletion: 0 or a negative error.
+    // Result of an update or deletion: 0 or a negative error.
     output logic [63:0] error,
 
     input  logic [7:0] row_kind,
@@ -64,7 +64,7 @@ module map_engine #(
     output logic [31:0] commit_hand,
     output logic [128:0] commit_lengths,
 
-    // Copies the value to its place or, of a queue or stack, from there, or zeros if it is empty.
+    // Copies the value to its place or, for a queue or stack, from there, or zeros if it is empty.
     output logic copy_start,
     output logic [31:0] copy_target,
     output logic [31:0] copy_bytes,
@@ -92,39 +92,39 @@ module map_engine #(
   localparam logic [63:0] EXIST = 64'd2;
 
   localparam logic [5:0] BEGIN = 6'd0;      // reads the key's first bytes
-  localparam logic [5:0] INDEX = 6'd1;      // array: they are there, and multiplied
-  localparam logic [5:0] ELEMENT = 6'd2;    // array: the address is there
-  localparam logic [5:0] PRESENCE = 6'd3;   // sparse: whether it is there
-  localparam logic [5:0] SET = 6'd4;        // sparse: says so
+  localparam logic [5:0] INDEX = 6'd1;      // array: they have arrived, and are multiplied
+  localparam logic [5:0] ELEMENT = 6'd2;    // array: the address is known
+  localparam logic [5:0] PRESENCE = 6'd3;   // sparse: whether the entry exists
+  localparam logic [5:0] SET = 6'd4;        // sparse: sets that
   localparam logic [5:0] KEY1 = 6'd5;       // the key's next bytes
   localparam logic [5:0] KEY2 = 6'd6;
   localparam logic [5:0] KEY3 = 6'd7;
-  localparam logic [5:0] PREFIX = 6'd8;     // longest prefix: which length
-  localparam logic [5:0] MASK = 6'd9;       // and which bits count for it
+  localparam logic [5:0] PREFIX = 6'd8;     // longest prefix: selects the length
+  localparam logic [5:0] MASK = 6'd9;       // and the bits that count for it
   localparam logic [5:0] HEAD = 6'd10;      // reads the head of the bucket
-  localparam logic [5:0] LINKED = 6'd11;    // it is there, or the link behind an entry
+  localparam logic [5:0] LINKED = 6'd11;    // it has arrived, or the link after an entry
   localparam logic [5:0] ENTRY = 6'd12;     // reads an entry
   localparam logic [5:0] COMPARE = 6'd13;
   localparam logic [5:0] COMPARE2 = 6'd14;  // bytes 32 to 63
-  localparam logic [5:0] LINK = 6'd15;      // reads the link behind it
+  localparam logic [5:0] LINK = 6'd15;      // reads the link after it
   localparam logic [5:0] ALLOCATE = 6'd16;  // a free entry
-  localparam logic [5:0] PLACE = 6'd17;     // its link is there, and its number multiplied
+  localparam logic [5:0] PLACE = 6'd17;     // its link has arrived, and its number is multiplied
   localparam logic [5:0] VALUE = 6'd18;     // copies the value
   localparam logic [5:0] KEY = 6'd19;       // writes the key
   localparam logic [5:0] TAIL = 6'd20;      // links the entry to those of its bucket
   localparam logic [5:0] FRONT = 6'd21;     // and the bucket to it
-  localparam logic [5:0] NEXT = 6'd22;      // removal: reads what is behind it
-  localparam logic [5:0] UNLINK = 6'd23;    // what is in front skips it
-  localparam logic [5:0] RELEASE = 6'd24;   // it goes to the free ones
-  localparam logic [5:0] VICTIM = 6'd25;    // LRU: where is the entry that gives way
+  localparam logic [5:0] NEXT = 6'd22;      // removal: reads the next entry
+  localparam logic [5:0] UNLINK = 6'd23;    // the previous entry skips it
+  localparam logic [5:0] RELEASE = 6'd24;   // it goes to the free list
+  localparam logic [5:0] VICTIM = 6'd25;    // LRU: address of the entry to be evicted
   localparam logic [5:0] OUST = 6'd27;
   localparam logic [5:0] OUST1 = 6'd28;     // reads its key, as BEGIN does
-  localparam logic [5:0] CLEAR = 6'd32;     // other cores' values of a new entry are zeros
+  localparam logic [5:0] CLEAR = 6'd32;     // zeros other cores' values of a new entry
   localparam logic [5:0] SELECT = 6'd26;    // longest prefix: shorter ones
-  localparam logic [5:0] LINE = 6'd29;      // queue, stack: which place
-  localparam logic [5:0] TURN = 6'd30;      // behind the last one is the first one
-  localparam logic [5:0] HANDLE = 6'd31;    // of maps: reads which one
-  localparam logic [5:0] FAULT = 6'd33;     // the key or the value is nowhere
+  localparam logic [5:0] LINE = 6'd29;      // queue, stack: selects the place
+  localparam logic [5:0] TURN = 6'd30;      // wraps around after the last place
+  localparam logic [5:0] HANDLE = 6'd31;    // map of maps: reads the handle
+  localparam logic [5:0] FAULT = 6'd33;     // the key or the value is not accessible
 
   localparam logic [3:0] MAPS = sephirot_pkg::REGION_MAPS;
 
@@ -151,7 +151,7 @@ module map_engine #(
   assign key_bytes = row_key_bytes[6:0];
   assign key_room = {4'(row_key_bytes[6:3] + 4'(row_key_bytes[2:0] != 3'd0)), 3'd0};
 
-  // Whether key and value may be read.
+  // Whether key and value are accessible.
   logic key_waits, key_fault, value_waits, value_fault;
   packet_bounds key_bounds (
       .address(key_address), .bytes({16'd0, row_key_bytes}), .packet_meta, .packet_end,
@@ -164,9 +164,9 @@ module map_engine #(
   assign outside = (!has_index && key_fault) || (do_update && value_fault);
   assign fault = state == FAULT;
 
-  // The key as it was given; what is behind it is zero.
+  // The given key; the bytes after it are zero.
   logic [511:0] key, key_mask;
-  // The length in question of a longest-prefix map; its bits are all that count.
+  // The current prefix length of a longest-prefix map; only its bits count.
   logic [7:0] length, longest, limit;
   logic [127:0] length_mask, prefix_mask;
   logic has_length, bad_length;
@@ -181,20 +181,20 @@ module map_engine #(
   map_key counted (
       .key, .bytes(key_bytes), .is_prefix, .length, .mask(prefix_mask), .window, .key_mask, .hashed,
       .same, .same_rest);
-  // It is used as it is computed, and kept for when the bucket gets another head.
+  // It is used when it is computed, and latched for the update of the bucket's head.
   logic [25:0] bucket;
   assign bucket = state == HEAD ? hashed[25:0] : hash;
   logic [27:0] head_at;
   assign head_at = row_heads[27:0] + {bucket & row_mask[25:0], 2'd0};
 
-  // One multiplication: which entry, times its bytes. Its registers are those of a DSP.
+  // One multiplication: number of the entry times its size. Its registers are those of a DSP.
   logic [19:0] factor;
   logic [27:0] product;
   logic [27:0] entry_at;
   always_ff @(posedge clk) product <= 28'(factor) * 28'(row_stride[23:0]);
   assign entry_at = row_base[27:0] + product;
 
-  // Numbers of entries are one more than their place.
+  // Numbers of entries are one more than their index.
   logic [31:0] current, linked, head, next_free, at_index;
   logic [27:0] previous_at;
   // A free entry that was used before; the head of its bucket was read last.
@@ -236,7 +236,7 @@ module map_engine #(
       .is_stack, .do_push, .do_next, .is_full(!has_room), .used(row_used), .hand(row_hand[19:0]),
       .is_empty, .advances(line_advances), .place(line_place), .left(line_left));
 
-  // Where the entry is, as far as it is known; bytes of its key that are written.
+  // Address of the entry, as far as known; bytes of its key that are written.
   logic [27:0] at;
   logic [31:0] key_from;
   logic [6:0] key_left, key_step, written;
@@ -257,7 +257,7 @@ module map_engine #(
     case (state)
       BEGIN: begin
         request_valid = start && !waits && !outside && !has_index && !is_line;
-        // What is needed of the first window; arrays have nothing behind it.
+        // The bytes needed of the first window; arrays need no more.
         request_bytes = key_bytes < 7'd24 ? key_bytes[4:0] : 5'd24;
       end
       KEY1: begin
@@ -302,8 +302,8 @@ module map_engine #(
         request_address = {MAPS, entry_at};
       end
       COMPARE: begin
-        // Read before it is known whether that is needed: a request that depends on what is read
-        // would make a long way.
+        // Read before it is known whether it is needed: a request that depended on read data would
+        // be a long timing path.
         request_valid = key_bytes > 7'd32;
         request_address = {MAPS, entry_at + 28'd32};
       end
@@ -356,7 +356,7 @@ module map_engine #(
     endcase
   end
 
-  // Values for each core lie behind each other, each with room for a multiple of 8 bytes.
+  // Per-core values are consecutive, each padded to a multiple of 8 bytes.
   logic [27:0] value_room, own_value;
   assign value_room = {row_value_bytes[27:3] + 25'(row_value_bytes[2:0] != 3'd0), 3'd0};
   assign own_value = row_by_core ? 28'(CORE) * value_room : 28'd0;
@@ -375,7 +375,7 @@ module map_engine #(
       || (request_ready && ((state == FRONT && !is_bloom) || state == RELEASE));
   assign commit_used = (state == FRONT && !from_free) || (line_commit && !(do_push && !has_room))
       ? current : row_used;
-  // Rings have no free entries, whatever the last map with keys had.
+  // Rings have no free entries, whatever the previous map had.
   assign commit_free = state == RELEASE ? current
       : state == FRONT && from_free ? next_free : row_free;
   assign commit_hand = !evicting && !(is_line && line_advances) ? row_hand
@@ -430,14 +430,14 @@ module map_engine #(
         error = deletes ? ENOENT : !updates ? 64'd0 : flags_bad ? EINVAL
             : flags == EXIST ? ENOENT : is_prefix ? ENOSPC : E2BIG;
       end
-      // What is found counts if it is done, so it need not wait for the comparison.
+      // `found` only matters with `done`, so it need not wait for the comparison.
       COMPARE, COMPARE2: begin
         found = 1'b1;
         done = hit && !deletes && (updates ? flags_bad || flags == NOEXIST : !asks_map);
         error = !updates ? 64'd0 : flags_bad ? EINVAL : EEXIST;
       end
       VALUE: begin
-        // Entries of maps with keys are linked yet, or have their key written again.
+        // Entries of key-value maps are linked afterwards, or have their key rewritten.
         done = copy_done && (copy_miss || (!new_entry && !is_prefix && !is_sparse));
         error = copy_miss ? EFAULT : do_next && is_empty ? ENOENT : 64'd0;
       end
@@ -454,7 +454,7 @@ module map_engine #(
         at_index <= index;
         written <= 7'd0;
         new_entry <= 1'b0;
-        // A key that is a number is padded as any other.
+        // A key that is a number is padded like any other.
         if (start && !waits) key <= {480'd0, index};
         if (start && !waits && outside) state <= FAULT;
         else if (start && !waits && (has_index || is_line || request_ready))
@@ -551,7 +551,7 @@ module map_engine #(
       end
       CLEAR: if (copy_done) state <= VALUE;
       VALUE: if (copy_done) begin
-        // No device or processor has number 0: it empties the place. Rows of programs begin there.
+        // No device or processor has number 0: it empties the slot. A program may begin in row 0.
         is_set <= row_kind == sephirot_pkg::MAP_PROGRAMS || chunk[31:0] != 32'd0;
         state <= is_sparse ? SET : KEY;
       end
@@ -578,7 +578,7 @@ module map_engine #(
         state <= OUST1;
       end
       OUST1: if (request_ready) state <= KEY1;
-      // SET and FRONT are the last ones: `done` ends them.
+      // SET and FRONT are final states: `done` ends them.
       default: ;
     endcase
     if (rst || !start || done) begin
@@ -587,7 +587,7 @@ module map_engine #(
     end
   end
   /* verilator lint_off UNUSEDSIGNAL */
-  // Entries lie less than 16 MiB apart, and addresses of map memory have 28 bits.
+  // Entries are less than 16 MiB apart, and addresses of map memory have 28 bits.
   wire unused = ^{row_base[31:28], row_heads[31:28], row_links[31:28],
       row_stride[31:24], row_mask[31:26], hashed[31:26]};
   /* verilator lint_on UNUSEDSIGNAL */

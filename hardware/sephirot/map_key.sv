@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// What counts of a key: its bytes, or the length of a prefix and as many of its bits. Says where
-// its bucket is, and whether an entry has the same key.
+// The significant part of a key: its bytes, or the length of a prefix and that many bits. Computes
+// the address of its bucket, and compares it with an entry's key.
 
 module map_key (
-    // What is behind the key's bytes is zero.
+    // The bytes after the key are zero.
     input  logic [511:0] key,
     input  logic [6:0] bytes,
-    // The key is a prefix: how many of its bits count, and which those are.
+    // The key is a prefix: the number of its bits that count, and a mask of these.
     input  logic is_prefix,
     input  logic [7:0] length,
     input  logic [127:0] mask,
-    // Of an entry's key, the first 32 bytes for `same`, those behind them for `same_rest`.
+    // Bytes of an entry's key: the first 32 for `same`, those after them for `same_rest`.
     input  logic [255:0] window,
     output logic [511:0] key_mask,
     output logic [31:0] hashed,

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Queues and stacks, rings of values: which place is in question, and how the ring changes. How
-// many values there are is kept as entries that were used, and where the first one is as the hand.
+// Queues and stacks, as rings of values: selects the place, and the change of the ring. The number
+// of values is stored as the number of used entries, and the first one's index as the hand.
 
 module map_line (
     input  logic is_stack,
     input  logic do_push,
-    // What leaves next is in question.
+    // The operation concerns the next value to be removed.
     input  logic do_next,
     input  logic is_full,
     input  logic [31:0] used,
     input  logic [19:0] hand,
     output logic is_empty,
-    // The first value is another one afterwards: it left, or gave way to one that came.
+    // The first value changes: it was removed, or replaced by a new one.
     output logic advances,
-    // May be behind the ring's end, and less than once around it.
+    // May be beyond the ring's end, by less than one round.
     output logic [20:0] place,
-    // How many there are afterwards, if there was room or a value.
+    // Number of values afterwards, if there was room or a value.
     output logic [31:0] left
 );
   assign is_empty = used == 32'd0;

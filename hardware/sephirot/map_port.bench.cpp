@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Tries the port by which cores share maps: cores that store, and that own the maps for a while,
-// each with a copy that it keeps by what the port says. All copies are the same after each cycle,
-// and are what writes in the order of their cycles leave; nobody writes beside an owner, and nobody
-// waits for ever.
+// Tests the port by which cores share maps: cores that store, and that own the maps for a while,
+// each with a copy that it maintains from the port's outputs. All copies must be equal after each
+// cycle, and equal the writes in the order of their cycles; no other core writes while one owns the
+// maps, and no core starves.
 // top: map_port
 // parameters: -GCORES=4 -GROW_BITS=4
 #include <array>
@@ -16,8 +16,8 @@
 
 constexpr int CORES = 4, BANKS = 4, ROWS = 16;
 constexpr int CYCLES = 200000;
-// Cycles for which a core owns maps at most, and so for which anybody waits: each of the others
-// owns them once, and one of their stores goes in front each time.
+// Maximum number of cycles for which a core owns the maps, and so the longest wait: each of the
+// others owns them once, preceded each time by one of their stores.
 constexpr int OWNED_MAX = 6;
 constexpr int WAIT_MAX = 2 * CORES * (OWNED_MAX + 3);
 
@@ -35,7 +35,7 @@ static uint64_t below(uint64_t n) { return rng() % n; }
     exit(1);                                                             \
   }
 
-// What a core writes in a cycle: to a row of each bank, the bytes that are enabled.
+// Writes of a core in a cycle: a row of each bank, and the enabled bytes.
 struct Write {
   std::array<uint8_t, BANKS> enable, row;
   std::array<uint64_t, BANKS> data;
@@ -76,7 +76,7 @@ static void write_to(Copy &copy, const Write &write) {
       }
 }
 
-// Lane `b` of core `c` in ports of 8 bits, 4 bits and 64 bits a lane.
+// Puts lane `b` of core `c` into ports with 8 bits, 4 bits and 64 bits for each lane.
 static void put(int c, const Write &write) {
   for (int b = 0; b < BANKS; b++) {
     int at = c * BANKS + b;
@@ -102,7 +102,7 @@ static Write got(int c) {
 
 static int ones(uint32_t bits) { return __builtin_popcount(bits); }
 
-// What cores want in this cycle: how eager they are to store and to own changes from time to time.
+// Requests of cores in this cycle: the rates of stores and of ownership change over time.
 static void want(uint64_t storing, uint64_t owning) {
   uint32_t stores = 0, windows = 0;
   for (int c = 0; c < CORES; c++) {
@@ -125,7 +125,7 @@ static void want(uint64_t storing, uint64_t owning) {
   top->map_window = windows;
 }
 
-// What owners do, which know from the cycle before that they are. Their own stores go first.
+// Actions of owners, which were granted in the previous cycle. Their own stores go first.
 static void own() {
   uint32_t writes = 0, done = 0;
   for (int c = 0; c < CORES; c++) {

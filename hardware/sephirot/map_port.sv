@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Who writes to maps, of several cores, each of which has a copy of them (the publication, hXDP,
-// has one core; its map memory, OSDI 2020, section 4.1, is what is shared here). What one core
-// writes is written to all copies in the same cycle, so there is one order of all writes, which all
-// cores see, and loads wait for nobody.
+// Arbitrates writes to maps among several cores, each of which has a copy of them (the publication,
+// hXDP, has one core; its map memory, OSDI 2020, section 4.1, is shared here). A write of one core
+// goes to all copies in the same cycle, so all cores see the same order of writes, and loads never
+// wait.
 //
-// Stores take turns, a row of them a cycle. Atomic operations and helpers ask a cycle before and
-// are owners of the maps until they have written: nobody else's stores change maps meanwhile.
-// Between two owners there is a cycle for stores, so that nobody waits for ever. What cores do with
-// packets is no matter here; what they do with their stacks, which lie in the same memory as their
-// copy, waits for the very cycles in which others write.
+// Stores take turns, one row of them per cycle. Atomic operations and helpers request a cycle ahead
+// and own the maps until they have written: stores of other cores do not change maps in that time.
+// Between two owners there is a cycle for stores, so that no core starves. Packet accesses of cores
+// are independent of this; writes to their stacks, which share a memory with their copy of the
+// maps, wait only for the cycles in which other cores write.
 
 module map_port #(
     parameter int CORES = 4,
@@ -23,7 +23,7 @@ module map_port #(
     input  logic [CORES-1:0]                    map_window_write,
     input  logic [CORES-1:0]                    map_window_done,
     output logic [CORES-1:0]                    map_busy,
-    // What each writes, and what each has to write besides.
+    // Writes of each core, at any time.
     input  logic [CORES-1:0][3:0][7:0]          map_out_enable,
     input  logic [CORES-1:0][3:0][ROW_BITS-1:0] map_out_row,
     input  logic [CORES-1:0][3:0][63:0]         map_out_data,
@@ -58,7 +58,7 @@ module map_port #(
       end else if ((owner & (map_window_done | ~map_window)) != '0) owner <= '0;
     end
 
-  // An owner's own stores go before what it is owner for.
+  // An owner's own stores go before the operation for which it owns the maps.
   logic [CORES-1:0] writes;
   assign writes = map_store_go | map_window_write;
   genvar core;
@@ -68,7 +68,7 @@ module map_port #(
     end
   endgenerate
 
-  // At most one writes; it has what it writes already.
+  // At most one core writes, and its own copy has the write already.
   logic [3:0][7:0] enable;
   logic [3:0][ROW_BITS-1:0] row;
   logic [3:0][63:0] data;

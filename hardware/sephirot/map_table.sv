@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// The table of maps: what the publication calls the configurator of the maps subsystem (hXDP, OSDI
-// 2020, section 4.1). All maps share one memory; a row says where a map lies in it and what its
-// entries look like. The host writes rows when a program is loaded, `map_engine` reads the row of
-// the map it works on, and the core asks where entries begin (constants that are addresses of
-// values).
+// The table of maps: the publication's configurator of the maps subsystem (hXDP, OSDI 2020, section
+// 4.1). All maps share one memory; a row has a map's place in it and the format of its entries. The
+// host writes rows when a program is loaded, `map_engine` reads the row of its current map, and the
+// core reads the start of entries (for constants that are addresses of values).
 
 module map_table #(
     parameter int MAPS = 32
 ) (
     input  logic clk,
     input  logic rst,
-    // The host's access. `table_rdata` is combinational: it is there in the cycle of `table_valid`.
+    // The host's access. `table_rdata` is combinational: it is valid in the cycle of `table_valid`.
     input  logic table_valid,
     input  logic table_write,
     input  logic [15:0] table_map,
     input  logic [2:0] table_word,
     input  logic [63:0] table_wdata,
     output logic [63:0] table_rdata,
-    // The core's question, combinational.
+    // The core's lookup, combinational.
     input  logic [15:0] map_base_index,
     output logic [31:0] map_base,
-    // The row that the engine works on, combinational.
+    // The engine's current row, combinational.
     input  logic [15:0] row_map,
     output logic [7:0] row_kind,
     output logic row_holds_devices,
@@ -37,9 +36,9 @@ module map_table #(
     output logic [31:0] row_free,
     output logic [31:0] row_hand,
     output logic [128:0] row_lengths,
-    // Values of it are apart for each core.
+    // Whether each core has separate values.
     output logic row_by_core,
-    // What an engine has changed in its row: that of this table, or of another core's copy.
+    // Changes of an engine to its row: this core's engine, or that of another core's copy.
     input  logic commit_valid,
     input  logic [15:0] commit_map,
     input  logic [31:0] commit_used,
@@ -49,7 +48,7 @@ module map_table #(
 );
   localparam int INDEX = MAPS > 1 ? $clog2(MAPS) : 1;
 
-  // LUT RAM: each word has readers of its own in one cycle.
+  // LUT RAM: several words of a row are read in one cycle.
   logic [56:0] shape [0:MAPS-1];
   logic [31:0] entries [0:MAPS-1];
   logic [31:0] base [0:MAPS-1];
@@ -57,13 +56,13 @@ module map_table #(
   logic [31:0] mask [0:MAPS-1];
   logic [31:0] heads [0:MAPS-1];
   logic [31:0] links [0:MAPS-1];
-  // Entries that were ever used, first free one + 1, whose turn it is to give way, lengths of
-  // prefixes that there are.
+  // Number of entries ever used, first free entry + 1, entry to be evicted next, existing prefix
+  // lengths.
   logic [31:0] used [0:MAPS-1];
   logic [31:0] free [0:MAPS-1];
   logic [31:0] hand [0:MAPS-1];
   logic [128:0] lengths [0:MAPS-1];
-  // Memory cannot be reset: rows that were never written are of no kind.
+  // Memory cannot be reset: rows that were never written have no kind.
   logic [MAPS-1:0] is_there;
 
   function automatic logic known(input logic [15:0] map);
@@ -77,7 +76,7 @@ module map_table #(
 
   logic write, begins;
   assign write = table_valid && table_write && known(table_map);
-  // Writing what a map is makes it an empty one.
+  // Writing a map's kind empties it.
   assign begins = write && table_word == 3'd0;
 
   always_ff @(posedge clk) begin
@@ -138,8 +137,8 @@ module map_table #(
   assign row_hand = hand[engine_row];
   assign row_lengths = lengths[engine_row];
 
-  // Numbers of maps have 16 bits wherever they come from; the lower ones name a row. Bits 63 to
-  // 57 of word 0 mean nothing.
+  // Map numbers have 16 bits wherever they come from; the lower ones select a row. Bits 63 to 57 of
+  // word 0 are unused.
   /* verilator lint_off UNUSEDSIGNAL */
   wire unused = ^{map_base_index, row_map, commit_map, table_wdata[63:57]};
   /* verilator lint_on UNUSEDSIGNAL */

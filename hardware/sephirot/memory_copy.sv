@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // Moves bytes from any address to any other, 24 in two cycles, or writes zeros: values of maps,
-// metadata in front of a packet whose start moves, bytes behind its end (helpers of hXDP, OSDI
-// 2020, section 4.1).
+// metadata before a packet whose start moves, bytes after its end (helpers of hXDP, OSDI 2020,
+// section 4.1).
 
 module memory_copy (
     input  logic clk,
     input  logic rst,
-    // Held, with what follows, until `done`.
+    // Held, with its inputs, until `done`.
     input  logic start,
     input  logic [31:0] source,
     input  logic [31:0] target,
     input  logic [31:0] bytes,
     // Write zeros; nothing is read.
     input  logic fill,
-    // From the last bytes on, for overlapping moves to higher addresses.
+    // Starts with the last bytes, for overlapping moves to higher addresses.
     input  logic backward,
     output logic done,
-    // With `done`: not all of it was there.
+    // With `done`: some of the memory does not exist.
     output logic miss,
 
     output logic request_valid,
@@ -31,10 +31,10 @@ module memory_copy (
   localparam logic [31:0] STEP = 32'd24;
 
   logic busy, writing;
-  // The last request has been accepted; a request was for what is not there. Both are told a cycle
-  // later, so that the call's end does not depend on addresses of the same cycle.
+  // The last request was accepted; a request missed. Both are reported a cycle later, so that the
+  // end of the call does not depend on addresses of the same cycle.
   logic finished, missed;
-  // Bytes that are done, from whichever side.
+  // Bytes that are done, from either side.
   logic [31:0] moved;
   logic [31:0] left, at, count;
   assign left = bytes - (busy ? moved : 32'd0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Makes the service port of `data_memory`, whose windows of 32 bytes begin at multiples of 8, reach
-// up to 24 bytes at any address: the direct link of the helpers to the maps (hXDP, OSDI 2020,
-// section 4.1).
+// Extends the service port of `data_memory`, whose windows of 32 bytes begin at multiples of 8, to
+// accesses of up to 24 bytes at any address: the direct link of the helpers to the maps (hXDP, OSDI
+// 2020, section 4.1).
 
 module memory_sequencer (
     input  logic clk,
@@ -9,14 +9,14 @@ module memory_sequencer (
     input  logic request_valid,
     input  logic request_write,
     input  logic [31:0] request_address,
-    // Bytes that are written or needed, at most 24.
+    // Number of bytes that are written or needed, at most 24.
     input  logic [4:0] request_bytes,
     input  logic [191:0] request_data,
     output logic request_ready,
-    // With `request_ready`: there is no memory.
+    // With `request_ready`: the memory does not exist.
     output logic request_miss,
-    // The bytes from the address of the last accepted read on, from the next cycle on, and the
-    // window itself for those who read at multiples of 8.
+    // Bytes from the address of the last accepted read on, valid from the next cycle on, and the
+    // whole window for reads at multiples of 8.
     output logic [191:0] chunk,
     output logic [255:0] window,
 
@@ -39,8 +39,8 @@ module memory_sequencer (
   assign service_enable = wanted << request_address[2:0];
   assign service_wdata = {64'd0, request_data} << {request_address[2:0], 3'd0};
   assign request_ready = service_ready;
-  // Whoever reads or writes the packet knows its bounds (`packet_bounds`). A window may begin
-  // before them, which is no miss of what is wanted.
+  // Requesters check the packet's bounds (`packet_bounds`). A window may begin before them, which
+  // is not a miss of the requested bytes.
   assign request_miss = service_miss
       && request_address[31:28] != sephirot_pkg::REGION_PACKET;
 
@@ -48,7 +48,7 @@ module memory_sequencer (
     shift <= request_address[2:0];
   end
 
-  // Bits beyond 24 bytes are not complete for all shifts.
+  // Bits beyond 24 bytes are incomplete for some shifts.
   assign chunk = 192'(service_rdata >> {shift, 3'd0});
   assign window = service_rdata;
 endmodule

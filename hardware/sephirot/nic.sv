@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// The card: one core or several, each with all that it has for itself (`station`), what brings
-// packets to them and from them, and what they share (hXDP, OSDI 2020, section 4, its figure of the
+// The card: one core or several, each with its private resources (`station`), the paths of packets
+// to and from them, and their shared resources (hXDP, OSDI 2020, section 4, its figure of the
 // architecture, which has one core). A network's ports on one side, a host's bus on the other.
-// docs/internals/sephirot.md says what each signal means.
+// docs/internals/sephirot.md defines each signal.
 
 module nic #(
     parameter int LANES = 4,
@@ -44,7 +44,7 @@ module nic #(
 );
   localparam int MAP_ROW_BITS = $clog2(MAP_BYTES) - 5;
 
-  // Settings of the host, and its ways to the card's memories.
+  // Settings of the host, and its access to the card's memories.
   wire running, emit_all;
   wire [15:0] entry, rows;
   wire [31:0] watchdog;
@@ -65,8 +65,8 @@ module nic #(
   wire [27:0] map_address;
   wire [63:0] map_wdata;
 
-  // Of each core: beats of its packets, how they are going, and what is counted. Simulators look at
-  // which core a packet goes to, when it begins and when it is done.
+  // For each core: beats of its packets, their flow control, and events to be counted. Simulators
+  // observe to which core a packet goes, when it begins and when it is done.
   wire [CORES-1:0] in_valid, in_ready;
   wire [255:0] in_data;
   wire [5:0] in_bytes;
@@ -83,7 +83,7 @@ module nic #(
   wire [CORES-1:0][31:0] event_verdict;
   wire [CORES-1:0][2:0] event_stop;
 
-  // What they share.
+  // Shared resources.
   wire [CORES-1:0] call_valid, call_go, call_done;
   wire [CORES-1:0][7:0] call_helper;
   wire [CORES-1:0] map_store, map_store_go, map_window, map_window_go, map_window_write;
@@ -94,7 +94,7 @@ module nic #(
   wire [CORES-1:0][241:0] commit_out;
   logic [241:0] commit_in;
 
-  // What they answer to the host, which asks the first one only.
+  // Answers to the host, which only accesses the first core.
   /* verilator lint_off UNUSEDSIGNAL */
   wire [CORES-1:0] command_done, map_ready;
   wire [CORES-1:0][63:0] random_state, table_rdata, command_result, map_rdata;
@@ -117,7 +117,7 @@ module nic #(
           .tx_map(out_beat[core][336:305]), .tx_key(out_beat[core][368:337]),
           .tx_ifindex(out_beat[core][400:369]),
           .running, .emit_all, .entry, .rows, .watchdog, .time_now, .random_write,
-          // Each core has random numbers of its own.
+          // Each core has its own random numbers.
           .random_wdata(random_wdata ^ (64'(core) << 56)), .random_state(random_state[core]),
           .row_write, .row_address, .row_lane, .row_data,
           .table_valid, .table_write, .table_map, .table_word, .table_wdata,
@@ -180,7 +180,7 @@ module nic #(
           commit_out, stores_waiting, cores_wanted};
       /* verilator lint_on UNUSEDSIGNAL */
     end else begin : g_many
-      // Which cores are in use changes when no packet is on its way: until then none begins.
+      // The number of cores in use changes when the card has drained: until then no packet begins.
       logic [3:0] cores;
       wire hold = cores != cores_wanted;
       wire dispatcher_idle, in_first;
@@ -218,7 +218,7 @@ module nic #(
           .map_window_done, .map_busy, .map_out_enable, .map_out_row, .map_out_data,
           .map_in_enable, .map_in_row, .map_in_data
       );
-      // One core at most changes the table of maps in a cycle.
+      // At most one core changes the table of maps in a cycle.
       always_comb begin
         commit_in = '0;
         for (int c = 0; c < CORES; c++) commit_in = commit_in | commit_out[c];

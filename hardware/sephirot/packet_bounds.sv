@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Whether bytes that a helper is to read or write lie between metadata and end of the packet in
-// work, if they are of the packet at all (hXDP, OSDI 2020, section 3.1: bounds are the hardware's
-// to check). Other regions are the memory's to check.
+// Checks that bytes which a helper reads or writes lie between metadata and end of the current
+// packet, if they are packet bytes (hXDP, OSDI 2020, section 3.1: hardware checks bounds). The
+// memory checks other regions.
 
 module packet_bounds (
     input  logic [63:0] address,
@@ -10,9 +10,9 @@ module packet_bounds (
     input  logic [11:0] packet_end,
     input  logic [12:0] packet_arrived,
     input  logic packet_complete,
-    // The bytes have not come yet, if they ever do.
+    // The bytes have not arrived yet, and still may.
     output logic must_wait,
-    // There is no such memory.
+    // The bytes do not exist.
     output logic fault
 );
   logic is_packet, is_memory;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// The way of packets, for a bench that plays core, helpers and network: input queue, selector and
+// The path of packets, for a bench that models core, helpers and network: input queue, selector and
 // memory. (hXDP, section 4.1, without the processor.)
 
 module packet_path #(
@@ -100,7 +100,7 @@ module packet_path #(
       .frame(3'd0),
       .frame_clear(1'b0),
       .stack_clear(1'b0),
-      // Nobody else has maps here.
+      // No other core shares the maps.
       /* verilator lint_off PINCONNECTEMPTY */
       .map_store(),
       .map_store_go(1'b1),

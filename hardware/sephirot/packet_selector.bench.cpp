@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // Sends packets through queue, selector and memory, with random programs that load, store and move
-// ends, against arrays of bytes; then measures what dropping and sending small packets takes.
+// packet ends, against arrays of bytes; then measures the throughput of dropping and sending small
+// packets.
 // top: packet_path
 // parameters: -GLANES=4
 #include <cstdint>
@@ -43,7 +44,7 @@ struct Sent {
   std::vector<uint8_t> bytes;
   std::vector<bool> known;
 };
-// Packets that are to arrive, those of them that were sent, and those that have to be emitted.
+// Packets that will arrive, those that were sent to the card, and those that must be emitted.
 static std::deque<Packet> to_come, in_card;
 static std::deque<Sent> to_leave;
 static size_t sent_bytes, got_bytes;
@@ -56,7 +57,7 @@ static void send(uint32_t id, int length) {
   to_come.push_back(packet);
 }
 
-// One cycle of the network's two sides, around whatever the core does.
+// One cycle of the network's two sides, around any action of the core.
 static void tick() {
   bool offers = top->rx_valid || (!to_come.empty() && below(8) < (uint64_t)rx_rate);
   top->rx_valid = offers;
@@ -67,7 +68,7 @@ static void tick() {
     memcpy(&top->rx_data[0], p.bytes.data() + sent_bytes, bytes);
     top->rx_bytes = bytes;
     top->rx_last = sent_bytes + bytes == p.bytes.size();
-    top->rx_ifindex = sent_bytes ? 0xbad : p.id;  // the first beat's counts
+    top->rx_ifindex = sent_bytes ? 0xbad : p.id;  // only the first beat's counts
     top->rx_queue = sent_bytes ? 0xbad : p.queue;
   }
   top->tx_ready = below(8) < (uint64_t)tx_rate;
@@ -117,14 +118,14 @@ static void tick() {
   top->store_valid = top->load_valid = 0;
 }
 
-// What the core knows of the packet in work.
+// The core's knowledge of the current packet.
 static uint8_t memory[4096];
 static bool known[4096];
 static Sent result;
 static bool too_long;
 
 static void begin() {
-  // Packets that are too long may be gone before they begin.
+  // Packets that are too long may be dropped before they begin.
   for (;; in_card.pop_front()) {
     if (in_card.empty()) fail("a packet that never came", top->packet_ifindex, 0);
     if (in_card.front().id == top->packet_ifindex) break;
@@ -312,7 +313,7 @@ static void random_packets(int count, bool emit_all, int lengths) {
       begin();
       program(below(12) ? below(5) : rng());
       top->eval();
-      // The next one can begin in the cycle in which this one is done.
+      // The next packet can begin in the cycle in which this one is done.
       back_to_back = top->packet_ready && below(2) && (result.verdict < 2 ||
                      result.verdict > 4) && !emit_all;
       if (back_to_back) {
@@ -323,7 +324,7 @@ static void random_packets(int count, bool emit_all, int lengths) {
     } while (back_to_back);
     finish(emit_all);
   }
-  // What is dropped before all of it has come is not looked at any more.
+  // A packet that is dropped before all of it has arrived is not checked for its length.
   if (oversize - oversize_before > too_long_ones) fail("too long", oversize, too_long_ones);
   same("packets that came", began - began_before, sent);
   for (Packet &p : in_card)
@@ -331,7 +332,7 @@ static void random_packets(int count, bool emit_all, int lengths) {
   in_card.clear();
 }
 
-// Cycles per packet, if a packet is in work for `work` cycles.
+// Cycles per packet, if a packet is processed for `work` cycles.
 static double rate(uint32_t verdict, int length, int work, int count) {
   top->emit_all = 0;
   rx_rate = tx_rate = 8;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Which packet is in work, where it begins and ends, and what becomes of it. (hXDP, section
-// 4.1.2, the active packet selector; section 4.2, early start: a program begins with the first
-// beat.)
+// Selects the current packet, keeps its bounds, and carries out its verdict. (hXDP, section 4.1.2,
+// the active packet selector; section 4.2, early start: a program begins with the first beat.)
 //
-// There are four slots of packet memory, so that packets can arrive while one is in work and
-// another one is emitted. Packets begin, end and are emitted in the order in which they came, but
-// a slot whose packet is dropped is free at once, whatever is still being emitted.
+// There are four slots of packet memory, so that packets can arrive while one is processed and
+// another one is emitted. Packets begin, end and are emitted in the order of arrival, but the slot
+// of a dropped packet is free at once, even while an earlier one is being emitted.
 
 module packet_selector (
     input  logic             clk,
@@ -19,7 +18,7 @@ module packet_selector (
     input  logic             beat_last,
     input  logic [31:0]      beat_ifindex,
     input  logic [31:0]      beat_queue,
-    // The packet in work
+    // The current packet
     output logic             packet_ready,
     input  logic             packet_begin,
     input  logic             packet_done,
@@ -64,7 +63,7 @@ module packet_selector (
     output logic [31:0]      tx_map,
     output logic [31:0]      tx_key,
     output logic [31:0]      tx_ifindex,
-    // What happened
+    // Events
     output logic             event_packet,
     output logic             event_done,
     output logic [31:0]      event_verdict,
@@ -72,7 +71,7 @@ module packet_selector (
     output logic             event_oversize,
     output logic             idle
 );
-  // Of each slot
+  // State of each slot
   logic [sephirot_pkg::SLOTS-1:0] busy, complete, quiet, redirected;
   logic [sephirot_pkg::SLOTS-1:0][11:0] data, meta, limit;
   logic [sephirot_pkg::SLOTS-1:0][12:0] arrived;
@@ -80,13 +79,13 @@ module packet_selector (
   (* ram_style = "distributed" *) logic [63:0] target[0:sephirot_pkg::SLOTS-1];
   (* ram_style = "distributed" *) logic [34:0] outcome[0:sephirot_pkg::SLOTS-1];
 
-  // Slots in the order in which their packets came: `came` counts packets, and then they begin and
-  // are done. Those that are to be emitted are in a queue of their own.
+  // Slots in the order of their packets: `came` counts arrivals, then packets begin and are done.
+  // Those to be emitted are in a separate queue.
   logic [sephirot_pkg::SLOTS-1:0][1:0] order, leaving;
   logic [2:0] came, begun, done, left, sent;
 
-  // A slot is left alone for two cycles when its packet is done: rows that are in decode and
-  // execute may still store to it.
+  // A slot is not reused for two cycles after its packet is done: rows in decode and execute may
+  // still store to it.
   logic [sephirot_pkg::SLOTS-1:0] settling, settling_more;
   logic [sephirot_pkg::SLOTS-1:0] usable;
   assign usable = ~busy & ~settling & ~settling_more & ~stores_pending;
@@ -97,7 +96,7 @@ module packet_selector (
   logic [1:0] filled_slot, free_slot;
   logic [11:0] next_offset;
   always_comb begin
-    // The one that comes after the last that was filled, if it can be had.
+    // The next slot after the last one that was filled, if it is free.
     free_slot = filled_slot;
     for (int i = 0; i < sephirot_pkg::SLOTS; i++)
       if (usable[filled_slot - 2'(i)]) free_slot = filled_slot - 2'(i);
@@ -115,13 +114,13 @@ module packet_selector (
   assign event_packet = accepted && first_beat;
   assign event_oversize = oversize;
 
-  // A packet that is too long and has not begun is forgotten. If it has begun, it goes on as if it
-  // ended where there is no more room, but it is not emitted.
+  // A packet that is too long and has not begun is dropped. If it has begun, it continues as if it
+  // ended where the room ends, but it is not emitted.
   logic forgotten, cut;
   assign forgotten = oversize && begun != came;
   assign cut = oversize && !forgotten;
 
-  // ------------------------------------------------------------------------------- in work
+  // ------------------------------------------------------------------------ current packet
 
   logic [1:0] done_slot;
   logic emits, done_frees, done_filling;
@@ -129,10 +128,10 @@ module packet_selector (
   assign emits = emit_all || packet_verdict == 32'd2 || packet_verdict == 32'd3 ||
                  packet_verdict == sephirot_pkg::XDP_REDIRECT;
   assign done_frees = packet_done && !emits;
-  // It ends before all of it has come: nobody needs the rest.
+  // The packet ends before all of it has arrived: the rest is not needed.
   assign done_filling = done_frees && filling && done_slot == filled_slot;
 
-  // One that is being forgotten does not begin; whether another one does is not asked for that.
+  // A packet that is being dropped does not begin; the state of another one is not needed for that.
   assign packet_ready = begun != came && !(oversize && begun + 3'd1 == came);
   assign packet_data = data[packet_slot];
   assign packet_end = limit[packet_slot];
@@ -180,7 +179,7 @@ module packet_selector (
   assign skip = leaving_ready && quiet[leaving_slot];
   assign start = leaving_ready && !quiet[leaving_slot];
   assign start_meta = meta[leaving_slot];
-  // No device, if nobody said where to.
+  // No device, if no target was set.
   assign leaving_target = redirected[leaving_slot] ? target[leaving_slot] : {32'hffff_ffff, 32'd0};
   assign leaving_ifindex = 32'(origin[leaving_slot]);
   assign start_info = {outcome[leaving_slot], 8'(data[leaving_slot] - start_meta), leaving_target,
@@ -242,7 +241,7 @@ module packet_selector (
     if (set_valid) begin
       data[packet_slot] <= set_data;
       meta[packet_slot] <= set_meta;
-      // Until all of it is there, nobody knows where it ends.
+      // The end is unknown until the whole packet has arrived.
       if (packet_complete) limit[packet_slot] <= set_end;
     end
     if (accepted) begin

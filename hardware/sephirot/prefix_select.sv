@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Of the lengths of prefixes that a map has, the longest that is not longer than a limit: where a
-// longest-prefix map is looked into next (helpers of hXDP, OSDI 2020, section 4.1). Also which
-// bits of a key count for a length, and whether a length that is given fits keys of so many bytes,
-// four of which are the length.
+// Selects the longest existing prefix length of a map within a limit: the next one to be searched
+// in a longest-prefix map (helpers of hXDP, OSDI 2020, section 4.1). Also computes the mask of a
+// length, and whether a given length fits keys of a given size, four bytes of which are the length.
 
 module prefix_select (
     input  logic [128:0] lengths,
@@ -11,7 +10,7 @@ module prefix_select (
     output logic [7:0] longest,
 
     input  logic [7:0] length,
-    // Bytes are in order, their highest bit first: bit 7 is the first.
+    // Bytes are in order, with the highest bit first: bit 7 is the first.
     output logic [127:0] mask,
 
     input  logic [31:0] given,

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// bpf_get_prandom_u32: 32 random bits, by SplitMix64 (Steele, Lea and Flood 2014), as the
-// interpreter has them: so a run can be compared with one there (a helper of hXDP, OSDI 2020,
-// section 4.1). The next number is made while nobody asks: 64 by 64 bits are three products of 32
-// by 32.
+// bpf_get_prandom_u32: 32 random bits, by SplitMix64 (Steele, Lea and Flood 2014), as in the
+// interpreter, so that runs can be compared (a helper of hXDP, OSDI 2020, section 4.1). The next
+// number is computed in advance: a 64-bit product is three 32-bit ones.
 
 module random (
     input  logic clk,
     input  logic rst,
-    // Sets the state; the next number is that after it.
+    // Sets the state; the next number is the one after it.
     input  logic random_write,
     input  logic [63:0] random_wdata,
     output logic [63:0] random_state,
     output logic ready,
     output logic [31:0] number,
-    // The number was taken.
+    // The number was used.
     input  logic take
 );
   localparam logic [63:0] GOLDEN = 64'h9e3779b97f4a7c15;
   localparam logic [63:0] FIRST = 64'hbf58476d1ce4e5b9;
   localparam logic [63:0] SECOND = 64'h94d049bb133111eb;
 
-  // Steps 0 and 6 mix; 1 to 5 and 7 to 11 are a product; 12: it is there.
+  // Steps 0 and 6 mix; 1 to 5 and 7 to 11 multiply; in 12 the number is ready.
   logic [3:0] step;
   logic [63:0] ahead, value, product, sum, times;
   logic [31:0] a, b;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Registers of the program that runs: two are read in each lane, one is written in each lane (hXDP,
-// OSDI 2020, sections 4.1.3 and 4.2). All are zero when a packet begins, but for those that no
-// program writes, which are no memory here: 10 follows from the frame, 11 from the packet.
+// Registers of the running program: each lane reads two and writes one (hXDP, OSDI 2020, sections
+// 4.1.3 and 4.2). All are zero when a packet begins, except those that no program writes, which are
+// not stored here: 10 is derived from the frame, 11 from the packet.
 
 module register_file #(
     parameter int LANES = 4
 ) (
     input  logic                   clk,
-    // All zero, but for 1; goes before all writes.
+    // Clears all registers except 1; has priority over all writes.
     input  logic                   clear,
     input  logic [2:0]             frame,
     input  logic [11:0]            packet_data,
@@ -16,7 +16,7 @@ module register_file #(
     input  logic [LANES-1:0][3:0]  right,
     output logic [LANES-1:0][63:0] left_value,
     output logic [LANES-1:0][63:0] right_value,
-    // Registers 0 to 5 and 6 to 9 as they are, for calls and exchanges.
+    // Registers 0 to 5 and 6 to 9 in parallel, for calls and exchanges.
     output logic [63:0]            result,
     output logic [4:0][63:0]       arguments,
     output logic [3:0][63:0]       kept,
@@ -24,7 +24,7 @@ module register_file #(
     input  logic [LANES-1:0]       write,
     input  logic [LANES-1:0][3:0]  destination,
     input  logic [LANES-1:0][63:0] value,
-    // Registers 6 to 9 come back when a function returns.
+    // Registers 6 to 9 are restored when a function returns.
     input  logic                   restore,
     input  logic [3:0][63:0]       restored
 );
@@ -45,7 +45,7 @@ module register_file #(
     end
   end
 
-  // No two lanes of a row write the same register, so what they give is put together by or.
+  // No two lanes of a row write the same register, so their results are combined by or.
   logic [15:0] written;
   always_comb begin
     written = '0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Where functions return to, and registers 6 to 9 of their callers: eBPF's calls of functions,
-// which hXDP (OSDI 2020) inlines; here they are calls, seven deep.
+// Return addresses of functions, and registers 6 to 9 of their callers. hXDP (OSDI 2020) inlines
+// functions; here they are called, up to seven deep.
 
 module return_stack (
     input  logic              clk,

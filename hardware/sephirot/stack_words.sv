@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Which words of the stack were written since its frame was cleared: the others are zero. So all
-// frames, or one, are cleared from one cycle to the next. (hXDP, section 4.2: the state of a
-// program resets itself.) The words themselves are in a banked memory, of which this is a part
-// for its stack: the same rows, four banks, and the same cycles.
+// Records the words of the stack that were written since its frame was cleared: the others are
+// zero. All frames, or one, are therefore cleared in one cycle. (hXDP, section 4.2: the state of a
+// program resets itself.) The words themselves are in a banked memory, for whose stack part this
+// module keeps the same rows, four banks, and the same timing.
 //
-// Lookups of the cycle of a clear see nothing written, writes of that cycle are lost.
+// Lookups in the cycle of a clear see nothing written; writes in that cycle are lost.
 
 module stack_words #(
     parameter int LANES = 4
@@ -13,11 +13,11 @@ module stack_words #(
     input  logic                  clear_all,
     input  logic                  clear_frame,
     input  logic [2:0]            frame,
-    // What is written, and whether it was written before: else all of the word has to be.
+    // Written words, and whether they were written before: if not, the whole word must be written.
     input  logic [3:0]            write,
     input  logic [3:0][6:0]       write_row,
     output logic [3:0]            write_again,
-    // For loads: byte p of the answer, which is not turned yet, counts
+    // For loads: byte p of the answer, before rotation, is valid
     input  logic                  lane_enable,
     input  logic [LANES-1:0][11:0] lane_address,
     output logic [LANES-1:0][7:0] lane_written,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// A core with all that it has for itself: its queue, its packets, its stack, its copy of the maps
-// and its helpers (hXDP, OSDI 2020, section 4.1, the whole figure but for the network's ports; it
-// has one core). `nic` has as many of these as there are cores. Beside wires there is one thing
-// here: who has the service port of the data memory, helpers or the host.
+// A core with its private resources: its queue, packets, stack, copy of the maps, and helpers
+// (hXDP, OSDI 2020, section 4.1, the whole figure except for the network's ports; it has one core).
+// `nic` has one instance for each core. The only logic here other than wires is the arbitration of
+// the data memory's service port between helpers and host.
 
 module station #(
     parameter int LANES = 4,
@@ -16,7 +16,7 @@ module station #(
     input clk,
     input rst,
 
-    // Beats of this core's packets, as they come and as they leave.
+    // Beats of this core's packets, arriving and leaving.
     input rx_valid,
     output rx_ready,
     input [255:0] rx_data,
@@ -51,7 +51,7 @@ module station #(
     input [2:0] row_lane,
     input [63:0] row_data,
 
-    // The host's ways to maps: those of the first core alone are used, but for writes of the table.
+    // The host's access to maps: only the first core is accessed, except for writes of the table.
     input table_valid,
     input table_write,
     input [15:0] table_map,
@@ -70,12 +70,12 @@ module station #(
     output map_ready,
     output [63:0] map_rdata,
 
-    // Calls: `call_arbiter` says when they may be at work.
+    // Calls: `call_arbiter` grants them.
     output call_valid,
     output [7:0] call_helper,
     input call_go,
     output call_done,
-    // What cores have in common: `map_port`, and changes of the table of maps.
+    // Shared by cores: `map_port`, and changes of the table of maps.
     output map_store,
     input map_store_go,
     output map_window,
@@ -93,7 +93,7 @@ module station #(
     output [241:0] commit_out,
     input [241:0] commit_in,
 
-    // What is counted.
+    // Events to be counted.
     output packet_begin,
     output packet_done,
     output idle,
@@ -122,7 +122,7 @@ module station #(
       .beat_valid, .beat_ready, .beat_data, .beat_bytes, .beat_last, .beat_ifindex, .beat_queue
   );
 
-  // The packet in work.
+  // The current packet.
   wire packet_ready;
   wire [31:0] packet_verdict;
   wire [2:0] packet_stop;
@@ -203,8 +203,8 @@ module station #(
       .busy, .event_row, .event_wait_memory, .event_wait_helper, .event_wait_long, .event_jump
   );
 
-  // The service port: the host has it for single accesses, while no helper is at work, so that
-  // what a helper has read holds until it reads again. A call that comes in between waits.
+  // The service port: the host uses it for single accesses while no helper is running, so that data
+  // which a helper has read stays valid until it reads again. A call that arrives in between waits.
   wire helper_service_valid, helper_service_write, helper_service_ready;
   wire [31:0] helper_service_address, helper_service_enable;
   wire [255:0] helper_service_wdata;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Brings what several cores emit onto one bus: packets in turn, each of them whole. (hXDP, OSDI
-// 2020, section 4.1.2, has one core, whose selector emits.) Packets of one core stay in their
-// order.
+// Merges the output of several cores onto one bus: packets in turn, each as a whole. (hXDP, OSDI
+// 2020, section 4.1.2, has one core, whose selector emits.) Packets of one core keep their order.
 
 module transmit_arbiter #(
     parameter int CORES = 4,
-    // All that goes with a beat but for its being the last.
+    // Bits of a beat, except for the mark of the last one.
     parameter int BEAT_BITS = 401
 ) (
     input  logic                            clk,
@@ -33,7 +32,7 @@ module transmit_arbiter #(
     for (int c = 0; c < CORES; c++) if (current[c]) out_beat = out_beat | in_beat[c];
   end
 
-  // What is offered stays, and so does whose packet it is, to its last beat.
+  // The offered beat and the selected core are held, up to the packet's last beat.
   always_ff @(posedge clk)
     if (rst) begin
       is_kept <= 1'b0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// An access list by source prefix, for IPv4 and IPv6: the longest prefix says whether a packet
-// passes. Its value has bits for the protocols that it is about.
+// An access list by source prefix, for IPv4 and IPv6: the longest prefix decides whether a packet
+// passes. Its value has bits for the protocols to which it applies.
 
 #include "packet.bpf.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Answers an IPv4 packet that is too long for the way behind this host: the packet is cut to its
-// first bytes, and becomes the ICMP message "fragmentation needed" (RFC 792, RFC 1191) to whoever
-// sent it. Others pass.
+// Answers an IPv4 packet that is too long for the path behind this host: the packet is truncated to
+// its first bytes, and sent back to its source as the ICMP message "fragmentation needed" (RFC 792,
+// RFC 1191). Others pass.
 
 #include "packet.bpf.h"
 
@@ -10,8 +10,8 @@
 #define GROWTH (sizeof(struct iphdr) + sizeof(struct icmp))
 
 struct settings {
-	__u32 longest;	/* bytes of a frame that passes; 0 stands for 600 */
-	__u32 mtu;	/* which the message tells */
+	__u32 longest;	/* maximum bytes of a frame that passes; 0 means 600 */
+	__u32 mtu;	/* reported in the message */
 };
 ONE_VALUE(settings, struct settings);
 ONE_VALUE(answered, __u64);
@@ -27,7 +27,7 @@ INLINE __u16 sum_icmp(const struct icmp *message)
 	return ~fold(sum);
 }
 
-/* What is in front of the quotation, once there is room for it. */
+/* Writes the headers before the quotation, once there is room for them. */
 INLINE int write_answer(struct xdp_md *context, __u32 mtu)
 {
 	struct cursor cursor = begin(context);
@@ -42,7 +42,7 @@ INLINE int write_answer(struct xdp_md *context, __u32 mtu)
 	message = TAKE(&cursor, struct icmp);
 	if (!message)
 		return XDP_ABORTED;
-	/* The old Ethernet header lies before the quotation, where the end of the message is. */
+	/* The old Ethernet header lies before the quotation, at the end of the message's header. */
 	quoted = take(&cursor, QUOTED);
 	if (!quoted)
 		return XDP_ABORTED;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the load balancer knows, and how it reads packets. */
+/* Maps and packet parsing of the load balancer. */
 
 #define SERVICES 16
 #define SERVERS 256
-#define RING 1021	/* places, a prime */
+#define RING 1021	/* slots, a prime */
 #define IDLE_NS 30000000000ull
 #define GO_ON -1
 
 struct address {
-	__be32 word[4];		/* IPv4 has the other three 0 */
+	__be32 word[4];		/* IPv4 has the other three words 0 */
 };
 
 struct virtual_address {
@@ -22,8 +22,8 @@ enum {
 	WITHOUT_SOURCE_PORT = 1,	/* all flows of a source go to one server */
 	WITHOUT_TABLE = 2,		/* flows are not remembered */
 	QUIC = 4,
-	BY_TARGET_PORT = 8,		/* the hash is of the target port alone */
-	TIMED = 16,			/* flows that are idle for long are chosen anew */
+	BY_TARGET_PORT = 8,		/* only the target port is hashed */
+	TIMED = 16,			/* a server is chosen anew for flows that were idle */
 };
 
 struct service {
@@ -39,7 +39,7 @@ struct server {
 
 struct flow {
 	struct address source, target;
-	__u32 ports;	/* the source's in the lower half, both as in the packet */
+	__u32 ports;	/* source in the lower half, both in network byte order */
 	__u32 protocol;
 };
 
@@ -57,10 +57,10 @@ struct rate {
 };
 
 struct settings {
-	__u64 new_flows_per_second;	/* 0: any number */
+	__u64 new_flows_per_second;	/* 0: unlimited */
 };
 
-/* What there is to know of a packet. */
+/* Parsed fields of a packet. */
 struct packet {
 	struct flow flow;
 	__u16 bytes;	/* of the IP packet */
@@ -77,7 +77,7 @@ struct {
 	__type(value, struct service);
 } services SEC(".maps");
 
-/* The servers' numbers, place by place; 0 is none. */
+/* Numbers of servers by slot; 0 is none. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, SERVICES * RING);
@@ -135,7 +135,7 @@ struct {
 } rates SEC(".maps");
 
 ONE_VALUE(settings, struct settings);
-/* The Ethernet address of the next router, and ours. */
+/* Ethernet address of the next router, and our own. */
 ONE_VALUE(gateways, __u8[2 * ETH_ALEN]);
 
 INLINE __u32 hash_flow(const struct flow *flow, __u32 flags)
@@ -153,7 +153,7 @@ INLINE __u32 hash_flow(const struct flow *flow, __u32 flags)
 	return mix(hash, flags & WITHOUT_SOURCE_PORT ? flow->ports >> 16 : flow->ports);
 }
 
-/* Reads ports; those of a quoted packet went the other way. */
+/* Reads ports; those of a quoted packet are swapped. */
 INLINE int parse_ports(struct cursor *cursor, struct packet *packet)
 {
 	struct {
@@ -182,7 +182,7 @@ INLINE int parse_ports(struct cursor *cursor, struct packet *packet)
 	return take(cursor, sizeof(struct udphdr) - sizeof(*ports)) ? GO_ON : XDP_DROP;
 }
 
-/* Whether some service has this address; its ports and protocols are not asked for. */
+/* Returns whether a service has this address, with any port and protocol. */
 INLINE int is_virtual(const struct address *address)
 {
 	struct virtual_address target = { .address = *address };
@@ -190,7 +190,7 @@ INLINE int is_virtual(const struct address *address)
 	return bpf_map_lookup_elem(&services, &target) != 0;
 }
 
-/* Makes a reply of an echo request; its checksum changes as its type does. */
+/* Turns an echo request into a reply; the checksum is updated for the change of the type. */
 INLINE int reply(struct ethhdr *link, struct icmp *message, __u8 old, __u8 new)
 {
 	__u32 sum = (__u16)~message->check + (__u16)~bpf_htons(old << 8) + bpf_htons(new << 8);
@@ -236,7 +236,7 @@ INLINE int parse_ipv4(struct ethhdr *link, struct cursor *cursor, struct packet 
 {
 	struct iphdr *network = TAKE(cursor, struct iphdr);
 
-	/* No packet with options, no fragment: its ports would be elsewhere, or nowhere. */
+	/* A packet with options, or a fragment, has its ports elsewhere or not at all. */
 	if (!network || network->version != 4 || network->ihl != 5)
 		return XDP_DROP;
 	if (network->frag_off & bpf_htons(FRAGMENT_OFFSET | MORE_FRAGMENTS))

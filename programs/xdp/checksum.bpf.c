@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Checks the checksum of UDP datagrams of any length, two bytes at a time in a loop that calls a
-// function (bpf_loop), drops wrong ones, and fills in those that were left out.
+// Verifies the checksum of UDP datagrams of any length, two bytes at a time in a loop that calls a
+// function (bpf_loop), drops datagrams with a wrong one, and fills in missing ones.
 
 #include "packet.bpf.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Tracks TCP connections: the state of each by the flags that either side sends, packets and bytes
-// of both directions. A packet that fits no state is dropped; connections that were not used for
-// long give way to new ones.
+// Tracks TCP connections: the state of each by the flags of both sides, and packets and bytes in
+// both directions. A packet that fits no state is dropped; the least recently used connections are
+// evicted for new ones.
 
 #include "packet.bpf.h"
 
@@ -46,7 +46,7 @@ INLINE int put_in_order(const struct iphdr *network, const struct tcphdr *segmen
 	return is_low ? 1 : 2;
 }
 
-/* Moves on to the phase behind a segment; 0 if it has no place in this one. */
+/* Advances to the phase after a segment; returns 0 if the segment is not valid in this phase. */
 static __noinline int advance(struct state *state, __u32 side, __u32 flags)
 {
 	int is_syn = flags & 2, is_ack = flags & 16, is_fin = flags & 1;

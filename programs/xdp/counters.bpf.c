@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Accounts IPv4 traffic by pairs of networks of 24 bits, each CPU for itself, and sums it
-// up by walking over the whole table when a frame asks for it: its type is 0x88b5 (for
-// experiments), and the answer is written into it.
+// Counts IPv4 traffic by pairs of /24 networks, separately for each CPU. A frame of type 0x88b5
+// (for experiments) requests the sums: the program iterates over the whole table, and writes the
+// answer into the frame.
 
 #include "packet.bpf.h"
 
@@ -22,7 +22,7 @@ struct {
 	__type(value, struct traffic);
 } pairs SEC(".maps");
 
-/* Packets without room in the table. */
+/* Packets that were not counted because the table was full. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Takes packets out of GRE, IPIP and VXLAN tunnels whose far ends and keys are known, and lets the
-// inner packet pass. GRE may have a checksum, which is not checked, a key and a sequence number.
+// Decapsulates packets from GRE, IPIP and VXLAN tunnels with known remote ends and keys, and passes
+// the inner packet. GRE may have a checksum, which is not verified, a key and a sequence number.
 
 #include "packet.bpf.h"
 
@@ -17,7 +17,7 @@ struct vxlan {
 	__be32 network;		/* in the upper three bytes */
 };
 
-/* The far end, and the key or network, 0 without one. */
+/* The remote end, and the key or network, 0 for none. */
 struct tunnel {
 	__be32 source, key;
 };
@@ -39,7 +39,7 @@ INLINE int is_known(__be32 source, __be32 key)
 	return packets != 0;
 }
 
-/* Takes away all up to the cursor, and puts the Ethernet header in front of an IP packet. */
+/* Removes everything up to the cursor, and puts the Ethernet header in front of an IP packet. */
 INLINE int strip(struct xdp_md *context, struct cursor *cursor, __be16 protocol)
 {
 	int bytes = cursor->at - (void *)(long)context->data;

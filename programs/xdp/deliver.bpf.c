@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Delivers frames to user space by the socket of their queue, the addresses anonymised on the way:
-// the last byte of IPv4 addresses is overwritten in the frame, whatever its layout, with helpers
-// that copy. Frames for other hosts pass.
+// Delivers frames to user space through the AF_XDP socket of their queue, with anonymised
+// addresses: the last byte of IPv4 addresses is overwritten in the frame, in any layout, by copying
+// helpers. Frames for other hosts pass.
 
 #include "packet.bpf.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Drops DNS queries for names that are on a list. The name of the first question is read label by
-// label, byte by byte in a bounded loop, into a key of fixed length; upper case counts as lower. A
-// name that is listed stands for all below it.
+// Drops DNS queries for names on a list. The name of the first question is read label by label,
+// byte by byte in a bounded loop, into a key of fixed length; upper case is converted to lower. A
+// listed name includes all its subdomains.
 
 #include "packet.bpf.h"
 
@@ -20,10 +20,10 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1024);
 	__type(key, struct name);
-	__type(value, __u64);		/* queries dropped */
+	__type(value, __u64);		/* dropped queries */
 } listed SEC(".maps");
 
-/* Room for a name; the stack would hold it, but not twice. */
+/* Buffer for a name; the stack is too small for two. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -40,7 +40,7 @@ struct {
 
 enum { PASSED, DROPPED, MALFORMED, TOO_LONG };
 
-/* Copies a name; gives its bytes, 0 if it is malformed, -1 if it is too long. */
+/* Copies a name; returns its length, 0 if it is malformed, -1 if it is too long. */
 INLINE int read_name(struct cursor *cursor, struct name *name)
 {
 	__u32 left = 0, at;
@@ -54,7 +54,7 @@ INLINE int read_name(struct cursor *cursor, struct name *name)
 			return 0;
 		value = *byte;
 		if (!left) {
-			/* A length; pointers have no place in a question. */
+			/* A length; pointers are not allowed in a question. */
 			if (value > 63)
 				return 0;
 			if (!value)
@@ -70,7 +70,7 @@ INLINE int read_name(struct cursor *cursor, struct name *name)
 	return -1;
 }
 
-/* Takes the first label off. */
+/* Removes the first label. */
 INLINE int shorten(struct name *name)
 {
 	__u32 bytes = (name->text[0] & 63) + 1;
@@ -80,7 +80,7 @@ INLINE int shorten(struct name *name)
 		return 0;
 	for (at = 0; at < LONGEST_NAME; at++) {
 		from = at + bytes;
-		/* The bound has to be seen on the register that is the index. */
+		/* The verifier must see the bound on the register that is the index. */
 		asm volatile("" : "+r"(from));
 		name->text[at] = from < LONGEST_NAME ? name->text[from] : 0;
 	}

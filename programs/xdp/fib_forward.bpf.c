@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Forwards IPv4 and IPv6 by the routes and neighbours of the host it runs on, and notes what the
-// lookup said. What it cannot forward passes, for the host to resolve or to answer.
+// Forwards IPv4 and IPv6 by the routes and neighbours of its host, and counts the results of the
+// lookup. Packets that it cannot forward pass, so that the host resolves or answers them.
 
 #include "packet.bpf.h"
 
 #define AF_INET 2
 #define AF_INET6 10
 
-/* By what the lookup returned; the last one is for errors. */
+/* By the result of the lookup; the last one is for errors. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 16);

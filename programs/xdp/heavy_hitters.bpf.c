@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Finds the flows that send most: a count-min sketch (Cormode and Muthukrishnan 2005) of four rows
-// counts bytes, and a flow whose smallest counter passes the threshold goes into a table. The hash
-// is a local function that each row calls with its own seed.
+// Finds the flows with the most traffic: a count-min sketch (Cormode and Muthukrishnan 2005) of
+// four rows counts bytes, and a flow whose smallest counter exceeds the threshold enters a table.
+// The hash is a local function that is called for each row with its own seed.
 
 #include "packet.bpf.h"
 
@@ -23,7 +23,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_LRU_PERCPU_HASH);
 	__uint(max_entries, 1024);
 	__type(key, struct tuple);
-	__type(value, __u32);	/* bytes, never too few */
+	__type(value, __u32);	/* bytes, never underestimated */
 } hitters SEC(".maps");
 
 static const __u32 seeds[ROWS] = { 0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344 };

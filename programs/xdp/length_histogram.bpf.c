@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Counts frames by length, in classes that double, and keeps the least, the largest, the mean and
-// the deviation, with signed arithmetic: a Welford recurrence in fixed point.
+// Counts frames by length, in classes that double, and maintains minimum, maximum, mean and
+// deviation, with signed arithmetic: a Welford recurrence in fixed point.
 
 #include "packet.bpf.h"
 
@@ -33,8 +33,8 @@ INLINE __u32 class_of(__u32 bytes)
 	return class;
 }
 
-/* A quotient of signed numbers, from magnitudes: the division of this instruction set's third
- * version is unsigned. */
+/* Divides signed numbers by their magnitudes: the division of version 3 of this instruction set is
+ * unsigned. */
 INLINE __s64 divide(__s64 value, __u64 by)
 {
 	return value < 0 ? -(__s64)(-(__u64)value / by) : (__s64)((__u64)value / by);

@@ -2,19 +2,19 @@
 // A layer 4 load balancer of the kind that large sites put in front of their servers. A packet to a
 // virtual address (IPv4 or IPv6, port, protocol) goes to one of its servers in an outer IP header:
 //
-// 1. QUIC says the server in its connection id, if the service has that flag.
-// 2. A flow seen before keeps its server: a table of flows forgets the least recently used.
-// 3. Else a hash of the flow chooses in the consistent-hash ring of the service, which user space
-//    fills in proportion to weights, and so that few flows move when servers come and go.
+// 1. A QUIC connection id names the server, if the service has that flag.
+// 2. A known flow keeps its server: the table of flows evicts the least recently used.
+// 3. Otherwise a hash of the flow selects in the service's consistent-hash ring, which user space
+//    fills by weight, such that few flows move when servers are added or removed.
 //
 // ICMP errors about a flow follow it, by the packet that they quote; echo requests to a virtual
-// address are answered here. Packets of other addresses pass.
+// address are answered here. Packets to other addresses pass.
 
 #include "packet.bpf.h"
 #include "balancer.bpf.h"
 
-/* Whether connections open faster than the settings allow: then flows are not remembered, so that
- * those that were keep their place in the table. */
+/* Returns whether connections are opened faster than the settings allow: new flows are then not
+ * remembered, so that known ones keep their place in the table. */
 static __noinline int is_flooded(void)
 {
 	__u32 zero = 0;
@@ -32,8 +32,8 @@ static __noinline int is_flooded(void)
 	return ++rate->flows > chosen->new_flows_per_second;
 }
 
-/* The server's number in the connection id of a QUIC packet, plus 1; 0 if there is none. The id
- * begins with 01 in its first two bits, and the number is its second and third byte. */
+/* Returns the server's number in the connection id of a QUIC packet, plus 1; 0 if there is none.
+ * The id begins with the bits 01, and the number is its second and third byte. */
 INLINE __u32 find_quic_server(struct cursor *cursor)
 {
 	__u8 *first = TAKE(cursor, __u8), *id;
@@ -42,7 +42,7 @@ INLINE __u32 find_quic_server(struct cursor *cursor)
 	if (!first)
 		return 0;
 	if (*first & 0x80) {
-		/* A long header: version and the length of the id. Clients choose the first ids. */
+		/* A long header: version and length of the id. Clients choose the first ids. */
 		__u8 *length;
 
 		if ((*first & 0x30) < 0x20 || !take(cursor, 4))
@@ -59,7 +59,7 @@ INLINE __u32 find_quic_server(struct cursor *cursor)
 	return server && *server ? *server : 0;
 }
 
-/* Whether a flow of the table still holds; if so it has been used now. */
+/* Returns whether a flow of the table is still valid; if so its time of use is updated. */
 INLINE int is_fresh(struct flow_state *known, const struct service *service)
 {
 	__u64 now;
@@ -73,7 +73,7 @@ INLINE int is_fresh(struct flow_state *known, const struct service *service)
 	return 1;
 }
 
-/* The server of a packet's flow: from the table, or from the ring and into the table. */
+/* Returns the server of a packet's flow: from the table, or from the ring and into the table. */
 INLINE __u32 choose_server(struct packet *packet, const struct service *service)
 {
 	int is_remembered = !(service->flags & WITHOUT_TABLE);
@@ -113,7 +113,7 @@ INLINE void write_outer_ipv4(struct iphdr *outer, const struct packet *packet,
 	outer->tot_len = bpf_htons(packet->bytes + sizeof(*outer));
 	outer->ttl = 64;
 	outer->protocol = IPPROTO_IPIP;
-	/* Sources that differ by flow spread over the queues of the server. */
+	/* Different flows get different sources, which spreads them over the server's queues. */
 	outer->saddr = bpf_htonl(0xac100000 | (mix(ends[0], packet->flow.ports) & 0xffff));
 	outer->daddr = server->address.word[0];
 	outer->check = sum_ipv4(outer);
@@ -144,7 +144,7 @@ INLINE int encapsulate(struct xdp_md *context, const struct packet *packet,
 	__u32 zero = 0;
 	__u8 *gateway;
 
-	/* IPv6 in IPv4 is what no server takes. */
+	/* No server accepts IPv6 in IPv4. */
 	if (packet->is_ipv6 && !with_ipv6)
 		return XDP_DROP;
 	gateway = bpf_map_lookup_elem(&gateways, &zero);
@@ -197,7 +197,7 @@ INLINE int balance(struct xdp_md *context, struct cursor *cursor, struct packet 
 	target.protocol = packet->flow.protocol;
 	service = bpf_map_lookup_elem(&services, &target);
 	if (!service) {
-		/* A service of all ports has port 0. */
+		/* A service for all ports has port 0. */
 		target.port = 0;
 		service = bpf_map_lookup_elem(&services, &target);
 		if (!service)

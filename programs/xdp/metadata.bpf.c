@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Writes what it finds out about a frame in front of it, for whoever gets the frame next: a hash of
-// the flow, the network header's offset, the queue, a number. Frames that have metadata already get
-// more in front of it, as long as there is room.
+// Writes metadata in front of a frame for its next receiver: a hash of the flow, the network
+// header's offset, the queue, a number. If a frame already has metadata, more is added before it,
+// as far as there is room.
 
 #include "packet.bpf.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// The least that a program can do with a packet: drop it, send it back, send it out of another
-// device. What is measured with these is what the machine itself costs.
+// The minimal actions of a program on a packet: drop it, send it back, send it to another device.
+// Measurements with these show the cost of the machine itself.
 
 #include "packet.bpf.h"
 

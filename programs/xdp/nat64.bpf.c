@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Translates UDP and TCP between IPv6 and IPv4 in the manner of RFC 7915: an IPv6 target under the
-// well-known prefix 64:ff9b::/96 has the IPv4 target in its last four bytes; the IPv6 source has an
-// IPv4 address of ours in a table, by which answers find back.
+// Translates UDP and TCP between IPv6 and IPv4 as in RFC 7915: an IPv6 target under the well-known
+// prefix 64:ff9b::/96 has the IPv4 target in its last four bytes; the IPv6 source is mapped to one
+// of our IPv4 addresses by a table, which also maps replies back.
 
 #include "packet.bpf.h"
 
@@ -21,7 +21,7 @@ struct {
 	__type(value, struct in6_addr);
 } inward SEC(".maps");
 
-/* The two addresses of a header, as the sum over them has them. */
+/* The two addresses of a header, in the layout for checksums. */
 struct ends_ipv4 {
 	__be32 source, target;
 };
@@ -29,7 +29,7 @@ struct ends_ipv6 {
 	struct in6_addr source, target;
 };
 
-/* Where the checksum of a packet is, and whether 0 stands for none (UDP over IPv4). */
+/* Finds the checksum of a packet, and whether 0 means none (UDP over IPv4). */
 INLINE __u16 *find_check(struct cursor *cursor, __u8 protocol)
 {
 	if (protocol == IPPROTO_UDP) {
@@ -45,7 +45,7 @@ INLINE __u16 *find_check(struct cursor *cursor, __u8 protocol)
 	return 0;
 }
 
-/* A checksum after a change of what it is over, in 16 bits; UDP has no 0. */
+/* Updates a checksum for a change of the data, in 16 bits; UDP does not use 0. */
 INLINE __u16 changed(__u16 check, __s64 difference, __u8 protocol)
 {
 	__u16 sum = ~fold((__u64)(__u16)~check + (__u32)difference);

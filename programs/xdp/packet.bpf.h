@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Parsing and checksums that the programs of this folder share.
+/* Parsing and checksums for the programs of this folder.
  *
- * A cursor is a place in a frame and the frame's end. Whoever wants a header takes it: what was
- * taken lies within the frame, and the cursor stands behind it. Fields are in network order.
+ * A cursor is a place in a frame and the frame's end. A header is taken from it: the header then
+ * lies within the frame, and the cursor is at its end. Fields are in network order.
  */
 
 #include <linux/bpf.h>
@@ -18,7 +18,7 @@
 #define INLINE static __attribute__((always_inline)) inline
 #define LICENSE char program_license[] SEC("license") = "Dual BSD/GPL"
 
-/* A value of an array with one entry, as programs have for their settings. */
+/* A map of one value, which programs use for their settings. */
 #define ONE_VALUE(name, kind)					\
 	struct {						\
 		__uint(type, BPF_MAP_TYPE_ARRAY);		\
@@ -68,7 +68,7 @@ INLINE struct cursor begin(struct xdp_md *context)
 	return cursor;
 }
 
-/* The next bytes, or 0 if the frame ends before them. */
+/* Takes the next bytes; returns 0 if the frame ends before them. */
 INLINE void *take(struct cursor *cursor, __u32 bytes)
 {
 	void *start = cursor->at;
@@ -79,9 +79,9 @@ INLINE void *take(struct cursor *cursor, __u32 bytes)
 	return start;
 }
 
-/* Moves on by a number of bytes, at most 2047, that is not constant. The compiler may not find out
- * that the bound holds anyway, nor compute the new place twice: the kernel's verifier could follow
- * neither. */
+/* Skips a variable number of bytes, at most 2047. The compiler must not detect that the bound
+ * always holds, nor compute the new place twice: otherwise the kernel's verifier cannot prove the
+ * access. */
 INLINE int skip(struct cursor *cursor, __u32 bytes)
 {
 	void *behind;
@@ -97,7 +97,7 @@ INLINE int skip(struct cursor *cursor, __u32 bytes)
 
 #define TAKE(cursor, kind) ((kind *)take(cursor, sizeof(kind)))
 
-/* The Ethernet header; `protocol` is that behind at most two VLAN tags. */
+/* Takes the Ethernet header; `protocol` is that after at most two VLAN tags. */
 INLINE struct ethhdr *take_ethernet(struct cursor *cursor, __be16 *protocol)
 {
 	struct ethhdr *link = TAKE(cursor, struct ethhdr);
@@ -119,7 +119,7 @@ INLINE struct ethhdr *take_ethernet(struct cursor *cursor, __be16 *protocol)
 	return link;
 }
 
-/* The IPv4 header, with its options taken as well. */
+/* Takes the IPv4 header, with its options. */
 INLINE struct iphdr *take_ipv4(struct cursor *cursor)
 {
 	struct iphdr *network = TAKE(cursor, struct iphdr);
@@ -138,7 +138,7 @@ INLINE struct ipv6hdr *take_ipv6(struct cursor *cursor)
 	return network && network->version == 6 ? network : 0;
 }
 
-/* An IPv4 header behind the Ethernet header, tags or none; 0 if there is none. */
+/* Takes an IPv4 header after the Ethernet header, with or without tags; 0 if there is none. */
 INLINE struct iphdr *find_ipv4(struct cursor *cursor)
 {
 	__be16 protocol;
@@ -148,7 +148,7 @@ INLINE struct iphdr *find_ipv4(struct cursor *cursor)
 	return take_ipv4(cursor);
 }
 
-/* The five-tuple of a TCP or UDP packet that is no later fragment; 0 for all others. */
+/* Finds the five-tuple of a TCP or UDP packet, unless it is a later fragment; 0 for all others. */
 INLINE int find_tuple(struct cursor *cursor, struct tuple *tuple)
 {
 	struct iphdr *network = find_ipv4(cursor);
@@ -180,7 +180,7 @@ INLINE void swap_addresses(struct ethhdr *link)
 	__builtin_memcpy(link->h_dest, source, ETH_ALEN);
 }
 
-/* Makes 16 bits of a sum of 16-bit words, which an Internet checksum is the complement of. */
+/* Folds a sum of 16-bit words to 16 bits, whose complement is the Internet checksum. */
 INLINE __u16 fold(__u64 sum)
 {
 	sum = (sum & 0xffffffff) + (sum >> 32);
@@ -190,7 +190,7 @@ INLINE __u16 fold(__u64 sum)
 	return sum;
 }
 
-/* The checksum of an IPv4 header without options, whose own field is 0. */
+/* Returns the checksum of an IPv4 header without options, whose checksum field is 0. */
 INLINE __u16 sum_ipv4(const struct iphdr *network)
 {
 	const __u16 *words = (const void *)network;
@@ -202,7 +202,7 @@ INLINE __u16 sum_ipv4(const struct iphdr *network)
 	return ~fold(sum);
 }
 
-/* One hop less, and the checksum changed accordingly (RFC 1624, equation 3). */
+/* Decrements the time to live, and updates the checksum (RFC 1624, equation 3). */
 INLINE void decrement_ttl(struct iphdr *network)
 {
 	__u32 sum = network->check + bpf_htons(0x0100);
@@ -220,7 +220,7 @@ INLINE void count(void *counters, __u32 which, __u64 by)
 		*counter += by;
 }
 
-/* A 32-bit hash of two words: multiplication and shifts, as in the finalizer of MurmurHash3. */
+/* Returns a 32-bit hash of two words, as the finalizer of MurmurHash3 does. */
 INLINE __u32 mix(__u32 left, __u32 right)
 {
 	__u32 hash = left * 0x9e3779b1 ^ (right + 0x85ebca6b);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// A parser of one program for each kind of header: each reads its own and calls the next by a table
-// of programs. Where the next header begins is in front of the frame, as metadata. What no program
-// is there for passes, marked with how far parsing came.
+// A chain of parsers, one program for each kind of header: each parses its header and tail-calls
+// the next one. The offset of the next header is in front of the frame, as metadata. Packets
+// without a parser pass, marked with the progress of parsing.
 
 #include "packet.bpf.h"
 
 enum { ETHERNET, VLAN, IPV4, IPV6, EXTENSION, TCP, UDP, PARSERS };
 
-/* In front of the frame. */
+/* Metadata in front of the frame. */
 struct progress {
-	__u16 offset;	/* of the next header */
-	__u16 depth;	/* headers read */
+	__u16 offset;	/* offset of the next header */
+	__u16 depth;	/* number of parsed headers */
 	__u32 seen;	/* bit n: parser n ran */
 };
 
@@ -28,7 +28,7 @@ int parse_ipv6(struct xdp_md *context);
 int parse_extension(struct xdp_md *context);
 int parse_tcp(struct xdp_md *context);
 
-/* UDP has no parser: a call of an empty entry goes on behind it. */
+/* UDP has no parser: execution continues after a call of an empty entry. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, PARSERS);
@@ -44,7 +44,7 @@ struct {
 	},
 };
 
-/* What there is of the frame from the next header on, and the progress; 0 if there is none. */
+/* Returns the progress, and the frame from the next header on; 0 if there is no metadata. */
 INLINE struct progress *resume(struct xdp_md *context, struct cursor *cursor, __u32 parser)
 {
 	struct progress *progress = (void *)(long)context->data_meta;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Opens a port to a source that has sent UDP packets to secret ports in the right order. One to a
-// wrong port begins anew. Other traffic passes.
+// Opens a port to a source that has sent UDP packets to secret ports in the right order. A packet
+// to a wrong port restarts the sequence. Other traffic passes.
 
 #include "packet.bpf.h"
 
@@ -10,10 +10,10 @@ struct secret {
 	__u16 knocks[KNOCKS], guarded, unused[3];
 };
 
-/* Filled by whoever loads the program. */
+/* Set by the loader of the program. */
 const volatile struct secret secret = { { 7000, 8000, 9000, 7001 }, 22, {} };
 
-/* How many knocks of a source were right. */
+/* Number of correct knocks of a source. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 8192);
@@ -22,7 +22,7 @@ struct {
 	__type(value, __u32);
 } heard SEC(".maps");
 
-/* Of the whole program, as plain variables are. */
+/* Global variables, shared by all processors. */
 __u64 opened, refused;
 __u32 last_source;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Lends source ports to flows from a pool: a SYN takes one from a stack, an RST or FIN gives it
-// back, and to a queue for user space to look at. A filter of possible members saves the table's
-// lookup for flows that were never seen.
+// Allocates source ports to flows from a pool: a SYN pops one from a stack, an RST or FIN pushes it
+// back, and adds it to a queue for user space. A Bloom filter avoids the table's lookup for flows
+// that were never seen.
 
 #include "packet.bpf.h"
 
@@ -66,7 +66,7 @@ INLINE int give_back(const struct tuple *tuple)
 	bpf_map_delete_elem(&lent, tuple);
 	if (!bpf_map_peek_elem(&given_back, &oldest) && oldest == number)
 		return XDP_ABORTED;
-	/* A full queue forgets the oldest. */
+	/* A full queue drops the oldest value. */
 	if (bpf_map_push_elem(&given_back, &number, 0)) {
 		bpf_map_push_elem(&given_back, &number, BPF_EXIST);
 		count(&counters, FORGOTTEN, 1);

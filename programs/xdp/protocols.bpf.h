@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Frames counted by the protocol of their IPv4 or IPv6 header, each CPU for itself. */
+/* Frames by the protocol of their IPv4 or IPv6 header, counted separately for each CPU. */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -8,10 +8,10 @@ struct {
 	__type(value, __u64);
 } protocols SEC(".maps");
 
-/* What there is behind an Ethernet header: less than it says, no IP, or IP. */
+/* Content after an Ethernet header: truncated, not IP, or IP. */
 enum network { CUT, NO_IP, IP };
 
-/* Takes an IP header, and says which protocol it has. */
+/* Takes an IP header, and returns its protocol. */
 INLINE enum network take_protocol(struct cursor *cursor, __be16 kind, __u32 *protocol)
 {
 	if (kind == bpf_htons(ETH_P_IP)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Limits what each IPv4 source may send with a token bucket: a token is a byte; the bucket fills
-// with time up to its burst, and a packet passes if there are tokens for all of it. Sources for
-// which there is no bucket left pass.
+// Limits the rate of each IPv4 source with a token bucket: a token is a byte; the bucket fills with
+// time up to its burst, and a packet passes if there are tokens for all of it. Sources without a
+// bucket pass when all buckets are in use.
 
 #include "packet.bpf.h"
 
@@ -23,7 +23,7 @@ struct {
 	__type(value, struct bucket);
 } buckets SEC(".maps");
 
-/* Tokens of a time that is cut to a second, in which any bucket is filled. */
+/* Tokens for a time, limited to a second, in which any bucket is filled. */
 INLINE __u64 tokens_of(__u64 passed_ns, __u64 bytes_per_second)
 {
 	if (passed_ns > 1000000000)

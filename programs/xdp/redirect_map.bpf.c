@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Sends every frame out of the device that stands first in a map, with its addresses swapped, and
-// counts. `by_number` does it without the map, with a number that is a constant of the program
-// until it is loaded. `on_the_way_out` may be attached to the device of the map.
+// Sends every frame to the first device of a map, with its addresses swapped, and counts.
+// `by_number` does so without the map, with a number that is a constant of the program, set before
+// it is loaded. `on_the_way_out` may be attached to the device of the map.
 
 #include "packet.bpf.h"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Reads requests of HTTP and memcached out of TCP segments: the method, and the number that says
-// how much is to be stored ("Content-Length: N" in the first lines, "set KEY FLAGS TIME N").
-// Those that are larger than allowed are dropped.
+// Parses requests of HTTP and memcached in TCP segments: the method, and the size of the data to be
+// stored ("Content-Length: N" in the first lines, "set KEY FLAGS TIME N"). Requests that are larger
+// than allowed are dropped.
 
 #include "packet.bpf.h"
 
-#define WINDOW 128	/* bytes of a request that are looked at */
+#define WINDOW 128	/* bytes of a request that are parsed */
 
 volatile const __u64 most_bytes = 100000;
 
@@ -33,7 +33,7 @@ ONE_VALUE(last_length, __s64);
 
 static const char content_length[] = "content-length:";
 
-/* Copies the beginning of the request, so that text helpers can read it. */
+/* Copies the beginning of the request, so that string helpers can read it. */
 INLINE void copy(struct cursor cursor, struct window *window)
 {
 	__builtin_memset(window->text, 0, sizeof(window->text));
@@ -46,7 +46,7 @@ INLINE void copy(struct cursor cursor, struct window *window)
 	}
 }
 
-/* Where the fourth word begins, 0 if there is none in the first line. */
+/* Returns the offset of the fourth word, 0 if there is none in the first line. */
 static __noinline __u32 find_fourth_word(struct window *window)
 {
 	__u32 spaces = 0;
@@ -62,7 +62,7 @@ static __noinline __u32 find_fourth_word(struct window *window)
 	return 0;
 }
 
-/* Where the value of the header begins, 0 without it. */
+/* Returns the offset of the header's value, 0 if there is no such header. */
 static __noinline __u32 find_content_length(struct window *window)
 {
 	const __u32 bytes = sizeof(content_length) - 1;

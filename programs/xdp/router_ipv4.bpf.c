@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Routes IPv4: targets seen before are in an exact cache; for others the longest prefix gives the
-// next hop, whose Ethernet address is in a table, and the result goes into the cache. The frame
-// gets its addresses and one hop less, and leaves by the device of its route. What has no route or
-// no neighbour is the kernel's to handle, and so are packets whose time to live ends here.
+// Routes IPv4: known targets are in an exact cache; for others the longest prefix gives the next
+// hop, whose Ethernet address is in a table, and the result is stored in the cache. The frame gets
+// new addresses and a decremented time to live, and leaves by the device of its route. Packets
+// without a route or a neighbour, and those whose time to live expires, are left to the kernel.
 
 #include "packet.bpf.h"
 
@@ -13,7 +13,7 @@ struct prefix {
 
 struct route {
 	__be32 gateway;	/* 0: the target itself is the neighbour */
-	__u32 port;	/* the entry of `ports` */
+	__u32 port;	/* index in `ports` */
 };
 
 struct hop {
@@ -29,7 +29,7 @@ struct {
 	__type(value, struct route);
 } routes SEC(".maps");
 
-/* Neighbours: their Ethernet address, and ours towards them. */
+/* Neighbours: their Ethernet address, and ours on their network. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1024);

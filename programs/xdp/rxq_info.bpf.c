@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Counts frames by the queue they came in by, checks that they came by the device that is expected,
-// and drops them or sends them back, as the settings say.
+// Counts frames by receive queue, checks that they came by the expected device, and drops them or
+// sends them back, as the settings say.
 
 #include "packet.bpf.h"
 
@@ -24,7 +24,7 @@ struct {
 	__type(value, struct record);
 } total SEC(".maps");
 
-/* The last one stands for all queues with larger numbers. */
+/* The last one counts all queues with larger numbers. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, QUEUES + 1);

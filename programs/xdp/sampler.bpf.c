@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Samples frames for user space: of each run of frames one goes into a ring with its first bytes,
-// every TCP SYN with its addresses into a second ring, and one in a thousand, by chance, as a perf
-// event. What finds no room is counted.
+// Samples frames for user space: one frame of each run of frames goes into a ring with its first
+// bytes, every TCP SYN with its addresses into a second ring, and one frame in a thousand, at
+// random, becomes a perf event. Samples without room are counted.
 
 #include "packet.bpf.h"
 
@@ -10,7 +10,7 @@
 volatile const __u32 every = 8;
 __u32 since;
 __u64 frames, lost;
-/* Apart, since no two runs have the same. */
+/* In a section of its own, since the values differ between runs. */
 SEC(".data.chance") __u64 by_chance = 0, unheard = 0;
 
 struct sample {

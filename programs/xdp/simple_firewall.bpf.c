@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Lets connections be opened from inside only. A TCP or UDP packet from the inner device makes an
-// entry for its flow; one from outside needs an entry. The key puts the ends of a flow in order, so
-// both directions have the same. All else is dropped.
+// Allows connections to be opened from inside only. A TCP or UDP packet from the inner device
+// creates an entry for its flow; one from outside needs an entry. The key has the ends of a flow in
+// order, so both directions have the same key. Everything else is dropped.
 
 #include "packet.bpf.h"
 
@@ -23,10 +23,10 @@ struct {
 	__type(value, struct state);
 } flows SEC(".maps");
 
-/* The number of the device whose side is inside. */
+/* The number of the inner device. */
 ONE_VALUE(inside, __u32);
 
-/* Where flows from inside leave, and answers. */
+/* Egress devices of flows from inside, and of their replies. */
 struct {
 	__uint(type, BPF_MAP_TYPE_DEVMAP);
 	__uint(max_entries, 2);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Hands frames on: broadcasts and multicasts to all devices of a map but the one they came in by,
-// known Ethernet addresses to their device, IP flows to a CPU by their hash. Learns where addresses
-// are, as a bridge does.
+// Distributes frames: broadcasts and multicasts to all devices of a map except the ingress device,
+// known Ethernet addresses to their device, IP flows to a CPU by their hash. Learns addresses, as a
+// bridge does.
 
 #include "packet.bpf.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// What the firewall of hXDP's publication does, and no more: the 5-tuple of TCP and UDP over IPv4
-// without options, a key that both directions have in common, an entry made by the first packet
-// from inside, and no way in without one. `simple_firewall` beside it also knows tags of VLANs and
-// options, counts what flows carry, and is told which device is inside.
+// Exactly the firewall of hXDP's publication: the 5-tuple of TCP and UDP over IPv4 without options,
+// a key that both directions share, an entry created by the first packet from inside, and no way in
+// without one. `simple_firewall` beside it also supports VLAN tags and options, counts the traffic
+// of flows, and has a setting for the inner device.
 
 #include "packet.bpf.h"
 
@@ -20,7 +20,7 @@ struct {
 	__type(value, __u64);
 } flows SEC(".maps");
 
-/* Where packets leave, by the number of the device that they come by. */
+/* Egress devices, by the number of the ingress device. */
 struct {
 	__uint(type, BPF_MAP_TYPE_DEVMAP);
 	__uint(max_entries, 16);
@@ -32,7 +32,7 @@ struct ports {
 	__be16 source, target;
 };
 
-/* With one branch, where two choices between the same two would be two. */
+/* Uses one branch, where two conditional values would need two. */
 INLINE void swap(struct flow *flow)
 {
 	__u64 high = flow->low;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Answers connection requests without state: a SYN is made the SYN and ACK in which the sequence
-// number is a hash of the flow with a secret. The ACK that brings that number back shows that the
-// source is real; it is remembered, and its packets pass. Packets of others are dropped.
+// Answers connection requests without state: a SYN becomes a SYN and ACK whose sequence number is a
+// hash of the flow with a secret. An ACK that returns that number proves that the source is real;
+// the source is remembered, and its packets pass. Packets of other sources are dropped.
 
 #include "packet.bpf.h"
 

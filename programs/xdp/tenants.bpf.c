@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 // Gives each tenant its own tables: a VLAN is a tenant, and has a table of allowed targets and an
-// array of counters, both inner maps of outer ones that user space changes as tenants come and go.
+// array of counters, both inner maps of outer ones that user space changes with the tenants.
 
 #include "packet.bpf.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Puts packets for virtual addresses into a tunnel: IPv4 in IPv4, IPv6 in IPv6, by protocol,
-// address and port. Packets for others pass. Counts the packets of each protocol.
+// Encapsulates packets to virtual addresses in a tunnel: IPv4 in IPv4, IPv6 in IPv6, by protocol,
+// address and port. Other packets pass. Counts the packets of each protocol.
 
 #include "packet.bpf.h"
 
-/* IPv4 addresses have their other three words 0. */
+/* IPv4 addresses have the other three words 0. */
 struct address {
 	__be32 word[4];
 };
@@ -35,7 +35,7 @@ struct {
 	__type(value, __u64);
 } packets SEC(".maps");
 
-/* The port to which a TCP or UDP packet goes; 0 for other protocols, -1 if it is cut. */
+/* Returns the target port of a TCP or UDP packet; 0 for other protocols, -1 if it is truncated. */
 INLINE int find_port(struct cursor *cursor, __u8 protocol)
 {
 	__be16 *ports;
@@ -46,8 +46,8 @@ INLINE int find_port(struct cursor *cursor, __u8 protocol)
 	return ports ? ports[1] : -1;
 }
 
-/* Makes room for an outer header, and gives the frame its new Ethernet header. The frame's place
- * is the cursor's afterwards, behind that header. */
+/* Makes room for an outer header, and writes the frame's new Ethernet header. The cursor is then at
+ * the end of that header. */
 INLINE int make_room(struct xdp_md *context, struct cursor *cursor, const struct tunnel *tunnel,
 		     int bytes, __be16 protocol)
 {

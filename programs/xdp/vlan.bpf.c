@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 // Translates between untagged frames and VLANs. The settings of a frame's VLAN (0 for untagged
-// ones) say whether its tag is taken away, changed, or a new one is put in front; frames of VLANs
+// frames) determine whether its tag is removed, changed, or a new one is added; frames of VLANs
 // without settings are dropped.
 
 #include "packet.bpf.h"
@@ -115,7 +115,7 @@ SEC("xdp") int translate(struct xdp_md *context)
 	case CHANGE:
 		if (!tag)
 			return XDP_PASS;
-		/* Priority and drop eligibility stay. */
+		/* Priority and drop eligibility are preserved. */
 		tag->control = (tag->control & bpf_htons(0xf000)) | bpf_htons(treatment->vlan & 0xfff);
 		return XDP_TX;
 	}

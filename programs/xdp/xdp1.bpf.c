@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Counts frames by the protocol of their IPv4 or IPv6 header, each CPU for itself, and drops them.
-// What is no IP counts as protocol 0; a frame that ends within its headers is not counted.
+// Counts frames by the protocol of their IPv4 or IPv6 header, per CPU, and drops them. Frames
+// other than IP count as protocol 0; a frame that ends within its headers is not counted.
 
 #include "packet.bpf.h"
 #include "protocols.bpf.h"

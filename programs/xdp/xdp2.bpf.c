@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Counts frames by the protocol of their IPv4 or IPv6 header, each CPU for itself, and sends those
-// with such a header back to whom they came from. All others are dropped.
+// Counts frames by the protocol of their IPv4 or IPv6 header, separately for each CPU, and sends
+// those with such a header back to their sender. All others are dropped.
 
 #include "packet.bpf.h"
 #include "protocols.bpf.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Runs a program in the interpreter, where it must not read beyond a packet, and as native code,
-//! which must do the same; for comparing what an element makes of packets with a model.
+//! Runs a program in the interpreter, which must not read beyond a packet, and as native code,
+//! which must do the same; to compare the effects of an element with a model.
 
 use crate::repository;
 use freeport_clicknp::{Options, compile_text};
@@ -12,23 +12,23 @@ use freeport_native::Image;
 use freeport_testbed::cache::Cache;
 use std::collections::BTreeMap;
 
-/// A program with an instance `dut`, for both.
+/// A program with an instance `dut`, for both machines.
 pub struct Both {
     program: Program,
     image: Image,
     _cache: Cache,
 }
 
-/// What an element made of its input: what left each outer end, and its counters.
+/// Effects of an element on its input: items that left at each outer end, and its counters.
 #[derive(Debug)]
 pub struct Outcomes {
-    /// Packets and records by the end that they left at.
+    /// Packets and records by the outer end at which they left.
     pub out: BTreeMap<String, Vec<Vec<u8>>>,
-    /// The variables of the instance that are no arrays, by name.
+    /// Scalar variables of the instance, by name.
     pub counters: BTreeMap<String, u64>,
 }
 
-/// A call of a method, by its name and arguments as they are in a golden, or records.
+/// A method call: its name, and arguments as written in a golden, or as records.
 pub type Call<'c> = (&'c str, Vec<Vec<u8>>);
 
 impl Both {
@@ -54,7 +54,7 @@ impl Both {
     /// Calls methods, feeds packets and records at outer ends, and runs until nothing moves.
     ///
     /// # Panics
-    /// If the interpreter reads beyond a packet, or native code does anything else than it.
+    /// If the interpreter reads beyond a packet, or native code behaves differently.
     pub fn run(&self, calls: &[Call<'_>], input: &[(&str, &[Vec<u8>])]) -> Outcomes {
         let mut reference = Reference::new(&self.program, 0).expect("it runs");
         let found = self.outcomes(&mut reference, calls, input);
@@ -72,7 +72,7 @@ impl Both {
         found
     }
 
-    /// The interpreter and native code, to be led step by step.
+    /// Returns the interpreter and native code, to be run step by step.
     ///
     /// # Panics
     /// If one of them cannot run the program.
@@ -110,25 +110,25 @@ impl Both {
     }
 }
 
-/// An argument of a call, as it is written in a golden.
+/// Parses an argument of a call, as written in a golden.
 ///
 /// # Panics
-/// If it is none.
+/// If it is invalid.
 pub fn argument(text: &str) -> Vec<u8> {
     record::value(text, &BTreeMap::new()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Counts, by name.
+/// Expected counters, by name.
 #[derive(Default)]
 pub struct Counts(pub BTreeMap<String, u64>);
 
 impl Counts {
-    /// One more.
+    /// Increments a counter.
     pub fn add(&mut self, name: &str) {
         *self.0.entry(name.to_owned()).or_default() += 1;
     }
 
-    /// Looks that the counters are these, and the others 0.
+    /// Asserts that the counters have these values, and all others are 0.
     ///
     /// # Panics
     /// If they are not.

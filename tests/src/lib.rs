@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Tests of the whole repository: style, element goldens, and generated programs for the oracles.
-//! The tests themselves are in `tests/`; what they check with is here, and is tested here as well.
+//! The tests are in `tests/`; this library is what they use, with tests of its own.
 
 pub mod both;
 pub mod oracle;

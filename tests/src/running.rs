@@ -1,52 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Programs of library elements on any device, by the names of their instances.
+//! Runs programs of library elements on any device, addressed by instance names.
 
 use crate::repository;
 use freeport_clicknp::{Options, compile_text};
 use freeport_ir::{Bits, Program};
 use freeport_native::Options as NativeOptions;
-use freeport_nic::cpu::CpuDevice;
-use freeport_nic::device::{Device, Ports, RunEnd};
-use freeport_nic::interpreter::InterpreterDevice;
-use freeport_nic::layouts::Layouts;
-use freeport_nic::port::{Generator, Sink};
-use freeport_nic::steering::Manager;
-use freeport_nic::trace::TraceFrame;
-use freeport_nic::workers::WorkersDevice;
+use freeport_port::trace::TraceFrame;
+use freeport_port::{Generator, Sink};
+use freeport_runtime::cpu::CpuDevice;
+use freeport_runtime::device::{Device, Ports, RunEnd};
+use freeport_runtime::interpreter::InterpreterDevice;
+use freeport_runtime::layouts::Layouts;
+use freeport_runtime::steering::Manager;
+use freeport_runtime::workers::WorkersDevice;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Batches between two looks at whether it goes on.
+/// Number of batches between two checks for progress.
 const TURNS: u32 = 100;
 
 /// Compiles a text with the element library.
 ///
 /// # Panics
-/// What is wrong with it.
+/// If the text does not compile, with the errors.
 pub fn program(text: &str) -> Arc<Program> {
     let library = Options { library: vec![repository().join("elements")] };
     let compiled = compile_text("test.cnp", text, &library);
     Arc::new(compiled.unwrap_or_else(|failure| panic!("{text}\n{failure}")).program)
 }
 
-/// A program on a device. What fails panics: it is for tests.
+/// A program on a device. Failures panic, since it is for tests.
 pub struct Running(Manager<Box<dyn Device>>);
 
 impl Running {
-    /// On the interpreter, whose clock tells a nanosecond a firing.
+    /// Runs on the interpreter, whose clock advances one nanosecond per firing.
     pub fn interpreted(program: &Arc<Program>) -> Self {
         let device = InterpreterDevice::load(program.clone(), &<_>::default());
         Self::on(Box::new(device.expect("a good program")))
     }
 
-    /// As native code, kept in a folder.
+    /// Runs as native code, kept in a folder.
     pub fn native(program: &Arc<Program>, cache: &Path) -> Self {
         let device = CpuDevice::load(program.clone(), &options(cache));
         Self::on(Box::new(device.expect("clang-19 is needed")))
     }
 
-    /// On several workers, those of its instances.
+    /// Runs on several workers; `workers` assigns the instances.
     pub fn on_workers(program: &Arc<Program>, cache: &Path, workers: &[usize]) -> Self {
         let device = WorkersDevice::load(program.clone(), workers, &[], &options(cache), 0);
         Self::on(Box::new(device.expect("clang-19 is needed")))
@@ -63,27 +63,27 @@ impl Running {
         }
     }
 
-    /// The value of a variable, or of an element of it.
+    /// Returns the value of a variable, or of an element of it.
     pub fn get(&self, path: &str) -> u64 {
         let value = self.0.read(path).unwrap_or_else(|error| panic!("{error}"));
         value.as_u64().or(value.as_bool().map(u64::from)).expect("a number")
     }
 
-    /// The bits of an element of a variable.
+    /// Returns the bits of an element of a variable.
     pub fn bits(&self, instance: &str, variable: &str, index: u64) -> Bits {
         let id = self.0.instance(instance).unwrap_or_else(|error| panic!("{error}"));
         let bits = self.0.device().read_variable(id, variable, index);
         bits.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Calls a method; gives 0 where it has no result.
+    /// Calls a method; returns 0 if it has no result.
     pub fn call(&mut self, call: &str) -> u64 {
         let call = call.parse().unwrap_or_else(|error| panic!("{error}"));
         let result = self.0.call(&call).unwrap_or_else(|error| panic!("{error}"));
         result.as_u64().or(result.as_bool().map(u64::from)).unwrap_or_default()
     }
 
-    /// Runs until nothing moves; what has left at `to_tor`.
+    /// Runs until nothing moves; returns the frames sent to `to_tor`.
     pub fn sent(&mut self) -> Vec<Vec<u8>> {
         let mut sink = Sink::keeping();
         self.run(None, Some(&mut sink));

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Work of one test on all cores: most of it is the C compiler's, one program after another.
+//! Distributes the work of one test over all cores: most of it is the C compiler's, one program
+//! after another.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
-/// What `work` makes of each item and its place, in the order of `items`, on as many threads as the
-/// machine runs at once.
+/// Returns the results of `work` for each item and its index, in the order of `items`, on as many
+/// threads as the machine runs at once.
 ///
 /// # Panics
-/// If `work` does for any item, and as it does; not all others are worked on then.
+/// If `work` panics for an item, with its payload; some other items are left out then.
 pub fn side_by_side<T: Sync, R: Send>(items: &[T], work: impl Fn(usize, &T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let take = || {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Match tables of the library as native code, for tests that put many rules and records to them:
-//! records as Rust structs, calls of methods, and streams of records.
+//! Match tables of the library as native code, for tests with many rules and records: records as
+//! Rust structs, method calls, and streams of records.
 
 use crate::repository;
 use freeport_clicknp::{Options as SourceOptions, compile_text};
@@ -8,51 +8,51 @@ use freeport_ir::{Bits, InstanceId};
 use freeport_native::{EndpointIo, Graph, Options, RunStatus, build};
 use freeport_testbed::cache::Cache;
 
-/// `Tuple` of `elements/records.cnp`, as far as tables look at it.
+/// `Tuple` of `elements/records.cnp`, as far as tables use it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Tuple {
-    /// Address.
+    /// Source address.
     pub source: u32,
-    /// Address.
+    /// Destination address.
     pub target: u32,
-    /// Port.
+    /// Source port.
     pub source_port: u16,
-    /// Port.
+    /// Destination port.
     pub target_port: u16,
-    /// Of the internet.
+    /// IP protocol number.
     pub protocol: u8,
 }
 
 /// `Match` of `elements/records.cnp`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Match {
-    /// What is looked up.
+    /// Tuple to look up.
     pub tuple: Tuple,
-    /// Of the best rule.
+    /// Action of the best rule.
     pub action: u32,
-    /// Of the best rule; 0 without one.
+    /// Priority of the best rule; 0 if none has matched.
     pub priority: u16,
 }
 
-/// What methods answer, as in `elements/match/status.cnp`.
+/// Results of methods, as in `elements/match/status.cnp`.
 pub mod status {
-    /// New, or removed.
+    /// Inserted or removed.
     pub const DONE: u64 = 0;
-    /// There was one.
+    /// Replaced an existing entry.
     pub const REPLACED: u64 = 1;
-    /// Full.
+    /// The table is full.
     pub const NO_ROOM: u64 = 2;
-    /// There was none.
+    /// The entry does not exist.
     pub const ABSENT: u64 = 3;
-    /// Every sub-table has another mask.
+    /// Every sub-table is in use for another mask.
     pub const NO_MASK: u64 = 5;
 }
 
-/// Bytes of a `Match`.
+/// Size of a `Match` in bytes.
 pub const MATCH_BYTES: usize = 24;
 
 impl Tuple {
-    /// The bytes of the record.
+    /// Returns the bytes of the record.
     pub fn bytes(&self) -> [u8; 16] {
         let mut bytes = [0; 16];
         bytes[..4].copy_from_slice(&self.source.to_le_bytes());
@@ -63,12 +63,12 @@ impl Tuple {
         bytes
     }
 
-    /// The record as an argument.
+    /// Returns the record as an argument.
     pub fn bits(&self) -> Bits {
         Bits::from_le_bytes(128, &self.bytes())
     }
 
-    /// Any tuple.
+    /// Returns a random tuple.
     pub fn random(random: &mut fastrand::Rng) -> Self {
         Self {
             source: random.u32(..),
@@ -79,7 +79,7 @@ impl Tuple {
         }
     }
 
-    /// The bits of this tuple that `mask` has.
+    /// Returns the bits of this tuple that `mask` selects.
     pub fn masked(&self, mask: &Self) -> Self {
         Self {
             source: self.source & mask.source,
@@ -92,7 +92,7 @@ impl Tuple {
 }
 
 impl Match {
-    /// A match of that tuple, which in half of all cases has matched something before.
+    /// Returns a match of this tuple, which in half of all cases an earlier rule has matched.
     pub fn random(random: &mut fastrand::Rng, tuple: Tuple) -> Self {
         match random.u16(..) {
             priority if priority & 1 == 0 => Self { tuple, ..Self::default() },
@@ -100,12 +100,12 @@ impl Match {
         }
     }
 
-    /// This match, or that of a rule with a larger priority.
+    /// Returns this match, or that of a rule with a higher priority.
     pub fn or(&self, (action, priority): (u32, u16)) -> Self {
         if priority > self.priority { Self { action, priority, ..*self } } else { *self }
     }
 
-    /// The bytes of the record.
+    /// Returns the bytes of the record.
     pub fn bytes(&self) -> [u8; MATCH_BYTES] {
         let mut bytes = [0; MATCH_BYTES];
         bytes[..16].copy_from_slice(&self.tuple.bytes());
@@ -122,7 +122,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table of that type, such as `CuckooHash<64>`.
+    /// Makes a table of this type, such as `CuckooHash<64>`.
     pub fn new(element: &str) -> Self {
         let text = format!("{element} :: table\nfrom_tor -> table -> to_tor\n");
         let options = SourceOptions { library: vec![repository().join("elements")] };
@@ -136,13 +136,13 @@ impl Table {
         Self { graph, instance }
     }
 
-    /// Calls a method; its result.
+    /// Calls a method, and returns its result.
     pub fn call(&mut self, method: &str, arguments: &[Bits]) -> Bits {
         let result = self.graph.call_method(self.instance, method, arguments);
         result.expect("arguments as it takes them").expect("it has a result")
     }
 
-    /// Inserts the rule with an action and a priority behind what `key` says; the status.
+    /// Inserts the rule `key` with an action and a priority; returns the status.
     pub fn insert(&mut self, key: &[Bits], (action, priority): (u32, u16)) -> u64 {
         let mut arguments = key.to_vec();
         arguments.push(Bits::from_u64(32, action.into()));
@@ -150,17 +150,17 @@ impl Table {
         self.call("insert", &arguments).to_u64()
     }
 
-    /// Removes the rule that `key` says; the status.
+    /// Removes the rule `key`; returns the status.
     pub fn remove(&mut self, key: &[Bits]) -> u64 {
         self.call("remove", key).to_u64()
     }
 
-    /// Element `index` of a variable.
+    /// Reads element `index` of a variable.
     pub fn read(&self, variable: &str, index: u64) -> Bits {
         self.graph.read_variable(self.instance, variable, index).expect("it is there")
     }
 
-    /// What becomes of some matches.
+    /// Passes matches through the table.
     pub fn pass(&mut self, records: &[Match]) -> Vec<Match> {
         let bytes: Vec<u8> = records.iter().flat_map(Match::bytes).collect();
         let mut room = vec![0xee; bytes.len()];

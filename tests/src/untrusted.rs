@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Everything that reads what strangers wrote, each as a function of any bytes: it makes something
-//! of them or says what is wrong, and never panics. `tests/untrusted.rs` calls them with samples
-//! that were changed at random, `fuzz/` with whatever reaches new code.
+//! Every reader of untrusted input, as a function of arbitrary bytes: it accepts them or reports an
+//! error, and never panics. `tests/untrusted.rs` calls them with randomly mutated samples, `fuzz/`
+//! with inputs that reach new code.
 
 use freeport_clicknp::format::{Unformatted, format_text};
 use freeport_clicknp::{Options, compile_text};
@@ -14,12 +14,12 @@ use freeport_ir::interp::Options as RunOptions;
 use freeport_ir::text::{parse, print};
 use freeport_ir::verify;
 use freeport_monitor::executable::Kind;
-use freeport_nic::interpreter::InterpreterDevice;
-use freeport_nic::layout::{Layout, Member};
-use freeport_nic::layouts::{Layouts, MethodLayout, TableLayout};
-use freeport_nic::port::{MAX_FRAME, PcapReceiver, Receive};
-use freeport_nic::server::Request;
-use freeport_nic::steering::{Call, Manager};
+use freeport_port::{MAX_FRAME, PcapReceiver, Receive};
+use freeport_runtime::interpreter::InterpreterDevice;
+use freeport_runtime::layout::{Layout, Member};
+use freeport_runtime::layouts::{Layouts, MethodLayout, TableLayout};
+use freeport_runtime::server::Request;
+use freeport_runtime::steering::{Call, Manager};
 use std::cell::RefCell;
 use std::io::{Cursor, Write};
 use std::os::fd::{AsFd, AsRawFd};
@@ -40,10 +40,10 @@ pub use monitor_messages::monitor_messages;
 pub use ring::ring;
 pub use shared_queue::shared_queue;
 
-/// A reader by its name, which its fuzz target has as well.
+/// A reader with its name, which is also that of its fuzz target.
 pub type Reader = (&'static str, fn(&[u8]));
 
-/// All of them.
+/// All readers.
 pub const READERS: [Reader; 18] = [
     ("language", language),
     ("format", format),
@@ -65,7 +65,8 @@ pub const READERS: [Reader; 18] = [
     ("executable", executable),
 ];
 
-/// A program that has what calls and initial values can name: numbers, structs, arrays, tables.
+/// A program with everything that calls and initial values can name: numbers, structs, arrays,
+/// tables.
 pub const STEERED: &str = "
 struct Key { uint source; ushort port; uchar flags : 3; uint48 mac; };
 struct Rule { Key key; uchar bytes[4]; uint100 wide; int signed_number; };
@@ -81,7 +82,7 @@ Steered :: it
 from_host -> it -> to_host
 ";
 
-/// A `.cnp` text, for the compiler.
+/// Reads a `.cnp` text with the compiler.
 pub fn language(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match compile_text("untrusted.cnp", text, &Options::default()) {
@@ -90,8 +91,7 @@ pub fn language(bytes: &[u8]) {
     }
 }
 
-/// A `.cnp` text, for the formatter: what can be parsed stays as it is another time, and differs
-/// from the text in white space only.
+/// Reads a `.cnp` text with the formatter, which is idempotent and changes only white space.
 pub fn format(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match format_text("untrusted.cnp", text) {
@@ -105,7 +105,7 @@ pub fn format(bytes: &[u8]) {
     }
 }
 
-/// An `.ir` text, for the parser and, if it is a program, for the verifier.
+/// Reads an `.ir` text with the parser and, if it is a program, the verifier.
 pub fn representation(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let program = match parse(text) {
@@ -119,8 +119,8 @@ pub fn representation(bytes: &[u8]) {
     }
 }
 
-/// An object with programs for BPF: in what is loaded, instructions are whole, and refer to maps
-/// that are there.
+/// Reads an object with BPF programs: in loaded programs, instructions are complete and refer to
+/// existing maps.
 pub fn object(bytes: &[u8]) {
     let object = match Object::parse(bytes) {
         Ok(object) => object,
@@ -145,13 +145,13 @@ pub fn object(bytes: &[u8]) {
         {
             let Some(layout) = layout else { continue };
             assert_eq!(layout.bytes(), size, "of map {}", map.name);
-            // Also where bytes are missing.
+            // Also if bytes are missing.
             let _ = layout.decode(&vec![0xa5; size.min(4_096) as usize]).to_string();
         }
     }
 }
 
-/// Instructions for BPF as text: what can be read is printed as text that says the same.
+/// Reads BPF assembly: accepted text is printed as text with the same meaning.
 pub fn assembly(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match assemble(text) {
@@ -160,18 +160,18 @@ pub fn assembly(bytes: &[u8]) {
     }
 }
 
-/// What somebody wants to execute.
+/// Reads an executable file.
 pub fn executable(bytes: &[u8]) {
-    // What it is said to be is believed by nobody; that it cannot be read may be.
+    // The result is arbitrary; reading must not panic.
     let _ = Kind::read(Cursor::new(bytes));
 }
 
-/// A capture file of either format.
+/// Reads a capture file of either format.
 pub fn capture(bytes: &[u8]) {
     let mut file = tempfile::NamedTempFile::new().expect("a file can be made");
     file.write_all(bytes).expect("there is room");
     let Ok(mut port) = PcapReceiver::open(file.path()) else { return };
-    // Every record has at least a byte, and the end of the file is the end.
+    // Every record has at least one byte, and reading stops at the end of the file.
     for _ in 0..=bytes.len() {
         if port.is_ended() {
             return;
@@ -187,7 +187,7 @@ pub fn capture(bytes: &[u8]) {
     assert!(port.is_ended(), "the file has ended");
 }
 
-/// A line from a client of a running program, which may be a graph or an XDP program.
+/// Reads a line from a client of a running program, which may be a graph or an XDP program.
 pub fn request(bytes: &[u8]) {
     if let Err(error) = Request::parse(bytes) {
         assert!(error.to_string().len() < 1_000, "an answer does not repeat megabytes");
@@ -198,7 +198,7 @@ pub fn request(bytes: &[u8]) {
     }
 }
 
-/// What stands behind `--call`.
+/// Reads the value of `--call`.
 pub fn call(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(call) = text.parse::<Call>() {
@@ -206,13 +206,13 @@ pub fn call(bytes: &[u8]) {
     }
 }
 
-/// The file behind `--init`.
+/// Reads the file given to `--init`.
 pub fn initial_values(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     with_manager(|manager| _ = manager.set_initial(text));
 }
 
-/// Has [`STEERED`] used by one thread over and over.
+/// Uses one [`STEERED`] per thread repeatedly.
 fn with_manager(use_it: impl FnOnce(&mut Manager<InterpreterDevice<'static>>)) {
     thread_local! {
         static STEERED_ONE: RefCell<Manager<InterpreterDevice<'static>>> = RefCell::new(steered());
@@ -228,7 +228,7 @@ fn steered() -> Manager<InterpreterDevice<'static>> {
     Manager::new(device.expect("it can be interpreted"), layouts())
 }
 
-/// What the front end would tell of it, as far as it is needed here.
+/// Layouts as the front end would report them, as far as they are needed here.
 fn layouts() -> Layouts {
     let number =
         |name: &str, lo, bits| Member { name: name.to_owned(), lo, layout: Layout::Unsigned(bits) };
@@ -269,8 +269,8 @@ fn layouts() -> Layouts {
     }
 }
 
-/// What the other side of a connection in shared memory says first, with descriptors that an honest
-/// one sends: a segment for rings of 4 KiB, and a doorbell.
+/// Reads the first message of a peer in shared memory, with the descriptors that an honest peer
+/// sends: a segment for rings of 4 KiB, and a doorbell.
 pub fn hello(bytes: &[u8]) {
     if bytes.is_empty() {
         return;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Native code of every library element touches no byte beyond a packet's memory: it is compiled
-//! with AddressSanitizer and run on packets that lie in memory of exactly their size, cut at every
-//! byte and with bytes of their headers changed.
+//! Native code of every library element accesses no byte beyond a packet's memory: it is compiled
+//! with AddressSanitizer and run on packets in allocations of exactly their size, truncated at
+//! every byte and with bytes of their headers changed.
 //!
-//! The sanitizer's runtime has to be in a process from its start. So each test runs itself once
-//! more with the runtime of gcc, which clang's code can use, preloaded.
+//! The sanitizer's runtime must be in a process from its start. So each test runs itself once more
+//! with gcc's runtime preloaded, which clang's code can use.
 
 use fastrand::Rng;
 use freeport_clicknp::compile_text;
@@ -21,16 +21,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// What tells the process that it has the runtime.
+/// Set in the process that has the runtime.
 const INSIDE: &str = "FREEPORT_TEST_IS_SANITIZED";
-/// Room of one buffer at an output.
+/// Size of one buffer at an output.
 const BUFFER_BYTES: usize = 9_216 + 256;
-/// Ways to join an element that a usual run takes; a long one takes all.
+/// Number of ways to connect an element in a usual run; a long one tries all.
 const WAYS: usize = 1;
-/// Frames of a run.
+/// Frames per run.
 const BATCH: usize = 64;
 
-/// Runs the test of that name in a process with the runtime; none in it, or where there is none.
+/// Runs the test of that name in a process with the runtime; `None` inside it, or if there is no
+/// runtime.
 fn sanitized(test: &str) -> Option<Output> {
     if std::env::var_os(INSIDE).is_some() {
         return None;
@@ -63,8 +64,8 @@ fn library_elements_read_and_write_nothing_but_the_packet() {
     if !is_inside() {
         return;
     }
-    // The compiler is not to be looked into.
-    // SAFETY: this process runs one test, on one thread that looks at variables so far.
+    // The compiler must not run under the sanitizer.
+    // SAFETY: this process runs one test, on the only thread that reads variables so far.
     unsafe { std::env::remove_var("LD_PRELOAD") };
     let first = seed(11);
     let checked = side_by_side(&ways(), |at, (path, configuration, packets)| {
@@ -84,7 +85,8 @@ fn library_elements_read_and_write_nothing_but_the_packet() {
     assert!(checked > 10, "{checked}");
 }
 
-/// Each way that a golden joins its element to outer ends, with the packets that go in there.
+/// Returns each way in which a golden connects its element to outer ends, with the packets fed
+/// there.
 fn ways() -> Vec<(PathBuf, String, BTreeSet<Vec<u8>>)> {
     let mut ways = vec![];
     for path in goldens_below(&repository().join("elements")) {
@@ -107,7 +109,7 @@ fn ways() -> Vec<(PathBuf, String, BTreeSet<Vec<u8>>)> {
     ways
 }
 
-/// Puts a packet twice, so that one of them is a copy.
+/// Sends a packet twice, so that one of them is a copy.
 const COPIES: &str = "
 program copies
 
@@ -135,8 +137,7 @@ graph {
 }
 ";
 
-/// A frame that says it is a byte longer than its memory is found out, so that the test above can
-/// fail.
+/// A frame that claims one byte more than its memory is detected, so that the test above can fail.
 #[test]
 fn a_read_of_one_byte_too_many_is_found() {
     if let Some(output) = sanitized("a_read_of_one_byte_too_many_is_found") {
@@ -150,7 +151,7 @@ fn a_read_of_one_byte_too_many_is_found() {
     unsafe { std::env::remove_var("LD_PRELOAD") };
     let program = parse(COPIES).unwrap_or_else(|error| panic!("{error}"));
     let mut memory = vec![7_u8; 60].into_boxed_slice();
-    // SAFETY: it is not, by the one byte that this process is to end for.
+    // SAFETY: it is not valid, by the one byte for which this process must be aborted.
     let longer = unsafe { std::slice::from_raw_parts_mut(memory.as_mut_ptr(), 61) };
     run_frames(&program, &mut load(&program), vec![Frame::new(longer)], &[]);
 }
@@ -169,7 +170,7 @@ fn goldens_below(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Those of `packets` that may be frames: cut at every byte, and with bytes changed.
+/// Returns those `packets` that may be frames: truncated at every byte, and with bytes changed.
 fn frames(random: &mut Rng, packets: &BTreeSet<Vec<u8>>) -> Vec<Vec<u8>> {
     let whole: Vec<&Vec<u8>> = packets.iter().filter(|it| it.len() >= 14).take(8).collect();
     let mut frames = vec![];
@@ -188,8 +189,8 @@ fn frames(random: &mut Rng, packets: &BTreeSet<Vec<u8>>) -> Vec<Vec<u8>> {
     frames
 }
 
-/// Without optimization, which takes the compiler five times as long, and would leave out reads
-/// that come to nothing.
+/// Loads without optimization, which would take the compiler five times as long, and would remove
+/// reads without effect.
 fn load(program: &Program) -> Graph {
     let cache = Cache::of("native");
     let options = Options {
@@ -206,7 +207,7 @@ fn load(program: &Program) -> Graph {
 fn run_on(program: &Program, frames: &[Vec<u8>], random: &mut Rng) {
     let mut graph = load(program);
     for batch in frames.chunks(BATCH) {
-        // Each in an allocation of its own size.
+        // Each frame in an allocation of its own size.
         let mut memory: Vec<Box<[u8]>> =
             batch.iter().map(|frame| frame.clone().into_boxed_slice()).collect();
         let lent = memory.iter_mut().map(|frame| Frame::new(frame)).collect();
@@ -215,7 +216,7 @@ fn run_on(program: &Program, frames: &[Vec<u8>], random: &mut Rng) {
     }
 }
 
-/// Runs the graph on these frames at its first endpoint of them, and on records at the others.
+/// Runs the graph on these frames at its first packet endpoint, and on records at the others.
 fn run_frames(program: &Program, graph: &mut Graph, frames: Vec<Frame<'_>>, records: &[u8]) {
     let endpoints = &program.graph.endpoints;
     let mut frames = Some(frames);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! No input makes a reader panic: samples of what each reads, changed at random. A failure prints
-//! its seed; `FREEPORT_SEED=<seed>` begins there, and `FREEPORT_LONG=1` goes on for longer.
+//! No input makes a reader panic: samples for each reader, randomly mutated. A failure prints its
+//! seed; `FREEPORT_SEED=<seed>` starts there, and `FREEPORT_LONG=1` runs longer.
 
 use fastrand::Rng;
 use freeport_ebpf::instruction::assemble;
-use freeport_nic::port::{Generator, PcapTransmitter, Receive, Transmit};
-use freeport_nic::trace::{Sizes, Trace};
+use freeport_port::trace::{Sizes, Trace};
+use freeport_port::{Generator, PcapTransmitter, Receive, Transmit};
 use freeport_testbed::is_long;
 use freeport_tests::oracle::seed;
 use freeport_tests::repository;
@@ -15,9 +15,9 @@ use std::panic::catch_unwind;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Changed samples for each reader, usually.
+/// Number of mutated samples per reader in a usual run.
 const TRIES: u64 = 3_000;
-/// Longest input, in bytes.
+/// Maximum length of an input in bytes.
 const BYTES_MAX: usize = 20_000;
 
 #[test]
@@ -45,7 +45,7 @@ fn every_reader_has_a_fuzz_target() {
     }
 }
 
-/// Fuzz targets are no members of the workspace, so nothing else reads what they are built by.
+/// Fuzz targets are not members of the workspace, so nothing else checks their manifest.
 #[test]
 fn fuzz_targets_can_be_built_by_their_names() {
     let manifest = repository().join("tests/fuzz/Cargo.toml");
@@ -61,7 +61,7 @@ fn fuzz_targets_can_be_built_by_their_names() {
     }
 }
 
-/// What random changes do not find in the time of a test, fuzzing has found before.
+/// Inputs that mutation does not find in the time of a test were found by fuzzing.
 #[test]
 fn what_fuzzing_found_is_kept_for_rings_and_members() {
     for reader in ["ring", "shared_queue", "hello", "monitor_messages"] {
@@ -69,7 +69,7 @@ fn what_fuzzing_found_is_kept_for_rings_and_members() {
     }
 }
 
-/// Samples are where fuzzing begins as well: `FREEPORT_SEEDS=folder` writes them there.
+/// Fuzzing starts from the samples as well: `FREEPORT_SEEDS=folder` writes them there.
 #[test]
 fn samples_are_written_for_fuzzing() {
     let temporary = tempfile::tempdir().expect("a temporary folder");
@@ -86,7 +86,7 @@ fn samples_are_written_for_fuzzing() {
     }
 }
 
-/// What a reader is tried with: samples, and what fuzzing has found that reaches more of it.
+/// Returns a reader's inputs: samples, and kept fuzzing inputs that reach more of its code.
 fn samples(reader: &str) -> Vec<Vec<u8>> {
     let kept = repository().join("tests/fuzz/kept").join(reader);
     let mut paths: Vec<_> = match fs::read_dir(kept) {
@@ -98,7 +98,7 @@ fn samples(reader: &str) -> Vec<Vec<u8>> {
     written(reader).into_iter().chain(kept).collect()
 }
 
-/// What a reader reads without complaint, mostly.
+/// Returns mostly valid inputs of a reader.
 fn written(reader: &str) -> Vec<Vec<u8>> {
     let file = |path: &str| fs::read(repository().join(path)).expect("it is in the repository");
     let texts = |texts: &[&str]| texts.iter().map(|text| text.as_bytes().to_vec()).collect();
@@ -123,7 +123,7 @@ fn written(reader: &str) -> Vec<Vec<u8>> {
             examples.into_iter().chain(texts(INITIAL_VALUES)).collect()
         }
         "ring" => (0..30).map(behaviour).collect(),
-        // The last of them have many connections.
+        // The last samples have many connections.
         "shared_queue" => (0..30).chain(36..39).map(behaviour).collect(),
         "hello" => [1, 0, 3].map(hello).into(),
         "monitor_messages" => (0..30).map(members).collect(),
@@ -143,9 +143,9 @@ fn written(reader: &str) -> Vec<Vec<u8>> {
     }
 }
 
-/// An object as a program that names a loader.
+/// Turns an object into a program that names a loader.
 fn with_loader(mut object: Vec<u8>) -> Vec<u8> {
-    // One part, behind all that there is: its kind is the first word.
+    // Adds one program header at the end: its type is the first word.
     let place = object.len() as u64;
     object[32..40].copy_from_slice(&place.to_le_bytes());
     object[54..58].copy_from_slice(&[56, 0, 1, 0]);
@@ -154,7 +154,7 @@ fn with_loader(mut object: Vec<u8>) -> Vec<u8> {
     object
 }
 
-/// The slots of a program in text form.
+/// Assembles a program into its slots.
 fn assembled(text: &str) -> Vec<u8> {
     let slots = assemble(text).unwrap_or_else(|error| panic!("{error}:\n{text}"));
     slots.into_iter().flat_map(|slot| slot.to_bytes()).collect()
@@ -218,7 +218,7 @@ const BPF_PROGRAMS: &[&str] = &[
      exit",
 ];
 
-/// An object of the loader's own tests, as clang makes it.
+/// Compiles a source of the loader's own tests with clang.
 fn compiled(name: &str) -> Vec<u8> {
     let source = repository().join(format!("compiler/ebpf/tests/objects/{name}.bpf.c"));
     let out = tempfile::NamedTempFile::new().expect("a file can be made");
@@ -231,7 +231,7 @@ fn compiled(name: &str) -> Vec<u8> {
     fs::read(out.path()).expect("it was written")
 }
 
-/// A hello for a stream over rings of 4 KiB.
+/// Returns a hello for a stream over rings of 4 KiB.
 fn hello(flags: u64) -> Vec<u8> {
     let words = [1 | 1 << 32, flags, 4096, 4096, 3 * 4096];
     let words = words.into_iter().flat_map(u64::to_le_bytes);
@@ -280,15 +280,15 @@ const INITIAL_VALUES: &[&str] = &[
     r#"{"it": {"rules": [{"wide": 1}, {"signed_number": -7}]}}"#,
 ];
 
-/// What both ends of a ring do, for each size and each kind of end.
+/// Returns actions of both ends of a ring, for each size and each kind of end.
 fn behaviour(number: u64) -> Vec<u8> {
     let mut random = Rng::with_seed(number);
-    // Zeros at the end would leave everything as it is.
+    // Trailing zeros would have no effect.
     let steps = (0..600).map(|_| if random.bool() { random.u8(1..) } else { 6 });
     [(number / 3) as u8, number as u8].into_iter().chain(steps).collect()
 }
 
-/// What members of a monitor do: they say hello, and then whatever.
+/// Returns actions of members: a hello, then arbitrary ones.
 fn members(number: u64) -> Vec<u8> {
     let mut random = Rng::with_seed(number);
     let hellos = (0..4).flat_map(|member| [1, member]);
@@ -300,7 +300,7 @@ fn members(number: u64) -> Vec<u8> {
     hellos.chain(steps).collect()
 }
 
-/// A small capture file.
+/// Returns a small capture file.
 fn recorded(name: &str) -> Vec<u8> {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let path = folder.path().join(name);
@@ -314,7 +314,7 @@ fn recorded(name: &str) -> Vec<u8> {
     fs::read(path).expect("it was just written")
 }
 
-/// What is put into inputs: marks, words and numbers at the edges of what fits.
+/// Pieces for mutation: marks, words, and numbers at boundaries.
 const PIECES: &[&str] = &[
     "{",
     "}",
@@ -359,7 +359,7 @@ const PIECES: &[&str] = &[
     "//",
 ];
 
-/// A sample with a few changes.
+/// Returns a sample with a few changes.
 fn changed(samples: &[Vec<u8>], random: &mut Rng) -> Vec<u8> {
     let mut bytes = samples[random.usize(..samples.len())].clone();
     for _ in 0..random.usize(1..8) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Makes a library of `hardware/sephirot`: Verilator makes C++ of it, which is compiled with what
-//! steps its clock. There are two cards in it: one with one core, and one with several.
+//! Builds a library from `hardware/sephirot`: Verilator translates it to C++, which is compiled
+//! together with the code that steps its clock. The library has two cards: one with one core, and
+//! one with several.
 
 #[path = "src/verilator.rs"]
 mod verilator;
@@ -9,19 +10,19 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use verilator::Verilator;
 
-/// Bytes of map memory: what the programs of `programs/xdp` ask for at most, and more.
+/// Size of map memory in bytes: more than the programs of `programs/xdp` need.
 const MAP_BYTES: u32 = 16 << 20;
 
-/// A card by its number of cores, and how much the compiler does for its speed.
+/// A card by its number of cores, with the compiler's optimisation levels.
 struct Card {
     cores: u8,
     level: u32,
-    /// The same for what happens once only.
+    /// Optimisation level of code that runs only once.
     slow_level: u32,
 }
 
-/// The larger card is four times the code: unless it is for a release, the compiler does no more
-/// for it than pays off within the tests.
+/// The larger card has four times the code: except in a release build, it is only optimised as far
+/// as that pays off within the tests.
 fn cards() -> Result<[Card; 2], String> {
     let level = if variable("PROFILE")? == "release" { 2 } else { 1 };
     let one = Card { cores: 1, level: 3, slow_level: 0 };
@@ -33,7 +34,7 @@ fn main() {
         return;
     }
     if let Err(error) = build() {
-        // Cargo shows what goes to standard error if a build fails.
+        // Cargo shows standard error if a build fails.
         eprintln!("{error}");
         std::process::exit(1);
     }
@@ -50,7 +51,7 @@ fn build() -> Result<(), String> {
     for source in &sources {
         println!("cargo:rerun-if-changed={}", source.display());
     }
-    // New modules, too.
+    // Watches the folders as well, for new modules.
     for folder in ["sephirot", "lib"] {
         println!("cargo:rerun-if-changed={}", hardware.join(folder).display());
     }
@@ -65,10 +66,10 @@ fn build() -> Result<(), String> {
     let include = verilator.root()?.join("include");
     let files = ["verilated.cpp", "verilated_threads.cpp", "verilated_vcd_c.cpp"];
     common.opt_level(3).files(files.iter().map(|file| include.join(file))).objects(objects);
-    common.try_compile("freeport_nic").map_err(|error| error.to_string())
+    common.try_compile("freeport_runtime").map_err(|error| error.to_string())
 }
 
-/// Makes C++ of a card.
+/// Translates a card to C++.
 fn verilate(
     verilator: &Verilator,
     card: &Card,
@@ -80,20 +81,20 @@ fn verilate(
     let lanes = std::env::var("FREEPORT_LANES").unwrap_or_else(|_| "4".into());
     let mut command = verilator.command();
     command.args(["--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-timing"]);
-    // What is only suspicious is for `tests/lint.rs` to say.
+    // Warnings are left to `tests/lint.rs`.
     command.args(["-Wno-fatal", "--assert", "--top-module", "nic", "--Mdir"]).arg(folder);
     command.arg(format!("-GLANES={lanes}")).arg(format!("-GMAP_BYTES={MAP_BYTES}"));
     command.arg(format!("-GCORES={}", card.cores)).arg("--prefix");
     command.arg(format!("Vnic{}", card.cores)).args(verilator::include_flags(hardware));
-    // A waveform that nobody asks for costs next to nothing.
+    // A waveform that is not requested costs next to nothing.
     command.args(["--trace-vcd", "--trace-structs"]);
     verilator::run(command.args(sources))
 }
 
-/// Compiles all that Verilator has written for a card, and the shim: objects.
+/// Compiles all C++ files of a card, and the shim, to objects.
 ///
-/// Verilator's files all include the same large headers, which take the compiler longer than what
-/// is in the files. So each job compiles a few of them as one.
+/// Verilator's files all include the same large headers, which take longer to compile than the
+/// files themselves. Each job therefore compiles several of them as one.
 fn compile(
     verilator: &Verilator,
     card: &Card,
@@ -104,7 +105,7 @@ fn compile(
         .into_iter()
         .partition(|file| file.to_string_lossy().ends_with("__Slow.cpp"));
     fast.push(crate_folder.join("shim.cpp"));
-    // Jobs as cargo allows; the longest files are spread among them.
+    // As many jobs as cargo allows; the longest files are distributed among them.
     let jobs = variable("NUM_JOBS")?.parse().unwrap_or(1).max(1);
     let mut parts = vec![];
     for (name, files, level) in [("fast", fast, card.level), ("slow", slow, card.slow_level)] {
@@ -112,7 +113,7 @@ fn compile(
             let together = folder.join(format!("{name}_{job}.cpp"));
             verilator::write_together(&together, files.iter().skip(job).step_by(jobs))?;
             let mut part = compiler(verilator)?;
-            // Both cards have files of these names.
+            // Both cards have files with these names.
             part.out_dir(folder).include(folder).opt_level(level);
             part.define("CORES", &*card.cores.to_string()).file(together);
             parts.push(part);
@@ -130,11 +131,11 @@ fn compile(
     Ok(objects)
 }
 
-/// A compiler of what Verilator writes.
+/// Returns a compiler for Verilator's C++ files.
 fn compiler(verilator: &Verilator) -> Result<cc::Build, String> {
     let mut build = cc::Build::new();
     build.cpp(true).std("c++17").debug(false).warnings(false).flag("-pthread");
-    // clang makes faster models than g++ does.
+    // clang compiles faster models than g++.
     if std::env::var_os("CXX").is_none() && exists("clang++-19") {
         build.compiler("clang++-19");
     }
@@ -152,13 +153,13 @@ fn variable(name: &str) -> Result<String, String> {
     std::env::var(name).map_err(|error| format!("{name}: {error}"))
 }
 
-/// Files of a folder that end so, in order.
+/// Returns the files of a folder with this extension, in order.
 fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, String> {
     verilator::files(folder, |name| name.ends_with(&format!(".{extension}")))
 }
 
-/// What was there belongs to another state of the hardware: a class that is no longer made would be
-/// compiled all the same.
+/// Empties a folder. Old files may belong to another state of the hardware: a class that is no
+/// longer generated would still be compiled.
 fn empty(folder: &Path) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
     match std::fs::remove_dir_all(folder) {

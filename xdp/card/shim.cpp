@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Steps the clock of a verilated card, and keeps what goes in and what comes out. Everything that
-// takes many cycles is one call, so that callers do not pay for each cycle. This is compiled once
-// for each number of cores that a card may have: CORES is that number, MODEL what Verilator has
-// called the card. All that is seen of it outside is a table of functions, `nic1` for one core.
+// Steps the clock of a verilated card, and records its input and output. Everything that takes many
+// cycles is one call, so that callers do not pay for each cycle. This file is compiled once for
+// each supported number of cores: CORES is that number, MODEL Verilator's name of the card. The
+// only symbol it exports is a table of functions, `nic1` for one core.
 
 #include <cstdint>
 #include <cstring>
@@ -21,7 +21,7 @@
 #include "verilated.h"
 #include "verilated_vcd_c.h"
 
-// What callers are told of a packet: these cross the border, and are the same for all cards.
+// Record of a packet for callers; shared with Rust, and the same for all cards.
 struct Stamps {
     uint64_t arrived = 0;
     uint64_t complete = 0;
@@ -30,7 +30,7 @@ struct Stamps {
     uint64_t core = 0;
 };
 
-// What was in the wires with the last beat of a packet that left.
+// Sideband signals at the last beat of a packet that left.
 struct Departure {
     uint32_t verdict = 0;
     uint32_t stop = 0;
@@ -59,9 +59,8 @@ struct Left {
     std::vector<uint8_t> bytes;
 };
 
-// Which rows the first core has in its stages in a cycle, and what becomes of them there: what
-// `stage_rows` and `stage_events` of core.sv say, with the packet's beginning
-// and its end in bits 18 and 19.
+// Rows in the stages of the first core in a cycle, and what happens to them: `stage_rows` and
+// `stage_events` of core.sv, with the packet's beginning and end in bits 18 and 19.
 struct Moment {
     uint64_t cycle = 0;
     uint32_t events = 0;
@@ -71,10 +70,10 @@ struct Moment {
     uint16_t unused = 0;
 };
 
-// Moments that are kept until somebody takes them; who watches takes them before there are more.
+// Moments that are kept, at most; an observer takes them before there are more.
 constexpr size_t MOMENTS_MAX = 1 << 16;
 
-// A small generator (xorshift), so that bus stalls can be repeated.
+// A small random generator (xorshift), so that bus stalls are reproducible.
 struct Chance {
     uint64_t state = 1;
     bool of_256(uint32_t part) {
@@ -91,7 +90,8 @@ class Card {
     Card() : context(new VerilatedContext), model(new MODEL{context.get(), "nic"}) { reset(); }
 
     ~Card() {
-        // The model takes leave of its thread's context, which may be that of another card.
+        // The model's destructor uses the thread's current context, which may be that of another
+        // card.
         Verilated::threadContextp(context.get());
         if (trace) trace->close();
         model->final();
@@ -123,7 +123,7 @@ class Card {
         }
     }
 
-    // A cycle in which the host asks for nothing.
+    // A cycle without an access of the host.
     void step() {
         offer();
         settle();
@@ -131,7 +131,7 @@ class Card {
         edge();
     }
 
-    // An access of the host; whether it was answered.
+    // An access of the host; returns whether it was answered.
     bool host(bool is_write, uint32_t address, uint64_t& data, uint64_t cycles_max) {
         bool is_answered = false;
         model->host_valid = 1;
@@ -152,7 +152,7 @@ class Card {
         return is_answered;
     }
 
-    // Whether the file could be made.
+    // Returns whether the file could be created.
     bool open_waveform(const char* path) {
         if (trace) return false;
         context->traceEverOn(true);
@@ -178,7 +178,7 @@ class Card {
     uint64_t moments_lost = 0;
 
   private:
-    // Puts the next beat on the bus. One that was offered stays until it is taken.
+    // Puts the next beat on the bus. An offered beat stays until it is taken.
     void offer() {
         bool is_held = model->rx_valid && !was_taken;
         if (!is_held) {
@@ -221,7 +221,7 @@ class Card {
         moments.push_back(moment);
     }
 
-    // What goes over the buses in this cycle.
+    // Records the bus transfers of this cycle.
     void observe() {
         if (is_watched) watch();
         was_taken = model->rx_valid && model->rx_ready;
@@ -263,7 +263,7 @@ class Card {
         }
     }
 
-    // What becomes of packets on a core, on which they stay in their order.
+    // Records the events of packets on a core, which processes them in order.
     void observe(int core) {
         if (model->rootp->nic__DOT__packet_done >> core & 1 && !to_end[core].empty()) {
             stamps[to_end[core].front()].done = cycles;
@@ -281,7 +281,7 @@ class Card {
         }
     }
 
-    // The half of a cycle in which inputs find their way to outputs.
+    // The first half of a cycle, in which inputs propagate to outputs.
     void settle() {
         model->clk = 0;
         model->eval();
@@ -301,8 +301,8 @@ class Card {
     }
 
     Left in_work;
-    // Packets by their number in `stamps`: the next one that goes to a core, and of each core those
-    // that have not begun, and those that are not done.
+    // Packets by their index in `stamps`: the next one to be dispatched to a core, and for each
+    // core those that have not begun, and those that are not done.
     size_t dispatched = 0;
     std::deque<size_t> to_begin[CORES];
     std::deque<size_t> to_end[CORES];
@@ -320,7 +320,7 @@ void step(void* card, uint64_t count) {
     for (uint64_t i = 0; i < count; i++) of(card).step();
 }
 
-// Words at addresses that follow each other; how many were written.
+// Writes words to consecutive addresses; returns the number of words written.
 uint64_t host_write(
     void* card, uint32_t address, const uint64_t* words, uint64_t count, uint64_t cycles_max) {
     for (uint64_t i = 0; i < count; i++) {
@@ -347,28 +347,28 @@ void send(
     of(card).waiting.push_back(std::move(packet));
 }
 
-// Steps until so many packets have left that nobody has taken yet; how many there are.
+// Steps until this many packets have left and were not taken; returns the number of such packets.
 uint64_t run_until_left(void* card, uint64_t count, uint64_t cycles_max) {
     Card& it = of(card);
     for (uint64_t i = 0; i < cycles_max && it.left.size() < count; i++) it.step();
     return it.left.size();
 }
 
-// Steps until so many packets are done since the last reset or `forget`.
+// Steps until this many packets are done since the last reset or `forget`.
 uint64_t run_until_done(void* card, uint64_t count, uint64_t cycles_max) {
     Card& it = of(card);
     for (uint64_t i = 0; i < cycles_max && it.done < count; i++) it.step();
     return it.done;
 }
 
-// The next packet that left, without taking it.
+// Returns the next packet that left, without taking it.
 int peek(void* card, Departure* departure) {
     if (of(card).left.empty()) return 0;
     *departure = of(card).left.front().departure;
     return 1;
 }
 
-// Its bytes, as many as it has; it is taken.
+// Takes that packet: copies all its bytes.
 void take(void* card, uint8_t* bytes) {
     Card& it = of(card);
     if (it.left.empty()) return;
@@ -384,24 +384,24 @@ uint64_t stamps(void* card, Stamps* to, uint64_t count) {
     return copied;
 }
 
-// Forgets stamps of packets, once all of them are done.
+// Forgets the stamps of packets, once all of them are done.
 void forget(void* card) { of(card).forget(); }
 
-// How many cycles of 256 the buses pause, by chance.
+// Sets the number of cycles of 256 in which the buses pause at random.
 void pauses(void* card, uint64_t seed, uint32_t rx, uint32_t tx) {
     of(card).chance.state = seed | 1;
     of(card).rx_pauses = rx;
     of(card).tx_pauses = tx;
 }
 
-// Keeps what the first core's stages do in each cycle from now on, or no longer.
+// Starts or stops recording the first core's stages in each cycle.
 void watch(void* card, int is_watched) {
     of(card).is_watched = is_watched != 0;
     of(card).moments.clear();
     of(card).moments_lost = 0;
 }
 
-// All moments that are kept, at most so many; they are taken. How many.
+// Takes up to `count` recorded moments; returns their number.
 uint64_t moments(void* card, Moment* to, uint64_t count) {
     std::vector<Moment>& moments = of(card).moments;
     uint64_t taken = moments.size() < count ? moments.size() : count;
@@ -410,15 +410,16 @@ uint64_t moments(void* card, Moment* to, uint64_t count) {
     return taken;
 }
 
-// Moments that were not kept for want of room.
+// Number of moments that were dropped because the buffer was full.
 uint64_t moments_lost(void* card) { return of(card).moments_lost; }
 
-// Whether there is a waveform from now on: one for each card, in a file that can be made.
+// Starts a waveform; returns whether it was started: there is one for each card, in a writable
+// file.
 int open_waveform(void* card, const char* path) { return of(card).open_waveform(path); }
 
 }  // namespace
 
-// In the order in which `ffi.rs` has them.
+// In the order of `ffi.rs`.
 struct Functions {
     void* (*create)();
     void (*destroy)(void* card);

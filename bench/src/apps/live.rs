@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A rule that is inserted while traffic flows: how long that takes, when it takes effect, and what
-//! the traffic sees of it.
+//! A rule inserted under load: how long the call takes, when it takes effect, and how it affects
+//! the traffic.
 
 use super::site::{App, BULK, HTTP, LATE_HTTP, Site, Way, rule};
+use crate::harness::report::{Kind, Line, Traffic};
 use crate::network::bulk::{self, Direction, Transfer};
 use crate::network::http::{Connection, Connections, Load};
 use crate::network::{Launch, PATIENCE, until};
-use crate::report::{Kind, Line, Traffic};
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,25 +14,25 @@ use std::time::{Duration, Instant};
 
 /// Length of a step.
 pub const STEP: Duration = Duration::from_millis(100);
-/// Steps on either side of the rule.
+/// Number of steps before and after the rule.
 const STEPS: usize = 15;
-/// How long an attempt to reach what is not allowed is given.
+/// Time limit of an attempt to reach a service that is not allowed.
 const ATTEMPT: Duration = Duration::from_millis(20);
 
-/// What happened.
+/// Results of inserting a rule under load.
 pub struct Live {
-    /// How long the call took, as its caller saw it.
+    /// Duration of the call, as seen by the caller.
     pub call: Duration,
-    /// From the beginning of the call to the first answer of the service that it allows.
+    /// Time from the start of the call to the first answer of the service it allows.
     pub first_answer: Duration,
-    /// In each step, millions of bytes a second of a transfer, and answered requests a second.
+    /// For each step: millions of bytes per second of a transfer, and answered requests per second.
     pub steps: Vec<(f64, f64)>,
-    /// In which step the rule was inserted.
+    /// Step in which the rule was inserted.
     pub at: usize,
 }
 
 impl Live {
-    /// Measures it with the firewall.
+    /// Measures the firewall.
     pub fn measure(launch: &Launch) -> Result<Self> {
         let site = Site::new(App::Firewall, Way::Freeport, launch)?;
         let transfer = bulk::start(&site.client, site.at(BULK), Direction::Up, u64::MAX)?;
@@ -73,7 +73,7 @@ impl Live {
         })
     }
 
-    /// For people.
+    /// Formats the results as text.
     pub fn text(&self) -> String {
         let micro = |time: Duration| time.as_secs_f64() * 1e6;
         let mut text = format!(
@@ -96,7 +96,7 @@ impl Live {
         text
     }
 
-    /// For programs.
+    /// Returns the results as JSON lines.
     pub fn lines(&self) -> Vec<Line> {
         let line = |metric: &str, unit: &str, value: f64| Line {
             bench: "apps".into(),
@@ -121,7 +121,7 @@ impl Live {
         ]
     }
 
-    /// The steps.
+    /// Returns the steps as CSV.
     pub fn csv(&self) -> String {
         let mut text = String::from("step,begin_ms,tcp_mb_per_s,http_requests_per_s,has_rule\n");
         for (at, (bytes, requests)) in self.steps.iter().enumerate() {
@@ -133,18 +133,18 @@ impl Live {
     }
 }
 
-/// Times are counted from the beginning.
+/// Observations; times are counted from the start.
 struct Seen {
-    /// When, and how many bytes there were by then.
+    /// Times, and the number of bytes by then.
     bytes: Vec<(Duration, u64)>,
     called: Duration,
     call: Duration,
     first_answer: Duration,
 }
 
-/// Watches a transfer for as many steps as there are, and inserts the rule in the middle.
+/// Observes a transfer for all steps, and inserts the rule in the middle.
 fn watch(site: &Site, transfer: &Transfer, begin: Instant) -> Result<Seen> {
-    let mut client = site.programs.first().context("the firewall runs")?.connect()?;
+    let mut client = site.programs.first().context("the firewall is not running")?.connect()?;
     let request = json!({"do": "call", "call": rule(6, LATE_HTTP)});
     let answers = || {
         let connection = Connection::open(&site.client, site.at(LATE_HTTP), ATTEMPT);
@@ -167,7 +167,7 @@ fn watch(site: &Site, transfer: &Transfer, begin: Instant) -> Result<Seen> {
         let called = begin.elapsed();
         let status = client.ask(&request)?;
         let call = begin.elapsed() - called;
-        ensure!(status == 0, "the rule is not inserted: status {status}");
+        ensure!(status == 0, "the rule cannot be inserted: status {status}");
         until("the service answers", || answers().then_some(()))?;
         let first_answer = begin.elapsed() - called;
         let bytes = steps.join().ok().context("the watcher panicked")?;

@@ -2,7 +2,7 @@
 //! One round of traffic through a network.
 
 use super::site::{BULK, HTTP, Site};
-use crate::metrics::{Metric, Round, cost, rate};
+use crate::harness::metrics::{Metric, Round, cost, rate};
 use crate::network::bulk::{self, Direction};
 use crate::network::http::{Connections, Load};
 use crate::network::{Host, PATIENCE, echo};
@@ -10,13 +10,13 @@ use anyhow::{Context, Result, ensure};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Clients that ask at a time.
+/// Number of concurrent clients.
 const CLIENTS: usize = 4;
 const PINGS: u16 = 200;
-/// Bytes of an answer.
+/// Path of an answer of 1,000 bytes.
 const PATH: &str = "/bytes/1000";
 
-/// In the order of a round's figures.
+/// Metrics, in the order of a round's values.
 pub const METRICS: [Metric; 12] = [
     rate("http_fresh", "requests/s", "HTTP, a connection each"),
     cost("http_fresh_p50", "us", "  median latency"),
@@ -32,11 +32,11 @@ pub const METRICS: [Metric; 12] = [
     cost("lost", "frames", "frames lost by Freeport"),
 ];
 
-/// Each kind of traffic in turn, for that long.
+/// Measures each kind of traffic in turn, for this time.
 pub fn round(site: &Site, time: Duration) -> Result<Round> {
     let before = (retransmitted(site)?, lost(site)?);
     let pings = echo::ping(&site.client, site.service, PINGS, 56, PATIENCE)?.round_trips;
-    ensure!(pings.len() == usize::from(PINGS), "{} of {PINGS} pings return", pings.len());
+    ensure!(pings.len() == u64::from(PINGS), "only {} of {PINGS} pings were answered", pings.len());
     let [fresh, kept] = [Connections::Fresh, Connections::Kept].map(|connections| {
         let load = Load {
             host: &site.client,
@@ -54,7 +54,7 @@ pub fn round(site: &Site, time: Duration) -> Result<Round> {
     let [up, down] = [Direction::Up, Direction::Down].map(|way| transfer(site, way, time));
     let after = (retransmitted(site)?, lost(site)?);
     let (fresh, kept) = (fresh?, kept?);
-    let micro = |time: Duration| time.as_secs_f64() * 1e6;
+    let micro = |nanoseconds: f64| nanoseconds / 1e3;
     Ok(vec![
         fresh.per_second(),
         micro(fresh.latencies.quantile(0.5)),
@@ -71,20 +71,20 @@ pub fn round(site: &Site, time: Duration) -> Result<Round> {
     ])
 }
 
-/// Millions of bytes a second.
+/// Returns the rate of a transfer in millions of bytes per second.
 fn transfer(site: &Site, direction: Direction, time: Duration) -> Result<f64> {
     let transfer = bulk::start(&site.client, site.at(BULK), direction, u64::MAX)?;
     std::thread::sleep(time);
     Ok(transfer.stop()?.megabytes_per_second())
 }
 
-/// Segments that the hosts have sent again, by their kernels' counters.
+/// Returns the number of segments retransmitted by the hosts, from their kernels' counters.
 fn retransmitted(site: &Site) -> Result<u64> {
     let hosts = site.servers.iter().map(|server| &server.host).chain([&site.client]);
     hosts.map(|host| host.within(|| counter(host, "Tcp:", "RetransSegs"))).sum()
 }
 
-/// A counter of `/proc/net/snmp`, of the host that the thread is on.
+/// Returns a counter of `/proc/net/snmp`, of the host that the thread is on.
 fn counter(host: &Host, group: &str, name: &str) -> Result<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/net/snmp")?;
     let mut rows = text.lines().filter(|line| line.starts_with(group));
@@ -94,7 +94,7 @@ fn counter(host: &Host, group: &str, name: &str) -> Result<u64> {
     value.with_context(|| format!("{} counts no {name}", host.name()))
 }
 
-/// Frames that the programs, or the interfaces for them, have lost.
+/// Returns the number of frames lost by the programs, or by the interfaces in front of them.
 fn lost(site: &Site) -> Result<u64> {
     let mut lost = 0;
     for program in &site.programs {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport bench apps`: applications of Freeport on real traffic, beside the same networks joined
-//! by the kernel.
+//! `freeport bench apps`: Freeport's applications on real traffic, beside the same networks with
+//! kernel forwarding.
 //!
-//! A client and its servers are hosts of their own, unmodified stacks and sockets. Between them is
-//! either the running command on AF_XDP, with the firewall, the load balancer or both, or the
-//! kernel's IPv4 forwarding, which does neither: the figures show what the applications cost, and
-//! how the way over a process compares with one that never leaves the kernel. Everybody shares the
+//! A client and its servers are separate hosts with unmodified network stacks and sockets. Between
+//! them is either the running command on AF_XDP, with the firewall, the load balancer or both, or
+//! the kernel's IPv4 forwarding, which does neither: the figures show the cost of the applications,
+//! and of a path through a process compared with one that never leaves the kernel. All share the
 //! cores of one machine.
 
 mod live;
@@ -13,11 +13,11 @@ mod measure;
 mod plot;
 mod site;
 
-use crate::machine::Machine;
-use crate::metrics::{self, MetricResult, Round, Series};
+use crate::harness::machine::Machine;
+use crate::harness::metrics::{self, MetricResult, Round, Series};
+use crate::harness::report::Traffic;
+use crate::harness::{Output, folder};
 use crate::network::Launch;
-use crate::report::Traffic;
-use crate::{Output, folder};
 use anyhow::{Context, Result};
 use live::Live;
 use measure::{METRICS, round};
@@ -25,7 +25,7 @@ use site::{App, Site, Way};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The longest frames: those of bulk transfers.
+/// Longest frames: those of bulk transfers.
 const FRAME_BYTES: usize = 1_514;
 
 /// Measures firewall and load balancer on real traffic, beside the kernel's forwarding
@@ -34,13 +34,13 @@ const FRAME_BYTES: usize = 1_514;
 #[derive(Clone, Debug, clap::Args)]
 #[group(skip)]
 pub struct Arguments {
-    /// Which application; may be repeated; by default all
+    /// Application to measure; may be repeated [default: all]
     #[arg(long = "app", value_enum, value_name = "APP")]
     pub apps: Vec<App>,
-    /// How often each network is measured, in turn
+    /// Number of rounds; each network is measured once per round
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub rounds: u32,
-    /// How long each kind of traffic is measured in a round
+    /// Milliseconds for each kind of traffic in a round
     #[arg(
         long,
         value_name = "MILLISECONDS",
@@ -48,7 +48,7 @@ pub struct Arguments {
         value_parser = clap::value_parser!(u64).range(50..=60_000)
     )]
     pub time: u64,
-    /// Print one JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
     /// Also write apps.csv, apps-live.csv and apps.svg to this folder
@@ -56,10 +56,10 @@ pub struct Arguments {
     pub out: Option<PathBuf>,
 }
 
-/// Measures.
+/// Runs the measurement.
 ///
 /// # Errors
-/// What kept a network from being made, or traffic from flowing.
+/// A network cannot be set up, or traffic does not flow.
 pub fn run(arguments: &Arguments, library: &[PathBuf]) -> Result<Output> {
     let apps = match arguments.apps.as_slice() {
         [] => &App::ALL[..],
@@ -73,7 +73,7 @@ pub fn run(arguments: &Arguments, library: &[PathBuf]) -> Result<Output> {
         results.push(measure(*app, &launch, arguments.rounds, time)?);
     }
     let live = match apps.contains(&App::Firewall) {
-        true => Some(Live::measure(&launch).context("a rule under load")?),
+        true => Some(Live::measure(&launch).context("inserting a rule under load")?),
         false => None,
     };
     if let Some(out) = &arguments.out {
@@ -86,7 +86,7 @@ pub fn run(arguments: &Arguments, library: &[PathBuf]) -> Result<Output> {
     }
     let mut output = Output::default();
     if cfg!(debug_assertions) {
-        output.notes += "a build without optimization: do not quote this\n";
+        output.notes += "this is a build without optimization: do not quote this\n";
     }
     if arguments.json {
         let lines = results.iter().flat_map(MetricResult::lines);
@@ -104,14 +104,14 @@ pub fn run(arguments: &Arguments, library: &[PathBuf]) -> Result<Output> {
     Ok(output)
 }
 
-/// This program, with the elements that it was told of, in the current folder.
+/// Returns how to run this program, with the given element library, in the current folder.
 fn launch(library: &[PathBuf]) -> Result<Launch> {
-    let program = std::env::current_exe().context("the path of this program")?;
-    let folder = std::env::current_dir().context("the current folder")?;
+    let program = std::env::current_exe().context("the path of this program is unknown")?;
+    let folder = std::env::current_dir().context("the current folder is unknown")?;
     Ok(Launch { program, folder, library: library.to_owned(), cache: None })
 }
 
-/// All networks of an application in turn, round after round.
+/// Measures all networks of an application in turn, round after round.
 fn measure(app: App, launch: &Launch, rounds: u32, time: Duration) -> Result<MetricResult> {
     let sites = Way::ALL.map(|way| {
         Site::new(app, way, launch).with_context(|| format!("{} by {}", app.name(), way.name()))

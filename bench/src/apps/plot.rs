@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The results as SVG: bars for each application and metric, each metric with a scale of its own,
-//! and below them the steps around the rule that was inserted under load.
+//! Results as SVG: bars for each application and metric, each metric to its own scale, and below
+//! them the steps around the rule inserted under load.
 
 use super::live::{Live, STEP};
 use super::measure::METRICS;
-use crate::machine::Machine;
-use crate::metrics::MetricResult;
-use crate::plot::text;
+use crate::harness::drawing::{Drawing, Tenths, finish, page, text};
+use crate::harness::machine::Machine;
+use crate::harness::metrics::MetricResult;
 
 const WIDTH: f64 = 900.0;
 const TOP: f64 = 58.0;
 const BOTTOM: f64 = 40.0;
-/// Of a column of bars, one for each application.
+/// Width of a column of bars, one for each application.
 const COLUMN: f64 = WIDTH / 2.0;
 const LABEL: f64 = 150.0;
 const FIGURE: f64 = 110.0;
@@ -19,7 +19,7 @@ const BAR: f64 = 12.0;
 const GROUP_GAP: f64 = 24.0;
 const STEPS_HEIGHT: f64 = 150.0;
 const COLOURS: [&str; 3] = ["#1c6dd0", "#d9822b", "#8a8f98"];
-/// Metrics that are drawn; the others are in the table.
+/// Metrics in the drawing; the others are in the table only.
 const DRAWN: [&str; 8] = [
     "http_fresh",
     "http_fresh_p99",
@@ -38,35 +38,27 @@ pub fn svg(results: &[MetricResult], live: Option<&Live>, machine: &Machine) -> 
     let bars = TOP + GROUP_GAP + DRAWN.len() as f64 * group;
     let steps = if live.is_some() { STEPS_HEIGHT + 2.0 * GROUP_GAP } else { 0.0 };
     let height = bars + steps + BOTTOM;
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
-         width=\"{WIDTH}\" height=\"{height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
-    );
-    out += &text(16.0, 26.0, "start", "bold", "Applications on real traffic between hosts");
+    let mut out = page((WIDTH, height), 12, "Applications on real traffic between hosts");
     let axis = "measured: median, and worst to best round; each metric has its own scale";
-    out += &text(16.0, 46.0, "start", "normal", axis);
+    text(&mut out, (16.0, 46.0), "start", "normal", axis);
     for (at, result) in results.iter().enumerate() {
         let x = at as f64 * COLUMN + 16.0;
-        out += &text(x, TOP + 14.0, "start", "bold", &result.case);
-        out += &column(result, x, TOP + GROUP_GAP, group);
+        text(&mut out, (x, TOP + 14.0), "start", "bold", &result.case);
+        draw_column(&mut out, result, (x, TOP + GROUP_GAP), group);
     }
     if let Some(live) = live {
-        out += &timeline(live, bars + GROUP_GAP);
+        draw_timeline(&mut out, live, bars + GROUP_GAP);
     }
-    let foot = format!("{}; commit {}; {}", machine.machine, machine.commit, machine.date);
-    out += &text(16.0, height - 14.0, "start", "normal", &foot);
-    out + "</svg>\n"
+    finish(out, height - 14.0, machine)
 }
 
-/// The bars of an application.
-fn column(result: &MetricResult, x: f64, top: f64, group: f64) -> String {
+/// Draws the bars of an application.
+fn draw_column(out: &mut Drawing, result: &MetricResult, (x, top): (f64, f64), group: f64) {
     let drawn = METRICS.iter().enumerate().filter(|(_, it)| DRAWN.contains(&it.name));
-    let mut out = String::new();
     for (place, (at, metric)) in drawn.enumerate() {
         let mut y = top + place as f64 * group + GROUP_GAP - 6.0;
         let title = format!("{} ({})", metric.name, metric.unit);
-        out += &text(x, y - 4.0, "start", "normal", &title);
+        text(out, (x, y - 4.0), "start", "normal", &title);
         let all = result.series.iter().flat_map(|it| it.sorted(at));
         let highest = all.fold(f64::MIN_POSITIVE, f64::max);
         let scale = (COLUMN - LABEL - FIGURE) / highest;
@@ -74,40 +66,43 @@ fn column(result: &MetricResult, x: f64, top: f64, group: f64) -> String {
             let (values, median) = (it.sorted(at), it.median(at));
             let [low, high] = [values.first(), values.last()].map(|it| it.map_or(0.0, |it| *it));
             let (left, middle) = (x + LABEL, y + BAR / 2.0);
-            out += &text(left - 6.0, middle + 4.0, "end", "normal", it.name);
-            out += &format!(
-                "<rect x=\"{left}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{BAR}\" fill=\"{}\"/>\n\
-                 <path d=\"M{:.1} {middle:.1}H{:.1}\" stroke=\"#000000\"/>\n",
-                median * scale,
-                COLOURS[number % COLOURS.len()],
-                left + low * scale,
-                left + high * scale,
+            text(out, (left - 6.0, middle + 4.0), "end", "normal", it.name);
+            out.element(
+                "rect",
+                &[
+                    ("x", &left),
+                    ("y", &Tenths(y)),
+                    ("width", &Tenths(median * scale)),
+                    ("height", &BAR),
+                    ("fill", &COLOURS[number % COLOURS.len()]),
+                ],
             );
+            let (from, to) = (left + low * scale, left + high * scale);
+            let spread = format!("M{from:.1} {middle:.1}H{to:.1}");
+            out.element("path", &[("d", &spread), ("stroke", &"#000000")]);
             let end = left + high.max(median) * scale + 6.0;
-            out += &text(end, middle + 4.0, "start", "normal", &format!("{median:.0}"));
+            text(out, (end, middle + 4.0), "start", "normal", &format!("{median:.0}"));
             y += BAR + 2.0;
         }
     }
-    out
 }
 
-/// A transfer and the requests beside it, before and after the rule.
-fn timeline(live: &Live, top: f64) -> String {
+/// Draws a transfer and the concurrent requests, before and after the rule.
+fn draw_timeline(out: &mut Drawing, live: &Live, top: f64) {
     let title = format!(
         "a rule inserted under load: the call took {:.0} us; a step is {} ms",
         live.call.as_secs_f64() * 1e6,
         STEP.as_millis()
     );
-    let mut out = text(16.0, top, "start", "bold", &title);
+    text(out, (16.0, top), "start", "bold", &title);
     let (left, width) = (70.0, WIDTH - 140.0);
     let (base, room) = (top + STEPS_HEIGHT, STEPS_HEIGHT - 30.0);
     let step = width / live.steps.len().max(1) as f64;
     let rule = left + (live.at as f64 + 0.5) * step;
-    out += &format!(
-        "<path d=\"M{rule:.1} {:.1}V{base:.1}\" stroke=\"#b3261e\" stroke-dasharray=\"4 3\"/>\n\
-         <path d=\"M{left} {base:.1}h{width}\" stroke=\"#000000\"/>\n",
-        base - room
-    );
+    let rule = format!("M{rule:.1} {:.1}V{base:.1}", base - room);
+    out.element("path", &[("d", &rule), ("stroke", &"#b3261e"), ("stroke-dasharray", &"4 3")]);
+    let axis = format!("M{left} {base:.1}h{width}");
+    out.element("path", &[("d", &axis), ("stroke", &"#000000")]);
     let lines: [(&str, Vec<f64>); 2] = [
         ("MB/s", live.steps.iter().map(|step| step.0).collect()),
         ("requests/s", live.steps.iter().map(|step| step.1).collect()),
@@ -120,20 +115,19 @@ fn timeline(live: &Live, top: f64) -> String {
         });
         let points = points.collect::<Vec<_>>().join(" ");
         let colour = COLOURS[number];
-        out += &format!("<polyline points=\"{points}\" fill=\"none\" stroke=\"{colour}\"/>\n");
+        out.element("polyline", &[("points", &points), ("fill", &"none"), ("stroke", &colour)]);
         let x = if number == 0 { 16.0 } else { WIDTH - 16.0 };
         let anchor = if number == 0 { "start" } else { "end" };
         let scale = format!("{highest:.0} {unit}");
-        out += &text(x, base - room - 6.0, anchor, "normal", &scale);
+        text(out, (x, base - room - 6.0), anchor, "normal", &scale);
     }
-    out
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::Series;
-    use crate::report::Traffic;
+    use crate::harness::metrics::Series;
+    use crate::harness::report::Traffic;
     use std::time::Duration;
 
     #[test]

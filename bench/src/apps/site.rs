@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The networks: a client, its servers, and what joins them.
 //!
-//! In all of them hosts have the same addresses, and the client's next hop is the same; only whose
-//! Ethernet address that is differs. Interfaces finish what they send (see
-//! [`join`]), also where only the kernel forwards it, so that each network carries the same
-//! frames; the last of the networks shows what it is like otherwise.
+//! In all of them hosts have the same addresses, and the client's next hop is the same apart from
+//! its Ethernet address. Interfaces compute checksums and segment frames in software (see
+//! [`join`]), also where only the kernel forwards them, so that each network carries the same
+//! frames. The last of the networks shows the kernel with offloads.
 
 use crate::network::http::{Connection, HttpServer};
 use crate::network::{End, Freeport, Host, Launch, PATIENCE, Service, bulk, join, until};
@@ -13,51 +13,52 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// Ports of the servers.
 pub const HTTP: u16 = 80;
-/// One that no rule allows at first.
+/// A port that no rule allows at first.
 pub const LATE_HTTP: u16 = 8_080;
 pub const BULK: u16 = 9;
 
-/// The address of the service; with the balancer, all backends have it.
+/// Address of the service; with the balancer, all backends have it.
 const SERVICE: Ipv4Addr = Ipv4Addr::new(10, 9, 9, 9);
 const CLIENT_MAC: &str = "02:00:00:00:00:01";
 const SERVICE_MAC: &str = "02:00:00:00:00:99";
 const GATEWAY_MACS: [&str; 2] = ["02:00:00:00:01:00", "02:00:00:00:01:01"];
 const MTU: u32 = 1_500;
-/// A tunnel adds 42 bytes.
+/// MTU of tunnelled links: a tunnel adds 42 bytes.
 const TUNNEL_MTU: u32 = 1_600;
 const BACKENDS: usize = 2;
 
-/// What Freeport does between the hosts.
+/// Application of Freeport between the hosts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum App {
     /// Pass what one of four tables of rules allows
     Firewall,
     /// Tunnel each connection to one of two backends
     Balancer,
-    /// Both, in one program: tunnel what a rule allows
+    /// Both in one program: tunnel what a rule allows
     Gateway,
 }
 
-/// What joins the hosts.
+/// How the hosts are joined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
-    /// The application, on AF_XDP.
+    /// By the application, on AF_XDP.
     Freeport,
-    /// The kernel forwards; to backends, by a route of several next hops.
+    /// By kernel forwarding; to backends, by a multipath route.
     Kernel,
-    /// The same with what interfaces do for a stack by default: in virtual ones, segments of up to
-    /// 64 KB are passed on uncut and checksums are not made.
+    /// By kernel forwarding with default offloads: virtual interfaces pass on segments of up to 64
+    /// KB unsegmented, without checksums.
     KernelOffloads,
 }
 
-/// A network that stands.
+/// A network that is set up.
 pub struct Site {
     pub way: Way,
     pub client: Host,
-    /// With servers at [`HTTP`] and [`BULK`], and for the firewall at [`LATE_HTTP`].
+    /// Address of the service, with servers at [`HTTP`] and [`BULK`], and for the firewall at
+    /// [`LATE_HTTP`].
     pub service: Ipv4Addr,
     pub servers: Vec<Server>,
-    /// The application, if it is there; first the one between the networks.
+    /// Running programs, if any; the one between the networks is first.
     pub programs: Vec<Freeport>,
     _others: Vec<Host>,
 }
@@ -114,13 +115,13 @@ impl Server {
 }
 
 impl Site {
-    /// Makes it, and sees that traffic flows.
+    /// Sets up the network, and checks that traffic flows.
     pub fn new(app: App, way: Way, launch: &Launch) -> Result<Self> {
         let [client, gateway] = ["client", "gateway"].map(Host::new);
         let (client, gateway) = (client?, gateway?);
         let ends = [(&client, "c0", CLIENT_MAC), (&gateway, "g0", GATEWAY_MACS[0])];
         link(ends, MTU, way)?;
-        // The service is a neighbour behind our programs, and behind a router else.
+        // The service is a neighbour behind Freeport, and otherwise behind a router.
         let via = if way == Way::Freeport { "dev c0" } else { "via 10.0.1.254" };
         client.ip(&format!("addr add 10.0.1.1/24 dev c0\nroute add 10.9.9.0/24 {via}\n"))?;
         if way != Way::Freeport {
@@ -134,7 +135,7 @@ impl Site {
             App::Balancer | App::Gateway => site.add_backends(&gateway, app, launch)?,
         }
         site._others.push(gateway);
-        // All find each other by now: a first packet may be lost to that.
+        // Resolves all neighbours first, since that may lose a packet.
         for _ in 0..=BACKENDS {
             let ask = || Connection::open(&site.client, site.at(HTTP), PATIENCE)?.last("/");
             until("the service answers", || ask().ok())?;
@@ -161,7 +162,7 @@ impl Site {
         Ok(())
     }
 
-    /// The program between the networks, with rules for what is measured.
+    /// Starts the program between the networks, with rules for the measured traffic.
     fn start(&mut self, gateway: &Host, app: App, launch: &Launch) -> Result<()> {
         let program = Freeport::start(launch, gateway, app.name(), &between(app))?;
         if app != App::Balancer {
@@ -178,7 +179,7 @@ impl Site {
                 format!("serve({SERVICE})"),
             ] {
                 let done = program.call(&format!("balancer.manager.{told}"))?;
-                ensure!(done == 1, "{told} is refused");
+                ensure!(done == 1, "{told} is rejected");
             }
         }
         self.programs.push(program);
@@ -194,7 +195,7 @@ impl Site {
             self.start(gateway, app, launch)?;
         } else {
             gateway.ip("addr add 10.0.2.254/24 dev g1\n")?;
-            // By addresses and ports, as the balancer does.
+            // Spread by addresses and ports, as the balancer does.
             gateway.set("ipv4/fib_multipath_hash_policy", "1")?;
         }
         for number in 1..=BACKENDS {
@@ -222,7 +223,7 @@ impl Site {
         Ok(())
     }
 
-    /// The program on a backend, and the balancer's tunnel to it.
+    /// Starts the program on a backend, and the balancer's tunnel to it.
     fn end_tunnel(
         &mut self,
         backend: &Host,
@@ -239,9 +240,9 @@ impl Site {
         let program = Freeport::start(launch, backend, backend.name(), arguments)?;
         let own = format!("198.51.100.{number}, 24, {mac}, 198.51.100.254");
         let done = program.call(&format!("manager.set_outside({own})"))?;
-        ensure!(done == 1, "{own} is refused");
+        ensure!(done == 1, "{own} is rejected");
         program.call(&format!("manager.set_inside({SERVICE_MAC})"))?;
-        let balancer = self.programs.first().context("the balancer comes first")?;
+        let balancer = self.programs.first().context("the balancer is not running")?;
         let given = balancer.call(&format!("balancer.manager.add(198.51.100.{number}, 7, 1)"))?;
         ensure!(given == number - 1, "backend {number} is number {given}");
         self.programs.push(program);
@@ -249,14 +250,14 @@ impl Site {
     }
 }
 
-/// Has the firewall pass a protocol; to that port, if it has ports.
+/// Allows a protocol in the firewall; on this port, if it has ports.
 pub fn allow(firewall: &Freeport, protocol: u8, port: u16) -> Result<()> {
     let status = firewall.call(&rule(protocol, port))?;
-    ensure!(status == 0, "a rule is not inserted: status {status}");
+    ensure!(status == 0, "a rule cannot be inserted: status {status}");
     Ok(())
 }
 
-/// The call that inserts such a rule.
+/// Returns the call that inserts such a rule.
 pub fn rule(protocol: u8, port: u16) -> String {
     let mask = if port == 0 { 0 } else { u16::MAX };
     format!(
@@ -265,7 +266,7 @@ pub fn rule(protocol: u8, port: u16) -> String {
     )
 }
 
-/// The arguments of a gateway.
+/// Returns the arguments of a gateway.
 fn between(app: App) -> String {
     format!(
         "{} --in from_tor=xdp:g0 --out to_tor=xdp:g0 --in from_nic=xdp:g1 --out to_nic=xdp:g1",

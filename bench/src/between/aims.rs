@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the project wants to reach, told beside what was measured.
+//! The project's aims, reported beside the measured values.
 
-/// A line about what should not be exceeded.
+/// Reports a value that should not exceed its aim.
 pub fn at_most(value: f64, aim: f64, what: &str) -> String {
     told(value, value <= aim, &format!("at most {aim}"), what)
 }
 
-/// A line about what should be reached.
+/// Reports a value that should reach its aim.
 pub fn at_least(value: f64, aim: f64, what: &str) -> String {
     told(value, value >= aim, &format!("at least {aim}"), what)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Ways to move a stream of bytes between two processes, and the kernel's: sockets and pipes, with
-//! the settings that serve them best.
+//! Byte streams between two processes, and those of the kernel: sockets and pipes, with the
+//! settings that serve them best.
 
 use anyhow::{Context, Result, ensure};
 use std::fs::File;
@@ -9,30 +9,30 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 
-/// What a forked process opens its end with; both are made before it is forked.
+/// Opens an end of a channel in a forked process; both are created before the fork.
 pub type Open<C> = Box<dyn FnOnce() -> Result<C>>;
 
-/// One end of a stream of bytes in each direction.
+/// One end of a byte stream in each direction.
 pub trait Channel {
-    /// Whether bytes are moved at all, and can be checked.
+    /// Whether the channel really transports bytes, so that they can be checked.
     const IS_CARRYING: bool = true;
 
-    /// Sends all of that.
+    /// Sends all of the bytes.
     ///
     /// # Errors
-    /// The other side has gone, or broke the protocol.
+    /// The peer has closed its end, or violated the protocol.
     fn send(&mut self, bytes: &[u8]) -> Result<()>;
 
-    /// Waits for bytes, and gives how many there were: at least one.
+    /// Waits for bytes and returns their number: at least one.
     ///
     /// # Errors
-    /// As above.
+    /// The peer has closed its end, or violated the protocol.
     fn receive(&mut self, into: &mut [u8]) -> Result<usize>;
 
-    /// Waits until all that there is room for has come.
+    /// Waits until the buffer is full.
     ///
     /// # Errors
-    /// As above.
+    /// The peer has closed its end, or violated the protocol.
     #[inline]
     fn receive_all(&mut self, into: &mut [u8]) -> Result<()> {
         let mut filled = 0;
@@ -43,14 +43,14 @@ pub trait Channel {
     }
 }
 
-/// The most that a pipe holds, unless somebody has permitted more.
+/// Maximum capacity of a pipe, unless the administrator has raised it.
 const PIPE_BYTES: libc::c_int = 1 << 20;
 
-/// By descriptors of the kernel, whose calls block.
+/// A channel over file descriptors, with blocking calls.
 pub struct Blocking<S>(S);
 
 impl<S> Blocking<S> {
-    /// What is below.
+    /// Returns the stream below.
     pub fn into_inner(self) -> S {
         self.0
     }
@@ -59,23 +59,24 @@ impl<S> Blocking<S> {
 impl<S: Read + Write> Channel for Blocking<S> {
     #[inline]
     fn send(&mut self, bytes: &[u8]) -> Result<()> {
-        self.0.write_all(bytes).context("the kernel does not take it")
+        self.0.write_all(bytes).context("the kernel does not accept the bytes")
     }
 
     #[inline]
     fn receive(&mut self, into: &mut [u8]) -> Result<usize> {
         loop {
             match self.0.read(into) {
-                Ok(0) => anyhow::bail!("the other side has gone"),
+                Ok(0) => anyhow::bail!("the peer has closed its end"),
                 Ok(bytes) => return Ok(bytes),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error).context("the kernel has nothing"),
+                Err(error) => return Err(error).context("the kernel returns no bytes"),
             }
         }
     }
 }
 
-/// TCP over the loopback interface, which sends small writes at once and may keep so much.
+/// Creates a TCP connection over the loopback interface, with `TCP_NODELAY` and buffers of this
+/// size.
 pub fn tcp(buffer_bytes: i32) -> Result<[Open<Blocking<TcpStream>>; 2]> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no TCP on 127.0.0.1")?;
     let near = TcpStream::connect(listener.local_addr()?)?;
@@ -83,14 +84,14 @@ pub fn tcp(buffer_bytes: i32) -> Result<[Open<Blocking<TcpStream>>; 2]> {
     both([near, far].map(|stream| tcp_end(stream, buffer_bytes)))
 }
 
-/// One end of such a stream.
+/// Configures one end of such a connection.
 pub fn tcp_end(stream: TcpStream, buffer_bytes: i32) -> Result<Blocking<TcpStream>> {
     stream.set_nodelay(true)?;
     enlarge(stream.as_raw_fd(), buffer_bytes);
     Ok(Blocking(stream))
 }
 
-/// A stream of the UNIX domain, which may keep so much.
+/// Creates a Unix stream connection with buffers of this size.
 pub fn unix(buffer_bytes: i32) -> Result<[Open<Blocking<UnixStream>>; 2]> {
     let (near, far) = UnixStream::pair()?;
     let ends = [near, far].map(|stream| {
@@ -100,7 +101,7 @@ pub fn unix(buffer_bytes: i32) -> Result<[Open<Blocking<UnixStream>>; 2]> {
     Ok(ends.map(open))
 }
 
-/// A pipe each way.
+/// A pipe in each direction.
 pub struct Pipes {
     to: File,
     from: File,
@@ -122,7 +123,7 @@ impl Write for Pipes {
     }
 }
 
-/// Both ends of pipes.
+/// Creates both ends of a pair of pipes.
 pub fn pipes() -> Result<[Open<Blocking<Pipes>>; 2]> {
     let [(near_from, far_to), (far_from, near_to)] = [pipe()?, pipe()?];
     let near = Pipes { to: near_to, from: near_from };
@@ -132,18 +133,18 @@ pub fn pipes() -> Result<[Open<Blocking<Pipes>>; 2]> {
 
 fn pipe() -> Result<(File, File)> {
     let (from, to) = std::io::pipe()?;
-    // SAFETY: numbers in, a number out.
+    // SAFETY: the call takes and returns numbers only.
     let bytes = unsafe { libc::fcntl(to.as_raw_fd(), libc::F_SETPIPE_SZ, PIPE_BYTES) };
-    ensure!(bytes >= PIPE_BYTES, "a pipe cannot have {PIPE_BYTES} bytes");
+    ensure!(bytes >= PIPE_BYTES, "a pipe cannot be enlarged to {PIPE_BYTES} bytes");
     Ok((std::os::fd::OwnedFd::from(from).into(), std::os::fd::OwnedFd::from(to).into()))
 }
 
-/// Lets a socket keep as much, where that is permitted; where not, the kernel adapts TCP's buffers
-/// by itself, and others keep what is usual.
+/// Enlarges the buffers of a socket where that is permitted. Otherwise the kernel adapts TCP
+/// buffers itself, and other sockets keep the default size.
 fn enlarge(socket: RawFd, bytes: i32) {
     for option in [libc::SO_SNDBUFFORCE, libc::SO_RCVBUFFORCE] {
         let (value, length) = ((&raw const bytes).cast(), size_of_val(&bytes) as libc::socklen_t);
-        // SAFETY: reads a number of that length.
+        // SAFETY: the call reads a number of that length.
         unsafe { libc::setsockopt(socket, libc::SOL_SOCKET, option, value, length) };
     }
 }
@@ -152,7 +153,7 @@ fn both<C: 'static>([near, far]: [Result<C>; 2]) -> Result<[Open<C>; 2]> {
     Ok([near?, far?].map(open))
 }
 
-/// What needs no more opening.
+/// Wraps a channel that needs no further opening.
 pub fn open<C: 'static>(channel: C) -> Open<C> {
     Box::new(move || Ok(channel))
 }

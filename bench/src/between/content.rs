@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is sent, and the check that it arrived: each message begins with its number. In the first
-//! round, which does not count, all other bytes are compared as well.
+//! Contents of messages, and their verification: each message begins with its number. In the first
+//! round, which is not counted, all other bytes are compared as well.
 
 use anyhow::{Result, ensure};
 
-/// The bytes of a number, with which each message begins.
+/// Bytes of the number at the beginning of each message.
 pub const NUMBER_BYTES: usize = 8;
 
-/// Makes messages.
+/// Generates messages.
 pub struct Writer {
     message: Vec<u8>,
     number: u64,
@@ -15,13 +15,13 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Messages of `size` bytes, at least [`NUMBER_BYTES`]; `is_full`: all bytes differ from
-    /// message to message, and not just the number.
+    /// Creates a writer of messages of `size` bytes, at least [`NUMBER_BYTES`]. If `is_full`, all
+    /// bytes differ from message to message, and not only the number.
     pub fn new(size: usize, is_full: bool) -> Self {
         Self { message: vec![0xa5; size], number: 0, is_full }
     }
 
-    /// The next message.
+    /// Returns the next message.
     #[inline]
     pub fn compose(&mut self) -> &[u8] {
         if self.is_full {
@@ -34,32 +34,32 @@ impl Writer {
     }
 }
 
-/// Checks messages, in whatever pieces they come.
+/// Verifies messages that arrive in pieces of any size.
 pub struct Reader {
     expected: Vec<u8>,
     number: u64,
-    /// Bytes of the message that have come before.
+    /// Bytes of the current message that have arrived.
     at: usize,
     is_full: bool,
 }
 
 impl Reader {
-    /// For a [`Writer`] of the same.
+    /// Creates a reader for a [`Writer`] with the same arguments.
     pub fn new(size: usize, is_full: bool) -> Self {
         let mut expected = vec![0; size];
         fill(&mut expected, 0);
         Self { expected, number: 0, at: 0, is_full }
     }
 
-    /// Messages that are there completely.
+    /// Number of messages that have arrived completely.
     pub fn messages(&self) -> u64 {
         self.number
     }
 
-    /// Checks the bytes that came next.
+    /// Verifies the bytes that arrived next.
     ///
     /// # Errors
-    /// They are not what was sent.
+    /// The bytes differ from what was sent.
     #[inline]
     pub fn check(&mut self, mut bytes: &[u8]) -> Result<()> {
         let size = self.expected.len();
@@ -80,7 +80,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The same, where a piece begins or ends inside a number.
+    /// Verifies a piece that begins or ends inside a number.
     #[cold]
     fn check_cut_number(&self, piece: &[u8]) -> Result<()> {
         let number = self.number.to_ne_bytes();
@@ -114,11 +114,11 @@ impl Reader {
     }
 
     fn wrong(&self) -> String {
-        format!("message {} did not arrive as it was sent", self.number)
+        format!("message {} arrived damaged", self.number)
     }
 }
 
-/// A message of which each page and each line differs from the others.
+/// Fills a message so that every page and every line differs.
 fn fill(message: &mut [u8], number: u64) {
     for (at, byte) in message.iter_mut().enumerate() {
         let mixed = (at as u64 ^ number << 24).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -133,7 +133,7 @@ fn fill(message: &mut [u8], number: u64) {
 mod tests {
     use super::*;
 
-    /// Sends so many bytes as messages, changes one, and checks them in pieces.
+    /// Sends this many bytes as messages, changes one byte, and verifies them in pieces.
     fn arrives(size: usize, is_full: bool, piece: usize, changed: Option<usize>) -> bool {
         let (mut writer, mut reader) = (Writer::new(size, is_full), Reader::new(size, is_full));
         let mut stream = vec![];

@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where the processes of a measurement meet, and where they leave what they measured.
+//! Shared memory in which the processes of a measurement meet and leave their results.
 
 use super::processes::Reason;
 use super::shared::Atomics;
-use crate::histogram::{BUCKETS, Histogram, bucket};
+use crate::harness::histogram::{BUCKETS, Histogram, bucket};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Pairs of processes that can be measured at once.
+/// Maximum number of pairs of processes in one measurement.
 pub const PAIRS_MAX: usize = 64;
 
-/// Where the processes of a measurement meet, and leave what they measured.
+/// Shared memory in which the processes of a measurement meet and leave their results.
 #[repr(C)]
 pub struct Desk {
     arrived: AtomicU64,
-    /// When the first began, counted from the end of time so that zero is none.
+    /// Time of the first start, subtracted from the maximum so that zero means none.
     began: AtomicU64,
     ended: AtomicU64,
-    /// Processor time of who waited.
+    /// Processor time of the waiting process.
     pub waiting: AtomicU64,
-    /// A process with which something is to be done.
+    /// ID of a process that the bench acts on.
     pub process: AtomicU64,
-    /// How many of its connections who asks over many has found to be accelerated.
+    /// Number of connections that the client found to be accelerated.
     pub accelerated: AtomicU64,
-    /// Where the second of each pair listens, as long as it is not 0.
+    /// Port on which the second process of each pair listens; 0 until it does.
     pub ports: [AtomicU64; PAIRS_MAX],
-    /// Why a process that runs a program of its own failed.
+    /// Why a process that runs another program failed.
     pub reason: Reason,
     trips: [AtomicU64; BUCKETS],
 }
 
-// SAFETY: nothing but atomic numbers.
+// SAFETY: all fields are atomic numbers.
 unsafe impl Atomics for Desk {}
 
 impl Desk {
-    /// Waits until all are there.
+    /// Waits until all parties have arrived.
     pub fn meet(&self, parties: u64) {
         self.arrived.fetch_add(1, Ordering::AcqRel);
         while self.arrived.load(Ordering::Acquire) < parties {
@@ -42,38 +42,38 @@ impl Desk {
         }
     }
 
-    /// Says that it is there, and waits for nobody.
+    /// Registers the arrival without waiting for others.
     pub fn arrive(&self) {
         self.meet(0);
     }
 
-    /// How many are there.
+    /// Number of parties that have arrived.
     pub fn arrived(&self) -> u64 {
         self.arrived.load(Ordering::Acquire)
     }
 
-    /// Says that it begins now.
+    /// Records that this process begins now.
     pub fn begin(&self) {
         self.began.fetch_max(u64::MAX - now(), Ordering::AcqRel);
     }
 
-    /// Says that it has ended now.
+    /// Records that this process has ended now.
     pub fn end(&self) {
         self.ended.fetch_max(now(), Ordering::AcqRel);
     }
 
-    /// Whether somebody has.
+    /// Returns whether any process has ended.
     pub fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire) != 0
     }
 
-    /// From the first that began to the last that ended.
+    /// Returns the time from the first start to the last end.
     pub fn elapsed(&self) -> Duration {
         let began = u64::MAX - self.began.load(Ordering::Acquire);
         Duration::from_nanos(self.ended.load(Ordering::Acquire).saturating_sub(began))
     }
 
-    /// All times that were counted.
+    /// Returns all counted times.
     pub fn trips(&self) -> Histogram {
         Histogram::of_counts(self.trips.iter().map(|it| it.load(Ordering::Relaxed)))
     }
@@ -82,18 +82,18 @@ impl Desk {
     #[inline]
     pub fn count(&self, nanoseconds: u64) {
         let cell = &self.trips[bucket(nanoseconds)];
-        // Only one process counts.
+        // Only one process writes here.
         cell.store(cell.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 }
 
-/// Nanoseconds by a clock that all processes share.
+/// Returns nanoseconds of a clock that all processes share.
 #[inline]
 pub fn now() -> u64 {
     clock(libc::CLOCK_MONOTONIC)
 }
 
-/// Nanoseconds for which this process has had a processor.
+/// Returns the processor time of this process in nanoseconds.
 pub fn processor_time() -> u64 {
     clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
@@ -101,7 +101,7 @@ pub fn processor_time() -> u64 {
 #[inline]
 fn clock(which: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes to the place given; these clocks are always there.
+    // SAFETY: the call writes to the given place; these clocks always exist.
     unsafe { libc::clock_gettime(which, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What there is to reach in memory that two processes share: a ring with no headers and no
-//! checks, and a word that goes to and fro.
+//! The limits of shared memory between two processes: a ring without headers or checks, and a word
+//! that is passed back and forth.
 
 use super::channel::{Channel, Open, open};
 use super::shared::Memory;
@@ -9,9 +9,9 @@ use anyhow::Result;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The bytes of a ring, as many as in Freeport's.
+/// Bytes of a ring, the same as in Freeport.
 const RING_BYTES: usize = 64 << 10;
-/// What is before a ring in its mapping: a page for both words of progress.
+/// Offset of a ring in its mapping: one page, which holds both progress counters.
 const BESIDE: usize = 4096;
 
 /// An end of two bare rings.
@@ -21,14 +21,14 @@ pub struct BareRing {
     wait: Wait,
 }
 
-/// The words of progress, in pairs of cache lines of their own.
+/// Offsets of the progress counters, each in its own pair of cache lines.
 const WRITTEN: usize = 0;
 const READ: usize = 128;
 
 struct BareSender {
     memory: Rc<Memory>,
     written: u64,
-    /// What the other side has read, as last seen.
+    /// Last seen read counter of the receiver.
     read: u64,
 }
 
@@ -37,7 +37,7 @@ struct BareReceiver {
     read: u64,
 }
 
-/// Both ends.
+/// Creates both ends.
 pub fn bare_rings(wait: Wait) -> Result<[Open<BareRing>; 2]> {
     let there = Rc::new(Memory::new(BESIDE + RING_BYTES)?);
     let back = Rc::new(Memory::new(BESIDE + RING_BYTES)?);
@@ -85,8 +85,8 @@ impl BareSender {
         if count > 0 {
             // SAFETY: the ring lies `BESIDE` bytes behind the start, and `at` is inside the ring.
             let place = unsafe { self.memory.start().add(BESIDE + at) };
-            // SAFETY: `count` bytes fit before the ring's end, and the other side has read what
-            // was there. No reference to shared memory exists, so `bytes` is elsewhere.
+            // SAFETY: `count` bytes fit before the ring's end, and the receiver has consumed what
+            // was there. No reference to shared memory exists, so `bytes` does not overlap it.
             unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, count) };
             self.written += count as u64;
             word(&self.memory, WRITTEN).store(self.written, Ordering::Release);
@@ -104,8 +104,8 @@ impl BareReceiver {
         if count > 0 {
             // SAFETY: the ring lies `BESIDE` bytes behind the start, and `at` is inside the ring.
             let place = unsafe { self.memory.start().add(BESIDE + at) };
-            // SAFETY: `count` bytes are before the ring's end, and the other side has written
-            // them. No reference to shared memory exists, so `into` is elsewhere.
+            // SAFETY: `count` bytes lie before the ring's end, and the sender has written them. No
+            // reference to shared memory exists, so `into` does not overlap it.
             unsafe { std::ptr::copy_nonoverlapping(place, into.as_mut_ptr(), count) };
             self.read += count as u64;
             word(&self.memory, READ).store(self.read, Ordering::Release);
@@ -114,16 +114,17 @@ impl BareReceiver {
     }
 }
 
-/// A word of shared memory.
+/// Returns a word of shared memory.
 #[inline]
 fn word(memory: &Memory, offset: usize) -> &AtomicU64 {
     // SAFETY: the offsets of words are inside the page before the ring.
     let place = unsafe { memory.start().add(offset) };
-    // SAFETY: words are aligned and mapped as long as `memory`, and accessed only as atomics.
+    // SAFETY: words are aligned, mapped as long as `memory` exists, and accessed only as atomics.
     unsafe { AtomicU64::from_ptr(place.cast()) }
 }
 
-/// An end of two words that go to and fro: what the way between two processes costs, and no more.
+/// An end of two words that are passed back and forth: the bare cost of moving a cache line between
+/// two processes.
 pub struct CacheLine {
     memory: Rc<Memory>,
     to: usize,
@@ -133,7 +134,7 @@ pub struct CacheLine {
     wait: Wait,
 }
 
-/// Both ends.
+/// Creates both ends.
 pub fn cache_lines(wait: Wait) -> Result<[Open<CacheLine>; 2]> {
     let memory = Rc::new(Memory::new(BESIDE)?);
     let end = |to, from| CacheLine { memory: memory.clone(), to, from, sent: 0, seen: 0, wait };

@@ -1,50 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The two measurements: messages that go to and fro, and messages that follow each other one way.
-//! Each is made by processes of its own, which meet before they begin.
+//! Measurements: round trips of messages, and messages one way. Each runs in its own processes,
+//! which meet before they begin.
 
 use super::channel::{Channel, Open};
 use super::content::{Reader, Writer};
 use super::desk::{Desk, now, processor_time};
 use super::processes::Processes;
 use super::shared::Shared;
-use crate::histogram::Histogram;
+use crate::harness::histogram::Histogram;
 use anyhow::{Context, Result, ensure};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// What to do.
+/// A measurement to make.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Bytes of a message.
+    /// Bytes per message.
     pub size: usize,
-    /// Messages of each pair.
+    /// Messages per pair.
     pub messages: u64,
-    /// Whether all bytes are compared, rather than a number in each message.
+    /// Whether all bytes are compared, not only the number in each message.
     pub is_full_check: bool,
-    /// The core of each process, of one pair after the other.
+    /// The cores of both processes, by pair.
     pub cores: Vec<[usize; 2]>,
 }
 
 impl Plan {
-    /// What the kernel may keep of a stream: what was found to serve sockets best. On two cores, a
+    /// Returns the size of the kernel's buffers at which sockets performed best: on two cores, a
     /// few of the longest writes; on one, what stays in its cache between the two processes.
     pub fn buffer_bytes(&self) -> i32 {
         let is_on_one_core = self.cores.iter().any(|[near, far]| near == far);
         if is_on_one_core { 256 << 10 } else { 4 << 20 }
     }
 
-    /// The cores of the only pair.
+    /// Returns the cores of the only pair.
     fn first_cores(&self) -> Result<[usize; 2]> {
-        self.cores.first().copied().context("a pair has cores")
+        self.cores.first().copied().context("the plan has no pair of cores")
     }
 }
 
-/// How long a measurement may take at most, which is far more than it ever should.
+/// Time limit of a measurement, much longer than any should take.
 pub const LONGEST: Duration = Duration::from_secs(60);
-/// What a receiver makes room for at least, and at most where messages are longer than that.
+/// Minimum receive buffer, and maximum where messages are longer.
 const READ_BYTES: (usize, usize) = (64 << 10, 256 << 10);
 
-/// Sends messages to and fro; gives how long the round trips took.
+/// Measures round trips of messages; returns the distribution of their times.
 ///
 /// # Errors
 /// A process failed, or a byte was lost or damaged.
@@ -52,16 +52,16 @@ pub fn round_trips<C: Channel>([near, far]: [Open<C>; 2], plan: &Plan) -> Result
     let desk = Shared::<Desk>::new()?;
     let mut processes = Processes::default();
     let cores = plan.first_cores()?;
-    processes.start("who asks", cores[0], || ask(near()?, plan, &desk))?;
-    processes.start("who answers", cores[1], || answer(far()?, plan, &desk))?;
+    processes.start("the client", cores[0], || ask(near()?, plan, &desk))?;
+    processes.start("the server", cores[1], || answer(far()?, plan, &desk))?;
     processes.finish(LONGEST)?;
     Ok(desk.trips())
 }
 
-/// Asks, and counts how long each answer took.
+/// Sends requests and records the time until each response.
 ///
 /// # Errors
-/// The other side has gone, or a byte was damaged.
+/// The peer has closed its end, or a byte was damaged.
 pub fn ask<C: Channel>(mut channel: C, plan: &Plan, desk: &Desk) -> Result<()> {
     let mut writer = Writer::new(plan.size, plan.is_full_check);
     let mut reader = Reader::new(plan.size, plan.is_full_check);
@@ -81,10 +81,10 @@ pub fn ask<C: Channel>(mut channel: C, plan: &Plan, desk: &Desk) -> Result<()> {
     Ok(())
 }
 
-/// Sends back what comes.
+/// Echoes what it receives.
 ///
 /// # Errors
-/// The other side has gone, or a byte was damaged.
+/// The peer has closed its end, or a byte was damaged.
 pub fn answer<C: Channel>(mut channel: C, plan: &Plan, desk: &Desk) -> Result<()> {
     let mut message = vec![1; plan.size];
     desk.meet(2);
@@ -95,7 +95,7 @@ pub fn answer<C: Channel>(mut channel: C, plan: &Plan, desk: &Desk) -> Result<()
     Ok(())
 }
 
-/// Sends messages one way, in all pairs at once; gives how long that took.
+/// Sends messages one way in all pairs at once; returns the time that took.
 ///
 /// # Errors
 /// A process failed, or a byte was lost or damaged.
@@ -104,17 +104,17 @@ pub fn stream<C: Channel>(pairs: Vec<[Open<C>; 2]>, plan: &Plan) -> Result<Durat
     let parties = 2 * pairs.len() as u64;
     let mut processes = Processes::default();
     for ([near, far], cores) in pairs.into_iter().zip(&plan.cores) {
-        processes.start("who sends", cores[0], || send(near()?, plan, &desk, parties))?;
-        processes.start("who receives", cores[1], || receive(far()?, plan, &desk, parties))?;
+        processes.start("the sender", cores[0], || send(near()?, plan, &desk, parties))?;
+        processes.start("the receiver", cores[1], || receive(far()?, plan, &desk, parties))?;
     }
     processes.finish(LONGEST)?;
     Ok(desk.elapsed())
 }
 
-/// Sends all messages of one pair, when all parties are there.
+/// Sends all messages of one pair, once all parties have arrived.
 ///
 /// # Errors
-/// The other side has gone, or a byte was damaged.
+/// The peer has closed its end, or a byte was damaged.
 pub fn send<C: Channel>(mut channel: C, plan: &Plan, desk: &Desk, parties: u64) -> Result<()> {
     let mut writer = Writer::new(plan.size, plan.is_full_check);
     desk.meet(parties);
@@ -125,10 +125,10 @@ pub fn send<C: Channel>(mut channel: C, plan: &Plan, desk: &Desk, parties: u64) 
     Ok(())
 }
 
-/// Takes all messages of one pair, and checks them.
+/// Receives all messages of one pair and verifies them.
 ///
 /// # Errors
-/// The other side has gone, or a byte was damaged.
+/// The peer has closed its end, or a byte was damaged.
 pub fn receive<C: Channel>(mut channel: C, plan: &Plan, desk: &Desk, parties: u64) -> Result<()> {
     let mut reader = Reader::new(plan.size, plan.is_full_check);
     let mut buffer = vec![1; plan.size.clamp(READ_BYTES.0, READ_BYTES.1)];
@@ -137,24 +137,24 @@ pub fn receive<C: Channel>(mut channel: C, plan: &Plan, desk: &Desk, parties: u6
         let count = channel.receive(&mut buffer)?;
         reader.check(&buffer[..count])?;
     }
-    ensure!(reader.messages() == plan.messages, "more came than was sent");
+    ensure!(reader.messages() == plan.messages, "more arrived than was sent");
     desk.end();
     Ok(())
 }
 
-/// What it costs to wait for somebody who has nothing to say.
+/// The cost of waiting for a peer that is silent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Idle {
-    /// Processor time of who waits.
+    /// Processor time of the waiting process.
     pub waiting: Duration,
-    /// The first round trip afterwards.
+    /// Duration of the first round trip after the silence.
     pub trip: Duration,
 }
 
 /// Messages before the silence.
 const BEFORE_SILENCE: usize = 100;
 
-/// Sends some messages to and fro, then nothing for a time, then one.
+/// Exchanges some messages, is silent for `time`, then sends one more.
 ///
 /// # Errors
 /// A process failed.
@@ -192,14 +192,14 @@ pub fn idle<C: Channel>([near, far]: [Open<C>; 2], plan: &Plan, time: Duration) 
         desk.waiting.store(waiting, Ordering::Release);
         anyhow::Ok(())
     };
-    processes.start("who speaks", cores[0], break_silence)?;
-    processes.start("who waits", cores[1], wait)?;
+    processes.start("the sender", cores[0], break_silence)?;
+    processes.start("the waiting process", cores[1], wait)?;
     processes.finish(LONGEST)?;
     let waiting = Duration::from_nanos(desk.waiting.load(Ordering::Acquire));
     Ok(Idle { waiting, trip: desk.elapsed() })
 }
 
-/// Copies messages from one place to another, with nobody else in it; gives how long that took.
+/// Copies messages within one process; returns the time that took.
 ///
 /// # Errors
 /// The process failed.
@@ -219,7 +219,7 @@ pub fn copy(plan: &Plan) -> Result<Duration> {
             desk.end();
             anyhow::Ok(())
         };
-        processes.start("who copies", cores[0], work)?;
+        processes.start("the copying process", cores[0], work)?;
     }
     processes.finish(LONGEST)?;
     Ok(desk.elapsed())

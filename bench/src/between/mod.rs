@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Measuring what goes between two processes of one machine: the processes and where they are, the
-//! kernel's ways and the limits, rounds in turn, and what they gave.
+//! Measurements between two processes of one machine: the processes and their placement, the
+//! kernel's channels and the limits, rounds in turn, and results.
 
 pub mod aims;
 pub mod channel;

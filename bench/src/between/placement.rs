@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where the processes of pairs are, and how they may wait there.
+//! Placement of the processes of pairs, and how they may wait there.
 
 use super::wait::Wait;
 use anyhow::{Result, ensure};
 
-/// Where the two processes of a pair are.
+/// Cores of the two processes of a pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum Placement {
     /// On two cores
@@ -14,10 +14,10 @@ pub enum Placement {
 }
 
 impl Placement {
-    /// Both.
+    /// Both placements.
     pub const ALL: [Self; 2] = [Self::Across, Self::Same];
 
-    /// What to call it.
+    /// Returns its name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Across => "across two cores",
@@ -25,7 +25,7 @@ impl Placement {
         }
     }
 
-    /// The same for programs.
+    /// Returns its name in JSON lines and CSV files.
     pub fn word(self) -> &'static str {
         match self {
             Self::Across => "across",
@@ -33,12 +33,12 @@ impl Placement {
         }
     }
 
-    /// The cores of so many pairs: as many different ones as there are.
+    /// Returns the cores of this many pairs; pairs share cores if there are too few.
     ///
     /// # Errors
-    /// There is only one core, and two are wanted.
+    /// There is only one core, and two are required.
     pub fn cores(self, pairs: usize, allowed: &[usize]) -> Result<Vec<[usize; 2]>> {
-        ensure!(!allowed.is_empty(), "the system does not say which cores there are");
+        ensure!(!allowed.is_empty(), "the system does not report the available cores");
         ensure!(self == Self::Same || allowed.len() > 1, "there is only one core");
         let core = |at: usize| allowed[at % allowed.len()];
         Ok((0..pairs)
@@ -49,8 +49,8 @@ impl Placement {
             .collect())
     }
 
-    /// How processes wait when so many pairs are placed so: without a core of his own, nobody may
-    /// keep it.
+    /// Returns how processes wait for this number of pairs: a process that shares its core has to
+    /// yield it.
     pub fn wait(self, pairs: usize, allowed: &[usize]) -> Wait {
         match self {
             Self::Across if 2 * pairs <= allowed.len() => Wait::Spin,

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The results as SVG: how many of the round trips took no longer than a time, a panel for each
-//! size and placement; and throughput over size, a panel for each placement and number of pairs.
+//! Results as SVG: the distribution of round trips, a panel for each size and placement; and
+//! throughput over size, a panel for each placement and number of pairs.
 
-use super::results::{Case, PairResult, Series};
-use crate::chart::{Axis, Panel, svg};
-use crate::machine::Machine;
+use super::results::{PairCase, PairResult, Series};
+use crate::harness::chart::{Axis, Panel, svg};
+use crate::harness::machine::Machine;
 use std::collections::BTreeMap;
 
-/// Panels beside each other.
+/// Number of panels side by side.
 const COLUMNS: usize = 2;
-/// A round trip of a thousand may be longer than the axis is.
+/// Quantile up to which the axis of round trips extends.
 const SHOWN: f64 = 0.999;
 
-/// Draws the round trips.
+/// Draws the distribution of round trips.
 pub fn latencies(results: &[PairResult], machine: &Machine) -> String {
-    let latencies = || results.iter().filter(|it| it.setting.case == Case::Latency);
+    let latencies = || results.iter().filter(|it| it.setting.case == PairCase::Latency);
     let shortest_first = {
         let mut sorted: Vec<&PairResult> = latencies().collect();
         sorted.sort_by_key(|it| it.setting.size);
@@ -22,8 +22,8 @@ pub fn latencies(results: &[PairResult], machine: &Machine) -> String {
     };
     let all = || latencies().flat_map(|it| &it.series);
     let ends = all().flat_map(|it| [it.trip_us(0.0), it.trip_us(SHOWN)]);
-    let time = Axis::logarithmic("us a round trip", ends);
-    let part = Axis { label: "part of them".into(), range: (0.0, 1.0), is_logarithmic: false };
+    let time = Axis::logarithmic("us per round trip", ends);
+    let part = Axis { label: "fraction".into(), range: (0.0, 1.0), is_logarithmic: false };
     let names = names(&latencies().collect::<Vec<_>>());
     let panels = shortest_first.into_iter().map(|result| Panel {
         title: format!("{} B, {}", result.setting.size, result.setting.placement.name()),
@@ -34,11 +34,11 @@ pub fn latencies(results: &[PairResult], machine: &Machine) -> String {
             .map(|name| result.of(name).map(distribution).unwrap_or_default())
             .collect(),
     });
-    let title = "Round trips between two processes, measured: part that took no longer";
+    let title = "Round trips between two processes, measured: fraction that took no longer";
     svg(title, &names, &panels.collect::<Vec<_>>(), COLUMNS, machine)
 }
 
-/// Who was measured, ours first.
+/// Returns the names of the subjects, Freeport first.
 fn names(results: &[&PairResult]) -> Vec<&'static str> {
     let mut names = vec![];
     for it in results.iter().flat_map(|result| &result.series) {
@@ -58,7 +58,7 @@ fn distribution(series: &Series) -> Vec<(f64, f64)> {
 
 /// Draws the throughput.
 pub fn throughputs(results: &[PairResult], machine: &Machine) -> String {
-    let throughputs = || results.iter().filter(|it| it.setting.case == Case::Throughput);
+    let throughputs = || results.iter().filter(|it| it.setting.case == PairCase::Throughput);
     let gigabytes = |size: usize, it: &Series| it.value() * size as f64 / 1e3;
     let size = Axis::logarithmic("bytes", throughputs().map(|it| it.setting.size as f64));
     let all = throughputs()

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The processes of one measurement: forked, kept on a core each, and gone when it ends, however
-//! it ends.
+//! The processes of one measurement: forked, pinned to a core each, and killed when the bench exits
+//! for any reason.
 
 use super::shared::{Atomics, Shared};
-use crate::machine::pin_to;
+use crate::harness::machine::pin_to;
 use anyhow::{Context, Result, bail, ensure};
 use std::fmt::Display;
 use std::io;
@@ -12,31 +12,31 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
-/// How much of the reason for a failure is kept.
+/// Maximum length of an error message that is kept.
 const REASON_BYTES: usize = 256;
 
-/// What a process says before it fails.
+/// The error message of a process that fails.
 pub struct Reason([AtomicU8; REASON_BYTES]);
 
 impl Reason {
-    /// Says it, or as much as there is room for.
+    /// Records the message, truncated to the available space.
     pub fn say(&self, text: &str) {
         for (to, from) in self.0.iter().zip(text.bytes()) {
             to.store(from, Ordering::Release);
         }
     }
 
-    /// What was said; empty if nothing was.
+    /// Returns the message; empty if there is none.
     pub fn said(&self) -> String {
         let bytes: Vec<u8> = self.0.iter().map(|it| it.load(Ordering::Acquire)).collect();
         String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned()
     }
 }
 
-// SAFETY: nothing but atomic numbers.
+// SAFETY: all fields are atomic numbers.
 unsafe impl Atomics for Reason {}
 
-/// Processes that run at once.
+/// Processes that run concurrently.
 #[derive(Default)]
 pub struct Processes {
     running: Vec<Process>,
@@ -45,18 +45,18 @@ pub struct Processes {
 struct Process {
     name: &'static str,
     id: libc::pid_t,
-    /// By which one can wait for its end, with others and for a limited time.
+    /// A pidfd, by which one can wait for its end together with others and with a timeout.
     handle: OwnedFd,
     reason: Shared<Reason>,
 }
 
 impl Processes {
-    /// Forks a process that stays on `core`, does `work` and exits. What `work` uses is as it is
-    /// now; it gives something back only by shared memory. What it fails with is told by
-    /// [`finish`](Self::finish).
+    /// Forks a process that is pinned to `core`, does `work` and exits. It has a copy of what
+    /// `work` uses and returns results only by shared memory. [`finish`](Self::finish) reports its
+    /// error.
     ///
     /// # Errors
-    /// The system lets it have no more processes.
+    /// The process cannot be forked.
     pub fn start<E: Display>(
         &mut self,
         name: &'static str,
@@ -64,13 +64,13 @@ impl Processes {
         work: impl FnOnce() -> Result<(), E>,
     ) -> Result<()> {
         let reason = Shared::<Reason>::new()?;
-        // SAFETY: a plain number.
+        // SAFETY: the call returns a number.
         let parent = unsafe { libc::getpid() };
-        // SAFETY: the child uses nothing that another thread may hold: memory is allocated by
-        // glibc, which is ready for that.
+        // SAFETY: the child uses nothing that another thread may hold: it allocates memory from
+        // glibc, which supports that after a fork.
         let id = unsafe { libc::fork() };
         match id {
-            -1 => Err(io::Error::last_os_error()).context("no process can be forked"),
+            -1 => Err(io::Error::last_os_error()).context("a process cannot be forked"),
             0 => become_child(parent, core, &reason, work),
             id => {
                 self.running.push(Process { name, id, handle: handle(id)?, reason });
@@ -79,10 +79,10 @@ impl Processes {
         }
     }
 
-    /// Waits until all have ended. When one fails the others are ended too.
+    /// Waits until all have exited. If one fails, the others are killed.
     ///
     /// # Errors
-    /// The first failure, or that they did not end within the time.
+    /// The first failure, or the time limit was exceeded.
     pub fn finish(mut self, within: Duration) -> Result<()> {
         let deadline = Instant::now() + within;
         while !self.running.is_empty() {
@@ -92,7 +92,7 @@ impl Processes {
         Ok(())
     }
 
-    /// Waits for the end of one of them; gives which.
+    /// Waits until one of them exits; returns its index.
     fn next_end(&self, deadline: Instant) -> Result<usize> {
         let poll = |it: &Process| libc::pollfd {
             fd: it.handle.as_raw_fd(),
@@ -103,12 +103,15 @@ impl Processes {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let left_ms = i32::try_from(left.as_millis()).unwrap_or(i32::MAX);
-            // SAFETY: an array of that many, which outlives the call.
+            // SAFETY: an array of that many elements, which outlives the call.
             let ready = unsafe { libc::poll(handles.as_mut_ptr(), handles.len() as _, left_ms) };
             if let Some(at) = handles.iter().position(|it| it.revents != 0) {
                 return Ok(at);
             }
-            ensure!(ready != 0, "no end after {left:?}: bytes were lost, or somebody sleeps");
+            ensure!(
+                ready != 0,
+                "no process exited within {left:?}: bytes were lost, or a process sleeps"
+            );
         }
     }
 }
@@ -116,19 +119,19 @@ impl Processes {
 impl Drop for Processes {
     fn drop(&mut self) {
         for process in &self.running {
-            // SAFETY: a child that was not yet waited for, so the number is still its own.
+            // SAFETY: the child has not been waited for, so its ID has not been reused.
             unsafe { libc::kill(process.id, libc::SIGKILL) };
-            // SAFETY: null asks for no status, so nothing is written.
+            // SAFETY: the status pointer is null, so nothing is written.
             unsafe { libc::waitpid(process.id, std::ptr::null_mut(), 0) };
         }
     }
 }
 
 impl Process {
-    /// Takes the exit of one that has ended.
+    /// Reaps a process that has exited and returns its result.
     fn result(self) -> Result<()> {
         let mut status = 0;
-        // SAFETY: as above; the status is a number.
+        // SAFETY: the child has not been waited for; the status is written to a number.
         let ended = unsafe { libc::waitpid(self.id, &mut status, 0) };
         ensure!(ended == self.id, "{} cannot be waited for", self.name);
         if libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0 {
@@ -141,7 +144,7 @@ impl Process {
     }
 }
 
-/// What the forked process does; it never returns to what its parent was doing.
+/// Runs in the forked process; never returns to the parent's code.
 fn become_child<E: Display>(
     parent: libc::pid_t,
     core: usize,
@@ -150,27 +153,27 @@ fn become_child<E: Display>(
 ) -> ! {
     // SAFETY: no memory is passed.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-    // A parent that died before that call is found by this one.
+    // Finds that the parent exited before the previous call.
     // SAFETY: no memory is passed, and it cannot fail.
     let is_orphan = unsafe { libc::getppid() } != parent;
     let all = || match () {
-        () if is_orphan => Some("the bench has ended".into()),
+        () if is_orphan => Some("the bench has exited".into()),
         () if !pin_to(core) => Some(format!("core {core} cannot be used")),
         () => work().err().map(|error| format!("{error:#}")),
     };
     let panicked = |_| Some("it panicked".into());
     let failed: Option<String> = catch_unwind(AssertUnwindSafe(all)).unwrap_or_else(panicked);
     reason.say(failed.as_deref().unwrap_or_default());
-    // SAFETY: ends at once, and runs nothing that was meant for the parent's end.
+    // SAFETY: exits at once, and runs no exit handlers of the parent.
     unsafe { libc::_exit(i32::from(failed.is_some())) }
 }
 
-/// A descriptor of a child, which can be read when it has ended.
+/// Returns a pidfd of a child, which becomes readable when the child exits.
 pub fn handle(id: libc::pid_t) -> Result<OwnedFd> {
-    // SAFETY: numbers in, a new descriptor out.
+    // SAFETY: the call takes numbers and returns a new descriptor.
     let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, id, 0) };
-    ensure!(descriptor >= 0, "a process of our own cannot be watched");
-    // SAFETY: new, and nobody else's.
+    ensure!(descriptor >= 0, "a child process cannot be watched");
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor as i32) })
 }
 
@@ -180,7 +183,7 @@ mod tests {
     use std::sync::atomic::AtomicU64;
 
     fn core() -> usize {
-        crate::machine::allowed_cores()[0]
+        crate::harness::machine::allowed_cores()[0]
     }
 
     fn sleep() -> Result<(), String> {
@@ -208,12 +211,12 @@ mod tests {
         let mut processes = Processes::default();
         processes.start("sleeper", core(), sleep).expect("a process");
         let sleeper = processes.running[0].id;
-        // No error type that looks at the stack: in the child of a process with other threads,
-        // whoever holds the lock for that is gone.
+        // Not an error type that captures a backtrace: in the child of a multi-threaded process,
+        // the lock for that may be held by a thread that no longer exists.
         processes.start("other", core(), || Err("no luck")).expect("a process");
         let error = processes.finish(Duration::from_secs(60)).expect_err("one failed");
         assert_eq!(error.to_string(), "other: no luck");
-        // SAFETY: asks only whether there is such a process.
+        // SAFETY: signal 0 only checks whether the process exists.
         assert_eq!(unsafe { libc::kill(sleeper, 0) }, -1, "it is gone");
     }
 

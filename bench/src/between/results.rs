@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the rounds gave: as tables, as lines for programs, and as rows.
+//! Results of rounds, as tables, as JSON lines, and as CSV rows.
 
 use super::placement::Placement;
 use super::wait::Wait;
 use crate::harness::Measurement;
-use crate::histogram::Histogram;
-use crate::machine::Machine;
-use crate::report::{Kind, Line, Traffic, rounded, row};
+use crate::harness::histogram::Histogram;
+use crate::harness::machine::Machine;
+use crate::harness::report::{Kind, Line, Traffic, rounded, row};
 
-/// What is measured.
+/// A kind of measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub enum Case {
-    /// Messages that go to and fro
+pub enum PairCase {
+    /// Round trips of messages
     Latency,
-    /// Messages that follow each other one way
+    /// Messages one way
     Throughput,
-    /// Silence, and the first message after it
+    /// A silence, and the first message after it
     Idle,
-    /// Connections that are made and closed, to listeners that are new
+    /// Connections that are made and closed, to new listeners
     #[value(skip)]
     Connect,
-    /// The same between processes that have made such to each other
+    /// Connections that are made and closed, between processes that have connected before
     #[value(skip)]
     Reconnect,
 }
 
-impl Case {
-    /// What to call it.
+impl PairCase {
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Latency => "latency",
@@ -38,14 +38,14 @@ impl Case {
     }
 }
 
-/// Of what a figure is.
+/// The setting of a measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Setting {
-    pub case: Case,
+    pub case: PairCase,
     pub placement: Placement,
-    /// Pairs of processes at once.
+    /// Number of pairs of processes at the same time.
     pub pairs: usize,
-    /// Bytes of a message.
+    /// Bytes per message.
     pub size: usize,
 }
 
@@ -53,39 +53,38 @@ pub struct Setting {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Series {
     pub name: &'static str,
-    /// By round: medians of round trips in microseconds, or millions of messages or connections a
+    /// By round: the median round trip in microseconds, or millions of messages or connections per
     /// second.
     pub rounds: Measurement,
     /// All round trips.
     pub trips: Histogram,
-    /// By round: the part of the time for which who waited had a processor.
+    /// By round: the fraction of the time for which the waiting process used a processor.
     pub waiting: Measurement,
 }
 
-/// All subjects in one setting, ours first.
+/// All subjects in one setting, Freeport first.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PairResult {
-    /// Which bench it is of.
+    /// Name of the bench.
     pub bench: &'static str,
     pub setting: Setting,
     pub series: Vec<Series>,
 }
 
 impl Series {
-    /// Nothing yet.
+    /// Creates an empty series.
     pub fn new(name: &'static str) -> Self {
         let rounds = Measurement { name: name.into(), rates: vec![] };
         Self { name, waiting: rounds.clone(), rounds, trips: Histogram::default() }
     }
 
-    /// Microseconds that a part of the round trips took no longer than; not a number, if there are
-    /// none.
+    /// Returns a quantile of the round trips in microseconds; NaN if there are none.
     pub fn trip_us(&self, part: f64) -> f64 {
         if self.trips.is_empty() { f64::NAN } else { self.trips.quantile(part) / 1e3 }
     }
 
-    /// The figure: the median round trip in microseconds, or millions of messages or connections a
-    /// second. Not a number, if it was not measured.
+    /// Returns the value: the median round trip in microseconds, or millions of messages or
+    /// connections per second. NaN if it was not measured.
     pub fn value(&self) -> f64 {
         if self.rounds.rates.is_empty() {
             return f64::NAN;
@@ -95,33 +94,35 @@ impl Series {
 }
 
 impl PairResult {
-    /// The figure of a subject.
+    /// Returns the value of a subject.
     pub fn value(&self, name: &str) -> Option<f64> {
         self.of(name).map(Series::value)
     }
 
-    /// The rounds of a subject, if it was measured.
+    /// Returns the rounds of a subject, if it was measured.
     pub fn of(&self, name: &str) -> Option<&Series> {
         self.series.iter().find(|it| it.name == name && !it.rounds.rates.is_empty())
     }
 
-    /// For people.
+    /// Formats the results as a table.
     pub fn text(&self) -> String {
         let Setting { case, placement, pairs, size } = self.setting;
         let title = format!("{} of {size} B, {}", case.name(), placement.name());
         match case {
-            Case::Latency => format!("{title}, measured, us a round trip\n{}", self.trips_text()),
-            Case::Idle => {
+            PairCase::Latency => {
+                format!("{title}, measured, us per round trip\n{}", self.trips_text())
+            }
+            PairCase::Idle => {
                 let what = "us for the first round trip after silence";
                 format!("{title}, measured, {what}\n{}", self.idle_text())
             }
-            Case::Throughput => {
+            PairCase::Throughput => {
                 let many = if pairs == 1 { "1 pair".into() } else { format!("{pairs} pairs") };
                 let unit = "million messages a second";
                 format!("{title}, {many}, measured, {unit}\n{}", self.rates_text())
             }
-            Case::Connect | Case::Reconnect => {
-                let whose = if case == Case::Connect { "first contact" } else { "made again" };
+            PairCase::Connect | PairCase::Reconnect => {
+                let whose = if case == PairCase::Connect { "first contact" } else { "made again" };
                 let title = format!("connections made and closed, {whose}, {}", placement.name());
                 format!("{title}, measured, each second\n{}", self.connections_text())
             }
@@ -197,12 +198,12 @@ impl PairResult {
         text
     }
 
-    /// Those that were measured.
+    /// Returns the subjects that were measured.
     fn measured(&self) -> impl Iterator<Item = &Series> {
         self.series.iter().filter(|it| !it.rounds.rates.is_empty())
     }
 
-    /// Lines for each peer.
+    /// Returns a line for each metric and peer.
     pub fn lines(&self) -> Vec<Line> {
         let Some((ours, peers)) = self.series.split_first() else { return vec![] };
         let of_peer = |peer: &Series| {
@@ -215,8 +216,8 @@ impl PairResult {
     fn figures(&self, it: &Series) -> Vec<Figure> {
         let (p50, p99) = match self.setting.case {
             _ if it.rounds.rates.is_empty() => (f64::NAN, f64::NAN),
-            Case::Latency | Case::Idle => (it.value(), it.trip_us(0.99)),
-            Case::Throughput | Case::Connect | Case::Reconnect => {
+            PairCase::Latency | PairCase::Idle => (it.value(), it.trip_us(0.99)),
+            PairCase::Throughput | PairCase::Connect | PairCase::Reconnect => {
                 (it.value(), it.rounds.reached_by_99_percent())
             }
         };
@@ -225,31 +226,35 @@ impl PairResult {
             Figure { metric, unit, value: p50, p50, p99 }
         };
         match self.setting.case {
-            Case::Latency => {
+            PairCase::Latency => {
                 let trip = figure("round_trip", "us", 1.0);
                 let slow = figure("round_trip_p999", "us", 1.0);
                 vec![trip, Figure { value: it.trip_us(0.999), ..slow }]
             }
-            Case::Idle => {
+            PairCase::Idle => {
                 let part = it.waiting.median();
                 let waiting = figure("processor_while_waiting", "processors", 1.0);
                 let p99 = it.waiting.exceeded_by_1_percent();
                 let first = figure("round_trip_after_idle", "us", 1.0);
                 vec![first, Figure { value: part, p50: part, p99, ..waiting }]
             }
-            Case::Throughput => {
+            PairCase::Throughput => {
                 let gigabytes = self.setting.size as f64 / 1e3;
                 vec![figure("messages", "messages/s", 1e6), figure("throughput", "GB/s", gigabytes)]
             }
-            Case::Connect | Case::Reconnect => vec![figure("connections", "connections/s", 1e6)],
+            PairCase::Connect | PairCase::Reconnect => {
+                vec![figure("connections", "connections/s", 1e6)]
+            }
         }
     }
 
     fn line(&self, ours: &Figure, peer: &str, theirs: &Figure) -> Line {
         let Setting { case, placement, pairs, size } = self.setting;
         let (more, less) = match case {
-            Case::Latency | Case::Idle => (theirs.value, ours.value),
-            Case::Throughput | Case::Connect | Case::Reconnect => (ours.value, theirs.value),
+            PairCase::Latency | PairCase::Idle => (theirs.value, ours.value),
+            PairCase::Throughput | PairCase::Connect | PairCase::Reconnect => {
+                (ours.value, theirs.value)
+            }
         };
         Line {
             bench: self.bench.into(),
@@ -269,7 +274,7 @@ impl PairResult {
         }
     }
 
-    /// SocksDirect's own figures, table 6.2: its sockets between two processes of one machine.
+    /// Returns SocksDirect's figures, table 6.2: its sockets between two processes of one machine.
     fn published(&self, metric: &str) -> Option<f64> {
         let Setting { placement, pairs, size, .. } = self.setting;
         match metric {
@@ -281,7 +286,7 @@ impl PairResult {
     }
 }
 
-/// What one line says of one subject.
+/// The values of one subject in a line.
 struct Figure {
     metric: &'static str,
     unit: &'static str,
@@ -290,12 +295,12 @@ struct Figure {
     p99: f64,
 }
 
-/// How many times something is something else, if both were measured.
+/// Formats a ratio, if both values were measured.
 fn times(ratio: f64) -> String {
     if ratio.is_finite() { format!("{ratio:.2}x") } else { "-".into() }
 }
 
-/// A note, if more processes were measured at once than there are cores.
+/// Returns a note if more processes were measured at the same time than there are cores.
 pub fn crowd(results: &[PairResult], cores: &[usize]) -> Option<String> {
     let is_crowded = |it: &PairResult| {
         it.setting.placement.wait(it.setting.pairs, cores) == Wait::Yield
@@ -308,7 +313,7 @@ pub fn crowd(results: &[PairResult], cores: &[usize]) -> Option<String> {
     results.iter().any(is_crowded).then_some(note)
 }
 
-/// The values of every round, with the machine, commit and date in each row.
+/// Returns the values of every round as CSV, with machine, commit and date in each row.
 pub fn csv(results: &[PairResult], machine: &Machine) -> String {
     let mut text = String::from(
         "bench,case,message_bytes,placement,pairs,metric,unit,subject,round,value,kind,machine,\
@@ -317,10 +322,10 @@ pub fn csv(results: &[PairResult], machine: &Machine) -> String {
     for result in results {
         let Setting { case, placement, pairs, size } = result.setting;
         let (metric, unit, times) = match case {
-            Case::Latency => ("round_trip", "us", 1.0),
-            Case::Idle => ("round_trip_after_idle", "us", 1.0),
-            Case::Throughput => ("messages", "messages/s", 1e6),
-            Case::Connect | Case::Reconnect => ("connections", "connections/s", 1e6),
+            PairCase::Latency => ("round_trip", "us", 1.0),
+            PairCase::Idle => ("round_trip_after_idle", "us", 1.0),
+            PairCase::Throughput => ("messages", "messages/s", 1e6),
+            PairCase::Connect | PairCase::Reconnect => ("connections", "connections/s", 1e6),
         };
         for it in &result.series {
             for (round, value) in it.rounds.rates.iter().enumerate() {
@@ -357,7 +362,7 @@ mod tests {
             own
         };
         let setting =
-            Setting { case: Case::Latency, placement: Placement::Across, pairs: 1, size: 8 };
+            Setting { case: PairCase::Latency, placement: Placement::Across, pairs: 1, size: 8 };
         let ours = series("freeport", [100, 102, 120]);
         PairResult {
             bench: "fabric",
@@ -372,8 +377,12 @@ mod tests {
             own.rounds.rates = rates.into();
             own
         };
-        let setting =
-            Setting { case: Case::Throughput, placement: Placement::Same, pairs: 2, size: 1_000 };
+        let setting = Setting {
+            case: PairCase::Throughput,
+            placement: Placement::Same,
+            pairs: 2,
+            size: 1_000,
+        };
         let ours = series("freeport", [30.0, 20.0, 10.0]);
         PairResult { bench: "fabric", setting, series: vec![ours, series("TCP", [2.0, 1.0, 3.0])] }
     }

@@ -1,88 +1,89 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! All subjects in turn, round after round; what there is to measure, and how often and long.
+//! Running all subjects in turn, round after round: which settings there are, how often and how
+//! long each is measured.
 
 use super::measure::{Idle, Plan};
 use super::placement::Placement;
-use super::results::{Case, PairResult, Series, Setting};
+use super::results::{PairCase, PairResult, Series, Setting};
 use super::wait::Wait;
-use crate::histogram::Histogram;
+use crate::harness::histogram::Histogram;
 use anyhow::{Context, Result, bail};
 use std::time::Duration;
 
-/// A way to move bytes from process to process, or what limits it.
+/// A channel between processes, or a limit of such channels.
 pub trait Carrier {
-    /// What to call it.
+    /// Returns its name.
     fn name(&self) -> &'static str;
 
-    /// Sends messages to and fro.
+    /// Measures round trips of messages.
     ///
     /// # Errors
-    /// What kept it from working.
+    /// The reason why it could not work.
     fn round_trips(&self, plan: &Plan, wait: Wait) -> Result<Histogram>;
 
-    /// Sends messages one way; gives how long that took.
+    /// Sends messages one way; returns the time that took.
     ///
     /// # Errors
-    /// What kept it from working.
+    /// The reason why it could not work.
     fn stream(&self, plan: &Plan, wait: Wait) -> Result<Duration>;
 
-    /// Says nothing for a time.
+    /// Measures a silence of this length.
     ///
     /// # Errors
-    /// What kept it from working.
+    /// The reason why it could not work.
     fn idle(&self, _plan: &Plan, _wait: Wait, _time: Duration) -> Result<Idle> {
-        bail!("{} does not wait in a way of its own", self.name())
+        bail!("{} has no sleep to measure", self.name())
     }
 
-    /// Makes and closes as many connections as the plan has messages, `again`, or to new listeners
-    /// time and again; gives how long that took.
+    /// Makes and closes as many connections as the plan has messages: if `again`, to the same
+    /// listener, else to a new listener each time. Returns the time that took.
     ///
     /// # Errors
-    /// What kept it from working.
+    /// The reason why it could not work.
     fn connect(&self, _plan: &Plan, _again: bool) -> Result<Duration> {
         bail!("{} has no connections", self.name())
     }
 }
 
-/// How often, how long and where.
+/// Number, length and place of rounds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rounds<'a> {
-    /// How often each subject is measured.
+    /// Number of rounds.
     pub rounds: u32,
-    /// How long in each round.
+    /// Length of each round.
     pub window: Duration,
-    /// The cores that there are.
+    /// Available cores.
     pub cores: &'a [usize],
 }
 
-/// Messages in the round of which every byte is compared: at least a few, and otherwise so many
+/// Messages of the round in which every byte is compared: the minimum, and otherwise the number of
 /// bytes.
 const FULL_CHECK: (u64, u64) = (4, 4 << 20);
-/// The same, of the messages from which follows how many a round takes.
+/// The same for the trial that determines how many messages a round takes.
 const TRIAL: (u64, u64) = (20, 4 << 20);
 const TRIAL_MESSAGES_MAX: u64 = 500;
 const TRIALS: usize = 4;
-/// A silence is so many times as long as other measurements.
+/// Length of a silence, in rounds.
 const IDLE_WINDOWS: u32 = 4;
-/// The message that ends a silence.
+/// Bytes of the message that ends a silence.
 const IDLE_SIZE: u32 = 8;
-/// What goes over a connection that is only made and closed.
+/// Bytes sent over a connection that is only made and closed.
 const CONNECT_SIZE: u32 = 0;
 
-/// All combinations that make sense.
+/// Returns all combinations of settings that make sense.
 pub fn settings(
-    cases: &[Case],
+    cases: &[PairCase],
     placements: &[Placement],
     pairs: &[u16],
     sizes: &[u32],
 ) -> Vec<Setting> {
     let mut settings = vec![];
     for case in cases {
-        let pairs = if *case == Case::Throughput { pairs } else { &[1] };
+        let pairs = if *case == PairCase::Throughput { pairs } else { &[1] };
         let sizes = match case {
-            Case::Latency | Case::Throughput => sizes,
-            Case::Idle => &[IDLE_SIZE],
-            Case::Connect | Case::Reconnect => &[CONNECT_SIZE],
+            PairCase::Latency | PairCase::Throughput => sizes,
+            PairCase::Idle => &[IDLE_SIZE],
+            PairCase::Connect | PairCase::Reconnect => &[CONNECT_SIZE],
         };
         for placement in placements {
             for pairs in pairs {
@@ -98,16 +99,17 @@ pub fn settings(
     settings
 }
 
-/// What was chosen, or the usual.
+/// Returns the given values, or the default ones if none are given.
 pub fn chosen<'a, T>(given: &'a [T], usual: &'a [T]) -> &'a [T] {
     if given.is_empty() { usual } else { given }
 }
 
 impl Rounds<'_> {
-    /// All subjects in turn, round after round; before that, each with a comparison of every byte.
+    /// Measures all subjects in turn, round after round, after one round each that compares every
+    /// byte.
     ///
     /// # Errors
-    /// What kept a subject from working.
+    /// The error of a subject.
     pub fn measure(
         &self,
         bench: &'static str,
@@ -125,7 +127,8 @@ impl Rounds<'_> {
         for _ in 0..self.rounds {
             for (subject, series, plan) in &mut all {
                 let latest = round.measure(*subject, series, plan).context(subject.name())?;
-                // Where others keep a trial or a round from its core, it seems to be long enough.
+                // If other processes take its core during a trial or a round, that seems long
+                // enough.
                 plan.messages = plan.messages.max(round.messages(latest));
             }
         }
@@ -138,7 +141,7 @@ fn messages(size: usize, (least, bytes): (u64, u64)) -> u64 {
     least.max(bytes / size.max(1) as u64)
 }
 
-/// How a round of one subject is measured.
+/// Measures a round of one subject.
 struct Round {
     setting: Setting,
     wait: Wait,
@@ -146,20 +149,20 @@ struct Round {
 }
 
 impl Round {
-    /// Compares every byte, and finds out how many messages take as long as a round should.
+    /// Compares every byte, and finds how many messages take as long as a round should.
     fn prepare(&self, subject: &dyn Carrier, cores: Vec<[usize; 2]>) -> Result<Plan> {
         let size = self.setting.size;
         let count = |of| messages(size, of).min(TRIAL_MESSAGES_MAX);
         let mut plan = Plan { size, messages: count(FULL_CHECK), is_full_check: true, cores };
         match self.setting.case {
-            Case::Latency => drop(subject.round_trips(&plan, self.wait)?),
-            Case::Throughput => _ = subject.stream(&plan, self.wait)?,
-            Case::Connect | Case::Reconnect => {}
-            Case::Idle => return Ok(plan),
+            PairCase::Latency => drop(subject.round_trips(&plan, self.wait)?),
+            PairCase::Throughput => _ = subject.stream(&plan, self.wait)?,
+            PairCase::Connect | PairCase::Reconnect => {}
+            PairCase::Idle => return Ok(plan),
         }
         plan.is_full_check = false;
         plan.messages = count(TRIAL);
-        // What begins is slow, so a trial that is much shorter than a round says little.
+        // Start-up is slow, so a trial much shorter than a round is not representative.
         for _ in 0..TRIALS {
             let mut trial = Series::new(subject.name());
             let wanted = self.messages(self.measure(subject, &mut trial, &plan)?);
@@ -172,36 +175,37 @@ impl Round {
         Ok(plan)
     }
 
-    /// How many messages each pair sends in the time of a round, going by the figure of another.
+    /// Returns how many messages each pair sends in the time of a round, from the value of an
+    /// earlier one.
     fn messages(&self, figure: f64) -> u64 {
         let window_us = self.window.as_secs_f64() * 1e6;
         let messages = match self.setting.case {
-            Case::Throughput | Case::Connect | Case::Reconnect => {
+            PairCase::Throughput | PairCase::Connect | PairCase::Reconnect => {
                 window_us * figure / self.setting.pairs as f64
             }
-            Case::Latency => window_us / figure.max(1e-3),
-            Case::Idle => 0.0,
+            PairCase::Latency => window_us / figure.max(1e-3),
+            PairCase::Idle => 0.0,
         };
         (messages as u64).max(TRIAL.0)
     }
 
-    /// One round; gives its figure, see [`Series::rounds`].
+    /// Measures one round; returns its value, see [`Series::rounds`].
     fn measure(&self, subject: &dyn Carrier, series: &mut Series, plan: &Plan) -> Result<f64> {
         let million_per_second = |elapsed: Duration| {
             let messages = plan.messages as f64 * plan.cores.len() as f64;
             messages / elapsed.as_secs_f64().max(1e-9) / 1e6
         };
         let figure = match self.setting.case {
-            Case::Latency => {
+            PairCase::Latency => {
                 let trips = subject.round_trips(plan, self.wait)?;
                 series.trips.merge(&trips);
                 trips.quantile(0.5) / 1e3
             }
-            Case::Throughput => million_per_second(subject.stream(plan, self.wait)?),
-            case @ (Case::Connect | Case::Reconnect) => {
-                million_per_second(subject.connect(plan, case == Case::Reconnect)?)
+            PairCase::Throughput => million_per_second(subject.stream(plan, self.wait)?),
+            case @ (PairCase::Connect | PairCase::Reconnect) => {
+                million_per_second(subject.connect(plan, case == PairCase::Reconnect)?)
             }
-            Case::Idle => {
+            PairCase::Idle => {
                 let silence = self.window * IDLE_WINDOWS;
                 let idle = subject.idle(plan, self.wait, silence)?;
                 series.waiting.rates.push(idle.waiting.as_secs_f64() / silence.as_secs_f64());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Memory that a process shares with those that it forks.
+//! Memory that a process shares with its forked children.
 
 use anyhow::{Context, Result, ensure};
 use std::fs::File;
@@ -8,38 +8,41 @@ use std::ops::Deref;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
 
-/// Values that may be zero to begin with, and that several processes may use at once.
+/// Types of which all bits zero is a valid value, and which several processes may use at once.
 ///
 /// # Safety
-/// All bits zero is a value, and everything in it is atomic.
+/// All bits zero is a valid value, and every field is atomic.
 pub unsafe trait Atomics {}
 
-// SAFETY: atomic, and 0 is a number.
+// SAFETY: an atomic number, for which 0 is valid.
 unsafe impl Atomics for std::sync::atomic::AtomicU64 {}
 
-/// A mapping of whole pages, zero at first; it is there in the forked processes as well.
+/// A mapping of whole pages, initially zero, that forked children share.
 #[derive(Debug)]
 pub struct Memory {
     start: NonNull<u8>,
     bytes: usize,
 }
 
-// SAFETY: a mapping belongs to no thread; what is in it is shared between processes anyway.
+// SAFETY: a mapping belongs to no thread, and processes share its contents anyway.
 unsafe impl Send for Memory {}
 
 impl Memory {
-    /// That of a descriptor, which holds at least so many bytes.
+    /// Maps the memory of a descriptor, which holds at least this many bytes.
     ///
     /// # Errors
-    /// It cannot be mapped, or is too short.
+    /// The memory cannot be mapped, or is too short.
     pub fn of(descriptor: &OwnedFd, bytes: usize) -> Result<Self> {
         let file = File::from(descriptor.try_clone()?);
         let there = file.metadata()?.len();
-        ensure!(there >= bytes as u64, "{there} bytes are shared, and {bytes} needed");
+        ensure!(
+            there >= bytes as u64,
+            "the shared memory has {there} bytes, but {bytes} are needed"
+        );
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
         let number = descriptor.as_raw_fd();
-        // SAFETY: a new mapping, of nothing that is there already; nobody makes the file shorter.
+        // SAFETY: a new mapping, which replaces no other; nothing truncates the file.
         let start = unsafe { libc::mmap(ptr::null_mut(), bytes, protection, flags, number, 0) };
         Self::mapped(start, bytes)
     }
@@ -48,23 +51,23 @@ impl Memory {
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error()).context("shared memory cannot be mapped");
         }
-        let start = NonNull::new(start.cast()).context("a mapping at address 0")?;
+        let start = NonNull::new(start.cast()).context("shared memory was mapped at address 0")?;
         Ok(Self { start, bytes })
     }
 
-    /// So many bytes, in place already, so that no measurement waits for pages.
+    /// Maps new memory and populates it, so that no measurement waits for page faults.
     ///
     /// # Errors
-    /// The system has not as much.
+    /// Not enough memory.
     pub fn new(bytes: usize) -> Result<Self> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
-        // SAFETY: a new mapping, of nothing that is there already.
+        // SAFETY: a new mapping, which replaces no other.
         let start = unsafe { libc::mmap(ptr::null_mut(), bytes, protection, flags, -1, 0) };
         Self::mapped(start, bytes)
     }
 
-    /// Where it starts.
+    /// Returns its address.
     pub fn start(&self) -> *mut u8 {
         self.start.as_ptr()
     }
@@ -72,7 +75,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: made by `new`, with that length.
+        // SAFETY: `new` or `of` has mapped it with that length.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
@@ -85,34 +88,35 @@ pub struct Shared<T> {
 }
 
 impl<T: Atomics> Shared<T> {
-    /// All zero.
+    /// Creates a value of zeros.
     ///
     /// # Errors
-    /// The system has not as much memory.
+    /// Not enough memory.
     pub fn new() -> Result<Self> {
         Ok(Self { memory: Memory::new(size_of::<T>())?, value: std::marker::PhantomData })
     }
 
-    /// All zero, with a descriptor of the memory, which programs inherit that are started.
+    /// Creates a value of zeros, with a descriptor of its memory that child processes inherit
+    /// across exec.
     ///
     /// # Errors
-    /// As above.
+    /// Not enough memory.
     pub fn inherited() -> Result<(Self, OwnedFd)> {
-        // SAFETY: a name in, a new descriptor out.
+        // SAFETY: the call takes a name and returns a new descriptor.
         let descriptor = unsafe { libc::memfd_create(c"freeport-bench".as_ptr(), 0) };
         if descriptor < 0 {
-            return Err(io::Error::last_os_error()).context("no shared memory can be made");
+            return Err(io::Error::last_os_error()).context("shared memory cannot be created");
         }
-        // SAFETY: new, and nobody else's.
+        // SAFETY: the descriptor is new and has no other owner.
         let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
         File::from(descriptor.try_clone()?).set_len(size_of::<T>() as u64)?;
         Ok((Self::of(&descriptor)?, descriptor))
     }
 
-    /// What another process has made so.
+    /// Maps a value that another process has created by `inherited`.
     ///
     /// # Errors
-    /// It is something else.
+    /// The descriptor is of something else.
     pub fn of(descriptor: &OwnedFd) -> Result<Self> {
         let memory = Memory::of(descriptor, size_of::<T>())?;
         Ok(Self { memory, value: std::marker::PhantomData })
@@ -123,7 +127,7 @@ impl<T: Atomics> Deref for Shared<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: large enough, at the start of a page, and a value whatever others write.
+        // SAFETY: the mapping is large enough and page-aligned, and any contents are a valid value.
         unsafe { &*self.memory.start().cast() }
     }
 }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a process does between two looks for what has not come.
+//! How a process waits between two polls.
 
 use freeport_fabric::wait::Waiting;
 
 /// A way to wait without ever sleeping.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wait {
-    /// Looks again: for who has a core of his own.
+    /// Polls again at once: for a process with its own core.
     Spin,
-    /// Lets others on the core go on, of whom one may be awaited.
+    /// Yields the core to others, one of which may be the awaited peer.
     Yield,
 }
 
 impl Wait {
-    /// The same as a policy of Freeport's.
+    /// Returns the same as a waiting policy of Freeport.
     pub fn of_freeport(self) -> Waiting {
         match self {
             Self::Spin => Waiting::SPIN,
@@ -21,7 +21,7 @@ impl Wait {
         }
     }
 
-    /// Waits between two looks.
+    /// Waits between two polls.
     #[inline]
     pub fn a_moment(self) {
         match self {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the project wants to reach, beside what was measured. The aims are those of sockets; the
-//! rings below them have to have them in hand.
+//! The project's aims for connections, reported beside the measured values. They are those of
+//! sockets; the rings below them need some margin.
 
 use super::subjects::Subject;
 use crate::between::aims::{at_least, at_most};
 use crate::between::placement::Placement;
-use crate::between::results::{Case, PairResult};
+use crate::between::results::{PairCase, PairResult};
 
-/// The sizes that aims are about.
+/// Message sizes of the aims.
 const SHORTEST: usize = 8;
 const SHORT: usize = 64;
 const LONG: usize = 1 << 20;
 
-/// A line for each aim of which everything was measured, for both ways of ours to wait.
+/// Returns a line for each aim whose values were all measured, for both ways that Freeport waits.
 pub fn aims(results: &[PairResult]) -> Vec<String> {
     let of = |ours| {
         let seen = Seen { results, ours };
@@ -36,7 +36,13 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    fn value(&self, case: Case, placement: Placement, size: usize, who: Subject) -> Option<f64> {
+    fn value(
+        &self,
+        case: PairCase,
+        placement: Placement,
+        size: usize,
+        who: Subject,
+    ) -> Option<f64> {
         let fits = |it: &&PairResult| {
             let of = it.setting;
             (of.case, of.placement, of.size, of.pairs) == (case, placement, size, 1)
@@ -45,11 +51,11 @@ impl Seen<'_> {
     }
 
     fn trip(&self, placement: Placement, who: Subject) -> Option<f64> {
-        self.value(Case::Latency, placement, SHORT, who)
+        self.value(PairCase::Latency, placement, SHORT, who)
     }
 
     fn rate_of(&self, placement: Placement, size: usize, who: Subject) -> Option<f64> {
-        self.value(Case::Throughput, placement, size, who)
+        self.value(PairCase::Throughput, placement, size, who)
     }
 
     fn against_a_cache_line(&self) -> Option<String> {
@@ -103,7 +109,12 @@ mod tests {
     use super::*;
     use crate::between::results::{Series, Setting};
 
-    fn result(case: Case, placement: Placement, size: usize, of: &[(Subject, f64)]) -> PairResult {
+    fn result(
+        case: PairCase,
+        placement: Placement,
+        size: usize,
+        of: &[(Subject, f64)],
+    ) -> PairResult {
         let series = of.iter().map(|(subject, value)| {
             let mut own = Series::new(subject.name());
             own.rounds.rates = vec![*value];
@@ -116,8 +127,9 @@ mod tests {
     #[test]
     fn aims_are_told_of_what_was_measured() {
         let (ours, tcp) = (Subject::Awake, Subject::Tcp);
-        let across = result(Case::Throughput, Placement::Across, 8, &[(ours, 50.0), (tcp, 0.5)]);
-        let same = result(Case::Throughput, Placement::Same, 8, &[(ours, 80.0), (tcp, 2.0)]);
+        let across =
+            result(PairCase::Throughput, Placement::Across, 8, &[(ours, 50.0), (tcp, 0.5)]);
+        let same = result(PairCase::Throughput, Placement::Same, 8, &[(ours, 80.0), (tcp, 2.0)]);
         let lines = aims(&[across.clone(), same]);
         let rate =
             "freeport, awake: 50.00 million messages of 8 B a second; the aim is at least 40: met";

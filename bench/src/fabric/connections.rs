@@ -7,7 +7,7 @@ use freeport_fabric::shm::{Connection, Options};
 use freeport_fabric::wait::Waiting;
 use std::os::unix::net::UnixStream;
 
-/// Both ends, which wait so.
+/// Creates both ends, which wait in this way.
 pub fn connections(waiting: Waiting) -> Result<[Open<Connection>; 2]> {
     let (near, far) = UnixStream::pair()?;
     let options = Options { waiting, ..Options::default() };
@@ -26,7 +26,7 @@ impl Channel for Connection {
     #[inline]
     fn receive(&mut self, into: &mut [u8]) -> Result<usize> {
         match self.read(into)? {
-            0 => anyhow::bail!("the other side has ended"),
+            0 => anyhow::bail!("the peer has closed its end"),
             count => Ok(count),
         }
     }

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport bench fabric`: what moving bytes between two processes of one machine costs, by
+//! `freeport bench fabric`: the cost of moving bytes between two processes of one machine, by
 //! Freeport's rings and by the kernel.
 //!
-//! Each measurement forks processes of its own, two for a pair, which stay on their cores; all
-//! subjects are measured in turn, with what limits them: a cache line that goes to and fro, a copy
-//! of the bytes, and a ring that checks nothing.
+//! Each measurement forks its own processes, two for a pair, which are pinned to their cores. All
+//! subjects are measured in turn, together with their limits: a cache line that is passed back and
+//! forth, a copy of the bytes, and a ring without checks.
 
 mod aims;
 mod connections;
 mod shared_queue;
 mod subjects;
 
-pub use crate::between::content;
+use crate::between::content;
 use crate::between::placement::Placement;
 use crate::between::plot;
-use crate::between::results::{self, Case, PairResult, Setting};
+use crate::between::results::{self, PairCase, PairResult, Setting};
 use crate::between::rounds::{self, Carrier, Rounds, chosen};
-use crate::machine::{self, Machine, allowed_cores};
-use crate::{Output, folder, report};
+use crate::harness::machine::{self, Machine, allowed_cores};
+use crate::harness::{Output, folder, report};
 
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
@@ -30,40 +30,41 @@ pub(crate) use subjects::Subject;
 #[derive(Clone, Debug, clap::Args)]
 #[group(skip)]
 pub struct Arguments {
-    /// What to measure; may be repeated; by default everything
+    /// Measurement to run; may be repeated [default: everything]
     #[arg(long = "case", value_enum, value_name = "CASE")]
     pub cases: Vec<CaseName>,
-    /// Bytes of a message; may be repeated [default: 8, 64, 1024, 16384, 65536 and 1048576]
+    /// Message size in bytes; may be repeated [default: 8, 64, 1024, 16384, 65536 and 1048576]
     #[arg(
         long = "size",
         value_name = "BYTES",
         value_parser = clap::value_parser!(u32).range(content::NUMBER_BYTES as i64..=1 << 26)
     )]
     pub sizes: Vec<u32>,
-    /// Pairs of processes at once, for throughput; may be repeated [default: 1, 2 and 4]
+    /// Number of concurrent pairs of processes, for throughput; may be repeated [default: 1, 2 and
+    /// 4]
     #[arg(
         long,
         value_name = "COUNT",
         value_parser = clap::value_parser!(u16).range(1..=64)
     )]
     pub pairs: Vec<u16>,
-    /// Where the processes of a pair are; may be repeated; by default both
+    /// Where the processes of a pair run; may be repeated [default: both]
     #[arg(long = "placement", value_enum, value_name = "PLACEMENT")]
     pub placements: Vec<Placement>,
-    /// How often each subject is measured [default: 7]
+    /// Number of rounds; each subject runs once per round [default: 7]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub rounds: Option<u32>,
-    /// How long each subject is measured in a round [default: 50]
+    /// Milliseconds per subject and round [default: 50]
     #[arg(
         long,
         value_name = "MS",
         value_parser = clap::value_parser!(u64).range(1..=2_000)
     )]
     pub window_ms: Option<u64>,
-    /// A few sizes, one pair and short rounds, for a first impression
+    /// A few sizes, one pair and short rounds, for a quick impression
     #[arg(long)]
     pub quick: bool,
-    /// Print one JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
     /// Also write fabric.csv, fabric-latency.svg and fabric-throughput.svg to this folder
@@ -71,14 +72,14 @@ pub struct Arguments {
     pub out: Option<PathBuf>,
 }
 
-/// What can be measured here.
+/// A kind of measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum CaseName {
-    /// Messages that go to and fro
+    /// Round trips of messages
     Latency,
-    /// Messages that follow each other one way
+    /// Messages one way
     Throughput,
-    /// Silence, and the first message after it
+    /// A silence, and the first message after it
     Idle,
     /// Up to a million connections that share one queue
     SharedQueue,
@@ -87,12 +88,12 @@ pub enum CaseName {
 impl CaseName {
     const ALL: [Self; 4] = [Self::Latency, Self::Throughput, Self::Idle, Self::SharedQueue];
 
-    /// The case that other ways to move bytes have as well.
-    fn common(self) -> Option<Case> {
+    /// Returns the case of the same name that other channels have as well.
+    fn common(self) -> Option<PairCase> {
         match self {
-            Self::Latency => Some(Case::Latency),
-            Self::Throughput => Some(Case::Throughput),
-            Self::Idle => Some(Case::Idle),
+            Self::Latency => Some(PairCase::Latency),
+            Self::Throughput => Some(PairCase::Throughput),
+            Self::Idle => Some(PairCase::Idle),
             Self::SharedQueue => None,
         }
     }
@@ -106,10 +107,10 @@ const QUICK_SIZES: [u32; 3] = [8, 64, 1 << 20];
 const QUICK_ROUNDS: u32 = 2;
 const QUICK_WINDOW_MS: u64 = 8;
 
-/// Measures; tells how far it is.
+/// Runs the measurement and reports each step to `progress`.
 ///
 /// # Errors
-/// What kept a subject from working, or a byte that was lost or damaged.
+/// A subject fails, or a byte was lost or damaged.
 pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Output> {
     let machine = Machine::describe();
     let load = machine::load();
@@ -151,22 +152,22 @@ pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Outp
     report::tables_or_lines(tables, lines, &notes, &machine, arguments.json)
 }
 
-/// What the command line asks for, in order.
+/// Returns the settings that the command line selects, in order.
 fn settings(arguments: &Arguments, cases: &[CaseName]) -> Vec<Setting> {
     let is_quick = arguments.quick;
     let sizes = chosen(&arguments.sizes, if is_quick { &QUICK_SIZES } else { &SIZES });
     let pairs = chosen(&arguments.pairs, if is_quick { &PAIRS[..1] } else { &PAIRS });
-    let cases: Vec<Case> = cases.iter().filter_map(|case| case.common()).collect();
+    let cases: Vec<PairCase> = cases.iter().filter_map(|case| case.common()).collect();
     rounds::settings(&cases, chosen(&arguments.placements, &Placement::ALL), pairs, sizes)
 }
 
-fn subjects(case: Case) -> Vec<&'static dyn Carrier> {
+fn subjects(case: PairCase) -> Vec<&'static dyn Carrier> {
     let of = |subjects: &'static [Subject]| subjects.iter().map(|it| it as &dyn Carrier).collect();
     match case {
-        Case::Latency => of(&Subject::OF_LATENCY),
-        Case::Throughput => of(&Subject::OF_THROUGHPUT),
-        Case::Idle => of(&Subject::OF_IDLE),
-        Case::Connect | Case::Reconnect => vec![],
+        PairCase::Latency => of(&Subject::OF_LATENCY),
+        PairCase::Throughput => of(&Subject::OF_THROUGHPUT),
+        PairCase::Idle => of(&Subject::OF_IDLE),
+        PairCase::Connect | PairCase::Reconnect => vec![],
     }
 }
 
@@ -174,10 +175,10 @@ fn write(out: &Path, results: &[PairResult], machine: &Machine) -> Result<()> {
     folder::make(out)?;
     folder::save(out, "fabric.csv", results::csv(results, machine))?;
     let has = |case| results.iter().any(|it| it.setting.case == case);
-    if has(Case::Latency) {
+    if has(PairCase::Latency) {
         folder::save(out, "fabric-latency.svg", plot::latencies(results, machine))?;
     }
-    if has(Case::Throughput) {
+    if has(PairCase::Throughput) {
         folder::save(out, "fabric-throughput.svg", plot::throughputs(results, machine))?;
     }
     Ok(())

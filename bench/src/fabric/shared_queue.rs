@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `--case shared-queue`: many connections that share one queue, beside one connection in the same
-//! queue, and what each of them costs in memory.
+//! `--case shared-queue`: many connections that share one queue, compared with one connection in
+//! the same queue, and the memory of each.
 //!
-//! One process opens all connections and sends short messages one way: on one connection after the
-//! other, on any of them, or on any of them of which the queue is told before. The other one polls
-//! and receives. Time runs from the first message to the last one received. Memory is what both
-//! processes have more than before the queue was made, once all connections have been used.
+//! One process opens all connections and sends short messages one way: on the connections in turn,
+//! at random, or at random with the queue being told the connection in advance. The other one polls
+//! and receives. Time runs from the first message sent to the last one received. Memory is the
+//! increase of both processes since before the queue was created, once all connections have been
+//! used.
 
 use crate::between::aims::{at_least, at_most};
 use crate::between::placement::Placement;
 use crate::between::processes::Processes;
 use crate::between::shared::{Atomics, Shared};
 use crate::harness::Measurement;
-use crate::report::{Kind, Line, Traffic, rounded};
+use crate::harness::report::{Kind, Line, Traffic, rounded};
 use anyhow::{Context, Result, ensure};
 use fastrand::Rng;
 use freeport_fabric::shared_queue::{Connection, Event, Limits};
@@ -30,50 +31,50 @@ const QUICK_MESSAGES: u64 = 100_000;
 const MESSAGE_BYTES: usize = 8;
 const WINDOW: u16 = 32;
 const RING_BYTES: usize = 256 << 10;
-/// How many messages before it the queue is told of one.
+/// Number of messages by which a connection is announced to the queue in advance.
 const FORETOLD: usize = 12;
-/// Connections that are polled for at once.
+/// Maximum number of connections per poll.
 const EVENTS: usize = 64;
 const LONGEST: Duration = Duration::from_secs(120);
-/// Of fewer connections, the memory of the queue itself is the most.
+/// With fewer connections, the queue itself takes most of the memory.
 const MEMORY_FROM: u32 = 100_000;
 
-/// In which order connections are sent on.
+/// Order in which connections are used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Order {
     InTurn,
     AtRandom,
-    /// The same, and the queue is told of each a few messages before.
+    /// At random, with each connection announced to the queue a few messages in advance.
     Foretold,
 }
 
-/// What one setting gave.
+/// Results of one setting.
 pub struct QueueResult {
     placement: Placement,
     connections: u32,
     order: Order,
-    /// Millions of messages a second, by round.
+    /// Millions of messages per second, by round.
     rates: Measurement,
-    /// Bytes a connection, of both processes together, in the last round.
+    /// Bytes per connection in the last round, of both processes together.
     bytes: f64,
 }
 
-/// What the receiving process finds out.
+/// Results of the processes.
 struct Found {
-    /// That the sender has all turns ready, and the receiver has read all first messages.
+    /// Whether the sender has prepared its order, and the receiver has read all first messages.
     begun: [AtomicU64; 2],
     nanoseconds: AtomicU64,
-    /// What each process has more than before, in bytes.
+    /// Increase of memory of each process, in bytes.
     more: [AtomicU64; 2],
 }
 
-// SAFETY: nothing but atomic numbers.
+// SAFETY: all fields are atomic numbers.
 unsafe impl Atomics for Found {}
 
 /// Measures all settings in turn, round after round.
 ///
 /// # Errors
-/// What kept a process from working, or a message that was lost.
+/// A process fails, or a message was lost.
 pub fn measure(
     placements: &[Placement],
     rounds: u32,
@@ -121,7 +122,7 @@ struct Run {
 }
 
 impl Run {
-    /// Millions of messages a second, and bytes a connection.
+    /// Returns millions of messages per second, and bytes per connection.
     fn measure(&self, cores: &[usize]) -> Result<(f64, f64)> {
         let [here, there] = self.placement.cores(1, cores)?.first().copied().context("cores")?;
         let waiting = self.placement.wait(1, cores).of_freeport();
@@ -151,7 +152,8 @@ impl Run {
             queue.send(*connection, &0_u64.to_ne_bytes())?;
         }
         found.more[0].store(resident_bytes()?.saturating_sub(before), Ordering::Release);
-        // What the program itself has to find is not measured: it reads one after the other.
+        // The order is prepared in an array, so that the measurement does not include its
+        // computation.
         let turns = (0..self.messages as usize).map(|number| match self.order {
             Order::InTurn => connections[number % connections.len()],
             Order::AtRandom | Order::Foretold => connections[random.usize(..connections.len())],
@@ -182,7 +184,7 @@ impl Run {
         let sum = take(&mut queue, self.messages, self.connections)?;
         let elapsed = begin.elapsed();
         let expected = self.messages * (self.messages - 1) / 2;
-        ensure!(sum == expected, "messages were lost or damaged: {sum} and not {expected}");
+        ensure!(sum == expected, "messages were lost or damaged: the sum is {sum}, not {expected}");
         found.nanoseconds.store(elapsed.as_nanos() as u64, Ordering::Release);
         found.more[1].store(resident_bytes()?.saturating_sub(before), Ordering::Release);
         Ok(())
@@ -195,19 +197,19 @@ fn await_start(begun: &AtomicU64) {
     }
 }
 
-/// Receives so many messages; gives the sum of the numbers in them.
+/// Receives this many messages; returns the sum of the numbers in them.
 fn take(queue: &mut SharedQueue, messages: u64, connections: u32) -> Result<u64> {
     let mut events = [Event::default(); EVENTS];
     let mut into = [0; MESSAGE_BYTES];
     let (mut taken, mut sum) = (0, 0_u64);
     while taken < messages {
         let count = queue.poll(&mut events)?;
-        ensure!(count > 0, "the sender has ended after {taken} of {messages} messages");
+        ensure!(count > 0, "the sender has exited after {taken} of {messages} messages");
         for event in &events[..count] {
             if taken == messages {
                 break;
             }
-            // Who has one connection reads all that it has; of many, each gets its turn.
+            // A single connection is drained; of many, each gets its turn.
             let most = if connections == 1 { messages - taken } else { 1 };
             for _ in 0..most {
                 match queue.try_receive(event.connection, &mut into) {
@@ -223,7 +225,7 @@ fn take(queue: &mut SharedQueue, messages: u64, connections: u32) -> Result<u64>
     Ok(sum)
 }
 
-/// What this process has in memory, shared with others or not.
+/// Returns the resident memory of this process, shared or not.
 fn resident_bytes() -> Result<u64> {
     let text = fs::read_to_string("/proc/self/statm")?;
     let pages = text.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok());
@@ -246,7 +248,7 @@ impl Order {
     }
 }
 
-/// A table of all settings.
+/// Formats a table of all settings.
 pub fn text(results: &[QueueResult]) -> String {
     let mut text = format!(
         "shared queue, {MESSAGE_BYTES} B messages one way, measured\n\
@@ -267,7 +269,7 @@ pub fn text(results: &[QueueResult]) -> String {
     text
 }
 
-/// What was aimed at (SocksDirect 6.6.3 has 160 bytes), and whether it was reached.
+/// Returns the aims (SocksDirect 6.6.3 has 160 bytes), and whether they were reached.
 pub fn aims(results: &[QueueResult]) -> Vec<String> {
     let most = results.iter().filter(|it| it.connections == COUNTS[3]);
     most.flat_map(|it| {
@@ -285,19 +287,19 @@ pub fn aims(results: &[QueueResult]) -> Vec<String> {
     .collect()
 }
 
-/// The rate beside that of one connection in the same placement.
+/// Returns the rate relative to that of one connection in the same placement.
 fn times_one(results: &[QueueResult], of: &QueueResult) -> Option<f64> {
     let one = results.iter().find(|it| it.connections == 1 && it.placement == of.placement)?;
     (of.connections > 1).then(|| of.rates.median() / one.rates.median())
 }
 
 impl QueueResult {
-    /// Bytes a connection, where there are so many that the queue itself is nothing beside them.
+    /// Returns the bytes per connection, if there are enough for the queue itself to be negligible.
     fn bytes(&self) -> Option<f64> {
         (self.connections >= MEMORY_FROM).then_some(self.bytes)
     }
 
-    /// For programs.
+    /// Returns the results as JSON lines.
     pub fn lines(&self) -> Vec<Line> {
         let Self { placement, connections, order, rates, .. } = self;
         let line = |metric: &str, unit: &str, value: f64, p99: f64| Line {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Who is measured.
+//! The subjects of measurement.
 
 use super::connections::connections;
 use crate::between::channel::{Open, pipes, tcp, unix};
@@ -7,34 +7,34 @@ use crate::between::limits::{bare_rings, cache_lines};
 use crate::between::measure::{Idle, Plan, copy, idle, round_trips, stream};
 use crate::between::rounds::Carrier;
 use crate::between::wait::Wait;
-use crate::histogram::Histogram;
+use crate::harness::histogram::Histogram;
 use anyhow::{Result, bail};
 use freeport_fabric::wait::Waiting;
 use std::time::Duration;
 
-/// A way to move bytes from process to process, or what limits it.
+/// A channel between processes, or a limit of such channels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Subject {
     /// Freeport's connections over shared memory, with ends that never sleep.
     Awake,
-    /// The same as they are by default: ends that find nothing for some time sleep.
+    /// Freeport's connections with default settings: ends sleep after some time without data.
     Sleeping,
     /// TCP on the loopback interface.
     Tcp,
-    /// A stream of the UNIX domain.
+    /// Unix stream sockets.
     Unix,
     /// Pipes.
     Pipe,
     /// A ring without headers or checks.
     BareRing,
-    /// One word each way.
+    /// A word in each direction.
     CacheLine,
-    /// A copy of the bytes, by one process.
+    /// A copy of the bytes within one process.
     Copy,
 }
 
 impl Subject {
-    /// All that have round trips, ours first.
+    /// Subjects with round trips, Freeport first.
     pub const OF_LATENCY: [Self; 7] = [
         Self::Awake,
         Self::Sleeping,
@@ -44,7 +44,7 @@ impl Subject {
         Self::BareRing,
         Self::CacheLine,
     ];
-    /// All that have a throughput, ours first.
+    /// Subjects with throughput, Freeport first.
     pub const OF_THROUGHPUT: [Self; 7] = [
         Self::Awake,
         Self::Sleeping,
@@ -54,10 +54,10 @@ impl Subject {
         Self::BareRing,
         Self::Copy,
     ];
-    /// All that wait in some way of their own, the default first.
+    /// Subjects with a wait of their own, the default first.
     pub const OF_IDLE: [Self; 5] = [Self::Sleeping, Self::Awake, Self::Tcp, Self::Unix, Self::Pipe];
 
-    /// What to call it.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Awake => "freeport, awake",
@@ -86,7 +86,7 @@ impl Carrier for Subject {
             Self::Pipe => round_trips(pipes()?, plan),
             Self::BareRing => round_trips(bare_rings(wait)?, plan),
             Self::CacheLine => round_trips(cache_lines(wait)?, plan),
-            Self::Copy => bail!("nothing goes to and fro in a copy"),
+            Self::Copy => bail!("a copy has no round trips"),
         }
     }
 
@@ -110,7 +110,7 @@ impl Carrier for Subject {
             Self::Tcp => idle(tcp(plan.buffer_bytes())?, plan, time),
             Self::Unix => idle(unix(plan.buffer_bytes())?, plan, time),
             Self::Pipe => idle(pipes()?, plan, time),
-            Self::BareRing | Self::CacheLine | Self::Copy => bail!("a limit has no way to wait"),
+            Self::BareRing | Self::CacheLine | Self::Copy => bail!("a limit does not wait"),
         }
     }
 }
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn all_carry_every_byte_of_messages_of_all_sizes() {
-        let allowed = crate::machine::allowed_cores();
+        let allowed = crate::harness::machine::allowed_cores();
         let cores = Placement::Same.cores(2, &allowed).expect("a core");
         for size in [8, 1_001, 200_000] {
             let plan = Plan { size, messages: 20, is_full_check: true, cores: cores.clone() };

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A long transfer over one TCP connection, of which the receiver compares every byte with what it
-//! has to be.
+//! A long transfer over one TCP connection, of which the receiver verifies every byte.
 //!
-//! The sender sends chunks, each with its length in front, until one has none. So the end is told
-//! without closing, and it is the server that closes first: middle boxes that take the first FIN
-//! for the end of a connection do not cut off what comes behind it.
+//! The sender sends chunks preceded by their length; a length of zero ends the transfer. So the end
+//! is signalled without closing, and the server closes first: middleboxes that take the first FIN
+//! for the end of a connection do not cut off data after it.
 
 use super::{Host, PATIENCE, Service};
 use anyhow::{Context, Result, bail, ensure};
@@ -15,11 +14,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Bytes of a chunk, but for the last; a prime, so that chunks and segments are never in step.
+/// Bytes of all chunks but the last; a prime, so that chunks and segments never align.
 const CHUNK_BYTES: usize = 65_521;
 const LENGTH_BYTES: usize = 4;
 
-/// Which way the bytes go.
+/// Direction of the data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
     /// From the client to the server.
@@ -28,7 +27,7 @@ pub enum Direction {
     Down,
 }
 
-/// A transfer that goes on in a thread of its own.
+/// A transfer that runs in its own thread.
 #[derive(Debug)]
 pub struct Transfer {
     progress: Arc<Progress>,
@@ -36,12 +35,12 @@ pub struct Transfer {
     thread: Option<JoinHandle<Result<Done>>>,
 }
 
-/// A transfer that has ended, every byte of which was right.
+/// A completed transfer, every byte of which was correct.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Done {
-    /// Bytes that have arrived.
+    /// Bytes received.
     pub bytes: u64,
-    /// From the first byte to the last one's acknowledgement.
+    /// Time from the first byte to the acknowledgement of the last.
     pub elapsed: Duration,
 }
 
@@ -54,13 +53,13 @@ struct Progress {
 /// Serves transfers on a port of a host.
 ///
 /// # Errors
-/// A port that is taken.
+/// The port is in use.
 pub fn serve(host: &Host, port: u16) -> Result<Service> {
-    // A client that goes away, or gets wrong bytes, tells its own user.
+    // The client reports broken connections and wrong bytes.
     Service::start(host, port, |stream| drop(answer(stream)))
 }
 
-/// Begins to transfer that many bytes, from a host.
+/// Starts a transfer of `bytes` bytes from a host.
 ///
 /// # Errors
 /// No connection.
@@ -83,17 +82,17 @@ pub fn start(
 }
 
 impl Transfer {
-    /// Bytes so far: sent, or received, by the client.
+    /// Returns the bytes that the client has sent or received so far.
     pub fn bytes(&self) -> u64 {
         self.progress.bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether it has ended, well or not.
+    /// Returns whether the transfer has ended, successfully or not.
     pub fn has_ended(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Has it end with the bytes that are on their way; then as [`finish`](Self::finish).
+    /// Ends the transfer after the bytes in flight, then works as [`finish`](Self::finish).
     ///
     /// # Errors
     /// As for `finish`.
@@ -105,9 +104,9 @@ impl Transfer {
     /// Waits for the end.
     ///
     /// # Errors
-    /// A connection that broke or stood still, or bytes that are wrong or missing.
+    /// The connection broke or stalled, or bytes are wrong or missing.
     pub fn finish(mut self) -> Result<Done> {
-        let thread = self.thread.take().context("it is finished once")?;
+        let thread = self.thread.take().context("the transfer was finished before")?;
         thread.join().map_err(|_| anyhow::anyhow!("the transfer panicked"))?
     }
 }
@@ -122,13 +121,13 @@ impl Drop for Transfer {
 }
 
 impl Done {
-    /// Millions of bytes a second.
+    /// Returns the rate in millions of bytes per second.
     pub fn megabytes_per_second(&self) -> f64 {
         self.bytes as f64 / self.elapsed.as_secs_f64().max(1e-9) / 1e6
     }
 }
 
-/// The client's side.
+/// Runs the client's side.
 fn ask(
     mut stream: TcpStream,
     direction: Direction,
@@ -142,8 +141,9 @@ fn ask(
     let arrived = match direction {
         Direction::Up => {
             let sent = send(&mut stream, bytes, progress)?;
-            let arrived = read_number(&mut stream).context("the server says no count")?;
-            ensure!(arrived == sent, "{arrived} of {sent} bytes arrived as they were sent");
+            let arrived =
+                read_number(&mut stream).context("the server reports no number of bytes")?;
+            ensure!(arrived == sent, "only {arrived} of {sent} bytes arrived undamaged");
             ensure!(stream.read(&mut [0])? == 0, "the server does not close");
             arrived
         }
@@ -157,7 +157,7 @@ fn ask(
     Ok(Done { bytes: arrived, elapsed: begin.elapsed() })
 }
 
-/// The server's side.
+/// Runs the server's side.
 fn answer(mut stream: TcpStream) -> Result<()> {
     limit_waiting(&stream)?;
     let mut kind = [0];
@@ -185,14 +185,14 @@ fn read_number(stream: &mut TcpStream) -> io::Result<u64> {
     Ok(u64::from_le_bytes(number))
 }
 
-/// A whole chunk, with its length; each of its bytes depends on its place.
+/// Returns a whole chunk with its length; each byte depends on its offset.
 fn chunk() -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(7);
     let bytes = (0..CHUNK_BYTES).map(|_| random.u8(..));
     (CHUNK_BYTES as u32).to_le_bytes().into_iter().chain(bytes).collect()
 }
 
-/// Sends up to `bytes`, and the end; how many.
+/// Sends up to `bytes` bytes and the end; returns the number sent.
 fn send(stream: &mut TcpStream, bytes: u64, progress: &Progress) -> Result<u64> {
     let mut chunk = chunk();
     let mut sent = 0;
@@ -207,7 +207,7 @@ fn send(stream: &mut TcpStream, bytes: u64, progress: &Progress) -> Result<u64> 
     Ok(sent)
 }
 
-/// Receives until the end, or until it is to stop; how many bytes were as they have to be.
+/// Receives until the end, or until it is stopped; returns the number of correct bytes.
 fn receive(stream: &mut TcpStream, progress: &Progress) -> Result<u64> {
     let expected = chunk().split_off(LENGTH_BYTES);
     let mut memory = vec![0; CHUNK_BYTES];
@@ -216,13 +216,13 @@ fn receive(stream: &mut TcpStream, progress: &Progress) -> Result<u64> {
         let mut length = [0; LENGTH_BYTES];
         stream.read_exact(&mut length).context("receiving")?;
         let length = u32::from_le_bytes(length) as usize;
-        ensure!(length <= CHUNK_BYTES, "wrong bytes behind the first {received}");
+        ensure!(length <= CHUNK_BYTES, "wrong bytes after the first {received}");
         if length == 0 {
             break;
         }
         stream.read_exact(&mut memory[..length]).context("receiving")?;
         if memory[..length] != expected[..length] {
-            bail!("wrong bytes behind the first {received}");
+            bail!("wrong bytes after the first {received}");
         }
         received += length as u64;
         progress.bytes.store(received, Ordering::Relaxed);

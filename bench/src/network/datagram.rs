@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Datagrams of UDP that a host sends back.
+//! UDP datagrams that a host echoes.
 
 use super::Host;
 use anyhow::{Context, Result};
@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How long the server takes to notice that it is to end.
+/// Maximum time until the server notices that it should stop.
 const TURN: Duration = Duration::from_millis(50);
 const MOST_BYTES: usize = 65_507;
 
-/// Sends back every datagram, until it is dropped.
+/// Echoes every datagram until it is dropped.
 #[derive(Debug)]
 pub struct Mirror {
     is_stopping: Arc<AtomicBool>,
@@ -22,10 +22,10 @@ pub struct Mirror {
 }
 
 impl Mirror {
-    /// On a port of a host.
+    /// Starts on a port of a host.
     ///
     /// # Errors
-    /// A port that is taken.
+    /// The port is in use.
     pub fn start(host: &Host, port: u16) -> Result<Self> {
         let socket = host.within(|| {
             let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port));
@@ -45,7 +45,7 @@ fn send_back(socket: &UdpSocket, is_stopping: &AtomicBool) {
     let mut memory = vec![0; MOST_BYTES];
     while !is_stopping.load(Ordering::Relaxed) {
         if let Ok((length, from)) = socket.recv_from(&mut memory) {
-            // An answer that is lost is as good as a question that was.
+            // A lost answer counts the same as a lost question.
             drop(socket.send_to(&memory[..length], from));
         }
     }
@@ -60,11 +60,11 @@ impl Drop for Mirror {
     }
 }
 
-/// Sends `count` datagrams of `bytes` from a host, one after the other; how many came back as they
-/// were, each within `wait`.
+/// Sends `count` datagrams of `bytes` bytes from a host, one after the other; returns how many were
+/// echoed unchanged, each within `wait`.
 ///
 /// # Errors
-/// No socket, or datagrams that cannot be sent.
+/// No socket, or a datagram cannot be sent.
 pub fn ask(
     host: &Host,
     server: SocketAddrV4,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! ICMP echo, as `ping` does it.
+//! ICMP echo requests, as sent by `ping`.
 
-use super::{Host, Latencies};
+use super::Host;
+use crate::harness::histogram::Histogram;
 use anyhow::{Context, Result};
-use freeport_nic::packet::checksum;
+use freeport_port::packet::checksum;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -13,17 +14,17 @@ const REQUEST: u8 = 8;
 const REPLY: u8 = 0;
 const HEADER_BYTES: usize = 8;
 
-/// What came of some echo requests.
+/// Results of echo requests.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Echoes {
-    /// Requests sent.
+    /// Number of requests sent.
     pub sent: u32,
-    /// How long each reply took that came.
-    pub round_trips: Latencies,
+    /// Times of the replies that arrived.
+    pub round_trips: Histogram,
 }
 
-/// Sends `count` requests with `bytes` of payload, each when the reply to the one before is there,
-/// or did not come within `wait`.
+/// Sends `count` requests with `bytes` bytes of payload, each after the reply to the previous one,
+/// or after `wait` if there is none.
 ///
 /// # Errors
 /// No right to open a raw socket, or no route.
@@ -36,28 +37,28 @@ pub fn ping(
 ) -> Result<Echoes> {
     let socket = host.within(open)?;
     let identity = fastrand::u16(..);
-    let mut round_trips = vec![];
+    let mut round_trips = Histogram::default();
     for number in 0..count {
         let request = message(identity, number, bytes);
         let begin = Instant::now();
         let to = SocketAddrV4::new(target, 0);
         socket.send_to(&request, to).with_context(|| format!("an echo request to {target}"))?;
         if is_answered(&socket, &request, begin + wait)? {
-            round_trips.push(begin.elapsed());
+            round_trips.add(begin.elapsed());
         }
     }
-    Ok(Echoes { sent: count.into(), round_trips: round_trips.into_iter().collect() })
+    Ok(Echoes { sent: count.into(), round_trips })
 }
 
-/// A raw socket; those of the standard library serve for it as well.
+/// Opens a raw socket; the standard library's type for UDP sockets serves for it as well.
 fn open() -> Result<UdpSocket> {
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-    // SAFETY: it takes three numbers.
+    // SAFETY: the call takes three numbers.
     let socket = unsafe { libc::socket(libc::AF_INET, kind, libc::IPPROTO_ICMP) };
     if socket < 0 {
-        return Err(io::Error::last_os_error()).context("no raw socket for ICMP");
+        return Err(io::Error::last_os_error()).context("no raw socket for ICMP can be opened");
     }
-    // SAFETY: the descriptor is new, and nobody else has it.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(socket) }.into())
 }
 
@@ -71,7 +72,7 @@ fn message(identity: u16, number: u16, bytes: usize) -> Vec<u8> {
     message
 }
 
-/// Whether the reply comes in time. The socket sees all ICMP of its host.
+/// Returns whether the reply arrives in time. The socket receives all ICMP packets of its host.
 fn is_answered(socket: &UdpSocket, request: &[u8], end: Instant) -> Result<bool> {
     let mut memory = vec![0; 1 << 16];
     loop {
@@ -85,7 +86,7 @@ fn is_answered(socket: &UdpSocket, request: &[u8], end: Instant) -> Result<bool>
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
             Err(error) => return Err(error).context("receiving an echo reply"),
         };
-        // Raw sockets give the IPv4 header too.
+        // Raw sockets deliver the IPv4 header too.
         let header = usize::from(memory[0] & 15) * 4;
         let Some(reply) = memory[..length].get(header..) else { continue };
         let is_ours = reply.len() == request.len() && reply[0] == REPLY;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A program of ours between the hosts: the real command in a process of its own, on a host, and
-//! steered over its socket.
+//! A Freeport program between the hosts: the real command, run as a process on a host and
+//! controlled over its socket.
 
 use super::Host;
 use super::wait::until_within;
 use anyhow::{Context, Result, bail};
-use freeport_nic::server::{Client, RunFolder};
+use freeport_runtime::server::{Client, RunFolder};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -14,20 +14,20 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// How long a program may take to begin, which may have to be compiled on a busy machine.
+/// Time limit for the start of a program, which may have to be compiled on a busy machine.
 const COMPILING: Duration = Duration::from_secs(120);
 
-/// How the command is run.
+/// How to run the command.
 #[derive(Clone, Debug)]
 pub struct Launch {
-    /// The `freeport` program.
+    /// Path of the `freeport` program.
     pub program: PathBuf,
-    /// Where it is run: the files it is given are found from there, and its element library, if
+    /// Working directory. Paths of files are relative to it, and so is the element library if
     /// `library` is empty.
     pub folder: PathBuf,
     /// Folders of library elements.
     pub library: Vec<PathBuf>,
-    /// Where native code is kept; where the user's is, if this is none.
+    /// Cache of native code; the user's, if this is none.
     pub cache: Option<PathBuf>,
 }
 
@@ -39,18 +39,19 @@ pub struct Freeport {
     name: String,
     arguments: Vec<String>,
     child: Child,
-    /// Its socket, and what it says.
+    /// Folder of its socket and its log.
     folder: TempDir,
 }
 
 impl Freeport {
-    /// Begins `freeport run` on a host under a name, with the words of `arguments`, and waits until
-    /// it answers.
+    /// Starts `freeport run` on a host under a name, with the words of `arguments`, and waits until
+    /// it responds.
     ///
     /// # Errors
-    /// It cannot be started, or it ends instead: with what it said.
+    /// The program cannot be started, or it exits; the message has its output.
     pub fn start(launch: &Launch, host: &Host, name: &str, arguments: &str) -> Result<Self> {
-        let folder = tempfile::tempdir().context("a folder for its socket")?;
+        let folder =
+            tempfile::tempdir().context("no temporary folder can be created for the socket")?;
         let arguments: Vec<String> = arguments.split_whitespace().map(str::to_owned).collect();
         let child = spawn(launch, host, name, &arguments, folder.path())?;
         let (launch, host, name) = (launch.clone(), host.clone(), name.to_owned());
@@ -59,25 +60,25 @@ impl Freeport {
         Ok(it)
     }
 
-    /// Its process.
+    /// Returns its process ID.
     pub fn process(&self) -> u32 {
         self.child.id()
     }
 
-    /// Kills it, as `kill -9` does, and waits until it is gone.
+    /// Kills the program with SIGKILL and waits until it has exited.
     ///
     /// # Errors
-    /// It had ended by itself.
+    /// It had exited by itself.
     pub fn kill(&mut self) -> Result<()> {
         if let Some(status) = self.child.try_wait()? {
-            bail!("{} had ended: {status}: {}", self.name, self.said());
+            bail!("{} had exited: {status}: {}", self.name, self.said());
         }
         self.child.kill()?;
         self.child.wait()?;
         Ok(())
     }
 
-    /// Begins it anew, as it was begun the first time.
+    /// Starts the program again with the same arguments.
     ///
     /// # Errors
     /// As for [`start`](Self::start).
@@ -87,10 +88,11 @@ impl Freeport {
         self.wait_until_it_answers()
     }
 
-    /// Runs another command of ours on it, such as `["call", "cnt.clear()"]`; what that printed.
+    /// Runs another Freeport command on the program, such as `["call", "cnt.clear()"]`; returns its
+    /// output.
     ///
     /// # Errors
-    /// It failed: with what it complained of.
+    /// The command fails; the message has its standard error.
     pub fn told(&self, arguments: &[&str]) -> Result<String> {
         let mut command = command(&self.launch, self.folder.path());
         let output = command.args(arguments).args(["--to", &self.name]).output()?;
@@ -100,50 +102,50 @@ impl Freeport {
         Ok(String::from_utf8(output.stdout)?)
     }
 
-    /// A connection to its socket.
+    /// Connects to its socket.
     ///
     /// # Errors
-    /// It does not run.
+    /// It is not running.
     pub fn connect(&self) -> Result<Client> {
         Ok(Client::connect(&RunFolder::at(self.folder.path()), Some(&self.name))?)
     }
 
-    /// The value of a variable, as JSON.
+    /// Returns the value of a variable as JSON.
     ///
     /// # Errors
-    /// It does not run, or has no such variable.
+    /// It is not running, or has no such variable.
     pub fn get(&self, path: &str) -> Result<Value> {
         Ok(self.connect()?.ask(&json!({"do": "get", "path": path}))?)
     }
 
-    /// The value of a variable that is a number.
+    /// Returns the value of a numeric variable.
     ///
     /// # Errors
-    /// As for `get`, or another kind of variable.
+    /// As for `get`, or the variable is not a number.
     pub fn number(&self, path: &str) -> Result<u64> {
-        self.get(path)?.as_u64().with_context(|| format!("{path} is no number"))
+        self.get(path)?.as_u64().with_context(|| format!("{path} is not a number"))
     }
 
-    /// Calls a method, as written; what it gives.
+    /// Calls a method, as written; returns its result.
     ///
     /// # Errors
-    /// It does not run, or what is wrong with the call.
+    /// It is not running, or the call is wrong.
     pub fn call(&self, call: &str) -> Result<Value> {
         Ok(self.connect()?.ask(&json!({"do": "call", "call": call}))?)
     }
 
-    /// All counters.
+    /// Returns all counters.
     ///
     /// # Errors
-    /// It does not run.
+    /// It is not running.
     pub fn statistics(&self) -> Result<Value> {
         Ok(self.connect()?.ask(&json!({"do": "stats", "format": "json"}))?)
     }
 
-    /// A counter of an outer end, such as `frames`.
+    /// Returns a counter of an endpoint, such as `frames`.
     ///
     /// # Errors
-    /// It does not run, or there is no such counter.
+    /// It is not running, or has no such counter.
     pub fn endpoint(&self, endpoint: &str, counter: &str) -> Result<u64> {
         let statistics = self.statistics()?;
         let rows = statistics["endpoints"].as_array().into_iter().flatten();
@@ -152,7 +154,7 @@ impl Freeport {
         count.with_context(|| format!("no counter {counter} of {endpoint} in {statistics}"))
     }
 
-    /// The last that it said on either output.
+    /// Returns the last lines of its output.
     pub fn said(&self) -> String {
         std::fs::read_to_string(log(self.folder.path())).unwrap_or_default()
     }
@@ -193,7 +195,7 @@ fn spawn(
     arguments: &[String],
     folder: &Path,
 ) -> Result<Child> {
-    let said = File::create(log(folder)).context("a file for what it says")?;
+    let said = File::create(log(folder)).context("the file for its output cannot be created")?;
     let mut command = command(launch, folder);
     command.args(["run", "--name", name]).args(arguments);
     for folder in &launch.library {
@@ -201,7 +203,7 @@ fn spawn(
     }
     command.stdout(said.try_clone()?).stderr(said);
     let prepare = || {
-        // Not to be left behind by a test or measurement that is killed.
+        // Killed with the test or measurement that started it.
         // SAFETY: no memory is passed.
         unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
         Ok(())
@@ -213,7 +215,7 @@ fn spawn(
 
 impl Drop for Freeport {
     fn drop(&mut self) {
-        // One that has ended, or was killed, is not there to be killed.
+        // A process that has exited need not be killed.
         drop(self.child.kill());
         drop(self.child.wait());
     }

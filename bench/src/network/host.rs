@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A host: a namespace with a name, and what can be done there.
+//! A host: a named network namespace, and operations in it.
 
 use super::offload;
-use crate::namespace::{self, Namespace, run, set, within};
+use crate::harness::namespace::{self, Namespace, run, set, within};
 use anyhow::{Context, Result};
 use std::process::Command;
 use std::sync::Arc;
 
-/// A network stack of its own. Copies are the same host.
+/// A separate network stack. Clones refer to the same host.
 #[derive(Clone, Debug)]
 pub struct Host {
     name: String,
@@ -15,15 +15,15 @@ pub struct Host {
 }
 
 impl Host {
-    /// A host with nothing but a loopback interface, and IPv4 alone: IPv6 sends packets that
-    /// nobody asked for.
+    /// Creates a host with only a loopback interface, and IPv4 alone: IPv6 sends packets of its
+    /// own.
     ///
     /// # Errors
-    /// No right to make a namespace.
+    /// No right to create a namespace.
     pub fn new(name: &str) -> Result<Self> {
         let namespace = namespace::create()?;
         within(&namespace, || {
-            // Kernels without IPv6 have no such switches.
+            // Kernels without IPv6 have no such parameters.
             for which in ["all", "default"] {
                 drop(set(&format!("ipv6/conf/{which}/disable_ipv6"), "1"));
             }
@@ -32,41 +32,41 @@ impl Host {
         Ok(Self { name: name.into(), namespace: Arc::new(namespace) })
     }
 
-    /// Its name, for messages.
+    /// Returns its name, for messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// A path by which `ip` and `tap:` find its namespace, as long as this process lives.
+    /// Returns a path by which `ip` and `tap:` find its namespace, as long as this process lives.
     pub fn path(&self) -> String {
         self.namespace.path().display().to_string()
     }
 
-    /// Does something there, with this thread and the processes and threads that it starts.
+    /// Runs `work` on the host, with this thread and the processes and threads that it starts.
     ///
     /// # Errors
-    /// What went wrong there.
+    /// The error of `work`, or the namespace cannot be entered.
     pub fn within<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         within(&self.namespace, work).with_context(|| format!("on host {}", self.name))
     }
 
-    /// Carries out the lines of `commands`, each as `ip` takes it on its command line.
+    /// Runs the lines of `commands`, each with the arguments of an `ip` command.
     ///
     /// # Errors
-    /// The first one that fails.
+    /// The first command that fails.
     pub fn ip(&self, commands: &str) -> Result<()> {
         self.within(|| run("ip", &["-batch", "-"], commands).map(drop))
     }
 
-    /// Sets a switch of its network, such as `ipv4/ip_forward`.
+    /// Sets a network parameter, such as `ipv4/ip_forward`.
     ///
     /// # Errors
-    /// No such switch, or no right to set it.
+    /// The parameter does not exist, or there is no right to set it.
     pub fn set(&self, switch: &str, value: &str) -> Result<()> {
         self.within(|| set(switch, value))
     }
 
-    /// Has checksums and segments of an interface finished before frames leave: see
+    /// Computes checksums and segments frames of an interface in software before they leave: see
     /// [`join`](super::join).
     ///
     /// # Errors
@@ -75,7 +75,7 @@ impl Host {
         self.within(|| offload::switch(interface, false))
     }
 
-    /// Has checksums and segments of an interface left to it, as they are by default.
+    /// Leaves checksums and segmentation to an interface, which is the default.
     ///
     /// # Errors
     /// No such interface.
@@ -83,10 +83,10 @@ impl Host {
         self.within(|| offload::switch(interface, true))
     }
 
-    /// Runs a program to its end there; what it printed.
+    /// Runs a program there until it exits; returns its output.
     ///
     /// # Errors
-    /// It is not there, or it failed.
+    /// The program does not exist, or it fails.
     pub fn run(&self, program: &str, arguments: &[&str]) -> Result<String> {
         self.within(|| run(program, arguments, ""))
     }
@@ -94,7 +94,7 @@ impl Host {
     /// Starts a program there.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// The program cannot be started.
     pub fn start(&self, command: &mut Command) -> Result<std::process::Child> {
         self.within(|| command.spawn().with_context(|| format!("{command:?} cannot be started")))
     }

@@ -7,22 +7,22 @@ use anyhow::Result;
 /// One end of a link.
 #[derive(Clone, Copy, Debug)]
 pub struct End<'a> {
-    /// Where it is.
+    /// Host of this end.
     pub host: &'a Host,
-    /// Its name there.
+    /// Name of the interface on the host.
     pub interface: &'a str,
-    /// Its Ethernet address.
+    /// Ethernet address.
     pub mac: &'a str,
 }
 
 /// Joins two hosts by a link that is up and carries IP packets of up to `mtu` bytes.
 ///
-/// Both ends finish what they send. Between two stacks the kernel leaves checksums open and
-/// segments uncut, for nobody looks at them; but here someone may look, who takes frames from the
-/// interface as they are.
+/// Both ends compute checksums and segment frames before sending. Between two stacks the kernel
+/// omits both, since neither stack needs them; but a program that takes frames from the interface
+/// does.
 ///
 /// # Errors
-/// A name that is taken, or no right to make interfaces.
+/// The name is in use, or there is no right to create interfaces.
 pub fn join(one: End<'_>, other: End<'_>, mtu: u32) -> Result<()> {
     let there = other.host.path();
     let (here, name) = (one.interface, other.interface);

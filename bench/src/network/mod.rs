@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A small network of real kernels' stacks, for tests and measurements: hosts, each in a namespace
-//! of its own, links between them, and programs on them that use sockets as any program does.
+//! A small network of real kernel network stacks, for tests and measurements: hosts, each in its
+//! own namespace, links between them, and programs on them that use ordinary sockets.
 //!
-//! Addresses, routes and neighbours are given by hand, as `ip` reads them. Nothing outlives the
-//! values here: namespaces go with the last descriptor, even if the process is killed, and what
-//! serves or runs ends when it is dropped.
+//! Addresses, routes and neighbours are configured explicitly, in the syntax of `ip`. Everything is
+//! removed with the values here: namespaces with their last descriptor, even if the process is
+//! killed, and servers and programs when they are dropped.
 
 pub mod bulk;
 pub mod datagram;
@@ -12,7 +12,6 @@ pub mod echo;
 mod freeport;
 mod host;
 pub mod http;
-mod latency;
 mod link;
 mod offload;
 mod service;
@@ -22,7 +21,6 @@ mod wait;
 
 pub use freeport::{Freeport, Launch};
 pub use host::Host;
-pub use latency::Latencies;
 pub use link::{End, join};
 pub use service::Service;
 pub use wait::{PATIENCE, until};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A service on a port of TCP: a thread that accepts, and one for each connection.
+//! A service on a TCP port: a thread that accepts, and one for each connection.
 
 use super::Host;
 use anyhow::{Context, Result};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-/// A running service. It ends, with all its connections, when it is dropped.
+/// A running service. When it is dropped, it ends with all its connections.
 #[derive(Debug)]
 pub struct Service {
     shared: Arc<Shared>,
@@ -21,15 +21,15 @@ pub struct Service {
 struct Shared {
     listener: TcpListener,
     is_stopping: AtomicBool,
-    /// Open connections, by number.
+    /// Open connections by number.
     connections: Mutex<BTreeMap<u64, TcpStream>>,
 }
 
 impl Service {
-    /// Listens on all addresses of a host, and does `work` on each connection.
+    /// Listens on all addresses of a host, and runs `work` on each connection.
     ///
     /// # Errors
-    /// A port that is taken.
+    /// The port is in use.
     pub fn start(
         host: &Host,
         port: u16,
@@ -53,7 +53,7 @@ fn accept_all<W: Fn(TcpStream) + Send + Sync + 'static>(shared: &Arc<Shared>, wo
     for number in 0.. {
         let Ok((stream, _)) = shared.listener.accept() else { break };
         let Ok(copy) = stream.try_clone() else { continue };
-        // Small answers are not to wait for more.
+        // Small answers should not wait for more data.
         drop(stream.set_nodelay(true));
         shared.connections().insert(number, copy);
         if shared.is_stopping.load(Ordering::SeqCst) {
@@ -76,8 +76,8 @@ impl Shared {
 impl Drop for Service {
     fn drop(&mut self) {
         self.shared.is_stopping.store(true, Ordering::SeqCst);
-        // SAFETY: the descriptor is open as long as the listener is there. Whoever waits in
-        // `accept` is woken.
+        // SAFETY: the descriptor is open as long as the listener exists. The call wakes the thread
+        // in `accept`.
         unsafe { libc::shutdown(self.shared.listener.as_raw_fd(), libc::SHUT_RD) };
         if let Some(accepting) = self.accepting.take() {
             drop(accepting.join());

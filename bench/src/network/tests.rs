@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The kit itself, on two hosts that are joined by a link and nothing else.
+//! Tests of the network kit, on two hosts that are joined by a link.
 
 use super::http::{Connections, HttpServer, Load};
 use super::*;
-use freeport_nic::namespace::Namespace;
-use freeport_nic::packet::{checksum, ethernet, ipv4};
+use freeport_port::namespace::Namespace;
+use freeport_port::packet::{checksum, ethernet, ipv4};
 use freeport_testbed::skip;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -15,10 +15,10 @@ const CLIENT_MAC: &str = "02:00:00:00:00:01";
 const SERVER_MAC: &str = "02:00:00:00:00:02";
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 const NOBODY: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 3);
-/// How long something is waited for that is not to come.
+/// Time to wait for something that should not arrive.
 const MOMENT: Duration = Duration::from_millis(300);
 
-/// Two hosts; none, and the test is skipped, where the process may not make any.
+/// Creates two hosts; none if the process may not create any, and the test is skipped.
 #[track_caller]
 fn pair() -> Option<(Host, Host)> {
     if let Err(error) = Namespace::new() {
@@ -76,7 +76,7 @@ fn a_server_says_who_it_is_over_fresh_and_kept_connections() {
     assert_eq!(response.body, b"blue\n");
     let response = http::get(&client, at(SERVER, 80), "/none", PATIENCE).expect("an answer");
     assert_eq!(response.status, 404);
-    // A client that gets its first turn when all requests are made connects to nobody.
+    // A client that gets its first turn after all requests were made opens no connection.
     for (connections, expected) in [(Connections::Fresh, 100..=100), (Connections::Kept, 1..=3)] {
         let before = http.connections();
         let load = Load {
@@ -121,13 +121,13 @@ fn what_leaves_an_end_is_complete() {
     assert!(checked > 100_000 / 1_460, "{checked} frames");
 }
 
-/// Sees every frame of the host's interfaces, as whoever takes them from there does.
+/// Opens a socket that receives every frame of the host's interfaces, as a packet capture does.
 fn all_frames() -> anyhow::Result<UdpSocket> {
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     let all = (libc::ETH_P_IP as u16).to_be();
-    // SAFETY: it takes three numbers.
+    // SAFETY: the call takes three numbers.
     let socket = unsafe { libc::socket(libc::AF_PACKET, kind, all.into()) };
     anyhow::ensure!(socket >= 0, "{}", std::io::Error::last_os_error());
-    // SAFETY: the descriptor is new, and nobody else has it.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(socket) }.into())
 }

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Waiting for what will be so in a moment, without guessing how long a moment is.
+//! Waiting for a condition, without assumptions on how long it takes.
 
 use anyhow::{Result, bail};
 use std::time::{Duration, Instant};
 
-/// How long anything here is waited for: long enough for a machine that does much else.
+/// Time limit of all waiting here: long enough for a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(180);
-/// How often it is looked at.
+/// Interval between two polls.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Tries again until it gives something; `what` says what is waited for.
+/// Repeats `attempt` until it returns a value; `what` describes the condition.
 ///
 /// # Errors
-/// It gave nothing for as long as there is patience.
+/// No value within [`PATIENCE`].
 pub fn until<T>(what: &str, attempt: impl FnMut() -> Option<T>) -> Result<T> {
     until_within(PATIENCE, what, attempt)
 }
 
-/// The same with another patience.
+/// The same with another time limit.
 pub(super) fn until_within<T>(
     patience: Duration,
     what: &str,

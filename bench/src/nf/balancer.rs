@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The case `balancer`: 1,048,576 flows to one virtual address; a new flow gets the next of 256
-//! backends, an old one its own, and the frame goes there in an NVGRE tunnel (RFC 7637).
+//! The case `balancer`: 1,048,576 flows to one virtual address. A new flow gets the next of 256
+//! backends and keeps it; its frames go there in an NVGRE tunnel (RFC 7637).
 
 use super::case::{Case, ClickJob, KernelJob, Model, Ours, call, written};
 use super::flows::{SEED, Tuple, different_tuples};
 use anyhow::{Result, ensure};
 use freeport_ir::Bits;
-use freeport_nic::device::Device;
-use freeport_nic::packet::{checksum, ethernet, ipv4};
+use freeport_port::packet::{checksum, ethernet, ipv4};
+use freeport_runtime::device::Device;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-/// Flows, unless told otherwise.
+/// Default number of flows.
 pub const FLOWS: usize = 1 << 20;
-/// Backends.
+/// Number of backends.
 pub const BACKENDS: u32 = 256;
 
-/// The graph that is measured: the balancer of `examples/balancer.cnp`.
+/// The measured graph: the balancer of `examples/balancer.cnp`.
 fn configuration(flow_bits: u32) -> String {
     format!(
         "Balancer<FLOW_BITS = {flow_bits}> :: balancer\n\
@@ -24,35 +24,36 @@ fn configuration(flow_bits: u32) -> String {
     )
 }
 
-/// There are 1 << this many buckets for the default number of flows: four times as many as flows,
-/// so that none of these has to go without a place.
+/// Logarithm of the number of buckets for the default number of flows: four times as many buckets
+/// as flows, so that every flow finds a slot.
 const FLOW_BITS: u32 = 22;
-/// And for more flows at most: a gigabyte. With 32 M flows, one of a hundred has no place there.
+/// The same for the maximum number of flows, which takes a gigabyte. With 32 M flows, one in a
+/// hundred finds no slot.
 const MOST_FLOW_BITS: u32 = 24;
 
 const VIRTUAL_ADDRESS: u32 = 0x0a0a_0a0a;
 const VIRTUAL_PORT: u16 = 80;
 const GRE: u8 = 47;
-/// Ethernet, IPv4 and GRE with a key.
+/// Bytes of the Ethernet, IPv4 and GRE headers, with a key.
 const TUNNEL_BYTES: usize = ethernet::HEADER_BYTES + ipv4::HEADER_BYTES + 8;
 
-/// Where tunnels begin.
+/// Source address of the tunnels.
 pub const OWN_ADDRESS: u32 = 0x0a01_0001;
-/// Its Ethernet address.
+/// Source Ethernet address of the tunnels.
 pub const OWN_LINK: [u8; 6] = [2, 0, 3, 0, 0, 1];
 
 /// A backend.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Backend {
-    /// Where its tunnel ends.
+    /// Destination address of its tunnel.
     pub address: u32,
-    /// Its virtual subnet, 24 bits.
+    /// Its virtual subnet ID, 24 bits.
     pub subnet: u32,
     /// The Ethernet address of the next hop.
     pub link: [u8; 6],
 }
 
-/// The backend of that number.
+/// Returns the backend with this number.
 pub fn backend(number: u32) -> Backend {
     Backend {
         address: 0x0a02_0000 + number,
@@ -61,14 +62,15 @@ pub fn backend(number: u32) -> Backend {
     }
 }
 
-/// The flows.
+/// The flows of the case.
 pub struct Balancer {
     tuples: Vec<Tuple>,
     flow_bits: u32,
 }
 
-/// How many flows each bucket of the flow table has. As `FlowTable` says: three at most; a flow's
-/// first bucket has it as long as two places are left there, then the one that has fewer.
+/// Number of flows in each bucket of the flow table. As in `FlowTable`, a bucket holds up to three;
+/// a flow is stored in its first bucket while that has two free slots, then in the one with fewer
+/// flows.
 struct Places {
     counts: Vec<u8>,
     flow_bits: u32,
@@ -79,7 +81,7 @@ impl Places {
         Self { counts: vec![0; 1 << flow_bits], flow_bits }
     }
 
-    /// Takes a place for a flow of that hash, if there is one.
+    /// Reserves a slot for a flow with this hash; returns whether there was one.
     fn take(&mut self, hash: u64) -> bool {
         let first = (hash & ((1 << self.flow_bits) - 1)) as usize;
         let second = (hash >> (64 - self.flow_bits)) as usize;
@@ -91,7 +93,7 @@ impl Places {
     }
 }
 
-/// The hash of a flow, as `elements/balance/flows.cnp` describes it.
+/// Returns the hash of a flow, as `elements/balance/flows.cnp` defines it.
 fn hash_of(tuple: &Tuple) -> u64 {
     let addresses = u64::from(tuple.target) << 32 | u64::from(tuple.source);
     let ports = u64::from(tuple.target_port) << 16 | u64::from(tuple.source_port);
@@ -115,7 +117,7 @@ impl Balancer {
     }
 }
 
-/// 8 bits by which switches spread flows over paths; they go into the key.
+/// Returns the flow ID of the tunnel key: 8 bits by which switches spread flows over paths.
 fn path_of(tuple: &Tuple) -> u32 {
     let ports = u32::from(tuple.target_port) << 16 | u32::from(tuple.source_port);
     let mixed = tuple.source ^ tuple.target ^ ports;
@@ -123,7 +125,7 @@ fn path_of(tuple: &Tuple) -> u32 {
     (mixed ^ mixed >> 8) & 0xff
 }
 
-/// A frame in the tunnel to a backend.
+/// Returns a frame encapsulated for a backend.
 fn tunnelled(frame: &[u8], to: Backend, path: u32) -> Vec<u8> {
     let mut made = vec![0; TUNNEL_BYTES];
     let link = ethernet::Header {
@@ -142,13 +144,13 @@ fn tunnelled(frame: &[u8], to: Backend, path: u32) -> Vec<u8> {
     };
     let packet = &mut made[ethernet::HEADER_BYTES..][..ipv4::HEADER_BYTES];
     network.emit(packet);
-    // Tunnels are not fragmented.
+    // Tunnel packets are not fragmented.
     packet[ipv4::field::FRAGMENT.start] = 0x40;
     packet[ipv4::field::CHECKSUM].fill(0);
     let sum = checksum::of(packet);
     packet[ipv4::field::CHECKSUM].copy_from_slice(&sum.to_be_bytes());
     let gre = &mut made[ethernet::HEADER_BYTES + ipv4::HEADER_BYTES..];
-    // A key is there, and the frame is a bridged Ethernet frame.
+    // The header has a key, and the payload is a bridged Ethernet frame.
     gre[..4].copy_from_slice(&[0x20, 0, 0x65, 0x58]);
     gre[4..].copy_from_slice(&(to.subnet << 8 | path).to_be_bytes());
     made.extend(frame);
@@ -177,7 +179,7 @@ impl Case for Balancer {
     fn model(&self) -> Model<'_> {
         let mut flows: HashMap<Tuple, u8> = HashMap::with_capacity(self.tuples.len());
         let mut places = Places::new(self.flow_bits);
-        let mut turn = 0_u8; // of 256 backends
+        let mut turn = 0_u8; // wraps around after 256 backends
         Box::new(move |frame| {
             let tuple = Tuple::of(frame)?;
             let number = *flows.entry(tuple).or_insert_with(|| {
@@ -233,7 +235,7 @@ impl Case for Balancer {
     }
 
     fn published(&self, frame_bytes: usize) -> Option<f64> {
-        // Of more flows, only the rate at 32 M was published.
+        // For more flows, only the rate at 32 M was published.
         (frame_bytes == 64 && self.tuples.len() < 8 << 10).then_some(51.2e6)
     }
 }
@@ -243,7 +245,7 @@ mod tests {
     use super::*;
     use crate::nf::flows::Flows;
     use crate::nf::ours::DeviceSubject;
-    use freeport_nic::cpu::CpuDevice;
+    use freeport_runtime::cpu::CpuDevice;
 
     #[test]
     fn a_flow_keeps_its_backend_and_the_frame_is_whole_in_the_tunnel() {

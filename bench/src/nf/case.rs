@@ -1,117 +1,118 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a case is: a network function, told independently of anybody who does it. Everything that
-//! is measured gets the same frames and is compared with the same model.
+//! A case is a network function, described independently of the subjects that implement it. All
+//! subjects receive the same frames and are checked against the same model.
 
 use super::flows::Tuple;
 use super::traffic::Likeness;
 use anyhow::{Context, Result, ensure};
 use freeport_ir::{Bits, Program};
-use freeport_nic::device::Device;
+use freeport_runtime::device::Device;
 use std::path::PathBuf;
 
-/// What has to become of the next frame: its bytes, or none if it is dropped. It may keep state.
+/// Returns the expected output for the next frame; none if the frame is dropped. It may keep state.
 pub type Model<'c> = Box<dyn FnMut(&[u8]) -> Option<Vec<u8>> + 'c>;
 
-/// A network function and how each subject is made to do it.
+/// A network function, and its implementation for each subject.
 pub trait Case {
-    /// As in results.
+    /// Returns the name of the case in results.
     fn name(&self) -> &'static str;
 
-    /// The job and its tables in a sentence, with the seed.
+    /// Describes the function and its tables in a sentence, with the seed.
     fn about(&self) -> String;
 
-    /// The flows in the order of arrival; empty if the frames stay as they are.
+    /// Returns the flows in order of arrival; empty if frames are not modified.
     fn tuples(&self) -> &[Tuple];
 
-    /// The job, written for clarity.
+    /// Returns a reference implementation, written for clarity.
     fn model(&self) -> Model<'_>;
 
-    /// Freeport's program, of elements in these folders; none if there is none yet.
+    /// Returns Freeport's program, built from elements in these folders; none if there is none yet.
     ///
     /// # Errors
-    /// A program that does not compile.
+    /// The program does not compile.
     fn ours(&self, library: &[PathBuf]) -> Result<Option<Ours<'_>>>;
 
-    /// The kernel's program.
+    /// Returns the XDP program for the kernel.
     fn kernel(&self) -> KernelJob;
 
-    /// How the kernel's own network stack is made to do it, or why it cannot be.
+    /// Returns the configuration of the kernel's network stack, or why it cannot do this.
     fn network(&self) -> Result<NetworkJob, &'static str> {
         Err("the kernel's stack does not do this")
     }
 
-    /// How Open vSwitch is made to do it, or why it cannot be: a file of OpenFlow rules, in which
-    /// `IN` and `OUT` are the two ports.
+    /// Returns the configuration of Open vSwitch, or why it cannot do this. It is a file of
+    /// OpenFlow rules in which `IN` and `OUT` are the two ports.
     fn open_flow(&self) -> Result<String, &'static str> {
         Err("OpenFlow rules do not do this")
     }
 
-    /// How FastClick is made to do it, or why it cannot be.
+    /// Returns the configuration of FastClick, or why it cannot do this.
     fn click(&self) -> Result<ClickJob, &'static str>;
 
-    /// Packets a second that a publication reports for the same, on frames of that size.
+    /// Returns the packets per second that a publication reports for the same function and frame
+    /// size.
     fn published(&self, _frame_bytes: usize) -> Option<f64> {
         None
     }
 }
 
-/// Freeport's way.
+/// Freeport's implementation.
 pub struct Ours<'c> {
     /// The compiled graph.
     pub program: Program,
-    /// The endpoint at which frames come in.
+    /// Input endpoint.
     pub input: &'static str,
-    /// The endpoint at which frames leave that are not dropped.
+    /// Output endpoint.
     pub output: &'static str,
-    /// Fills the tables, by methods.
+    /// Fills the tables by method calls.
     pub set_up: SetUp<'c>,
 }
 
-/// Prepares a device before frames come.
+/// Prepares a device before the first frame.
 pub type SetUp<'c> = Box<dyn Fn(&mut dyn Device) -> Result<()> + 'c>;
 
-/// The kernel's XDP.
+/// Implementation in XDP.
 pub struct KernelJob {
-    /// In C.
+    /// C source text.
     pub source: &'static str,
-    /// Maps with as many entries as the case needs.
+    /// Maximum number of entries of maps, where the source has another.
     pub entries: Vec<(&'static str, usize)>,
-    /// What maps hold: the map, the key, the value.
+    /// Contents of maps.
     pub contents: Vec<MapEntry>,
-    /// Bytes that the job puts in front of a frame.
+    /// Bytes that the program prepends to a frame.
     pub growth: usize,
 }
 
-/// A map's name, a key and its value.
+/// Name of a map, a key, and its value.
 pub type MapEntry = (&'static str, Vec<u8>, Vec<u8>);
 
-/// The kernel's network stack between two interfaces.
+/// Configuration of the kernel's network stack between two interfaces.
 pub struct NetworkJob {
-    /// What to call it.
+    /// Name of the subject.
     pub name: &'static str,
-    /// Lines for `ip -batch`, in which `IN` and `OUT` are the interfaces.
+    /// Commands for `ip -batch`, in which `IN` and `OUT` are the interfaces.
     pub addresses: String,
-    /// A ruleset for `nft -f`, likewise.
+    /// Ruleset for `nft -f`, in which `IN` and `OUT` are the interfaces.
     pub rules: String,
-    /// How much of a frame it leaves as the model does.
+    /// Parts of a frame that have to match the model.
     pub likeness: Likeness,
-    /// Frames of a round: as many as take about a second.
+    /// Frames per round; they take about a second.
     pub frames: u32,
 }
 
-/// FastClick.
+/// Configuration of FastClick.
 pub struct ClickJob {
-    /// What stands between the elements `in` and `out`.
+    /// Elements between the elements `in` and `out`.
     pub elements: String,
-    /// Frames of a round: as many as take about a second.
+    /// Frames per round; they take about a second.
     pub frames: usize,
 }
 
 impl<'c> Ours<'c> {
-    /// A graph of library elements from `from_tor` to `to_tor`.
+    /// Compiles a graph of library elements from `from_tor` to `to_tor`.
     ///
     /// # Errors
-    /// What is wrong with it, or missing in the library.
+    /// The text has an error, or the library lacks an element.
     pub fn compile(name: &str, text: &str, library: &[PathBuf], set_up: SetUp<'c>) -> Result<Self> {
         let options = freeport_clicknp::Options { library: library.to_vec() };
         let compiled = freeport_clicknp::compile_text(name, text, &options);
@@ -121,16 +122,17 @@ impl<'c> Ours<'c> {
     }
 }
 
-/// An Ethernet address as a number: the byte that is written first is the highest.
+/// Returns an Ethernet address as a number; its first byte is the most significant.
 pub fn written(address: [u8; 6]) -> Bits {
     let value = address.iter().fold(0, |value, byte| value << 8 | u64::from(*byte));
     Bits::from_u64(48, value)
 }
 
-/// Calls a method of an instance that changes its tables, and answers 0 if it could.
+/// Calls a method that changes a table of an instance and returns 0 on success.
 ///
 /// # Errors
-/// No such instance, what the device says, or another answer.
+/// The program has no such instance, the device reports an error, or the method returns another
+/// value.
 pub fn insert(
     device: &mut dyn Device,
     instance: &str,
@@ -142,10 +144,10 @@ pub fn insert(
     Ok(())
 }
 
-/// Calls a method of an instance that is known by its name.
+/// Calls a method of an instance, by the instance's name.
 ///
 /// # Errors
-/// No such instance, or what the device says.
+/// The program has no such instance, or the device reports an error.
 pub fn call(
     device: &mut dyn Device,
     instance: &str,

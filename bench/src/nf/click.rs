@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! FastClick as a subject, where a build of it is given: a configuration of its own elements does
-//! the job in memory, between packets that were loaded before and a counter.
+//! FastClick as a subject, if a build of it is given: a configuration of its standard elements
+//! processes frames in memory, between preloaded packets and a counter.
 //!
-//! It replays 4,096 frames, as many as Freeport's ring has, so it meets no more flows than that: in
-//! its tables it has it easier. An element that changes a packet first copies it, as Click does
-//! with packets that somebody else holds too. Its own counter tells the rate.
+//! It replays 4,096 frames, as many as Freeport's ring holds, so it meets at most that many flows:
+//! its table lookups are easier. An element that modifies a packet copies it first, as Click does
+//! with shared packets. The rate is that of its own counter.
 
 use super::case::{Case, ClickJob};
 use super::flows::{Flows, RING_FRAMES};
 use super::ours::hexadecimal;
+use crate::harness::namespace::run;
 use crate::harness::{Subject, Work};
-use crate::namespace::run;
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,10 +18,10 @@ use tempfile::TempDir;
 
 const PCAP_HEADER_BYTES: usize = 24;
 const RECORD_HEADER_BYTES: usize = 16;
-/// Frames that Click moves at a time, as its input from a card does.
+/// Frames per batch, as its input from a network card uses.
 const BURST: usize = 32;
 
-/// A Click with a configuration.
+/// A FastClick program with a configuration.
 pub struct ClickSubject {
     program: PathBuf,
     folder: TempDir,
@@ -30,12 +30,14 @@ pub struct ClickSubject {
 }
 
 impl ClickSubject {
-    /// Has the Click at `program` do the job, after comparing each frame that comes out.
+    /// Configures the FastClick at `program` for a job, and compares each output frame with the
+    /// model.
     ///
     /// # Errors
-    /// No Click, one that does not know the elements, or a frame that is not as the model says.
+    /// FastClick does not run, does not know an element, or a frame differs from the model.
     pub fn new(program: &Path, job: &ClickJob, case: &dyn Case, flows: &Flows) -> Result<Self> {
-        let folder = tempfile::tempdir().context("no folder for Click")?;
+        let folder =
+            tempfile::tempdir().context("no temporary folder can be created for FastClick")?;
         let frames: Vec<Vec<u8>> = flows.frames().take(RING_FRAMES).collect();
         std::fs::write(folder.path().join("in.pcap"), capture(&frames))?;
         let laps = job.frames.div_ceil(RING_FRAMES);
@@ -48,14 +50,14 @@ impl ClickSubject {
         subject.start("check.click", 1)?;
         let made = std::fs::read(subject.folder.path().join("out.pcap"))?;
         let (mut made, mut expected) = (frames_of(&made)?, expected);
-        // Batches part where ways do, so frames of one way overtake others.
+        // Batches are split where paths diverge, so frames of one path overtake others.
         made.sort_unstable();
         expected.sort_unstable();
         ensure!(made.len() == expected.len(), "{} frames, not {}", made.len(), expected.len());
         for (number, (made, expected)) in made.iter().zip(&expected).enumerate() {
             ensure!(
                 made == expected,
-                "frame {number} of those that come out, sorted, is {} and has to be {}",
+                "output frame {number}, in sorted order, is {}; expected {}",
                 hexadecimal(made),
                 hexadecimal(expected)
             );
@@ -77,33 +79,37 @@ impl ClickSubject {
     }
 
     fn write(&self, name: &str, text: &str) -> Result<()> {
-        std::fs::write(self.folder.path().join(name), text).context("Click's configuration")
+        std::fs::write(self.folder.path().join(name), text)
+            .context("FastClick's configuration cannot be written")
     }
 
-    /// Runs a configuration; gives the rate that its counter tells.
+    /// Runs a configuration; returns the rate that its counter reports.
     fn start(&self, name: &str, laps: usize) -> Result<f64> {
-        let program = self.program.to_str().context("a path that is no text")?;
+        let program = self.program.to_str().context("the path of FastClick is not UTF-8")?;
         let file = self.folder.path().join(name);
-        let file = file.to_str().context("a path that is no text")?;
-        // It may wait for ever for what does not come.
+        let file = file.to_str().context("the path of the temporary folder is not UTF-8")?;
+        // It waits forever if a frame is lost.
         let output = run("timeout", &["60", program, file], "")?;
         let (came, left, rate) = counts_of(&output)?;
         let expected = (laps * RING_FRAMES, laps * self.passed);
-        ensure!((came, left) == expected, "{left} of {came} frames, not {expected:?}");
+        ensure!(
+            (came, left) == expected,
+            "{came} frames came in and {left} went out, not {expected:?}"
+        );
         Ok(rate)
     }
 }
 
-/// What a configuration printed at its end: frames in, frames out, rate.
+/// Parses the output of a configuration: frames in, frames out, rate.
 fn counts_of(output: &str) -> Result<(usize, usize, f64)> {
     let line = output.lines().find_map(|line| line.strip_prefix("counted "));
-    let line = line.context("Click did not tell its counts")?;
+    let line = line.context("FastClick printed no counters")?;
     let mut words = line.split_whitespace();
-    let mut next = || words.next().context("Click told too few counts");
+    let mut next = || words.next().context("FastClick printed too few counters");
     Ok((next()?.parse()?, next()?.parse()?, next()?.parse()?))
 }
 
-/// A capture file in memory.
+/// Returns the frames as a capture file.
 fn capture(frames: &[Vec<u8>]) -> Vec<u8> {
     let words = [0xa1b2_c3d4_u32, 2 | 4 << 16, 0, 0, 65_535, 1];
     let mut file: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -115,15 +121,15 @@ fn capture(frames: &[Vec<u8>]) -> Vec<u8> {
     file
 }
 
-/// The frames of a capture file that this machine's Click wrote.
+/// Returns the frames of a capture file that FastClick wrote on this machine.
 fn frames_of(file: &[u8]) -> Result<Vec<&[u8]>> {
     let mut rest = file.get(PCAP_HEADER_BYTES..).context("the capture file has no header")?;
     let mut frames = vec![];
     while !rest.is_empty() {
         let length = rest.get(8..12).and_then(|bytes| bytes.try_into().ok());
-        let length = u32::from_le_bytes(length.context("a cut capture file")?) as usize;
+        let length = u32::from_le_bytes(length.context("the capture file is truncated")?) as usize;
         let frame = rest.get(RECORD_HEADER_BYTES..).and_then(|rest| rest.get(..length));
-        frames.push(frame.context("a cut capture file")?);
+        frames.push(frame.context("the capture file is truncated")?);
         rest = &rest[RECORD_HEADER_BYTES + length..];
     }
     Ok(frames)

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The case `firewall`: 131,072 exact rules on the five-tuple; most let their flow pass.
+//! The case `firewall`: 131,072 exact rules on the five-tuple, most of which permit their flow.
 
 use super::case::{Case, ClickJob, KernelJob, Model, NetworkJob, Ours, insert};
 use super::flows::{SEED, Tuple, different_tuples};
 use super::traffic::Likeness;
 use anyhow::Result;
 use freeport_ir::Bits;
-use freeport_nic::device::Device;
+use freeport_runtime::device::Device;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
-/// Rules, of which each flow meets one.
+/// Number of rules; each flow matches one.
 pub const RULES: usize = 131_072;
 
-/// One rule of so many denies.
+/// Every sixteenth rule denies.
 const RULES_TO_A_DENIAL: usize = 16;
-/// What rules that let a frame pass say.
+/// Action of rules that let a frame pass.
 pub const PERMIT: u32 = 0;
-/// What others say.
+/// Action of rules that drop a frame.
 pub const DENY: u32 = 255;
 
-/// The graph that is measured.
+/// The measured graph.
 const CONFIGURATION: &str = "
     Parse :: parse
     CuckooHash :: exact
@@ -38,8 +38,8 @@ pub struct Firewall {
 }
 
 impl Firewall {
-    /// Draws the rules, and flows that meet them in another order. With more flows than rules the
-    /// rest has no rule.
+    /// Draws the rules, and flows that match them in another order. Flows beyond the number of
+    /// rules match none.
     pub fn new(flows: Option<usize>) -> Self {
         let mut random = fastrand::Rng::with_seed(SEED);
         let flows = flows.unwrap_or(RULES);

@@ -1,51 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The frames of a case: a ring of 4,096 of one size, into which the flows are stamped in turn, so
-//! that as many flows as wanted pass through, the same for everybody who is measured. No more flows
-//! than that are written into the frames once, before anything is measured.
+//! The frames of a case: a ring of 4,096 frames of one size, into which flows are stamped in turn,
+//! so that any number of flows passes and all subjects see the same. At most as many flows as
+//! frames are written into the frames once, before the measurement.
 //!
-//! All frames are IPv4 without options; their header checksum is right. They carry UDP without a
-//! checksum, or TCP, whose checksum is not kept right: nobody here looks at it.
+//! All frames are IPv4 without options and have a valid header checksum. They carry UDP without a
+//! checksum, or TCP, whose checksum is not maintained since no subject verifies it.
 
 use freeport_ir::Bits;
-use freeport_nic::packet::{checksum, ethernet, ipv4};
-use freeport_nic::port::STAMP_BYTES;
-use freeport_nic::trace::TraceFrame;
+use freeport_port::STAMP_BYTES;
+use freeport_port::packet::{checksum, ethernet, ipv4};
+use freeport_port::trace::TraceFrame;
 
-/// Frames in memory.
+/// Number of frames in the ring.
 pub const RING_FRAMES: usize = 4_096;
-/// Where a stamp lies in a frame: at the time to live.
+/// Offset of a stamp in a frame: it begins with the time to live.
 pub const STAMP_OFFSET: usize = ethernet::HEADER_BYTES + ipv4::field::TIME_TO_LIVE;
-/// What decides everything that is left to chance in the cases.
+/// Seed of all random choices of the cases.
 pub const SEED: u64 = 1;
 
 const TIME_TO_LIVE: u8 = 64;
-/// That of frames which are not stamped: who routes counts it down in each lap.
+/// Time to live of frames that are not stamped: a router decrements it in each lap.
 const LONGEST_TIME_TO_LIVE: u8 = 255;
-/// Laps that such frames last: they are not to reach a time to live of 1.
+/// Laps for which such frames last, until the time to live would reach 1.
 pub const WRITTEN_LAPS: usize = 250;
 const TRANSPORT: usize = ethernet::HEADER_BYTES + ipv4::HEADER_BYTES;
 
 /// A five-tuple.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Tuple {
-    /// From whom.
+    /// Source address.
     pub source: u32,
-    /// To whom.
+    /// Destination address.
     pub target: u32,
-    /// From which port.
+    /// Source port.
     pub source_port: u16,
-    /// To which port.
+    /// Destination port.
     pub target_port: u16,
-    /// TCP or UDP.
+    /// IP protocol number: TCP or UDP.
     pub protocol: u8,
 }
 
 impl Tuple {
-    /// The tuple of a frame, if it is IPv4 with ports: by views that trust nothing.
+    /// Parses the tuple of a frame, if it is IPv4 with ports. The views check all bounds.
     pub fn of(frame: &[u8]) -> Option<Self> {
         let link = ethernet::View::new(frame).ok()?;
         let view = ipv4::View::new(link.payload()).ok().filter(|_| {
-            link.ether_type() == ethernet::IPV4 // and nothing else is looked into
+            link.ether_type() == ethernet::IPV4 // other frames have no tuple
         })?;
         let ports = view.payload().get(..4)?;
         Some(Self {
@@ -57,7 +57,7 @@ impl Tuple {
         })
     }
 
-    /// The library's record `Tuple`, with 0 in what no rule is about.
+    /// Returns the library's record `Tuple`; bytes that no rule matches on are 0.
     pub fn record(&self) -> Bits {
         let mut bytes = [self.source.to_le_bytes(), self.target.to_le_bytes()].concat();
         bytes.extend([self.source_port.to_le_bytes(), self.target_port.to_le_bytes()].concat());
@@ -65,7 +65,7 @@ impl Tuple {
         Bits::from_le_bytes(128, &bytes)
     }
 
-    /// The key of the kernel's maps: as in the packet, the protocol in a word of its own.
+    /// Returns the key of the kernel's maps: fields in network order, then the protocol as a word.
     pub fn kernel_key(&self) -> Vec<u8> {
         let mut key = [self.source.to_be_bytes(), self.target.to_be_bytes()].concat();
         key.extend([self.source_port.to_be_bytes(), self.target_port.to_be_bytes()].concat());
@@ -73,7 +73,7 @@ impl Tuple {
         key
     }
 
-    /// The bytes from the time to live to the ports, in a frame of that size.
+    /// Returns the bytes from the time to live to the ports, for frames of this size.
     fn stamp(&self, frame_bytes: usize, time_to_live: u8) -> [u8; STAMP_BYTES] {
         let header = ipv4::Header {
             source: self.source,
@@ -93,21 +93,21 @@ impl Tuple {
     }
 }
 
-/// The frames of one size, and the stamps of their flows.
+/// Frames of one size, and the stamps of their flows.
 #[derive(Clone, Debug)]
 pub struct Flows {
-    /// The ring: frames before they are stamped, or with the flows written into them.
+    /// Frames of the ring, without flows or with the flows written into them.
     pub ring: Vec<TraceFrame>,
-    /// One for each flow, in the order of arrival.
+    /// One stamp per flow, in order of arrival.
     pub stamps: Vec<[u8; STAMP_BYTES]>,
-    /// Bytes of every frame.
+    /// Bytes per frame.
     pub frame_bytes: usize,
-    /// Whether the ring has the flows already, each in as many of its frames as any other.
+    /// Whether the flows are written into the ring, each into the same number of frames.
     pub is_written: bool,
 }
 
 impl Flows {
-    /// A ring of frames of one size for these flows.
+    /// Creates a ring of frames of one size for these flows.
     pub fn new(tuples: &[Tuple], frame_bytes: usize) -> Self {
         let is_written = (1..=RING_FRAMES).contains(&tuples.len());
         let time_to_live = if is_written { LONGEST_TIME_TO_LIVE } else { TIME_TO_LIVE };
@@ -122,17 +122,17 @@ impl Flows {
         Self { is_written, ..flows }
     }
 
-    /// Whether a flow is stamped into each frame as it is lent.
+    /// Returns whether each frame is stamped with a flow when it is lent.
     pub fn is_stamped(&self) -> bool {
         !self.stamps.is_empty() && !self.is_written
     }
 
-    /// Frames of a trace as they are, which nothing is stamped into.
+    /// Takes the frames of a trace as they are; nothing is stamped into them.
     pub fn fixed(ring: Vec<TraceFrame>, frame_bytes: usize) -> Self {
         Self { ring, stamps: vec![], frame_bytes, is_written: false }
     }
 
-    /// The frames from the first on, without an end.
+    /// Iterates endlessly over the frames, from the first.
     pub fn frames(&self) -> impl Iterator<Item = Vec<u8>> + '_ {
         self.ring.iter().cycle().enumerate().map(|(at, frame)| {
             let mut bytes = frame.bytes.clone();
@@ -144,7 +144,7 @@ impl Flows {
     }
 }
 
-/// A frame without a flow. As TCP it has no options, as UDP no checksum.
+/// Returns a frame without a flow. As TCP it has no options, as UDP no checksum.
 fn template(at: usize, frame_bytes: usize) -> Vec<u8> {
     let mut bytes = vec![0; frame_bytes];
     let mut random = fastrand::Rng::with_seed(SEED.wrapping_add(at as u64));
@@ -158,24 +158,26 @@ fn template(at: usize, frame_bytes: usize) -> Vec<u8> {
     let payload_length = frame_bytes - TRANSPORT;
     let network = ipv4::Header { payload_length, ..ipv4::Header::default() };
     network.emit(&mut bytes[ethernet::HEADER_BYTES..]);
-    // As UDP: length and no checksum. As TCP: the sequence, then twenty bytes of header, ACK.
+    // As UDP: the length, and no checksum. As TCP: the sequence number, a header of twenty bytes,
+    // ACK.
     bytes[TRANSPORT + 4..][..2].copy_from_slice(&(payload_length as u16).to_be_bytes());
     bytes[TRANSPORT + 6..][..2].copy_from_slice(&[0, 0]);
     bytes[TRANSPORT + 12..][..2].copy_from_slice(&[0x50, 0x10]);
     bytes
 }
 
-/// Whether the checksum of the IPv4 header in a frame is right.
+/// Returns whether the IPv4 header of a frame has a valid checksum.
 pub fn is_header_sum_right(frame: &[u8]) -> bool {
     checksum::of(&frame[ethernet::HEADER_BYTES..TRANSPORT]) == 0
 }
 
-/// `count` different tuples, at most 32 M, with targets in 10.128.0.0/9, half of them TCP.
+/// Returns `count` distinct tuples, at most 32 M, with destinations in 10.128.0.0/9, half of them
+/// TCP.
 pub fn different_tuples(count: usize, random: &mut fastrand::Rng) -> Vec<Tuple> {
     let hosts = if count > 1 << 24 { 0x01ff_ffff } else { 0x00ff_ffff };
     let tuple = |at: usize| Tuple {
-        // The number is in the source, so no two are the same; scattered by an odd factor, so
-        // that no hash has it easy.
+        // The index is in the source address, so that no two tuples are equal; multiplication by an
+        // odd factor scatters it, so that it is not easy for any hash function.
         source: 0x0b00_0000 & !hosts | (at as u32).wrapping_mul(0x9e37_79b1) & hosts,
         target: 0x0a80_0000 | random.u32(..0x0080_0000),
         source_port: random.u16(1_024..),

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The case `forward`: every frame goes back where it came from, its Ethernet addresses exchanged.
-//! A bare copy of the frames stands beside it, which is what the memory alone allows.
+//! The case `forward`: every frame returns where it came from, with its Ethernet addresses swapped.
+//! A plain copy of the frames is the limit set by memory.
 
 use super::case::{Case, ClickJob, KernelJob, Model, Ours};
 use super::flows::{Flows, RING_FRAMES, Tuple};
 use crate::harness::{Subject, Work};
 use anyhow::Result;
 use freeport_ir::Program;
-use freeport_nic::port::DEFAULT_STRIDE_BYTES;
-use freeport_nic::trace::{Sizes, Trace};
+use freeport_port::DEFAULT_STRIDE_BYTES;
+use freeport_port::trace::{Sizes, Trace};
 use std::hint::black_box;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Times that each round of the copy goes through the frames.
+/// Passes over the frames per round of the copy.
 const LAPS: u64 = 256;
 
-/// The library's element.
+/// Source of the library's element.
 const ELEMENT: &str = include_str!("../../../elements/ethernet/MacSwap.cnp");
 
-/// The graph that is measured.
+/// The measured graph.
 const CONFIGURATION: &str = "MacSwap :: swap\nfrom_tor -> swap -> to_tor\n";
 
 /// The case; it has no tables.
 pub struct Forward;
 
 impl Forward {
-    /// Frames of one size; they stay as they are.
+    /// Returns frames of one size, which are not modified before they are lent.
     pub fn flows(frame_bytes: usize) -> Flows {
         let sizes = Sizes::Fixed(frame_bytes);
         let trace = Trace { frames: RING_FRAMES, sizes, ..Trace::default() };
@@ -46,7 +46,7 @@ impl Case for Forward {
     }
 
     fn about(&self) -> String {
-        "forward: the Ethernet addresses change places".into()
+        "forward: the Ethernet addresses are swapped".into()
     }
 
     fn tuples(&self) -> &[Tuple] {
@@ -59,7 +59,7 @@ impl Case for Forward {
 
     fn ours(&self, _library: &[PathBuf]) -> Result<Option<Ours<'_>>> {
         let program = compile(&format!("{ELEMENT}{CONFIGURATION}"))?;
-        let set_up = Box::new(|_: &mut dyn freeport_nic::device::Device| Ok(()));
+        let set_up = Box::new(|_: &mut dyn freeport_runtime::device::Device| Ok(()));
         Ok(Some(Ours { program, input: "from_tor", output: "to_tor", set_up }))
     }
 
@@ -77,7 +77,7 @@ impl Case for Forward {
     }
 }
 
-/// The limit: the frames copied from one ring to another.
+/// The limit: copying the frames from one ring to another.
 pub struct CopyFloor {
     source: Vec<u8>,
     target: Vec<u8>,
@@ -85,13 +85,13 @@ pub struct CopyFloor {
 }
 
 impl CopyFloor {
-    /// Lays the frames out.
+    /// Lays out the frames in memory.
     pub fn new(flows: &Flows) -> Self {
         let mut source = vec![0; RING_FRAMES * DEFAULT_STRIDE_BYTES];
         for (slot, frame) in source.chunks_mut(DEFAULT_STRIDE_BYTES).zip(&flows.ring) {
             slot[..frame.bytes.len()].copy_from_slice(&frame.bytes);
         }
-        // Written once, so that its pages are there before anything is measured.
+        // Initialised so that its pages are mapped before the measurement.
         let target = source.clone();
         Self { source, target, frame_bytes: flows.frame_bytes }
     }
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
     use crate::nf::ours::DeviceSubject;
     use freeport_ir::interp::Options;
-    use freeport_nic::interpreter::InterpreterDevice;
+    use freeport_runtime::interpreter::InterpreterDevice;
 
     #[test]
     fn every_subject_forwards_and_says_how_much() {
@@ -146,6 +146,6 @@ mod tests {
         let device = InterpreterDevice::load(&ours.program, &options).expect("a good program");
         let subject = DeviceSubject::new("x", device, &ours, &flows, Forward.model(), 1);
         let refused = subject.err().expect("wrong frames");
-        assert!(refused.to_string().contains("does not do what the model does"), "{refused}");
+        assert!(refused.to_string().contains("the output differs from the model"), "{refused}");
     }
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The kernel's XDP as a subject: the case's program in the kernel's test facility, after its
-//! verdicts and bytes were compared with the case's model.
+//! verdicts and output were compared with the case's model.
 //!
-//! A test run gets one frame. So that the program meets the flows of the trace, a prologue writes
+//! A test run takes one frame. So that the program sees the flows of the trace, a prologue writes
 //! the next flow into the frame from a map, as the generator does for Freeport. The prologue alone
-//! is a subject of its own.
+//! is a separate subject.
 
 use super::case::{Case, KernelJob};
 use super::flows::Flows;
@@ -15,28 +15,29 @@ use anyhow::{Context, Result, ensure};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Frames of a case without flows that the program runs on, spread over the ring.
+/// Frames, spread over the ring, on which the program of a case without flows runs.
 const SPREAD_FRAMES: usize = 8;
-/// Frames that are compared with the model before anything is measured, at most.
+/// Maximum number of frames compared with the model before the measurement.
 const CHECKED_FRAMES: usize = 4_096;
-/// Runs on a frame in a round, at least: enough to hide that a test run has a fixed cost.
+/// Minimum number of runs on a frame per round, which makes the fixed cost of a test run
+/// negligible.
 const LEAST_REPEAT: usize = 1_000_000;
 
-/// A program of the case, loaded, with its maps filled.
+/// The loaded program of a case, with its maps filled.
 pub struct KernelSubject {
     name: &'static str,
     object: Rc<XdpObject>,
     section: &'static str,
     frames: Vec<Vec<u8>>,
     repeat: u32,
-    /// Frames of a round that the program has to let pass, where it counts them.
+    /// Frames of a round that the program must pass, where it counts them.
     passed: Option<u64>,
 }
 
-/// The program, and the prologue alone where there is one.
+/// Prepares the program, and the prologue alone if there is one.
 ///
 /// # Errors
-/// What keeps the program from being loaded, or a frame that it treats otherwise than the model.
+/// The program cannot be loaded, or treats a frame differently from the model.
 pub fn subjects(case: &dyn Case, flows: &Flows) -> Result<Vec<KernelSubject>> {
     let job = case.kernel();
     let mut entries = job.entries.clone();
@@ -87,7 +88,7 @@ pub fn subjects(case: &dyn Case, flows: &Flows) -> Result<Vec<KernelSubject>> {
     Ok(vec![stamped, alone])
 }
 
-/// The program by itself, on the first flows.
+/// Checks the program without a prologue on the first flows.
 fn check_plain(case: &dyn Case, flows: &Flows, object: &XdpObject) -> Result<()> {
     let program = object.program("xdp")?;
     let mut model = case.model();
@@ -98,7 +99,7 @@ fn check_plain(case: &dyn Case, flows: &Flows, object: &XdpObject) -> Result<()>
             None => run.verdict == XDP_DROP,
         };
         let made = hexadecimal(&run.frame);
-        ensure!(is_right, "its program makes {made} of frame {number}, verdict {}", run.verdict);
+        ensure!(is_right, "the program turns frame {number} into {made}, verdict {}", run.verdict);
     }
     Ok(())
 }
@@ -113,8 +114,8 @@ fn prepare_stamps(flows: &Flows, object: &XdpObject) -> Result<()> {
     Ok(object.map("states")?.update(&[0; 4], &state)?)
 }
 
-/// The program behind the prologue, on the first flows: the frame is always the same, and what was
-/// put in front of it is gone again.
+/// Checks the program with the prologue on the first flows. The input frame is always the same, and
+/// the prepended bytes are removed again.
 fn check_stamped(
     case: &dyn Case,
     flows: &Flows,
@@ -131,17 +132,17 @@ fn check_stamped(
             None => run.verdict == XDP_DROP,
         };
         let verdict = run.verdict;
-        ensure!(is_right, "behind the prologue, frame {number} is wrong, verdict {verdict}");
+        ensure!(is_right, "after the prologue, frame {number} is wrong, verdict {verdict}");
     }
     Ok(())
 }
 
 impl KernelSubject {
-    /// What the program has let pass, by its own count.
+    /// Returns the program's counter of passed frames.
     fn count_passed(&self) -> Result<u64> {
         let state = self.object.map("states")?.lookup(&[0; 4])?;
         let passed = state.get(8..16).and_then(|bytes| bytes.try_into().ok());
-        Ok(u64::from_le_bytes(passed.context("a state of 16 bytes")?))
+        Ok(u64::from_le_bytes(passed.context("the state does not have 16 bytes")?))
     }
 }
 
@@ -156,12 +157,16 @@ impl Subject for KernelSubject {
         let mut elapsed = Duration::ZERO;
         for frame in &self.frames {
             let run = program.test_run(frame, self.repeat)?;
-            ensure!([XDP_TX, XDP_DROP].contains(&run.verdict), "it gave {}", run.verdict);
+            ensure!(
+                [XDP_TX, XDP_DROP].contains(&run.verdict),
+                "the program returned verdict {}",
+                run.verdict
+            );
             elapsed += Duration::from_nanos(u64::from(run.duration_ns) * u64::from(self.repeat));
         }
         if let (Some(before), Some(expected)) = (before, self.passed) {
             let passed = self.count_passed()? - before;
-            ensure!(passed == expected, "it let {passed} frames pass, not {expected}");
+            ensure!(passed == expected, "the program passed {passed} frames, not {expected}");
         }
         let frames = self.frames.len() as f64 * f64::from(self.repeat);
         Ok(Work { frames, elapsed })
@@ -176,8 +181,8 @@ mod tests {
     use crate::nf::subjects::flows_of;
     use freeport_testbed::skip;
 
-    /// Every program does what its model does, on many flows. Skipped only where
-    /// this process may not load programs at all.
+    /// Checks that every program agrees with its model on many flows. Skipped only where this
+    /// process may not load programs at all.
     #[test]
     fn the_kernel_does_every_case_as_the_model_does() {
         for name in CaseName::ALL {

@@ -1,47 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Peers that live between two interfaces: the kernel's network stack, XDP on an interface, and
-//! Open vSwitch.
+//! Peers between two network interfaces: the kernel's network stack, XDP on an interface, and Open
+//! vSwitch.
 //!
-//! In a namespace of the bench's own, the kernel sends frames through a pair of virtual interfaces
-//! to the peer, which sends them on through another pair, where a program counts and drops them.
-//! Everything happens on the core that sends. So the time has the making of the frames and the
-//! passing through virtual interfaces as well, which frames in memory do not have.
+//! In a namespace of the bench, the kernel sends frames through a pair of virtual interfaces to the
+//! peer, which forwards them through another pair to a program that counts and drops them. All of
+//! this happens on the sending core. So the measured time includes the creation of the frames and
+//! the passage through virtual interfaces, which frames in memory do not need.
 
 use super::case::{Case, NetworkJob};
 use super::flows::Flows;
 use super::subjects::VSWITCH;
 use super::traffic::{Likeness, Traffic, put};
 use super::vswitch::Switch;
+use crate::harness::namespace::{run, set, within};
 use crate::harness::{Subject, Work};
 use crate::kernel::{Attachment, XdpObject};
-use crate::namespace::{run, set, within};
 use anyhow::{Result, ensure};
 
-/// Frames of a round through XDP on an interface, at least.
+/// Minimum number of frames per round through XDP on an interface.
 const XDP_FRAMES: usize = 4_000_000;
-/// Frames of a round through Open vSwitch, at least.
+/// Minimum number of frames per round through Open vSwitch.
 const VSWITCH_FRAMES: usize = 250_000;
-/// Frames that are sent to Open vSwitch at a time: more do not fit a socket of the default size.
+/// Frames per batch to Open vSwitch: more do not fit into a socket buffer of the default size.
 const VSWITCH_BATCH: u32 = 32;
 
 /// A peer between two interfaces.
 pub struct NetworkSubject {
     name: String,
-    // Programs leave their interfaces before the namespace goes.
+    // Dropped first: programs are detached before the namespace is removed.
     _programs: Vec<Attachment>,
     _peer: Option<XdpObject>,
     switch: Option<Switch>,
     traffic: Traffic,
-    /// Frames of a round, and how many of them have to arrive.
+    /// Frames per round, and how many of them must arrive.
     frames: u32,
     passed: u64,
 }
 
 impl NetworkSubject {
-    /// The kernel's network stack between `in1` and `out0`, as a case sets it up.
+    /// Sets up the kernel's network stack between `in1` and `out0`, as a case configures it.
     ///
     /// # Errors
-    /// What is not there, not permitted, or not as the model says.
+    /// Something is not installed, not permitted, or does not agree with the model.
     pub fn stack(job: &NetworkJob, case: &dyn Case, flows: &Flows) -> Result<Self> {
         let traffic = Traffic::new(flows)?;
         let place = |text: &str| text.replace("IN", "in1").replace("OUT", "out0");
@@ -56,7 +56,7 @@ impl NetworkSubject {
             }
             Ok(())
         })?;
-        // Frames that are sent to an interface of this kind need a program at the other end.
+        // Redirecting frames to a veth interface requires a program on its peer interface.
         let entry = traffic.attach("xdp.pass", "in1")?;
         traffic.check("out1", case.model(), flows, job.likeness)?;
         let exit = traffic.attach("xdp.count", "out1")?;
@@ -64,10 +64,10 @@ impl NetworkSubject {
         Self::new(job.name.into(), vec![entry, exit], None, traffic, case, flows, round)
     }
 
-    /// The case's XDP program on `in1`, which sends frames back to where they came from.
+    /// Sets up the case's XDP program on `in1`, which returns frames where they came from.
     ///
     /// # Errors
-    /// What is not permitted, or not as the model says.
+    /// Something is not permitted, or does not agree with the model.
     pub fn xdp(case: &dyn Case, flows: &Flows) -> Result<Self> {
         let traffic = Traffic::new(flows)?;
         let job = case.kernel();
@@ -82,20 +82,20 @@ impl NetworkSubject {
         Self::new(name, programs, Some(peer), traffic, case, flows, XDP_FRAMES)
     }
 
-    /// Open vSwitch between `in1` and `out0`, with a case's OpenFlow rules.
+    /// Sets up Open vSwitch between `in1` and `out0`, with a case's OpenFlow rules.
     ///
     /// # Errors
-    /// What is not there, not permitted, or not as the model says.
+    /// Something is not installed, not permitted, or does not agree with the model.
     pub fn vswitch(rules: &str, case: &dyn Case, flows: &Flows) -> Result<Self> {
         let mut traffic = Traffic::new(flows)?;
         traffic.batch = VSWITCH_BATCH;
         let switch = within(&traffic.namespace, || {
-            // The kernel's stack sees the frames as well: so they are for somebody else.
+            // The kernel's stack sees the frames as well; with another address it ignores them.
             run("ip", &["link", "set", "in1", "address", "02:00:03:00:00:02"], "")?;
             Switch::start("in1", "out0", rules)
         })?;
         let entry = traffic.attach("xdp.pass", "in1")?;
-        // It sends on first what it has no flow for, then the rest of a batch by flow.
+        // It first forwards frames that miss its flow cache, then the rest of a batch by flow.
         traffic.check("out1", case.model(), flows, Likeness::AnyOrder)?;
         let exit = traffic.attach("xdp.count", "out1")?;
         let (name, programs) = (VSWITCH.into(), vec![entry, exit]);
@@ -130,7 +130,7 @@ impl Subject for NetworkSubject {
         &self.name
     }
 
-    /// Frames that were lost on the way do not count as done.
+    /// Lost frames do not count as work.
     fn run(&mut self) -> Result<Work> {
         if let Some(switch) = &mut self.switch {
             switch.go_on()?;
@@ -149,7 +149,7 @@ impl Subject for NetworkSubject {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::namespace::Namespace;
+    use crate::harness::namespace::Namespace;
     use crate::nf::CaseName;
     use crate::nf::subjects::flows_of;
     use freeport_testbed::skip;

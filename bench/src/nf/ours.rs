@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Freeport as a subject: a device between a generator that lends the frames of a case and a sink
-//! that counts, after every frame of all flows was compared with the case's model.
+//! that counts them, after every frame of all flows was compared with the case's model.
 
 use super::case::{Model, Ours};
 use super::flows::{Flows, STAMP_OFFSET, WRITTEN_LAPS};
 use crate::harness::{Subject, Work};
 use anyhow::{Result, ensure};
-use freeport_nic::device::{Device, Ports, RunEnd};
-use freeport_nic::port::{
+use freeport_port::trace::TraceFrame;
+use freeport_port::{
     BATCH, DEFAULT_STRIDE_BYTES, Frames, Generator, PortError, Receive, Replay, Sink, Transmit,
 };
-use freeport_nic::trace::TraceFrame;
+use freeport_runtime::device::{Device, Ports, RunEnd};
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Frames of a round, at least: rounded up to whole times through all flows.
+/// Minimum number of frames per round; rounded up to a multiple of all flows.
 const ROUND_FRAMES: usize = 1 << 20;
 
-/// Frames once through all flows, and through the ring where nothing is stamped.
+/// Returns the frames of one pass over all flows, or over the ring if nothing is stamped.
 pub fn frames_of_a_cycle(flows: &Flows) -> usize {
     if flows.is_stamped() { flows.stamps.len() } else { flows.ring.len() }
 }
 
-/// How often a round goes through all flows.
+/// Returns the number of passes over all flows per round.
 pub fn cycles_of_a_round(flows: &Flows) -> usize {
     let cycles = ROUND_FRAMES.div_ceil(frames_of_a_cycle(flows));
     if flows.is_written { cycles.min(WRITTEN_LAPS) } else { cycles }
 }
 
-/// Lends the frames of a case; it has to be rewound before it lends any.
+/// Creates a generator that lends the frames of a case; it must be rewound before it lends any.
 ///
 /// # Errors
-/// Frames that do not fit.
+/// The frames do not fit.
 pub fn generator(flows: &Flows) -> Result<Generator> {
     let (frames, stride) = (flows.ring.len(), DEFAULT_STRIDE_BYTES);
     let port = Generator::new(&flows.ring, frames, stride, 0, Replay::InPlace)?;
@@ -41,13 +41,13 @@ pub fn generator(flows: &Flows) -> Result<Generator> {
     })
 }
 
-/// Freeport: a device between memory ports.
+/// Freeport: a device between ports in memory.
 pub struct DeviceSubject<D> {
     name: &'static str,
     device: D,
     ports: (&'static str, &'static str),
     source: Generator,
-    /// The frames as they were at first, where nothing else makes them good again.
+    /// Original frames, where the ring must be restored after each round.
     written: Vec<TraceFrame>,
     cycle: u64,
     cycles: u64,
@@ -55,11 +55,11 @@ pub struct DeviceSubject<D> {
 }
 
 impl<D: Device> DeviceSubject<D> {
-    /// Has `device` do `ours` on `cycles` times all flows a round, after checking once that what
-    /// comes out is what `model` says, frame by frame.
+    /// Prepares `device` to process `cycles` passes over all flows per round, after checking once
+    /// that each output frame agrees with `model`.
     ///
     /// # Errors
-    /// A device that fails, or gives other frames.
+    /// The device fails, or its output differs from the model.
     pub fn new(
         name: &'static str,
         mut device: D,
@@ -84,7 +84,7 @@ impl<D: Device> DeviceSubject<D> {
         Ok(Self { name, device, ports, source, written, cycle, cycles, passed })
     }
 
-    /// The part of the frames that is not dropped.
+    /// Returns the fraction of frames that are not dropped.
     pub fn passed_part(&self) -> f64 {
         self.passed as f64 / self.cycle as f64
     }
@@ -115,8 +115,8 @@ impl<D: Device> Subject for DeviceSubject<D> {
     }
 }
 
-/// Compares what is sent with what the model makes of the frames, one by one, so that no more than
-/// a frame of it is in memory.
+/// Compares output frames with the model one by one, so that only one expected frame is in memory
+/// at a time.
 pub struct ModelSink<'f> {
     expected: Box<dyn Iterator<Item = Vec<u8>> + 'f>,
     taken: u64,
@@ -124,19 +124,19 @@ pub struct ModelSink<'f> {
 }
 
 impl<'f> ModelSink<'f> {
-    /// Expects what becomes of the first `count` frames.
+    /// Expects the results of the first `count` frames.
     pub fn new(flows: &'f Flows, count: usize, mut model: Model<'f>) -> Self {
         let expected = flows.frames().take(count).filter_map(move |frame| model(&frame));
         Self { expected: Box::new(expected), taken: 0, fault: None }
     }
 
-    /// How many frames came, which were all as expected, none too few or too many.
+    /// Returns the number of frames received, all of which were as expected and complete.
     ///
     /// # Errors
     /// The first difference.
     pub fn finish(mut self) -> Result<u64> {
         if let Some(fault) = self.fault {
-            anyhow::bail!("it does not do what the model does: {fault}");
+            anyhow::bail!("the output differs from the model: {fault}");
         }
         ensure!(self.expected.next().is_none(), "only {} frames came out", self.taken);
         Ok(self.taken)
@@ -149,10 +149,10 @@ impl Transmit for ModelSink<'_> {
             let expected = self.expected.next();
             if self.fault.is_none() && expected.as_deref() != Some(bytes) {
                 let expected = expected.map(|bytes| hexadecimal(&bytes));
-                let expected = expected.unwrap_or_else(|| "nothing more".into());
+                let expected = expected.unwrap_or_else(|| "nothing".into());
                 let taken = self.taken;
                 self.fault = Some(format!(
-                    "frame {taken} of those that come out is {} and has to be {expected}",
+                    "output frame {taken} is {}; expected {expected}",
                     hexadecimal(bytes)
                 ));
             }
@@ -166,23 +166,23 @@ impl Transmit for ModelSink<'_> {
     }
 }
 
-/// The first bytes of a frame, for a message.
+/// Returns the first bytes of a frame in hexadecimal, for messages.
 pub fn hexadecimal(bytes: &[u8]) -> String {
     let digits: Vec<String> = bytes.iter().take(120).map(|byte| format!("{byte:02x}")).collect();
     format!("[{} bytes] {}", bytes.len(), digits.concat())
 }
 
-/// Stamping alone: what the generator and the sink take, without anything between them.
+/// Stamping alone: the cost of generator and sink without anything between them.
 pub struct StampingAlone {
     source: Generator,
     total: u64,
 }
 
 impl StampingAlone {
-    /// The same generator as Freeport's, and as many frames.
+    /// Creates the same generator as Freeport's, for as many frames.
     ///
     /// # Errors
-    /// Frames that do not fit.
+    /// The frames do not fit.
     pub fn new(flows: &Flows) -> Result<Self> {
         let total = (frames_of_a_cycle(flows) * cycles_of_a_round(flows)) as u64;
         Ok(Self { source: generator(flows)?, total })
@@ -212,10 +212,10 @@ mod tests {
     use super::*;
     use crate::nf::CaseName;
     use crate::nf::subjects::flows_of;
-    use freeport_nic::cpu::CpuDevice;
+    use freeport_runtime::cpu::CpuDevice;
     use std::path::Path;
 
-    /// The native code of every program does what its model does, on many flows.
+    /// Checks that the native code of every program agrees with its model on many flows.
     #[test]
     fn freeport_does_every_case_as_the_model_does() {
         let library = [Path::new(env!("CARGO_MANIFEST_DIR")).join("../elements")];

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The case `route`: the longest of 16,384 prefixes says whereto a packet goes; its time to live is
-//! counted down, its checksum kept right, and the addresses of the next hop are written.
+//! The case `route`: the longest matching of 16,384 prefixes decides the next hop. The time to live
+//! is decremented, the checksum updated, and the next hop's addresses are written.
 
 use super::case::{Case, ClickJob, KernelJob, Model, NetworkJob, Ours, call, insert, written};
 use super::flows::{SEED, Tuple, different_tuples, is_header_sum_right};
 use super::traffic::Likeness;
 use anyhow::Result;
 use freeport_ir::Bits;
-use freeport_nic::device::Device;
-use freeport_nic::packet::checksum;
+use freeport_port::packet::checksum;
+use freeport_runtime::device::Device;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
-/// Routes.
+/// Number of routes.
 pub const PREFIXES: usize = 16_384;
-/// Flows, unless told otherwise.
+/// Default number of flows.
 pub const FLOWS: usize = 65_536;
 
 const NEXT_HOPS: u32 = 250;
-/// One flow of so many has no route.
+/// One flow in this many has no route.
 const FLOWS_TO_A_LOST: usize = 64;
-/// Prefixes of a thousand by length: much like the Internet's table of the last years, in which
-/// three of five are /24.
+/// Prefix lengths with their shares in thousandths, similar to the Internet's routing table of
+/// recent years, in which three of five prefixes are /24.
 const LENGTHS: [(u32, u32); 12] = [
     (8, 1),
     (12, 2),
@@ -71,13 +71,14 @@ impl Route {
         Self { routes, tuples }
     }
 
-    /// The routes: length and first address of the prefix, and the number of the next hop.
+    /// Iterates over the routes: length and first address of the prefix, and number of the next
+    /// hop.
     pub fn routes(&self) -> impl Iterator<Item = (u32, u32, u32)> + '_ {
         self.routes.iter().map(|((length, address), hop)| (*length, *address, *hop))
     }
 }
 
-/// The graph that is measured: what cannot go on leaves at ends to which nothing is joined.
+/// The measured graph; packets that cannot be forwarded leave at unconnected outputs.
 const CONFIGURATION: &str = "
     ParseIpv4 :: parse
     LpmTree :: routes
@@ -89,19 +90,19 @@ const CONFIGURATION: &str = "
     forward [bad] -> to_nic
 ";
 
-/// The Ethernet address of a next hop.
+/// Returns the Ethernet address of a next hop.
 pub fn hop_address(hop: u32) -> [u8; 6] {
     [2, 0, 2, 0, 0, hop as u8]
 }
 
-/// The router's own Ethernet address, on the side of the next hops.
+/// The router's own Ethernet address on the side of the next hops.
 pub const OWN_ADDRESS: [u8; 6] = [2, 0, 3, 0, 0, 1];
 
 fn mask(length: u32) -> u32 {
     u32::MAX.checked_shl(32 - length).unwrap_or(0)
 }
 
-/// An address that anybody in the Internet may have.
+/// Draws a public address.
 fn draw_address(random: &mut fastrand::Rng) -> u32 {
     loop {
         let address = random.u32(0x0100_0000..0xe000_0000);
@@ -124,7 +125,7 @@ fn draw_routes(count: usize, random: &mut fastrand::Rng) -> BTreeMap<(u32, u32),
         });
         let length = length.map_or(24, |(length, _)| *length);
         let address = draw_address(random) & mask(length);
-        // A /8 that begins with 11 would cover the senders.
+        // 11.0.0.0/8 would cover the senders.
         if [10, 11, 127].iter().any(|net| net << 24 & mask(length) == address) {
             continue;
         }
@@ -133,7 +134,7 @@ fn draw_routes(count: usize, random: &mut fastrand::Rng) -> BTreeMap<(u32, u32),
     routes
 }
 
-/// Finds next hops: tries every length, the longest first.
+/// Returns a lookup of next hops that tries every prefix length, the longest first.
 fn finder(routes: &BTreeMap<(u32, u32), u32>) -> impl Fn(u32) -> Option<u32> + use<> {
     let routes: HashMap<(u32, u32), u32> = routes.iter().map(|(key, hop)| (*key, *hop)).collect();
     move |target| {
@@ -218,7 +219,7 @@ impl Case for Route {
             let prefix = Ipv4Addr::from(address);
             let _ = writeln!(addresses, "route add {prefix}/{length} via 10.1.0.{}", hop + 1);
         }
-        // Without it the kernel would answer each lost packet.
+        // Without it, the kernel would answer each packet that has no route.
         addresses += "route add blackhole default\n";
         Ok(NetworkJob {
             name: "kernel IPv4 forwarding",
@@ -234,7 +235,7 @@ impl Case for Route {
             .routes()
             .map(|(length, address, hop)| format!("{}/{length} {hop}", Ipv4Addr::from(address)));
         let routes: Vec<String> = routes.collect();
-        // Every next hop has an output of its own, as in Click's routers.
+        // Each next hop has a separate output, as in Click's routers.
         let mut elements =
             format!("routes :: DirectIPLookup(0.0.0.0/0 0,\n{});\n", routes.join(",\n"));
         elements += "in -> CheckIPHeader(OFFSET 14) -> GetIPAddress(30) -> Strip(14) -> routes;\n";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The subjects of a case on frames of one size: Freeport first, then its peers and the limits,
-//! with what each figure includes and who could not run and why.
+//! The subjects of a case for one frame size: Freeport first, then its peers and the limits, with
+//! notes on what each figure includes and which peers could not run.
 
 use super::case::{Case, Ours};
 use super::click::ClickSubject;
@@ -11,30 +11,30 @@ use super::network::NetworkSubject;
 use super::ours::{DeviceSubject, StampingAlone, cycles_of_a_round};
 use crate::harness::{Measurement, Subject};
 use anyhow::{Error, Result};
-use freeport_nic::cpu::CpuDevice;
+use freeport_runtime::cpu::CpuDevice;
 use std::path::{Path, PathBuf};
 
-/// Which peers take part, beside the kernel's XDP.
+/// Peers that take part in addition to the kernel's XDP.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Peers {
-    /// Those between two interfaces, which need a network namespace.
+    /// Whether peers between two interfaces take part; they need a network namespace.
     pub has_network: bool,
-    /// A FastClick.
+    /// Path of a FastClick program.
     pub click: Option<PathBuf>,
 }
 
-/// Subjects ready to be measured, and what to say about them.
+/// Subjects ready to be measured, and notes on them.
 #[derive(Default)]
 pub struct Prepared<'p> {
-    /// Ours first, where there is ours.
+    /// Subjects; Freeport first, if it has a program.
     pub subjects: Vec<Box<dyn Subject + 'p>>,
-    /// What each figure includes, and who could not run and why.
+    /// Contents of each figure, and which peers could not run and why.
     pub notes: Vec<String>,
     /// Whether the first subject is Freeport.
     pub has_ours: bool,
 }
 
-/// The frames of a case.
+/// Returns the frames of a case.
 pub fn flows_of(case: &dyn Case, frame_bytes: usize) -> Flows {
     match case.tuples() {
         [] => Forward::flows(frame_bytes),
@@ -42,10 +42,10 @@ pub fn flows_of(case: &dyn Case, frame_bytes: usize) -> Flows {
     }
 }
 
-/// All subjects of a case for frames of one size.
+/// Prepares all subjects of a case for one frame size.
 ///
 /// # Errors
-/// What keeps Freeport from doing the job. Peers that cannot run are left out with a note.
+/// Freeport's program fails. Peers that cannot run are left out with a note.
 pub fn prepare<'p>(
     case: &dyn Case,
     ours: Option<&'p Ours<'_>>,
@@ -56,7 +56,9 @@ pub fn prepare<'p>(
     let mut prepared = Prepared { notes: vec![case.about()], ..Prepared::default() };
     match ours {
         Some(ours) => add_ours(&mut prepared, case, ours, &flows)?,
-        None => prepared.notes.push("freeport is left out: it has no program for this yet".into()),
+        None => {
+            prepared.notes.push("freeport is left out: it has no program for this case yet".into())
+        }
     }
     add_kernel(&mut prepared, case, &flows);
     if peers.has_network && !flows.stamps.is_empty() {
@@ -66,7 +68,7 @@ pub fn prepare<'p>(
         add_click(&mut prepared, click, case, &flows);
     }
     add_limits(&mut prepared, &flows)?;
-    prepared.notes.push("frame sizes are without the frame check sequence".into());
+    prepared.notes.push("frame sizes exclude the frame check sequence".into());
     Ok(prepared)
 }
 
@@ -83,9 +85,9 @@ fn add_ours<'p>(
     prepared.subjects.push(Box::new(subject));
     prepared.has_ours = true;
     let stamped = if !flows.is_stamped() {
-        "frames are not made anew"
+        "frames are not rebuilt"
     } else {
-        "the flow is stamped into each frame, which is in the time"
+        "a flow is stamped into each frame, which the time includes"
     };
     prepared.notes.push(format!(
         "{OURS}: batches of 256 frames from a port in memory, the graph as native code on each, \
@@ -130,9 +132,9 @@ fn add_network(prepared: &mut Prepared<'_>, case: &dyn Case, flows: &Flows) {
         match subject {
             Ok(subject) => {
                 prepared.notes.push(format!(
-                    "{}: between virtual interfaces in a namespace of its own; the time has the \
-                     making of the frames by the kernel, two or four passes through an interface, \
-                     and counting at the end, all on this core; lost frames do not count",
+                    "{}: between virtual interfaces in a private namespace; the time includes \
+                     generating the frames in the kernel, two or four passes through an interface, \
+                     and counting them, all on this core; lost frames do not count",
                     subject.name()
                 ));
                 if name == VSWITCH {
@@ -152,8 +154,8 @@ fn add_click(prepared: &mut Prepared<'_>, click: &Path, case: &dyn Case, flows: 
             prepared.subjects.push(Box::new(subject));
             prepared.notes.push(
                 "FastClick: its own elements between 4,096 packets that it replays from memory \
-                 and a counter, by the rate that it tells; not more flows than packets, and an \
-                 element that changes a packet copies it first"
+                 and a counter, which reports the rate; at most as many flows as packets, and an \
+                 element that modifies a packet copies it first"
                     .into(),
             );
         }
@@ -180,19 +182,19 @@ fn add_limits(prepared: &mut Prepared<'_>, flows: &Flows) -> Result<()> {
     Ok(())
 }
 
-/// What to call Freeport.
+/// Name of Freeport as a subject.
 const OURS: &str = "freeport native";
 
-/// What to call Open vSwitch.
+/// Name of Open vSwitch as a subject.
 pub const VSWITCH: &str = "Open vSwitch";
 
-/// What else there is to know of it.
+/// Note on Open vSwitch.
 const VSWITCH_NOTE: &str = "Open vSwitch: its data path in user space, with AF_PACKET sockets, so \
-    each frame is copied out of the kernel and back, which is in the time; it does not look \
-    through its flows while it is measured, and frames that it loses cost the time to make them";
+    each frame is copied out of the kernel and back, which the time includes; flows are not \
+    revalidated during the measurement, and lost frames cost the time to generate them";
 
-/// The rates less what stamping takes, as far as both were measured. The parts of a run overlap in
-/// a processor, so this is a guess at what the job alone reaches, and no measurement.
+/// Rates minus the cost of stamping, as far as both were measured. Stages overlap in a processor,
+/// so this is an estimate of the function's own rate, not a measurement.
 pub fn less_stamping(measurements: &[Measurement]) -> Vec<String> {
     let median =
         |name: &str| measurements.iter().find(|it| it.name == name).map(Measurement::median);

@@ -1,64 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Traffic through virtual interfaces: the kernel makes frames with the flows of a case, and counts
-//! or keeps what arrives.
+//! Traffic through virtual interfaces: the kernel generates frames with the flows of a case, and
+//! counts or keeps those that arrive.
 
 use super::case::Model;
 use super::flows::Flows;
 use super::ours::hexadecimal;
+use crate::harness::namespace::{Namespace, create, interface, run, set, within};
 use crate::kernel::{AttachMode, Attachment, XdpObject, XdpProgram};
-use crate::namespace::{Namespace, create, interface, run, set, within};
 use anyhow::{Context, Result, ensure};
 use std::time::{Duration, Instant};
 
 const GENERATOR: &str = include_str!("../../../programs/generator.bpf.c");
 
-/// Frames that the generator makes at a time, unless a peer cannot take as many.
+/// Default number of frames that the generator sends per batch.
 const BATCH: u32 = 64;
-/// Frames that are compared before anything is measured, at most: as many as the program keeps.
+/// Maximum number of frames compared before the measurement: as many as the program keeps.
 const CHECKED_FRAMES: usize = 4_096;
-/// Bytes of them that are compared.
+/// Bytes of each that are compared.
 const KEPT_BYTES: usize = 56;
-/// How long the last frames may be on their way.
+/// Time to wait for the last frames.
 const PATIENCE: Duration = Duration::from_millis(200);
-/// Frames that are on their way at a time while they are compared.
+/// Frames in flight at a time while they are compared.
 const CHECKED_AT_ONCE: usize = 32;
 
-/// How much of a frame has to be as the model says.
+/// Parts of a frame that must agree with the model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Likeness {
-    /// All of it.
+    /// The whole frame.
     Whole,
-    /// All of it, but frames of different flows may overtake each other.
+    /// The whole frame; frames of different flows may overtake each other.
     AnyOrder,
-    /// Protocol, addresses and ports: the peer also routes it.
+    /// Protocol, addresses and ports only: the peer also routes the frame.
     Tuple,
 }
 
 /// A namespace with a generator and a counter.
 pub struct Traffic {
-    /// Where the interfaces are.
+    /// Namespace of the interfaces.
     pub namespace: Namespace,
     generator: XdpObject,
     frame: Vec<u8>,
-    /// Frames that the generator makes at a time.
+    /// Frames per batch of the generator.
     pub batch: u32,
 }
 
-/// Puts a program on an interface of the thread's namespace, in the driver.
+/// Attaches a program to an interface of the thread's namespace, in native mode.
 pub fn put(program: &XdpProgram, name: &str) -> Result<Attachment> {
     Ok(program.attach(interface(name)?, AttachMode::Native)?)
 }
 
 impl Traffic {
-    /// Two pairs of interfaces, `in0` to `in1` and `out0` to `out1`, all up, and a generator that
-    /// sends to `in0`.
+    /// Creates two pairs of interfaces, `in0` with `in1` and `out0` with `out1`, all up, and a
+    /// generator that sends to `in0`.
     pub fn new(flows: &Flows) -> Result<Self> {
-        ensure!(!flows.stamps.is_empty(), "its frames carry no flows");
+        ensure!(!flows.stamps.is_empty(), "the frames of this case carry no flows");
         let namespace = create()?;
         let frame = flows.ring[0].bytes.clone();
         let generator = XdpObject::compile(GENERATOR, &[("stamps", flows.stamps.len())])?;
         let number = within(&namespace, || {
-            // Nothing but the frames of the trace is to be on the way.
+            // Only frames of the trace may be in flight.
             drop(set("ipv6/conf/default/disable_ipv6", "1"));
             let address = frame[..6].iter().map(|byte| format!("{byte:02x}"));
             let address = address.collect::<Vec<_>>().join(":");
@@ -81,7 +81,7 @@ impl Traffic {
         Ok(traffic)
     }
 
-    /// Starts with the first flow, and counts from 0.
+    /// Restarts with the first flow and resets the counter.
     pub fn rewind(&self, flows: &Flows) -> Result<()> {
         let mut state = [0; 16];
         state[4..8].copy_from_slice(&u32::try_from(flows.stamps.len())?.to_le_bytes());
@@ -89,12 +89,12 @@ impl Traffic {
         Ok(self.generator.map("counts")?.update(&[0; 4], &[0; 8])?)
     }
 
-    /// Puts a program of the generator's on an interface.
+    /// Attaches a program of the generator to an interface.
     pub fn attach(&self, section: &str, name: &str) -> Result<Attachment> {
         within(&self.namespace, || put(self.generator.program(section)?, name))
     }
 
-    /// Sends frames, and waits until `expected` were counted in all, or no more come.
+    /// Sends frames and waits until `expected` of them have arrived, or no more arrive.
     pub fn send(&self, frames: u32, expected: u64) -> Result<(u64, Duration)> {
         let before = self.count()?;
         let program = self.generator.program("xdp.send")?;
@@ -112,19 +112,19 @@ impl Traffic {
         Ok((arrived, elapsed))
     }
 
-    /// Sends frames and waits for none.
+    /// Sends frames without waiting for them.
     pub fn offer(&self, frames: u32) -> Result<()> {
         let program = self.generator.program("xdp.send")?;
         within(&self.namespace, || Ok(program.send_live(&self.frame, frames, self.batch)?))
     }
 
-    /// Frames that were counted so far.
+    /// Returns the number of frames counted so far.
     pub fn count(&self) -> Result<u64> {
         let value = self.generator.map("counts")?.lookup(&[0; 4])?;
-        Ok(u64::from_le_bytes(value.try_into().ok().context("a count of 8 bytes")?))
+        Ok(u64::from_le_bytes(value.try_into().ok().context("the counter does not have 8 bytes")?))
     }
 
-    /// Sends the first flows and compares what arrives at an interface with the model.
+    /// Sends the first flows and compares the frames that arrive at an interface with the model.
     pub fn check(
         &self,
         at: &str,
@@ -159,7 +159,7 @@ impl Traffic {
         for (number, (kept, expected)) in kept.iter().zip(&expected).enumerate() {
             ensure!(
                 is_like(kept, expected, likeness),
-                "frame {number} of those that arrive is {} and has to be {}",
+                "arrived frame {number} is {}; expected {}",
                 hexadecimal(kept),
                 hexadecimal(expected)
             );

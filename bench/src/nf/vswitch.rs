@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An Open vSwitch of the bench's own: the data path in user space (`netdev`) between two
-//! interfaces, with its database, sockets and messages in a temporary folder. Both processes end,
-//! and the folder goes, when it is dropped.
+//! A private Open vSwitch: the user-space data path (`netdev`) between two interfaces, with its
+//! database, sockets and logs in a temporary folder. When it is dropped, both processes end and the
+//! folder is removed.
 
-use crate::namespace::{run, tool};
+use crate::harness::namespace::{run, tool};
 use anyhow::{Context, Result, bail};
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -12,22 +12,22 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Where packages put the description of the switch's database.
+/// Paths at which packages install the database schema of the switch.
 const SCHEMAS: [&str; 2] =
     ["/usr/share/openvswitch/vswitch.ovsschema", "/usr/local/share/openvswitch/vswitch.ovsschema"];
-/// How long a process may take until it listens.
+/// Time that a process may take until it listens.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The same for one order to the switch, in its tools' way.
+/// Time limit of one command to the switch, as an option of its tools.
 const ORDER_LIMIT: &str = "--timeout=10";
-/// How long all the rules may take: on a core that others use too, 128 K take some 20 s.
+/// Time limit for loading all rules: on a shared core, 128 K rules take about 20 s.
 const RULES_LIMIT: &str = "--timeout=60";
-/// Flows that the data path may keep; at first it would be 10,000, and a thousand more now and
-/// then.
+/// Maximum number of flows in the data path; the default starts at 10,000 and grows by a thousand
+/// at a time.
 const FLOW_LIMIT: &str = "1000000";
-/// It goes before the sender, which stays on the same core: else most frames would be lost.
+/// Higher than the priority of the sender on the same core; otherwise most frames would be lost.
 const PRIORITY: i32 = -20;
 
-/// A switch that runs. Fields are dropped in this order.
+/// A running switch. Fields are dropped in this order.
 pub struct Switch {
     switch: Daemon,
     _database: Daemon,
@@ -40,17 +40,18 @@ struct Daemon {
 }
 
 impl Switch {
-    /// A switch between the interfaces `input` and `output` of the thread's namespace, with a file
-    /// of OpenFlow rules in which `IN` and `OUT` are the ports.
+    /// Starts a switch between the interfaces `input` and `output` of the thread's namespace, with
+    /// a file of OpenFlow rules in which `IN` and `OUT` are the ports.
     ///
     /// # Errors
-    /// It is not installed, may not run, or does not take the rules in time.
+    /// Open vSwitch is not installed, may not run, or does not load the rules in time.
     pub fn start(input: &str, output: &str, rules: &str) -> Result<Self> {
-        let folder = tempfile::tempdir().context("no folder for Open vSwitch")?;
+        let folder =
+            tempfile::tempdir().context("no temporary folder can be created for Open vSwitch")?;
         let database = start_database(folder.path())?;
         let socket = format!("unix:{}", file(folder.path(), "db.sock"));
         let control = format!("--unixctl={}", file(folder.path(), "switch.ctl"));
-        // Its console is a file in the folder.
+        // Its standard error is a file in the folder.
         let arguments = [&socket, "--no-chdir", "-vconsole:err", "-vsyslog:off", &control];
         let switch = Daemon::start("ovs-vswitchd", &arguments, folder.path(), "switch.ctl")?;
         let this = Self { switch, _database: database, folder };
@@ -62,8 +63,8 @@ impl Switch {
         run("ovs-vsctl", &order.split_whitespace().collect::<Vec<_>>(), "")?;
         this.load(rules)?;
         this.order(&["upcall/set-flow-limit", FLOW_LIMIT])?;
-        // Nobody changes the rules any more. It would take time to look through the flows, and
-        // forget those that have not come for a while: others are measured between its rounds.
+        // The rules no longer change. Revalidation would cost time, and would evict flows that were
+        // idle for a while: other subjects are measured between the switch's rounds.
         this.order(&["revalidator/pause"])?;
         Ok(this)
     }
@@ -72,7 +73,7 @@ impl Switch {
         let bridge = file(self.folder.path(), "fp.mgmt");
         let rules = rules.replace("IN", "1").replace("OUT", "2");
         run("ovs-ofctl", &[RULES_LIMIT, "--bundle", "add-flows", &bridge, "-"], &rules)
-            .context("the rules were not loaded")?;
+            .context("the rules cannot be loaded")?;
         Ok(())
     }
 
@@ -81,18 +82,18 @@ impl Switch {
         run("ovs-appctl", &[&[ORDER_LIMIT, "-t", &control], order].concat(), "")
     }
 
-    /// Lets it work.
+    /// Resumes the switch.
     ///
     /// # Errors
-    /// It has ended.
+    /// It has exited.
     pub fn go_on(&mut self) -> Result<()> {
         self.switch.signal(libc::SIGCONT)
     }
 
-    /// Keeps it from taking time of others.
+    /// Stops the switch, so that it takes no time from other subjects.
     ///
     /// # Errors
-    /// It has ended.
+    /// It has exited.
     pub fn pause(&mut self) -> Result<()> {
         self.switch.signal(libc::SIGSTOP)
     }
@@ -112,13 +113,13 @@ fn start_database(folder: &Path) -> Result<Daemon> {
     Ok(database)
 }
 
-/// A path in the folder, as text: folders for temporary files have such names.
+/// Returns a path in the folder as text: the paths of temporary folders are UTF-8.
 fn file(folder: &Path, name: &str) -> String {
     folder.join(name).display().to_string()
 }
 
 impl Daemon {
-    /// Starts a program and waits until it listens at a socket in the folder.
+    /// Starts a program and waits until it listens on a socket in the folder.
     fn start(program: &str, arguments: &[&str], folder: &Path, socket: &str) -> Result<Self> {
         let said = folder.join(format!("{program}.log"));
         let mut command = tool(program);
@@ -128,10 +129,10 @@ impl Daemon {
             command.env(name, folder);
         }
         let prepare = || {
-            // It ends with this process, however that ends.
+            // The program is killed when this process exits for any reason.
             // SAFETY: no memory is passed.
             unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-            // The priority is a wish.
+            // Failure to raise the priority is ignored.
             // SAFETY: no memory is passed.
             unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, PRIORITY) };
             Ok(())
@@ -149,11 +150,11 @@ impl Daemon {
         while !socket.exists() {
             if let Some(status) = self.child.try_wait()? {
                 let said = std::fs::read_to_string(said).unwrap_or_default();
-                let first = said.lines().next().unwrap_or("it says nothing");
+                let first = said.lines().next().unwrap_or("no message");
                 bail!("{program} ended with {status}: {first}");
             }
             if begin.elapsed() > PATIENCE {
-                bail!("{program} does not listen after {} s", PATIENCE.as_secs());
+                bail!("{program} does not listen within {} s", PATIENCE.as_secs());
             }
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -162,18 +163,20 @@ impl Daemon {
 
     fn signal(&mut self, signal: i32) -> Result<()> {
         if let Some(status) = self.child.try_wait()? {
-            bail!("it ended with {status}");
+            bail!("the process ended with {status}");
         }
-        // SAFETY: the process is a child that nobody has waited for, so the number is still its.
+        // SAFETY: the process is a child that has not been waited for, so its ID has not been
+        // reused.
         let result = unsafe { libc::kill(self.child.id() as i32, signal) };
         let error = std::io::Error::last_os_error();
-        if result == 0 { Ok(()) } else { Err(error).context("it takes no signal") }
+        if result == 0 { Ok(()) } else { Err(error).context("the process cannot be signalled") }
     }
 }
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // A stopped process takes no other signal than this. Both fail only if it has ended.
+        // A stopped process reacts to no other signal than this one. Both calls fail only if it has
+        // exited.
         drop(self.child.kill());
         drop(self.child.wait());
     }

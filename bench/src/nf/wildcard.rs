@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The case `firewall-wildcard`: 16,384 rules under 16 masks. Rules overlap, and the one of the
-//! highest priority counts, wherever it is: no order of the masks tells which.
+//! The case `firewall-wildcard`: 16,384 rules under 16 masks. Rules overlap, and the matching rule
+//! of the highest priority applies; its mask cannot be predicted from any order of the masks.
 
 use super::case::{Case, ClickJob, KernelJob, Model, Ours, insert};
 use super::firewall::{DENY, PERMIT};
 use super::flows::{SEED, Tuple};
 use anyhow::Result;
 use freeport_ir::Bits;
-use freeport_nic::device::Device;
-use freeport_nic::packet::ipv4;
+use freeport_port::packet::ipv4;
+use freeport_runtime::device::Device;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
-/// Rules.
+/// Number of rules.
 pub const RULES: usize = 16_384;
-/// Flows, unless told otherwise.
+/// Default number of flows.
 pub const FLOWS: usize = 131_072;
 
-/// One rule of so many denies.
+/// One rule in this many denies.
 const RULES_TO_A_DENIAL: usize = 16;
 
-/// One flow of so many is drawn without a rule in mind.
+/// One flow in this many is drawn independently of the rules.
 const FLOWS_TO_A_STRANGER: usize = 16;
 
-/// Prefix lengths of source and target, and whether the ports and the protocol count.
+/// Prefix lengths of source and destination, and whether the ports and the protocol are matched.
 const MASKS: [(u32, u32, bool, bool, bool); 16] = [
     (32, 32, false, false, false),
     (32, 24, false, true, true),
@@ -45,7 +45,7 @@ const MASKS: [(u32, u32, bool, bool, bool); 16] = [
     (0, 32, false, false, false),
 ];
 
-/// The graph that is measured.
+/// The measured graph.
 const CONFIGURATION: &str = "
     Parse :: parse
     HashTcam :: wildcard
@@ -57,11 +57,11 @@ const CONFIGURATION: &str = "
 /// A rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rule {
-    /// Which mask it is under.
+    /// Index of its mask.
     pub mask: usize,
-    /// What has to be the rest of a tuple under the mask.
+    /// Value that a masked tuple must have.
     pub key: Tuple,
-    /// From 1; no two rules have the same.
+    /// Priority from 1; each is unique.
     pub priority: u16,
     /// [`PERMIT`] or [`DENY`].
     pub action: u32,
@@ -74,7 +74,7 @@ pub struct Wildcard {
 }
 
 impl Wildcard {
-    /// Draws rules, and flows of which most meet at least one.
+    /// Draws rules, and flows of which most match at least one.
     pub fn new(flows: Option<usize>) -> Self {
         let mut random = fastrand::Rng::with_seed(SEED);
         let rules = draw_rules(&mut random);
@@ -94,7 +94,7 @@ impl Wildcard {
     }
 }
 
-/// Rules under each mask in turn, the lowest priority first.
+/// Draws rules under each mask in turn, sorted by ascending priority.
 fn draw_rules(random: &mut fastrand::Rng) -> Vec<Rule> {
     let mut priorities: Vec<u16> = (1..=RULES as u16).collect();
     random.shuffle(&mut priorities);
@@ -112,7 +112,7 @@ fn draw_rules(random: &mut fastrand::Rng) -> Vec<Rule> {
     rules
 }
 
-/// A tuple between 65,536 sources and 4,096 targets, so close that rules overlap.
+/// Draws a tuple from 65,536 sources and 4,096 destinations, few enough for rules to overlap.
 fn draw_tuple(random: &mut fastrand::Rng) -> Tuple {
     Tuple {
         source: 0x0b00_0000 | random.u32(..16) << 16 | random.u32(..16) << 8 | random.u32(..256),
@@ -123,7 +123,7 @@ fn draw_tuple(random: &mut fastrand::Rng) -> Tuple {
     }
 }
 
-/// The tuple with the bits that a rule is about as the rule has them.
+/// Returns the tuple with the bits that a rule matches on taken from the rule.
 fn within(rule: Rule, tuple: Tuple) -> Tuple {
     let (mask, key) = (masks()[rule.mask], rule.key);
     Tuple {
@@ -135,7 +135,7 @@ fn within(rule: Rule, tuple: Tuple) -> Tuple {
     }
 }
 
-/// The masks, as tuples in which set bits count.
+/// Returns the masks as tuples in which set bits are matched.
 pub fn masks() -> [Tuple; MASKS.len()] {
     let prefix = |length| u32::MAX.checked_shl(32 - length).unwrap_or(0);
     let all = |counts: bool| if counts { u16::MAX } else { 0 };
@@ -227,7 +227,7 @@ impl Case for Wildcard {
     fn click(&self) -> Result<ClickJob, &'static str> {
         let mut elements =
             String::from("in -> Strip(14) -> CheckIPHeader -> filter :: IPFilter(\n");
-        // The first rule that fits counts.
+        // The first rule that matches applies.
         for rule in self.rules.iter().rev() {
             let (mask, key) = (masks()[rule.mask], rule.key);
             let net = |address: u32, mask: u32| {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Both forwarders, each between interfaces of its own, and how their processor time is measured.
+//! Both forwarders, each between its own interfaces, and the measurement of their processor time.
 
+use crate::harness::machine::pin_to;
 use crate::harness::{Subject, Work};
-use crate::machine::pin_to;
 use crate::nf::flows::Flows;
 use crate::nf::traffic::{Likeness, Traffic};
 use anyhow::{Context, Result, bail, ensure};
 use freeport_ir::Program;
 use freeport_native::Image;
-use freeport_nic::cpu::CpuDevice;
-use freeport_nic::device::{Device, Ports};
-use freeport_nic::namespace::Namespace;
-use freeport_nic::port::{XdpOptions, XdpPort};
+use freeport_port::namespace::Namespace;
+use freeport_port::{XdpOptions, XdpPort};
+use freeport_runtime::cpu::CpuDevice;
+use freeport_runtime::device::{Device, Ports};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
@@ -23,59 +23,60 @@ use tempfile::TempDir;
 
 const MINIMAL: &str = include_str!("../../../programs/forward.c");
 const WIRE: &str = include_str!("../../../examples/wire.cnp");
-/// Where frames come in, leave, and are counted.
+/// Interfaces at which frames arrive, leave, and are counted.
 const INTERFACES: [&str; 3] = ["in1", "out0", "out1"];
-/// Frames that are offered at a time.
+/// Number of frames offered per call.
 const OFFERED_AT_ONCE: u32 = 200_000;
-/// How long frames are offered before the measurement begins.
+/// Time for which frames are offered before the measurement.
 const WARM_UP: Duration = Duration::from_millis(300);
 
-/// The program in C, compiled.
+/// The compiled C program.
 pub struct Minimal {
     folder: TempDir,
 }
 
-/// Freeport's program, as native code.
+/// Freeport's program as native code.
 pub struct Wire {
     program: Arc<Program>,
     image: Image,
 }
 
-/// Who forwards.
+/// The subject.
 pub enum Side {
     /// Freeport.
     Wire(Rc<Wire>),
-    /// The program in C.
+    /// The C program.
     Minimal(Rc<Minimal>),
 }
 
-/// A forwarder that is measured; each round has interfaces and a start of its own.
+/// A forwarder to measure; each round has new interfaces and a new start.
 pub struct Forwarding {
-    /// Who it is.
+    /// Which forwarder it is.
     pub side: Side,
-    /// What passes.
+    /// Traffic to forward.
     pub flows: Rc<Flows>,
-    /// How long.
+    /// Length of the measurement.
     pub window: Duration,
-    /// Where frames are made, and where they are forwarded.
+    /// The cores on which frames are generated and forwarded.
     pub cores: [usize; 2],
-    /// What the rings hold.
+    /// Frames that the rings hold.
     pub frames: u32,
 }
 
-/// One that runs until it is dropped.
+/// A forwarder that runs until it is dropped.
 enum Running {
     Thread { handle: Option<JoinHandle<()>>, is_wanted: Arc<AtomicBool>, clock: libc::clockid_t },
     Process(Child),
 }
 
 impl Minimal {
-    /// Compiles it.
+    /// Compiles the C program.
     ///
     /// # Errors
-    /// No compiler, or one that refuses it.
+    /// The compiler is missing, or rejects the program.
     pub fn compile() -> Result<Self> {
-        let folder = tempfile::tempdir().context("no folder for the compiler")?;
+        let folder =
+            tempfile::tempdir().context("no temporary folder can be created for the compiler")?;
         let source = folder.path().join("forward.c");
         std::fs::write(&source, MINIMAL)?;
         let compiler = freeport_native::Options::default().compiler;
@@ -90,10 +91,10 @@ impl Minimal {
 }
 
 impl Wire {
-    /// Builds it.
+    /// Builds Freeport's program.
     ///
     /// # Errors
-    /// No compiler, or one that refuses it.
+    /// The compiler is missing, or rejects the program.
     pub fn build() -> Result<Self> {
         let compiled = freeport_clicknp::compile_text("wire", WIRE, &Default::default());
         let compiled = compiled.map_err(|failure| anyhow::anyhow!("{}", failure.render()))?;
@@ -138,15 +139,15 @@ impl Subject for Forwarding {
             Ok::<_, anyhow::Error>((Work { frames, elapsed: to - from }, (most - offered) as f64))
         })?;
         let forwarded = work.frames;
-        // Otherwise it has waited, and its time is not that of the frames.
+        // Otherwise the forwarder has waited, and its time is not only that of the frames.
         let is_busy = forwarded > 0.0 && offered > 1.05 * forwarded;
-        ensure!(is_busy, "{forwarded} frames were forwarded of only {offered} that were offered");
+        ensure!(is_busy, "{forwarded} frames were forwarded, but only {offered} offered");
         Ok(work)
     }
 }
 
 impl Forwarding {
-    /// Interfaces, with the forwarder between them, after what arrives was compared with what was
+    /// Sets up interfaces with the forwarder between them, and compares what arrives with what was
     /// sent.
     fn begin(&self) -> Result<(Traffic, Running)> {
         let traffic = Traffic::new(&self.flows)?;
@@ -165,12 +166,15 @@ impl Forwarding {
                 command.arg(self.frames.to_string()).arg(self.cores[1].to_string());
                 command.stdout(Stdio::piped()).stderr(Stdio::piped());
                 let mut child = namespace.with(|| command.spawn())??;
-                let output = child.stdout.take().context("it was asked for")?;
+                let output = child.stdout.take().context("standard output is no pipe")?;
                 let mut line = String::new();
                 BufReader::new(output).read_line(&mut line)?;
                 if line.trim() != "ready" {
                     let told = child.wait_with_output()?.stderr;
-                    bail!("it does not start: {}", String::from_utf8_lossy(&told).trim());
+                    bail!(
+                        "the forwarder does not start: {}",
+                        String::from_utf8_lossy(&told).trim()
+                    );
                 }
                 Ok(Running::Process(child))
             }
@@ -178,13 +182,13 @@ impl Forwarding {
     }
 }
 
-/// Has a thread forward, on that core, until it is told to end.
+/// Starts a thread that forwards on `core` until it is stopped.
 fn start_wire(wire: &Wire, namespace: &Namespace, frames: u32, core: usize) -> Result<Running> {
     let option = |name: &&str| XdpOptions { ring_frames: frames, ..XdpOptions::new(*name) };
     let options: Vec<XdpOptions> = INTERFACES[..2].iter().map(option).collect();
     let mut ports = namespace.with(|| XdpPort::open_all(&options))??.into_iter();
     let (Some(from), Some(to)) = (ports.next(), ports.next()) else {
-        bail!("two ports were asked for")
+        bail!("exactly two ports must be opened")
     };
     let ((mut receiver, _), (_, mut transmitter)) = (from.split(), to.split());
     let mut device = CpuDevice::of_image(wire.program.clone(), &wire.image, 0)?;
@@ -193,7 +197,7 @@ fn start_wire(wire: &Wire, namespace: &Namespace, frames: u32, core: usize) -> R
     let goes_on = is_wanted.clone();
     let handle = std::thread::spawn(move || {
         pin_to(core);
-        // SAFETY: it takes nothing.
+        // SAFETY: the call takes no arguments.
         let number = unsafe { libc::gettid() };
         tell.send(number).expect("the other side waits for it");
         while goes_on.load(Ordering::Relaxed) {
@@ -205,12 +209,12 @@ fn start_wire(wire: &Wire, namespace: &Namespace, frames: u32, core: usize) -> R
             }
         }
     });
-    let clock = clock_of(told.recv().context("the thread has ended")?, true);
+    let clock = clock_of(told.recv().context("the forwarding thread has ended")?, true);
     Ok(Running::Thread { handle: Some(handle), is_wanted, clock })
 }
 
 impl Running {
-    /// Processor time so far.
+    /// Returns its processor time so far.
     fn time(&self) -> Result<Duration> {
         let clock = match self {
             Self::Thread { clock, .. } => *clock,
@@ -219,12 +223,12 @@ impl Running {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: the kernel fills the structure.
         let result = unsafe { libc::clock_gettime(clock, &mut time) };
-        ensure!(result == 0, "the forwarder has ended");
+        ensure!(result == 0, "the forwarder has exited");
         Ok(Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
     }
 }
 
-/// The clock of the processor time of a process, or of a thread of this one
+/// Returns the clock of the processor time of a process, or of a thread of this process
 /// (`include/linux/posix-timers_types.h`).
 fn clock_of(number: libc::pid_t, is_thread: bool) -> libc::clockid_t {
     const SCHEDULED: libc::clockid_t = 2;
@@ -240,7 +244,7 @@ impl Drop for Running {
                 handle.take().map(JoinHandle::join);
             }
             Self::Process(child) => {
-                // One that has ended already needs no more.
+                // Fails only if it has already exited.
                 drop(child.kill());
                 drop(child.wait());
             }
@@ -251,7 +255,7 @@ impl Drop for Running {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::allowed_cores;
+    use crate::harness::machine::allowed_cores;
     use crate::ports::flows;
     use freeport_testbed::skip;
 

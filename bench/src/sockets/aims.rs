@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the project wants to reach with sockets, beside what was measured.
+//! The project's aims for sockets, reported beside the measured values.
 
 use super::applications::{Application, Cell, Spread};
 use super::carriers::{OURS, TCP};
 use super::launcher::Mode;
 use crate::between::aims::{at_least, at_most};
 use crate::between::placement::Placement;
-use crate::between::results::{Case, PairResult};
+use crate::between::results::{PairCase, PairResult};
 use crate::fabric::Subject;
-use crate::metrics::MetricResult;
+use crate::harness::metrics::MetricResult;
 
-/// The sizes that aims are about.
+/// Message sizes of the aims.
 const SHORTEST: usize = 8;
 const SHORT: usize = 64;
 const LONG: usize = 1 << 20;
 
-/// A line for each aim of which everything was measured: between two programs of the bench.
+/// Returns a line for each aim whose values were all measured, between two programs of the bench.
 pub fn of_pairs(results: &[PairResult]) -> Vec<String> {
     let value = |case, placement, size, who: &str| {
         let fits = |it: &&PairResult| {
@@ -25,14 +25,15 @@ pub fn of_pairs(results: &[PairResult]) -> Vec<String> {
         results.iter().find(fits)?.value(who)
     };
     let (across, same) = (Placement::Across, Placement::Same);
-    let trip = |placement, who| value(Case::Latency, placement, SHORT, who);
-    let rate = |placement, size, who| value(Case::Throughput, placement, size, who);
+    let trip = |placement, who| value(PairCase::Latency, placement, SHORT, who);
+    let rate = |placement, size, who| value(PairCase::Throughput, placement, size, who);
     let best_rate = |size| Some(rate(across, size, TCP)?.max(rate(same, size, TCP)?));
     let connect = |case, placement| {
         let of = |who| value(case, placement, 0, who);
         Some(of(OURS)? / of(TCP)?)
     };
-    let (first, again) = (|it| connect(Case::Connect, it), |it| connect(Case::Reconnect, it));
+    let (first, again) =
+        (|it| connect(PairCase::Connect, it), |it| connect(PairCase::Reconnect, it));
     let lines = [
         ratio(trip(across, OURS), trip(across, Subject::CacheLine.name()))
             .map(|it| at_most(it, 2.2, "times a cache line, a round trip of 64 B")),
@@ -55,7 +56,7 @@ pub fn of_pairs(results: &[PairResult]) -> Vec<String> {
     lines.into_iter().flatten().collect()
 }
 
-/// The same for applications, and what is slower accelerated than plain.
+/// Returns the same for applications, and a line for each that is slower accelerated than plain.
 pub fn of_applications(results: &[(Cell, MetricResult)]) -> Vec<String> {
     let mut lines = vec![];
     for (cell, result) in results {
@@ -85,7 +86,7 @@ fn aim(cell: &Cell) -> Option<f64> {
     }
 }
 
-/// A line for servers that have nothing to do.
+/// Returns a line for idle servers.
 pub fn of_idle(result: &MetricResult) -> Option<String> {
     let ours = result.series.iter().find(|it| it.name == Mode::Accelerated.name())?;
     let percent = ours.median(0);
@@ -107,7 +108,7 @@ mod tests {
     use crate::between::results::{Series, Setting};
 
     fn pair(
-        case: Case,
+        case: PairCase,
         placement: Placement,
         size: usize,
         of: &[(&'static str, f64)],
@@ -127,10 +128,10 @@ mod tests {
         let line = Subject::CacheLine.name();
         let trips = [(OURS, 0.3), (TCP, 40.0), (line, 0.1)];
         let results = [
-            pair(Case::Latency, across, 64, &trips),
-            pair(Case::Latency, same, 64, &[(OURS, 2.0), (TCP, 6.0), (line, 1.0)]),
-            pair(Case::Connect, same, 0, &[(OURS, 2.0), (TCP, 4.0)]),
-            pair(Case::Reconnect, same, 0, &[(OURS, 6.0), (TCP, 4.0)]),
+            pair(PairCase::Latency, across, 64, &trips),
+            pair(PairCase::Latency, same, 64, &[(OURS, 2.0), (TCP, 6.0), (line, 1.0)]),
+            pair(PairCase::Connect, same, 0, &[(OURS, 2.0), (TCP, 4.0)]),
+            pair(PairCase::Reconnect, same, 0, &[(OURS, 6.0), (TCP, 4.0)]),
         ];
         let lines = of_pairs(&results);
         let begins = ["3.00 times a cache line", "20.00 times below TCP's best", "133.33 times"];
@@ -139,7 +140,7 @@ mod tests {
         }
         let words: Vec<&str> = lines.iter().filter_map(|line| line.split(": ").last()).collect();
         assert_eq!(words, ["missed", "met", "met", "met", "missed", "met"]);
-        let plain_only = pair(Case::Latency, across, 64, &[(TCP, 40.0), (line, 0.1)]);
+        let plain_only = pair(PairCase::Latency, across, 64, &[(TCP, 40.0), (line, 0.1)]);
         assert_eq!(of_pairs(&[plain_only]), Vec::<String>::new());
     }
 

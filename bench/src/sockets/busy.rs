@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The same beside programs that want the processors: a number of loops that do nothing else.
+//! Measurements beside programs that compete for the processors: a number of busy loops.
 //!
-//! Whoever waits without sleeping loses its turn to those, and a turn of theirs is milliseconds. So
-//! what counts beside the median is the worst round, and the whole time of a round instead of its
-//! median message.
+//! A process that waits without sleeping loses its time slice to them, and theirs last
+//! milliseconds. So the worst round counts in addition to the median, and the whole time of a round
+//! instead of its median message.
 
 use super::applications::{Application, Cell, Measuring, Spread};
 use super::carriers::Tcp;
@@ -13,35 +13,36 @@ use crate::between::measure::Plan;
 use crate::between::placement::Placement;
 use crate::between::rounds::Carrier;
 use crate::between::wait::Wait;
-use crate::metrics::{Metric, MetricResult, Series, cost, rate};
-use crate::report::Traffic;
+use crate::harness::metrics::{Metric, MetricResult, Series, cost, rate};
+use crate::harness::report::Traffic;
 use anyhow::{Context, Result};
 use std::path::Path;
 use std::process::Command;
 
-/// Loops beside which it is measured.
+/// Default numbers of loops.
 pub const LOADS: [u16; 4] = [0, 2, 4, 6];
-/// Messages of a round that go to and fro, of one that go one way, and their bytes.
+/// Round trips of a round, one-way messages of a round, and their bytes.
 const TRIPS: u64 = 15_000;
 const TRIP_BYTES: usize = 64;
 const STREAMED: u64 = 2_000;
 const STREAMED_BYTES: usize = 64 << 10;
 
-/// What a round gives, first; applications have more.
+/// First metric of a round; applications have more.
 const OF_TRIPS: [Metric; 1] = [cost("round_trip_mean", "us", "mean round trip")];
 const OF_STREAMS: [Metric; 1] = [rate("throughput", "GB/s", "throughput")];
 
-/// Something, beside so many loops.
+/// A measurement beside a number of loops.
 pub struct Busy {
-    /// Loops.
+    /// Number of loops.
     pub load: u16,
-    /// For people.
+    /// Title in tables.
     pub title: String,
-    /// Of which the first metric counts.
+    /// The result, of which the first metric counts.
     pub result: MetricResult,
 }
 
-/// Measures everything beside each number of loops. What fails is told of, and left out.
+/// Measures everything beside each number of loops. A measurement that fails is reported and left
+/// out.
 pub fn measure(
     loads: &[u16],
     with: &Measuring<'_>,
@@ -65,7 +66,7 @@ pub fn measure(
     Ok(all)
 }
 
-/// How something is measured.
+/// Measures one case.
 type Measure = Box<dyn Fn(&Measuring<'_>) -> Result<MetricResult>>;
 
 fn subjects() -> Vec<(String, Measure)> {
@@ -80,7 +81,7 @@ fn subjects() -> Vec<(String, Measure)> {
     let redis = Cell { workers: 1, ..anywhere(Application::RedisGet) };
     let cells = [redis, anywhere(Application::Nginx), anywhere(Application::Php)];
     let mut all: Vec<(String, Measure)> = vec![
-        (format!("{TRIP_BYTES} B to and fro"), Box::new(round_trips)),
+        (format!("{TRIP_BYTES} B round trips"), Box::new(round_trips)),
         (format!("{} KiB one way", STREAMED_BYTES >> 10), Box::new(stream)),
     ];
     for cell in cells {
@@ -89,7 +90,7 @@ fn subjects() -> Vec<(String, Measure)> {
     all
 }
 
-/// Programs that do nothing but run.
+/// Starts busy loops.
 fn loops(count: u16, folder: &Path) -> Result<Vec<Program>> {
     let begin = |at| {
         let mut command = Command::new("sh");
@@ -112,7 +113,7 @@ fn stream(with: &Measuring<'_>) -> Result<MetricResult> {
     })
 }
 
-/// Two programs, plain and accelerated in turn.
+/// Measures two programs, plain and accelerated in turn.
 fn pair(
     with: &Measuring<'_>,
     case: &str,
@@ -131,7 +132,7 @@ fn pair(
             let tcp = Tcp { launcher: with.launcher, mode: *mode };
             let round = figure(&tcp, &plan).context(mode.name())?;
             let own = series.iter_mut().find(|it| it.name == mode.name());
-            own.context("every mode has one")?.rounds.push(vec![round]);
+            own.context("a mode has no series")?.rounds.push(vec![round]);
         }
     }
     Ok(MetricResult {
@@ -144,7 +145,8 @@ fn pair(
     })
 }
 
-/// The worst round and the median of one who was measured, in the first metric; `None`: it was not.
+/// Returns the worst round and the median of a mode in the first metric; `None` if it was not
+/// measured.
 fn worst_and_median(result: &MetricResult, mode: Mode) -> Option<[f64; 2]> {
     let own = result.series.iter().find(|it| it.name == mode.name())?;
     let sorted = own.sorted(0);
@@ -153,12 +155,12 @@ fn worst_and_median(result: &MetricResult, mode: Mode) -> Option<[f64; 2]> {
     Some([*worst?, own.median(0)])
 }
 
-/// How many times as good ours is, of a figure of both.
+/// Returns how many times better Freeport's value is than the plain one.
 fn gain(is_rate: bool, ours: f64, plain: f64) -> f64 {
     if is_rate { ours / plain } else { plain / ours }
 }
 
-/// How many times as good as plain the worst round is, and the median.
+/// Returns how many times better than plain the worst round is, and the median.
 fn gains(result: &MetricResult) -> Option<[f64; 2]> {
     let ours = worst_and_median(result, Mode::Accelerated)?;
     let plain = worst_and_median(result, Mode::Plain)?;
@@ -166,11 +168,12 @@ fn gains(result: &MetricResult) -> Option<[f64; 2]> {
     Some([gain(is_rate, ours[0], plain[0]), gain(is_rate, ours[1], plain[1])])
 }
 
-/// For people.
+/// Formats the results as a table.
 pub fn text(all: &[Busy]) -> String {
     let pair = format!("{:>12}{:>12}{:>8}", "plain", "freeport", "ratio");
     let mut text = format!(
-        "beside programs that want the processors, measured, ratio: times as good as plain\n\
+        "beside programs that compete for the processors, measured; ratio: times better than \
+         plain\n\
          {:<54}{:>6}{:>32}{:>32}\n{:60}{pair}{pair}\n",
         "", "loops", "median of rounds", "worst round", "",
     );
@@ -197,7 +200,7 @@ fn shown(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// Aims: no median below plain, and no worst round worse than 1.2 times plain's.
+/// Returns the aims: no median below plain, and no worst round worse than 1.2 times plain's.
 pub fn aims(all: &[Busy]) -> Vec<String> {
     const WORST: f64 = 1.0 / 1.2;
     let measured: Vec<(&Busy, [f64; 2])> =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! TCP between two programs of the bench's own, plain and accelerated.
+//! TCP between two programs of the bench, plain and accelerated.
 
 use super::launcher::{Launcher, Mode};
 use super::peer::Role;
@@ -9,16 +9,16 @@ use crate::between::processes::Processes;
 use crate::between::rounds::Carrier;
 use crate::between::shared::Shared;
 use crate::between::wait::Wait;
-use crate::histogram::Histogram;
+use crate::harness::histogram::Histogram;
 use anyhow::{Result, anyhow};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
-/// What plain TCP is called.
+/// Name of plain TCP as a subject.
 pub const TCP: &str = "TCP";
-/// What the same is called, accelerated.
+/// Name of accelerated TCP as a subject.
 pub const OURS: &str = "freeport";
 
 /// TCP on the loopback interface.
@@ -28,7 +28,7 @@ pub struct Tcp<'a> {
 }
 
 impl Tcp<'_> {
-    /// Starts two programs for each pair, and waits for their end.
+    /// Starts two programs for each pair and waits until they exit.
     fn play(&self, [near, far]: [Role; 2], plan: &Plan) -> Result<Shared<Desk>> {
         let (desk, descriptor) = Shared::<Desk>::inherited()?;
         let mut processes = Processes::default();
@@ -58,7 +58,7 @@ impl Tcp<'_> {
     }
 }
 
-/// Adds an option.
+/// Adds an option to a command line.
 pub fn argue(command: &mut Command, name: &str, value: impl ToString) {
     command.arg(format!("--{name}")).arg(value.to_string());
 }

@@ -7,10 +7,10 @@ use super::applications::{Application, Cell, Spread};
 /// Bytes of a short value, and of a long one.
 const SHORT: usize = 64;
 const LONG: usize = 1 << 20;
-/// Bytes that iperf3 writes at a time by itself.
+/// Bytes per write of iperf3 by default.
 const BLOCK: usize = 128 << 10;
 
-/// One connection, short values, a server of one thread on a core of its own.
+/// One connection, short values, and a server of one thread on its own core.
 const ONE: Cell = Cell {
     application: Application::RedisGet,
     value_bytes: SHORT,
@@ -21,7 +21,7 @@ const ONE: Cell = Cell {
 };
 const MANY: Cell = Cell { connections: 20, ..ONE };
 
-/// Those of a case; where it is quick, the first for which there are enough cores.
+/// Returns the cells of a case; if `is_quick`, only the first for which there are enough cores.
 pub fn of(case: Case, is_quick: bool, cores: usize) -> Vec<Cell> {
     let cells = match case {
         Case::Redis => redis(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What many open connections cost, and what becomes of their rate: pairs of programs that hold
-//! thousands each, beside the same pairs with a few.
+//! The cost of many open connections and their message rate: pairs of programs that hold thousands
+//! each, beside the same pairs with a few.
 
 use super::carriers::argue;
 use super::launcher::{Launcher, Mode};
@@ -9,8 +9,8 @@ use super::programs::Program;
 use crate::between::aims::{at_least, at_most};
 use crate::between::desk::Desk;
 use crate::between::shared::Shared;
-use crate::metrics::{Metric, MetricResult, Series, cost, rate};
-use crate::report::Traffic;
+use crate::harness::metrics::{Metric, MetricResult, Series, cost, rate};
+use crate::harness::report::Traffic;
 use anyhow::{Context, Result, ensure};
 use std::os::fd::AsRawFd;
 use std::path::Path;
@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What a round gives.
+/// Metrics of a round.
 const METRICS: [Metric; 10] = [
     rate("accelerated", "connections", "accelerated"),
     cost("ready", "s", "opened and used"),
@@ -31,30 +31,30 @@ const METRICS: [Metric; 10] = [
     cost("page_tables", "MiB", "of it PageTables"),
     cost("kernel_stacks", "MiB", "of it KernelStack"),
 ];
-/// Where the ones that are aimed at are among them.
+/// Indices of the metrics that have aims.
 const MESSAGES: usize = 2;
 const MEMORY: usize = 4;
 
-/// The pairs of programs, and of those for a first impression.
+/// Number of pairs of programs, and for `--quick`.
 const PAIRS: usize = 10;
 const QUICK_PAIRS: usize = 2;
-/// Connections of each pair.
+/// Connections per pair.
 pub const CONNECTIONS: u32 = 10_000;
 pub const QUICK_CONNECTIONS: u32 = 200;
-/// The same where they are few.
+/// Connections per pair where they are few.
 const FEW: usize = 10;
-/// What all may take together: the aim, in MiB.
+/// Aim for the memory of all connections together, in MiB.
 const MEMORY_MAX: f64 = 2048.0;
-/// The connections that it is an aim for.
+/// Number of connections that the aim applies to.
 const AIMED_AT: usize = 100_000;
-/// How long it may take until all are open and have been used.
+/// Time limit until all connections are open and have been used.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// What may still have to be done when everybody has become silent.
+/// Time for outstanding work after all programs have become silent.
 const SETTLING: Duration = Duration::from_millis(500);
-/// Between two looks.
+/// Interval between two polls.
 const LOOKING: Duration = Duration::from_millis(5);
 
-/// How many connections, and for how long they are used.
+/// Number of connections, and the time for which they are used.
 #[derive(Clone, Copy)]
 pub struct Plan {
     pairs: usize,
@@ -63,15 +63,15 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Of so many connections for each pair.
+    /// Creates a plan with this number of connections per pair.
     pub fn new(connections: usize, time: Duration, is_quick: bool) -> Self {
         Self { pairs: if is_quick { QUICK_PAIRS } else { PAIRS }, connections, time }
     }
 
-    /// The few and the many, plain and accelerated, so many times.
+    /// Measures few and many connections, plain and accelerated, `rounds` times.
     ///
     /// # Errors
-    /// A program does not work.
+    /// A program fails.
     pub fn measure(
         self,
         launcher: &Launcher,
@@ -100,7 +100,7 @@ impl Plan {
                 let what = || format!("{} open connections, {}", self.all(), mode.name());
                 let round = self.round(launcher, *mode, folder).with_context(what)?;
                 let own = series.iter_mut().find(|it| it.name == mode.name());
-                own.context("every mode has one")?.rounds.push(round);
+                own.context("a mode has no series")?.rounds.push(round);
             }
         }
         Ok(MetricResult {
@@ -156,7 +156,7 @@ impl Plan {
     }
 }
 
-/// Waits until it is so on all desks.
+/// Waits until a condition holds on all desks.
 fn wait(desks: &[Shared<Desk>], programs: &[Program], is_so: impl Fn(&Desk) -> bool) -> Result<()> {
     let deadline = Instant::now() + PATIENCE;
     while !desks.iter().all(|desk| is_so(desk)) {
@@ -170,7 +170,7 @@ fn wait(desks: &[Shared<Desk>], programs: &[Program], is_so: impl Fn(&Desk) -> b
             "{}",
             ended.unwrap_or_default()
         );
-        ensure!(Instant::now() < deadline, "they do not come to it");
+        ensure!(Instant::now() < deadline, "the programs do not reach that point in time");
         thread::sleep(LOOKING);
     }
     Ok(())
@@ -178,7 +178,7 @@ fn wait(desks: &[Shared<Desk>], programs: &[Program], is_so: impl Fn(&Desk) -> b
 
 const MIB: f64 = (1 << 20) as f64;
 
-/// What the kernel says of the machine's memory, in MiB.
+/// Memory use of the machine as the kernel reports it, in MiB.
 struct Memory([f64; 5]);
 
 impl Memory {
@@ -186,7 +186,7 @@ impl Memory {
 
     fn of_machine() -> Result<Self> {
         let text = std::fs::read_to_string("/proc/meminfo").context("/proc/meminfo")?;
-        Self::parse(&text).context("/proc/meminfo says something else")
+        Self::parse(&text).context("/proc/meminfo has another format")
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -200,7 +200,8 @@ impl Memory {
         Some(Self(all))
     }
 
-    /// What has been taken since then: of what was available, and by each of the others.
+    /// Returns the difference since then: the decrease of available memory, and the increase of
+    /// each of the others.
     fn since(&self, before: &Self) -> [f64; 5] {
         let mut taken: [f64; 5] = std::array::from_fn(|at| self.0[at] - before.0[at]);
         taken[0] = -taken[0];
@@ -208,7 +209,7 @@ impl Memory {
     }
 }
 
-/// For people.
+/// Formats the results as a table.
 pub fn text(result: &MetricResult) -> String {
     let all = match result.traffic {
         Traffic::Requests { connections, .. } => connections,
@@ -217,7 +218,7 @@ pub fn text(result: &MetricResult) -> String {
     format!("{all} open {}", result.text())
 }
 
-/// What many take, and whether they are as fast as a few.
+/// Returns the aims: the memory of many connections, and their rate compared with few.
 pub fn aims(results: &[MetricResult]) -> Vec<String> {
     let value = |result: &MetricResult, metric| {
         let ours = result.series.iter().find(|it| it.name == Mode::Accelerated.name())?;
@@ -229,7 +230,7 @@ pub fn aims(results: &[MetricResult]) -> Vec<String> {
     let memory = value(many, MEMORY).filter(|_| is_whole);
     let memory = memory.map(|it| at_most(it, MEMORY_MAX, "MiB for 100,000 open connections"));
     let rates = value(many, MESSAGES).zip(value(few, MESSAGES)).filter(|_| is_whole);
-    let times = "times the rate of 10 connections a pair, with 10,000 a pair";
+    let times = "times the rate of 10 connections per pair, with 10,000 per pair";
     let kept = rates.map(|(many, few)| at_least(many / few, 0.9, times));
     memory.into_iter().chain(kept).collect()
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How long it takes until a program notices that the one at the other end was killed.
+//! The time until a program notices that its peer was killed.
 
 use super::carriers::argue;
 use super::launcher::{Launcher, Mode};
@@ -7,9 +7,9 @@ use super::peer::{Role, Scene};
 use super::programs::Program;
 use crate::between::desk::Desk;
 use crate::between::shared::Shared;
-use crate::histogram::Histogram;
-use crate::metrics::{Metric, MetricResult, Series, cost};
-use crate::report::Traffic;
+use crate::harness::histogram::Histogram;
+use crate::harness::metrics::{Metric, MetricResult, Series, cost};
+use crate::harness::report::Traffic;
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 use std::os::fd::AsRawFd;
@@ -20,15 +20,15 @@ use std::time::{Duration, Instant};
 
 const METRICS: [Metric; 1] = [cost("noticed", "ms", "until it is noticed")];
 
-/// The longest that it may take, in milliseconds.
+/// Aim for the longest time, in milliseconds.
 pub const AIM_MS: f64 = 50.0;
-/// How long anything may take before it is no measurement.
+/// Time limit, after which a death counts as not noticed.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long both have for coming to where they wait, at least and at most.
+/// Range of the time for both programs to reach the point where they wait.
 const SETTLING_US: std::ops::Range<u64> = 5_000..30_000;
-/// The same for a new connection, which shall be caught on its way out of the kernel.
+/// The same for a new connection, which should be caught while it leaves the kernel.
 const BEGINNING_US: std::ops::Range<u64> = 0..1_000;
-/// Bounds of what is counted together, in milliseconds.
+/// Bounds of the bins of the histogram, in milliseconds.
 const BOUNDS: [f64; 6] = [0.1, 0.3, 1.0, 5.0, AIM_MS, f64::INFINITY];
 
 /// The deaths of one scene.
@@ -37,10 +37,10 @@ pub struct Deaths {
     pub result: MetricResult,
 }
 
-/// Kills somebody so often in each scene, plain and accelerated.
+/// Kills a process `count` times in each scene, plain and accelerated.
 ///
 /// # Errors
-/// A program does not work, or somebody does not notice at all.
+/// A program fails, or does not notice at all.
 pub fn measure(
     launcher: &Launcher,
     rounds: u32,
@@ -57,7 +57,7 @@ pub fn measure(
                 let what = || format!("{}, {}", scene.title(), mode.name());
                 let time = death(launcher, *mode, *scene, folder).with_context(what)?;
                 let own = series.iter_mut().find(|it| it.name == mode.name());
-                own.context("every mode has one")?.rounds.push(vec![time.as_secs_f64() * 1e3]);
+                own.context("a mode has no series")?.rounds.push(vec![time.as_secs_f64() * 1e3]);
             }
         }
         let may_be_none = matches!(scene, Scene::Halfway | Scene::NoMonitor);
@@ -74,11 +74,12 @@ pub fn measure(
     scenes.collect()
 }
 
-/// One death; gives how long it took to be noticed.
+/// Kills one process; returns the time until that is noticed.
 fn death(launcher: &Launcher, mode: Mode, scene: Scene, folder: &Path) -> Result<Duration> {
     let mut own = None;
     if scene == Scene::NoMonitor && mode == Mode::Accelerated {
-        let place = tempfile::tempdir_in(folder).context("a folder for a monitor")?;
+        let place = tempfile::tempdir_in(folder)
+            .context("no temporary folder can be created for a monitor")?;
         own = Some((Launcher::new(None, place.path())?, place));
     }
     let launcher = own.as_ref().map_or(launcher, |(launcher, _)| launcher);
@@ -87,7 +88,7 @@ fn death(launcher: &Launcher, mode: Mode, scene: Scene, folder: &Path) -> Result
         let mut command = launcher.peer(mode);
         command.arg(role.word());
         argue(&mut command, "desk", descriptor.as_raw_fd());
-        let scene = scene.to_possible_value().context("every scene has a name")?;
+        let scene = scene.to_possible_value().context("the scene has no name")?;
         argue(&mut command, "scene", scene.get_name());
         let output = folder.join(format!("{}.log", role.word()));
         Program::start(role.word(), command, &[], &output)
@@ -97,7 +98,11 @@ fn death(launcher: &Launcher, mode: Mode, scene: Scene, folder: &Path) -> Result
     while desk.arrived() < 2 {
         let reason = desk.reason.said();
         ensure!(reason.is_empty(), "{reason}");
-        ensure!(begun.elapsed() < PATIENCE, "they do not come to it: {}", survivor.said());
+        ensure!(
+            begun.elapsed() < PATIENCE,
+            "the programs do not reach the scene in time: {}",
+            survivor.said()
+        );
         thread::sleep(Duration::from_micros(50));
     }
     if let Some(monitor) = own.as_ref().and_then(|(launcher, _)| launcher.monitor()) {
@@ -107,17 +112,18 @@ fn death(launcher: &Launcher, mode: Mode, scene: Scene, folder: &Path) -> Result
     thread::sleep(Duration::from_micros(fastrand::u64(settling)));
     let process = desk.process.load(Ordering::Acquire);
     desk.begin();
-    // SAFETY: it was begun for this, and nobody has waited for it.
-    ensure!(unsafe { libc::kill(process as i32, libc::SIGKILL) } == 0, "it cannot be killed");
+    // SAFETY: the process was started for this purpose and has not been waited for.
+    let result = unsafe { libc::kill(process as i32, libc::SIGKILL) };
+    ensure!(result == 0, "the process cannot be killed");
     let reason = || desk.reason.said();
     survivor.finish(PATIENCE).with_context(reason)?;
     drop(victim);
     Ok(desk.elapsed())
 }
 
-/// All scenes: how long it took in each, and how often how long altogether.
+/// Formats the times by scene, and the distribution of all of them.
 pub fn text(all: &[Deaths]) -> String {
-    let mut text = "a process is killed, and the one at the other end notices; milliseconds, \
+    let mut text = "a process is killed, and its peer notices; milliseconds, \
                     measured\n"
         .to_owned();
     text += &format!("{:<26}", "the survivor is");
@@ -132,7 +138,7 @@ pub fn text(all: &[Deaths]) -> String {
         }
         text += "\n";
     }
-    text += "how often it took less than so many milliseconds\n";
+    text += "number of deaths by time until they were noticed, in milliseconds below each bound\n";
     for mode in Mode::ALL {
         let mut histogram = Histogram::default();
         let times: Vec<f64> = all.iter().flat_map(|it| times(&it.result, mode)).collect();
@@ -159,7 +165,7 @@ fn worst(series: &Series) -> f64 {
     series.sorted(0).last().copied().unwrap_or(f64::NAN)
 }
 
-/// What the worst of all was, beside what is aimed at.
+/// Reports the longest of all times beside the aim.
 pub fn aim(all: &[Deaths]) -> Option<String> {
     let ours = all.iter().flat_map(|it| times(&it.result, Mode::Accelerated));
     let worst = ours.max_by(f64::total_cmp)?;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What servers cost that have nothing to do: ten of them, each with an open connection that was
-//! busy before.
+//! The cost of idle servers: ten of them, each with an open connection that was busy before.
 
 use super::carriers::argue;
 use super::launcher::{Launcher, Mode};
@@ -8,14 +7,14 @@ use super::peer::Role;
 use super::programs::Program;
 use crate::between::desk::Desk;
 use crate::between::shared::Shared;
-use crate::metrics::{Metric, MetricResult, Series, cost};
-use crate::report::Traffic;
+use crate::harness::metrics::{Metric, MetricResult, Series, cost};
+use crate::harness::report::Traffic;
 use anyhow::{Context, Result, ensure};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What a round gives.
+/// Metrics of a round.
 const METRICS: [Metric; 3] = [
     cost("servers_cpu", "% of a core", "all servers together"),
     cost("clients_cpu", "% of a core", "all clients together"),
@@ -23,21 +22,21 @@ const METRICS: [Metric; 3] = [
 ];
 
 const SERVERS: usize = 10;
-/// For how long each connection is busy first.
+/// Time for which each connection is busy first, in milliseconds.
 const BUSY_MS: u64 = 100;
-/// For how long clients keep connections open at most.
+/// Time limit for which clients keep connections open, in milliseconds.
 const OPEN_MS: u64 = 120_000;
-/// How long it may take until all have been busy.
+/// Time limit until all connections have been busy.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What is sent to and fro.
+/// Message of the busy phase.
 const MESSAGE: &str = "something";
-/// What connections that have become silent may still have to do.
+/// Time for outstanding work of connections that have become silent.
 const SETTLING: Duration = Duration::from_millis(200);
 
-/// Lets servers be idle for so long, plain and accelerated.
+/// Lets servers be idle for `time`, plain and accelerated.
 ///
 /// # Errors
-/// A server or a client does not work.
+/// A server or a client fails.
 pub fn measure(
     launcher: &Launcher,
     rounds: u32,
@@ -51,7 +50,7 @@ pub fn measure(
         for mode in launcher.modes() {
             let round = round(launcher, *mode, silence, folder).context(mode.name())?;
             let own = series.iter_mut().find(|it| it.name == mode.name());
-            own.context("every mode has one")?.rounds.push(round);
+            own.context("a mode has no series")?.rounds.push(round);
         }
     }
     Ok(MetricResult {

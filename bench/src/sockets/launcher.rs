@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How programs are started: as they are, or accelerated by the preloaded library, with a monitor
-//! of the bench's own.
+//! Starts programs plain, or accelerated by the preloaded library with a private monitor.
 
 use super::programs::{Program, until};
 use anyhow::{Context, Result, ensure};
@@ -11,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// How long the monitor may take to begin.
+/// Time limit for the start of the monitor.
 const BEGINNING: Duration = Duration::from_secs(10);
 
 /// Whether a program is accelerated.
@@ -19,15 +18,15 @@ const BEGINNING: Duration = Duration::from_secs(10);
 pub enum Mode {
     /// With the library.
     Accelerated,
-    /// As it is.
+    /// Without the library.
     Plain,
 }
 
 impl Mode {
-    /// Both, ours first.
+    /// Both modes, accelerated first.
     pub const ALL: [Self; 2] = [Self::Accelerated, Self::Plain];
 
-    /// What to call it.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Accelerated => "freeport",
@@ -38,32 +37,32 @@ impl Mode {
 
 /// Starts programs.
 pub struct Launcher {
-    /// This program.
+    /// Path of this program.
     itself: PathBuf,
     acceleration: Acceleration,
 }
 
 enum Acceleration {
-    /// A command that starts the command behind it.
+    /// A command that starts the command that follows it.
     Prefix(Vec<String>),
-    /// `freeport exec`, with a monitor that listens there.
+    /// `freeport exec`, with a monitor that listens at `address`.
     Exec { address: PathBuf, monitor: Program },
-    /// There is none, for this reason.
+    /// Nothing can be accelerated, for this reason.
     Missing(String),
 }
 
 impl Launcher {
-    /// One that accelerates by the words of `prefix`, or by `freeport exec` with the library.
-    /// `folder` is for its files.
+    /// Creates a launcher that accelerates by the command `prefix`, or by `freeport exec` with the
+    /// library. `folder` is for its files.
     ///
     /// # Errors
-    /// The monitor does not begin.
+    /// The monitor does not start.
     pub fn new(prefix: Option<&str>, folder: &Path) -> Result<Self> {
-        let itself = std::env::current_exe().context("the path of this program")?;
+        let itself = std::env::current_exe().context("the path of this program is unknown")?;
         let acceleration = match prefix {
             Some(prefix) => {
                 let words: Vec<String> = prefix.split_whitespace().map(str::to_owned).collect();
-                ensure!(!words.is_empty(), "an empty command accelerates nothing");
+                ensure!(!words.is_empty(), "the command of --with is empty");
                 Acceleration::Prefix(words)
             }
             None => with_monitor(&itself, folder)?,
@@ -71,7 +70,7 @@ impl Launcher {
         Ok(Self { itself, acceleration })
     }
 
-    /// Why nothing can be accelerated, if so.
+    /// Returns the reason why nothing can be accelerated, if so.
     pub fn missing(&self) -> Option<&str> {
         match &self.acceleration {
             Acceleration::Missing(why) => Some(why),
@@ -79,12 +78,12 @@ impl Launcher {
         }
     }
 
-    /// What can be measured, ours first.
+    /// Returns the modes that can be measured, accelerated first.
     pub fn modes(&self) -> &'static [Mode] {
         if self.missing().is_some() { &Mode::ALL[1..] } else { &Mode::ALL }
     }
 
-    /// The monitor's process, if there is one.
+    /// Returns the monitor's process, if there is one.
     pub fn monitor(&self) -> Option<&Program> {
         match &self.acceleration {
             Acceleration::Exec { monitor, .. } => Some(monitor),
@@ -92,23 +91,23 @@ impl Launcher {
         }
     }
 
-    /// How many connections the monitor has accelerated, if there is one.
+    /// Returns the number of connections that the monitor has accelerated, if there is one.
     pub fn accelerated(&self) -> Option<u64> {
         let Acceleration::Exec { address, .. } = &self.acceleration else { return None };
         paired(&self.itself, address)
     }
 
-    /// What has to stand beside a measurement that accelerated nothing; `before` is what
-    /// [`accelerated`](Self::accelerated) gave before it.
+    /// Returns a warning if a measurement accelerated nothing; `before` is the result of
+    /// [`accelerated`](Self::accelerated) before it.
     pub fn doubt_since(&self, before: Option<u64>) -> Option<String> {
         if self.missing().is_some() {
-            return Some("no library: nothing is accelerated".into());
+            return Some("nothing is accelerated, since the library is missing".into());
         }
         let is_none = before.is_some() && self.accelerated() == before;
         is_none.then(|| "no connection was accelerated".into())
     }
 
-    /// A program, to which arguments can be added.
+    /// Returns a command for a program, to which arguments can be added.
     pub fn command(&self, mode: Mode, program: impl AsRef<OsStr>) -> Command {
         let administrators = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
         let mut command = match (&self.acceleration, mode) {
@@ -128,7 +127,7 @@ impl Launcher {
         command
     }
 
-    /// A program of the bench's own, which plays a role.
+    /// Returns a command for a program of the bench that plays a role.
     pub fn peer(&self, mode: Mode) -> Command {
         let mut command = self.command(mode, &self.itself);
         command.args(["bench", "peer"]);
@@ -136,7 +135,7 @@ impl Launcher {
     }
 }
 
-/// How many connections the monitor at that address has brought together, if it answers.
+/// Returns the number of connections that the monitor at `address` has paired, if it answers.
 fn paired(itself: &Path, address: &Path) -> Option<u64> {
     let mut command = Command::new(itself);
     command.args(["sockets", "stats", "--json"]).env(MONITOR_VARIABLE, address);
@@ -144,14 +143,14 @@ fn paired(itself: &Path, address: &Path) -> Option<u64> {
     told["paired"].as_u64()
 }
 
-/// `freeport exec`, to which a command can be added.
+/// Returns `freeport exec`, to which a command can be added.
 fn exec(itself: &Path, address: &Path) -> Command {
     let mut command = Command::new(itself);
     command.args(["exec", "--"]).env(MONITOR_VARIABLE, address);
     command
 }
 
-/// Begins a monitor, and tries whether a command can be accelerated: without the library none can.
+/// Starts a monitor, and checks whether a command can be accelerated: without the library none can.
 fn with_monitor(itself: &Path, folder: &Path) -> Result<Acceleration> {
     let address = folder.join("monitor.sock");
     let mut command = Command::new(itself);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `freeport bench sockets`: what unmodified programs gain from accelerated sockets.
 //!
-//! Each measurement is made plain and accelerated in turn: between two programs of the bench's own,
-//! beside what else the kernel has and the limit, and between servers that everybody knows and
-//! their usual clients. Nothing in a program, its configuration or the system differs between the
-//! two but the library.
+//! Each measurement runs plain and accelerated in turn: between two programs of the bench, beside
+//! the kernel's other channels and the limit, and between well-known servers and their usual
+//! clients. Programs, configuration and system are the same in both modes; only the library
+//! differs.
 
 mod aims;
 mod applications;
@@ -19,15 +19,16 @@ pub mod peer;
 mod programs;
 mod table;
 
+use crate::between;
 use crate::between::content;
 use crate::between::placement::Placement;
 use crate::between::plot;
-use crate::between::results::{self, PairResult, Series};
+use crate::between::results::{self, PairCase, PairResult, Series};
 use crate::between::rounds::{self, Carrier, Rounds, chosen};
 use crate::fabric::Subject;
-use crate::machine::{self, Machine, allowed_cores};
-use crate::metrics::{self, MetricResult};
-use crate::{Output, between, folder, report};
+use crate::harness::machine::{self, Machine, allowed_cores};
+use crate::harness::metrics::{self, MetricResult};
+use crate::harness::{Output, folder, report};
 use anyhow::{Context, Result};
 use applications::{Cell, Measuring};
 use busy::Busy;
@@ -43,10 +44,10 @@ use std::time::Duration;
 #[derive(Clone, Debug, clap::Args)]
 #[group(skip)]
 pub struct Arguments {
-    /// What to measure; may be repeated; by default everything
+    /// Measurement to run; may be repeated [default: everything]
     #[arg(long = "case", value_enum, value_name = "CASE")]
     pub cases: Vec<Case>,
-    /// Bytes of a message, for latency and throughput; may be repeated [default: 8, 64, 1024,
+    /// Message size in bytes, for latency and throughput; may be repeated [default: 8, 64, 1024,
     /// 8192, 65536 and 1048576]
     #[arg(
         long = "size",
@@ -54,48 +55,48 @@ pub struct Arguments {
         value_parser = clap::value_parser!(u32).range(content::NUMBER_BYTES as i64..=1 << 26)
     )]
     pub sizes: Vec<u32>,
-    /// Pairs of programs at once, for throughput; may be repeated [default: 1, 2, 3 and 4]
+    /// Number of concurrent pairs of programs, for throughput; may be repeated [default: 1, 2, 3
+    /// and 4]
     #[arg(
         long,
         value_name = "COUNT",
         value_parser = clap::value_parser!(u16).range(1..=between::desk::PAIRS_MAX as i64)
     )]
     pub pairs: Vec<u16>,
-    /// Where the programs of a pair are, for latency, throughput and connections; may be repeated;
-    /// by default both
+    /// Where the programs of a pair run, for latency, throughput and connections; may be repeated
+    /// [default: both]
     #[arg(long = "placement", value_enum, value_name = "PLACEMENT")]
     pub placements: Vec<Placement>,
-    /// How often each subject is measured [default: 5]
+    /// Number of rounds; each subject runs once per round [default: 5]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub rounds: Option<u32>,
-    /// How long latency, throughput and connections are measured in a round [default: 50]
+    /// Milliseconds per round for latency, throughput and connections [default: 50]
     #[arg(
         long,
         value_name = "MS",
         value_parser = clap::value_parser!(u64).range(1..=2_000)
     )]
     pub window_ms: Option<u64>,
-    /// Connections of each pair of programs, for open connections [default: 10000]
+    /// Connections per pair of programs, for open connections [default: 10000]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1 << 16))]
     pub connections: Option<u32>,
-    /// How long an application or open connections are measured in a round, and how long servers
-    /// are idle
+    /// Seconds per round for applications and open connections, and for which servers are idle
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=3_600))]
     pub seconds: u32,
-    /// Busy loops beside which it is measured, for `busy`; may be repeated [default: 0, 2, 4 and 6]
+    /// Number of busy loops, for `busy`; may be repeated [default: 0, 2, 4 and 6]
     #[arg(
         long = "load",
         value_name = "LOOPS",
         value_parser = clap::value_parser!(u16).range(0..=1_000)
     )]
     pub loads: Vec<u16>,
-    /// What accelerates, if not the library: a command that starts the one behind it
+    /// Command that accelerates instead of the library: it starts the command that follows it
     #[arg(long, value_name = "COMMAND")]
     pub with: Option<String>,
-    /// A few sizes and cells and short rounds, for a first impression
+    /// A few sizes and cells and short rounds, for a quick impression
     #[arg(long)]
     pub quick: bool,
-    /// Print one JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
     /// Also write sockets.csv, sockets-applications.csv, sockets-latency.svg,
@@ -104,30 +105,30 @@ pub struct Arguments {
     pub out: Option<PathBuf>,
 }
 
-/// What is measured.
+/// A kind of measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum Case {
-    /// Messages that go to and fro
+    /// Round trips of messages
     Latency,
-    /// Messages that follow each other one way
+    /// Messages one way
     Throughput,
     /// Connections that are made and closed
     Connect,
-    /// Servers that have nothing to do
+    /// Idle servers
     Idle,
     /// Thousands of open connections
     Connections,
-    /// Programs that are killed, until the one at the other end notices
+    /// Time until a program notices that its peer was killed
     Deaths,
-    /// redis, asked by redis-benchmark
+    /// redis, with redis-benchmark as the client
     Redis,
-    /// nginx, asked by wrk
+    /// nginx, with wrk as the client
     Nginx,
     /// memcached
     Memcached,
-    /// A transfer by iperf3
+    /// A bulk transfer by iperf3
     Bulk,
-    /// Latency, throughput, redis, nginx, and nginx with php-fpm beside busy loops
+    /// Latency, throughput, redis, nginx, and nginx with php-fpm, beside busy loops
     Busy,
 }
 
@@ -146,12 +147,12 @@ impl Case {
         Self::Busy,
     ];
 
-    /// What that is between two programs of the bench.
-    fn of_pairs(self) -> &'static [results::Case] {
+    /// Returns the measurements between two programs of the bench.
+    fn of_pairs(self) -> &'static [PairCase] {
         match self {
-            Self::Latency => &[results::Case::Latency],
-            Self::Throughput => &[results::Case::Throughput],
-            Self::Connect => &[results::Case::Connect, results::Case::Reconnect],
+            Self::Latency => &[PairCase::Latency],
+            Self::Throughput => &[PairCase::Throughput],
+            Self::Connect => &[PairCase::Connect, PairCase::Reconnect],
             _ => &[],
         }
     }
@@ -166,7 +167,7 @@ const QUICK_ROUNDS: u32 = 1;
 const QUICK_LOADS: [u16; 1] = [4];
 const QUICK_WINDOW_MS: u64 = 10;
 
-/// Everything that was measured.
+/// All results.
 #[derive(Default)]
 struct Results {
     pairs: Vec<PairResult>,
@@ -177,15 +178,16 @@ struct Results {
     busy: Vec<Busy>,
 }
 
-/// Measures; tells how far it is.
+/// Runs the measurement and reports each step to `progress`.
 ///
 /// # Errors
-/// What kept something from working that is installed.
+/// Something that is installed fails.
 pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Output> {
     let machine = Machine::describe();
     let load = machine::load();
     let cores = allowed_cores();
-    let temporary = tempfile::tempdir().context("a folder for servers")?;
+    let temporary =
+        tempfile::tempdir().context("no temporary folder can be created for servers")?;
     let launcher = Launcher::new(arguments.with.as_deref(), temporary.path())?;
     let usual = if arguments.quick { QUICK_ROUNDS } else { ROUNDS };
     let with = Measuring {
@@ -219,7 +221,7 @@ pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Outp
     Ok(Output { failures, ..output })
 }
 
-/// Between two programs of the bench.
+/// Measures pairs of programs of the bench.
 fn pairs(
     arguments: &Arguments,
     with: &Measuring<'_>,
@@ -234,7 +236,7 @@ fn pairs(
     let pairs = chosen(&arguments.pairs, if is_quick { &PAIRS[..1] } else { &PAIRS });
     let usual = if with.cores.len() > 1 { &Placement::ALL[..] } else { &[Placement::Same] };
     let placements = chosen(&arguments.placements, usual);
-    let cases: Vec<results::Case> = chosen(&arguments.cases, &Case::ALL)
+    let cases: Vec<PairCase> = chosen(&arguments.cases, &Case::ALL)
         .iter()
         .flat_map(|case| case.of_pairs())
         .copied()
@@ -247,9 +249,9 @@ fn pairs(
         let what = format!("{}, {size} B, {pairs} pairs, {}", case.name(), placement.name());
         progress(&what);
         let others: &[Subject] = match setting.case {
-            results::Case::Latency => &[Subject::Unix, Subject::Pipe, Subject::CacheLine],
-            results::Case::Throughput => &[Subject::Unix, Subject::Pipe],
-            results::Case::Connect | results::Case::Reconnect | results::Case::Idle => &[],
+            PairCase::Latency => &[Subject::Unix, Subject::Pipe, Subject::CacheLine],
+            PairCase::Throughput => &[Subject::Unix, Subject::Pipe],
+            PairCase::Connect | PairCase::Reconnect | PairCase::Idle => &[],
         };
         let subjects: Vec<&dyn Carrier> = tcp
             .iter()
@@ -259,8 +261,8 @@ fn pairs(
         let before = with.launcher.accelerated();
         let measured = rounds.measure("sockets", setting, &subjects);
         let mut result = measured.with_context(|| what.clone())?;
-        // Those that are made for the first time do not live for long enough to be accelerated.
-        let is_short = setting.case == results::Case::Connect;
+        // Connections to new listeners do not live long enough to be accelerated.
+        let is_short = setting.case == PairCase::Connect;
         doubts.extend(
             with.launcher
                 .doubt_since(before)
@@ -285,7 +287,7 @@ fn applications(
     for case in chosen(&arguments.cases, &Case::ALL) {
         for cell in cells::of(*case, arguments.quick, with.cores.len()) {
             progress(&cell.title());
-            // One that fails keeps none of the others from being measured.
+            // A cell that fails does not prevent the others from being measured.
             let result = cell.measure(with).unwrap_or_else(|error| {
                 let title = cell.title();
                 failures.push(format!("{title}: {error:#}"));
@@ -324,7 +326,7 @@ fn crowds(
     let usual = if is_quick { crowds::QUICK_CONNECTIONS } else { crowds::CONNECTIONS };
     let connections = arguments.connections.unwrap_or(usual) as usize;
     let time = Duration::from_secs(arguments.seconds.into());
-    // It takes long to open them, and what they take differs little.
+    // Opening them takes long, and their cost varies little.
     let rounds = arguments.rounds.unwrap_or(1);
     let plan = crowds::Plan::new(connections, time, is_quick);
     plan.measure(with.launcher, rounds, with.folder, progress)
@@ -417,10 +419,10 @@ impl Results {
             applications.chain(&self.idle).chain(&self.crowds).chain(deaths).chain(busy).collect();
         folder::save(out, "sockets-applications.csv", metrics::csv(&applications, machine))?;
         let has = |case| self.pairs.iter().any(|it| it.setting.case == case);
-        if has(results::Case::Latency) {
+        if has(PairCase::Latency) {
             folder::save(out, "sockets-latency.svg", plot::latencies(&self.pairs, machine))?;
         }
-        if has(results::Case::Throughput) {
+        if has(PairCase::Throughput) {
             folder::save(out, "sockets-throughput.svg", plot::throughputs(&self.pairs, machine))?;
         }
         if !self.applications.is_empty() {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Programs that the bench starts: kept on their cores, with what they say in a file, their
-//! processor time counted, and gone when the bench is.
+//! Programs started by the bench: pinned to cores, with their output in a file and their processor
+//! time counted, and terminated when the bench exits.
 
 use crate::between::processes::handle;
-use crate::machine::pin_to_any;
+use crate::harness::machine::pin_to_any;
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::HashMap;
 use std::fs::File;
@@ -14,36 +14,37 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a program may take to end when it is told to.
+/// Time for a program to exit after SIGTERM.
 const ENDING: Duration = Duration::from_secs(3);
-/// Between two looks for what a program has to do.
+/// Interval between two polls of a program.
 const LOOKING: Duration = Duration::from_millis(2);
 
-/// A running program; it is told to end when this is dropped, and made to if it does not.
+/// A running program. When this is dropped it gets SIGTERM, and SIGKILL if it does not exit.
 pub struct Program {
     name: String,
     id: libc::pid_t,
-    /// By which one can wait for its end.
+    /// A pidfd, by which one can wait for its end.
     handle: OwnedFd,
     output: PathBuf,
 }
 
-/// A program that has ended.
+/// A program that has exited.
 pub struct Ended {
-    /// What it said.
+    /// Its output.
     pub output: String,
-    /// Processor time that it had.
+    /// Processor time that it used.
     pub processor_time: Duration,
 }
 
 impl Program {
-    /// Starts it on any of `cores`, or wherever the system wants if that is empty; what it says
-    /// goes to the file `output`.
+    /// Starts a program on any of `cores`, or on all if that is empty; its output goes to the file
+    /// `output`.
     ///
     /// # Errors
-    /// It is not there, or may not be run.
+    /// The program does not exist or cannot be run.
     pub fn start(name: &str, mut command: Command, cores: &[usize], output: &Path) -> Result<Self> {
-        let file = File::create(output).context("what a program says cannot be kept")?;
+        let file = File::create(output)
+            .context("the file for the output of a program cannot be created")?;
         command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
         let cores = cores.to_vec();
         let prepare = move || {
@@ -59,42 +60,43 @@ impl Program {
         Ok(Self { name: name.into(), id, handle: handle(id)?, output: output.into() })
     }
 
-    /// Waits for its end.
+    /// Waits until it exits.
     ///
     /// # Errors
-    /// It fails, or does not end within the time.
+    /// The program fails, or does not exit in time.
     pub fn finish(mut self, within: Duration) -> Result<Ended> {
         let name = self.name.clone();
-        ensure!(self.has_ended(within), "{name} has not ended after {within:?}: {}", self.said());
+        ensure!(self.has_ended(within), "{name} has not exited within {within:?}: {}", self.said());
         let (status, processor_time) = self.reap()?;
         let output = self.said();
         ensure!(status.success(), "{name} failed, {status}: {}", last_lines(&output));
         Ok(Ended { output, processor_time })
     }
 
-    /// What it has said.
+    /// Returns its output so far.
     pub fn said(&self) -> String {
         let bytes = std::fs::read(&self.output).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Processor time that it and those that it has started have had.
+    /// Returns the processor time of the program and its descendants.
     pub fn processor_time(&self) -> Duration {
         family(self.id).into_iter().map(processor_time).sum()
     }
 
-    /// Memory that it and those that it has started have, of what is shared their part.
+    /// Returns the memory of the program and its descendants (PSS, in which shared memory counts in
+    /// part).
     pub fn resident_bytes(&self) -> u64 {
         family(self.id).into_iter().map(resident_bytes).sum()
     }
 
-    /// How it has ended by itself, if it has.
+    /// Returns how it has exited by itself, if it has.
     pub fn end(&self) -> Option<String> {
         // SAFETY: a plain structure, for which zero is a value.
         let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
         let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
         let id = libc::id_t::try_from(self.id).ok()?;
-        // SAFETY: writes to the place given; the child can be waited for again.
+        // SAFETY: the call writes to the given place; the child can be waited for again.
         let found = unsafe { libc::waitid(libc::P_PID, id, &mut info, options) };
         // SAFETY: filled for a child, or still zero if it runs; the field is a number.
         let pid = unsafe { info.si_pid() };
@@ -104,10 +106,10 @@ impl Program {
             return None;
         }
         let how = if info.si_code == libc::CLD_EXITED { "status" } else { "signal" };
-        Some(format!("{} has ended with {how} {status}: {}", self.name, last_lines(&self.said())))
+        Some(format!("{} has exited with {how} {status}: {}", self.name, last_lines(&self.said())))
     }
 
-    /// Whether it ends within a time.
+    /// Returns whether it exits in time.
     fn has_ended(&self, within: Duration) -> bool {
         let mut handle =
             libc::pollfd { fd: self.handle.as_raw_fd(), events: libc::POLLIN, revents: 0 };
@@ -118,12 +120,12 @@ impl Program {
 
     fn signal(&self, signal: libc::c_int) {
         if self.id > 0 {
-            // SAFETY: a child that nobody has waited for, so the number is still its own.
+            // SAFETY: the child has not been waited for, so its ID has not been reused.
             unsafe { libc::kill(self.id, signal) };
         }
     }
 
-    /// Kills it, without telling it to end.
+    /// Kills the program without SIGTERM.
     pub fn kill(&self) {
         self.signal(libc::SIGKILL);
     }
@@ -133,7 +135,7 @@ impl Program {
         let mut status = 0;
         // SAFETY: a plain structure, for which zero is a value.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-        // SAFETY: writes to the places given.
+        // SAFETY: the call writes to the given places.
         let ended = unsafe { libc::wait4(id, &mut status, 0, &mut usage) };
         ensure!(ended == id && id > 0, "{} cannot be waited for", self.name);
         let time = |it: libc::timeval| {
@@ -151,20 +153,20 @@ impl Drop for Program {
         self.signal(libc::SIGTERM);
         if !self.has_ended(ENDING) {
             family(self.id).into_iter().skip(1).for_each(|id| {
-                // SAFETY: started by our child, which has not been waited for.
+                // SAFETY: a descendant of our child, which has not been waited for.
                 unsafe { libc::kill(id, libc::SIGKILL) };
             });
             self.signal(libc::SIGKILL);
         }
-        // There is nobody to tell of a program that cannot be waited for.
+        // An error of waiting cannot be reported here.
         let _ = self.reap();
     }
 }
 
-/// Waits until something is so, as long as a program runs.
+/// Waits until a condition holds, as long as a program runs.
 ///
 /// # Errors
-/// It is not so in time, or the program has ended.
+/// The condition does not hold in time, or the program has exited.
 pub fn until(
     within: Duration,
     mut is_so: impl FnMut() -> Result<bool>,
@@ -177,12 +179,12 @@ pub fn until(
             bail!(end);
         }
         let said = || last_lines(&program.said());
-        ensure!(Instant::now() < deadline, "{} does not begin: {}", program.name, said());
+        ensure!(Instant::now() < deadline, "{} does not start: {}", program.name, said());
     }
     Ok(())
 }
 
-/// Whether there is a program of that name.
+/// Returns whether a program of that name is in `PATH`.
 pub fn is_installed(program: &str) -> bool {
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
     program.contains('/') || path.split(':').any(|folder| Path::new(folder).join(program).is_file())
@@ -191,18 +193,18 @@ pub fn is_installed(program: &str) -> bool {
 fn last_lines(said: &str) -> String {
     let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
     match lines.as_slice() {
-        [] => "it says nothing".into(),
+        [] => "no output".into(),
         lines => lines[lines.len().saturating_sub(3)..].join("; "),
     }
 }
 
-/// A process and all that come from it.
+/// Returns a process and all its descendants.
 fn family(id: libc::pid_t) -> Vec<libc::pid_t> {
     let mut children: HashMap<libc::pid_t, Vec<libc::pid_t>> = HashMap::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let id = entry.file_name().to_string_lossy().parse();
         let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        // Behind the name, which may contain anything: the state, then the parent.
+        // After the name, which may contain any characters: the state, then the parent's ID.
         let behind = stat.rsplit(')').next().unwrap_or_default();
         let parent = behind.split_whitespace().nth(1).and_then(|parent| parent.parse().ok());
         if let (Ok(id), Some(parent)) = (id, parent) {
@@ -218,7 +220,7 @@ fn family(id: libc::pid_t) -> Vec<libc::pid_t> {
     family
 }
 
-/// Processor time of a process, with all of its threads; none if it is gone.
+/// Returns the processor time of a process with all its threads; zero if it has exited.
 fn processor_time(id: libc::pid_t) -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     let mut clock: libc::clockid_t = 0;
@@ -229,7 +231,7 @@ fn processor_time(id: libc::pid_t) -> Duration {
     if is_there { Duration::new(time.tv_sec as u64, time.tv_nsec as u32) } else { Duration::ZERO }
 }
 
-/// Memory of a process, of what is shared its part; none if it is gone.
+/// Returns the memory of a process (PSS); zero if it has exited.
 fn resident_bytes(id: libc::pid_t) -> u64 {
     let path = format!("/proc/{id}/smaps_rollup");
     let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -248,7 +250,7 @@ mod tests {
         Program::start("a shell", command, &[], &folder.join("log")).expect("a shell")
     }
 
-    /// Whether it is there, and more than a number that nobody has asked for.
+    /// Returns whether the process exists and is not a zombie.
     fn is_running(id: libc::pid_t) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
         let state = stat.rsplit(')').next().and_then(|behind| behind.split_whitespace().next());

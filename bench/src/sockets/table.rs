@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The applications for people: a line for each, plain and accelerated beside each other, and a
-//! drawing.
+//! The table of applications, with plain and accelerated results side by side, and their drawing.
 
 use super::applications::Cell;
 use super::launcher::Mode;
 use crate::harness::Measurement;
-use crate::machine::Machine;
-use crate::metrics::{MetricResult, Series};
-use crate::plot::{self, Group};
+use crate::harness::machine::Machine;
+use crate::harness::metrics::{MetricResult, Series};
+use crate::harness::plot::{self, Group};
 
-/// Of the first column.
+/// Width of the first column.
 const TITLE: usize = 36;
 
-/// Requests to servers.
+/// Formats the results of servers.
 pub fn of_requests<'a>(rows: impl Iterator<Item = (String, &'a MetricResult)>) -> String {
     let groups =
         format!("{:>28}{:>18}{:>18}{:>18}", "requests/s", "p50 us", "p99 us", "cpu us each");
@@ -26,14 +25,14 @@ pub fn of_requests<'a>(rows: impl Iterator<Item = (String, &'a MetricResult)>) -
         let figures = compared(plain, ours, 0)
             + &pair(&|it| shown(it.median(1), 1))
             + &pair(&|it| shown(it.median(2), 1))
-            // Seconds for a million are microseconds for one.
+            // Seconds per million requests are microseconds per request.
             + &pair(&|it| shown(it.median(3) + it.median(4), 2));
         text += &line(&title, result, &figures);
     }
     text
 }
 
-/// Bulk transfers.
+/// Formats the results of bulk transfers.
 pub fn of_bytes<'a>(rows: impl Iterator<Item = (String, &'a MetricResult)>) -> String {
     let groups = format!("{:>28}{:>18}", "GB/s", "cpu s each GB");
     let rates = format!("{:>10}{:>10}{:>8}", "plain", "freeport", "ratio");
@@ -48,7 +47,7 @@ pub fn of_bytes<'a>(rows: impl Iterator<Item = (String, &'a MetricResult)>) -> S
     text
 }
 
-/// The first figure of both, and how many times the plain one ours is.
+/// Formats the first value of both modes, and their ratio.
 fn compared(plain: &Series, ours: &Series, digits: usize) -> String {
     let [plain, ours] = [plain, ours].map(|it| it.median(0));
     let ratio = Some(ours / plain).filter(|it| it.is_finite());
@@ -56,7 +55,7 @@ fn compared(plain: &Series, ours: &Series, digits: usize) -> String {
     format!("{:>10}{:>10}{ratio:>8}", shown(plain, digits), shown(ours, digits))
 }
 
-/// A row; why there are no figures, if there are none.
+/// Formats a row, or the reason why there are no values.
 fn line(title: &str, result: &MetricResult, figures: &str) -> String {
     let is_empty = result.series.iter().all(|it| it.rounds.is_empty());
     match &result.note {
@@ -66,7 +65,7 @@ fn line(title: &str, result: &MetricResult, figures: &str) -> String {
     }
 }
 
-/// Draws how many times the plain median each round reached.
+/// Draws the rounds, relative to the plain median.
 pub fn drawing(results: &[(Cell, MetricResult)], machine: &Machine) -> String {
     let groups = results.iter().filter_map(|(cell, result)| {
         let [plain, _] = both(result);
@@ -99,7 +98,7 @@ mod tests {
     use super::super::Case;
     use super::super::cells;
     use super::*;
-    use crate::machine::Machine;
+    use crate::harness::machine::Machine;
 
     fn sample(plain: &[f64], ours: &[f64], note: Option<&str>) -> (Cell, MetricResult) {
         let cell = cells::of(Case::Redis, true, 2)[0];

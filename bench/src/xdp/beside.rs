@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The same packets on the simulated card, in the kernel, as compiled code in user space and in the
-//! interpreter, in nanoseconds: the card's are cycles at an assumed clock, the others are measured,
-//! in turn.
+//! interpreter, in nanoseconds: those of the card are cycles at an assumed clock rate; the others
+//! are measured in turn.
 
 use super::CLOCK_MHZ;
 use super::compiled::Compiled;
 use super::interpreter::Interpreted;
 use super::kernel::InKernel;
 use super::work::Work;
+use crate::harness::machine::Machine;
+use crate::harness::plot;
+use crate::harness::report::{Kind, Line, Traffic, rounded, row};
 use crate::harness::{Measurement, Subject, alternate};
-use crate::machine::Machine;
-use crate::plot;
-use crate::report::{Kind, Line, Traffic, rounded, row};
 use anyhow::Result;
 use std::fmt::Write;
 
-/// What was found of a case.
+/// Results of a case.
 pub struct Beside {
     name: &'static str,
-    /// Bytes of a packet, the mean.
+    /// Mean packet size in bytes.
     frame_bytes: usize,
-    /// Nanoseconds of the card for a packet; or why there are none.
+    /// Nanoseconds per packet on the card, or why there are none.
     card: Result<f64, String>,
-    /// Rates of who was measured.
+    /// Rates of the targets that were measured.
     measured: Vec<Measurement>,
-    /// Who was not, and why.
+    /// Targets that were not measured, and why.
     refusals: Vec<(&'static str, String)>,
     is_repeated: bool,
 }
 
-/// Measures a case in turn, so often.
+/// Measures a case in turn, for this number of rounds.
 ///
 /// # Errors
-/// What keeps the interpreter from running.
+/// The interpreter cannot run the program.
 pub fn measure(work: &Work, rounds: usize) -> Result<Beside> {
     let card = work.cycles().map(|cycles| cycles / CLOCK_MHZ * 1e3);
     let mut subjects: Vec<Box<dyn Subject + '_>> = vec![Box::new(Interpreted::load(work)?)];
@@ -61,19 +61,19 @@ fn first_line(error: &anyhow::Error) -> String {
     format!("{error:#}").lines().next().unwrap_or_default().to_owned()
 }
 
-/// Nanoseconds of a frame, from millions of frames a second.
+/// Converts millions of frames per second to nanoseconds per frame.
 fn nanoseconds(rate: f64) -> f64 {
     1e3 / rate.max(f64::MIN_POSITIVE)
 }
 
 impl Beside {
-    /// Nanoseconds of a packet of somebody who was measured.
+    /// Returns the median of a target in nanoseconds per packet.
     fn median_of(&self, name: &str) -> Option<f64> {
         let found = self.measured.iter().find(|it| it.name == name)?;
         Some(nanoseconds(found.median()))
     }
 
-    /// The card beside each of the others, and each of those by itself.
+    /// Returns lines for the card beside each of the others, and for each of those by itself.
     pub fn lines(&self) -> Vec<Line> {
         let line = |metric: &str, kind, value: f64, p50: f64, p99: f64| Line {
             bench: "xdp".into(),
@@ -106,7 +106,7 @@ impl Beside {
             lines.push(peer);
             let metric = format!("time_{}", it.name);
             let own = line(&metric, Kind::Measured, median, median, worst);
-            // Who runs on this machine is compared with its kernel.
+            // Compiled code is compared with the kernel of this machine.
             let kernel = self.median_of("kernel").filter(|_| it.name == "compiled");
             let peer = kernel.map(|_| "kernel".to_owned());
             let ratio = kernel.map(|kernel| rounded(kernel / median));
@@ -122,7 +122,7 @@ impl Beside {
     }
 }
 
-/// For people.
+/// Formats the results as a table.
 pub fn table(all: &[Beside]) -> String {
     let mut out = String::from(
         "nanoseconds per packet; kernel, compiled code and interpreter measured, spread from the \
@@ -157,7 +157,7 @@ pub fn table(all: &[Beside]) -> String {
     out
 }
 
-/// All rounds, as values with commas between them.
+/// Returns all rounds as CSV.
 pub fn csv(all: &[Beside], machine: &Machine) -> String {
     let heads = "case,frame_bytes,subject,kind,round,ns_per_packet,machine,commit,date\n";
     let mut out = heads.to_owned();
@@ -179,7 +179,7 @@ pub fn csv(all: &[Beside], machine: &Machine) -> String {
     out
 }
 
-/// A picture of what was measured; the card is not in it, for it is not measured.
+/// Draws the measured targets; the card is left out, since it is simulated.
 pub fn svg(all: &[Beside], machine: &Machine) -> String {
     let group = |it: &Beside| plot::Group {
         title: format!("{} {} B", it.name, it.frame_bytes),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Cases on the simulated card: cycles from verdict to verdict, and from the first beat to the
-//! verdict; on one core, and on several.
+//! verdict, on one core and on several.
 
 use super::{Arguments, CLOCK_MHZ, Case, FRAME_BYTES, frame, set_up};
-use crate::report::{Kind, Line, Traffic, rounded};
+use crate::harness::report::{Kind, Line, Traffic, rounded};
 use anyhow::{Result, ensure};
 use freeport_card::{Nic, SPENT, Sim};
 use freeport_ebpf::interpreter::Environment;
@@ -11,15 +11,15 @@ use freeport_ebpf::object::Object;
 use freeport_vliw::Options;
 use freeport_xdp::{Arrival, Interpreter, Profiles, Target};
 
-/// Packets before those that are counted: each flow has some of them.
+/// Packets before those that are counted; each flow has some of them.
 const WARM_UP: usize = 200;
-/// Flows where there are many.
+/// Number of flows where there are several.
 const FLOWS: usize = 64;
-/// The bus needs as many cycles for a frame of 64 bytes, whatever the number of cores.
+/// Cycles that the bus needs for a frame of 64 bytes, independent of the number of cores.
 const BUS_CYCLES: f64 = 2.0;
-/// Packets that come one by one.
+/// Number of packets sent one by one.
 const SINGLE_PACKETS: usize = 20;
-/// On what a case is counted.
+/// The setting of a measurement.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Setting {
     cores: u8,
@@ -28,7 +28,7 @@ pub struct Setting {
 
 /// One flow on one core.
 pub const ALONE: Setting = Setting { cores: 1, flows: 1 };
-/// What shows what several cores bring.
+/// Settings that show scaling over several cores.
 pub const SCALING: [Setting; 4] = [
     Setting { cores: 1, flows: FLOWS },
     Setting { cores: 2, flows: FLOWS },
@@ -36,23 +36,23 @@ pub const SCALING: [Setting; 4] = [
     Setting { cores: 4, flows: 1 },
 ];
 
-/// What is counted of a case.
+/// Cycles of a case.
 pub struct Figures {
     pub case: Case,
     setting: Setting,
     /// Packets of each core.
     packets: Vec<u64>,
-    /// From one verdict to the next, the mean.
+    /// Mean cycles from one verdict to the next.
     cycles: f64,
-    /// The same of single packets, in order.
+    /// Cycles between verdicts of individual packets, sorted.
     gaps: Vec<u64>,
-    /// From a packet's first beat to its verdict, where packets come one by one; in order.
+    /// Cycles from a packet's first beat to its verdict, for packets sent one by one; sorted.
     latencies: Vec<u64>,
-    /// What a packet had of each of [`SPENT`], the mean.
+    /// Mean cycles per packet in each category of [`SPENT`].
     spent: Vec<f64>,
 }
 
-/// What a case on a setting is called.
+/// Returns the name of a case in a setting.
 pub fn label(case: Case, Setting { cores, flows }: Setting) -> String {
     let name = case.name();
     match (cores, flows) {
@@ -63,7 +63,7 @@ pub fn label(case: Case, Setting { cores, flows }: Setting) -> String {
     }
 }
 
-/// Counts the cycles of a case, after the first packet has shown that the program does its work.
+/// Counts the cycles of a case, after the first packet has shown that the program works.
 pub fn count(case: Case, setting: Setting, arguments: &Arguments) -> Result<Figures> {
     let (_, program, verdict) = case.program();
     let object = Object::parse(&case.compiled()?)?;
@@ -98,7 +98,7 @@ pub fn count(case: Case, setting: Setting, arguments: &Arguments) -> Result<Figu
     let after = sim.nic_mut().spent()?;
     let per_packet = |(after, before)| (after - before) as f64 / stamps.len() as f64;
     let spent = after.into_iter().zip(before).map(per_packet).collect();
-    // Cores are done in an order of their own.
+    // Cores finish in any order.
     let mut done: Vec<u64> = stamps.iter().map(|stamp| stamp.done).collect();
     done.sort_unstable();
     let mut gaps: Vec<u64> = done[WARM_UP - 1..].windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -111,7 +111,7 @@ pub fn count(case: Case, setting: Setting, arguments: &Arguments) -> Result<Figu
 }
 
 impl Figures {
-    /// Cycles from verdict to verdict, and from the first beat to the verdict.
+    /// Returns lines for cycles from verdict to verdict, and from the first beat to the verdict.
     pub fn lines(&self) -> Vec<Line> {
         let of = |sorted: &[u64], percent: usize| sorted[(sorted.len() - 1) * percent / 100] as f64;
         let line = |metric: &str, value: f64, sorted: &[u64], published| Line {
@@ -140,7 +140,7 @@ impl Figures {
     }
 }
 
-/// For people.
+/// Formats the results as a table.
 pub fn table(all: &[Figures]) -> String {
     let mut text = String::from(
         "frames of 64 B without a gap, simulated\n\
@@ -163,7 +163,7 @@ pub fn table(all: &[Figures]) -> String {
     text
 }
 
-/// What several cores bring, for people.
+/// Formats a table of the scaling over several cores.
 pub fn scaling_table(all: &[Figures]) -> String {
     let mut text = format!(
         "the same on several cores, simulated; the bus alone takes {BUS_CYCLES:.2} cycles\n\

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The program as compiled code in user space, by the clock of this process: packets come 64 at a
-//! time, as a port gives them, and are copied to where they lie before time is taken.
+//! The program as compiled code in user space, by this process's clock: packets come in batches of
+//! 64, as a port delivers them, and are copied into place before time is taken.
 
 use super::work::Work;
 use crate::harness;
@@ -10,7 +10,7 @@ use freeport_xdp::traffic::Packet;
 use freeport_xdp::{Arrival, Native};
 use std::time::Duration;
 
-/// Packets of a round, at least.
+/// Minimum number of packets per round.
 const PACKETS: usize = 200_000;
 
 /// A loaded program.
@@ -20,10 +20,10 @@ pub struct Compiled<'w> {
 }
 
 impl<'w> Compiled<'w> {
-    /// Compiles it and fills its maps.
+    /// Compiles the program and fills its maps.
     ///
     /// # Errors
-    /// Why it cannot be lifted, and no compiler.
+    /// The program cannot be lifted, or the compiler is missing.
     pub fn load(work: &'w Work) -> Result<Self> {
         let mut native = Native::load(&work.object, work.program, &Options::default())?;
         work.fill(&mut native)?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The interpreter, by the clock of this process: with the copy of a packet in and out, and the
-//! reading of the program's name.
+//! The interpreter, by this process's clock, including the copies of packets in and out and the
+//! lookup of the program's name.
 
 use super::work::Work;
 use crate::harness;
@@ -8,7 +8,7 @@ use anyhow::Result;
 use freeport_xdp::{Departure, Interpreter, Target};
 use std::time::Instant;
 
-/// Packets of a round, at least.
+/// Minimum number of packets per round.
 const PACKETS: usize = 20_000;
 
 /// A loaded program.
@@ -18,10 +18,10 @@ pub struct Interpreted<'w> {
 }
 
 impl<'w> Interpreted<'w> {
-    /// Loads it.
+    /// Loads the program.
     ///
     /// # Errors
-    /// What the interpreter says against it.
+    /// The interpreter rejects the program.
     pub fn load(work: &'w Work) -> Result<Self> {
         Ok(Self { work, interpreter: work.interpreter()? })
     }

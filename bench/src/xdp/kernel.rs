@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The kernel's translated program, by its test facility and its own clock.
+//! The kernel's JIT-compiled program, measured by its test facility and clock.
 //!
-//! A program that leaves its packet as it was is repeated in the kernel; the mean has the program
-//! and its call in it. One that changes its packet would see what it made of it in the run before,
-//! so each packet is a call of its own, and what reading the clock takes is in the figure.
+//! A program that leaves its packet unchanged is repeated in the kernel; the mean covers the
+//! program and its call. A program that changes its packet would see its own output in the next
+//! run, so each packet is a separate call, whose time includes reading the clock.
 //!
-//! It is all done on a host of its own, whose devices have the numbers that maps of devices name.
+//! Everything runs on a separate host, whose devices have the indices that device maps name.
 
 use super::work::Work;
 use crate::harness;
@@ -16,10 +16,10 @@ use std::time::Duration;
 
 /// Runs on one packet: a call that repeats has a fixed cost of some milliseconds.
 const REPEAT: u32 = 1_000_000;
-/// Times that a trace is run in a round, where each packet is a call.
+/// Passes over a trace per round, where each packet is a separate call.
 const LAPS: usize = 4;
 
-/// Devices 2 and 3, beside the loopback, which is 1.
+/// Devices 2 and 3, in addition to the loopback, which is 1.
 const DEVICES: &str = "link add fp2 index 2 type veth peer name fp3 index 3\n";
 
 /// A loaded program.
@@ -31,10 +31,10 @@ pub struct InKernel<'w> {
 }
 
 impl<'w> InKernel<'w> {
-    /// Loads it, and runs the first packet once.
+    /// Loads the program, and runs the first packet once.
     ///
     /// # Errors
-    /// Why the kernel may not be used, or what it says against the program.
+    /// The kernel may not be used, or rejects the program.
     pub fn load(work: &'w Work) -> Result<Self> {
         if let Some(refusal) = Kernel::refusal() {
             anyhow::bail!("{refusal}");
@@ -64,14 +64,14 @@ impl harness::Subject for InKernel<'_> {
     }
 }
 
-/// The first packet again and again.
+/// Runs the first packet repeatedly.
 fn repeat(work: &Work, kernel: &mut Kernel, verdict: u32) -> Result<harness::Work> {
     let timed = kernel.time(work.program, &work.packets[0].arrival(), REPEAT)?;
     ensure!(timed.verdict == verdict, "the verdict becomes {}", timed.verdict);
     Ok(harness::Work { frames: 1.0, elapsed: timed.mean })
 }
 
-/// One packet after the other, each by a call.
+/// Runs one packet after the other, each by a call.
 fn pass(work: &Work, kernel: &mut Kernel) -> Result<harness::Work> {
     let mut elapsed = Duration::ZERO;
     for packet in std::iter::repeat_n(&work.packets, LAPS).flatten() {

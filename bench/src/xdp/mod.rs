@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `freeport bench xdp`: XDP programs on the small processor, in cycles of its simulated hardware.
 //!
-//! Frames of 64 bytes come without a gap, as fast as the card takes them, and all belong to one
-//! flow; then to many, on a card of which one, two or four cores are in use, and to one again on
-//! four. What is counted are cycles from one verdict to the next, and, of packets that come one by
-//! one, from the first beat of a packet to its verdict. Nothing of it is measured by a clock.
+//! Frames of 64 bytes arrive back to back, as fast as the card takes them: first of one flow on one
+//! core, then of many flows on one, two and four cores, and of one flow on four. The cycles from
+//! one verdict to the next are counted and, for packets sent one by one, those from the first beat
+//! of a packet to its verdict. These figures do not depend on any clock.
 
 mod beside;
 mod card;
@@ -13,9 +13,9 @@ mod interpreter;
 mod kernel;
 mod work;
 
-use crate::machine::{Machine, disturbances, load};
-use crate::report::{Line, tables_or_lines};
-use crate::{Output, folder};
+use crate::harness::machine::{Machine, disturbances, load};
+use crate::harness::report::{Line, tables_or_lines};
+use crate::harness::{Output, folder};
 use anyhow::{Context, Result};
 use beside::Beside;
 use card::Figures;
@@ -29,50 +29,50 @@ use work::Work;
 #[derive(Clone, Debug, clap::Args)]
 #[group(skip)]
 pub struct Arguments {
-    /// What to measure; may be repeated; by default everything
+    /// Case to measure; may be repeated [default: everything]
     #[arg(long = "case", value_enum, value_name = "CASE")]
     cases: Vec<Case>,
-    /// Packets of each case that are counted
+    /// Number of counted packets per case
     #[arg(long, default_value_t = 2_000,
           value_parser = clap::value_parser!(u32).range(10..=1_000_000))]
     packets: u32,
-    /// Do not schedule programs for the ways that these packets take through them, as the
-    /// interpreter sees them first
+    /// Do not schedule programs for the paths that these packets take, which are found by the
+    /// interpreter in advance
     #[arg(long)]
     without_profile: bool,
-    /// How often kernel, compiled code and interpreter are measured, in turn; 0 for the card alone
+    /// Number of rounds of kernel, compiled code and interpreter; 0 measures the card alone
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(0..=1_000))]
     rounds: u32,
-    /// Print one JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
-    /// Also write xdp.json, and xdp.csv and xdp.svg of what is measured, to this folder
+    /// Also write xdp.json, and xdp.csv and xdp.svg of the measured targets, to this folder
     #[arg(long)]
     out: Option<PathBuf>,
 }
 
-/// What a program does with the packets.
+/// Action of a program on packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 enum Case {
-    /// Drops them
+    /// Drop them
     Drop,
-    /// Sends them back with their addresses swapped
+    /// Send them back with their addresses swapped
     Tx,
-    /// Sends them out of another device
+    /// Redirect them to another device
     Redirect,
-    /// Finds their flow, and sends them out of another device
+    /// Find their flow, and redirect them to another device
     Firewall,
 }
 
 const CASES: [Case; 4] = [Case::Drop, Case::Tx, Case::Redirect, Case::Firewall];
-/// What the publication's card needs, in cycles of 156.25 MHz (hXDP, section 5.2): for the firewall
-/// its version that was optimised by hand.
+/// Cycles of the published card at 156.25 MHz (hXDP, section 5.2); for the firewall, those of the
+/// hand-optimised version.
 const PUBLISHED: [f64; 4] = [3.0, 6.9, 10.4, 22.0];
-/// The clock that cycles are stated at, in MHz: the publication's.
+/// Clock rate of all stated cycles in MHz: that of the publication.
 const CLOCK_MHZ: f64 = 156.25;
-/// Bytes of a frame without its check sequence.
+/// Bytes of a frame without the frame check sequence.
 const FRAME_BYTES: usize = 64;
-/// What sources include.
+/// Headers that sources include.
 const HEADERS: [(&str, &str); 3] = [
     ("packet.bpf.h", include_str!("../../../programs/xdp/packet.bpf.h")),
     ("protocols.bpf.h", include_str!("../../../programs/xdp/protocols.bpf.h")),
@@ -81,10 +81,10 @@ const HEADERS: [(&str, &str); 3] = [
 const MINIMAL: &str = include_str!("../../../programs/xdp/minimal.bpf.c");
 const FIREWALL: &str = include_str!("../../../programs/xdp/stateful_firewall.bpf.c");
 
-/// Measures what the command line asks for.
+/// Runs the measurement.
 ///
 /// # Errors
-/// No clang, or a card that does not answer.
+/// clang is missing, or the card does not respond.
 pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Output> {
     if let Some(out) = &arguments.out {
         folder::make(out)?;
@@ -111,14 +111,14 @@ pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Outp
         }
     }
     let profile = match arguments.without_profile {
-        true => "as they are, without a profile",
-        false => "scheduled for the ways of these packets",
+        true => "scheduled without a profile",
+        false => "scheduled for the paths of these packets",
     };
     let mut notes = vec![
         "cycles of the simulated hardware, cores of four lanes; rates are those cycles at \
          156.25 MHz, the publication's clock, and no measurement"
             .to_owned(),
-        format!("programs in the tables of cycles are {profile}; beside others, without one"),
+        format!("programs in the tables of cycles are {profile}; in the comparison, without one"),
     ];
     let mut tables = vec![card::table(&all), card::scaling_table(&all)];
     if !beside.is_empty() {
@@ -128,7 +128,7 @@ pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Outp
     tables_or_lines(tables.into_iter(), lines.into_iter(), &notes, &machine, arguments.json)
 }
 
-/// Kernel, compiled code and interpreter on the cases that are asked for, and without a choice on
+/// Measures kernel, compiled code and interpreter on the selected cases, and by default also on
 /// whole programs.
 fn measured(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Vec<Beside>> {
     if arguments.rounds == 0 {
@@ -158,7 +158,7 @@ impl Case {
         }
     }
 
-    /// Its source, its program, and the verdict that the packets get.
+    /// Returns the source, the name of the program, and the expected verdict.
     fn program(self) -> (&'static str, &'static str, u32) {
         match self {
             Self::Drop => (MINIMAL, "drop", 1),
@@ -168,7 +168,7 @@ impl Case {
         }
     }
 
-    /// Its object, as clang makes it.
+    /// Compiles the case's source with clang.
     fn compiled(self) -> Result<Vec<u8>> {
         compile(self.program().0)
     }
@@ -178,9 +178,10 @@ impl Case {
     }
 }
 
-/// The object of a source, as clang makes it.
+/// Compiles a source with clang.
 fn compile(source: &str) -> Result<Vec<u8>> {
-    let folder = tempfile::tempdir().context("no folder for the compiler")?;
+    let folder =
+        tempfile::tempdir().context("no temporary folder can be created for the compiler")?;
     let path = folder.path().join("program.bpf.c");
     for (name, text) in HEADERS {
         std::fs::write(folder.path().join(name), text)?;
@@ -189,7 +190,7 @@ fn compile(source: &str) -> Result<Vec<u8>> {
     Ok(freeport_xdp::compile(&path)?)
 }
 
-/// Entries that maps need.
+/// Fills the maps of a case.
 fn set_up(case: Case, target: &mut dyn Target) -> Result<(), Error> {
     if case == Case::Firewall {
         for (way, device) in [(1_u32, 2_u32), (2, 1)] {
@@ -199,8 +200,8 @@ fn set_up(case: Case, target: &mut dyn Target) -> Result<(), Error> {
     Ok(())
 }
 
-/// A UDP packet over IPv4 from inside, in a frame of 64 bytes without its check sequence. Flows
-/// differ in the port that they come from.
+/// Returns a UDP packet over IPv4 from the inside, in a frame of 64 bytes without the frame check
+/// sequence. Flows differ in the source port.
 fn frame(flow: usize) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
     frame.extend([0x45, 0, 0, 50, 0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 192, 0, 2, 7]);

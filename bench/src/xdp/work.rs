@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the targets of a case are given to do: a program, what is in its maps, and packets.
+//! The work of a case for its targets: a program, the contents of its maps, and packets.
 
 use super::{Case, frame, set_up};
 use anyhow::{Context, Result, ensure};
@@ -11,13 +11,12 @@ use freeport_xdp::scenario::Scenario;
 use freeport_xdp::traffic::{Packet, Traffic};
 use freeport_xdp::{Arrival, Error, Interpreter, Target};
 
-/// Packets of a whole program's traffic.
+/// Number of packets of a whole program's traffic.
 const PACKETS: usize = 500;
-/// Where that traffic begins.
+/// Seed of that traffic.
 const SEED: u64 = 1;
 
-/// Programs that are measured as a whole, with the packets of their scenarios: what they are
-/// examples of, scenario, and source.
+/// Whole programs, measured with the packets of their scenarios: title, scenario, and source.
 const WHOLE: [(&str, &str, &str); 5] = [
     ("parsing", "xdp2", include_str!("../../../programs/xdp/xdp2.bpf.c")),
     ("hash-lookup", "simple_firewall", include_str!("../../../programs/xdp/simple_firewall.bpf.c")),
@@ -26,29 +25,29 @@ const WHOLE: [(&str, &str, &str); 5] = [
     ("load-balancer", "load_balancer", include_str!("../../../programs/xdp/load_balancer.bpf.c")),
 ];
 
-/// What fills the maps of a target.
+/// Fills the maps of a target.
 type SetUp = Box<dyn Fn(&mut dyn Target) -> Result<(), Error>>;
 
 /// Work for all targets.
 pub struct Work {
-    /// What it is called.
+    /// Name of the work.
     pub name: &'static str,
-    /// The object, as clang makes it.
+    /// The object, as clang produces it.
     pub bytes: Vec<u8>,
     pub object: Object,
     pub program: &'static str,
     pub packets: Vec<Packet>,
     set_up: SetUp,
-    /// Whether the first packet is the same for a program after one run or two on itself: then the
-    /// kernel can run it again and again.
+    /// Whether the program maps the first packet to itself after one run or two, so that the kernel
+    /// can repeat it.
     pub is_repeatable: bool,
 }
 
 impl Work {
-    /// That of a case of the card.
+    /// Returns the work of a case of the card.
     ///
     /// # Errors
-    /// No clang.
+    /// clang is missing.
     pub fn of(case: Case) -> Result<Self> {
         let (_, program, _) = case.program();
         let packet = Packet { bytes: frame(0), ingress_ifindex: 1, rx_queue_index: 0 };
@@ -56,20 +55,20 @@ impl Work {
         Self::new(case.name(), program, case.compiled()?, vec![packet], Box::new(set_up))
     }
 
-    /// Those of whole programs.
+    /// Returns the work of whole programs.
     ///
     /// # Errors
-    /// No clang.
+    /// clang is missing.
     pub fn whole() -> Result<Vec<Self>> {
         let scenarios = Scenario::all();
         let work = |(name, scenario, source): (&'static str, &str, &'static str)| {
             let found = scenarios.iter().find(|it| it.name == scenario);
             let found = found.with_context(|| format!("there is no scenario {scenario}"))?;
             let mut traffic = Traffic::new(SEED, found.kinds);
-            // The kernel wants a device that exists: all come by the loopback.
+            // The kernel requires an existing device: all packets arrive at the loopback.
             let by_loopback = |packet| Packet { ingress_ifindex: 1, rx_queue_index: 0, ..packet };
             let packets = (0..PACKETS).map(|_| by_loopback(traffic.next_packet()));
-            // Those that all targets take.
+            // Packets whose length all targets accept.
             let packets = packets.filter(|packet| Sim::LENGTHS.contains(&packet.bytes.len()));
             let (set_up, packets) = (found.set_up, packets.collect());
             Self::new(name, found.program, super::compile(source)?, packets, Box::new(set_up))
@@ -90,7 +89,7 @@ impl Work {
         Ok(work)
     }
 
-    /// Whether the first packet is what it was, after one run or two.
+    /// Returns whether the first packet is unchanged after one run or two.
     fn leaves_its_packet(&self) -> Result<bool> {
         let mut interpreter = self.interpreter()?;
         let first = self.packets.first().context("there are no packets")?;
@@ -101,10 +100,10 @@ impl Work {
         Ok(once.verdict == twice.verdict && (is_same(&once.bytes) || is_same(&twice.bytes)))
     }
 
-    /// The interpreter, with its maps filled.
+    /// Returns the interpreter with its maps filled.
     ///
     /// # Errors
-    /// What the interpreter says against the program.
+    /// The interpreter rejects the program.
     pub fn interpreter(&self) -> Result<Interpreter> {
         let mut interpreter = Interpreter::load(&self.object, Environment::default())?;
         (self.set_up)(&mut interpreter)?;
@@ -114,16 +113,17 @@ impl Work {
     /// Fills the maps of another target.
     ///
     /// # Errors
-    /// What a map says.
+    /// A map rejects an entry.
     pub fn fill(&self, target: &mut dyn Target) -> Result<()> {
         Ok((self.set_up)(target)?)
     }
 
-    /// Cycles of the simulated card for a packet, the mean: packets without a gap, from the first
-    /// one's beginning to the last one's verdict, and those before that fill the maps do not count.
+    /// Returns the mean cycles per packet on the simulated card: packets arrive back to back; time
+    /// runs from the start of the first to the verdict of the last, without packets that only fill
+    /// the maps.
     ///
     /// # Errors
-    /// Why the card does not take the program.
+    /// The card rejects the program.
     pub fn cycles(&self) -> Result<f64> {
         let mut sim = Sim::load(&self.object, &Options::default(), &Environment::default())?;
         sim.takes(self.program)?;
@@ -134,7 +134,7 @@ impl Work {
         let stamps = sim.run_stream(self.program, &arrivals)?;
         let (first, last) = (stamps.first(), stamps.last());
         let (Some(first), Some(last)) = (first, last) else { anyhow::bail!("no packets") };
-        ensure!(stamps.len() > 1, "from one verdict to the next it takes two packets");
+        ensure!(stamps.len() > 1, "at least two packets are required");
         Ok((last.done - first.done) as f64 / (stamps.len() - 1) as f64)
     }
 }

@@ -6,7 +6,7 @@ use crate::running::To;
 use anyhow::{Context, bail};
 use clap::Args;
 use freeport_clicknp::source::without_mark;
-use freeport_nic::server::{Client, ClientError};
+use freeport_runtime::server::{Client, ClientError};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

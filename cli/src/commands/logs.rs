@@ -4,7 +4,7 @@
 use crate::running::To;
 use clap::Args;
 use freeport_monitor::printable;
-use freeport_nic::server::Client;
+use freeport_runtime::server::Client;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;

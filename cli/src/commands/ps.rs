@@ -3,7 +3,7 @@
 
 use clap::Args;
 use freeport_monitor::printable;
-use freeport_nic::server::{Client, RunFolder};
+use freeport_runtime::server::{Client, RunFolder};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 

@@ -4,7 +4,7 @@
 use crate::arguments::Assignment;
 use crate::running::To;
 use clap::Args;
-use freeport_nic::layout::value_of_text;
+use freeport_runtime::layout::value_of_text;
 use serde_json::json;
 use std::process::ExitCode;
 

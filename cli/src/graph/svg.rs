@@ -3,6 +3,7 @@
 
 use super::layout::{Area, Layout, Point, port_offset};
 use super::{Edge, Kind, Node, Picture};
+use freeport_svg::{Drawing, Tenths};
 use std::fmt::Write;
 
 const STYLE: &str = "\
@@ -19,15 +20,10 @@ text { font: 12px ui-monospace, monospace; fill: #1c2733 }
 /// Draws `picture` where `layout` says.
 pub fn render(name: &str, picture: &Picture, layout: &Layout) -> String {
     let (width, height) = (layout.width.ceil(), layout.height.ceil());
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-         viewBox=\"0 0 {width} {height}\" role=\"img\">\n"
-    );
-    let _ = writeln!(out, "<title>Element graph of {}</title>", escape(name));
-    let _ = writeln!(out, "<style>\n{STYLE}\n</style>");
-    out += "<defs><marker id=\"tip\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"8\" \
-            markerHeight=\"8\" orient=\"auto\"><path d=\"M0 0 L8 4 L0 8 z\" fill=\"#41566b\"/>\
-            </marker></defs>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n";
+    let title = format!("Element graph of {name}");
+    let mut out = Drawing::titled((width, height), &title, STYLE);
+    define_tip(&mut out);
+    out.background("#fff");
     for (edge, route) in picture.edges.iter().zip(&layout.routes) {
         draw_channel(&mut out, edge, route);
     }
@@ -37,11 +33,31 @@ pub fn render(name: &str, picture: &Picture, layout: &Layout) -> String {
     for (edge, route) in picture.edges.iter().zip(&layout.routes) {
         draw_label(&mut out, edge, route);
     }
-    out + "</svg>\n"
+    out.finish()
+}
+
+/// Defines the tip of the arrows.
+fn define_tip(out: &mut Drawing) {
+    out.open("defs", &[]);
+    out.open(
+        "marker",
+        &[
+            ("id", &"tip"),
+            ("viewBox", &"0 0 8 8"),
+            ("refX", &8),
+            ("refY", &4),
+            ("markerWidth", &8),
+            ("markerHeight", &8),
+            ("orient", &"auto"),
+        ],
+    );
+    out.element("path", &[("d", &"M0 0 L8 4 L0 8 z"), ("fill", &"#41566b")]);
+    out.close("marker");
+    out.close("defs");
 }
 
 /// Level stretches are lines; between two of them the channel bends.
-fn draw_channel(out: &mut String, edge: &Edge, route: &[Point]) {
+fn draw_channel(out: &mut Drawing, edge: &Edge, route: &[Point]) {
     let mut path = String::new();
     for (at, stretch) in route.chunks(2).enumerate() {
         let (start, end) = (stretch[0], stretch[stretch.len() - 1]);
@@ -65,33 +81,34 @@ fn draw_channel(out: &mut String, edge: &Edge, route: &[Point]) {
         let _ = write!(path, " L{:.1} {:.1}", end.0, end.1);
     }
     let class = if edge.is_lossy { "channel lossy" } else { "channel" };
-    let _ = writeln!(out, "<path class=\"{class}\" d=\"{path}\" marker-end=\"url(#tip)\"/>");
+    out.element("path", &[("class", &class), ("d", &path), ("marker-end", &"url(#tip)")]);
 }
 
-fn draw_label(out: &mut String, edge: &Edge, route: &[Point]) {
+fn draw_label(out: &mut Drawing, edge: &Edge, route: &[Point]) {
     let (x, y) = route[1];
     let lossy = if edge.is_lossy { ", drops when full" } else { "" };
-    let _ = writeln!(
-        out,
-        "<text class=\"label\" x=\"{:.1}\" y=\"{:.1}\">{}<title>holds {}{lossy}</title></text>",
-        x + 5.0,
-        y - 4.0,
-        escape(&edge.label),
-        escape(&edge.label)
-    );
+    out.open("text", &[("class", &"label"), ("x", &Tenths(x + 5.0)), ("y", &Tenths(y - 4.0))]);
+    out.words(&edge.label);
+    out.text("title", &[], &format!("holds {}{lossy}", edge.label));
+    out.close("text");
 }
 
-fn draw_box(out: &mut String, node: &Node, area: &Area) {
+fn draw_box(out: &mut Drawing, node: &Node, area: &Area) {
     let (class, corner) = match node.kind {
         Kind::Endpoint => ("endpoint", area.height / 2.0),
         Kind::Element => ("element", 3.0),
         Kind::HostElement => ("host", 3.0),
     };
-    let _ = writeln!(
-        out,
-        "<rect class=\"{class}\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" \
-         rx=\"{corner:.1}\"/>",
-        area.x, area.y, area.width, area.height
+    out.element(
+        "rect",
+        &[
+            ("class", &class),
+            ("x", &Tenths(area.x)),
+            ("y", &Tenths(area.y)),
+            ("width", &Tenths(area.width)),
+            ("height", &Tenths(area.height)),
+            ("rx", &Tenths(corner)),
+        ],
     );
     let middle = area.x + area.width / 2.0;
     text(out, "title", "middle", (middle, area.y + 18.0), &node.title);
@@ -106,26 +123,12 @@ fn draw_box(out: &mut String, node: &Node, area: &Area) {
     }
 }
 
-fn text(out: &mut String, class: &str, anchor: &str, (x, y): Point, text: &str) {
+fn text(out: &mut Drawing, class: &str, anchor: &str, (x, y): Point, text: &str) {
     if !text.is_empty() {
-        let _ = writeln!(
-            out,
-            "<text class=\"{class}\" text-anchor=\"{anchor}\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>",
-            escape(text)
+        out.text(
+            "text",
+            &[("class", &class), ("text-anchor", &anchor), ("x", &Tenths(x)), ("y", &Tenths(y))],
+            text,
         );
-    }
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_cannot_break_the_document() {
-        assert_eq!(escape("a<b>&\"c\""), "a&lt;b&gt;&amp;&quot;c&quot;");
     }
 }

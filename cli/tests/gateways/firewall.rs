@@ -76,7 +76,7 @@ impl Site {
         self.firewall.told(&["call", &call]).expect("it is well written")
     }
 
-    fn pings(&self, count: u16) -> usize {
+    fn pings(&self, count: u16) -> u64 {
         let wait = if count > 3 { PATIENCE } else { MOMENT };
         echo::ping(&self.client, SERVER, count, 56, wait)
             .expect("there is a route")
@@ -181,8 +181,9 @@ fn rules_come_and_go_beside_a_transfer(kind: Kind) {
     site.allow(6, HTTP);
     for connections in [Connections::Fresh, Connections::Kept] {
         let outcome = site.load(connections);
-        let (p50, p99) = (outcome.latencies.quantile(0.5), outcome.latencies.quantile(0.99));
-        eprintln!("{kind:?} {connections:?}: {:.0}/s, {p50:?}, {p99:?}", outcome.per_second());
+        let [p50, p99] = [0.5, 0.99].map(|part| outcome.latencies.quantile(part) / 1e3);
+        let rate = outcome.per_second();
+        eprintln!("{kind:?} {connections:?}: {rate:.0}/s, {p50:.1} us, {p99:.1} us");
         assert_eq!(outcome.failures, Default::default());
         assert_eq!(outcome.answered.len() as u64, REQUESTS);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Shared parts of the tests that create hosts in network namespaces.
 
-use freeport_nic::namespace::Namespace;
+use freeport_port::namespace::Namespace;
 use freeport_testbed::skip;
 
 /// Whether the process may create hosts; if not, skips the test.

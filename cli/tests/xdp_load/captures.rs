@@ -4,7 +4,7 @@
 
 use super::place::Net;
 use crate::hosts::may_make_hosts;
-use freeport_nic::port::{Arena, PcapTransmitter, Transmit};
+use freeport_port::{Arena, PcapTransmitter, Transmit};
 
 #[test]
 fn a_capture_passes_and_the_run_ends() {
@@ -33,7 +33,7 @@ fn a_capture_passes_and_the_run_ends() {
         assert_eq!(drops.count(), 1, "{told}");
         let refused = "in.pcap: 1 too short or too long for the target";
         assert_eq!(told.contains(refused), on == "sim", "{told}");
-        let back = "dropped, gen:64x1000: 1000 sent to a port that only brings packets";
+        let back = "dropped, gen:64x1000: 1000 sent to a port that only receives";
         assert!(told.contains(back), "{told}");
     }
 }

@@ -112,5 +112,5 @@ fn a_mode_that_was_asked_for_is_told_as_such() {
     let object = net.object(DROP);
     let loaded = net.load(&object, &["--on", "kernel", "--port", "m0", "--mode", "generic"]);
     let said = loaded.stop();
-    assert!(said.contains("xdp:m0: generic: behind the driver, as asked for\n"), "{said}");
+    assert!(said.contains("xdp:m0: generic: in the network stack, as requested\n"), "{said}");
 }

@@ -70,7 +70,7 @@ fn what_is_wrong_with_ports_is_said() {
     }
     let again = ["--name", "it", "--on", "interpreter", "--port", "m1"];
     let error = load(&again);
-    assert!(error.contains("it runs already"), "{error}");
+    assert!(error.contains("it is already running"), "{error}");
     let error = net.complaint(&["call", "a.b()"]);
     assert!(error.contains("it may be maps, map_dump"), "{error}");
     loaded.stop();
@@ -133,13 +133,13 @@ fn where_a_program_was_ended_is_told_with_its_line() {
     let words_on_card = ["xdp", "load", "--on", "sim", "--port", "gen:54x5"];
     let told = net.told(&[&words_on_card[..], &[object.to_str().unwrap()]].concat());
     let expected =
-        "ended: 5 packets, stopped by the card: it reached for memory that is not its own";
+        "ended: 5 packets, stopped by the card: it accessed memory that does not belong to it";
     assert!(told.contains(expected), "{told}");
     // A redirection without a target is a drop with a reason.
     let object = net.object("redirect_map");
     let map = format!("devices key 0 0 0 0 value {} 0 0 0 0", word(77));
     let words = [&words[..], &[object.to_str().unwrap(), "--program", "by_map", "--map", &map]];
     let told = net.told(&words.concat());
-    let expected = "dropped, gen:54x5: 5 redirected to device 77, which is no port";
+    let expected = "dropped, gen:54x5: 5 redirected to device 77, which is not a port";
     assert!(told.contains(expected), "{told}");
 }

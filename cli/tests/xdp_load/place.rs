@@ -2,8 +2,8 @@
 //! Three hosts, each with a link to a fourth host in the middle, where the program runs.
 
 use freeport_bench::network::{End, Host, join, until};
-use freeport_nic::bpf::{AttachMode, Attachment, LoadOptions, XdpProgram};
-use freeport_nic::namespace::interface;
+use freeport_port::bpf::{AttachMode, Attachment, LoadOptions, XdpProgram};
+use freeport_port::namespace::interface;
 use serde_json::Value;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};

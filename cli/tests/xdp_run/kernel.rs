@@ -61,7 +61,7 @@ fn a_difference_is_shown_with_its_packet() {
     // The bytes and the verdict of a packet.
     let trace = place.capture([&frame(50)[..], &frame(21), &frame(22)]);
     let error = place.complaint(&trace, &options);
-    let expected = "in.pcap: packet 2, 60 bytes by device 1, queue 0, fares otherwise\n\
+    let expected = "in.pcap: packet 2, 60 bytes by device 1, queue 0, has different outcomes\n\
         kernel:      XDP_PASS, 60 bytes\n\
         interpreter: XDP_PASS, 60 bytes\n\
         the packet differs in these lines:\n";

@@ -32,9 +32,12 @@ fn errors_name_what_is_wrong() {
     let file = place.file("maps.txt");
     fs::write(&file, format!("{INSIDE}\ninside key 0 0 0 0 value x\n")).unwrap();
     let error = place.complaint(&trace, &["--map-file", file.to_str().unwrap()]);
-    assert!(error.contains("maps.txt: line 2: `x` is no byte of the value; write "), "{error}");
+    assert!(
+        error.contains("maps.txt: line 2: `x` is not a valid byte of the value; write "),
+        "{error}"
+    );
     let error = place.complaint(&place.object, &[]);
-    assert!(error.contains("program.o: is no capture, neither pcap nor pcapng"), "{error}");
+    assert!(error.contains("program.o: is not a capture, neither pcap nor pcapng"), "{error}");
     let error = place.complaint(&place.file("none.pcap"), &[]);
     assert!(error.contains("none.pcap: No such file"), "{error}");
     let classifier = Place::with_text("SEC(\"tc\") int other(void *c) { return c != 0; }\n");

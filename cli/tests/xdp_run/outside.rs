@@ -62,7 +62,7 @@ fn what_the_kernel_takes_needs_no_other_reader() {
     let trace = capture(&place);
     for on in OTHERS {
         let error = place.complaint(&trace, &["--on", on]);
-        assert!(error.contains("`LINUX_KERNEL_VERSION` is a value of a kernel's"), "{on}: {error}");
+        assert!(error.contains("`LINUX_KERNEL_VERSION` is a value of the kernel"), "{on}: {error}");
     }
     if !skipped() {
         verdicts(&place, &trace, "kernel", &[], "XDP_TX");
@@ -123,7 +123,7 @@ fn maps_that_no_kernel_makes_are_refused_everywhere() {
     let kernel = if skipped() { None } else { Some("kernel") };
     for on in OTHERS.into_iter().chain(kernel) {
         let error = place.complaint(&trace, &["--on", on, "--program", "asks"]);
-        assert!(error.contains("map `wide`: its key is not of 4 bytes"), "{on}: {error}");
+        assert!(error.contains("map `wide`: its key must have 4 bytes"), "{on}: {error}");
         verdicts(&place, &trace, on, &["--program", "back"], "XDP_TX");
     }
     if kernel.is_some() {
@@ -131,7 +131,7 @@ fn maps_that_no_kernel_makes_are_refused_everywhere() {
     }
     let setting = ["--program", "back", "--map", "wide key 0 0 0 0 0 0 0 0 value 1 0 0 0"];
     let error = place.complaint(&trace, &setting);
-    assert!(error.contains("map `wide`: its key is not of 4 bytes"), "{error}");
+    assert!(error.contains("map `wide`: its key must have 4 bytes"), "{error}");
 }
 
 /// A map of sockets, which does not run outside the kernel.
@@ -148,7 +148,7 @@ fn kinds_of_maps_that_only_a_kernel_has_keep_no_other_program_from_running() {
     for on in OTHERS {
         verdicts(&place, &trace, on, &["--program", "back"], "XDP_TX");
         let error = place.complaint(&trace, &["--on", on, "--program", "asks"]);
-        let reason = "map `sockets`: maps of kind 15 do not run here";
+        let reason = "map `sockets`: maps of kind 15 are not supported";
         assert!(error.contains(reason), "{on}: {error}");
     }
     if !skipped() {
@@ -215,7 +215,7 @@ fn constants_and_variables_are_set_before_loading() {
     for (set, reason) in [
         ("wich=1", "variable `wich`: there is none; there are: "),
         ("which=x", "variable `which`: `x` is not an unsigned number of 32 bits, 0 to 4294967295"),
-        ("verdicts=1", "variable `verdicts`: it has 3 elements, and 1 are given"),
+        ("verdicts=1", "variable `verdicts`: it has 3 elements, but 1 are given"),
     ] {
         let error = place.complaint(&trace, &["--set", set]);
         assert!(error.contains(reason), "{error}");
@@ -249,7 +249,7 @@ fn members_elements_and_texts_are_set_before_loading() {
             "variable `config.bits.few`: 8 does not fit in an unsigned number of 3 bits, 0 to 7",
         ),
         ("config.verdicts[2]=1", "there is no element 2: they are 0 to 1"),
-        ("config.name=\"eternity\"", "a text of 8 bytes does not fit in 8 bytes with its final 0"),
+        ("config.name=\"eternity\"", "a text of 8 bytes and its final 0 do not fit in 8 bytes"),
     ] {
         let error = place.complaint(&trace, &["--set", set]);
         assert!(error.contains(reason), "{error}");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A folder with an object and a capture, and commands on them.
 
-use freeport_nic::port::{Arena, PcapReceiver, PcapTransmitter, Receive, Transmit};
+use freeport_port::{Arena, PcapReceiver, PcapTransmitter, Receive, Transmit};
 use freeport_testbed::skip;
 use freeport_xdp::Kernel;
 use freeport_xdp::traffic::{Kind, Traffic};

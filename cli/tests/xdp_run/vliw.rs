@@ -148,7 +148,10 @@ fn a_difference_from_the_interpreter_is_shown() {
     let rows = place.json(&trace, &["--on", "vliw"])["executed_on_model"]["rows"]["max"].clone();
     let options = ["--on", "interpreter,vliw", "--limit", &rows.to_string()];
     let error = place.complaint(&trace, &options);
-    assert!(error.contains("packet 1, 60 bytes by device 1, queue 0, fares otherwise"), "{error}");
+    assert!(
+        error.contains("packet 1, 60 bytes by device 1, queue 0, has different outcomes"),
+        "{error}"
+    );
     assert!(
         error.contains("\ninterpreter: XDP_ABORTED, 60 bytes; aborted: program `rounds`"),
         "{error}"

@@ -108,7 +108,7 @@ fn what_cannot_be_explained_is_said() {
     let trace = at("examples/traces/sample.pcap");
     let trace = trace.to_str().unwrap();
     for (program, more, reason) in [
-        ("fib_forward.bpf.c", &["--trace", trace][..], "the card has no helper 69"),
+        ("fib_forward.bpf.c", &["--trace", trace][..], "the card does not support helper 69"),
         ("simple_firewall.bpf.c", &["--program", "none"], "there is no XDP program `none`"),
         ("simple_firewall.bpf.c", &["--profile"], "--trace <CAPTURE>"),
         ("simple_firewall.bpf.c", &["--trace", "none.pcap"], "none.pcap"),

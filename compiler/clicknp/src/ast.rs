@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The syntax tree of a source file, as written: names are not resolved, nothing is typed.
+//! The syntax tree of a source file as written: names are not resolved, and nothing is typed.
 
 pub(crate) mod walk;
 
@@ -9,12 +9,12 @@ use num_bigint::BigUint;
 /// A source file.
 #[derive(Clone, Debug, Default)]
 pub struct File {
-    /// In order of appearance.
+    /// Items in order of appearance.
     pub items: Vec<TopItem>,
 }
 
 impl File {
-    /// The types that it declares at its top level.
+    /// Returns the names of the types that it declares at its top level.
     pub fn type_names(&self) -> impl Iterator<Item = &str> {
         fn name(item: &TopItem) -> Option<&Name> {
             match item {
@@ -28,7 +28,7 @@ impl File {
     }
 }
 
-/// What stands at the top level of a file.
+/// An item at the top level of a file.
 #[derive(Clone, Debug)]
 pub enum TopItem {
     /// `import "path.cnp"`
@@ -51,21 +51,21 @@ pub enum TopItem {
     Config(ConfigStatement),
 }
 
-/// A name and where it stands.
+/// A name and its location.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Name {
     /// The name.
     pub text: String,
-    /// Where.
+    /// Source location.
     pub span: Span,
 }
 
 /// `import "path"`
 #[derive(Clone, Debug)]
 pub struct Import {
-    /// Relative to the importing file, else to the library.
+    /// Path, relative to the importing file, otherwise to the library.
     pub path: String,
-    /// Where.
+    /// Source location.
     pub span: Span,
 }
 
@@ -78,7 +78,7 @@ pub struct Record {
     pub is_union: bool,
     /// Members, one declarator each.
     pub members: Vec<Declaration>,
-    /// Where.
+    /// Source location.
     pub span: Span,
 }
 
@@ -87,7 +87,7 @@ pub struct Record {
 pub struct Typedef {
     /// The new name.
     pub name: Name,
-    /// What it stands for.
+    /// The type it stands for.
     pub ty: TypeExpr,
     /// Array dimensions after the name, outermost first.
     pub dimensions: Vec<Option<Expr>>,
@@ -96,17 +96,17 @@ pub struct Typedef {
 /// `enum name { A, B = 3 }`
 #[derive(Clone, Debug)]
 pub struct Enum {
-    /// The type's name; it is `uint`.
+    /// Name of the type, which is `uint`.
     pub name: Option<Name>,
-    /// Names and their values, if given.
+    /// Names and their values, if specified.
     pub variants: Vec<(Name, Option<Expr>)>,
 }
 
-/// A declaration of one variable; `int a, b;` gives two.
+/// A declaration of one variable; `int a, b;` becomes two.
 #[derive(Clone, Debug)]
 pub struct Declaration {
     /// `register`, `local`, `global`, or none.
-    pub place: Option<Place>,
+    pub place: Option<MemoryQualifier>,
     /// `lru`, `lpm` or `array` before `table`.
     pub table_kind: Option<Name>,
     /// Whether it was written `const`.
@@ -115,19 +115,19 @@ pub struct Declaration {
     pub ty: TypeExpr,
     /// Its name; absent for an anonymous struct or union member.
     pub name: Option<Name>,
-    /// Array dimensions, outermost first; none inside for `[]`, sized by the initialiser.
+    /// Array dimensions, outermost first; `None` for `[]`, whose size the initialiser determines.
     pub dimensions: Vec<Option<Expr>>,
     /// `: width` of a bit field.
     pub bit_width: Option<Expr>,
     /// `= value`.
     pub init: Option<Expr>,
-    /// The whole.
+    /// Location of the whole declaration.
     pub span: Span,
 }
 
 /// A memory qualifier (ClickNP 2.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum MemoryQualifier {
     /// `register`
     Register,
     /// `local`
@@ -139,24 +139,24 @@ pub enum Place {
 /// A type as written.
 #[derive(Clone, Debug)]
 pub struct TypeExpr {
-    /// What, without pointers.
+    /// The type without pointers.
     pub kind: TypeKind,
     /// Number of `*`.
     pub pointers: u32,
-    /// Where.
+    /// Source location.
     pub span: Span,
 }
 
 /// The kinds of type expression.
 #[derive(Clone, Debug)]
 pub enum TypeKind {
-    /// A name: `uint`, `uint1024`, `flit`, `Header`, a template parameter; with arguments if given.
+    /// A name: `uint`, `uint1024`, `flit`, `Header`, a template parameter; with arguments, if any.
     Named(String, Vec<TemplateArg>),
-    /// `uint##T`: a name made at compile time from a prefix and a constant.
+    /// `uint##T`: a name formed at compile time from a prefix and a constant.
     Pasted(String, Box<Expr>),
-    /// A record in place.
+    /// A record defined in place.
     Record(Box<Record>),
-    /// `table<Key, Value>` and `packet<128>` are `Named` with arguments; `void` is `Named`.
+    /// A bit-precise integer. `table<Key, Value>`, `packet<128>` and `void` are `Named` instead.
     Bits {
         /// `int<N>` or `uint<N>`.
         signed: bool,
@@ -168,7 +168,7 @@ pub enum TypeKind {
 /// An argument between `<` and `>`.
 #[derive(Clone, Debug)]
 pub enum TemplateArg {
-    /// A type. A lone name is given as an expression; the checker decides.
+    /// A type. A lone name is parsed as an expression; the checker decides.
     Type(TypeExpr),
     /// A constant.
     Value(Expr),
@@ -177,7 +177,8 @@ pub enum TemplateArg {
 /// A compile-time parameter of an element, a group or a template function.
 #[derive(Clone, Debug)]
 pub struct TemplateParam {
-    /// `uint N`: the type of the constant. Absent for `template <T>`: a type or a constant.
+    /// `uint N`: the type of the constant. Absent for `template <T>`, which is a type or a
+    /// constant.
     pub ty: Option<TypeExpr>,
     /// Its name.
     pub name: Name,
@@ -192,22 +193,22 @@ pub struct Function {
     pub template: Vec<TemplateParam>,
     /// Whether it was written `inline`.
     pub is_inline: bool,
-    /// What it returns; the type named `void` for nothing.
+    /// Result type; the type named `void` for no result.
     pub result: TypeExpr,
     /// Its name.
     pub name: Name,
-    /// Parameters; `dimensions` may be given.
+    /// Parameters; they may have `dimensions`.
     pub params: Vec<Declaration>,
     /// Its body.
     pub body: Block,
-    /// The head.
+    /// Location of the head.
     pub span: Span,
 }
 
 /// An element.
 #[derive(Clone, Debug)]
 pub struct Element {
-    /// The text of the `/** ... */` block right before it, without the marks.
+    /// Text of the `/** ... */` block right before it, without the comment marks.
     pub manual: Option<String>,
     /// Its name.
     pub name: Name,
@@ -223,7 +224,7 @@ pub struct Element {
     pub interval: Option<Expr>,
     /// Sections and functions, in order.
     pub sections: Vec<Section>,
-    /// The head.
+    /// Location of the head.
     pub span: Span,
 }
 
@@ -258,29 +259,29 @@ pub enum Section {
 /// Statements between braces.
 #[derive(Clone, Debug)]
 pub struct Block {
-    /// In order.
+    /// Statements in order.
     pub statements: Vec<Statement>,
-    /// With the braces.
+    /// Location, including the braces.
     pub span: Span,
 }
 
 /// A statement.
 #[derive(Clone, Debug)]
 pub struct Statement {
-    /// What kind.
+    /// Kind of statement.
     pub kind: StatementKind,
-    /// Where.
+    /// Source location.
     pub span: Span,
 }
 
 /// The kinds of statement.
 #[derive(Clone, Debug)]
 pub enum StatementKind {
-    /// Nothing: `;`
+    /// An empty statement: `;`
     Empty,
     /// Variables; several for `int a, b;`.
     Declare(Vec<Declaration>),
-    /// An expression for its effect.
+    /// An expression evaluated for its effect.
     Expr(Expr),
     /// `{ ... }`
     Block(Block),
@@ -298,16 +299,16 @@ pub enum StatementKind {
     Return(Option<Expr>),
     /// `async { ... }` or `.async { ... }`
     Async(Block),
-    /// `#pragma ...` that stands before something that is not a loop.
+    /// A `#pragma` that is not followed by a loop.
     Pragma(Pragma),
 }
 
-/// The labels of one place in a switch, and the statements up to the next label.
+/// The labels of one arm of a switch, and the statements up to the next label.
 #[derive(Clone, Debug)]
 pub struct SwitchArm {
     /// `case value:`, or none for `default:`; several labels in a row share the statements.
     pub labels: Vec<(Option<Expr>, Span)>,
-    /// Falls through to the next arm where it does not end with `break`.
+    /// Statements; control falls through to the next arm unless they end with `break`.
     pub statements: Vec<Statement>,
 }
 
@@ -316,13 +317,13 @@ pub struct SwitchArm {
 pub struct Loop {
     /// Pragmas right before it.
     pub pragmas: Vec<Pragma>,
-    /// Which.
+    /// Kind of loop.
     pub kind: LoopKind,
     /// The condition; absent means true.
     pub cond: Option<Expr>,
-    /// What it repeats.
+    /// Body.
     pub body: Statement,
-    /// The head.
+    /// Location of the head.
     pub span: Span,
 }
 
@@ -333,7 +334,7 @@ pub enum LoopKind {
     For {
         /// A declaration, an expression, or empty.
         init: Option<Box<Statement>>,
-        /// After each round.
+        /// Expression evaluated after each iteration.
         step: Option<Expr>,
     },
     /// `while (cond) body`
@@ -345,13 +346,13 @@ pub enum LoopKind {
 /// A pragma.
 #[derive(Clone, Debug)]
 pub struct Pragma {
-    /// What it says.
+    /// Kind of pragma.
     pub kind: PragmaKind,
-    /// Where.
+    /// Source location.
     pub span: Span,
 }
 
-/// What a pragma says (ClickNP 2.8; spellings beyond `unroll` and `ivdep` are ours).
+/// The kinds of pragma (ClickNP 2.8; spellings beyond `unroll` and `ivdep` are ours).
 #[derive(Clone, Debug)]
 pub enum PragmaKind {
     /// `#pragma unroll` or `#pragma unroll N`
@@ -369,9 +370,9 @@ pub enum PragmaKind {
 /// An expression.
 #[derive(Clone, Debug)]
 pub struct Expr {
-    /// What kind.
+    /// Kind of expression.
     pub kind: ExprKind,
-    /// Where.
+    /// Source location.
     pub span: Span,
 }
 
@@ -392,19 +393,19 @@ pub enum ExprKind {
     Mac(u64),
     /// A name, with template arguments if given.
     Name(String, Vec<TemplateArg>),
-    /// An operator before its operand.
+    /// A prefix operator and its operand.
     Unary(UnaryOperator, Box<Expr>),
-    /// An operator between two operands; `&&` and `||` evaluate the second only if needed.
+    /// A binary operator and its operands; `&&` and `||` evaluate the second only if needed.
     Binary(BinaryOperator, Box<Expr>, Box<Expr>),
     /// `target = value`, or `target op= value`.
     Assign(Option<BinaryOperator>, Box<Expr>, Box<Expr>),
     /// `++x`, `x++`, `--x`, `x--`.
     Step {
-        /// Up or down.
+        /// Whether it increments or decrements.
         increment: bool,
-        /// Whether the operator stands first, so that the new value is the result.
+        /// Whether the operator precedes the operand, so that the result is the new value.
         prefix: bool,
-        /// What changes.
+        /// Operand to change.
         target: Box<Expr>,
     },
     /// `cond ? a : b`
@@ -419,9 +420,9 @@ pub enum ExprKind {
     Slice(Box<Expr>, Box<Expr>, Box<Expr>),
     /// `a.b` (`through_pointer` false) or `a->b` (true).
     Member {
-        /// Of what.
+        /// Operand.
         of: Box<Expr>,
-        /// Which.
+        /// Name of the member.
         member: Name,
         /// Whether `of` is a pointer.
         through_pointer: bool,
@@ -438,7 +439,7 @@ pub enum ExprKind {
     Comma(Box<Expr>, Box<Expr>),
 }
 
-/// Operators before an operand.
+/// Prefix operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnaryOperator {
     /// `-`
@@ -455,7 +456,7 @@ pub enum UnaryOperator {
     AddressOf,
 }
 
-/// Operators between operands.
+/// Binary operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are C's operators")]
 pub enum BinaryOperator {
@@ -479,10 +480,10 @@ pub enum BinaryOperator {
     Ge,
 }
 
-/// A group: a part of a graph with ports of its own, made anew for each instance.
+/// A group: a part of a graph with ports of its own, instantiated as a whole.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// The text of the `/** ... */` block right before it.
+    /// Text of the `/** ... */` block right before it.
     pub manual: Option<String>,
     /// Its name.
     pub name: Name,
@@ -494,7 +495,7 @@ pub struct Group {
     pub outputs: Vec<Port>,
     /// Declarations and connections; `begin` and `end` are its own ports.
     pub statements: Vec<ConfigStatement>,
-    /// The head.
+    /// Location of the head.
     pub span: Span,
 }
 
@@ -505,8 +506,8 @@ pub enum ConfigStatement {
     Declare(InstanceDeclaration),
     /// `a [1] -> b -> [2] c`
     Connect(Connection),
-    /// `.manager { ... }`: an element without ports or handler. In a group it has the parameters of
-    /// that.
+    /// `.manager { ... }`: an element without ports or handler. In a group it has the group's
+    /// parameters.
     Manager(Box<Element>),
 }
 
@@ -517,7 +518,7 @@ pub struct InstanceDeclaration {
     pub host: bool,
     /// `verilog` before it.
     pub verilog: bool,
-    /// The element or group; for a program of an object, the object's path.
+    /// Element or group; for a program of an object, the path of the object file.
     pub element: Name,
     /// `xdp "path"` before it, instead of an element.
     pub object: Option<Box<ObjectProgram>>,
@@ -525,20 +526,20 @@ pub struct InstanceDeclaration {
     pub args: Vec<(Option<Name>, TemplateArg)>,
     /// The instance's name.
     pub name: Name,
-    /// `#N`: that many, named `name#1` and so on (generated replication).
+    /// `#N`: number of copies, named `name#1` and so on (generated replication).
     pub count: Option<Expr>,
     /// `@` after it.
     pub controlled: bool,
-    /// The whole.
+    /// Location of the whole declaration.
     pub span: Span,
 }
 
 /// `xdp "path" [program]`: a program of an object file as an element.
 #[derive(Clone, Debug)]
 pub struct ObjectProgram {
-    /// Where the object is, relative to the file that names it.
+    /// Path of the object file, relative to the file that names it.
     pub path: Name,
-    /// Which of its programs, where there are several.
+    /// Name of its program, if the object contains several.
     pub program: Option<Name>,
 }
 
@@ -547,24 +548,24 @@ pub struct ObjectProgram {
 pub struct Connection {
     /// The nodes, in order.
     pub nodes: Vec<ConfigNode>,
-    /// What stands in braces after each `->`; one less than nodes.
+    /// Options in braces after each `->`; one fewer than nodes.
     pub edges: Vec<EdgeOptions>,
 }
 
-/// An instance in a chain, with the ports it is entered and left by.
+/// An instance in a chain, with its input and output ports.
 #[derive(Clone, Debug)]
 pub struct ConfigNode {
     /// `[port]` before the name.
     pub input: Option<PortSelector>,
     /// The instance, endpoint, `begin` or `end`.
     pub name: Name,
-    /// `#k`: which of an array of instances, from 1.
+    /// `#k`: index in an array of instances, from 1.
     pub copy: Option<Expr>,
     /// `[port]` after the name.
     pub output: Option<PortSelector>,
 }
 
-/// Which port.
+/// Selection of a port.
 #[derive(Clone, Debug)]
 pub enum PortSelector {
     /// By number, from 1.
@@ -578,8 +579,8 @@ pub enum PortSelector {
 pub struct EdgeOptions {
     /// Items the channel holds.
     pub depth: Option<Expr>,
-    /// Whether it drops when full, instead of holding the writer.
+    /// Whether it drops items when full, instead of blocking the writer.
     pub lossy: bool,
-    /// The arrow.
+    /// Location of the arrow.
     pub span: Span,
 }

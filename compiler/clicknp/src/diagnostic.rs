@@ -1,40 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Errors and warnings about a source text: what, where, what was expected, what to do.
+//! Errors and warnings about a source text: what is wrong, where, what was expected, and what to
+//! do.
 
 use crate::source::{SourceMap, Span};
 use std::collections::HashSet;
 use std::fmt::Write;
 
-/// How bad it is.
+/// Severity of a diagnostic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Severity {
-    /// The program has no meaning.
+    /// An error: the program has no meaning.
     Error,
-    /// The program has a meaning, probably not the wanted one.
+    /// A warning: the program has a meaning, probably not the intended one.
     Warning,
 }
 
-/// A message about a place.
+/// A message about a location.
 #[derive(Clone, Debug)]
 pub struct Diagnostic {
-    /// How bad.
+    /// Severity.
     pub severity: Severity,
     /// A stable code, such as `E0102`, one per kind of message.
     pub code: &'static str,
-    /// What is wrong, in a sentence without a full stop.
+    /// Description of the problem, in a sentence without a full stop.
     pub message: String,
-    /// Where.
+    /// Source location.
     pub span: Span,
-    /// Said below the caret, such as what was expected.
+    /// Text below the caret, such as what was expected.
     pub label: String,
-    /// Further places, each with what it has to do with it.
+    /// Related locations, each with its relation.
     pub notes: Vec<(Span, String)>,
-    /// What to do about it.
+    /// Advice.
     pub help: Option<String>,
 }
 
 impl Diagnostic {
-    /// An error.
+    /// Creates an error.
     pub fn error(code: &'static str, span: Span, message: impl Into<String>) -> Self {
         Self {
             severity: Severity::Error,
@@ -47,30 +48,30 @@ impl Diagnostic {
         }
     }
 
-    /// A warning.
+    /// Creates a warning.
     pub fn warning(code: &'static str, span: Span, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(code, span, message) }
     }
 
-    /// With that text below the caret.
+    /// Sets the text below the caret.
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = label.into();
         self
     }
 
-    /// With a further place.
+    /// Adds a related location.
     pub fn note(mut self, span: Span, text: impl Into<String>) -> Self {
         self.notes.push((span, text.into()));
         self
     }
 
-    /// With advice.
+    /// Sets the advice.
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// The message as shown on a terminal: `file:line:column`, the line, a caret, the advice.
+    /// Formats the message for a terminal: `file:line:column`, the line, a caret, the advice.
     pub fn render(&self, sources: &SourceMap) -> String {
         let kind = match self.severity {
             Severity::Error => "error",
@@ -89,8 +90,8 @@ impl Diagnostic {
     }
 }
 
-/// The diagnostics in the order of the text, each once: what is made several times, such as a
-/// group, is wrong in the same way each time.
+/// Sorts the diagnostics by position and removes duplicates: anything created several times, such
+/// as a group, has the same errors each time.
 pub fn in_order(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let key = |one: &Diagnostic| (one.span.file, one.span.start);
     diagnostics.sort_by_key(key);
@@ -110,7 +111,7 @@ fn render_place(text: &mut String, sources: &SourceMap, span: Span, label: &str)
     let length = sources.text(span).lines().next().unwrap_or("").chars().count();
     let caret = "^".repeat(length.clamp(1, in_line));
     let _ = writeln!(text, "{gutter}--> {}:{line}:{column}", file.path.display());
-    // One that cannot be read, mostly: there is nothing to show.
+    // Usually a file that cannot be read: there is nothing to show.
     if file.text.is_empty() {
         return;
     }

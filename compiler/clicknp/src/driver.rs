@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The whole way from a source text to a program of the IR.
+//! Compiles a source text to a program of the IR.
 //!
 //! 1. `load`: the file, its imports, and the library files of the elements it uses.
 //! 2. `lower`: the elements and functions of the file, whether used or not, then every element that
-//!    an instance asks for.
+//!    an instance requires.
 //! 3. `config`: the instances and channels.
 //!
-//! A step is taken only if the one before it found no errors, so that one mistake is not reported
-//! in three ways.
+//! A step is taken only if the previous one found no errors, so that one mistake is not reported
+//! several times.
 
 use crate::ast::{Element, Expr, Name, ObjectProgram, TemplateArg, TypeExpr};
 use crate::config::{self, Callable, Elements};
@@ -22,58 +22,58 @@ use freeport_ir::analysis::{ShallowJoin, shallow_joins};
 use std::path::{Path, PathBuf};
 use std::thread;
 
-/// Stack of the compiling thread. Nesting is limited, but each level takes several calls.
+/// Stack size of the compiling thread. Nesting is limited, but each level takes several calls.
 const STACK_BYTES: usize = 256 << 20;
 
-/// How to compile.
+/// Compiler options.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Folders of library elements, searched in order.
     pub library: Vec<PathBuf>,
 }
 
-/// A program that was compiled.
+/// A compiled program.
 #[derive(Debug)]
 pub struct Compiled {
     /// Elements, functions and the graph.
     pub program: ir::Program,
-    /// The texts it was made of.
+    /// Source texts.
     pub sources: SourceMap,
-    /// What looks wrong and is not.
+    /// Warnings.
     pub warnings: Vec<Diagnostic>,
     /// Names and types of state and methods, for the host.
     pub layouts: Layouts,
 }
 
-/// A function that was compiled by itself.
+/// A function compiled by itself.
 #[derive(Debug)]
 pub struct CompiledFunction {
-    /// The function and what it calls.
+    /// The function and the functions it calls.
     pub program: ir::Program,
-    /// Which of the program's functions it is.
+    /// Index of the function in the program.
     pub function: ir::FunctionId,
-    /// Names and types of its parameters, as written.
+    /// Names and types of its parameters, as spelled in the source.
     pub params: Vec<(String, String)>,
-    /// The type of its result, possibly `void`.
+    /// Type of its result, possibly `void`.
     pub result: String,
-    /// The texts it was made of.
+    /// Source texts.
     pub sources: SourceMap,
-    /// What looks wrong and is not.
+    /// Warnings.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Why a program was not compiled.
+/// A failed compilation.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", self.render())]
 pub struct Failure {
-    /// The texts.
+    /// Source texts.
     pub sources: SourceMap,
-    /// Errors, and warnings among them, in the order of the text.
+    /// Errors and warnings, in the order of the text.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Failure {
-    /// Every message, as shown on a terminal.
+    /// Formats all messages for a terminal.
     pub fn render(&self) -> String {
         let texts: Vec<_> = self.diagnostics.iter().map(|one| one.render(&self.sources)).collect();
         texts.join("\n")
@@ -83,16 +83,16 @@ impl Failure {
 /// Compiles the program in a file.
 ///
 /// # Errors
-/// Everything that is wrong with it, as far as the first step that finds something.
+/// All errors found by the first step that fails.
 pub fn compile_file(path: impl AsRef<Path>, options: &Options) -> Result<Compiled, Failure> {
     let path = path.as_ref();
     on_large_stack(|| compile(load_file(path, &options.library)))
 }
 
-/// Compiles the program in a text. Its imports are relative to the folder of `name`.
+/// Compiles the program in a text. Imports are relative to the folder of `name`.
 ///
 /// # Errors
-/// As [`compile_file`].
+/// As for [`compile_file`].
 pub fn compile_text(
     name: impl AsRef<Path>,
     text: &str,
@@ -102,10 +102,10 @@ pub fn compile_text(
     on_large_stack(|| compile(load_text(name, text, &options.library)))
 }
 
-/// Compiles the function `name` of a text by itself, with what it calls.
+/// Compiles the function `name` of a text by itself, with the functions it calls.
 ///
 /// # Errors
-/// As [`compile_file`]; also if there is no such function, or it takes a pointer.
+/// As for [`compile_file`]; also if there is no such function, or it takes a pointer.
 pub fn compile_function(
     text: &str,
     name: &str,
@@ -170,27 +170,27 @@ fn compile(loaded: Loaded) -> Result<Compiled, Failure> {
     Ok(Compiled { program, sources, warnings, layouts: finished.layouts })
 }
 
-/// The warning of a join whose waiting side holds too little.
+/// Returns the warning for a join whose waiting side has too little room.
 fn of_join(program: &ir::Program, join: &ShallowJoin, sources: &SourceMap) -> Diagnostic {
     let channel = |id: ir::ChannelId| &program.graph.channels[id.index()];
     let name = |id| program.channel_name(channel(id));
     let (waiting, awaited) = (name(join.waiting), name(join.awaited));
-    let message = format!("what waits on `{waiting}` has room for {} items only", join.holds);
+    let message = format!("`{waiting}` has room for only {} waiting items", join.holds);
     let more = join.needs - join.holds + u64::from(channel(join.waiting).depth);
-    // The place of a channel is its arrow.
+    // The location of a channel is its arrow.
     Diagnostic::warning("W0603", sources.span(channel(join.waiting).loc, 2), message)
         .label(format!("{} can be on the way to `{awaited}`", join.needs))
-        .help(format!("write `->{{depth = {more}}}`, or they are worked on one after the other"))
+        .help(format!("write `->{{depth = {more}}}`, or they are processed one after another"))
 }
 
-/// What was loaded, if it was without errors.
+/// Returns what was loaded, unless there are errors.
 fn checked(loaded: Loaded) -> Result<Loaded, Failure> {
     let Loaded { files, sources, diagnostics, library } = loaded;
     let (sources, diagnostics) = sound(sources, diagnostics)?;
     Ok(Loaded { files, sources, diagnostics, library })
 }
 
-/// The diagnostics in order, if there are no errors among them.
+/// Returns the diagnostics in order, unless there are errors among them.
 fn sound(
     sources: SourceMap,
     diagnostics: Vec<Diagnostic>,
@@ -209,7 +209,7 @@ fn on_large_stack<T: Send>(work: impl FnOnce() -> Result<T, Failure> + Send) -> 
     thread::scope(|scope| {
         let builder = thread::Builder::new().name("compile".into()).stack_size(STACK_BYTES);
         let compiling = builder.spawn_scoped(scope, work).expect("a thread can be started");
-        // A panic goes on as one of the caller's.
+        // A panic continues in the caller.
         compiling.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }

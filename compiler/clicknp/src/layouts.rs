@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the host needs to know of elements: the types and places of state variables, so that it can
-//! read and write them by name, and the types of methods.
+//! Layout information of elements for the host: the types and positions of state variables, so that
+//! it can read and write them by name, and the types of methods.
 
 use crate::types::Type;
 use freeport_ir::{ElementId, ObjectId, TableId};
 
-/// The layouts of all elements of a program.
+/// Layouts of all elements of a program.
 #[derive(Clone, Debug, Default)]
 pub struct Layouts {
-    /// By [`ElementId`].
+    /// Layouts by [`ElementId`].
     pub elements: Vec<ElementLayout>,
 }
 
-/// The variables, tables and methods of an element.
+/// Variables, tables and methods of an element.
 #[derive(Clone, Debug, Default)]
 pub struct ElementLayout {
     /// State variables, in order.
@@ -21,7 +21,7 @@ pub struct ElementLayout {
     pub tables: Vec<TableLayout>,
     /// Methods, in order.
     pub methods: Vec<MethodLayout>,
-    /// Types of the input ports, then of the output ports, as written.
+    /// Types of the input ports, then of the output ports, as spelled in the source.
     pub ports: Vec<(String, String)>,
 }
 
@@ -32,9 +32,9 @@ pub struct VariableLayout {
     pub name: String,
     /// Its object in the element.
     pub object: ObjectId,
-    /// Its type, as written: `uint[16]`.
+    /// Type as spelled in the source: `uint[16]`.
     pub ty: String,
-    /// The numbers in each element of the object: of a plain number, one with an empty path.
+    /// Numbers in each element of the object; a plain number is one entry with an empty path.
     pub fields: Vec<FieldLayout>,
 }
 
@@ -43,31 +43,31 @@ pub struct VariableLayout {
 pub struct TableLayout {
     /// Its name.
     pub name: String,
-    /// Its place in the element.
+    /// Its position in the element.
     pub table: TableId,
-    /// The type of its keys, as written.
+    /// Type of its keys, as spelled in the source.
     pub key_ty: String,
-    /// The numbers in a key of the IR, which has nothing between them. The key of a longest-prefix
-    /// table is one number; in the IR its bytes are in the opposite order, after the length.
+    /// Numbers in a key of the IR, which has no padding. The key of a longest-prefix table is one
+    /// number; in the IR its bytes are reversed and follow the length.
     pub key: Vec<FieldLayout>,
-    /// The type of its values, as written.
+    /// Type of its values, as spelled in the source.
     pub value_ty: String,
-    /// The numbers in a value.
+    /// Numbers in a value.
     pub value: Vec<FieldLayout>,
 }
 
 /// A number in a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldLayout {
-    /// How it is reached in an element: `.key.port[2]`.
+    /// Access path within an element: `.key.port[2]`.
     pub path: String,
     /// Its type.
     pub ty: String,
-    /// Whether it has negative values.
+    /// Whether it is signed.
     pub is_signed: bool,
     /// Its lowest bit.
     pub bit: u64,
-    /// How many bits it has.
+    /// Width.
     pub width: u32,
 }
 
@@ -76,23 +76,23 @@ pub struct FieldLayout {
 pub struct MethodLayout {
     /// Its name.
     pub name: String,
-    /// Its parameters: name and numbers.
+    /// Parameters: name, type and numbers.
     pub params: Vec<(String, String, Vec<FieldLayout>)>,
-    /// Its result: type and numbers.
+    /// Result: type and numbers.
     pub result: Option<(String, Vec<FieldLayout>)>,
 }
 
 impl Layouts {
-    /// The layout of an element.
+    /// Returns the layout of an element.
     pub fn element(&self, id: ElementId) -> Option<&ElementLayout> {
         self.elements.get(id.index())
     }
 }
 
-/// Most numbers of one variable that are listed one by one.
+/// Maximum numbers of one variable that are listed individually.
 const MOST_FIELDS: usize = 4096;
 
-/// The numbers in a value of type `ty`.
+/// Returns the numbers in a value of type `ty`.
 pub fn fields(ty: &Type) -> Vec<FieldLayout> {
     let mut found = vec![];
     collect(ty, String::new(), 0, None, &mut found);
@@ -129,8 +129,8 @@ fn collect(ty: &Type, path: String, bit: u64, width: Option<u32>, found: &mut Ve
     }
 }
 
-/// The parts of a value of type `ty` that hold numbers: the first bit of each and how many it has.
-/// Of a union that is all of it.
+/// Returns the parts of a value of type `ty` that hold numbers, each with its first bit and its
+/// width. For a union this is the whole value.
 pub fn packed_runs(ty: &Type) -> Vec<(u64, u64)> {
     let mut runs: Vec<(u64, u64)> = vec![];
     collect_runs(ty, 0, None, &mut runs);
@@ -164,7 +164,7 @@ fn collect_runs(ty: &Type, bit: u64, width: Option<u32>, runs: &mut Vec<(u64, u6
     }
 }
 
-/// The numbers in a value of type `ty` that has nothing between them, as [`packed_runs`] cuts it.
+/// Returns the numbers in a value of type `ty` without padding, as [`packed_runs`] divides it.
 pub fn packed_fields(ty: &Type) -> Vec<FieldLayout> {
     let runs = packed_runs(ty);
     let packed = |bit: u64| {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Cuts a source text into tokens. Never fails: what cannot be a token is reported and left out,
-//! so that the parser sees the rest.
+//! Splits a source text into tokens. It never fails: text that is not a token is reported and
+//! skipped, so that the parser sees the rest.
 //!
-//! Two things are settled here so that the parser need not look at characters. A manual block
-//! (`/** ... */`) belongs to the token after it, and a pragma is one token that holds the tokens
-//! of its line.
+//! Two things are settled here, so that the parser does not work on characters. A manual block
+//! (`/** ... */`) is attached to the token after it, and a pragma is one token that contains the
+//! tokens of its line.
 
 mod literals;
 
@@ -12,25 +12,25 @@ use crate::diagnostic::Diagnostic;
 use crate::source::{SourceMap, Span};
 use num_bigint::BigUint;
 
-/// A token and its place.
+/// A token and its location.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Token {
-    /// What it is.
+    /// Kind of token.
     pub kind: TokenKind,
-    /// Where.
+    /// Source location.
     pub span: Span,
-    /// Whether nothing but blanks stands before it on its line; guides error recovery.
+    /// Whether it is the first token on its line; guides error recovery.
     pub is_first_on_line: bool,
-    /// The manual block right before it, without its marks.
+    /// Manual block right before it, without its comment marks.
     pub manual: Option<String>,
 }
 
 /// The kinds of token.
 #[derive(Clone, PartialEq, Debug)]
 pub enum TokenKind {
-    /// A name or a keyword; which keywords there are depends on the place.
+    /// A name or a keyword; the set of keywords depends on the position.
     Name(String),
-    /// A number and the letters after it, in lower case.
+    /// A number and its suffix, in lower case.
     Number(BigUint, String),
     /// `'c'`
     Char(u8),
@@ -49,7 +49,7 @@ pub enum TokenKind {
 }
 
 impl Token {
-    /// What it is, for a message.
+    /// Describes the token for a message.
     pub fn describe(&self) -> String {
         match &self.kind {
             TokenKind::Name(name) => format!("`{name}`"),
@@ -64,12 +64,12 @@ impl Token {
         }
     }
 
-    /// Whether it is that mark.
+    /// Returns whether it is that mark.
     pub fn is_mark(&self, mark: &str) -> bool {
         matches!(self.kind, TokenKind::Mark(own) if own == mark)
     }
 
-    /// Its text, if it is a name.
+    /// Returns its text, if it is a name.
     pub fn name(&self) -> Option<&str> {
         match &self.kind {
             TokenKind::Name(name) => Some(name),
@@ -78,20 +78,20 @@ impl Token {
     }
 }
 
-/// Every mark, longer ones before their own beginnings.
+/// Every mark; longer ones precede their prefixes.
 pub(crate) const MARKS: &[&str] = &[
     "<<=", ">>=", "...", "->", "::", "##", "++", "--", "<<", ">>", "<=", ">=", "==", "!=", "&&",
     "||", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "{", "}", "(", ")", "[", "]", ";", ",",
     ".", ":", "?", "=", "+", "-", "*", "/", "%", "&", "|", "^", "~", "!", "<", ">", "#", "@",
 ];
 
-/// What C's preprocessor is told.
+/// Directives of C's preprocessor.
 const DIRECTIVES: &[&str] = &[
     "define", "elif", "else", "endif", "error", "if", "ifdef", "ifndef", "include", "line",
     "undef", "warning",
 ];
 
-/// The tokens of a file; the last one is [`TokenKind::End`].
+/// Returns the tokens of a file; the last one is [`TokenKind::End`].
 pub fn tokens_of(sources: &SourceMap, file: u32, diagnostics: &mut Vec<Diagnostic>) -> Vec<Token> {
     let text = sources.files()[file as usize].text.as_str();
     let mut lexer = Lexer { text, file, at: 0, line_is_blank: true, manual: None, diagnostics };
@@ -114,7 +114,7 @@ struct Lexer<'a> {
 }
 
 impl<'a> Lexer<'a> {
-    /// The next token, or none at the end of the text.
+    /// Returns the next token; `None` at the end of the text.
     fn next_token(&mut self) -> Option<Token> {
         loop {
             self.skip_blanks();
@@ -127,7 +127,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Reads one token; none if it was reported as wrong.
+    /// Reads one token; returns `None` if it was reported as invalid.
     fn kind_of(&mut self, first: char) -> Option<TokenKind> {
         if first.is_ascii_hexdigit()
             && let Some(mac) = self.mac()
@@ -168,7 +168,7 @@ impl<'a> Lexer<'a> {
         &rest[..length]
     }
 
-    /// Whether `#` is followed by `pragma`.
+    /// Returns whether `#` is followed by `pragma`.
     fn at_pragma(&self) -> bool {
         let word = self.rest()[1..].trim_start_matches([' ', '\t']);
         word.strip_prefix("pragma")
@@ -196,7 +196,7 @@ impl<'a> Lexer<'a> {
         TokenKind::Pragma(tokens)
     }
 
-    /// The word of C's preprocessor that follows `#`.
+    /// Returns the directive of C's preprocessor after `#`.
     fn directive(&self) -> Option<&'a str> {
         let rest = self.rest()[1..].trim_start_matches([' ', '\t']);
         let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
@@ -204,14 +204,14 @@ impl<'a> Lexer<'a> {
         DIRECTIVES.contains(&word).then_some(word)
     }
 
-    /// Reports a line for C's preprocessor, and skips it with those that continue it.
+    /// Reports a preprocessor directive, and skips its line with continuation lines.
     fn refuse_directive(&mut self) {
         let word = self.directive().unwrap_or_default();
         let (message, help) = match word {
             "include" => (
                 "files are not included here",
-                "write `import \"file.cnp\"` for a file of this language; C's headers have \
-                 nothing that is needed here",
+                "write `import \"file.cnp\"` for a file of this language; C's headers are not \
+                 needed here",
             ),
             "define" => (
                 "there are no macros here",
@@ -288,7 +288,7 @@ impl<'a> Lexer<'a> {
         Span { file: self.file, start: start as u32, end: end as u32 }
     }
 
-    /// Reports what was read since `start`.
+    /// Reports an error for the text since `start`.
     fn report(&mut self, code: &'static str, start: usize, message: impl Into<String>) {
         let span = self.span(start, self.at);
         self.diagnostics.push(Diagnostic::error(code, span, message));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The ClickNP language: elements in a subset of C, joined by channels into a graph.
+//! The ClickNP language: elements in a subset of C, connected by channels into a graph.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The element library: folders of source files, and which file defines which element.
+//! The element library: folders of source files, and an index of the elements they define.
 
 use crate::lexer::{Token, tokens_of};
 use crate::source::{SourceMap, without_mark};
@@ -7,18 +7,19 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Largest source file that is read, in bytes.
+/// Maximum size of a source file, in bytes.
 pub const FILE_BYTES_MAX: u64 = 16 << 20;
-/// Folders inside folders that are looked into.
+/// Maximum depth of nested folders that are searched.
 const FOLDER_DEPTH_MAX: u32 = 8;
 
-/// Which file defines an element or a group.
+/// Index of the files that define elements and groups.
 #[derive(Debug, Default)]
 pub struct Index(HashMap<String, PathBuf>);
 
 impl Index {
-    /// Reads every `.cnp` file below `folders`. Where two define the same name, the one in the
-    /// earlier folder counts, then the one with the lesser path. What cannot be read is left out.
+    /// Indexes every `.cnp` file below `folders`. If two define the same name, the one in the
+    /// earlier folder takes precedence, then the one with the lesser path. Unreadable files are
+    /// skipped.
     pub fn of(folders: &[PathBuf]) -> Self {
         let mut index = Self::default();
         for folder in folders {
@@ -32,12 +33,12 @@ impl Index {
         index
     }
 
-    /// Every name that a file defines.
+    /// Returns every name that a file defines.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
-    /// The file that defines `name`.
+    /// Returns the file that defines `name`.
     pub fn file_of(&self, name: &str) -> Option<&Path> {
         self.0.get(name).map(PathBuf::as_path)
     }
@@ -54,7 +55,7 @@ impl Index {
     }
 }
 
-/// The name that `.element name` or `group name <or (` defines.
+/// Returns the name that `.element name` or `group name <or (` defines.
 fn defined(tokens: &[Token]) -> Option<&str> {
     let word = |at: usize| tokens[at].name();
     if tokens[0].is_mark(".") && word(1) == Some("element") {
@@ -77,13 +78,13 @@ fn collect(folder: &Path, depth: u32, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// The text of a source file.
+/// Reads the text of a source file.
 ///
 /// # Errors
-/// A message: it is not there, not a plain file, too large, or not UTF-8.
+/// A message: the file does not exist, is not a plain file, is too large, or is not UTF-8.
 pub fn read(path: &Path) -> Result<String, String> {
     let meta = fs::metadata(path).map_err(|error| error.to_string())?;
-    // A device or a pipe could be read for ever.
+    // Reading a device or a pipe might never end.
     if !meta.is_file() {
         return Err("it is not a plain file".into());
     }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Loads a program: its file, the files it imports, and the library files of the elements it uses
-//! without defining them. Each file is read once, however often and in whatever circle it is
-//! imported.
+//! without defining them. Each file is read once, even if it is imported repeatedly or in a cycle.
 //!
-//! Which names are types decides how a text is parsed, so once all files are there each is parsed
-//! again, knowing the types of all that it imports, directly or not. What imports it does not
-//! matter to it, nor do library files that are found by an element's name.
+//! The parser has to know which names are types, so once all files are loaded, each is parsed again
+//! with the types of all its direct and indirect imports. Files that import it do not affect it,
+//! nor do library files found by an element's name.
 
 use crate::ast::{ConfigStatement, File, Import, Name, TopItem};
 use crate::diagnostic::Diagnostic;
@@ -15,14 +14,14 @@ use crate::source::{SourceMap, Span};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-/// Files that were parsed.
+/// Parsed files.
 #[derive(Debug, Default)]
 pub struct Loaded {
-    /// By file number; the first is the program's own.
+    /// Files by number; the first is the program's own.
     pub files: Vec<File>,
-    /// Their texts.
+    /// Source texts.
     pub sources: SourceMap,
-    /// What was wrong.
+    /// Errors and warnings.
     pub diagnostics: Vec<Diagnostic>,
     /// Folders of library elements.
     pub library: Vec<PathBuf>,
@@ -53,12 +52,12 @@ pub fn load_text(name: &Path, text: impl Into<String>, library: &[PathBuf]) -> L
 
 struct Loader<'a> {
     library: &'a [PathBuf],
-    /// The folder of the program, if it is in a file.
+    /// Folder of the program, if it is in a file.
     beside: Option<&'a Path>,
     index: Option<Index>,
-    /// Files that were read, by their canonical paths; nothing for those that cannot be.
+    /// Files that were read, by canonical path; `None` for unreadable ones.
     seen: HashMap<PathBuf, Option<usize>>,
-    /// By file number: what it imports.
+    /// By file number: its imports.
     imports: Vec<Vec<usize>>,
     loaded: Loaded,
 }
@@ -72,7 +71,7 @@ impl<'a> Loader<'a> {
 
     fn load(mut self, path: &Path, text: String) -> Loaded {
         self.add(path, text);
-        // Files are appended while they are looked through.
+        // Files are appended during the loop.
         let mut at = 0;
         let mut missing = HashSet::new();
         while at < self.loaded.files.len() {
@@ -88,7 +87,7 @@ impl<'a> Loader<'a> {
         self.loaded
     }
 
-    /// Parses every file, knowing the types it can use; this time errors are reported.
+    /// Parses every file with the types it can use; this time errors are reported.
     fn parse_again(&mut self) {
         let Loaded { files, sources, diagnostics, .. } = &mut self.loaded;
         let types: Vec<HashSet<String>> =
@@ -112,7 +111,7 @@ impl<'a> Loader<'a> {
         self.imports.push(vec![]);
     }
 
-    /// Reads an imported file: relative to the importing one, else to the library.
+    /// Reads an imported file: relative to the importing one, otherwise to the library.
     fn import(&mut self, from: usize, import: &Import) {
         let importing = self.loaded.sources.files()[from].path.clone();
         let folder = importing.parent().unwrap_or(Path::new(""));
@@ -137,7 +136,7 @@ impl<'a> Loader<'a> {
         self.imports[from].extend(imported);
     }
 
-    /// The number of a file, which is read now unless it was before.
+    /// Returns the number of a file, which is read now unless it was before.
     fn read(&mut self, path: &Path, span: Span) -> Option<usize> {
         let canonical = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
         if let Some(number) = self.seen.get(&canonical) {
@@ -158,8 +157,8 @@ impl<'a> Loader<'a> {
         number
     }
 
-    /// Reads the files of the elements that are used and not defined: beside the program the file
-    /// with the element's name, else that of the library.
+    /// Reads the files of elements that are used but not defined: the file named after the element
+    /// beside the program, otherwise the one in the library.
     fn find_undefined(&mut self, missing: &mut HashSet<String>) {
         for name in undefined_of(&self.loaded.files) {
             if !missing.insert(name.text.clone()) {
@@ -180,7 +179,7 @@ impl<'a> Loader<'a> {
     }
 }
 
-/// The types that a file declares and imports.
+/// Returns the types that a file declares and imports.
 fn types_of(file: usize, files: &[File], imports: &[Vec<usize>]) -> HashSet<String> {
     let mut reached = HashSet::new();
     let mut waiting = vec![file];
@@ -200,7 +199,7 @@ fn imports_of(file: &File) -> Vec<Import> {
     file.items.iter().filter_map(import).collect()
 }
 
-/// The elements that the program's configuration and the groups use, and no file defines.
+/// Returns the elements that the program's configuration and groups use, and no file defines.
 fn undefined_of(files: &[File]) -> Vec<Name> {
     let mut defined = HashSet::new();
     let mut used = vec![];

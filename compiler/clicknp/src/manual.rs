@@ -11,13 +11,13 @@
 //!  */
 //! ```
 //!
-//! A line `key: text` begins a field, if the key is one of [`Field::ALL`]; every other line goes on
-//! with the field above it.
+//! A line `key: text` begins a field if the key is one of [`Field::ALL`]; every other line
+//! continues the previous field.
 
 /// The fields of a manual block.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Field {
-    /// What it is for, in a sentence or two.
+    /// Purpose, in a sentence or two.
     Purpose,
     /// `name: text`, for an input port.
     Input,
@@ -25,15 +25,15 @@ pub enum Field {
     Output,
     /// `name: text`, for a compile-time parameter.
     Parameter,
-    /// What a signal asks, and what is answered.
+    /// Meaning of a signal, and its answer.
     Signal,
     /// `name: text`, for a method.
     Method,
-    /// Clocks between firings in hardware, and why.
+    /// Clocks between firings in hardware, with the reason.
     Interval,
     /// A configuration that uses it.
     Example,
-    /// Where the idea is from.
+    /// Origin of the idea.
     Source,
 }
 
@@ -51,7 +51,7 @@ impl Field {
         Field::Source,
     ];
 
-    /// How it is written.
+    /// Returns its key in the block.
     pub fn key(self) -> &'static str {
         match self {
             Field::Purpose => "purpose",
@@ -66,7 +66,7 @@ impl Field {
         }
     }
 
-    /// The field of that key.
+    /// Returns the field with that key.
     pub fn of_key(key: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|field| field.key() == key)
     }
@@ -75,13 +75,13 @@ impl Field {
 /// A manual block.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Manual {
-    /// Fields and their texts, in the order written; a field may come several times. The lines of
-    /// a text keep how much deeper they are indented than the least of them.
+    /// Fields and their texts, in the order written; a field may occur several times. The lines of
+    /// a text keep their indentation relative to the least indented one.
     pub fields: Vec<(Field, String)>,
 }
 
 impl Manual {
-    /// Reads the text between `/**` and `*/`. Lines before the first field are left out.
+    /// Parses the text between `/**` and `*/`. Lines before the first field are ignored.
     pub fn parse(block: &str) -> Self {
         let mut fields: Vec<(Field, Vec<&str>)> = vec![];
         for line in block.lines() {
@@ -99,17 +99,17 @@ impl Manual {
         Self { fields: joined.collect() }
     }
 
-    /// The texts of a field.
+    /// Returns the texts of a field.
     pub fn all(&self, field: Field) -> impl Iterator<Item = &str> {
         self.fields.iter().filter(move |(own, _)| *own == field).map(|(_, text)| text.as_str())
     }
 
-    /// The text of a field's first appearance.
+    /// Returns the text of a field's first occurrence.
     pub fn first(&self, field: Field) -> Option<&str> {
         self.all(field).next()
     }
 
-    /// The name that a field such as `input: in: any packets` is about, and what it says.
+    /// Returns the name and the text of each field such as `input: in: any packets`.
     pub fn named(&self, field: Field) -> impl Iterator<Item = (&str, &str)> {
         self.all(field).map(|text| match text.split_once(':') {
             Some((name, text)) if !name.contains(char::is_whitespace) => (name, text.trim()),
@@ -118,7 +118,7 @@ impl Manual {
     }
 }
 
-/// The first line, and the others without the indentation that all of them have.
+/// Joins the first line and the others without their common indentation.
 fn join(lines: &[&str]) -> String {
     let (first, rest) = lines.split_first().map_or(("", &[][..]), |(first, rest)| (*first, rest));
     let indent = |line: &&&str| line.len() - line.trim_start().len();

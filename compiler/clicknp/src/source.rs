@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Source texts and places in them.
+//! Source texts and locations in them.
 
 use std::path::PathBuf;
 
-/// A place: bytes `start..end` of file number `file` of a [`SourceMap`].
+/// A location: bytes `start..end` of file number `file` of a [`SourceMap`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Span {
-    /// Which file.
+    /// File number.
     pub file: u32,
     /// First byte.
     pub start: u32,
@@ -15,13 +15,13 @@ pub struct Span {
 }
 
 impl Span {
-    /// From the start of this one to the end of `other`.
+    /// Returns the span from the start of this one to the end of `other`.
     pub fn to(self, other: Span) -> Span {
         Span { end: other.end.max(self.end), ..self }
     }
 }
 
-/// A text without the byte order mark that editors on some systems put before it.
+/// Removes the byte order mark that some editors add.
 pub fn without_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
@@ -35,15 +35,15 @@ pub struct SourceMap {
 /// A file and its text.
 #[derive(Clone, Debug)]
 pub struct SourceFile {
-    /// As given on the command line or found by an import.
+    /// Path as given on the command line or found by an import.
     pub path: PathBuf,
-    /// Its whole text.
+    /// Whole text.
     pub text: String,
     line_starts: Vec<u32>,
 }
 
 impl SourceMap {
-    /// Adds a file; gives its number.
+    /// Adds a file; returns its number.
     pub fn add(&mut self, path: impl Into<PathBuf>, text: impl Into<String>) -> u32 {
         let mut text = text.into();
         if without_mark(&text).len() < text.len() {
@@ -55,17 +55,17 @@ impl SourceMap {
         self.files.len() as u32 - 1
     }
 
-    /// The files, by number.
+    /// Returns the files, by number.
     pub fn files(&self) -> &[SourceFile] {
         &self.files
     }
 
-    /// The text of a place.
+    /// Returns the text of a span.
     pub fn text(&self, span: Span) -> &str {
         &self.files[span.file as usize].text[span.start as usize..span.end as usize]
     }
 
-    /// Line and column (in characters) of the start of a place, both from 1.
+    /// Returns the line and column (in characters) of the start of a span, both from 1.
     pub fn position(&self, span: Span) -> (u32, u32) {
         let file = &self.files[span.file as usize];
         let line = file.line_starts.partition_point(|start| *start <= span.start);
@@ -74,14 +74,14 @@ impl SourceMap {
         (line as u32, column)
     }
 
-    /// The text of a line, from 1, without its end.
+    /// Returns the text of a line, from 1, without its end.
     pub fn line(&self, file: u32, line: u32) -> &str {
         let file = &self.files[file as usize];
         let start = file.line_starts[line as usize - 1] as usize;
         file.text[start..].split('\n').next().unwrap_or_default().trim_end_matches('\r')
     }
 
-    /// The place of `length` bytes that the IR keeps as `loc`.
+    /// Returns the span of `length` bytes at a location of the IR.
     pub fn span(&self, loc: freeport_ir::Loc, length: u32) -> Span {
         let file = &self.files[loc.file.index()];
         let line = self.line(loc.file.0, loc.line.max(1));
@@ -92,7 +92,7 @@ impl SourceMap {
         Span { file: loc.file.0, start, end }
     }
 
-    /// The place as the IR keeps it; the file numbers are the same.
+    /// Returns the start of a span as a location of the IR; the file numbers are the same.
     pub fn loc(&self, span: Span) -> freeport_ir::Loc {
         let (line, column) = self.position(span);
         freeport_ir::Loc { file: freeport_ir::FileId(span.file), line, column }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The name that was probably meant.
+//! Suggestions for misspelled names.
 
-/// Of `names`, the one nearest to `name`: the same but for upper and lower case, or with one edit
-/// for every three characters. Nothing shorter is like anything else.
+/// Returns the nearest of `names`: equal except for case, or with at most one edit for every three
+/// characters. Shorter names match only by case.
 pub fn nearest<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let most = name.chars().count() / 3;
     let near = names.into_iter().filter(|other| *other != name).filter_map(|other| {
@@ -15,15 +15,15 @@ pub fn nearest<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Opti
     near.min().map(|(_, other)| other)
 }
 
-/// Help that says what was probably meant, or else `otherwise`.
+/// Returns help that suggests the similar name, or else `otherwise`.
 pub fn did_you_mean(near: Option<&str>, otherwise: impl Into<String>) -> String {
     near.map_or_else(|| otherwise.into(), |near| format!("did you mean `{near}`?"))
 }
 
-/// Edits between two names: insert, delete, replace, or swap two neighbours.
+/// Returns the number of edits between two names: insert, delete, replace, or swap two neighbours.
 fn distance(left: &str, right: &str) -> usize {
     let (left, right): (Vec<char>, Vec<char>) = (left.chars().collect(), right.chars().collect());
-    // Too different in length to be near; names may be long.
+    // A length difference this large exceeds the limit; names may be long.
     if left.len().abs_diff(right.len()) > left.len() / 3 {
         return usize::MAX;
     }

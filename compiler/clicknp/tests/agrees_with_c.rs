@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Random functions of the C subset mean what clang makes of them as C23. Undefined behaviour is
-//! kept out: shift counts are masked, divisors are positive constants, indexes are masked.
+//! Random functions of the C subset have the same results as C23 compiled by clang. Undefined
+//! behaviour is excluded: shift counts are masked, divisors are positive constants, indexes are
+//! masked.
 
 use fastrand::Rng;
 use freeport_clicknp::driver::{Options, compile_text};
@@ -13,7 +14,7 @@ use std::process::Command;
 const SEED: u64 = 11;
 const FUNCTIONS: usize = 150;
 const CALLS: usize = 6;
-/// Results are compared in this width, signed ones with their sign.
+/// Width in which results are compared; signed ones are sign-extended.
 const WIDTH: u32 = 256;
 
 /// A type: name, width, signedness.
@@ -160,7 +161,7 @@ impl Generator {
         (0..self.random.u32(1..4)).map(|_| self.statement(depth)).collect()
     }
 
-    /// The parameters' types, the result's, and the body.
+    /// Returns the parameters' types, the result's, and the body.
     fn function(&mut self) -> (Vec<Type>, Type, String) {
         let params: Vec<Type> = (0..3).map(|_| self.pick(&TYPES)).collect();
         let result = self.pick(&TYPES);
@@ -243,7 +244,7 @@ fn with_instance(text: &str) -> Program {
     program
 }
 
-/// What the C program prints, line by line, as numbers.
+/// Returns the numbers that the C program prints, line by line.
 fn run_c(text: &str) -> Vec<Bits> {
     let folder = tempfile::tempdir().unwrap();
     let [source, binary] = ["it.c", "it"].map(|name| folder.path().join(name));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Graphs that configurations make. Elements are not lowered: their ports are taken as declared.
+//! Graphs built from configurations. Elements are not lowered: their ports are taken as declared.
 
 use crate::ports_only::PortsOnly;
 use freeport_clicknp::config::build;
@@ -25,7 +25,7 @@ fn build_text(text: &str) -> (ir::Graph, Vec<String>) {
     (graph, diagnostics.iter().map(describe).collect())
 }
 
-/// The channels of a configuration without errors, as `writer.port -> reader.port`.
+/// Returns the channels of a configuration without errors, as `writer.port -> reader.port`.
 fn channels(text: &str) -> Vec<String> {
     let (graph, errors) = build_text(text);
     assert_eq!(errors, [""; 0], "{text}");

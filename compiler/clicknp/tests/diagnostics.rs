@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the compiler says about wrong programs, word by word: each `errors/<code>_<slug>.cnp` has
-//! the text beside it in `.expect`. `BLESS=1` writes those files anew; read what changed.
+//! Exact messages of the compiler for wrong programs: each `errors/<code>_<slug>.cnp` has the
+//! expected text beside it in `.expect`. `BLESS=1` rewrites those files; review the differences.
 
 use freeport_clicknp::lints::LINTS;
 use freeport_clicknp::{Options, compile_file, compile_function};
@@ -61,8 +61,8 @@ fn every_warning_has_its_code_and_a_section_of_the_page() {
     }
 }
 
-/// What the compiler says about the program in a file, or about the function by itself that its
-/// `// function: name` line names.
+/// Returns the messages for the program in a file, or for the single function that its `//
+/// function: name` line names.
 fn explain(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap();
     let alone = text.lines().find_map(|line| line.strip_prefix("// function: "));
@@ -103,13 +103,13 @@ fn files_below(folder: &Path, extension: &str) -> Vec<PathBuf> {
     files
 }
 
-/// The codes that stand in quotation marks in a text.
+/// Returns the codes in quotation marks in a text.
 fn codes_in(text: &str) -> Vec<String> {
     let quoted = text.split('"');
     quoted.filter(|word| is_code(word)).map(str::to_string).collect()
 }
 
-/// The codes that stand in brackets in a text, as messages show them.
+/// Returns the codes in brackets in a text, as shown in messages.
 fn brackets_in(text: &str) -> Vec<String> {
     text.split(['[', ']']).filter(|word| is_code(word)).map(str::to_string).collect()
 }

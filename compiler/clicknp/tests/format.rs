@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The formatter: each `format/<case>.cnp` becomes the `.expect` beside it; `BLESS=1` writes
-//! them anew: read what changed. Whatever text it is given, only white space changes, another
-//! time nothing does, and the program stays the same. A failure prints its seed;
-//! `FREEPORT_SEED=<seed>` begins there, and `FREEPORT_LONG=1` goes on for longer.
+//! The formatter: each `format/<case>.cnp` is formatted to the `.expect` beside it; `BLESS=1`
+//! rewrites those files; review the differences. For any text, only white space changes, formatting
+//! again changes nothing, and the program stays the same. A failure prints its seed;
+//! `FREEPORT_SEED=<seed>` begins there, and `FREEPORT_LONG=1` runs longer.
 
 use crate::format_texts::{files, respaced};
 use fastrand::Rng;
@@ -75,7 +75,7 @@ fn white_space_alone_is_forgotten_but_for_line_ends() {
     }
 }
 
-/// What is formatted, which is then checked to stay as it is.
+/// Formats a text, and checks that formatting again changes nothing.
 fn format(name: &str, text: &str) -> String {
     let formatted =
         format_text(name, text).unwrap_or_else(|error| panic!("{name}: {error}\n{text}"));
@@ -86,7 +86,7 @@ fn format(name: &str, text: &str) -> String {
     formatted
 }
 
-/// Whether a program compiles; if so, `formatted` is the same program.
+/// Returns whether a program compiles; if so, checks that `formatted` is the same program.
 fn is_same_program(name: &str, text: &str, formatted: &str) -> bool {
     let library = vec![own().join("../../elements"), own().join("../../examples")];
     let options = Options { library };
@@ -97,7 +97,8 @@ fn is_same_program(name: &str, text: &str, formatted: &str) -> bool {
     true
 }
 
-/// The words of a program's text form but for `!file:line:column`, and for lines in names.
+/// Returns the words of a program's text form, except `!file:line:column` and line numbers in
+/// names.
 fn without_places(program: &freeport_ir::Program) -> Vec<String> {
     let text = freeport_ir::text::print(program);
     let is_place = |word: &str| word.starts_with('!') && word.matches(':').count() == 2;
@@ -110,7 +111,7 @@ fn without_places(program: &freeport_ir::Program) -> Vec<String> {
     text.split_whitespace().filter(|word| !is_place(word)).map(without_line).collect()
 }
 
-/// Every program of the repository that can be parsed, and those of the reference page.
+/// Returns every program of the repository that can be parsed, and those of the reference page.
 fn programs() -> Vec<(String, String)> {
     let top = own().join("../..");
     let mut texts = vec![];

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Every element of the library, every example and every program of tests compiles, without
-//! warnings, to a program that
-//! the verifier of the IR accepts.
+//! warnings, to a program that the verifier of the IR accepts.
 
 use freeport_clicknp::{Options, compile_file};
 use freeport_ir::verify;

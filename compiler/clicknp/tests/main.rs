@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tests of the language from outside: one binary, since each would link the compiler again.
+//! Integration tests of the language: one binary, since each binary would link the compiler again.
 
 mod agrees_with_c;
 mod configuration;

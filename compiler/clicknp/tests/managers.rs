@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Managers: they call the methods of the instances beside them, of arrays and of groups, on the
+//! Managers: they call the methods of the instances beside them, of arrays and of groups, in the
 //! interpreter, before and after the passes.
 
 use freeport_clicknp::{Compiled, Options, compile_text};
@@ -60,7 +60,7 @@ fn compiled(text: &str) -> Compiled {
     compiled.unwrap_or_else(|failure| panic!("{failure}"))
 }
 
-/// The program, and as passes make it.
+/// Returns the program before and after the passes.
 fn both_ways(program: &Program) -> [Program; 2] {
     verify(program).unwrap_or_else(|errors| panic!("{errors:#?}"));
     let mut optimised = program.clone();
@@ -77,7 +77,7 @@ fn read(interpreter: &Interpreter<'_>, instance: &str, variable: &str, index: u6
     interpreter.read_variable(id, variable, index).expect("in its state").to_u64()
 }
 
-/// What becomes of a 0.
+/// Returns the result of passing a 0 through.
 fn sum(interpreter: &mut Interpreter<'_>) -> u64 {
     let ends = ["from_host", "to_host"].map(|name| interpreter.endpoint(name).expect("joined"));
     interpreter.feed_item(ends[0], word(0)).expect("a word");
@@ -90,7 +90,8 @@ fn a_manager_calls_instances_arrays_and_groups() {
     let Compiled { program, .. } = compiled(&format!("{ADDERS}{MANAGED}"));
     for program in both_ways(&program) {
         let mut interpreter = Interpreter::new(&program, &interp::Options::default()).unwrap();
-        // Managers' init functions come behind those that they call: first 0, then 40 + 5 each.
+        // Managers' init functions run after those of the instances they call: first 0, then 40 + 5
+        // each.
         let at_first = 3 + 45 + 45 + 7 + 3 * 7;
         assert_eq!(sum(&mut interpreter), at_first);
         let manager = interpreter.instance("manager").expect("there is one");
@@ -98,7 +99,7 @@ fn a_manager_calls_instances_arrays_and_groups() {
             let result = it.call_method(manager, "set", vec![word(to)]);
             result.expect("it takes a word").expect("it has a result").to_u64()
         };
-        // Of the instances that are not there, 0 comes.
+        // Calls of instances out of range give 0.
         assert_eq!(set(&mut interpreter, 5), 21);
         assert_eq!(sum(&mut interpreter), 3 + 10 + 10 + 7 + 5 + 7);
         assert_eq!(set(&mut interpreter, 6), 5 + 7);

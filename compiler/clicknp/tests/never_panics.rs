@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! No text makes the compiler panic: texts of the repository, changed at random. A failure prints
-//! its seed; `FREEPORT_SEED=<seed>` begins there, and `FREEPORT_LONG=1` goes on for longer.
+//! its seed; `FREEPORT_SEED=<seed>` begins there, and `FREEPORT_LONG=1` runs longer.
 
 use fastrand::Rng;
 use freeport_clicknp::format::{Unformatted, format_text};
@@ -10,12 +10,12 @@ use std::fs;
 use std::panic::catch_unwind;
 use std::path::Path;
 
-/// Texts that are tried, usually.
+/// Number of texts that are tried by default.
 const TRIES: u64 = 1_000;
-/// Longest text that is made, in bytes.
+/// Maximum size of a generated text, in bytes.
 const BYTES_MAX: usize = 20_000;
 
-/// What is put into texts: all that the lexer and the parser tell apart.
+/// Text to insert: everything that the lexer and the parser distinguish.
 const PIECES: &[&str] = &[
     "{",
     "}",
@@ -181,8 +181,8 @@ fn whatever_can_be_parsed_can_be_formatted() {
     assert!(formatted > 10, "only {formatted} texts can be parsed");
 }
 
-/// Texts that take long if a part is looked at again for each level around it, or for each part
-/// before it. The bound is far above what they need, and far below the square of their length.
+/// These texts take long if a part is visited again for each enclosing level, or for each preceding
+/// part. The bound is far above the linear cost, and far below the quadratic one.
 #[test]
 fn deep_and_long_texts_are_formatted_in_one_go() {
     let block = |open: &str, close: &str, depth: usize, inside: &str| {
@@ -210,7 +210,8 @@ fn deep_and_long_texts_are_formatted_in_one_go() {
     assert!(format_twice(&chain));
 }
 
-/// Whether a text can be formatted; if so, it stays as it is another time.
+/// Formats a text if possible, and checks that formatting again changes nothing; returns whether it
+/// was possible.
 fn format_twice(text: &str) -> bool {
     match format_text("mutated.cnp", text) {
         Ok(once) => {
@@ -232,7 +233,7 @@ fn compile(text: &str) {
     }
 }
 
-/// Every program of the repository.
+/// Returns every program of the repository.
 fn corpus() -> Vec<String> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut texts = vec![];
@@ -256,7 +257,7 @@ fn collect(folder: &Path, texts: &mut Vec<String>) {
     }
 }
 
-/// A text of the corpus with a few changes.
+/// Returns a text of the corpus with a few changes.
 fn mutated(corpus: &[String], random: &mut Rng) -> String {
     let mut text: Vec<char> = corpus[random.usize(..corpus.len())].chars().collect();
     for _ in 0..random.usize(1..12) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What can be known of a program before it runs: its control flow ([`Graph`]), what its registers
-//! hold and which memory it touches ([`Analysis`]), and what it may still need ([`Liveness`]).
+//! Static analysis of a program: its control flow ([`Graph`]), the values of its registers and its
+//! memory accesses ([`Analysis`]), and its live values ([`Liveness`]).
 //!
-//! Dominators, loops, orders and liveness are those of `freeport-ir`, which are written for
-//! everything that has a graph: a function here only says what its nodes are.
+//! Dominators, loops, orders and liveness come from `freeport-ir`, whose algorithms work on any
+//! graph: a function here only defines its nodes.
 //!
-//! Addresses are followed by an abstract interpretation: what the kernel's verifier proves of a
-//! program it takes is found here as well, as far as loads and stores need it, and a program that
-//! the verifier would refuse is analysed too. What is not known is [`Unknown`], with the
-//! instruction where it began; nothing is guessed. Dynamic pointers do not occur, since no helper
-//! that makes them runs here.
+//! Addresses are tracked by abstract interpretation, which proves what the kernel's verifier proves
+//! of an accepted program, as far as loads and stores need it. A program that the verifier would
+//! reject is analysed as well. Anything not known is an [`Unknown`] with the instruction where it
+//! originated; nothing is guessed. Dynamic pointers do not occur, since no helper that creates them
+//! is supported.
 
 mod access;
 #[cfg(test)]
@@ -52,13 +52,13 @@ use explore::Explorer;
 use facts::SlotFacts;
 use value::Value;
 
-/// All that is known of a program.
+/// All facts about a program.
 #[derive(Clone, Debug)]
 pub struct Analysis {
     graph: Graph,
     facts: Vec<SlotFacts>,
     liveness: Liveness,
-    /// Why nothing is known, and that of all registers.
+    /// Reason for which the analysis gave up, and the resulting fact of all registers.
     given_up: Option<(Unknown, [Fact; 11])>,
 }
 
@@ -67,13 +67,13 @@ impl Analysis {
     ///
     /// # Errors
     /// The program does not pass [`check`](crate::refusal::check()), or one of its instructions is
-    /// none, or leads to where none begins.
+    /// invalid, or jumps to a slot where no instruction begins.
     pub fn of(program: &Program, maps: &[MapDefinition]) -> Result<Self, Malformed> {
         Self::with_states(program, maps, explore::STATES_MAX)
     }
 
-    /// The same with another number of states that are kept apart where paths meet, 16 usually:
-    /// with fewer it costs less, and less is known of what depends on the way.
+    /// As [`Analysis::of`], with another limit on the states kept apart where paths meet, usually
+    /// 16. Fewer states cost less, and lose facts that depend on the path.
     ///
     /// # Errors
     /// As [`Analysis::of`].
@@ -100,27 +100,27 @@ impl Analysis {
         Ok(Self { graph, facts, liveness, given_up })
     }
 
-    /// The control flow.
+    /// Returns the control flow.
     pub fn graph(&self) -> &Graph {
         &self.graph
     }
 
-    /// What may still be needed.
+    /// Returns the liveness of registers and frame bytes.
     pub fn liveness(&self) -> &Liveness {
         &self.liveness
     }
 
-    /// Why nothing at all is known, if the program could not be followed to its end.
+    /// Returns the reason for which the analysis gave up, if it could not follow the whole program.
     pub fn given_up(&self) -> Option<Unknown> {
         self.given_up.map(|(why, _)| why)
     }
 
-    /// Whether control can come to an instruction.
+    /// Returns whether an instruction is reachable.
     pub fn is_reachable(&self, slot: usize) -> bool {
         self.registers(slot).is_some()
     }
 
-    /// What registers hold before an instruction; nothing if control cannot come there.
+    /// Returns the facts of registers before an instruction, or `None` if it is unreachable.
     pub fn registers(&self, slot: usize) -> Option<&[Fact; 11]> {
         match &self.given_up {
             Some((_, unknown)) => self.graph.operation(slot).map(|_| unknown),
@@ -128,10 +128,11 @@ impl Analysis {
         }
     }
 
-    /// A register that an instruction reads though it is not set on every way there: a call leaves
-    /// nothing in registers 1 to 5, and a function finds nothing but its arguments. Verifiers take
-    /// no such program. What is said of the rest holds, but what such an instruction gets depends
-    /// on registers that are not live. None is found in a program that is given up.
+    /// Returns a register that an instruction reads although it is not set on every path to there:
+    /// a call leaves registers 1 to 5 unset, and a function starts with only its arguments set.
+    /// Verifiers reject such programs. The other facts still hold, but the value that such an
+    /// instruction reads depends on registers that are not live. Always `None` if the analysis gave
+    /// up.
     pub fn reads_unset(&self, slot: usize) -> Option<u8> {
         let (operation, registers) = (self.graph.operation(slot)?, self.registers(slot)?);
         let arguments = match operation {
@@ -144,15 +145,14 @@ impl Analysis {
         operation.read().chain(1..=arguments).find(is_unset)
     }
 
-    /// What the function's own frame holds before an instruction, in the order of its bytes. Of
-    /// bytes that are not among these nothing is known; which are still needed says
-    /// [`Liveness::is_byte_live`].
+    /// Returns the known contents of the function's own frame before an instruction, in ascending
+    /// order of offset. Other bytes are unknown; [`Liveness::is_byte_live`] reports which are live.
     pub fn spills(&self, slot: usize) -> &[Spill] {
         self.facts.get(slot).map_or(&[], |facts| &facts.spills)
     }
 
-    /// Whether an instruction does nothing but store to the function's own frame what nobody will
-    /// read, so that it can be left out.
+    /// Returns whether an instruction only stores to bytes of the function's own frame that are
+    /// never read, so that it can be removed.
     pub fn is_dead_store(&self, slot: usize) -> bool {
         let own = Space::Stack { calls_up: Some(0) };
         match (self.graph.operation(slot), self.accesses(slot)) {
@@ -165,36 +165,35 @@ impl Analysis {
         }
     }
 
-    /// The memory that an instruction touches: more than one access if that depends on the way
-    /// that control came, or if a helper is given several. What functions of the program touch that
-    /// are called here, by the program or by a helper, is not among it: see
-    /// [`Graph::calls_function`].
+    /// Returns the memory accesses of an instruction: more than one if the access depends on the
+    /// path, or if a helper takes several addresses. It excludes the accesses of program functions
+    /// that are called here, by the program or by a helper: see [`Graph::calls_function`].
     pub fn accesses(&self, slot: usize) -> &[Access] {
         self.facts.get(slot).map_or(&[], |facts| &facts.accesses)
     }
 
-    /// The conditional jump as a check of the packet's length, if it is nothing else.
+    /// Returns the conditional jump as a check of the packet's length, if it is nothing else.
     pub fn bounds_check(&self, slot: usize) -> Option<&BoundsCheck> {
         self.facts.get(slot)?.check.length()
     }
 
-    /// Whether a conditional jump may be made, and whether it may not.
+    /// Returns whether a conditional jump can be taken, and whether it can fall through.
     pub fn outcomes(&self, slot: usize) -> [bool; 2] {
         self.facts.get(slot).map_or([false; 2], |facts| facts.outcomes)
     }
 
-    /// Where functions begin that the helper called at `slot` may call.
+    /// Returns the entries of the functions that the helper called at `slot` may call.
     pub fn callbacks(&self, slot: usize) -> &[usize] {
         self.facts.get(slot).map_or(&[], |facts| &facts.callbacks)
     }
 
-    /// What is touched and not known, in the order of slots.
+    /// Returns the accesses to unknown memory, in the order of slots.
     pub fn unknown_accesses(&self) -> impl Iterator<Item = &Access> {
         let accesses = self.facts.iter().flat_map(|facts| &facts.accesses);
         accesses.filter(|access| matches!(access.space, Space::Unknown(_)))
     }
 
-    /// Says where in the source something is not known, and why.
+    /// Describes where in the source something is not known, and why.
     pub fn explain(&self, program: &Program, unknown: &Unknown) -> String {
         match program.line(unknown.slot) {
             Some(line) => {
@@ -205,7 +204,7 @@ impl Analysis {
     }
 }
 
-/// Nothing is known of a program, for a reason.
+/// Returns facts without any knowledge, for a program on which the analysis gave up.
 fn given_up_facts(graph: &Graph, why: Unknown) -> Vec<SlotFacts> {
     let at = |slot: usize| {
         let Some(operation) = graph.operation(slot) else { return SlotFacts::default() };
@@ -227,7 +226,7 @@ fn given_up_facts(graph: &Graph, why: Unknown) -> Vec<SlotFacts> {
     (0..graph.slots()).map(at).collect()
 }
 
-/// The register by which an operation touches memory, and what for.
+/// Returns the address register and the kind of access of an operation that accesses memory.
 fn touched_registers(operation: Operation) -> Option<(Option<u8>, AccessKind)> {
     match operation {
         Operation::Load { base, .. } => Some((Some(base), AccessKind::Read)),

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the runner of bpf_conformance gives its plugins, programs and memory as hexadecimal digits,
-//! and what it wants of them.
+//! The plugin interface of the bpf_conformance runner: input and output of programs and memory as
+//! hexadecimal digits.
 
 use crate::instruction::Instruction;
 use std::io::{Read, Write};
 use std::process::ExitCode;
 
-/// Reads a program's text, runs it, and writes the 64 bits that it returned, or why it did not.
+/// Reads a program's text, runs it, and writes its 64-bit result, or the reason for which it
+/// failed.
 pub fn answer(
     mut input: impl Read,
     mut output: impl Write,
@@ -23,29 +24,32 @@ pub fn answer(
     if written.is_ok() { code } else { ExitCode::FAILURE }
 }
 
-/// The instructions of a program in plain bytes.
+/// Parses the instructions of a program from its bytes.
 ///
 /// # Errors
-/// What is no program.
+/// The text is not a program.
 pub fn program(text: &str) -> Result<Vec<Instruction>, String> {
     let code = bytes(text)?;
     let (slots, rest) = code.as_chunks();
     if !rest.is_empty() || code.is_empty() {
-        return Err(format!("{} bytes are no program: instructions have 8", code.len()));
+        return Err(format!(
+            "{} bytes are not a program: each instruction has 8 bytes",
+            code.len()
+        ));
     }
     Ok(slots.iter().map(|slot| Instruction::from_bytes(*slot)).collect())
 }
 
-/// The bytes of a text of hexadecimal digits, with or without spaces between them.
+/// Parses bytes from hexadecimal digits, with or without spaces between them.
 ///
 /// # Errors
-/// Anything else.
+/// The text contains anything else.
 pub fn bytes(text: &str) -> Result<Vec<u8>, String> {
     let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
     let byte = |pair: &[u8]| {
         let pair = std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2);
         let byte = pair.and_then(|pair| u8::from_str_radix(pair, 16).ok());
-        byte.ok_or_else(|| "it is not pairs of hexadecimal digits".to_owned())
+        byte.ok_or_else(|| "expected pairs of hexadecimal digits".to_owned())
     };
     digits.chunks(2).map(byte).collect()
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Helper functions, by the kernel's numbers. Each checks its own arguments: memory is read and
-//! written only where the program could do so itself, and what the kernel's verifier would have
-//! refused ends the program. Errors are the kernel's, as negative numbers.
+//! Helper functions, by the kernel's numbers. Each checks its arguments: it accesses memory only
+//! where the program itself could, and aborts the program where the kernel's verifier would have
+//! rejected it. Errors are the kernel's, as negative numbers.
 
 mod checksum;
 mod events;
@@ -21,19 +21,19 @@ pub use signature::{Argument, Effect, Gives, Signature};
 use crate::maps::ErrorNumber;
 use crate::run::{Reason, Run};
 
-/// What a helper gives: register 0, or nothing if another program runs now.
+/// Result of a helper: register 0, or `None` after a tail call to another program.
 type Called = Result<Option<u64>, Reason>;
 
-/// Register 0 for what a helper found out.
+/// Converts a helper's result to register 0.
 fn returned(result: Result<u64, ErrorNumber>) -> Called {
     Ok(Some(result.unwrap_or_else(ErrorNumber::returned)))
 }
 
-/// Numbers, names, functions, arguments, what they give and what else they do, once.
+/// The table of helpers: number, name, function, arguments, result, and effect.
 macro_rules! helpers {
     ($($number:literal $name:literal $module:ident::$function:ident($($argument:ident),*)
         -> $gives:ident $(: $effect:ident)?;)*) => {
-        /// What a helper that runs here takes and gives.
+        /// Returns the signature of a supported helper.
         pub fn signature(number: u32) -> Option<Signature> {
             match number {
                 $($number => Some(Signature {
@@ -46,7 +46,7 @@ macro_rules! helpers {
             }
         }
 
-        /// The name of a helper that runs here.
+        /// Returns the name of a supported helper.
         pub fn name(number: u32) -> Option<&'static str> {
             Some(signature(number)?.name)
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Instructions of eBPF, as RFC 9669 has them: 64-bit slots, what they mean
-//! ([`decode`](decode())), the slots of a meaning ([`Operation::encode`]), and the text of both
-//! that LLVM prints and [`assemble`](assemble()) reads.
+//! Instructions of eBPF as in RFC 9669: 64-bit slots, decoding to operations
+//! ([`decode`](decode())), encoding ([`Operation::encode`]), and a text form that LLVM prints and
+//! [`assemble`](assemble()) parses.
 
 mod assemble;
 mod decode;
@@ -18,17 +18,17 @@ pub use operation::{
     Width,
 };
 
-/// The register that holds the frame pointer, which programs only read.
+/// The register that holds the frame pointer, which is read-only for programs.
 pub const FRAME_POINTER: u8 = 10;
-/// How many registers there are.
+/// Number of registers.
 pub const REGISTERS: u8 = 11;
-/// The opcode of the load of a 64-bit constant, which takes two slots.
+/// Opcode of the load of a 64-bit constant, which takes two slots.
 pub const WIDE_LOAD: u8 = 0x18;
 
 /// `source` of a wide load of a map, whose number is the immediate.
 pub const PSEUDO_MAP: u8 = 1;
-/// `source` of a wide load of an address in a map's first value: the map's number is the immediate,
-/// the offset in bytes that of the second slot.
+/// `source` of a wide load of an address in a map's first value: the immediate is the map's number,
+/// that of the second slot the offset in bytes.
 pub const PSEUDO_MAP_VALUE: u8 = 2;
 /// `source` of a wide load of a kernel variable's address, by its BTF id.
 pub const PSEUDO_VARIABLE: u8 = 3;
@@ -39,14 +39,14 @@ pub const PSEUDO_CALL: u8 = 1;
 /// `source` of a call of a kernel function, by its BTF id.
 pub const PSEUDO_KERNEL_CALL: u8 = 2;
 
-/// One 64-bit slot. Most instructions are one; a wide load is two, the second with opcode 0.
+/// A 64-bit slot. Most instructions take one; a wide load takes two, the second with opcode 0.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Instruction {
-    /// What it does: class in the low three bits.
+    /// Opcode; its low three bits are the class.
     pub opcode: u8,
     /// Destination register.
     pub destination: u8,
-    /// Source register, or which kind of constant or callee the immediate is.
+    /// Source register, or the kind of constant or callee that the immediate is.
     pub source: u8,
     /// Distance in bytes or slots, or a variant of the opcode.
     pub offset: i16,
@@ -55,7 +55,7 @@ pub struct Instruction {
 }
 
 impl Instruction {
-    /// The slot in little-endian bytes, as an object for `bpfel` has it.
+    /// Decodes a slot from little-endian bytes, as in an object for `bpfel`.
     pub fn from_bytes(bytes: [u8; 8]) -> Self {
         let [opcode, registers, offset @ .., a, b, c, d] = bytes;
         Self {
@@ -67,7 +67,8 @@ impl Instruction {
         }
     }
 
-    /// The inverse of [`Self::from_bytes`]. Registers above 15 lose their upper bits.
+    /// Encodes a slot; the inverse of [`Self::from_bytes`]. Registers above 15 lose their upper
+    /// bits.
     pub fn to_bytes(self) -> [u8; 8] {
         let registers = self.destination & 15 | self.source << 4;
         let [low, high] = self.offset.to_le_bytes();
@@ -75,7 +76,7 @@ impl Instruction {
         [self.opcode, registers, low, high, a, b, c, d]
     }
 
-    /// Whether it is the first of two slots.
+    /// Returns whether it is the first of two slots.
     pub fn is_wide(self) -> bool {
         self.opcode == WIDE_LOAD
     }

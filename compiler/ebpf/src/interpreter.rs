@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The interpreter: an object's programs with their maps, run on packets one after the other.
+//! The interpreter: runs an object's programs, with their maps, on packets one by one.
 //!
-//! [`Machine::load`] makes a dense form of each program and says what cannot run. While it runs
-//! nothing is taken for granted: each access is checked against what there is to be reached
+//! [`Machine::load`] compiles each program to a dense form and reports what cannot run. During
+//! execution nothing is trusted: each access is checked against the reachable memory
 //! (`run/memory.rs`), each helper checks its arguments (`helper_functions.rs`), and a limit of
-//! instructions ends what would not end by itself. A program that does something else than that is
-//! ended with the verdict `XDP_ABORTED` and a reason; in the kernel the verifier would have refused
-//! it.
+//! instructions stops endless programs. A program that violates a check is aborted with the verdict
+//! `XDP_ABORTED` and a reason; in the kernel the verifier would have rejected it.
 
 mod arithmetic;
 mod atomic;
@@ -43,7 +42,7 @@ use thiserror::Error;
 pub struct Machine {
     programs: Vec<Compiled>,
     maps: Vec<Map>,
-    /// How many of the maps have a name in the object; the others are inside them.
+    /// Number of maps that are named in the object; the others are inner maps.
     named_maps: usize,
     environment: Environment,
     stack: Stack,
@@ -52,21 +51,21 @@ pub struct Machine {
     refused: BTreeMap<usize, Vec<Unsupported>>,
 }
 
-/// Why an object cannot be run here.
+/// Reason for which an object cannot be run here.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum LoadError {
-    /// A map cannot be made.
+    /// A map cannot be created.
     #[error(transparent)]
     Map(#[from] MapError),
-    /// An object with too many maps.
-    #[error("{0} maps are more than {MAPS_MAX}")]
+    /// The object has too many maps.
+    #[error("the object has {0} maps; at most {MAPS_MAX} are supported")]
     TooManyMaps(usize),
-    /// Instructions that cannot run.
+    /// Instructions that are not supported.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Unsupported(Vec<Unsupported>),
 }
 
-/// What keeps a program from running: what it is, or a map that could not be made.
+/// Returns what keeps a program from running: its instructions, or a map that could not be created.
 fn check(
     object: &Object,
     program: &Program,
@@ -79,22 +78,22 @@ fn check(
     Err(vec![Unsupported { program: program.name.clone(), slot, reason }])
 }
 
-/// What came of a packet.
+/// The outcome of a packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Outcome {
-    /// What is to be done with it, see [`verdict`]; whatever the program gave, if it is none.
+    /// Verdict, see [`verdict`], or any other number that the program returned.
     pub verdict: u32,
-    /// All of register 0.
+    /// The whole 64-bit register 0.
     pub value: u64,
-    /// Why the program was ended before its exit, if it was.
+    /// Reason for which the program was aborted, if it was.
     pub aborted: Option<Abort>,
-    /// How many instructions were executed; one that takes two slots counts once.
+    /// Number of executed instructions; a wide load counts once.
     pub instructions: u64,
-    /// Where the packet goes, if the verdict is `XDP_REDIRECT`.
+    /// Destination of the packet, if the verdict is `XDP_REDIRECT`.
     pub redirect: Option<Redirect>,
 }
 
-/// How a program is executed and who looks on.
+/// The way in which a program is executed and observed.
 #[derive(Default)]
 struct Executed<'e> {
     observer: Option<&'e mut dyn Observer>,
@@ -102,11 +101,11 @@ struct Executed<'e> {
 }
 
 impl Machine {
-    /// Loads an object: makes its maps and the dense form of its XDP programs. Programs of other
-    /// kinds are not loaded.
+    /// Loads an object: creates its maps and compiles its XDP programs. Programs of other types are
+    /// not loaded.
     ///
     /// # Errors
-    /// If there are too many maps, or with all instructions that cannot run here.
+    /// The object has too many maps, or instructions that cannot run here; all of them are listed.
     pub fn load(object: &Object, environment: Environment) -> Result<Self, LoadError> {
         let machine = Self::load_partly(object, environment)?;
         let refused = machine.refused.into_values().flatten().collect::<Vec<_>>();
@@ -117,12 +116,12 @@ impl Machine {
         }
     }
 
-    /// The same where some programs cannot run here: those are [refused](Self::refused), and the
-    /// others run. Whatever calls one that is refused is aborted. A map that cannot be made keeps
-    /// only the programs from running that use it.
+    /// As [`load`](Self::load), but tolerates programs that cannot run here: those are
+    /// [refused](Self::refused), and the others run. A program that calls a refused one is aborted.
+    /// A map that cannot be created only affects the programs that use it.
     ///
     /// # Errors
-    /// If there are too many maps.
+    /// The object has too many maps.
     pub fn load_partly(object: &Object, environment: Environment) -> Result<Self, LoadError> {
         let mut machine = Self {
             programs: vec![],
@@ -153,12 +152,12 @@ impl Machine {
         Ok(machine)
     }
 
-    /// What of a program, by its number in the object, cannot run here.
+    /// Returns what keeps a program, by its number in the object, from running here.
     pub fn refused(&self, program: usize) -> &[Unsupported] {
         self.refused.get(&program).map_or(&[], Vec::as_slice)
     }
 
-    /// Makes all maps of an object; gives those that cannot be made, with the reason.
+    /// Creates all maps of an object; returns those that cannot be created, with the reason.
     fn make_maps(&mut self, object: &Object) -> Result<BTreeMap<usize, String>, LoadError> {
         if object.maps.len() > MAPS_MAX {
             return Err(LoadError::TooManyMaps(object.maps.len()));
@@ -184,17 +183,17 @@ impl Machine {
                 let set = self.maps[map].update(&key.to_ne_bytes(), &value.to_ne_bytes(), 0);
                 set.map_err(|error| MapError {
                     name: definition.name.clone(),
-                    reason: format!("its initial place {key} cannot be set: {error}"),
+                    reason: format!("its initial entry {key} cannot be set: {error}"),
                 })?;
             }
         }
         Ok(absent)
     }
 
-    /// Makes one more map, to be put into an array or a hash of maps; gives its number.
+    /// Creates another map, for use in an array or hash of maps; returns its number.
     ///
     /// # Errors
-    /// If it cannot be made, or there are too many.
+    /// The map cannot be created, or there are too many.
     pub fn add_map(&mut self, definition: &MapDefinition) -> Result<usize, LoadError> {
         if self.maps.len() >= MAPS_MAX {
             return Err(LoadError::TooManyMaps(self.maps.len() + 1));
@@ -204,18 +203,18 @@ impl Machine {
         let seed = self.environment.seed ^ (self.maps.len() as u64) << 32;
         let mut definition = definition.clone();
         if definition.kind == MapKind::PerfEventArray && definition.max_entries == 0 {
-            // As loaders do: a buffer for each processor.
+            // Loaders do the same: one buffer for each processor.
             definition.max_entries = self.environment.processor.saturating_add(1);
         }
         self.maps.push(Map::new(&definition, seed, bytes_max)?);
         Ok(self.maps.len() - 1)
     }
 
-    /// Puts a map into place `key` of an array or a hash of maps.
+    /// Stores a map at `key` of an array or a hash of maps.
     ///
     /// # Errors
-    /// `EINVAL` if one of them is not such a map or `inner` is not like the outer one's definition
-    /// says, and those of [`Map::update`].
+    /// `EINVAL` if `outer` is not such a map or `inner` does not match its definition, and the
+    /// errors of [`Map::update`].
     pub fn set_inner(
         &mut self,
         outer_map: usize,
@@ -242,7 +241,7 @@ impl Machine {
         self.run_with(program, packet, Executed::default(), |_| {})
     }
 
-    /// The same with an observer, who is told of each instruction before it is executed.
+    /// As [`run`](Self::run), and calls an observer before each instruction.
     pub fn run_observed(
         &mut self,
         program: usize,
@@ -253,15 +252,15 @@ impl Machine {
         self.run_with(program, packet, executed, |_| {})
     }
 
-    /// The same with another way to execute programs. [`Outcome::instructions`] is what it has
-    /// [spent](Execution::spend).
+    /// As [`run`](Self::run), executed by another engine. [`Outcome::instructions`] is the number
+    /// that it has [spent](Execution::spend).
     pub fn run_on(&mut self, engine: &dyn Engine, program: usize, packet: &mut Packet) -> Outcome {
         let executed = Executed { observer: None, engine: Some(engine) };
         self.run_with(program, packet, executed, |_| {})
     }
 
     /// Runs a program on bytes instead of a packet: register 1 is their address and register 2
-    /// their number, as test suites of the instruction set want it.
+    /// their number, as test suites of the instruction set require.
     pub fn run_on_bytes(&mut self, program: usize, bytes: &mut Packet) -> Outcome {
         let [_, start, end] = bytes.places();
         self.run_with(program, bytes, Executed::default(), |run| {
@@ -317,7 +316,7 @@ impl Machine {
         }
     }
 
-    /// The slot of a program's step.
+    /// Returns the slot of a program's step.
     fn slot(&self, program: usize, step: usize) -> usize {
         let slots = self.programs.get(program).map_or(&[][..], |program| &program.slots);
         slots.get(step).copied().unwrap_or(0) as usize
@@ -331,37 +330,37 @@ impl Machine {
         abort
     }
 
-    /// What has been aborted so far: for each instruction the last reason, and how often.
+    /// Returns all aborts so far: for each instruction the last reason, and the number.
     pub fn aborts(&self) -> impl Iterator<Item = &(Abort, u64)> {
         self.aborts.values()
     }
 
-    /// A map by its name in the object.
+    /// Returns a map by its name in the object.
     pub fn map(&self, name: &str) -> Option<&Map> {
         self.maps[..self.named_maps].iter().find(|map| map.definition().name == name)
     }
 
-    /// The same, to be changed.
+    /// As [`map`](Self::map), mutable.
     pub fn map_mut(&mut self, name: &str) -> Option<&mut Map> {
         self.maps[..self.named_maps].iter_mut().find(|map| map.definition().name == name)
     }
 
-    /// A map by its number: those of the object in their order, then those that were added.
+    /// Returns a map by its number: those of the object in their order, then the added ones.
     pub fn map_at(&self, map: usize) -> Option<&Map> {
         self.maps.get(map)
     }
 
-    /// The same, to be changed.
+    /// As [`map_at`](Self::map_at), mutable.
     pub fn map_at_mut(&mut self, map: usize) -> Option<&mut Map> {
         self.maps.get_mut(map)
     }
 
-    /// What programs learn of the world, to be changed between packets.
+    /// Returns the environment that programs see, to be changed between packets.
     pub fn environment_mut(&mut self) -> &mut Environment {
         &mut self.environment
     }
 
-    /// Takes the lines that programs have traced.
+    /// Takes the lines that programs have printed.
     pub fn take_trace(&mut self) -> Vec<String> {
         self.scratch.take_trace()
     }

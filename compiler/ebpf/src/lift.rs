@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! XDP programs as packet programs of the shared representation, so that whatever runs those runs
-//! these: as compiled code in user space, or as an element among others.
+//! Lifts XDP programs to packet programs of the shared representation, so that they run wherever
+//! those run: as compiled code in user space, or as an element among others.
 //!
-//! What the [`Analysis`] knows turns addresses into typed things. A packet pointer becomes the
-//! number of bytes behind the packet's start, one into a frame a place in an object of the firing,
-//! one into a value of a map a reference that a table gave, one into data a place in a variable.
-//! No address is a number any more, so nothing can reach what it was not made for. Functions of the
-//! program are merged into it, loops stay loops with the bound that the kernel has for all
-//! instructions, and maps become tables under their own names.
+//! The [`Analysis`] turns addresses into typed values. A packet pointer becomes an offset from the
+//! packet's start, a stack pointer a place in an object of the firing, a pointer into a map value a
+//! reference returned by a table, and a pointer into data a place in a variable. No address remains
+//! a number, so nothing outside its own memory can be reached. Functions of the program are
+//! inlined, loops stay loops with the kernel's limit of instructions as their bound, and maps
+//! become tables with the same names.
 //!
-//! What cannot be had so is [`NotLiftable`], with the instruction and the reason; it runs in the
-//! interpreter and in the kernel as before.
+//! A program without a counterpart is [`NotLiftable`], with the instruction and the reason; it
+//! still runs in the interpreter and in the kernel.
 
 mod arithmetic;
 mod bits;
@@ -46,16 +46,16 @@ use std::collections::HashMap;
 /// A program as an element of the shared representation.
 #[derive(Clone, Debug)]
 pub struct Lifted {
-    /// The element with its handler; its graph is one instance between outer ends.
+    /// The element with its handler; its graph is one instance between external endpoints.
     pub program: IrProgram,
-    /// What became of each map of the object.
+    /// Counterpart of each map of the object.
     pub maps: Vec<Option<MapPlace>>,
 }
 
 /// Lifts a program of an object.
 ///
 /// # Errors
-/// The first thing in it that has no counterpart.
+/// The first instruction that has no counterpart.
 pub fn lift(object: &Object, program: &Program, ports: &Ports) -> Result<Lifted, NotLiftable> {
     let analysis = Analysis::of(program, &object.maps)
         .map_err(|malformed| NotLiftable::at(malformed.slot, malformed.reason))?;
@@ -82,7 +82,7 @@ fn assemble(program: &Program, files: Vec<String>, element: Element, body: Funct
     }
 }
 
-/// The source files that a program is of.
+/// Returns the source files of a program.
 fn files(program: &Program) -> Vec<String> {
     let mut files: Vec<String> = vec![];
     for line in &program.lines {
@@ -93,7 +93,7 @@ fn files(program: &Program) -> Vec<String> {
     files
 }
 
-/// A program on its way into the shared representation.
+/// A program while it is lifted.
 struct Lifter<'a> {
     program: &'a Program,
     analysis: &'a Analysis,
@@ -102,28 +102,28 @@ struct Lifter<'a> {
     files: HashMap<&'a str, u32>,
     ports: &'a Ports,
     builder: Builder,
-    /// The input that is being made, and the packet of it.
+    /// Index of the current input; its packet.
     input: usize,
     packet: ValueId,
-    /// All frames, one behind the other.
+    /// All frames, one after the other.
     stack: ObjectRef,
-    /// Bytes of `stack` that are in use at most.
+    /// Maximum number of bytes of `stack` in use.
     stack_bytes: i64,
-    /// The device that the packet is redirected to; 0 for none.
+    /// Device to which the packet is redirected; 0 for none.
     target: ObjectRef,
-    /// By how much the packet's start has moved.
+    /// Distance by which the packet's start has moved.
     moved: ObjectRef,
-    /// Where the program goes on with its verdict.
+    /// Block that continues with the program's verdict.
     epilogue: BlockId,
-    /// What may be a reference to a value of one map or of another.
+    /// Values that may be references to values of different maps.
     mixed: mixed::Mixed,
-    /// Functions that were merged into the program.
+    /// Number of functions inlined so far.
     merged: usize,
-    /// The instruction that is being lifted.
+    /// Slot of the instruction that is being lifted.
     slot: usize,
 }
 
-/// The element that everything belongs to.
+/// The only element.
 const ELEMENT: ElementId = ElementId(0);
 
 impl<'a> Lifter<'a> {
@@ -160,7 +160,7 @@ impl<'a> Lifter<'a> {
         }
     }
 
-    /// The handler: the program, once for each input.
+    /// Builds the handler: the program, once for each input.
     fn lift(mut self) -> Result<Function, NotLiftable> {
         let starts = ports::choose(&mut self.builder, self.ports.inputs().len());
         for (input, start) in starts.into_iter().enumerate() {
@@ -179,7 +179,7 @@ impl<'a> Lifter<'a> {
         Ok(function)
     }
 
-    /// Goes to an instruction.
+    /// Sets the current instruction.
     fn go_to(&mut self, slot: usize) {
         self.slot = slot;
         let place = self.program.line(slot);
@@ -190,7 +190,7 @@ impl<'a> Lifter<'a> {
         });
     }
 
-    /// A refusal of the instruction that is being lifted.
+    /// Refuses the current instruction.
     fn refuse<T>(&self, reason: impl Into<String>) -> Result<T, NotLiftable> {
         Err(NotLiftable::at(self.slot, reason.into()))
     }

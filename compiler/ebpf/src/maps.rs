@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Maps: state that outlives a packet, with the kernel's meaning of flags and errors.
+//! Maps: state that outlives a packet, with the kernel's semantics of flags and errors.
 //!
-//! Values lie in `elements`, which programs address directly; everything else (which element a
-//! key has, which places are set, in which order values leave) is the `content` of a kind. Maps
-//! with a value for each processor have one processor here.
+//! Values are stored in `elements`, which programs address directly. The `content` of a kind holds
+//! the rest: the element of a key, which slots are set, the order in which values are removed.
+//! Per-CPU maps have one processor here.
 
 mod bloom;
 pub(crate) mod content;
@@ -27,7 +27,7 @@ use crate::object::{MapDefinition, MapKind};
 use content::Content;
 use elements::Elements;
 
-/// What a `bpf_spin_lock` takes of a value.
+/// Size in bytes of a `bpf_spin_lock` in a value.
 const LOCK_BYTES: usize = 4;
 
 /// A map with its contents.
@@ -37,20 +37,20 @@ pub struct Map {
     content: Content,
 }
 
-/// What the owner of a map does with it, as with the kernel's `bpf` call. Keys and values have the
-/// sizes that the definition says; `EINVAL` tells if not.
+/// Operations of the map's owner, as with the kernel's `bpf` call. Keys and values must have the
+/// sizes in the definition; otherwise the result is `EINVAL`.
 impl Map {
-    /// What the object says about it.
+    /// Returns the map's definition in the object.
     pub fn definition(&self) -> &MapDefinition {
         &self.definition
     }
 
-    /// Whether it could not be made, and nothing can be put into it.
+    /// Returns whether the map could not be created, so that nothing can be stored in it.
     pub fn is_absent(&self) -> bool {
         matches!(self.content, Content::Absent)
     }
 
-    /// The value of `key`; of per-CPU maps that of the only processor.
+    /// Returns the value of `key`; for a per-CPU map, that of the only processor.
     ///
     /// # Errors
     /// `ENOENT` if there is none, `EOPNOTSUPP` for maps without keys.
@@ -62,8 +62,8 @@ impl Map {
         self.find(key).map(|element| self.elements.get(element)).ok_or(ErrorNumber::ENOENT)
     }
 
-    /// The values of `key` on `processors` processors as the kernel gives them out: each takes a
-    /// multiple of 8 bytes. Ours is the first, the others never ran.
+    /// Returns the values of `key` on `processors` processors in the kernel's format: each is
+    /// padded to a multiple of 8 bytes. Ours is the first; the other processors never ran.
     ///
     /// # Errors
     /// As [`Map::lookup`].
@@ -81,7 +81,7 @@ impl Map {
     /// Sets `key` to `value`; `flags` are those of [`flags`].
     ///
     /// # Errors
-    /// Those that the kernel has for this kind of map, and `EINVAL` for wrong sizes.
+    /// The kernel's errors for this kind of map, and `EINVAL` for wrong sizes.
     pub fn update(&mut self, key: &[u8], value: &[u8], flags: u64) -> Result<(), ErrorNumber> {
         self.check_key(key)?;
         self.check_value(value)?;
@@ -91,20 +91,20 @@ impl Map {
     /// Removes `key`.
     ///
     /// # Errors
-    /// Those that the kernel has for this kind of map.
+    /// The kernel's errors for this kind of map.
     pub fn delete(&mut self, key: &[u8]) -> Result<(), ErrorNumber> {
         self.check_key(key)?;
         self.content.delete(key)
     }
 
-    /// The key after `key`, or the first if that is absent; nothing after the last. The order is
-    /// none to rely on.
+    /// Returns the key after `key`, or the first key if `key` does not exist; `None` after the
+    /// last. The order is unspecified.
     pub fn next_key(&self, key: Option<&[u8]>) -> Option<Vec<u8>> {
         let key = key.filter(|key| self.check_key(key).is_ok());
         self.content.next_key(key, self.definition.max_entries)
     }
 
-    /// All keys with their values.
+    /// Returns all keys with their values.
     pub fn entries(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
         let elements = self.content.used_elements(self.definition.max_entries);
         let entry =
@@ -115,14 +115,13 @@ impl Map {
     /// Adds `value` to a queue, a stack or a Bloom filter.
     ///
     /// # Errors
-    /// `E2BIG` if it is full, `EINVAL` for flags that it does not know, `EOPNOTSUPP` for other
-    /// maps.
+    /// `E2BIG` if it is full, `EINVAL` for unknown flags, `EOPNOTSUPP` for other maps.
     pub fn push(&mut self, value: &[u8], flags: u64) -> Result<(), ErrorNumber> {
         self.check_value(value)?;
         self.content.push(value, flags)
     }
 
-    /// The next value of a queue or stack, without taking it.
+    /// Returns the next value of a queue or stack, without removing it.
     ///
     /// # Errors
     /// `ENOENT` if it is empty, `EOPNOTSUPP` for other maps.
@@ -130,7 +129,7 @@ impl Map {
         self.next_value(false)
     }
 
-    /// Takes the next value of a queue or stack.
+    /// Removes and returns the next value of a queue or stack.
     ///
     /// # Errors
     /// `ENOENT` if it is empty, `EOPNOTSUPP` for other maps.
@@ -138,7 +137,7 @@ impl Map {
         self.next_value(true)
     }
 
-    /// Whether a Bloom filter may have been given `value`.
+    /// Returns whether a Bloom filter may contain `value`.
     ///
     /// # Errors
     /// `EOPNOTSUPP` for other maps.
@@ -150,7 +149,7 @@ impl Map {
         }
     }
 
-    /// Takes the records out of a ring buffer that were submitted; none of other maps.
+    /// Takes the submitted records out of a ring buffer; returns none for other maps.
     pub fn take_records(&mut self) -> Vec<Vec<u8>> {
         match &mut self.content {
             Content::Ring(ring) => ring.take(),
@@ -158,7 +157,7 @@ impl Map {
         }
     }
 
-    /// Takes what programs wrote to the buffers of a perf event array; nothing of other maps.
+    /// Takes the events that programs wrote to a perf event array; returns none for other maps.
     pub fn take_events(&mut self) -> Vec<Event> {
         match &mut self.content {
             Content::Events(_, events) => events.take(),
@@ -182,7 +181,7 @@ impl Map {
     }
 }
 
-/// What programs do with it. Keys and values come with the right sizes.
+/// Operations of programs. Keys and values have the right sizes.
 impl Map {
     pub(crate) fn kind(&self) -> MapKind {
         self.definition.kind
@@ -196,7 +195,7 @@ impl Map {
         &mut self.content
     }
 
-    /// The element that `key` means.
+    /// Returns the element of `key`.
     #[inline]
     pub(crate) fn find(&self, key: &[u8]) -> Option<u32> {
         self.content.find(key, self.definition.max_entries)
@@ -212,13 +211,13 @@ impl Map {
         let element = self.elements.get_mut(element);
         element.copy_from_slice(value);
         if let Some(at) = lock_at {
-            // A lock is nobody's to write; who holds it is not said here.
+            // A lock must not be overwritten; it is kept elsewhere and reads as zero.
             element.iter_mut().skip(at as usize).take(LOCK_BYTES).for_each(|byte| *byte = 0);
         }
         Ok(())
     }
 
-    /// The next value of a queue or stack, which is taken out if it `leaves`.
+    /// Returns the next value of a queue or stack, and removes it if it `leaves`.
     pub(crate) fn next_value_into(
         &mut self,
         value: &mut [u8],
@@ -230,12 +229,12 @@ impl Map {
         }
     }
 
-    /// Whether programs may not change it.
+    /// Returns whether programs may not change the map.
     pub(crate) fn is_read_only_to_programs(&self) -> bool {
         self.definition.flags & flags::READ_ONLY_TO_PROGRAMS != 0
     }
 
-    /// Discards records of a ring buffer that are reserved; says whether there were any.
+    /// Discards reserved records of a ring buffer; returns whether there were any.
     pub(crate) fn abandon_records(&mut self) -> bool {
         match &mut self.content {
             Content::Ring(ring) => ring.abandon(),
@@ -243,7 +242,7 @@ impl Map {
         }
     }
 
-    /// How much memory it takes, in bytes.
+    /// Returns the memory in use, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         match self.content {
             Content::Absent => 0,
@@ -251,22 +250,22 @@ impl Map {
         }
     }
 
-    /// The value of an element that [`Map::find`] gave.
+    /// Returns the value of an element that [`Map::find`] returned.
     pub(crate) fn value(&self, element: u32) -> &[u8] {
         self.elements.get(element)
     }
 
-    /// Where that value begins in the map's window of addresses.
+    /// Returns the offset of that value in the map's address window.
     pub(crate) fn offset_of(&self, element: u32) -> u64 {
         self.elements.offset_of(element)
     }
 
-    /// How far the beginnings of two values are apart there.
+    /// Returns the distance between two values in the window.
     pub(crate) fn value_spacing(&self) -> u64 {
         self.elements.spacing()
     }
 
-    /// `size` bytes of the window that a program may read.
+    /// Returns `size` bytes of the window, if a program may read them.
     #[inline]
     pub(crate) fn bytes(&self, offset: u64, size: usize) -> Option<&[u8]> {
         if self.definition.flags & flags::WRITE_ONLY_TO_PROGRAMS != 0 {
@@ -278,7 +277,7 @@ impl Map {
         }
     }
 
-    /// `size` bytes of the window that a program may write.
+    /// Returns `size` bytes of the window, if a program may write them.
     #[inline]
     pub(crate) fn bytes_mut(&mut self, offset: u64, size: usize) -> Option<&mut [u8]> {
         if self.definition.flags & flags::READ_ONLY_TO_PROGRAMS != 0 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Objects: what an ELF file with eBPF programs holds, linked and free of ELF.
+//! Objects: the contents of an ELF file with eBPF programs, linked and independent of ELF.
 //!
-//! A [`Program`] is complete in itself: the functions it calls follow it in its instructions, and
-//! its wide loads name maps by their number in [`Object::maps`]. Variables are maps too, as the
-//! kernel has them: one array of one value for each section of data.
+//! A [`Program`] is self-contained: the functions it calls follow it in its instructions, and its
+//! wide loads name maps by their index in [`Object::maps`]. Variables are maps too, as in the
+//! kernel: an array of one value for each data section.
 
 mod btf;
 pub(crate) mod check;
@@ -30,39 +30,39 @@ use crate::instruction::{Instruction, PSEUDO_MAP, PSEUDO_MAP_VALUE};
 /// A loaded object.
 #[derive(Clone, Debug, Default)]
 pub struct Object {
-    /// Programs in the order of sections, and in a section that of their places.
+    /// Programs in the order of sections, and within a section in the order of offsets.
     pub programs: Vec<Program>,
-    /// Maps: those that are defined, then those of data.
+    /// Maps: those that are defined, then those of data sections.
     pub maps: Vec<MapDefinition>,
-    /// What section `license` says; empty if there is none.
+    /// Contents of section `license`; empty if there is none.
     pub license: String,
-    /// What section `version` says: the kernel version that some kinds of old programs name.
+    /// Contents of section `version`: the kernel version that some old program types require.
     pub version: Option<u32>,
 }
 
-/// A program that can be started.
+/// A program that can be attached.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
-    /// The name of its function.
+    /// Name of its function.
     pub name: String,
-    /// The section it is in.
+    /// Section that contains it.
     pub section: String,
-    /// What starts it.
+    /// Event that runs it.
     pub kind: ProgramKind,
-    /// Its slots, then those of all functions it needs; entry is slot 0. Wide loads of maps have
-    /// source [`PSEUDO_MAP`] or [`PSEUDO_MAP_VALUE`] and the map's number in [`Object::maps`] as
-    /// immediate.
+    /// Slots of the program, followed by those of all functions that it needs; the entry is slot 0.
+    /// Wide loads of maps have source [`PSEUDO_MAP`] or [`PSEUDO_MAP_VALUE`] and the map's index in
+    /// [`Object::maps`] as the immediate.
     pub instructions: Vec<Instruction>,
-    /// What the slots belong to, in order; the first is the program itself.
+    /// Functions to which the slots belong, in order; the first is the program itself.
     pub functions: Vec<Function>,
-    /// Where the slots come from, in order, as far as the object says.
+    /// Source lines of the slots, in order, as far as the object has line information.
     pub lines: Vec<Line>,
-    /// Why it could not be read: it calls a function of the kernel, for example, which the kernel
-    /// target may run all the same. Then it has no instructions here.
+    /// Reason for which the program could not be loaded here: for example, it calls a kernel
+    /// function. The kernel target may still run it. The program then has no instructions here.
     pub refusal: Option<Error>,
 }
 
-/// What starts a program.
+/// Event that runs a program.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum ProgramKind {
     /// A packet that an interface receives.
@@ -72,49 +72,50 @@ pub enum ProgramKind {
     XdpDevmap,
     /// A packet that arrives at the processor of an entry of a cpumap.
     XdpCpumap,
-    /// Something else, by the name of its section.
+    /// Another type, by the name of its section.
     Other(String),
 }
 
 /// A function in a program.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Function {
-    /// Its name.
+    /// Name of the function.
     pub name: String,
-    /// Its first slot.
+    /// First slot of the function.
     pub slot: usize,
 }
 
 /// A place in a source file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Line {
-    /// The first slot that comes from there; it holds until the next entry's.
+    /// First slot of the line; it applies up to the next entry's.
     pub slot: usize,
-    /// The file as the compiler was given it.
+    /// File name as passed to the compiler.
     pub file: String,
-    /// From 1.
+    /// Line number, from 1.
     pub line: u32,
-    /// From 1; 0 if it is not known.
+    /// Column number, from 1; 0 if unknown.
     pub column: u32,
-    /// The line itself.
+    /// Text of the line.
     pub text: String,
 }
 
 impl Program {
-    /// The function that a slot belongs to.
+    /// Returns the function to which a slot belongs.
     pub fn function(&self, slot: usize) -> Option<&Function> {
         let end = self.functions.partition_point(|function| function.slot <= slot);
         self.functions.get(end.checked_sub(1)?)
     }
 
-    /// Where a slot comes from. What is known of another function does not count.
+    /// Returns the source line of a slot. Lines of other functions do not count.
     pub fn line(&self, slot: usize) -> Option<&Line> {
         let end = self.lines.partition_point(|line| line.slot <= slot);
         let line = self.lines.get(end.checked_sub(1)?)?;
         (line.slot >= self.function(slot)?.slot).then_some(line)
     }
 
-    /// Slots that name a map, or a place in its only value, with the map's number in the object.
+    /// Returns the slots that refer to a map, or to a place in its only value, with the map's
+    /// index.
     pub fn maps_used(&self) -> impl Iterator<Item = (usize, usize)> {
         let names_map = |slot: &Instruction| {
             slot.is_wide() && matches!(slot.source, PSEUDO_MAP | PSEUDO_MAP_VALUE)

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The check that a program can run outside the kernel. All targets but the kernel make it before
-//! they look for what they lack themselves. So they refuse the same programs for the same reasons,
-//! and the other programs of an object run.
+//! The check that a program can run outside the kernel. All targets except the kernel make it
+//! before their own checks, so they refuse the same programs for the same reasons, and the other
+//! programs of an object run.
 
 use crate::object::{Error, MapDefinition, Program};
 use thiserror::Error as ThisError;
 
-/// Why a program cannot run: an instruction of it, and what is wrong with that.
+/// Reason for which a program cannot run: an instruction, and what is wrong with it.
 #[derive(Clone, PartialEq, Eq, Debug, ThisError)]
 #[error("program `{program}`, instruction {slot}: {reason}")]
 pub struct Unsupported {
-    /// The program's name.
+    /// Name of the program.
     pub program: String,
-    /// The instruction's slot.
+    /// Slot of the instruction.
     pub slot: usize,
-    /// What is wrong with it.
+    /// Description of the error.
     pub reason: String,
 }
 
-/// Checks that a program was read whole, and that the maps that it uses are ones that the kernel
-/// makes.
+/// Checks that a program was loaded completely, and that the kernel would create the maps that it
+/// uses.
 ///
 /// # Errors
-/// The first instruction of which that is not so.
+/// The first instruction that violates this.
 pub fn check(program: &Program, maps: &[MapDefinition]) -> Result<(), Unsupported> {
     let refused = |slot, reason| Unsupported { program: program.name.clone(), slot, reason };
     if let Some(refusal) = &program.refusal {
@@ -37,7 +37,7 @@ pub fn check(program: &Program, maps: &[MapDefinition]) -> Result<(), Unsupporte
     Ok(())
 }
 
-/// Text of an error without the program and the instruction.
+/// Returns the text of an error without program and instruction.
 fn described(program: &Program, error: &Error) -> String {
     let mut text = String::new();
     if let Some(function) = error.place.function.as_ref().filter(|it| **it != program.name) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One packet's way through a program: registers, frames, and what of the machine it uses. All of
-//! it is reached by addresses as the program has them ([`memory`]).
+//! The run of a program on a packet: registers, frames, and the machine's state that it uses.
+//! Programs reach all of it by addresses ([`memory`]).
 //!
-//! A run does not know how programs are executed. Helpers that call functions of the program do so
-//! by the run's [`Executor`], which belongs to the interpreter.
+//! A run does not depend on how programs are executed. Helpers that call program functions do so
+//! through the run's [`Executor`], which belongs to the interpreter.
 
 pub mod abort;
 pub mod environment;
@@ -25,23 +25,23 @@ use crate::instruction;
 use crate::maps::Map;
 use memory::{CONTEXT_ADDRESS, map_of_handle, stack_address};
 
-/// Registers that there is room for: 11 are used, and any four bits are one of these.
+/// Size of the register array: 11 are used, and any four-bit number is a valid index.
 pub const REGISTERS: usize = 16;
-/// The frame pointer.
+/// Index of the frame pointer.
 const FRAME_POINTER: usize = instruction::FRAME_POINTER as usize;
-/// Tail calls that one packet may take.
+/// Maximum number of tail calls for a packet.
 const TAIL_CALLS_MAX: u32 = 33;
 
 /// Executes programs and their functions on a run.
 pub(crate) trait Executor {
-    /// Number of places in a program; nothing if it cannot be run.
+    /// Returns the number of places in a program, or `None` if it cannot be run.
     fn places(&self, program: usize) -> Option<usize>;
 
-    /// Executes from the run's program and place, until the function returns whose frame is on top;
-    /// gives register 0.
+    /// Executes from the run's program and place, until the function of the top frame returns.
+    /// Returns register 0.
     ///
     /// # Errors
-    /// Why the program has to be ended.
+    /// The reason for which the program must be aborted.
     fn execute(&self, run: &mut Run) -> Result<u64, Reason>;
 }
 
@@ -56,21 +56,21 @@ pub(crate) struct Run<'m> {
     pub packet: &'m mut Packet,
     pub environment: &'m Environment,
     pub scratch: &'m mut Scratch,
-    /// Keys of the elements that functions are called for, one in the other.
+    /// Keys of the elements for which functions are being called, outermost first.
     pub keys: Vec<Vec<u8>>,
-    /// Which program is running.
+    /// Number of the running program.
     pub program: usize,
     /// Its next step.
     pub at: usize,
-    /// Instructions that may still be executed.
+    /// Number of instructions that may still be executed.
     pub remaining: u64,
     pub redirect: Option<Redirect>,
-    /// Where the lock is that is held.
+    /// Address of the lock that is held.
     pub lock: Option<u64>,
     tail_calls: u32,
 }
 
-/// Where a function returns to.
+/// Return address and saved registers of a function.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Frame {
     program: usize,
@@ -78,12 +78,12 @@ pub(crate) struct Frame {
     /// Registers 6 to 9 of the caller.
     saved: [u64; 4],
     frame_pointer: u64,
-    /// A helper called it, which goes on when it returns.
+    /// Whether a helper called the function and continues when it returns.
     ends_execution: bool,
 }
 
 impl<'m> Run<'m> {
-    /// A run that begins at a program's first step, with a frame and a context.
+    /// Creates a run at the first step of a program, with a frame and a context.
     pub fn new(
         executor: &'m dyn Executor,
         programs: usize,
@@ -126,18 +126,18 @@ impl<'m> Run<'m> {
         self.abandon_records().map_or(Ok(value), |name| Err(Reason::RecordLeft(name)))
     }
 
-    /// Number of places in a program; nothing if it cannot be run.
+    /// Returns the number of places in a program, or `None` if it cannot be run.
     pub fn places(&self, program: usize) -> Option<usize> {
         self.executor.places(program)
     }
 
-    /// Executes until the function returns whose frame is on top, and gives register 0.
+    /// Executes until the function of the top frame returns. Returns register 0.
     fn execute(&mut self) -> Result<u64, Reason> {
         let executor = self.executor;
         executor.execute(self)
     }
 
-    /// Puts a frame on top for the function at step `target`, which returns to step `back`.
+    /// Pushes a frame for the function at step `target`, which returns to step `back`.
     pub fn enter(&mut self, target: usize, back: usize, ends: bool) -> Result<(), Reason> {
         let depth = self.stack.depth();
         let end = self.stack.push().ok_or(Reason::TooManyFrames(FRAMES_MAX))?;
@@ -154,7 +154,7 @@ impl<'m> Run<'m> {
         Ok(())
     }
 
-    /// Takes the frame on top away; says whether the execution ends with it.
+    /// Pops the top frame; returns whether the execution ends with it.
     pub fn leave(&mut self) -> bool {
         self.stack.pop();
         let frame = self.scratch.frames[self.stack.depth()];
@@ -171,7 +171,7 @@ impl<'m> Run<'m> {
         self.execute()
     }
 
-    /// Lets another program take the place of the running function; says whether it may.
+    /// Replaces the running function by another program; returns whether that is permitted.
     pub fn tail_call(&mut self, program: usize) -> Result<bool, Reason> {
         if program >= self.programs || self.tail_calls >= TAIL_CALLS_MAX {
             return Ok(false);
@@ -184,7 +184,7 @@ impl<'m> Run<'m> {
         self.leave();
         self.program = program;
         self.enter(0, frame.at, frame.ends_execution)?;
-        // The caller's program is the one to come back to.
+        // The return goes to the caller's program.
         self.scratch.frames[self.stack.depth() - 1] = frame;
         let frame_pointer = self.registers[FRAME_POINTER];
         self.registers = [0; REGISTERS];
@@ -193,17 +193,17 @@ impl<'m> Run<'m> {
         Ok(true)
     }
 
-    /// Argument `which`, from 1 on, of the helper that is called.
+    /// Returns argument `which`, from 1 on, of the current helper call.
     pub fn argument(&self, which: usize) -> u64 {
         self.registers[which]
     }
 
-    /// The same as a number of 32 bits with a sign.
+    /// As [`argument`](Self::argument), as a signed 32-bit number.
     pub fn argument_as_i32(&self, which: usize) -> i32 {
         self.registers[which] as i32
     }
 
-    /// The number of the map that an argument stands for.
+    /// Returns the number of the map that an argument refers to.
     pub fn map_argument(&self, which: usize, helper: &'static str) -> Result<usize, Reason> {
         let value = self.argument(which);
         let map = map_of_handle(value).filter(|&map| map < self.maps.len());
@@ -218,7 +218,8 @@ impl<'m> Run<'m> {
         }
     }
 
-    /// Discards records of ring buffers that are still reserved; the name of a map with such.
+    /// Discards ring-buffer records that are still reserved; returns the name of a map with such
+    /// records.
     pub fn abandon_records(&mut self) -> Option<String> {
         if self.scratch.records_reserved == 0 {
             return None;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tests of objects, maps and the interpreter from outside: one binary, since each is linked anew.
+//! Tests of the public interface of objects, maps and the interpreter: one binary, since each is
+//! linked separately.
 
 mod interpreter;
 mod maps;

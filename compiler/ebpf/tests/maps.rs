@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Maps as their owner uses them: random operations against plain models, and the kernel's errors.
+//! Operations of a map's owner: random operations against simple models, and the kernel's errors.
 
 use fastrand::Rng;
 use freeport_ebpf::maps::flags::{ANY, EXIST, NO_PREALLOC, NOEXIST};
@@ -26,7 +26,7 @@ fn map(kind: MapKind, key_size: u32, value_size: u32, max_entries: u32) -> Map {
     Map::new(&definition, 17, 1 << 20).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// What a plain map says to an update.
+/// Returns the model's result of an update.
 fn updated(
     model: &mut BTreeMap<Vec<u8>, Vec<u8>>,
     key: &[u8],
@@ -45,7 +45,7 @@ fn updated(
     Ok(())
 }
 
-/// Everything that an owner can ask for is as in the model.
+/// Compares all operations of an owner with the model.
 fn compare(map: &Map, model: &BTreeMap<Vec<u8>, Vec<u8>>) {
     let mut entries = map.entries();
     entries.sort();
@@ -61,7 +61,7 @@ fn compare(map: &Map, model: &BTreeMap<Vec<u8>, Vec<u8>>) {
     assert_eq!(keys, model.keys().cloned().collect::<Vec<_>>());
 }
 
-/// Random operations on a map with `keys` possible keys.
+/// Makes random operations on a map with `keys` possible keys.
 fn random_operations(kind: MapKind, keys: u8) {
     let mut random = Rng::with_seed(u64::from(keys));
     let mut map = map(kind, 5, 6, ENTRIES);
@@ -195,21 +195,24 @@ fn what_the_kernel_would_not_make_is_refused_with_the_reason() {
     let mut too_long = definition(Array, 4, 4, 1);
     too_long.initial = Some(vec![0; 5]);
     for (definition, expected) in [
-        (definition(Array, 8, 4, 1), "its key is not of 4 bytes"),
+        (definition(Array, 8, 4, 1), "its key must have 4 bytes"),
         (definition(Array, 4, 4, 0), "max_entries is 0"),
         (definition(Hash, 0, 4, 1), "its key has no bytes"),
         (definition(Hash, 4, 0, 1), "its value has no bytes"),
         (definition(Hash, 4, 1 << 20, 1 << 20), "bytes of memory"),
         (definition(Hash, u32::MAX, u32::MAX, u32::MAX - 1), "bytes of memory"),
         (definition(Array, 4, 4, u32::MAX), "max_entries is too large"),
-        (definition(LpmTrie, 4, 4, 1), "its key is not 4 bytes and 1 to 256 more"),
+        (
+            definition(LpmTrie, 4, 4, 1),
+            "its key must have 4 bytes for the length and 1 to 256 bytes of data",
+        ),
         (without_flag, "it lacks the flag BPF_F_NO_PREALLOC"),
-        (definition(Devmap, 4, 5, 1), "its value is not of 4 or 8 bytes"),
-        (definition(ProgramArray, 4, 8, 1), "its value is not of 4 bytes"),
+        (definition(Devmap, 4, 5, 1), "its value must have 4 or 8 bytes"),
+        (definition(ProgramArray, 4, 8, 1), "its value must have 4 bytes"),
         (definition(Queue, 4, 4, 1), "it has a key"),
         (definition(RingBuffer, 0, 0, 4_095), "not a power of two"),
         (definition(RingBuffer, 0, 4, 4_096), "it has a key or a value"),
-        (definition(Other(99), 4, 4, 1), "do not run here"),
+        (definition(Other(99), 4, 4, 1), "are not supported"),
         (too_long, "its initial bytes do not fit its value"),
     ] {
         let error = Map::new(&definition, 1, 1 << 24).err().expect("it cannot be made");

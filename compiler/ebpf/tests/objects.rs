@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Objects as clang makes them: each `objects/<case>.bpf.c` is compiled, and what is loaded, or why
-//! it is refused, is the `.expect` beside it. `BLESS=1` writes those files anew; read what changed.
+//! Objects that clang compiles: each `objects/<case>.bpf.c` is compiled, and the loaded object, or
+//! the reason for its refusal, must equal the `.expect` beside it. `BLESS=1` rewrites those files;
+//! review the difference.
 
 use freeport_ebpf::instruction::{assemble, disassemble};
 use freeport_ebpf::object::{Layout, MapDefinition, Object};
@@ -12,8 +13,8 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/objects")
 }
 
-/// The object of a case, for the version of instructions that a line `// -mcpu=` of it names, or
-/// the third. Source files in it are named as if they were in the folder `.`.
+/// Compiles the object of a case, for the instruction set version that a line `// -mcpu=` in it
+/// names, by default the third. Source files in it have names relative to the folder `.`.
 fn compile(case: &Path) -> Vec<u8> {
     let source = fs::read_to_string(case).expect("a readable case");
     let version = source.lines().find_map(|line| line.strip_prefix("// -mcpu=")).unwrap_or("v3");
@@ -64,7 +65,7 @@ fn objects_are_loaded_as_expected() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Loaded programs can be printed and assembled again.
+/// Asserts that a loaded program can be printed and assembled again.
 #[track_caller]
 fn assert_text_is_whole(object: &Object) {
     for program in &object.programs {
@@ -73,7 +74,7 @@ fn assert_text_is_whole(object: &Object) {
     }
 }
 
-/// What the first bytes of the keys and values of its maps mean.
+/// Decodes the first bytes of keys and values of its maps.
 fn decode_maps(object: &Object) -> Vec<String> {
     let decode = |layout: &Option<Layout>, bytes: &[u8]| {
         layout.as_ref().map_or("?".into(), |layout| layout.decode(bytes).to_string())
@@ -111,7 +112,7 @@ fn maps_know_what_they_are_made_of() {
     assert_eq!(variables, expected);
 }
 
-/// Cut off at many places, a file is refused, or lacks only what nobody needs.
+/// A file truncated at any of many places is refused, or lacks only parts that are not needed.
 #[test]
 fn no_part_of_a_file_makes_the_loader_panic() {
     for name in ["maps", "functions", "facts"] {
@@ -126,7 +127,7 @@ fn no_part_of_a_file_makes_the_loader_panic() {
     }
 }
 
-/// An object of a case with one byte changed.
+/// Asserts that an object with one byte changed is refused.
 #[track_caller]
 fn assert_refused(whole: &[u8], at: usize, byte: u8, expected: &str) {
     let mut bytes = whole.to_vec();
@@ -138,16 +139,16 @@ fn assert_refused(whole: &[u8], at: usize, byte: u8, expected: &str) {
 #[test]
 fn files_of_other_kinds_are_named() {
     let whole = compile(&folder().join("kinds.bpf.c"));
-    assert_refused(&whole, 0, b'M', "is no ELF file");
-    assert_refused(&whole, 4, 1, "is no 64-bit little-endian ELF file");
-    assert_refused(&whole, 5, 2, "is no 64-bit little-endian ELF file");
+    assert_refused(&whole, 0, b'M', "is not an ELF file");
+    assert_refused(&whole, 4, 1, "is not a 64-bit little-endian ELF file");
+    assert_refused(&whole, 5, 2, "is not a 64-bit little-endian ELF file");
     assert_refused(&whole, 16, 2, "is of ELF type 2, not relocatable");
     assert_refused(&whole, 18, 62, "is for machine 62, not for BPF");
     assert!(Object::parse(&whole[..15]).is_err());
 }
 
-/// Whatever is changed in a file, what is loaded is whole; and some changes are refused by name of
-/// a section.
+/// A changed file loads completely or is refused; some changes must be refused with the section's
+/// name.
 #[test]
 fn changed_files_are_loaded_whole_or_refused() {
     let whole = compile(&folder().join("maps.bpf.c"));

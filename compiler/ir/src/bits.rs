@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Bit vectors of any width, and the arithmetic that gives every pure operation its meaning.
+//! Bit vectors of any width, and the arithmetic that defines every pure operation.
 //!
 //! Arithmetic is modulo 2^width and total (see [`UnaryOp`] and [`BinaryOp`]). Limbs are 64 bits,
-//! lowest first; bits above the width are always 0. Products and quotients wider than 128 bits go
-//! through `num-bigint`.
+//! lowest first; bits above the width are always 0. Products and quotients wider than 128 bits use
+//! `num-bigint`.
 
 use crate::{BinaryOp, CompareOp, UnaryOp};
 use num_bigint::BigUint;
@@ -19,30 +19,30 @@ pub struct Bits {
 }
 
 impl Bits {
-    /// All zeros.
+    /// Returns all zeros.
     ///
     /// # Panics
-    /// If `width` is 0: no value has no bits.
+    /// If `width` is 0: every bit vector has at least one bit.
     pub fn zero(width: u32) -> Self {
         assert!(width > 0, "a bit vector has at least one bit");
         Self { width, limbs: smallvec![0; width.div_ceil(64) as usize] }
     }
 
-    /// All ones.
+    /// Returns all ones.
     pub fn ones(width: u32) -> Self {
         let mut bits = Self::zero(width);
         bits.limbs.iter_mut().for_each(|limb| *limb = u64::MAX);
         bits.normalise()
     }
 
-    /// The low `width` bits of `value`.
+    /// Returns the low `width` bits of `value`.
     pub fn from_u64(width: u32, value: u64) -> Self {
         let mut bits = Self::zero(width);
         bits.limbs[0] = value;
         bits.normalise()
     }
 
-    /// The low `width` bits of `value`.
+    /// Returns the low `width` bits of `value`.
     pub fn from_u128(width: u32, value: u128) -> Self {
         let mut bits = Self::zero(width);
         bits.limbs[0] = value as u64;
@@ -52,12 +52,12 @@ impl Bits {
         bits.normalise()
     }
 
-    /// One bit.
+    /// Returns one bit.
     pub fn from_bool(value: bool) -> Self {
         Self::from_u64(1, u64::from(value))
     }
 
-    /// The low `width` bits of a little-endian number; missing bytes are 0.
+    /// Returns the low `width` bits of a little-endian number; missing bytes are 0.
     pub fn from_le_bytes(width: u32, bytes: &[u8]) -> Self {
         let mut bits = Self::zero(width);
         for (limb, chunk) in bits.limbs.iter_mut().zip(bytes.chunks(8)) {
@@ -68,7 +68,7 @@ impl Bits {
         bits.normalise()
     }
 
-    /// The low `width` bits of a number given by limbs, lowest first; missing limbs are 0.
+    /// Returns the low `width` bits of a number given as limbs, lowest first; missing limbs are 0.
     pub fn from_limbs(width: u32, limbs: &[u64]) -> Self {
         let mut bits = Self::zero(width);
         for (to, from) in bits.limbs.iter_mut().zip(limbs) {
@@ -77,64 +77,65 @@ impl Bits {
         bits.normalise()
     }
 
-    /// The low `width` bits of a number written in `radix` (2 to 36); none if it is not one.
+    /// Parses a number in `radix` (2 to 36) and returns its low `width` bits; `None` if it is
+    /// invalid.
     pub fn parse(width: u32, digits: &str, radix: u32) -> Option<Self> {
         let number = BigUint::parse_bytes(digits.as_bytes(), radix)?;
         Some(Self::from_big(width, &number))
     }
 
-    /// Its width.
+    /// Returns the width.
     pub fn width(&self) -> u32 {
         self.width
     }
 
-    /// Its low 64 bits.
+    /// Returns the low 64 bits.
     pub fn to_u64(&self) -> u64 {
         self.limbs[0]
     }
 
-    /// Its low 128 bits.
+    /// Returns the low 128 bits.
     pub fn to_u128(&self) -> u128 {
         u128::from(self.limbs[0]) | u128::from(self.limbs.get(1).copied().unwrap_or(0)) << 64
     }
 
-    /// The value as a number that fits 64 bits, if it does.
+    /// Returns the value if it fits 64 bits.
     pub fn checked_u64(&self) -> Option<u64> {
         self.limbs[1..].iter().all(|limb| *limb == 0).then(|| self.limbs[0])
     }
 
-    /// The value as a signed number, cut to 64 bits.
+    /// Returns the value as a signed number, truncated to 64 bits.
     pub fn to_i64(&self) -> i64 {
         self.sign_extend(self.width.max(64)).to_u64() as i64
     }
 
-    /// Little-endian bytes, as many as hold the width.
+    /// Returns the little-endian bytes that hold the width.
     pub fn to_le_bytes(&self) -> Vec<u8> {
         let count = self.width.div_ceil(8) as usize;
         self.limbs.iter().flat_map(|limb| limb.to_le_bytes()).take(count).collect()
     }
 
-    /// The limbs, lowest first.
+    /// Returns the limbs, lowest first.
     pub fn limbs(&self) -> &[u64] {
         &self.limbs
     }
 
-    /// Whether every bit is 0.
+    /// Returns whether every bit is 0.
     pub fn is_zero(&self) -> bool {
         self.limbs.iter().all(|limb| *limb == 0)
     }
 
-    /// Bit `at`; 0 beyond the width.
+    /// Returns bit `at`; 0 beyond the width.
     pub fn bit(&self, at: u32) -> bool {
         at < self.width && self.limbs[(at / 64) as usize] >> (at % 64) & 1 == 1
     }
 
-    /// The highest bit.
+    /// Returns the highest bit.
     pub fn is_negative(&self) -> bool {
         self.bit(self.width - 1)
     }
 
-    /// The low `width` bits, filled with zeros.
+    /// Truncates to `width` bits, or extends with zeros.
     pub fn resize(&self, width: u32) -> Self {
         let mut bits = Self::zero(width);
         for (to, from) in bits.limbs.iter_mut().zip(&self.limbs) {
@@ -143,7 +144,7 @@ impl Bits {
         bits.normalise()
     }
 
-    /// The low `width` bits, filled with the sign.
+    /// Truncates to `width` bits, or extends with the sign.
     pub fn sign_extend(&self, width: u32) -> Self {
         if width <= self.width || !self.is_negative() {
             return self.resize(width);
@@ -152,7 +153,7 @@ impl Bits {
         self.resize(width).zip(&high, |low, high| low | high)
     }
 
-    /// `width` bits from bit `lo` on; bits beyond the width are 0.
+    /// Returns `width` bits starting at bit `lo`; bits beyond the width are 0.
     pub fn extract(&self, lo: u32, width: u32) -> Self {
         if lo >= self.width {
             return Self::zero(width);
@@ -166,7 +167,8 @@ impl Bits {
         Self::from_u64(width, (pair >> (lo % 64)) as u64)
     }
 
-    /// The same with the bits from `lo` on replaced by `part`; what is beyond the width is dropped.
+    /// Returns a copy with the bits from `lo` on replaced by `part`; bits beyond the width are
+    /// dropped.
     pub fn insert(&self, lo: u32, part: &Bits) -> Self {
         if lo >= self.width {
             return self.clone();
@@ -178,7 +180,7 @@ impl Bits {
         kept.zip(&part, |kept, part| kept | part)
     }
 
-    /// The operands side by side, the first one lowest.
+    /// Concatenates the operands, the first one lowest.
     pub fn concat<'a>(parts: impl IntoIterator<Item = &'a Bits> + Clone) -> Self {
         let width = parts.clone().into_iter().map(|part| part.width).sum();
         let mut whole = Self::zero(width);
@@ -190,7 +192,7 @@ impl Bits {
         whole
     }
 
-    /// The result of a unary operation.
+    /// Returns the result of a unary operation.
     pub fn unary(op: UnaryOp, value: &Bits) -> Self {
         let width = value.width;
         match op {
@@ -216,7 +218,7 @@ impl Bits {
         }
     }
 
-    /// The result of a binary operation on operands of one width.
+    /// Returns the result of a binary operation on operands of one width.
     pub fn binary(op: BinaryOp, left: &Bits, right: &Bits) -> Self {
         debug_assert_eq!(left.width, right.width, "{op:?}");
         match op {
@@ -246,7 +248,7 @@ impl Bits {
         }
     }
 
-    /// The result of a comparison of operands of one width.
+    /// Returns the result of a comparison of operands of one width.
     pub fn compare(op: CompareOp, left: &Bits, right: &Bits) -> bool {
         debug_assert_eq!(left.width, right.width, "{op:?}");
         match op {
@@ -259,7 +261,7 @@ impl Bits {
         }
     }
 
-    /// The value, or `u64::MAX` where it does not fit.
+    /// Returns the value, or `u64::MAX` if it does not fit.
     pub fn saturating_u64(&self) -> u64 {
         self.checked_u64().unwrap_or(u64::MAX)
     }
@@ -382,7 +384,13 @@ impl Bits {
     }
 }
 
-/// Hexadecimal, as `0x1f`.
+impl From<&Bits> for Bits {
+    fn from(bits: &Bits) -> Self {
+        bits.clone()
+    }
+}
+
+/// Prints in hexadecimal, as `0x1f`.
 impl fmt::Display for Bits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "0x{}", self.to_big().to_str_radix(16))
@@ -399,7 +407,7 @@ impl fmt::Debug for Bits {
 mod tests {
     use super::*;
 
-    /// The same operation on machine integers, written independently.
+    /// Computes the same operation on machine integers, written independently.
     fn reference(op: BinaryOp, width: u32, left: u64, right: u64) -> u64 {
         let signed = |value: u64| ((value << (64 - width)) as i64 >> (64 - width)) as i128;
         let result: i128 = match op {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Builds a function block by block: a cursor that appends instructions and makes their results.
+//! A builder of functions: a cursor that appends instructions and creates their results.
 
 use crate::{
     BinaryOp, Bits, BlockId, CompareOp, Function, Inst, Loc, LoopInfo, ObjectRef, Op, Target, Term,
@@ -11,55 +11,55 @@ pub struct Builder {
     function: Function,
     block: BlockId,
     ended: Vec<bool>,
-    /// Where the next instruction was written.
+    /// Source location of the next instruction.
     pub loc: Loc,
 }
 
 impl Builder {
-    /// Starts at the entry of `function`.
+    /// Starts at the entry block of `function`.
     pub fn new(function: Function) -> Self {
         let ended = vec![false; function.blocks.len()];
         let loc = function.loc;
         Self { function, block: Function::ENTRY, ended, loc }
     }
 
-    /// The function so far.
+    /// Returns the function built so far.
     pub fn function(&self) -> &Function {
         &self.function
     }
 
-    /// The function so far, to change it.
+    /// Returns the function built so far, mutably.
     pub fn function_mut(&mut self) -> &mut Function {
         &mut self.function
     }
 
-    /// The finished function.
+    /// Returns the finished function.
     pub fn finish(self) -> Function {
         self.function
     }
 
-    /// The block that is being appended to.
+    /// Returns the current block.
     pub fn block(&self) -> BlockId {
         self.block
     }
 
-    /// A new block, not yet gone to.
+    /// Adds a block that no other block reaches yet.
     pub fn new_block(&mut self) -> BlockId {
         self.ended.push(false);
         self.function.add_block(Term::Return { value: None })
     }
 
-    /// Goes on appending to `block`.
+    /// Continues in `block`.
     pub fn switch_to(&mut self, block: BlockId) {
         self.block = block;
     }
 
-    /// Whether the current block has its end already.
+    /// Returns whether the current block already has a terminator.
     pub fn is_ended(&self) -> bool {
         self.ended[self.block.index()]
     }
 
-    /// A new parameter of `block`.
+    /// Adds a parameter to `block`.
     pub fn add_param(&mut self, block: BlockId, ty: Type, name: Option<String>) -> ValueId {
         let value = self.function.add_value(ty, name);
         self.function.block_mut(block).params.push(value);
@@ -83,7 +83,7 @@ impl Builder {
         self.append(None, op);
     }
 
-    /// Ends the current block, unless it has an end: then what follows cannot be reached.
+    /// Ends the current block; if it has ended already, `term` is unreachable and ignored.
     pub fn end(&mut self, term: Term) {
         if !self.is_ended() {
             let block = self.function.block_mut(self.block);
@@ -104,18 +104,18 @@ impl Builder {
         self.end(Term::Branch { cond, if_true, if_false });
     }
 
-    /// A constant.
+    /// Appends a constant.
     pub fn constant(&mut self, bits: Bits) -> ValueId {
         let ty = Type::Bits(bits.width());
         self.push(Op::Const(bits), ty)
     }
 
-    /// A constant of `width` bits.
+    /// Appends a constant of `width` bits.
     pub fn number(&mut self, width: u32, value: u64) -> ValueId {
         self.constant(Bits::from_u64(width, value))
     }
 
-    /// A unary operation.
+    /// Appends a unary operation.
     pub fn unary(&mut self, op: UnaryOp, value: ValueId) -> ValueId {
         let width = match op {
             UnaryOp::ReduceAnd | UnaryOp::ReduceOr | UnaryOp::ReduceXor => 1,
@@ -124,18 +124,18 @@ impl Builder {
         self.push(Op::Unary(op, value), Type::Bits(width))
     }
 
-    /// A binary operation on operands of one width.
+    /// Appends a binary operation on operands of one width.
     pub fn binary(&mut self, op: BinaryOp, left: ValueId, right: ValueId) -> ValueId {
         let ty = self.function.type_of(left);
         self.push(Op::Binary(op, left, right), ty)
     }
 
-    /// A comparison of operands of one width.
+    /// Appends a comparison of operands of one width.
     pub fn compare(&mut self, op: CompareOp, left: ValueId, right: ValueId) -> ValueId {
         self.push(Op::Compare(op, left, right), Type::Bits(1))
     }
 
-    /// `width` bits from `lo` on; the value itself where that is all of it.
+    /// Extracts `width` bits from `lo` on; returns the value itself if that is all of it.
     pub fn extract(&mut self, value: ValueId, lo: u32, width: u32) -> ValueId {
         if lo == 0 && width == self.function.width_of(value) {
             return value;
@@ -143,7 +143,7 @@ impl Builder {
         self.push(Op::Extract { value, lo, width }, Type::Bits(width))
     }
 
-    /// The value in another width: cut, or filled with zeros or the sign.
+    /// Converts the value to another width: truncates, or extends with zeros or the sign.
     pub fn resize(&mut self, value: ValueId, width: u32, signed: bool) -> ValueId {
         let op = match self.function.width_of(value) {
             from if from == width => return value,
@@ -154,19 +154,19 @@ impl Builder {
         self.push(op, Type::Bits(width))
     }
 
-    /// Loads bits of an element of an object.
+    /// Appends a load of bits of an element of an object.
     pub fn load(&mut self, object: ObjectRef, index: ValueId, lo: u32, width: u32) -> ValueId {
         self.push(Op::Load { object, index, lo, width }, Type::Bits(width))
     }
 
-    /// Stores bits of an element of an object.
+    /// Appends a store to bits of an element of an object.
     pub fn store(&mut self, object: ObjectRef, index: ValueId, lo: u32, value: ValueId) {
         self.push_effect(Op::Store { object, index, lo, value, mask: None });
     }
 
     fn append(&mut self, result: Option<ValueId>, op: Op) {
         if self.is_ended() {
-            // Unreachable code keeps its own block, which nothing goes to.
+            // Unreachable code gets its own block, which no other block reaches.
             let block = self.new_block();
             self.switch_to(block);
         }

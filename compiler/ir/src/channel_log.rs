@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Channel logs (ClickNP 3.7): an element between the two ends of a channel that tells of each item
-//! and passes it on. Since it is made of the operations that all programs are made of, it works on
-//! every device, and what it tells is bounded and counted as all that probes tell.
+//! Channel logs (ClickNP 3.7): an element inserted into a channel that logs each item and forwards
+//! it. It is built from ordinary operations, so it works on every device, and its output is bounded
+//! and counted like that of any probe.
 //!
-//! `a.out -> b.in` becomes `a.out -> log1.in` and `log1.out -> b.in`. A channel that drops when it
-//! is full does so in front of the log, as before; there is room for twice as many items.
+//! `a.out -> b.in` becomes `a.out -> log1.in` and `log1.out -> b.in`. A lossy channel still drops
+//! in front of the log; the capacity doubles.
 
 use crate::flit::{EOP_BIT, PAD_BIT, PAD_BITS, PAYLOAD_BYTES, SOP_BIT};
 use crate::{
@@ -13,23 +13,23 @@ use crate::{
     Type, UnaryOp, ValueId,
 };
 
-/// Bytes of a packet's beginning that are logged.
+/// Number of bytes logged from the start of a packet.
 const PACKET_BYTES: u32 = 32;
 
-/// Why a channel cannot be logged.
+/// A requested channel does not exist.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("there is no channel {name}; there are {}", .known.join(", "))]
 pub struct NoChannel {
-    /// What was asked for.
+    /// Requested name.
     pub name: String,
-    /// The program's channels.
+    /// Names of the program's channels.
     pub known: Vec<String>,
 }
 
-/// Has the channel of that name, such as `cnt.out -> tee.in`, logged; `all` is every channel.
+/// Inserts logs into the named channels, such as `cnt.out -> tee.in`; `all` selects every channel.
 ///
 /// # Errors
-/// No such channel.
+/// A requested channel does not exist.
 pub fn log_channels(program: &mut Program, names: &[String]) -> Result<(), NoChannel> {
     let known = channel_names(program);
     match names.iter().find(|name| !is_meant(name, &known)) {
@@ -41,8 +41,8 @@ pub fn log_channels(program: &mut Program, names: &[String]) -> Result<(), NoCha
     }
 }
 
-/// The same in a program that may have some of the channels only; gives the names of those that it
-/// does not have.
+/// Inserts logs into the channels that the program has; returns the requested names that it does
+/// not have.
 pub fn log_known_channels(program: &mut Program, names: &[String]) -> Vec<String> {
     let known = channel_names(program);
     for (at, channel) in known.iter().enumerate() {
@@ -57,7 +57,7 @@ fn channel_names(program: &Program) -> Vec<String> {
     program.graph.channels.iter().map(|channel| program.channel_name(channel)).collect()
 }
 
-/// Whether there is something to log for a name.
+/// Returns whether a name selects a channel.
 fn is_meant(name: &str, known: &[String]) -> bool {
     name == "all" || known.iter().any(|channel| means(name, channel))
 }
@@ -67,7 +67,7 @@ fn means(name: &str, channel: &str) -> bool {
     name == "all" || squeezed(name) == squeezed(channel)
 }
 
-/// Puts a log into a channel, which keeps its number and its source.
+/// Inserts a log into a channel, which keeps its number and its source.
 fn splice(program: &mut Program, id: ChannelId, name: &str) {
     let item = program.graph.channels[id.index()].item;
     let element = ElementId::new(program.elements.len());
@@ -115,7 +115,7 @@ fn unused_name(program: &Program) -> String {
     format!("log{number}")
 }
 
-/// Takes an item, tells of it and puts it out.
+/// Builds a handler that takes an item, logs it and forwards it.
 fn handler(element: ElementId, item: Item, name: &str) -> Function {
     let function = Function::new("ChannelLog.handler", Some(element), Loc::default());
     let mut build = Builder::new(function);
@@ -142,7 +142,7 @@ fn handler(element: ElementId, item: Item, name: &str) -> Function {
     build.finish()
 }
 
-/// A packet's length, with its first bytes if it has so many.
+/// Logs a packet's length, and its first bytes if the packet is long enough.
 fn tell_packet(build: &mut Builder, name: &str, packet: ValueId, bytes: u32) {
     let length = build.push(Op::PacketLength(packet), Type::Bits(32));
     let (long, short, end) = (build.new_block(), build.new_block(), build.new_block());
@@ -163,7 +163,7 @@ fn tell_packet(build: &mut Builder, name: &str, packet: ValueId, bytes: u32) {
     build.switch_to(end);
 }
 
-/// Bytes as a number whose first digits are those of the first byte.
+/// Converts bytes to a number whose first digits are those of the first byte.
 fn in_order(build: &mut Builder, bytes: ValueId) -> ValueId {
     build.unary(UnaryOp::ByteSwap, bytes)
 }
@@ -179,7 +179,7 @@ mod tests {
     use crate::interp::{Interpreter, Options};
     use crate::{Bits, text, verify};
 
-    /// An element that passes everything on between endpoints that carry `item`.
+    /// Returns an element that forwards all items between endpoints that carry `item`.
     fn program(item: &str) -> Program {
         let source = format!(
             "program pass\n\
@@ -191,7 +191,7 @@ mod tests {
         text::parse(&source).unwrap_or_else(|error| panic!("{error}\n{source}"))
     }
 
-    /// What is told when the channel out of the graph is logged, and whether all came through.
+    /// Logs the channel out of the graph; returns the log, and checks that all items arrived.
     fn told(item: &str, feed: impl Fn(&mut Interpreter<'_>)) -> Vec<String> {
         let mut program = program(item);
         log_channels(&mut program, &["log1.out->b".to_owned()]).unwrap();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Flits: the unit of transfer on a packet stream (ClickNP 2.2), and how a packet is cut into them.
+//! Flits: the unit of transfer on a packet stream (ClickNP 2.2), and how packets are cut into
+//! flits.
 //!
-//! A flit is 64 bytes: 32 bytes of payload and a 32-byte header. The publication leaves the
-//! header's layout open (its gap G1); ours, in bits of the 512-bit item:
+//! A flit is 64 bytes: 32 bytes of payload and a 32-byte header. The publication does not specify
+//! the header's layout (its gap G1); ours, in bits of the 512-bit item:
 //!
 //! | bits | field |
 //! |---|---|
@@ -15,9 +16,9 @@
 
 use crate::Bits;
 
-/// Bits of a flit.
+/// Bits in a flit.
 pub const FLIT_BITS: u32 = 512;
-/// Bytes of a flit.
+/// Bytes in a flit.
 pub const FLIT_BYTES: usize = 64;
 /// Bytes of payload in a flit.
 pub const PAYLOAD_BYTES: usize = 32;
@@ -25,16 +26,16 @@ pub const PAYLOAD_BYTES: usize = 32;
 pub const SOP_BIT: u32 = 256;
 /// The bit that marks the last flit of a packet.
 pub const EOP_BIT: u32 = 257;
-/// The lowest bit of `pad`.
+/// Lowest bit of `pad`.
 pub const PAD_BIT: u32 = 258;
-/// Bits of `pad`.
+/// Width of `pad`.
 pub const PAD_BITS: u32 = 8;
-/// The lowest bit of the application's metadata.
+/// Lowest bit of the application's metadata.
 pub const META_BIT: u32 = 320;
-/// Bits of the application's metadata.
+/// Width of the application's metadata.
 pub const META_BITS: u32 = 192;
 
-/// Cuts a packet into flits. An empty packet has none.
+/// Cuts a packet into flits. An empty packet has no flits.
 pub fn cut(packet: &[u8]) -> Vec<Bits> {
     let count = packet.len().div_ceil(PAYLOAD_BYTES);
     packet
@@ -54,16 +55,16 @@ pub fn cut(packet: &[u8]) -> Vec<Bits> {
 /// The header fields of a flit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
-    /// First of a packet.
+    /// First flit of a packet.
     pub sop: bool,
-    /// Last of a packet.
+    /// Last flit of a packet.
     pub eop: bool,
-    /// Filler bytes at the end of the payload.
+    /// Number of filler bytes at the end of the payload.
     pub pad: u8,
 }
 
 impl Header {
-    /// The header of a flit.
+    /// Returns the header of a flit.
     pub fn of(flit: &Bits) -> Self {
         Self {
             sop: flit.bit(SOP_BIT),
@@ -73,24 +74,24 @@ impl Header {
     }
 }
 
-/// What is wrong with a stream of flits.
+/// An error in a stream of flits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Malformed {
-    /// A packet began before the last one ended.
+    /// A packet began before the previous one ended.
     #[error("a flit with sop inside a packet")]
     NestedSop,
-    /// A flit outside of any packet.
+    /// A flit outside any packet.
     #[error("a flit without sop at the start of a packet")]
     MissingSop,
-    /// `pad` is only for the last flit, and leaves at least one byte.
+    /// `pad` is nonzero in a flit that is not the last, or leaves no payload byte.
     #[error("pad is {0}: it must be 0 before the last flit, and below 32 in it")]
     Pad(u8),
 }
 
-/// Follows the packet borders of a stream of flits, and checks that it is well formed.
+/// Tracks the packet boundaries of a stream of flits, and checks that it is well formed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Framing {
-    /// Whether a packet has begun and not ended, once that is known.
+    /// Whether a packet has begun and not ended, once known.
     inside: Option<bool>,
 }
 
@@ -101,7 +102,7 @@ impl Default for Framing {
 }
 
 impl Framing {
-    /// A stream that goes on, perhaps inside a packet; where that is not known, its next flit says.
+    /// Continues a stream, possibly inside a packet; if that is unknown, the next flit decides.
     pub fn resumed(is_inside: impl Into<Option<bool>>) -> Self {
         Self { inside: is_inside.into() }
     }
@@ -109,14 +110,14 @@ impl Framing {
     /// Takes the header of the next flit.
     ///
     /// # Errors
-    /// A flit that does not fit the stream; it is left out, and the stream is outside of a packet.
+    /// A flit that does not fit the stream; it is discarded, and the stream is outside a packet.
     pub fn accept(&mut self, header: Header) -> Result<(), Malformed> {
         let checked = self.check(header);
         self.inside = Some(checked.is_ok() && !header.eop);
         checked
     }
 
-    /// Whether a packet has begun and not ended, if that is known.
+    /// Returns whether a packet has begun and not ended, if known.
     pub fn is_inside_packet(&self) -> Option<bool> {
         self.inside
     }
@@ -132,7 +133,7 @@ impl Framing {
     }
 }
 
-/// Joins flits to packets, flit by flit, and checks that the stream is well formed.
+/// Joins flits into packets, flit by flit, and checks that the stream is well formed.
 #[derive(Clone, Debug, Default)]
 pub struct Joiner {
     packet: Vec<u8>,
@@ -140,20 +141,20 @@ pub struct Joiner {
 }
 
 impl Joiner {
-    /// Goes on inside a packet of which these bytes have come.
+    /// Continues inside a packet whose first bytes are `begun`.
     pub fn resumed(begun: Vec<u8>) -> Self {
         Self { packet: begun, framing: Framing::resumed(true) }
     }
 
-    /// What has come of a packet whose end is to come.
+    /// Returns the bytes received of an unfinished packet, if there is one.
     pub fn into_begun(self) -> Option<Vec<u8>> {
         self.is_inside_packet().then_some(self.packet)
     }
 
-    /// Takes the next flit; gives the packet that it ends, if it ends one.
+    /// Accepts the next flit; returns the packet if this is its last flit.
     ///
     /// # Errors
-    /// A flit that does not fit the stream; it is left out, and the packet it broke is dropped.
+    /// A flit that does not fit the stream; it is discarded with the packet it broke.
     pub fn push(&mut self, flit: &Bits) -> Result<Option<Vec<u8>>, Malformed> {
         let header = Header::of(flit);
         self.framing.accept(header).inspect_err(|_| self.packet.clear())?;
@@ -162,7 +163,7 @@ impl Joiner {
         Ok(header.eop.then(|| std::mem::take(&mut self.packet)))
     }
 
-    /// Whether a packet has begun and not ended.
+    /// Returns whether a packet has begun and not ended.
     pub fn is_inside_packet(&self) -> bool {
         self.framing.is_inside_packet() == Some(true)
     }

@@ -9,12 +9,12 @@ macro_rules! ids {
         pub struct $name(pub u32);
 
         impl $name {
-            /// The position in the list this index belongs to.
+            /// Returns the position in the list that this index belongs to.
             pub fn index(self) -> usize {
                 self.0 as usize
             }
 
-            /// The index of position `at`.
+            /// Returns the index of position `at`.
             ///
             /// # Panics
             /// If `at` does not fit 32 bits, which no list of a program reaches.
@@ -48,7 +48,7 @@ ids! {
     InstanceId,
     /// A channel of the graph ([`Graph::channels`](crate::Graph::channels)).
     ChannelId,
-    /// An outer end of the graph ([`Graph::endpoints`](crate::Graph::endpoints)).
+    /// An endpoint of the graph ([`Graph::endpoints`](crate::Graph::endpoints)).
     EndpointId,
     /// A source file ([`Program::files`](crate::Program::files)).
     FileId,

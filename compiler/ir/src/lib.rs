@@ -2,8 +2,8 @@
 //! The intermediate representation (IR) of packet programs.
 //!
 //! Every front end lowers to it and every back end starts from it. A [`Program`] holds functions in
-//! control-flow form, element types, and the graph of their instances; its meaning is what the
-//! interpreter does with it.
+//! control-flow form, element types, and the graph of their instances. The interpreter defines its
+//! meaning.
 
 #![forbid(unsafe_code)]
 

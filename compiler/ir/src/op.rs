@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Operations. Every one is total: what a machine would leave undefined has a value here (see each
-//! operation), so that all back ends give the same answer.
+//! Operations. Every operation is total: cases that a machine leaves undefined have a defined
+//! result here (see each operation), so that all back ends give the same answer.
 
 use crate::{Bits, FunctionId, InstanceId, LocalId, MethodId, ObjectId, PortId, TableId, ValueId};
 
 /// An operation of one operand; operand and result have the same width unless said otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum UnaryOp {
-    /// Every bit inverted.
+    /// Inverts every bit.
     Not,
-    /// Two's complement.
+    /// Negates, in two's complement.
     Neg,
-    /// Bytes in the opposite order; the width is a multiple of 8.
+    /// Reverses the order of bytes; the width is a multiple of 8.
     ByteSwap,
-    /// 1 bit: whether all bits are 1.
+    /// Whether all bits are 1; 1 bit.
     ReduceAnd,
-    /// 1 bit: whether any bit is 1.
+    /// Whether any bit is 1; 1 bit.
     ReduceOr,
-    /// 1 bit: the parity.
+    /// Parity; 1 bit.
     ReduceXor,
-    /// The number of ones, in the operand's width (cut to it).
+    /// Number of ones, truncated to the operand's width.
     PopCount,
-    /// The number of zeros above the highest one, the width for 0 (cut to the width).
+    /// Number of zeros above the highest one; the width for 0. Truncated to the operand's width.
     LeadingZeros,
-    /// The number of zeros below the lowest one, the width for 0 (cut to the width).
+    /// Number of zeros below the lowest one; the width for 0. Truncated to the operand's width.
     TrailingZeros,
 }
 
-/// An operation of two operands of one width, which is also the result's.
+/// An operation on two operands of one width; the result has the same width.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum BinaryOp {
     /// Sum, modulo 2^width.
@@ -38,11 +38,11 @@ pub enum BinaryOp {
     Mul,
     /// Unsigned quotient; x / 0 = 0.
     UDiv,
-    /// Signed quotient, rounded to zero; x / 0 = 0, and the lowest value / -1 is itself.
+    /// Signed quotient, rounded toward zero; x / 0 = 0, and the minimum / -1 is the minimum.
     SDiv,
     /// Unsigned remainder; x % 0 = x.
     URem,
-    /// Signed remainder, with the sign of x; x % 0 = x, and the lowest value % -1 is 0.
+    /// Signed remainder, with the sign of x; x % 0 = x, and the minimum % -1 is 0.
     SRem,
     /// Bitwise and.
     And,
@@ -50,11 +50,13 @@ pub enum BinaryOp {
     Or,
     /// Bitwise exclusive or.
     Xor,
-    /// Left by the unsigned right operand; 0 for the width or more.
+    /// Left shift by the unsigned right operand; 0 if that is the width or more.
     Shl,
-    /// Right by the unsigned right operand, zeros shifted in; 0 for the width or more.
+    /// Right shift by the unsigned right operand, filled with zeros; 0 if that is the width or
+    /// more.
     LShr,
-    /// Right by the unsigned right operand, the sign shifted in; all sign for the width or more.
+    /// Right shift by the unsigned right operand, filled with the sign; only sign bits if that is
+    /// the width or more.
     AShr,
 }
 
@@ -76,7 +78,7 @@ pub enum CompareOp {
 }
 
 impl UnaryOp {
-    /// Every one, in the order above.
+    /// Every unary operation, in the order above.
     pub const ALL: [UnaryOp; 9] = [
         UnaryOp::Not,
         UnaryOp::Neg,
@@ -91,7 +93,7 @@ impl UnaryOp {
 }
 
 impl BinaryOp {
-    /// Every one, in the order above.
+    /// Every binary operation, in the order above.
     pub const ALL: [BinaryOp; 13] = [
         BinaryOp::Add,
         BinaryOp::Sub,
@@ -110,7 +112,7 @@ impl BinaryOp {
 }
 
 impl CompareOp {
-    /// Every one, in the order above.
+    /// Every comparison, in the order above.
     pub const ALL: [CompareOp; 6] = [
         CompareOp::Eq,
         CompareOp::Ne,
@@ -130,42 +132,42 @@ pub enum ObjectRef {
     Local(LocalId),
 }
 
-/// How long a call may take, and so how it becomes hardware (ClickNP 4.11, 2.5).
+/// Latency class of a call, which decides how it becomes hardware (ClickNP 4.11, 2.5).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Latency {
     /// Part of the caller.
     Inline,
     /// An element of its own in hardware: a function that is not `inline`.
     Element,
-    /// A slow path: an `async` block. Results may be used only after it ends.
+    /// A slow path: an `async` block. Its results may be used only after it ends.
     Async,
 }
 
 /// Whether later firings may overtake a call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CallOrder {
-    /// The firing waits for the result, and so do those behind it.
+    /// The firing waits for the result, and so do later firings.
     InOrder,
-    /// Firings that touch nothing of the callee's may pass.
+    /// Firings that touch nothing that the callee touches may overtake.
     Overlap,
 }
 
-/// What a probe does; it never changes the result of a program.
+/// A probe; it never changes the result of a program.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Probe {
     /// Prints the operands by a C-style format (`%d %u %x %%` with any width modifiers).
     Printf(String),
-    /// Tells the host, which may hold the element before the next firing.
+    /// Notifies the host, which may hold the element before the next firing.
     Breakpoint(String),
     /// Records the operands under a name.
     Log(String),
 }
 
-/// An operation. The result type is given with each; "none" means it has no result.
+/// An operation. Each variant states its result type; "none" means it has no result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Op {
     // Pure
-    /// That constant.
+    /// A constant.
     Const(Bits),
     /// See [`UnaryOp`].
     Unary(UnaryOp, ValueId),
@@ -173,256 +175,257 @@ pub enum Op {
     Binary(BinaryOp, ValueId, ValueId),
     /// See [`CompareOp`]. Result: 1 bit.
     Compare(CompareOp, ValueId, ValueId),
-    /// `if_true` where the 1-bit condition is 1, else `if_false`; any type.
+    /// `if_true` if the 1-bit condition is 1, else `if_false`; any type.
     Select {
-        /// 1 bit.
+        /// Condition; 1 bit.
         cond: ValueId,
-        /// The result for 1.
+        /// Result for 1.
         if_true: ValueId,
-        /// The result for 0.
+        /// Result for 0.
         if_false: ValueId,
     },
-    /// The operand in a greater or equal width, filled with zeros.
+    /// The operand, extended with zeros to a greater or equal width.
     ZeroExtend(ValueId, u32),
-    /// The operand in a greater or equal width, filled with its sign.
+    /// The operand, extended with its sign to a greater or equal width.
     SignExtend(ValueId, u32),
     /// The operand's low bits, in a smaller or equal width.
     Truncate(ValueId, u32),
     /// `width` bits from bit `lo`; `lo + width` is within the operand.
     Extract {
-        /// Taken from.
+        /// Source value.
         value: ValueId,
         /// Lowest bit.
         lo: u32,
-        /// Bits of the result.
+        /// Width of the result.
         width: u32,
     },
-    /// As `Extract`, from a computed bit; bits beyond the operand read as 0.
+    /// Like `Extract`, from a computed bit; bits beyond the operand read as 0.
     ExtractDynamic {
-        /// Taken from.
+        /// Source value.
         value: ValueId,
         /// Lowest bit, unsigned, of any width.
         lo: ValueId,
-        /// Bits of the result.
+        /// Width of the result.
         width: u32,
     },
     /// `value` with the bits from `lo` on replaced by `part`; both within `value`.
     Insert {
-        /// The whole.
+        /// Original value.
         value: ValueId,
         /// Lowest bit replaced.
         lo: u32,
-        /// What replaces them.
+        /// Replacement bits.
         part: ValueId,
     },
-    /// As `Insert`, at a computed bit; bits beyond `value` are dropped.
+    /// Like `Insert`, at a computed bit; bits beyond `value` are dropped.
     InsertDynamic {
-        /// The whole.
+        /// Original value.
         value: ValueId,
         /// Lowest bit replaced, unsigned, of any width.
         lo: ValueId,
-        /// What replaces them.
+        /// Replacement bits.
         part: ValueId,
     },
-    /// The operands side by side, the first one lowest.
+    /// Concatenation of the operands, the first one lowest.
     Concat(Vec<ValueId>),
 
     // References
     /// The handle of a table.
     Handle(TableId),
-    /// A reference to nothing in `spaces`: loads give 0, stores are dropped, both counted.
+    /// A null reference into `spaces`: loads give 0, stores are dropped, both counted.
     NullRef(crate::Spaces),
-    /// Whether a reference points at something. Result: 1 bit.
+    /// Whether a reference is not null. Result: 1 bit.
     RefIsValid(ValueId),
-    /// A reference `offset` bytes (signed, of any width) further.
+    /// A reference advanced by `offset` bytes (signed, of any width).
     RefOffset {
-        /// Where from.
+        /// Original reference.
         reference: ValueId,
-        /// Bytes, signed.
+        /// Distance in bytes, signed.
         offset: ValueId,
     },
-    /// `width` bits (a multiple of 8) at a reference. Out of range: 0, counted.
+    /// Loads `width` bits (a multiple of 8) through a reference. Out of range: 0, counted.
     RefLoad {
-        /// Where.
+        /// Reference to load through.
         reference: ValueId,
-        /// Bits of the result.
+        /// Width of the result.
         width: u32,
     },
-    /// Stores `value` (a multiple of 8 bits) at a reference. Out of range: dropped, counted.
+    /// Stores `value` (a multiple of 8 bits) through a reference. Out of range: dropped, counted.
     RefStore {
-        /// Where.
+        /// Reference to store through.
         reference: ValueId,
-        /// What.
+        /// Value to store.
         value: ValueId,
     },
 
     // Effects on objects
-    /// `width` bits from bit `lo` of element `index`. Index out of range: 0, counted.
+    /// Loads `width` bits from bit `lo` of element `index`. Index out of range: 0, counted.
     Load {
         /// An object addressed by element.
         object: ObjectRef,
-        /// Unsigned, of any width.
+        /// Element index, unsigned, of any width.
         index: ValueId,
         /// Lowest bit within the element.
         lo: u32,
-        /// Bits of the result.
+        /// Width of the result.
         width: u32,
     },
-    /// Stores into bits from `lo` of element `index`. Index out of range: dropped, counted.
+    /// Stores into element `index` from bit `lo`. Index out of range: dropped, counted.
     Store {
         /// An object addressed by element.
         object: ObjectRef,
-        /// Unsigned, of any width.
+        /// Element index, unsigned, of any width.
         index: ValueId,
         /// Lowest bit within the element.
         lo: u32,
-        /// What.
+        /// Value to store.
         value: ValueId,
-        /// Which bits of `value` are stored (same width); all where absent.
+        /// Bits of `value` to store (same width); all if absent.
         mask: Option<ValueId>,
     },
-    /// `bytes` bytes from a byte offset. Any byte out of range: 0 for all of them, counted.
+    /// Loads `bytes` bytes at a byte offset. Any byte out of range: 0 for all of them, counted.
     LoadBytes {
         /// An object addressed by byte.
         object: ObjectRef,
-        /// Unsigned, of any width.
+        /// Byte offset, unsigned, of any width.
         offset: ValueId,
-        /// Bytes of the result.
+        /// Number of bytes in the result.
         bytes: u32,
     },
-    /// Stores at a byte offset. Any byte out of range: dropped whole, counted.
+    /// Stores at a byte offset. Any byte out of range: the whole store is dropped, counted.
     StoreBytes {
         /// An object addressed by byte.
         object: ObjectRef,
-        /// Unsigned, of any width.
+        /// Byte offset, unsigned, of any width.
         offset: ValueId,
-        /// What; a multiple of 8 bits.
+        /// Value to store; a multiple of 8 bits.
         value: ValueId,
     },
 
     // Effects on tables
-    /// A reference to the value under `key`, or to nothing. Result: `Ref(TableValue)`.
+    /// A reference to the value under `key`; null if there is none. Result: `Ref(TableValue)`.
     TableLookup {
-        /// Which table.
+        /// Table handle.
         table: ValueId,
-        /// Its key.
+        /// Key to look up.
         key: ValueId,
     },
     /// Sets the value under `key`. Result: 1 bit, whether there was room.
     TableUpdate {
-        /// Which table.
+        /// Table handle.
         table: ValueId,
-        /// Its key.
+        /// Key of the entry.
         key: ValueId,
-        /// Its value.
+        /// Value of the entry.
         value: ValueId,
     },
-    /// Removes `key`. Result: 1 bit, whether it was there.
+    /// Removes `key`. Result: 1 bit, whether it was present.
     TableDelete {
-        /// Which table.
+        /// Table handle.
         table: ValueId,
-        /// Its key.
+        /// Key to remove.
         key: ValueId,
     },
 
     // Effects on ports, by the snapshot of the firing
-    /// The masked input ports that have an item, bit i for port i. Result: as many bits as the
-    /// element has inputs (1 bit, 0, where it has none).
+    /// The masked input ports that have an item, bit i for port i. Result: one bit for each input
+    /// of the element (1 bit, 0, if it has none).
     ReadyMask,
-    /// Whether that masked port has an item. Result: 1 bit.
+    /// Whether a masked port has an item. Result: 1 bit.
     Ready(PortId),
-    /// The next item, left in place; 0 (an empty packet) and counted where there is none.
+    /// The next item, left in place; if there is none, 0 (an empty packet), counted.
     Peek(PortId),
-    /// The next item, consumed; at most once a firing. A later take or peek of the firing, and one
+    /// Consumes the next item; at most once per firing. A later take or peek in the firing, and one
     /// of a port that is not ready, give 0 (an empty packet) and are counted.
     Take(PortId),
-    /// Stages an item for that output; it leaves when the firing ends. The last put of a firing
+    /// Stages an item for an output port; it leaves when the firing ends. The last put of a firing
     /// to a port wins, as with `set_output_port`.
     Put {
         /// The output port.
         port: PortId,
-        /// The item.
+        /// Item to send.
         value: ValueId,
     },
 
     // Effects on packets
-    /// A packet of that many zeros, with the room of one that has just entered. Longer than
-    /// [`TAIL_LIMIT_BYTES`](crate::interp::TAIL_LIMIT_BYTES), or beyond the
-    /// [`MOST_NEW_PACKETS`](crate::interp::MOST_NEW_PACKETS) of a firing: an empty packet, counted.
+    /// A packet of `length` zeros, with the head room and tail room of a packet that has just
+    /// entered the graph. If it is longer than
+    /// [`TAIL_LIMIT_BYTES`](crate::interp::TAIL_LIMIT_BYTES), or the firing exceeds
+    /// [`MOST_NEW_PACKETS`](crate::interp::MOST_NEW_PACKETS): an empty packet, counted.
     NewPacket {
-        /// Bytes, unsigned, of any width.
+        /// Length in bytes, unsigned, of any width.
         length: ValueId,
     },
-    /// Bytes of a packet. Result: 32 bits.
+    /// Length of a packet in bytes. Result: 32 bits.
     PacketLength(ValueId),
-    /// `bytes` bytes at an offset. Any byte out of range: 0 for all of them, counted.
+    /// Loads `bytes` bytes at an offset. Any byte out of range: 0 for all of them, counted.
     PacketLoad {
-        /// Which packet.
+        /// Packet to load from.
         packet: ValueId,
-        /// Bytes from its start, unsigned, of any width.
+        /// Byte offset from its start, unsigned, of any width.
         offset: ValueId,
-        /// Bytes of the result.
+        /// Number of bytes in the result.
         bytes: u32,
     },
-    /// Stores at an offset. Any byte out of range: dropped whole, counted.
+    /// Stores at an offset. Any byte out of range: the whole store is dropped, counted.
     PacketStore {
-        /// Which packet.
+        /// Packet to store into.
         packet: ValueId,
-        /// Bytes from its start, unsigned, of any width.
+        /// Byte offset from its start, unsigned, of any width.
         offset: ValueId,
-        /// What; a multiple of 8 bits.
+        /// Value to store; a multiple of 8 bits.
         value: ValueId,
     },
-    /// Moves the packet's start by a signed number of bytes (negative: room in front, as 0).
+    /// Moves the packet's start by a signed number of bytes (negative: adds zero bytes in front).
     /// Result: 1 bit, whether head room and length allowed it.
     PacketAdjustHead {
-        /// Which packet.
+        /// Packet to change.
         packet: ValueId,
         /// Bytes, signed, of any width.
         delta: ValueId,
     },
     /// Moves the packet's end by a signed number of bytes. Result: 1 bit, whether it was allowed.
     PacketAdjustTail {
-        /// Which packet.
+        /// Packet to change.
         packet: ValueId,
         /// Bytes, signed, of any width.
         delta: ValueId,
     },
 
     // Oracles
-    /// Nanoseconds of a clock that never goes back. Result: 64 bits.
+    /// Nanoseconds of a monotonic clock. Result: 64 bits.
     Now,
     /// A random number. Result: 64 bits.
     Random,
 
-    // Others
-    /// Calls a function; its effects are those of its body. Result: the callee's.
+    // Other operations
+    /// Calls a function; its effects are those of its body. Result: that of the callee.
     Call {
-        /// Whom.
+        /// Function to call.
         function: FunctionId,
-        /// With what.
+        /// Arguments.
         args: Vec<ValueId>,
-        /// What it becomes in hardware.
+        /// Latency class.
         latency: Latency,
-        /// Who may pass.
+        /// Whether later firings may overtake the call.
         order: CallOrder,
     },
-    /// Calls a method of an instance, as the host does between firings: its effects are on that
-    /// instance, and of a trap there only a result of 0 is seen here. Only what runs between the
-    /// firings of an element without ports may do so. Result: the method's.
+    /// Calls a method of an instance, as the host does between firings. Its effects are on that
+    /// instance; if it traps, the caller sees only a result of 0. Only functions that run between
+    /// the firings of an element without ports may do so. Result: that of the method.
     CallMethod {
-        /// Of which instance.
+        /// Instance to call.
         instance: InstanceId,
-        /// Which.
+        /// Method to call.
         method: MethodId,
-        /// With what.
+        /// Arguments.
         args: Vec<ValueId>,
     },
     /// See [`Probe`].
     Probe {
-        /// What to do.
+        /// Kind of probe.
         probe: Probe,
-        /// With what.
+        /// Operands.
         args: Vec<ValueId>,
     },
 }
@@ -436,7 +439,7 @@ impl Op {
         });
     }
 
-    /// Replaces every operand by what `map` gives for it, in order.
+    /// Replaces every operand by the result of `map`, in order.
     pub fn map_operands(&mut self, mut map: impl FnMut(ValueId) -> ValueId) {
         let mut each = |value: &mut ValueId| *value = map(*value);
         match self {
@@ -522,7 +525,8 @@ impl Op {
         }
     }
 
-    /// Whether the operation only computes: no effect, no oracle, same result for same operands.
+    /// Returns whether the operation only computes: it has no effect, reads no oracle, and gives
+    /// the same result for the same operands.
     pub fn is_pure(&self) -> bool {
         matches!(
             self,

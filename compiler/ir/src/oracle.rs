@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Choice and its record. Everything in a run that the program and its input do not decide is an
-//! oracle stream; given its oracles, a graph is a Kahn network, and every back end must produce the
-//! same [`Execution`]. Native code records, the interpreter replays.
+//! Choices of a run and their record. Everything that the program and its input do not determine is
+//! an oracle stream. Given its oracles, a graph is a Kahn network, and every back end must produce
+//! the same [`Execution`]. Native code records, the interpreter replays.
 
 use crate::{
     Bits, Element, Function, InstanceId, MethodId, ObjectId, Op, Program, TableId, Term, TrapCode,
@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 /// All oracle streams of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Oracles {
-    /// By instance.
+    /// Oracles of each instance.
     pub instances: Vec<InstanceOracle>,
-    /// By channel.
+    /// Oracles of each channel.
     pub channels: Vec<ChannelOracle>,
 }
 
@@ -21,80 +21,80 @@ pub struct Oracles {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InstanceOracle {
     /// For an instance whose element [has a choice](has_choice): the ready bitmap (bit i: input i
-    /// is masked and has an item) of each firing that did something, in order.
+    /// is masked and has an item) of each counted firing, in order.
     pub ready: Vec<u64>,
-    /// What `now` gave, in order.
+    /// Results of `now`, in order.
     pub now: Vec<u64>,
-    /// What `random` gave, in order.
+    /// Results of `random`, in order.
     pub random: Vec<u64>,
-    /// What the host did, in order; for an instance whose methods another one calls, also that.
+    /// Actions of the host, in order; if other instances call its methods, those calls too.
     pub host: Vec<HostEvent>,
-    /// The methods of other instances that it called, in order. Each is among the `host` events of
-    /// its instance too, so that every instance is replayed by itself.
+    /// Methods of other instances that it called, in order. Each is also among the `host` events of
+    /// the called instance, so that every instance can be replayed independently.
     pub calls: Vec<MethodCall>,
 }
 
-/// A call of a method by an instance.
+/// A method call by an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MethodCall {
-    /// Of which instance.
+    /// Called instance.
     pub instance: InstanceId,
-    /// Which of its methods.
+    /// Called method.
     pub method: MethodId,
-    /// With what.
+    /// Arguments.
     pub args: Vec<Bits>,
-    /// What it gave, if it has a result; 0 if it trapped.
+    /// Result, if the method has one; 0 if it trapped.
     pub result: Option<Bits>,
 }
 
-/// Something the host did to an instance.
+/// An action of the host on an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostEvent {
-    /// It happened before the firing of that number (counted from 0, those that did something).
+    /// Number of the firing that it preceded, counting from 0 the firings that did something.
     pub before_firing: u64,
-    /// What it was.
+    /// The action.
     pub action: HostAction,
 }
 
-/// What the host can do to an instance.
+/// An action that the host can perform on an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostAction {
-    /// Sent a signal of [`SIGNAL_BITS`](crate::SIGNAL_BITS).
+    /// A signal of [`SIGNAL_BITS`](crate::SIGNAL_BITS).
     Signal(Bits),
-    /// Called the method of that number with these arguments.
+    /// A call of the method with this number, with these arguments.
     Method(usize, Vec<Bits>),
-    /// Wrote a state object.
+    /// A write to a state object.
     Write {
-        /// Which.
+        /// Object written.
         object: ObjectId,
-        /// Which of its elements.
+        /// Index of the element written.
         index: u64,
-        /// What.
+        /// Value written.
         value: Bits,
     },
-    /// Updated a table.
+    /// An update of a table.
     TableUpdate {
-        /// Which.
+        /// Table updated.
         table: TableId,
-        /// Under which key.
+        /// Key of the entry.
         key: Bits,
-        /// What.
+        /// Value of the entry.
         value: Bits,
     },
-    /// Deleted from a table.
+    /// A deletion from a table.
     TableDelete {
-        /// Which.
+        /// Table.
         table: TableId,
-        /// Which key.
+        /// Key deleted.
         key: Bits,
     },
 }
 
-/// The entries of a table, keys with values: of a table that orders its entries by use from the
-/// longest unused on, of others in the order of their keys as numbers.
+/// The entries of a table, keys with values: least recently used first if the table keeps that
+/// order, otherwise in the numerical order of their keys.
 pub type TableEntries = Vec<(Bits, Bits)>;
 
-/// Puts the entries of a table that does not order them by use in order.
+/// Sorts the entries of a table that does not order them by use.
 pub fn sort_entries(entries: &mut TableEntries) {
     entries
         .sort_by(|(left, _), (right, _)| left.limbs().iter().rev().cmp(right.limbs().iter().rev()));
@@ -103,74 +103,74 @@ pub fn sort_entries(entries: &mut TableEntries) {
 /// The choices of one channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChannelOracle {
-    /// For a lossy channel: whether each item put was kept, in order.
+    /// For a lossy channel: whether each item was kept, in order of arrival.
     pub keep: Vec<bool>,
 }
 
-/// What a run did, for comparison between back ends.
+/// Observable results of a run, for comparison between back ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Execution {
-    /// By channel: every item that entered it, in order (a packet as its bytes' bits).
+    /// By channel: every item that entered it, in order (a packet as the bits of its bytes).
     pub histories: Vec<Vec<Bits>>,
-    /// By instance, by state object, by element: contents at the end.
+    /// By instance, state object and element: final contents.
     pub state: Vec<Vec<Vec<Bits>>>,
-    /// By instance, by table: contents at the end.
+    /// By instance and table: final contents.
     pub tables: Vec<Vec<TableEntries>>,
-    /// By instance.
+    /// Counters of each instance.
     pub counters: Vec<InstanceCounters>,
-    /// By channel, [without stalls](ChannelCounters::without_stalls).
+    /// Counters of each channel, [without stalls](ChannelCounters::without_stalls).
     pub channels: Vec<ChannelCounters>,
     /// By instance: answers to signals, methods and actions on tables, in order.
     pub answers: Vec<Vec<Bits>>,
 }
 
-/// What went on in an instance.
+/// Counters of an instance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InstanceCounters {
     /// Firings that did something: a take of an item, a put, a store to state (in range or not), a
     /// table update or delete, a lookup in a table that orders its entries by use, an oracle read,
-    /// a probe, a trap, a suspension, or a mask other than the one before. What a firing that did
-    /// nothing counts below is not counted either.
+    /// a probe, a trap, a suspension, or a change of mask. The counters below do not include
+    /// firings that did nothing.
     pub firings: u64,
     /// Loads and stores out of range, of objects, references and packets.
     pub out_of_range: u64,
-    /// Takes and peeks of a port that was not ready.
+    /// Takes and peeks of a port without an item.
     pub empty_reads: u64,
-    /// Traps.
+    /// Number of traps by code.
     pub traps: BTreeMap<TrapCode, u64>,
 }
 
-/// What went through a channel. An item is counted when it enters; one that the host feeds, when
-/// the other end of the channel takes it, because nothing says where it waits until then.
+/// Counters of a channel. An item is counted when it enters; an item fed by the host is counted
+/// when the reader takes it, because its position until then is unspecified.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChannelCounters {
-    /// Items.
+    /// Number of items.
     pub items: u64,
-    /// Packets: flits with `sop`, packet items, or records.
+    /// Number of packets: flits with `sop`, packet items, or records.
     pub packets: u64,
-    /// Bytes: the payload of flits without their pad, the length of packets, or of records their
-    /// bits in whole bytes.
+    /// Number of bytes: payload of flits without padding, length of packets, or bits of records
+    /// rounded up to whole bytes.
     pub bytes: u64,
-    /// Firings that had to wait because the channel was full, each counted once. How many these
-    /// are depends on the schedule.
+    /// Firings that had to wait because the channel was full, each counted once. The number depends
+    /// on the schedule.
     pub stalls: u64,
-    /// Items that a lossy channel dropped because it was full.
+    /// Items that a lossy channel dropped while full.
     pub dropped: u64,
 }
 
-/// How full a channel is. That depends on the schedule, and back ends need not agree on it.
+/// Fill level of a channel. It depends on the schedule, and back ends need not agree on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Occupancy {
-    /// Items that wait in it now.
+    /// Items waiting now.
     pub waiting: u64,
-    /// Most items that waited in it at a time, as far as anybody looked.
+    /// Maximum number of items observed waiting.
     pub peak: u64,
-    /// Items it has room for.
+    /// Capacity in items.
     pub room: u64,
 }
 
 impl Occupancy {
-    /// Of several channels that do the same, what the fullest one says.
+    /// Combines channels with the same role: the maximum of each number.
     pub fn or_fuller(self, other: Self) -> Self {
         Self {
             waiting: self.waiting.max(other.waiting),
@@ -181,14 +181,15 @@ impl Occupancy {
 }
 
 impl ChannelCounters {
-    /// What does not depend on the schedule.
+    /// Returns the counters that do not depend on the schedule.
     pub fn without_stalls(self) -> Self {
         Self { stalls: 0, ..self }
     }
 }
 
-/// Whether the firings of an element depend on which inputs happen to be ready. Only such elements
-/// have a `ready` stream: one that waits for a single port, or for all of them, has no choice.
+/// Returns whether the firings of an element depend on which inputs happen to be ready. Only such
+/// elements have a `ready` stream: an element that waits for a single port, or for all of them, has
+/// no choice.
 pub fn has_choice(program: &Program, element: &Element) -> bool {
     if element.inputs.is_empty() {
         return false;
@@ -198,7 +199,7 @@ pub fn has_choice(program: &Program, element: &Element) -> bool {
     !(waits_for_one_set && masks_are_constant(handler))
 }
 
-/// Whether every firing ends with a constant mask that is not 0.
+/// Returns whether every firing ends with a constant mask that is not 0.
 fn masks_are_constant(handler: &Function) -> bool {
     let constant = |value| {
         let mut insts = handler.blocks.iter().flat_map(|block| &block.insts);

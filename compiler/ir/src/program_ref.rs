@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A program as whoever runs it holds it: lent for a while, or shared by all who need it. A process
-//! that replaces its program again and again shares each, and it goes when its last user goes.
+//! A program held by its runner: borrowed, or shared by reference count. A process that replaces
+//! its program repeatedly shares each one, which is freed with its last reference.
 
 use crate::Program;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A program, lent or shared.
+/// A program, borrowed or shared.
 #[derive(Clone, Debug)]
 pub enum ProgramRef<'p> {
-    /// Somebody else's, who keeps it as long.
+    /// Borrowed; the owner outlives the reference.
     Lent(&'p Program),
-    /// Everybody's; whoever holds this depends on no lifetime.
+    /// Shared; the holder depends on no lifetime.
     Shared(Arc<Program>),
 }
 

@@ -1,58 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How large a keyed table is in memory: what native code lays out, so that a program whose tables
-//! are too large is refused before anything is made of it.
+//! Memory layout of keyed tables in native code. It is computed early, so that a program whose
+//! tables are too large is rejected before any code is generated.
 
 use crate::{Table, TableKind};
 
-/// Most bytes of a table: links within it are 32 bits.
+/// Maximum size of a table: links within it are 32 bits.
 const BYTES_MAX: u128 = 1 << 32;
 
-/// Bytes of `struct table`, which a table's memory begins with.
+/// Size of `struct table`, at the start of a table's memory.
 const HEAD_BYTES: u64 = 24;
 
-/// A cache line.
+/// Size of a cache line.
 const LINE_BYTES: u64 = 64;
 
-/// Most ways of a chunk: each has a byte in the chunk's head of [`CHUNK_HEAD_BYTES`].
+/// Maximum ways of a chunk: each has a byte in the chunk's head of [`CHUNK_HEAD_BYTES`].
 const WAYS_MAX: u64 = 7;
 const CHUNK_HEAD_BYTES: u64 = 8;
 
-/// Bytes of a root of a longest-prefix table, and the most bits that have roots.
+/// Size of a root of a longest-prefix table, and the maximum number of bits that index roots.
 const ROOT_BYTES: u64 = 16;
 const ROOT_BITS_MAX: u32 = 16;
 
-/// How a table lies in memory; the fields are those of `struct table_shape` in native code.
+/// Layout of a table in memory; the fields match `struct table_shape` in native code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TableShape {
-    /// Bits of the data of a longest-prefix key.
+    /// Width of the data of a longest-prefix key.
     pub data_bits: u32,
-    /// Entries of a chunk.
+    /// Entries per chunk.
     pub ways: u64,
-    /// Bytes of an entry.
+    /// Size of an entry.
     pub entry_bytes: u64,
-    /// Bytes of a chunk.
+    /// Size of a chunk.
     pub chunk_bytes: u64,
-    /// Bits of the data that have roots.
+    /// Number of leading data bits that index roots.
     pub root_bits: u32,
-    /// Where the roots are.
+    /// Offset of the roots.
     pub roots: u64,
-    /// Where the chunks are.
+    /// Offset of the chunks.
     pub first: u64,
-    /// How many chunks.
+    /// Number of chunks.
     pub chunks: u64,
-    /// Most entries.
+    /// Maximum number of entries.
     pub capacity: u64,
-    /// Of all its memory.
+    /// Total size.
     pub bytes: u64,
 }
 
 impl TableShape {
-    /// None for a table that is too large: links within one are 32 bits.
+    /// Computes the layout; `None` if the table is too large, because links within one are 32 bits.
     pub fn of(table: &Table) -> Option<Self> {
         let key_bytes = u64::from(bytes_of(table.key_bits));
         let value_bytes = u64::from(bytes_of(table.value_bits));
         if table.kind == TableKind::Array {
-            // Entries that no key names are not there.
+            // Entries that no key can name are omitted.
             let keys = 1_u64.checked_shl(table.key_bits).unwrap_or(u64::MAX);
             let capacity = table.capacity.min(keys);
             let bytes = u128::from(capacity) * u128::from(value_bytes);
@@ -64,7 +64,7 @@ impl TableShape {
         let generation = 4;
         let entry_bytes = key_bytes + links + generation + value_bytes;
         let (ways, chunk_bytes) = chunk(entry_bytes);
-        // A third of the ways stay free, so that few entries live outside of their chunk.
+        // A third of the ways stay free, so that few entries overflow their chunk.
         let chunks = (u128::from(table.capacity) * 3).div_ceil(u128::from(ways) * 2);
         let data_bits = match table.kind {
             TableKind::LongestPrefix => table.key_bits - 32,
@@ -126,8 +126,8 @@ impl Default for TableShape {
     }
 }
 
-/// Ways and bytes of a chunk: one line if that is enough for four entries, else two, and for
-/// entries of which two would not fit there as many lines as it takes.
+/// Returns the ways and bytes of a chunk: one line if it holds four entries or more, two lines if
+/// they hold two or more, otherwise as many lines as [`WAYS_MAX`] entries need.
 fn chunk(entry_bytes: u64) -> (u64, u64) {
     let fits = |bytes: u64| (bytes - CHUNK_HEAD_BYTES) / entry_bytes;
     for (bytes, fewest) in [(LINE_BYTES, 4), (2 * LINE_BYTES, 2)] {
@@ -138,14 +138,14 @@ fn chunk(entry_bytes: u64) -> (u64, u64) {
     (WAYS_MAX, (CHUNK_HEAD_BYTES + WAYS_MAX * entry_bytes).next_multiple_of(LINE_BYTES))
 }
 
-/// First bits of the data that a longest-prefix table has roots for: at least as many roots as
-/// entries, as far as that is a small table.
+/// Returns the number of leading data bits that a longest-prefix table has roots for: at least as
+/// many roots as entries, up to a small limit.
 fn root_bits(capacity: u64, data_bits: u32) -> u32 {
     let enough = capacity.checked_next_power_of_two().map_or(ROOT_BITS_MAX, u64::trailing_zeros);
     enough.clamp(1, ROOT_BITS_MAX).min(data_bits)
 }
 
-/// Bytes that hold a value.
+/// Returns the number of bytes that hold a value.
 fn bytes_of(width: u32) -> u32 {
     width.div_ceil(8)
 }
@@ -162,14 +162,14 @@ mod tests {
 
     #[test]
     fn a_table_takes_its_keys_and_links_as_well_as_its_values() {
-        // 12 bytes an entry, 4 of them in a line, a third of the ways free.
+        // 12 bytes per entry, 4 entries in a line, a third of the ways free.
         let small = TableShape::of(&table(TableKind::Hash, 32, 32, 1024)).expect("it is small");
         assert_eq!((small.entry_bytes, small.ways, small.chunk_bytes), (12, 4, 64));
         assert_eq!((small.chunks, small.first), (384, 64));
         assert_eq!(small.bytes, 64 + 384 * 64);
         let values = TableShape::of(&table(TableKind::Array, 32, 32, 1 << 30));
         assert_eq!(values.map(|it| it.bytes), Some(1 << 32), "an array has values alone");
-        // Values of 4,000,000,000 bytes would fit, with their keys they do not.
+        // Values of 4,000,000,000 bytes would fit, but not together with their keys.
         assert_eq!(TableShape::of(&table(TableKind::Hash, 32, 32, 1_000_000_000)), None);
         assert_eq!(TableShape::of(&table(TableKind::Array, 32, 64, 1 << 30)), None);
         assert_eq!(TableShape::of(&table(TableKind::LruHash, 32, 64, u64::MAX)), None);

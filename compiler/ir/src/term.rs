@@ -1,68 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Terminators: how a block ends, and where control goes from there.
+//! Terminators: how a block ends, and where control continues.
 
 use crate::{Bits, BlockId, ValueId};
 
 /// A block and the values for its parameters.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
-    /// Where to.
+    /// Destination block.
     pub block: BlockId,
-    /// One value for each of its parameters.
+    /// Arguments, one for each parameter of the block.
     pub args: Vec<ValueId>,
 }
 
-/// Why a firing was given up. What it did until then stays; it ends as if its mask were "all".
+/// Why a firing trapped. Its effects so far remain; it ends as if its mask were "all".
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum TrapCode {
     /// A loop reached its bound with its condition still true.
     LoopBound,
-    /// The watchdog of the back end.
+    /// The watchdog of the back end expired.
     Watchdog,
-    /// The program's own.
+    /// A trap of the program.
     User(u32),
 }
 
 /// How a block ends.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Term {
-    /// Goes on in another block.
+    /// Continues in another block.
     Jump(Target),
-    /// Goes on in one of two.
+    /// Continues in one of two blocks.
     Branch {
-        /// 1 bit.
+        /// Condition; 1 bit.
         cond: ValueId,
-        /// For 1.
+        /// Target for 1.
         if_true: Target,
-        /// For 0.
+        /// Target for 0.
         if_false: Target,
     },
-    /// Goes on by the value.
+    /// Continues at the matching case.
     Switch {
-        /// Compared with each case; all have its width.
+        /// Compared with each case; all have the same width.
         value: ValueId,
         /// Distinct constants.
         cases: Vec<(Bits, Target)>,
-        /// Where none fits.
+        /// Target if no case matches.
         default: Target,
     },
-    /// Ends a firing. The mask (as `ReadyMask` numbers ports) says which ports the next one waits
-    /// for; all where absent.
+    /// Ends a firing. The mask (numbered as in `ReadyMask`) selects the ports that the next firing
+    /// waits for; all if absent.
     Done {
-        /// As many bits as the element has inputs.
+        /// One bit for each input of the element.
         mask: Option<ValueId>,
     },
-    /// Ends a firing as `Done` does; the next one goes on at `resume`, with all values and
-    /// firing-lifetime objects as they are.
+    /// Ends a firing as `Done` does; the next one continues at `resume`, with all values and
+    /// firing-lifetime objects preserved.
     Suspend {
-        /// As in `Done`.
+        /// Mask, as in `Done`.
         mask: Option<ValueId>,
-        /// Where the next firing begins.
+        /// Where the next firing continues.
         resume: Target,
     },
     /// Ends a function that is not a handler.
     Return {
-        /// The result, where the function has one.
+        /// Result, if the function has one.
         value: Option<ValueId>,
     },
     /// Ends the firing early.
@@ -70,7 +70,7 @@ pub enum Term {
 }
 
 impl Term {
-    /// The blocks it may go to, with their arguments (for `Suspend`, the resume target).
+    /// Returns the possible next blocks, with their arguments (for `Suspend`, the resume target).
     pub fn targets(&self) -> Vec<&Target> {
         match self {
             Term::Jump(target) | Term::Suspend { resume: target, .. } => vec![target],
@@ -82,7 +82,7 @@ impl Term {
         }
     }
 
-    /// The same, to change them.
+    /// Returns the possible next blocks and arguments, mutably.
     pub fn targets_mut(&mut self) -> Vec<&mut Target> {
         match self {
             Term::Jump(target) | Term::Suspend { resume: target, .. } => vec![target],
@@ -102,7 +102,7 @@ impl Term {
         });
     }
 
-    /// Replaces every operand, block arguments included, by what `map` gives for it.
+    /// Replaces every operand, block arguments included, by the result of `map`.
     pub fn map_operands(&mut self, mut map: impl FnMut(ValueId) -> ValueId) {
         match self {
             Term::Branch { cond: value, .. } | Term::Switch { value, .. } => *value = map(*value),

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The type of an operation's result. It follows from the operands, the callee and the owner, so
-//! the text form leaves it out and the verifier checks it.
+//! Result types of operations. They follow from the operands, the callee and the owner, so the text
+//! form omits them and the verifier checks them.
 
 use crate::{Element, Op, Program, Space, Spaces, Type, UnaryOp, ValueId};
 
-/// What an operation gives.
+/// The result of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Produces {
-    /// It has no result.
+    /// No result.
     Nothing,
-    /// One value of that type.
+    /// One value of this type.
     Value(Type),
-    /// Something it names is unknown, or has a type that the operation does not take.
+    /// Unknown: the operation names something that does not exist, or an operand has the wrong
+    /// type.
     Unknown,
 }
 
 impl Produces {
-    /// The type, if it is known.
+    /// Returns the type, if it is known.
     pub fn ty(self) -> Option<Type> {
         match self {
             Produces::Value(ty) => Some(ty),
@@ -25,7 +26,8 @@ impl Produces {
     }
 }
 
-/// What `op` gives in a function owned by `owner`, where operands have the types `type_of` gives.
+/// Returns the result of `op` in a function owned by `owner`, with operands of the types that
+/// `type_of` gives.
 pub fn result_of(
     op: &Op,
     program: &Program,
@@ -87,7 +89,7 @@ pub fn result_of(
     known.map_or(Produces::Unknown, Produces::Value)
 }
 
-/// Bits of a mask of an element's input ports; an element without inputs has one bit, 0.
+/// Returns the width of a mask of an element's input ports; 1 for an element without inputs.
 pub fn mask_bits(element: &Element) -> u32 {
     u32::try_from(element.inputs.len()).unwrap_or(u32::MAX).max(1)
 }

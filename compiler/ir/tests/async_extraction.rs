@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Slow paths that become elements: what the graph does stays, and what cannot leave says why.
+//! Slow paths that become elements: the results of the graph stay the same, and calls that cannot
+//! be extracted give a reason.
 
 use freeport_ir::generate::{Generated, Limits, generate};
 use freeport_ir::interp::{Interpreter, Options, Outcome};
@@ -72,8 +73,8 @@ fn state_by_name(program: &Program, run: &Interpreter) -> BTreeMap<String, Vec<B
     found
 }
 
-/// Histories of the channels that were there before, state by name, answers, and the counters that
-/// must not change, summed over caller and companions.
+/// Histories of the original channels, state by name, answers, and the counters that must not
+/// change, summed over caller and companions.
 type Seen = (Vec<Vec<Bits>>, BTreeMap<String, Vec<Bits>>, Vec<Bits>, [u64; 2], String);
 
 fn observe(program: &Program, input: &Generated) -> Seen {
@@ -163,7 +164,7 @@ fn what_cannot_leave_says_why() {
     }
 }
 
-/// Every call of a generated handler is made a slow path; with a single input port nothing depends
+/// Every call of a generated handler becomes a slow path; with a single input port, nothing depends
 /// on timing.
 #[test]
 fn generated_programs_keep_their_meaning() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The page about the representation: its examples are programs, and it names every operation.
+//! The page about the representation: its examples are valid programs, and it names every
+//! operation.
 
 use freeport_ir::schedule::{RunOptions, check, parse_pipeline, run};
 use freeport_ir::text::{parse, print};
@@ -7,7 +8,7 @@ use freeport_ir::{Program, flit, verify};
 
 const PAGE: &str = include_str!("../../../docs/reference/ir.md");
 
-/// The code blocks of a language.
+/// Returns the code blocks of a language.
 fn blocks(language: &str) -> Vec<&'static str> {
     let open = format!("\n```{language}\n");
     let ends = PAGE.split(open.as_str()).skip(1);

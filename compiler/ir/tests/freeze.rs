@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The freeze test of the representation: three XDP programs as a lifter would write them, and an
 //! element that reads, changes and writes a memory in every firing, both as control flow and
-//! scheduled to one flit per clock. All run on real packets and do what independent models do.
+//! scheduled to one flit per clock. All run on real packets and agree with independent models.
 
 use freeport_ir::interp::{Interpreter, Options};
 use freeport_ir::schedule::{Pipeline, Run, RunOptions, parse_pipeline, print_pipeline, run};
@@ -21,7 +21,7 @@ fn program(text: &str) -> Program {
     program
 }
 
-/// A program that runs, with its endpoints by name.
+/// A running program, with its endpoints by name.
 struct Bench<'p> {
     interpreter: Interpreter<'p>,
 }
@@ -53,7 +53,7 @@ impl<'p> Bench<'p> {
     }
 }
 
-/// The headers of an Ethernet frame that the firewall looks at.
+/// Headers of an Ethernet frame that the firewall reads.
 #[derive(Clone, Debug)]
 struct Frame {
     ethernet_type: u16,
@@ -119,7 +119,7 @@ fn mac_swap_sends_back_whole_frames_only() {
     assert_eq!(bench.interpreter.counters(swap).out_of_range, 0, "bounds are checked first");
 }
 
-/// The firewall written again, over bytes: flows in the order of their last use.
+/// An independent model of the firewall, over bytes: flows in the order of their last use.
 #[derive(Default)]
 struct Model {
     flows: Vec<([u8; 13], u64)>,
@@ -130,7 +130,7 @@ struct Model {
 impl Model {
     const CAPACITY: usize = 64;
 
-    /// Whether a packet passes.
+    /// Returns whether a packet passes.
     fn packet(&mut self, packet: &[u8], is_inside: bool) -> bool {
         let passes = key_of(packet, is_inside).is_some_and(|key| self.flow(key, is_inside));
         if passes {
@@ -155,7 +155,7 @@ impl Model {
     }
 }
 
-/// The five-tuple of a packet as seen from outside.
+/// Returns the five-tuple of a packet as seen from outside.
 fn key_of(packet: &[u8], is_inside: bool) -> Option<[u8; 13]> {
     let ip = packet.get(14..).filter(|ip| ip.len() >= 20)?;
     let header = usize::from(ip[0] & 15) * 4;
@@ -178,7 +178,7 @@ fn key_of(packet: &[u8], is_inside: bool) -> Option<[u8; 13]> {
     Some(key.try_into().expect("4 + 4 + 2 + 2 + 1 bytes"))
 }
 
-/// A packet of one of a few hundred flows; now and then one that the firewall cannot read.
+/// Returns a packet of one of a few hundred flows; sometimes one that the firewall cannot parse.
 fn random_packet(random: &mut fastrand::Rng, is_inside: bool) -> Vec<u8> {
     let flow = random.u8(..);
     let (inner, outer) = (([10, 0, 0, flow % 16], 1000), ([8, 8, 8, flow / 16], 80));
@@ -242,7 +242,7 @@ fn the_firewall_decides_as_its_model_does() {
     assert_eq!((counters.firings, counters.out_of_range, counters.empty_reads), (10_000, 0, 0));
 }
 
-/// Every flow of the model is there with its count, and no evicted one is.
+/// Checks that every flow of the model is present with its count, and no evicted one is.
 fn check_flows(bench: &mut Bench, model: &Model) {
     let firewall = bench.interpreter.instance("firewall").expect("it is there");
     let mut packets = |key: &[u8]| {
@@ -266,7 +266,7 @@ fn check_flows(bench: &mut Bench, model: &Model) {
     assert!(known > 50, "most flows of the table are those of whole packets");
 }
 
-/// At least 10,000 flits; `byte` gives byte 23 of each packet, and `length` its length.
+/// Returns at least 10,000 flits; `byte` gives byte 23 of each packet, and `length` its length.
 fn flits(mut byte: impl FnMut(usize) -> u8, mut length: impl FnMut(usize) -> usize) -> Vec<Bits> {
     let mut flits = vec![];
     for at in 0.. {
@@ -280,7 +280,7 @@ fn flits(mut byte: impl FnMut(usize) -> u8, mut length: impl FnMut(usize) -> usi
     flits
 }
 
-/// What the control-flow form does with these flits: what leaves, and the counts.
+/// Runs the control-flow form on these flits; returns its output and the counts.
 fn reference(program: &Program, flits: &[Bits]) -> (Vec<Bits>, Vec<u64>) {
     let mut bench = Bench::new(program);
     let rx = bench.interpreter.endpoint("rx").expect("an endpoint");

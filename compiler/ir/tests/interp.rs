@@ -24,7 +24,7 @@ fn fed<'p>(program: &'p Program, options: &Options, packets: &[Vec<u8>]) -> Inte
     interpreter
 }
 
-/// Packets of every number of flits up to 4, and of every padding.
+/// Returns packets of every number of flits up to 4, with every padding.
 fn packets() -> Vec<Vec<u8>> {
     (14..128).map(|length| (0..length).map(|at| (at * 31 + length) as u8).collect()).collect()
 }
@@ -60,7 +60,7 @@ const THIRD: Side = ([10, 0, 0, 3], 4000);
 const SERVER: Side = ([192, 0, 2, 7], 443);
 const STRANGER: Side = ([192, 0, 2, 8], 443);
 
-/// A frame with an IPv4 and a UDP header.
+/// Returns a frame with an IPv4 and a UDP header.
 fn frame(source: Side, target: Side) -> Vec<u8> {
     let mut frame = vec![0; 60];
     frame[12..14].copy_from_slice(&[8, 0]);
@@ -72,7 +72,7 @@ fn frame(source: Side, target: Side) -> Vec<u8> {
     frame
 }
 
-/// The key of a flow: the bytes as they are in the frame, the first one lowest.
+/// Returns the key of a flow: the bytes as they are in the frame, the first one lowest.
 fn key(source: Side, target: Side) -> Bits {
     let ports = [source.1.to_be_bytes(), target.1.to_be_bytes()].concat();
     Bits::from_le_bytes(96, &[&source.0[..], &target.0[..], &ports].concat())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tests of the representation: one binary, since each would compile its generic code again.
+//! Tests of the representation: one binary, since each binary would compile the generic code again.
 
 mod async_extraction;
 mod documents;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Goldens of the passes: `passes/<pass>/<case>.ir` is a program whose first line says which passes
-//! to run, the `.expect` beside it is their report and the program they leave. `BLESS=1` writes
-//! the expectations anew.
+//! Golden tests of the passes: the first line of `passes/<pass>/<case>.ir` lists the passes to run;
+//! the `.expect` file beside it contains their report and the resulting program. `BLESS=1` rewrites
+//! the expectations.
 
 use freeport_ir::passes::{self, PassSet};
 use freeport_ir::{text, verify};
@@ -25,7 +25,7 @@ fn cases() -> Vec<PathBuf> {
     found
 }
 
-/// `// passes: unroll, dead_code`, `// passes: inlining; every call`, or `// passes: all`.
+/// Parses `// passes: unroll, dead_code`, `// passes: inlining; every call`, or `// passes: all`.
 fn set_of(source: &str) -> PassSet {
     let line = source.lines().next().unwrap_or_default();
     let flags = line.strip_prefix("// passes: ").expect("the first line names the passes");

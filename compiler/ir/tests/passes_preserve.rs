@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Every pass keeps what the interpreter does with a program, tried on random programs: what
-//! enters each channel, state, answers, and all counters, firings and accesses out of range among
-//! them.
+//! Every pass preserves the interpreter's results, checked with random programs: items on each
+//! channel, state, answers, and all counters, including firings and accesses out of range.
 
 use freeport_ir::generate::{Generated, Limits, generate};
 use freeport_ir::interp::{Interpreter, Options, Outcome};
@@ -10,7 +9,7 @@ use freeport_ir::passes::{self, PassSet};
 use freeport_ir::{InstanceId, Program, verify};
 
 const SEEDS: u64 = 300;
-/// Firings, of which a generated program needs far fewer.
+/// Firing limit; a generated program needs far fewer.
 const BUDGET: u64 = 10_000;
 
 fn execute(program: &Program, input: &Generated) -> Execution {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pipelines: rules that need no run, conflicts and hazards found clock by clock, and the rate that
-//! FIFOs and a late mask allow.
+//! Pipelines: static rules, conflicts and hazards detected clock by clock, and the rate that FIFOs
+//! and a late mask allow.
 
 use freeport_ir::schedule::{
     Pipeline, Run, RunOptions, ScheduleError, check, parse_pipeline, print_pipeline, run,
@@ -19,7 +19,7 @@ fn pipeline(program: &Program, text: &str) -> Pipeline {
     parse_pipeline(program, text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The histogram's pipeline with some changes of its text.
+/// Returns the histogram's pipeline with some changes of its text.
 fn changed(changes: &[(&str, &str)]) -> String {
     let mut text = PIPELINE.to_owned();
     for (from, to) in changes {
@@ -29,7 +29,7 @@ fn changed(changes: &[(&str, &str)]) -> String {
     text
 }
 
-/// One-flit packets with these bytes 23.
+/// Returns one-flit packets with these values of byte 23.
 fn flits(bytes: &[u8]) -> Vec<Bits> {
     let packet = |byte: &u8| flit::cut(&[[0; 23].as_slice(), &[*byte]].concat()).remove(0);
     bytes.iter().map(packet).collect()
@@ -43,7 +43,7 @@ fn go(text: &str, bytes: &[u8]) -> Result<Run, ScheduleError> {
     run(&program, &pipeline, vec![flits(bytes)], options)
 }
 
-/// The rule that a changed pipeline breaks.
+/// Asserts the rule that a changed pipeline violates.
 #[track_caller]
 fn rejected(changes: &[(&str, &str)], want: &str) {
     let program = program(HISTOGRAM);
@@ -61,7 +61,7 @@ fn rules_that_need_no_run() {
     rejected(&[("interval 1", "interval 0")], "the interval is 0 clocks");
     rejected(&[("fifo out 2", "fifo out 0")], "a FIFO with at least one slot");
     rejected(&[("latency 1", "latency 2")], "before the stage in which it is there");
-    rejected(&[(" via counts_read", "")], "an access to memory goes through a port");
+    rejected(&[(" via counts_read", "")], "an access to memory uses a port");
     rejected(&[("via counts_read", "via counts_write")], "that port is for something else");
     rejected(&[("put out, %flit", "put out, %new")], "the port has items of another type");
     rejected(&[("set buf_addr, %byte", "set buf_addr, %new")], "the register has another width");
@@ -89,7 +89,7 @@ fn two_accesses_through_a_port_in_one_clock_conflict() {
     let text = changed(&[("%read = load counts[%byte] via counts_read if", twice)]);
     let want = ScheduleError::Conflict { clock: 0, port: "counts_read".into() };
     assert_eq!(go(&text, &[1]), Err(want));
-    // One port for both is enough as long as no firing reads while another one writes.
+    // One port for both suffices as long as no firing reads while another one writes.
     let one_port = [
         ("read counts latency", "read_write counts latency"),
         ("%new via counts_write", "%new via counts_read"),
@@ -190,7 +190,7 @@ element Merge {
   handler { entry: done }
 }";
 
-/// Takes from `a` and `b` in turn, by the mask.
+/// Takes from `a` and `b` alternately, by the mask.
 const IN_TURN: &str = "pipeline Merge interval 1 {
   register is_b = 0x0:1
   fifo out 4

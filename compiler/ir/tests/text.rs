@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The text form: a program that uses everything comes back as it was, and mistakes are reported
-//! where they are.
+//! The text form: a program that uses everything survives a round trip, and errors are reported at
+//! their position.
 
 use freeport_ir::text::{parse, print};
 use freeport_ir::{BlockId, Program, ValueId, verify};
@@ -21,7 +21,7 @@ fn parsed(text: &str) -> Program {
     parse(text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The first word of something's debug form, which is the name of its variant.
+/// Returns the first word of the debug form, which is the name of the variant.
 fn variant(thing: &impl std::fmt::Debug) -> String {
     let text = format!("{thing:?}");
     text.split(|char: char| !char.is_alphanumeric()).next().unwrap_or_default().to_owned()
@@ -105,7 +105,7 @@ fn labels_and_names_are_free_and_several_things_may_share_a_line() {
     assert_eq!(handler.values[1].name.as_deref(), Some("f"));
 }
 
-/// A text with one to three of its words replaced by others of it, taken away, or doubled.
+/// Returns a text with one to three of its words replaced by others from it, removed, or doubled.
 fn shuffled(text: &str, random: &mut fastrand::Rng) -> String {
     let is_edge = |char: char| !char.is_ascii_alphanumeric() && char != '_';
     let mut words: Vec<&str> = text.split_inclusive(is_edge).collect();
@@ -149,7 +149,7 @@ fn instances_may_have_the_names_of_words() {
     assert_eq!(parsed(&print(&program)), program);
 }
 
-/// A text that is wrong, and the error it gives.
+/// Asserts the error for an invalid text.
 fn rejected(text: &str, want: &str) {
     let error = parse(text).expect_err(text);
     let got = format!("{}:{}: {}", error.line, error.column, error.message);
@@ -188,7 +188,7 @@ fn mistakes_are_reported_where_they_are() {
     rejected(&body("%b = add %c, %c %c = add %b, %b"), TYPE_UNKNOWN);
     let switch = "fn @f(%a: bits<8>) { e: switch %a { 300 -> b, else -> b } b: ret }";
     rejected(switch, "1:37: this does not fit 8 bits");
-    rejected(&body("?"), "3:1: a character that means nothing here: `?`");
+    rejected(&body("?"), "3:1: a character that has no meaning here: `?`");
     rejected("fn @f() \"open", "1:9: a text without its closing quote");
     rejected("fn @f #1() { entry: ret }", "1:4: functions are numbered without gaps: 0 is missing");
     rejected("graph { a -> b }", "1:9: no endpoint has the name `a`");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The verifier: a sound program passes, and each rule rejects a change that breaks it.
+//! The verifier: a sound program passes, and each rule rejects a program that violates it.
 
 use freeport_ir::interp::{Interpreter, Options};
 use freeport_ir::text::{parse, print};
@@ -17,7 +17,7 @@ fn messages(program: &Program) -> Vec<String> {
     verify(program).err().unwrap_or_default().iter().map(ToString::to_string).collect()
 }
 
-/// The sound program with one change of its text breaks a rule.
+/// Asserts that one change of the sound program's text violates a rule.
 #[track_caller]
 fn rejected(from: &str, to: &str, want: &str) {
     assert_eq!(SOUND.matches(from).count(), 1, "`{from}` stands once");
@@ -27,7 +27,7 @@ fn rejected(from: &str, to: &str, want: &str) {
     assert!(messages.iter().any(|each| each.contains(want)), "{to}: {messages:#?}");
 }
 
-/// The sound program with one change of its parts breaks a rule.
+/// Asserts that one change of the sound program's parts violates a rule.
 #[track_caller]
 fn broken(change: impl FnOnce(&mut Program), want: &str) {
     let mut program = sound();
@@ -166,7 +166,7 @@ fn blocks_and_loops_are_well_formed() {
     rejected("jump b1(%word)", "jump b1", "b1 has other parameters");
     rejected("jump b1(%word)", "jump b1(%wide)", "b1 has other parameters");
     rejected("br %is_less, b1", "br %word, b1", "the condition has 32 bits, not 1");
-    rejected("0x2 -> b4", "0x1 -> b4", "case 0x1 stands twice");
+    rejected("0x2 -> b4", "0x1 -> b4", "case 0x1 occurs twice");
     rejected("0x2 -> b4", "0x2:9 -> b4", "case 0x2:9 is not 32 bits wide");
     rejected(" loop(bound 8, unroll 2)", "", "the header of a loop says no bound");
     rejected("unroll 2", "unroll 1", "unrolled by 2 or more");
@@ -212,7 +212,7 @@ fn calls_match_and_never_come_back() {
     let port = port.replace("%to2", "%big");
     let change = format!("%big = zext %to to 512 {port}");
     let from = "%zero = const 0x0:1\n      store count";
-    rejected(from, &format!("{change} store count"), "outside of firings and uses a port");
+    rejected(from, &format!("{change} store count"), "outside firings and uses a port");
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn declarations_make_sense() {
     rejected("reg total: bits<64>[1]", "reg count: bits<64>[1]", "two visible variables");
     rejected("reg total: bits<64>[1]", "reg total: bits<64>[0]", "total is empty");
     rejected("reg total: bits<64>[1]", "reg total: bits<64>[1] firing", "lives for a Firing");
-    rejected("reg total: bits<64>[1]", "packet total: bits<64>[1]", "total is no packet");
+    rejected("reg total: bits<64>[1]", "packet total: bits<64>[1]", "total is neither a packet");
     rejected("stack fp: bytes[64]", "stack fp: bits<9>[64] bytes", "has other elements");
     rejected("{0x7}", "{0x7, 0x8}", "the first contents of count do not fit it");
     rejected("{0x7}", "{0x7:63}", "the first contents of count do not fit it");
@@ -282,9 +282,9 @@ fn declarations_make_sense() {
 
 #[test]
 fn every_port_is_joined_once() {
-    rejected("  from_tor -> one.in\n", "", "one.in is joined to 0 channels");
-    rejected("one.out -> two.in", "from_tor -> two.in", "from_tor is joined to 2 channels");
-    rejected("one.out -> two.in", "one.out -> one.in", "one.in is joined to 2 channels");
+    rejected("  from_tor -> one.in\n", "", "one.in is connected to 0 channels");
+    rejected("one.out -> two.in", "from_tor -> two.in", "from_tor is connected to 2 channels");
+    rejected("one.out -> two.in", "one.out -> one.in", "one.in is connected to 2 channels");
     rejected("one.out -> two.in", "one.out -> two.in item bits<512>", "carries Bits(512)");
     rejected("from_tor: into flit", "from_tor: out_of flit", "leads out of the graph, not in");
     rejected("frames_out: out_of", "frames_out: into", "leads into the graph, not out");
@@ -294,7 +294,7 @@ fn every_port_is_joined_once() {
     broken(|program| program.graph.endpoints[1].name = "from_tor".into(), "two endpoints");
 }
 
-/// The sound program with one of its words, in one to three places, replaced by another one.
+/// Returns the sound program with one of its words, in one to three places, replaced by another.
 fn changed(random: &mut fastrand::Rng) -> String {
     let is_edge = |char: char| !char.is_ascii_alphanumeric() && char != '_';
     let mut words: Vec<&str> = SOUND.split_inclusive(is_edge).collect();
@@ -320,7 +320,7 @@ fn what_passes_can_be_run() {
         let interpreter = Interpreter::new(&program, &options);
         let mut interpreter = interpreter.unwrap_or_else(|error| panic!("{error}: {text}"));
         for at in 0..program.graph.endpoints.len() {
-            // Endpoints out of the graph, and those of records, take no packet.
+            // Endpoints out of the graph, and those of records, accept no packet.
             let _ = interpreter.feed_packet(EndpointId::new(at), &[0x5a; 60]);
         }
         let _ = interpreter.run(100);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Flits, and how frames of the host become flits and flits frames; it comes behind prelude.h.
+// Flits, and conversions between frames of the host and flits; included after prelude.h.
 //
-// A frame that goes out is written into the memory of one that was read, as far as it was read, so
-// that what no element changes stays where it is.
+// An output frame is written into the memory of an input frame, as far as that has been read, so
+// that bytes that no element changes stay in place.
 
-// Flits: bytes 0 to 31 are the payload; bytes 32 and 33 hold sop, eop and pad.
+// A flit: bytes 0 to 31 are the payload; bytes 32 and 33 hold sop, eop and pad.
 
 #define PAYLOAD_BYTES 32
 
@@ -21,32 +21,32 @@ struct flit_input {
     const struct packet *frames;
     uint64_t count, at;
     const uint8_t *data;
-    uint64_t length, offset; // Of the frame being read; length 0: none is left.
+    uint64_t length, offset; // In the current frame; length 0: none is left.
     bool is_exposed;         // Recorded as having entered.
-    // What has been read of a frame is room for one that goes out: one for each frame.
-    bool is_claimed;         // That of the frame being read.
-    bool is_last_claimed;    // That of the frame `last`, which was read to its end; true: no such.
-    uint64_t last, origin;   // The origin of frame 0.
+    // The part of an input frame that was read is room for an output frame: one for each frame.
+    bool is_claimed;         // Memory of the current frame is claimed.
+    bool is_last_claimed;    // Same for the frame `last`, which was read completely; true: none.
+    uint64_t last, origin;   // Origin of frame 0.
 };
 
-// A frame that began in one run and ends in another waits here.
+// Storage for a frame that begins in one run and ends in another.
 #define MAX_FRAME_BYTES 16384
 
-// Writes frames flit by flit, into a buffer or into memory of a frame that came in.
+// Writes frames flit by flit, into a buffer or into memory of an input frame.
 struct flit_output {
     struct buffer *buffers;
     uint64_t count, at;
     uint8_t *data;
-    uint64_t capacity, used; // Of the memory being written.
+    uint64_t capacity, used; // Size and use of the memory being written.
     bool is_inside, is_too_long;
     uint64_t too_long, malformed;
-    // Whose memory that is, and of which frame; NULL: the buffer's.
+    // The input and frame that own this memory; NULL: the buffer's own.
     const struct flit_input *source;
     uint64_t frame;
     uint8_t begun[MAX_FRAME_BYTES];
 };
 
-// Frames ahead of the one in use whose memory is asked for: what comes from a device is cold.
+// Distance in frames of the prefetch: memory from a device is not in the cache.
 #define FRAMES_AHEAD 6
 
 INLINE void flit_input_next_frame(struct flit_input *input) {
@@ -58,8 +58,8 @@ INLINE void flit_input_next_frame(struct flit_input *input) {
     input->length = is_there ? input->frames[input->at].length : 0;
 }
 
-// The host repeats a frame of which only some flits were taken, sooner or later, so `offset` is
-// kept.
+// The host repeats a frame of which only some flits were taken, in this run or a later one, so
+// `offset` is kept.
 INLINE void flit_input_attach(struct flit_input *input, const struct endpoint_io *io,
                               uint64_t endpoint) {
     input->frames = io->data;
@@ -74,7 +74,7 @@ INLINE void flit_input_attach(struct flit_input *input, const struct endpoint_io
 
 INLINE bool flit_input_ready(const struct flit_input *input) { return input->length != 0; }
 
-// Whether some of a frame has been read, and the rest is there.
+// Returns whether a frame has been read partially, and the rest is present.
 INLINE bool flit_input_is_inside(const struct flit_input *input) {
     return input->length != 0 && input->offset != 0;
 }
@@ -134,7 +134,7 @@ INLINE void flit_output_attach(struct flit_output *output, struct endpoint_io *i
     }
 }
 
-// Keeps what was written of a frame that has not ended.
+// Saves the written part of an unfinished frame.
 INLINE void flit_output_detach(struct flit_output *output) {
     if (output->used == 0 || output->count == 0 || output->is_too_long) return;
     if (output->used <= MAX_FRAME_BYTES) {
@@ -148,16 +148,16 @@ INLINE bool flit_output_has_room(const struct flit_output *output) {
     return output->at < output->count;
 }
 
-// A frame that begins goes into the memory of the frame that is being read, or else of the one that
-// was read last, if no other has. What counts is only that its bytes are not needed any more: most
-// often they are the same bytes at the same place, so that nothing has to be moved.
+// Claims memory for a new frame: that of the current input frame, or otherwise that of the previous
+// one, unless another frame has it. It only matters that its bytes are no longer needed; most often
+// they are the same bytes at the same place, so that nothing has to be moved.
 INLINE void flit_output_claim(struct flit_output *output, struct flit_input *source) {
     const bool is_current = flit_input_is_inside(source);
     bool *const is_claimed = is_current ? &source->is_claimed : &source->is_last_claimed;
     if (UNLIKELY(*is_claimed)) return;
     const uint64_t at = is_current ? source->at : source->last;
     const struct packet *const frame = &source->frames[at];
-    // A frame is too long or not by its buffer, wherever it lies.
+    // The buffer decides whether a frame is too long, wherever the frame lies.
     if (UNLIKELY(frame->length > output->capacity)) return;
     const uint64_t capacity = frame->length + frame->tail_space;
     *is_claimed = true;
@@ -174,13 +174,13 @@ INLINE void flit_output_begin(struct flit_output *output, struct flit_input *sou
     __builtin_prefetch(output->buffers[ahead].data, 1);
 }
 
-// How far it may write: what has not been read yet stays.
+// Returns the write limit: bytes that have not been read yet must be kept.
 INLINE uint64_t flit_output_limit(const struct flit_output *output) {
     const struct flit_input *const source = output->source;
     return source != NULL && source->at == output->frame ? source->offset : output->capacity;
 }
 
-// Goes on in the buffer.
+// Continues in the buffer.
 OUT_OF_LINE void flit_output_migrate(struct flit_output *output) {
     const uint8_t *const from = output->data;
     flit_output_next_buffer(output);
@@ -214,8 +214,8 @@ INLINE void flit_output_end(struct flit_output *output) {
     output->is_too_long = false;
 }
 
-// A frame whose framing is broken, or that is longer than its buffer, is dropped and counted.
-// `source` is the input that the flit may have come from, NULL where nobody knows.
+// Drops and counts a frame whose framing is broken, or that is longer than its buffer. `source` is
+// the input that the flit may have come from, NULL if unknown.
 INLINE void flit_output_write(struct flit_output *output, struct flit_input *source,
                               const struct wide_512 *flit) {
     const bool is_first = flit_sop(flit), is_last = flit_eop(flit);
@@ -241,7 +241,7 @@ INLINE void flit_output_write(struct flit_output *output, struct flit_input *sou
     if (is_last) flit_output_end(output);
 }
 
-// Counters of channels.
+// Channel counters.
 
 INLINE void count_flit(struct channel *channel, const struct wide_512 *flit) {
     channel->items++;
@@ -249,10 +249,10 @@ INLINE void count_flit(struct channel *channel, const struct wide_512 *flit) {
     channel->bytes += PAYLOAD_BYTES - (flit_pad(flit) & (PAYLOAD_BYTES - 1));
 }
 
-// Passages: flits of one packet that all go the same way, from where the input stands on, go at
-// once, through elements that do nothing but pass them on.
+// Passages: consecutive flits of one packet that take the same path, from the input's position on,
+// move at once through elements that only forward them.
 
-enum { PASSES_NOTHING, PASSES_BODY, PASSES_REST }; // Of a packet: also its last flit.
+enum { PASSES_NOTHING, PASSES_BODY, PASSES_REST }; // REST includes the last flit of the packet.
 
 struct passage {
     const struct flit_input *input;
@@ -267,7 +267,7 @@ INLINE struct passage passage_of(const struct flit_input *input, uint32_t passes
     return (struct passage){input, flits - 1, (flits - 1) * PAYLOAD_BYTES, false};
 }
 
-// A frame that is written where it is read passes without being touched, one in a buffer by a copy.
+// A frame that is written in place passes without being touched, one in a buffer by a copy.
 INLINE uint32_t flit_output_passes(const struct flit_output *output,
                                    const struct flit_input *input) {
     if (!flit_output_has_room(output) || !output->is_inside) return PASSES_NOTHING;
@@ -290,13 +290,13 @@ INLINE void flit_output_pass(struct flit_output *output, const struct passage *p
     if (passage->has_last) flit_output_end(output);
 }
 
-// None of the flits is its packet's first.
+// None of the flits is the first of its packet.
 INLINE void count_passage(struct channel *channel, const struct passage *passage) {
     channel->items += passage->flits;
     channel->bytes += passage->bytes;
 }
 
-// Records the flits of a passage but the first `known`.
+// Records the flits of a passage except the first `known`.
 OUT_OF_LINE void record_passage(struct runtime *runtime, struct stream *history,
                                 const struct passage *passage, uint64_t known) {
     struct flit_input input = *passage->input;
@@ -309,7 +309,7 @@ OUT_OF_LINE void record_passage(struct runtime *runtime, struct stream *history,
     }
 }
 
-// Records `value` that many times.
+// Records `value` repeatedly.
 OUT_OF_LINE void record_often(struct runtime *runtime, struct stream *stream, const void *value,
                               uint64_t bytes, uint64_t count) {
     for (; count > 0; count--) record(runtime, stream, value, bytes);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Packets as values of generated code; it comes behind prelude.h.
+// Packets as values of generated code; included after prelude.h.
 //
-// A packet stays where the host has it, and only this structure moves. It has one owner: a channel,
-// a firing, or the host. What cannot stay (a second copy, growth beyond the memory at hand, what
-// is inside when a run ends) lies in a buffer of the graph's own, which is given back when its
-// packet ends.
+// A packet stays in the host's memory, and only this structure moves. It has one owner: a channel,
+// a firing, or the host. A packet that cannot stay there (a second copy, growth beyond the
+// available memory, a packet inside the graph when a run ends) moves to a buffer of the graph,
+// which is released when the packet ends.
 
 #define HEAD_ROOM 256    // In front of a packet that enters.
-#define TAIL_LIMIT 9216  // From its first start to where its end may move.
-#define MOST_NEW_PACKETS 64 // Of one firing.
+#define TAIL_LIMIT 9216  // Maximum distance of a packet's end from its original start.
+#define MOST_NEW_PACKETS 64 // Per firing.
 
-// Who has the memory of a packet: nobody, one of the graph's buffers, or from OWNER_HOST on the
-// frame of this run that (endpoint << 32 | index) names.
+// Owner of a packet's memory: none, a buffer of the graph, or from OWNER_HOST on the frame of this
+// run that (endpoint << 32 | index) names.
 #define OWNER_NONE UINT64_C(0)
 #define OWNER_POOL UINT64_C(1)
 #define OWNER_HOST UINT64_C(2)
@@ -28,16 +28,16 @@ INLINE void packet_assign(struct packet *to, const struct packet *from) {
     to->owner = from->owner;
 }
 
-// Buffers. A packet in one has exactly the space of its rooms, so that its buffer begins
-// `head_room` bytes before it and a packet never outgrows it.
+// Buffers. A buffer has exactly the head room and tail room of its packet, so that it begins
+// `head_room` bytes before the packet, and the packet never outgrows it.
 
 struct pool_buffer {
-    struct pool_buffer *next; // In the list of free ones.
+    struct pool_buffer *next; // In the free list.
 };
 
 #define POOL_BUFFER_BYTES (HEAD_ROOM + TAIL_LIMIT)
 
-// Only a packet that entered with more than TAIL_LIMIT bytes needs more than a usual buffer.
+// Only a packet that entered with more than TAIL_LIMIT bytes needs a larger buffer.
 OUT_OF_LINE uint8_t *pool_take(struct runtime *runtime, uint64_t bytes) {
     runtime->buffers_in_use++;
     struct pool_buffer *const buffer = runtime->free_buffers;
@@ -67,9 +67,9 @@ OUT_OF_LINE struct packet packet_in_pool(struct runtime *runtime, struct packet 
                            from.head_room, from.tail_room, OWNER_POOL};
 }
 
-// A copy in a buffer. By value both ways, and of a structure of its own: one whose address leaves
-// the function that has it could not be a set of registers there, and a call by value takes the
-// address of what it is given.
+// Copies a packet to a buffer. It passes structures by value, and through a local copy: a structure
+// whose address leaves its function could not be kept in registers there, and a call by value takes
+// the address of its argument.
 INLINE void packet_to_pool(struct runtime *runtime, struct packet *to,
                            const struct packet *from) {
     struct packet given;
@@ -90,15 +90,15 @@ INLINE void packet_end(struct runtime *runtime, struct packet *packet) {
     packet->owner = OWNER_NONE;
 }
 
-// Makes a packet outlive the host's frames.
+// Moves a packet out of the host's frames, so that it outlives them.
 INLINE void packet_keep(struct runtime *runtime, struct packet *packet) {
     if (packet->owner < OWNER_HOST) return;
     packet_to_pool(runtime, packet, packet);
 }
 
-// Items in and out of a firing.
+// Transfer of items into and out of a firing.
 
-// What a port that has nothing gives.
+// Sets the result of reading a port without an item.
 INLINE void packet_clear(struct runtime *runtime, struct packet *packet) {
     packet_release(runtime, packet);
     *packet = (struct packet){no_bytes, 0, HEAD_ROOM, TAIL_LIMIT, 0, 0, OWNER_NONE};
@@ -109,7 +109,7 @@ INLINE void packet_take(struct runtime *runtime, struct packet *to, const struct
     packet_assign(to, from);
 }
 
-// A packet that is only looked at, while it stays where it is.
+// A view of a packet that stays in place.
 INLINE void packet_view(struct packet *to, const struct packet *from) {
     packet_assign(to, from);
     to->owner = OWNER_NONE;
@@ -120,7 +120,7 @@ INLINE void packet_copy(struct runtime *runtime, struct packet *to, const struct
     packet_to_pool(runtime, to, from);
 }
 
-// Stages a packet that the firing uses no more; `staged` holds what is put already.
+// Stages a packet that the firing does not use again; `staged` holds the previous put, if any.
 INLINE void packet_move(struct runtime *runtime, struct packet *staged, bool is_staged,
                         struct packet *from) {
     if (is_staged) packet_release(runtime, staged);
@@ -128,7 +128,7 @@ INLINE void packet_move(struct runtime *runtime, struct packet *staged, bool is_
     from->owner = OWNER_NONE;
 }
 
-// Stages a packet that the firing goes on with.
+// Stages a packet that the firing continues to use.
 INLINE void packet_put(struct runtime *runtime, struct packet *staged, bool is_staged,
                        const struct packet *from) {
     if (is_staged) packet_release(runtime, staged);
@@ -137,7 +137,7 @@ INLINE void packet_put(struct runtime *runtime, struct packet *staged, bool is_s
 
 // Operations.
 
-// A packet of zeros in a buffer; none, and counted, if it is too long or one too many.
+// Returns a packet of zeros in a buffer; an empty one, counted, if it exceeds a limit.
 OUT_OF_LINE struct packet packet_of_zeros(struct runtime *runtime, uint64_t length) {
     uint8_t *const data = pool_take(runtime, POOL_BUFFER_BYTES) + HEAD_ROOM;
     const uint32_t tail_room = (uint32_t)(TAIL_LIMIT - length);
@@ -158,7 +158,7 @@ INLINE void packet_make(struct runtime *runtime, struct activation *activation,
     packet_assign(to, &made);
 }
 
-// Whether `bytes` bytes from `offset` on are in the packet.
+// Returns whether `bytes` bytes from `offset` are in the packet.
 INLINE bool packet_covers(const struct packet *packet, uint64_t offset, uint64_t bytes) {
     return offset <= packet->length && bytes <= packet->length - offset;
 }
@@ -210,7 +210,7 @@ INLINE void count_packet(struct channel *channel, const struct packet *packet) {
     channel->bytes += packet->length;
 }
 
-// A packet's history is its length, in 8 bytes, and its bytes.
+// The history of a packet is its length, in 8 bytes, and its bytes.
 INLINE void record_packet(struct runtime *runtime, struct stream *history,
                           const struct packet *packet) {
     record(runtime, history, &packet->length, 8);
@@ -250,8 +250,8 @@ INLINE void packet_output_attach(struct packet_output *output, const struct endp
     output->at = 0;
 }
 
-// A packet that still lies in the host's memory leaves there, another in the buffer. One that is
-// longer than the buffer is dropped and counted, wherever it lies.
+// Writes a packet out: one in the host's memory stays there, any other is copied to the buffer. A
+// packet longer than the buffer is dropped and counted, wherever it lies.
 INLINE void packet_output_write(struct runtime *runtime, struct packet_output *output,
                                 const struct packet *packet) {
     struct buffer *const buffer = &output->buffers[output->at];

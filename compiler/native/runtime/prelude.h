@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// What every generated file begins with: the structures it shares with the host, and the few
-// functions that the generated code is written in terms of. The host's side of the structures is in
-// src/abi.rs; both change together.
+// Beginning of every generated file: the structures shared with the host, and the basic functions
+// of generated code. The host's side of the structures is in src/abi.rs; both must change together.
 //
-// Values of up to 128 bits are unsigned integers, always cut to their width. Wider ones are
-// structures of bytes, lowest first, so that a part at a byte border is a plain narrow load or
-// store once the compiler has taken the structure apart.
+// Values of up to 128 bits are unsigned integers, always truncated to their width. Wider ones are
+// structures of bytes, lowest first, so that a part at a byte boundary is a plain narrow load or
+// store once the compiler has split the structure.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-// Without optimization, as tests have it, merging functions would only make the compiler slow.
+// Without optimisation, as in tests, merging functions would only slow the compiler down.
 #ifdef __OPTIMIZE__
 #define INLINE static inline __attribute__((always_inline))
 #else
@@ -27,17 +26,17 @@
 typedef unsigned __int128 uint128;
 typedef __int128 int128;
 
-// One word of a wide value. Assigned as a whole a value would be one block to the compiler, which
-// then goes through memory, and so would a loop over its words; single words become registers, or
-// nothing at all where a part is not used.
+// Copies one word of a wide value. The compiler treats an assignment of a whole value as one block,
+// which goes through memory, and so does a loop over its words; single words become registers, or
+// disappear if a part is unused.
 INLINE void copy_word(uint8_t *to, const uint8_t *from) {
     uint64_t word;
     memcpy(&word, from, 8);
     memcpy(to, &word, 8);
 }
 
-// A value of that many bits, and its view as an integer of a whole number of 64-bit words. Its
-// `assign` stands with it, word by word.
+// A value of `bits` bits, and its view as an integer of a whole number of 64-bit words. Its
+// `assign` is emitted after it and copies word by word.
 #define WIDE(bits, bytes, rounded)                                                       \
     struct wide_##bits { uint8_t b[bytes]; };                                            \
     INLINE unsigned _BitInt(rounded) integer_##bits(struct wide_##bits value) {          \
@@ -54,7 +53,7 @@ INLINE void copy_word(uint8_t *to, const uint8_t *from) {
 
 WIDE(512, 64, 512) // A flit, see below.
 
-// Half a flit: its payload, or its header and the application's own bytes.
+// Copies half a flit: its payload, or its header and the application's metadata.
 INLINE void copy_half(uint8_t *to, const uint8_t *from) {
     copy_word(to, from);
     copy_word(to + 8, from + 8);
@@ -67,7 +66,7 @@ INLINE void assign_512(struct wide_512 *to, const struct wide_512 *from) {
     copy_half(to->b + 32, from->b + 32);
 }
 
-// Parts of wide values. `count` is a constant wherever these are called.
+// Parts of wide values. `count` is a constant in every call.
 
 INLINE uint64_t load_bytes(const uint8_t *from, size_t count) {
     uint64_t value = 0;
@@ -107,7 +106,7 @@ INLINE uint32_t count_ones(const uint8_t *from, size_t count) {
     return ones;
 }
 
-// Zeros above the highest one, of `bits` bits.
+// Returns the number of zeros above the highest one, of `bits` bits.
 INLINE uint32_t count_leading_zeros(const uint8_t *from, uint32_t bits) {
     const size_t count = (bits + 7) / 8;
     for (size_t at = (count - 1) / 8 * 8;; at -= 8) {
@@ -117,7 +116,7 @@ INLINE uint32_t count_leading_zeros(const uint8_t *from, uint32_t bits) {
     }
 }
 
-// Zeros below the lowest one, of `bits` bits.
+// Returns the number of zeros below the lowest one, of `bits` bits.
 INLINE uint32_t count_trailing_zeros(const uint8_t *from, uint32_t bits) {
     const size_t count = (bits + 7) / 8;
     for (size_t at = 0; at < count; at += 8) {
@@ -127,7 +126,7 @@ INLINE uint32_t count_trailing_zeros(const uint8_t *from, uint32_t bits) {
     return bits;
 }
 
-// Up to 64 bits from bit `bit` on of `count` bytes, more than 16; zeros beyond them.
+// Returns up to 64 bits from bit `bit` of `count` bytes (more than 16); zeros beyond them.
 INLINE uint64_t extract_bits(const uint8_t *from, size_t count, uint64_t bit) {
     if (bit >= count * 8) return 0;
     const size_t at = bit / 8;
@@ -141,7 +140,7 @@ INLINE uint64_t extract_bits(const uint8_t *from, size_t count, uint64_t bit) {
     return (uint64_t)(window >> (bit % 8));
 }
 
-// Replaces `width` bits, at most 64, from bit `bit` on; what is beyond `bits` bits is dropped.
+// Replaces `width` bits, at most 64, from bit `bit` on; bits beyond `bits` are dropped.
 INLINE void insert_bits(uint8_t *to, uint32_t bits, uint64_t bit, uint64_t part, uint32_t width) {
     if (bit >= bits) return;
     if (width > bits - bit) width = (uint32_t)(bits - bit);
@@ -156,67 +155,67 @@ INLINE void insert_bits(uint8_t *to, uint32_t bits, uint64_t bit, uint64_t part,
     memcpy(to + at, &window, 16);
 }
 
-// What the host and the code share.
+// Structures shared by the host and the code.
 
-// Bytes that grow by a call to the host: a recorded stream.
+// A byte buffer for records that grows by a call to the host.
 struct stream {
     uint8_t *data;
     uint64_t length, capacity;
 };
 
 struct runtime {
-    // Makes room for that many more bytes; the stream is as it was if there is none.
+    // Makes room for `more` bytes; leaves the stream unchanged if there is none.
     void (*grow)(struct stream *stream, uint64_t more);
-    // Told by probes: instance, probe, firing, then the operands in whole bytes.
+    // Probe events: instance, probe, firing, then the operands in whole bytes.
     struct stream probes;
     uint64_t probe_bytes_limit, lost_probes;
-    // Bytes recorded since the host last took them, and how many it wants at most.
+    // Bytes recorded since the host last took them, and the host's limit.
     uint64_t recorded_bytes, recorded_bytes_limit;
-    uint64_t clock, clock_reads_left; // What `now` gives, and how often before it is read anew.
-    // Whether an instance is held once it passed a breakpoint, and whether one was in this run.
+    uint64_t clock, clock_reads_left; // Result of `now`, and reads left before a refresh.
+    // Whether breakpoints hold instances, and whether one was passed in this run.
     uint64_t breakpoints_enabled, has_stopped;
-    const uint8_t *pause; // Set by another thread once the run is to give way to the host.
-    // Memory for packets that cannot stay where the host has them: see packets.h.
+    const uint8_t *pause; // Set by another thread to make the run yield to the host.
+    // Memory for packets that cannot stay in the host's memory: see packets.h.
     struct pool_buffer *free_buffers;
     uint64_t buffers_in_use;
     uint8_t *(*allocate)(struct runtime *runtime, uint64_t bytes);
     void (*release)(struct runtime *runtime, uint8_t *data);
-    // Methods that instances called of each other, where that is recorded: caller, called instance,
-    // method, firings of the called one, then arguments and result in whole bytes.
+    // Method calls between instances, if recorded: caller, called instance, method, firings of the
+    // called instance, then arguments and result in whole bytes.
     struct stream calls;
 };
 
 struct channel {
-    uint32_t head, fill; // Of its ring.
-    // Packets of flits only, and bytes of flits and packets: records have all of one size.
+    uint32_t head, fill; // Position of its ring.
+    // Packets are counted for flits only, and bytes for flits and packets: records have one size.
     uint64_t items, packets, bytes, stalls, drops;
-    uint64_t stalled_at; // Items that had entered when a firing was held last, and 1.
-    uint64_t peak;       // Most items that waited at the end of a turn.
+    uint64_t stalled_at; // Items that had entered at the last stall, plus 1.
+    uint64_t peak;       // Maximum items waiting at the end of a turn.
     struct stream history, keep;
-    uint8_t is_dropping; // Lossy: the packet that passes is dropped.
-    uint8_t is_inside;   // Lossy: a packet that is kept has begun.
+    uint8_t is_dropping; // Lossy: the current packet is dropped.
+    uint8_t is_inside;   // Lossy: a kept packet is incomplete.
 };
 
 struct instance {
     uint64_t firings, out_of_range, empty_reads;
     uint64_t mask;        // Inputs that the next firing waits for.
-    uint64_t quiet_ready; // With these ready it did nothing.
+    uint64_t quiet_ready; // Ready inputs with which it last did nothing.
     uint64_t is_quiet;
-    uint64_t is_held; // By a breakpoint: HELD_NEWLY until the host is told, then any other but 0.
+    uint64_t is_held; // By a breakpoint: HELD_NEWLY until the host is notified, then HELD.
     uint64_t random;
     uint64_t *traps; // By position of the code.
     struct runtime *runtime;
     uint64_t index;
-    uint32_t resume; // Where a suspended handler goes on.
+    uint32_t resume; // Where a suspended handler continues.
     struct stream ready, now, random_values;
 };
 
 #define HELD_NEWLY 1
 
-// What every firing and call counts; part of the generated firing structures.
+// Counters of every firing and call; part of the generated firing structures.
 struct activation {
     struct instance *instance;
-    uint64_t out_of_range, empty_reads, turns; // Rounds of watched loops.
+    uint64_t out_of_range, empty_reads, turns; // `turns`: iterations of watched loops.
     uint32_t new_packets;
     bool did_something, passed_breakpoint;
 };
@@ -228,18 +227,18 @@ INLINE void count_exceptions(struct instance *instance, const struct activation 
     if (UNLIKELY(activation->empty_reads != 0)) instance->empty_reads += activation->empty_reads;
 }
 
-// A packet, or a frame that comes in, in writable memory with writable room around it.
+// A packet, or an input frame, in writable memory with writable room around it.
 struct packet {
     uint8_t *data;
     uint64_t length;
-    uint32_t head_room, tail_room;   // By which it may grow, by the meaning of a packet.
-    uint32_t head_space, tail_space; // Of that or more, what the memory has.
+    uint32_t head_room, tail_room;   // Allowed growth, by the semantics of packets.
+    uint32_t head_space, tail_space; // Room in the memory, at least that.
     uint64_t owner;                  // See packets.h.
 };
 
-// A frame that goes out. It is in `data`, with the origin ~0, or in the memory of a frame that came
-// in in the same run: `origin` is that frame's endpoint << 32 | its index. Either way its start has
-// moved by `start` since it entered.
+// An output frame. It is in `data`, with the origin ~0, or in the memory of an input frame of the
+// same run: `origin` is that frame's endpoint << 32 | its index. In both cases its start has moved
+// by `start` since it entered.
 struct buffer {
     uint8_t *data;
     uint64_t capacity, length, origin;
@@ -248,17 +247,17 @@ struct buffer {
 
 #define OWN_MEMORY UINT64_MAX
 
-// What the host gives at an endpoint for a run: frames, buffers, or records.
+// Memory that the host provides at an endpoint for a run: frames, buffers, or records.
 struct endpoint_io {
     void *data;
-    uint64_t count; // Frames, buffers or records.
-    uint64_t done;  // Of these, consumed or produced.
+    uint64_t count; // Number of frames, buffers or records.
+    uint64_t done;  // Number consumed or produced.
 };
 
 struct record_input {
     const uint8_t *data;
     uint64_t count, at;
-    uint64_t asked; // Records whose readers' memory was asked for.
+    uint64_t asked; // Records for which memory was prefetched.
     bool is_exposed;
 };
 
@@ -268,26 +267,26 @@ struct record_output {
 };
 
 struct object_layout {
-    uint64_t offset, stride; // Bytes, from the instance's state.
+    uint64_t offset, stride; // In bytes, from the instance's state.
 };
 
 struct instance_layout {
-    uint64_t offset; // Of its struct instance in the graph.
+    uint64_t offset; // Offset of its struct instance in the graph.
     uint64_t state_offset;
     const struct object_layout *objects;
-    const struct object_layout *tables; // With all bytes of each as its stride.
+    const struct object_layout *tables; // The stride is the size of the table.
 };
 
 struct channel_layout {
-    uint64_t offset; // Of its struct channel in the graph.
-    uint64_t items;  // Of the first item of its ring in the graph.
-    uint64_t item_bytes, slots; // 0: nothing ever waits in it.
+    uint64_t offset; // Offset of its struct channel in the graph.
+    uint64_t items;  // Offset of the first item of its ring in the graph.
+    uint64_t item_bytes, slots; // 0 slots: items never wait in it.
 };
 
 // Offsets in the graph, or ~0.
 struct endpoint_layout {
-    uint64_t counters; // Where frames leave: `too_long` and `malformed`.
-    uint64_t begun;    // Of flits: the offset in the frame being read, or a struct flit_output.
+    uint64_t counters; // For output frames: `too_long` and `malformed`.
+    uint64_t begun;    // For flits: the offset in the current frame, or a struct flit_output.
 };
 
 #define ABI_VERSION 9
@@ -297,15 +296,15 @@ struct image {
     const struct instance_layout *instances;
     const struct channel_layout *channels;
     const struct endpoint_layout *endpoints;
-    // Makes zeroed memory a graph, and runs the init functions.
+    // Initialises a graph in zeroed memory, and runs the init functions.
     void (*start)(void *graph, struct runtime *runtime, uint64_t seed);
     uint32_t (*run)(void *graph, struct endpoint_io *io);
-    // Calls method `method`, or the signal handler for ~0; the position of a trap code plus 1, or
-    // 0.
+    // Calls method `method`, or the signal handler for ~0; returns the position of a trap code plus
+    // 1, or 0.
     uint32_t (*call)(void *graph, uint32_t instance, uint32_t method, const uint8_t *arguments,
                      uint8_t *result);
-    // Looks up, updates, deletes or goes on to the next entry; whether there was one, or room.
-    // None where no instance has tables.
+    // Looks up, updates, deletes or advances to the next entry; returns whether there was one, or
+    // room. NULL if no instance has tables.
     uint32_t (*act_on_table)(void *graph, uint32_t instance, uint32_t table, uint32_t action,
                              uint8_t *key, uint8_t *value, uint64_t *cursor);
 };
@@ -335,8 +334,8 @@ INLINE void record(struct runtime *runtime, struct stream *stream, const void *d
     runtime->recorded_bytes += count;
 }
 
-// A reading of the clock costs as much as a whole firing does, so it serves for several, but not
-// beyond the round of the worker or the call by the host that it was made in.
+// Reading the clock costs as much as a whole firing, so one reading serves several, but only within
+// one round of the worker or one call by the host.
 #define CLOCK_READS 32
 
 OUT_OF_LINE void read_clock(struct runtime *runtime) {
@@ -352,7 +351,7 @@ INLINE uint64_t clock_now(struct runtime *runtime) {
     return runtime->clock;
 }
 
-// What it announces is handed over by other means, which order memory.
+// A relaxed load suffices: the request itself is passed by other means, which order memory.
 INLINE bool gives_way(const struct runtime *runtime) {
     return UNLIKELY(__atomic_load_n(runtime->pause, __ATOMIC_RELAXED) != 0);
 }
@@ -365,7 +364,7 @@ INLINE uint64_t next_random(struct instance *instance) {
     return z ^ (z >> 31);
 }
 
-// A probe that has no room left is counted, and never waits.
+// A probe event that finds no room is dropped and counted; probes never wait.
 OUT_OF_LINE void tell(struct instance *instance, uint32_t probe, const uint8_t *operands,
                       uint64_t count) {
     struct runtime *const runtime = instance->runtime;
@@ -382,7 +381,7 @@ OUT_OF_LINE void tell(struct instance *instance, uint32_t probe, const uint8_t *
 
 INLINE void count_record(struct channel *channel) { channel->items++; }
 
-// A step counts in a copy of the channel, made at its beginning and given back at its end.
+// A step works on a copy of the channel, made at its start and written back at its end.
 
 INLINE struct channel channel_opened(const struct channel *channel) {
     return (struct channel){.head = channel->head, .fill = channel->fill,
@@ -401,20 +400,20 @@ INLINE void channel_close(struct channel *channel, const struct channel *copy) {
     channel->is_inside = copy->is_inside;
 }
 
-// Whether the writer may fire: its item is sure to find room, one beyond the depth included.
+// Returns whether the writer may fire: its item finds room, including one beyond the depth.
 INLINE bool channel_admits(const struct channel *channel, uint32_t depth) {
     return LIKELY(channel->fill <= depth);
 }
 
-// Counts a firing that a full channel holds, once however often it is tried; `items` of those that
-// entered are not in `channel` yet.
+// Counts a firing that a full channel holds back, once however often it is tried; `items` have
+// entered but are not counted in `channel` yet.
 OUT_OF_LINE void channel_stalled(struct channel *channel, uint64_t items) {
     const uint64_t at = channel->items + items + 1;
     channel->stalls += channel->stalled_at != at;
     channel->stalled_at = at;
 }
 
-// Whether a lossy channel keeps an item that is offered; `is_full` is asked at packet starts only.
+// Returns whether a lossy channel keeps an item; `is_full` is used at packet starts only.
 INLINE bool lossy_keeps(struct channel *channel, bool is_flit, bool is_first, bool is_last,
                         bool is_full) {
     if (!is_flit || is_first) channel->is_dropping = is_full;

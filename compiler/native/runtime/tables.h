@@ -1,55 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // Tables and references into their values, for generated code; included after the prelude.
 //
-// A table is bytes of the graph that start as zeros, and a shape, which is a constant: everything
-// here is inlined and folds by it. Entries never move, so a reference is an address. Each entry has
-// a generation, odd while the entry lives: a reference that has seen another one is stale.
+// A table is memory of the graph that starts as zeros, with a constant shape: everything here is
+// inlined and folded by it. Entries never move, so a reference is an address. Each entry has a
+// generation, which is odd while the entry exists: a reference with another generation is stale.
 //
-// Exact match is open addressing in chunks. A chunk begins with a word: for each of its at most
-// seven ways one byte of the key's hash (0: free), and in the highest byte how many entries found
-// the chunk full and live further on (sticky at 255). So a lookup compares keys almost only where
-// they are equal, stops at the first chunk that nobody has passed, and needs no tombstones. Small
-// entries share two lines of 64 bytes with their chunk's word; of large ones a lookup touches the
-// word's line and the entry's.
+// Exact match uses open addressing in chunks. A chunk begins with a head word: for each of its
+// ways, at most seven, one byte of the key's hash (0: free), and in the highest byte the number of
+// entries that found the chunk full and are stored further on (sticky at 255). So a lookup compares
+// keys almost only if they are equal, stops at the first chunk that no entry has skipped, and needs
+// no tombstones. Small entries share two lines of 64 bytes with their chunk's head; for large ones
+// a lookup touches the head's line and the entry's.
 //
-// Longest prefix is exact match of (length, data cut to it). An array of roots, by the first bits
-// of the data, knows the longest entry that is no longer than those bits, and which longer lengths
-// there are behind them: a probe for each of these, the longest first, and none where there are
-// none. An entry of n bits fewer than the root's costs 2^n writes to place and to delete.
+// Longest-prefix match uses exact match of (length, data truncated to it). An array of roots,
+// indexed by the first bits of the data, contains the longest entry that is no longer than those
+// bits, and the set of greater lengths below the root. A lookup probes each of these, longest
+// first. An entry n bits shorter than the root's costs 2^n writes to insert or delete.
 
 struct table_shape {
     uint32_t kind;
-    uint32_t key_bytes, value_bytes, data_bits; // Data of a longest-prefix key, in bits.
+    uint32_t key_bytes, value_bytes, data_bits; // Width of the data of a longest-prefix key.
     uint32_t ways, entry_bytes, chunk_bytes;
-    uint32_t root_bits;    // First bits of the data of a longest-prefix key that have a root.
-    uint64_t roots, first; // Of the roots, and of the chunks or an array's values, in its memory.
+    uint32_t root_bits;    // Leading data bits that index the roots.
+    uint64_t roots, first; // Offsets of the roots, and of the chunks or an array's values.
     uint64_t chunks, capacity;
 };
 
 enum { TABLE_HASH, TABLE_LRU, TABLE_ARRAY, TABLE_PREFIX };
 
-// What a table's memory begins with. Longest-prefix tables have after it a bitmap of the lengths in
-// use, how many entries have each, and the roots.
+// Start of a table's memory. In longest-prefix tables it is followed by a bitmap of the lengths in
+// use, the number of entries with each length, and the roots.
 struct table {
     uint64_t count, seed;
     uint32_t newest, oldest; // LRU: offsets of values from the first chunk; 0: no entry.
 };
 
-// A value is behind its entry's key, its links if the table is LRU, and its generation.
+// A value follows its entry's key, its links if the table is LRU, and its generation.
 #define GENERATION_BYTES 4
 #define LINK_BYTES 8
 
 struct reference {
-    uint8_t *value; // NULL: to nothing.
+    uint8_t *value; // NULL: a null reference.
     uint64_t offset;
-    uint32_t bytes;      // Of the value.
-    uint32_t generation; // What it was when the reference was made; 0: cannot have changed.
+    uint32_t bytes;      // Size of the value.
+    uint32_t generation; // At the time of the lookup; 0: cannot change.
 };
 
 INLINE uint32_t load_word(const uint8_t *from) { return (uint32_t)load_bytes(from, 4); }
 INLINE void store_word(uint8_t *to, uint32_t word) { memcpy(to, &word, 4); }
 
-// The place of `bytes` bytes at a reference; NULL where it is out of range.
+// Returns the address of `bytes` bytes at a reference; NULL if out of range.
 INLINE uint8_t *reference_place(const struct reference reference, const uint32_t bytes) {
     if (UNLIKELY(reference.value == NULL || bytes > reference.bytes)) return NULL;
     if (UNLIKELY(reference.offset > reference.bytes - bytes)) return NULL;
@@ -60,7 +60,7 @@ INLINE uint8_t *reference_place(const struct reference reference, const uint32_t
     return reference.value + reference.offset;
 }
 
-// Hashing: multiplications whose halves are folded, 16 bytes of the key at a time.
+// Hashing: multiplications with folded halves, 16 bytes of the key at a time.
 
 INLINE uint64_t table_mix(uint64_t a, uint64_t b) {
     const uint128 product = (uint128)a * b;
@@ -94,7 +94,7 @@ INLINE uint64_t table_tag(uint64_t hash) {
 #define PASSED_SHIFT 56
 #define PASSED_MOST 255
 
-// The highest bit of each byte of `ways` that is `tag`.
+// Returns the highest bit of each byte of `ways` that equals `tag`.
 INLINE uint64_t table_matches(const uint64_t head, const uint64_t tag, const uint32_t ways) {
     const uint64_t low = UINT64_C(0x7f7f7f7f7f7f7f7f);
     const uint64_t differs = head ^ tag * UINT64_C(0x0101010101010101);
@@ -117,7 +117,7 @@ INLINE uint32_t table_value_at(const struct table_shape *shape) {
     return shape->key_bytes + links + GENERATION_BYTES;
 }
 
-// The value under exactly `key`, or NULL.
+// Returns the value under exactly `key`, or NULL.
 INLINE uint8_t *table_find(const struct table_shape *shape, uint8_t *memory, const uint8_t *key) {
     const uint64_t hash = table_hash(key, shape->key_bytes, table_head(memory)->seed);
     uint64_t at = table_home(shape, hash);
@@ -161,7 +161,7 @@ INLINE void table_link(struct table *table, uint8_t *values, uint32_t at) {
     table->newest = at;
 }
 
-// Makes an entry the last that has to make room.
+// Makes an entry the most recently used.
 INLINE void table_use(const struct table_shape *shape, uint8_t *memory, uint8_t *value) {
     if (shape->kind != TABLE_LRU) return;
     struct table *const table = table_head(memory);
@@ -176,7 +176,7 @@ INLINE void table_next_generation(uint8_t *value) {
     store_word(value - GENERATION_BYTES, load_word(value - GENERATION_BYTES) + 1);
 }
 
-// Removes an entry, which is there.
+// Removes an existing entry.
 INLINE void table_remove(const struct table_shape *shape, uint8_t *memory, uint8_t *value) {
     struct table *const table = table_head(memory);
     uint8_t *const values = memory + shape->first;
@@ -195,7 +195,7 @@ INLINE void table_remove(const struct table_shape *shape, uint8_t *memory, uint8
     }
 }
 
-// A new entry for `key`, which is not there; there is room.
+// Inserts a new entry for `key`, which must be absent; there must be room.
 INLINE uint8_t *table_insert(const struct table_shape *shape, uint8_t *memory, const uint8_t *key) {
     struct table *const table = table_head(memory);
     uint8_t *const values = memory + shape->first;
@@ -220,7 +220,7 @@ INLINE uint8_t *table_insert(const struct table_shape *shape, uint8_t *memory, c
     return value;
 }
 
-// The value that an update of exactly `key` writes, or NULL if there is no room.
+// Returns the value that an update of exactly `key` writes, or NULL if there is no room.
 INLINE uint8_t *table_place(const struct table_shape *shape, uint8_t *memory, const uint8_t *key) {
     uint8_t *const found = table_find(shape, memory, key);
     if (found != NULL) {
@@ -248,8 +248,8 @@ INLINE uint32_t *prefix_counts(const struct table_shape *shape, uint8_t *memory)
     return (uint32_t *)(prefix_bitmap(memory) + shape->data_bits / 64 + 1);
 }
 
-// `key` with another length and the data beyond it cleared: byte by byte, each from its highest bit
-// down, which is a number with the first byte highest.
+// Copies `key` with another length, and clears the data beyond that: byte by byte, each from its
+// highest bit down, as a number with the first byte highest.
 INLINE void prefix_key(const struct table_shape *shape, uint8_t *to, const uint8_t *key,
                        const uint32_t length) {
     const uint32_t data_bytes = shape->key_bytes - PREFIX_LENGTH_BYTES;
@@ -264,7 +264,7 @@ INLINE void prefix_key(const struct table_shape *shape, uint8_t *to, const uint8
     }
 }
 
-// The entry under one of the lengths `most` to `least` that `key` matches, the longest first.
+// Returns the entry for `key` with one of the lengths `most` to `least`, longest first.
 INLINE uint8_t *prefix_search(const struct table_shape *shape, uint8_t *memory, const uint8_t *key,
                               const uint32_t most, const uint32_t least) {
     uint64_t bits = prefix_bitmap(memory)[most / 64] & (~UINT64_C(0) >> (63 - most % 64));
@@ -283,10 +283,10 @@ INLINE uint8_t *prefix_search(const struct table_shape *shape, uint8_t *memory, 
     }
 }
 
-// What is known of all keys that begin with the same bits.
+// Properties shared by all keys with the same first bits.
 struct prefix_root {
-    uint64_t longer;  // Bit i: some entry has i + 1 bits more than the root, or had once.
-    uint32_t shorter; // The longest entry of no more bits: its value's offset from the first chunk.
+    uint64_t longer;  // Bit i: an entry has, or once had, i + 1 bits more than the root.
+    uint32_t shorter; // Longest entry of at most the root's bits: offset of its value.
     uint32_t unused;
 };
 
@@ -331,7 +331,7 @@ INLINE uint8_t *prefix_find(const struct table_shape *shape, uint8_t *memory, co
     return root->shorter == 0 ? NULL : memory + shape->first + root->shorter;
 }
 
-// Tells the roots of a new entry.
+// Adds a new entry to the roots.
 INLINE void prefix_tell(const struct table_shape *shape, uint8_t *memory, const uint8_t *cut,
                         const uint8_t *value) {
     const uint32_t length = load_word(cut), root_bits = shape->root_bits;
@@ -350,7 +350,7 @@ INLINE void prefix_tell(const struct table_shape *shape, uint8_t *memory, const 
     }
 }
 
-// Tells the roots that an entry has gone, whose length is not counted any more.
+// Removes an entry from the roots; its length is no longer counted.
 INLINE void prefix_forget(const struct table_shape *shape, uint8_t *memory, const uint8_t *cut,
                           const uint8_t *value) {
     const uint32_t length = load_word(cut);
@@ -416,7 +416,7 @@ INLINE uint8_t *array_find(const struct table_shape *shape, uint8_t *memory, con
     return memory + shape->first + index * shape->value_bytes;
 }
 
-// The value that a lookup of `key` finds, or NULL; changes nothing.
+// Returns the value that a lookup of `key` finds, or NULL; changes nothing.
 INLINE uint8_t *table_peek(const struct table_shape *shape, uint8_t *memory, const uint8_t *key) {
     switch (shape->kind) {
     case TABLE_ARRAY: return array_find(shape, memory, key);
@@ -425,7 +425,7 @@ INLINE uint8_t *table_peek(const struct table_shape *shape, uint8_t *memory, con
     }
 }
 
-// `tracks`: whether the entry may end while the reference is in use.
+// `tracks`: whether the entry may be removed while the reference is in use.
 INLINE struct reference table_lookup(const struct table_shape *shape, uint8_t *memory,
                                      const uint8_t *key, const bool tracks) {
     uint8_t *const value = table_peek(shape, memory, key);
@@ -457,8 +457,8 @@ INLINE bool table_delete(const struct table_shape *shape, uint8_t *memory, const
     return true;
 }
 
-// Asks for the memory that a lookup of `key` will touch first: a value of an array, a root, all of
-// a small chunk. Which entry of a large chunk it is, is known only once the chunk's head is there.
+// Prefetches the memory that a lookup of `key` touches first: a value of an array, a root, all of a
+// small chunk. The entry in a large chunk is known only after its head has been loaded.
 
 INLINE void table_prefetch_chunk(const struct table_shape *shape, uint8_t *memory,
                                  const uint8_t *key) {
@@ -479,12 +479,12 @@ INLINE void table_prefetch(const struct table_shape *shape, uint8_t *memory, con
     }
 }
 
-// What the host does with a table. Its lookups are no uses.
+// Host operations on a table. Its lookups are not uses.
 
 enum { TABLE_DO_LOOKUP, TABLE_DO_UPDATE, TABLE_DO_DELETE, TABLE_DO_NEXT };
 
-// The entry after the one at `*cursor` (0: the first): an LRU table's from the oldest use on,
-// others' as they lie. False after the last.
+// Advances to the entry after the one at `*cursor` (0: to the first): least recently used first in
+// an LRU table, in memory order otherwise. Returns false after the last.
 INLINE bool table_next_entry(const struct table_shape *shape, uint8_t *memory, uint64_t *cursor,
                              uint8_t *key, uint8_t *value) {
     uint8_t *const values = memory + shape->first;

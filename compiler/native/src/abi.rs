@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The structures that generated code shares with the host, as `runtime/prelude.h` has them.
+//! Structures shared between generated code and the host, matching `runtime/prelude.h`.
 
 use std::ffi::c_void;
 
-/// What a library must say its structures are.
+/// Version of the structures, which a library must declare.
 pub(crate) const VERSION: u64 = 9;
 
-/// Bytes that grow by a call to the host.
+/// A growable byte buffer; the code grows it by a call to the host.
 #[repr(C)]
 pub(crate) struct Stream {
     pub data: *mut u8,
@@ -14,7 +14,7 @@ pub(crate) struct Stream {
     pub capacity: u64,
 }
 
-/// What the code asks the host for while it runs.
+/// Services of the host for the code, and state shared with it.
 #[repr(C)]
 pub(crate) struct Runtime {
     pub grow: unsafe extern "C" fn(*mut Stream, u64),
@@ -33,16 +33,16 @@ pub(crate) struct Runtime {
     pub allocate: unsafe extern "C" fn(*mut Runtime, u64) -> *mut u8,
     pub release: unsafe extern "C" fn(*mut Runtime, *mut u8),
     pub calls: Stream,
-    /// What `allocate` has given; the code does not see it.
+    /// Buffers that `allocate` has created; not visible to the code.
     pub buffers: Vec<Box<[PoolWord]>>,
 }
 
-/// The unit in which buffers are allocated, for their alignment.
+/// Allocation unit of buffers, for their alignment.
 #[repr(C, align(64))]
 #[derive(Clone, Copy)]
 pub(crate) struct PoolWord(pub [u8; 64]);
 
-/// A channel's ring and counters.
+/// Ring state and counters of a channel.
 #[repr(C)]
 pub(crate) struct Channel {
     pub head: u32,
@@ -60,7 +60,7 @@ pub(crate) struct Channel {
     pub is_inside: u8,
 }
 
-/// What every instance has, whatever its element.
+/// Fields that every instance has, whatever its element.
 #[repr(C)]
 pub(crate) struct Instance {
     pub firings: u64,
@@ -80,14 +80,14 @@ pub(crate) struct Instance {
     pub random_values: Stream,
 }
 
-/// What an endpoint of frames out of the graph counts.
+/// Counters of an endpoint of frames out of the graph.
 #[repr(C)]
 pub(crate) struct OutputCounters {
     pub too_long: u64,
     pub malformed: u64,
 }
 
-/// What the host gives at an endpoint.
+/// Memory that the host provides at an endpoint.
 #[repr(C)]
 pub(crate) struct EndpointIo {
     pub data: *mut c_void,
@@ -99,14 +99,14 @@ impl EndpointIo {
     pub const EMPTY: Self = Self { data: std::ptr::null_mut(), count: 0, done: 0 };
 }
 
-/// Where a variable is.
+/// Location of a variable.
 #[repr(C)]
 pub(crate) struct ObjectLayout {
     pub offset: u64,
     pub stride: u64,
 }
 
-/// Where an instance is.
+/// Location of an instance.
 #[repr(C)]
 pub(crate) struct InstanceLayout {
     pub offset: u64,
@@ -115,7 +115,7 @@ pub(crate) struct InstanceLayout {
     pub tables: *const ObjectLayout,
 }
 
-/// Where a channel and its ring are.
+/// Location of a channel and its ring.
 #[repr(C)]
 pub(crate) struct ChannelLayout {
     pub offset: u64,
@@ -124,14 +124,14 @@ pub(crate) struct ChannelLayout {
     pub slots: u64,
 }
 
-/// Where in the graph an endpoint has what outlives a run; the greatest number where it has not.
+/// Offsets of an endpoint's data that outlives a run; `u64::MAX` if there is none.
 #[repr(C)]
 pub(crate) struct EndpointLayout {
     pub counters: u64,
     pub begun: u64,
 }
 
-/// A packet in a channel, between two runs, or one that comes in.
+/// A packet in a channel between two runs, or one from the host.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
@@ -144,18 +144,18 @@ pub(crate) struct Packet {
     pub owner: u64,
 }
 
-/// Who has the memory of a packet: a buffer of the graph.
+/// Owner of a packet's memory: a buffer of the graph.
 pub(crate) const OWNER_POOL: u64 = 1;
-/// From here on: the frame of this run that (endpoint << 32 | index) names.
+/// Owners from this value on: the frame of this run that (endpoint << 32 | index) names.
 pub(crate) const OWNER_HOST: u64 = 2;
-/// Least bytes of such a buffer.
+/// Minimum size of a buffer of the graph.
 pub(crate) const POOL_BUFFER_BYTES: usize =
     freeport_ir::interp::HEAD_ROOM_BYTES + freeport_ir::interp::TAIL_LIMIT_BYTES;
 
-/// Most bytes of a frame that begins in one run and ends in another.
+/// Maximum size of a frame that begins in one run and ends in another.
 pub(crate) const MAX_FRAME_BYTES: usize = 16_384;
 
-/// An endpoint of flits out of the graph.
+/// State of an endpoint of flits out of the graph.
 #[repr(C)]
 pub(crate) struct FlitOutput {
     pub buffers: *mut c_void,
@@ -172,7 +172,7 @@ pub(crate) struct FlitOutput {
     pub begun: [u8; MAX_FRAME_BYTES],
 }
 
-/// The one symbol that a library exports.
+/// The only symbol that a library exports.
 #[repr(C)]
 pub(crate) struct Image {
     pub abi: u64,
@@ -191,9 +191,9 @@ pub(crate) struct Image {
         Option<unsafe extern "C" fn(*mut c_void, u32, u32, u32, *mut u8, *mut u8, *mut u64) -> u32>,
 }
 
-/// An instance is held by a breakpoint, and the host has not been told.
+/// An instance is held by a breakpoint, and the host has not been notified.
 pub(crate) const HELD_NEWLY: u64 = 1;
-/// It has.
+/// An instance is held by a breakpoint, and the host has been notified.
 pub(crate) const HELD: u64 = 2;
 
 pub(crate) const STATUS_IDLE: u32 = 0;
@@ -202,7 +202,7 @@ pub(crate) const STATUS_RECORD_FULL: u32 = 2;
 pub(crate) const STATUS_STALLED: u32 = 3;
 pub(crate) const STATUS_WAITING: u32 = 4;
 
-/// What the host does with which table.
+/// An action of the host on a table.
 #[derive(Clone, Copy)]
 pub(crate) struct TableRequest {
     pub instance: u32,
@@ -221,5 +221,5 @@ pub(crate) const TABLE_UPDATE: u32 = 1;
 pub(crate) const TABLE_DELETE: u32 = 2;
 pub(crate) const TABLE_NEXT: u32 = 3;
 
-/// What stands for the signal handler where a method's number does.
+/// Method number that stands for the signal handler.
 pub(crate) const SIGNAL: u32 = u32::MAX;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! From emitted C to a shared object on disk, kept under a name made from everything that it
+//! Compiles emitted C to a shared object on disk. Its name is derived from everything that it
 //! depends on: the code, the compiler, its options and the machine.
 
 use crate::emit::{Emission, emit_functions, emit_program};
@@ -15,29 +15,29 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A program as native code.
+/// A program compiled to native code.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Image {
-    /// The shared object.
+    /// Path of the shared object.
     pub library: PathBuf,
-    /// The C file that it was made from.
+    /// Path of the C file that it was compiled from.
     pub source: PathBuf,
-    /// What is in it.
+    /// Description of its contents.
     pub manifest: Manifest,
 }
 
-/// The C file of a program.
+/// Returns the C file of a program.
 ///
 /// # Errors
-/// What native code does not do in this version, see [`Error::Unsupported`].
+/// A feature that native code does not support in this version, see [`Error::Unsupported`].
 pub fn emit(program: &Program, options: &Options) -> Result<String, Error> {
     Ok(emission(program, options)?.text)
 }
 
-/// Builds a program, or finds that it has been built before.
+/// Builds a program, or reuses an earlier build.
 ///
 /// # Errors
-/// What native code does not do; a compiler that is missing or fails; files.
+/// Features that native code does not support; a compiler that is missing or fails; file errors.
 pub fn build(program: &Program, options: &Options) -> Result<Image, Error> {
     compile(emission(program, options)?, options)
 }
@@ -58,7 +58,7 @@ fn emission(program: &Program, options: &Options) -> Result<Emission, Error> {
     emit_program(program, &prepared(program, options), options)
 }
 
-/// The program as it is emitted.
+/// Returns the program as it is emitted, after the passes.
 fn prepared(program: &Program, options: &Options) -> Program {
     let mut program = program.clone();
     mark_watched_loops(&mut program, options.turn_limit);
@@ -84,7 +84,8 @@ fn compile(emission: Emission, options: &Options) -> Result<Image, Error> {
     Ok(Image { library, source, manifest })
 }
 
-/// The folder for what is built, which nobody else can write to: code from it is run.
+/// Prepares the folder for built code. Other users must not be able to write to it, because the
+/// code is executed.
 fn prepare_folder(options: &Options) -> Result<PathBuf, Error> {
     let folder = match &options.cache {
         Some(folder) => folder.clone(),
@@ -94,7 +95,7 @@ fn prepare_folder(options: &Options) -> Result<PathBuf, Error> {
     Ok(folder)
 }
 
-/// Whether the file is there, and nobody else can have written it.
+/// Returns whether the file exists; fails if another user could have written it.
 fn is_there(path: &Path) -> Result<bool, Error> {
     match own::check(path) {
         Ok(()) => Ok(true),
@@ -103,8 +104,8 @@ fn is_there(path: &Path) -> Result<bool, Error> {
     }
 }
 
-/// Makes a file under another name first, so that nobody ever sees half of it. Nobody else may
-/// write to it, whatever the process lets them.
+/// Creates a file under a temporary name first, so that other processes never see it incomplete.
+/// Removes write permission for other users, whatever the umask.
 fn place(path: &Path, make: impl FnOnce(&Path) -> Result<(), Error>) -> Result<(), Error> {
     use std::sync::atomic::{AtomicU64, Ordering};
     static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -137,8 +138,8 @@ fn flags(options: &Options) -> Vec<String> {
     flags.push(format!("-O{}", options.optimization.min(3)));
     flags.extend(["-fvisibility=hidden", "-fno-strict-aliasing"].map(str::to_owned));
     if options.sanitize || options.sanitize_addresses {
-        // Enough to name the line that is wrong; all that a debugger wants takes the compiler as
-        // long again as the checks themselves.
+        // Enough to name the faulty line; full debug information would double the compile time of
+        // the checks.
         flags.push("-gline-tables-only".to_owned());
     }
     if options.sanitize {
@@ -150,7 +151,8 @@ fn flags(options: &Options) -> Vec<String> {
     flags
 }
 
-/// The program's name and a hash of all that the library depends on.
+/// Returns a file name from the program's name and a hash of everything that the library depends
+/// on.
 fn file_name(text: &str, manifest: &Manifest, options: &Options) -> String {
     let name: String = manifest.program.chars().filter(char::is_ascii_alphanumeric).collect();
     let processor = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -165,7 +167,7 @@ fn file_name(text: &str, manifest: &Manifest, options: &Options) -> String {
     format!("{start}-{:016x}{:016x}", hash(1), hash(2))
 }
 
-/// None if there is none, or another version's.
+/// Reads a manifest; returns `None` if it is missing or from another version.
 fn read_manifest(path: &Path) -> Result<Option<Manifest>, Error> {
     let text = own::read(path).map_err(Error::NoFolder)?;
     Ok(text.and_then(|text| serde_json::from_slice(&text).ok()))

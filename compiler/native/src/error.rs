@@ -1,77 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What can go wrong on the way from a program to code that runs.
+//! Errors in building, loading and using native code.
 
 use freeport_ir::{Loc, Program};
 use std::path::PathBuf;
 
-/// Why a program could not be built, loaded or asked for something.
+/// Why a program could not be built or loaded, or a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The program has something that native code does not do in this version.
-    #[error("{loc}: {element}: {what} cannot be native code in this version")]
+    /// The program uses a feature that native code does not support in this version.
+    #[error("{loc}: {element}: native code does not support {what} in this version")]
     Unsupported {
-        /// What it has.
+        /// Unsupported feature.
         what: String,
-        /// The element, function or channel that has it.
+        /// Element, function or channel that uses it.
         element: String,
-        /// Where it was written, as `file:line:column`.
+        /// Source location, as `file:line:column`.
         loc: String,
     },
-    /// There is no compiler.
+    /// The compiler cannot be run.
     #[error(
         "the C compiler {} cannot be run: {reason}; install clang 19 (on Debian and Ubuntu the \
          package clang-19), or set CLANG to where it is", compiler.display()
     )]
     CompilerMissing {
-        /// What was to be run.
+        /// Compiler command.
         compiler: PathBuf,
-        /// Why it cannot be.
+        /// Reason for the failure.
         reason: String,
     },
-    /// The compiler did not accept the code that was emitted.
+    /// The compiler rejected the emitted code.
     #[error("the C compiler failed on {}:\n{message}", source_file.display())]
     CompilerFailed {
-        /// The code.
+        /// Path of the code.
         source_file: PathBuf,
-        /// What the compiler said.
+        /// Output of the compiler.
         message: String,
     },
     /// A file could not be read or written.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Cause of the failure.
         source: std::io::Error,
     },
-    /// There is no folder that only this user can write to, or others could have written a file in
-    /// it: code from there is not run.
-    #[error("native code is only kept where nobody else can write: {0}")]
+    /// No folder can be trusted, because other users could have written to it or to a file in it;
+    /// code from there is not executed.
+    #[error("native code is only kept where no other user can write: {0}")]
     NoFolder(#[source] std::io::Error),
     /// A built library could not be loaded.
     #[error("{} cannot be loaded: {reason}", library.display())]
     Load {
-        /// Which library.
+        /// Path of the library.
         library: PathBuf,
-        /// Why.
+        /// Reason for the failure.
         reason: String,
     },
-    /// No such instance, method, variable or endpoint, or the host may not touch it.
+    /// The instance, method, variable or endpoint does not exist, or the host may not access it.
     #[error("{whose} has no {what}")]
     Unknown {
-        /// Who was asked.
+        /// Owner of the requested object.
         whose: String,
-        /// What was asked for.
+        /// Requested object.
         what: String,
     },
-    /// An argument, value or endpoint of a wrong kind or width.
+    /// An argument, value or endpoint has the wrong kind or width.
     #[error("{what} takes {wanted}, not {given}")]
     Mismatch {
-        /// What it was given to.
+        /// Receiver of the value.
         what: String,
-        /// What it takes.
+        /// Kind that it accepts.
         wanted: String,
-        /// What it was given.
+        /// Kind that was given.
         given: String,
     },
 }

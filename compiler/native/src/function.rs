@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Functions that belong to no element, called by the host on bit vectors.
+//! Functions without an owning element, called by the host on bit vectors.
 
 use crate::compile::build_functions;
 use crate::graph::argument_bytes;
@@ -8,25 +8,25 @@ use crate::manifest::MethodInfo;
 use crate::{Error, Image, Options};
 use freeport_ir::{Bits, FunctionId, Program, TrapCode};
 
-/// Functions of one library.
+/// The functions of one library.
 pub struct Functions {
     code: Instance,
     signatures: Vec<MethodInfo>,
     traps: Vec<TrapCode>,
 }
 
-/// What a call came to.
+/// Outcome of a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Returned {
-    /// The result, where the function has one; 0 after a trap.
+    /// Result, if the function has one; 0 after a trap.
     pub result: Option<Bits>,
-    /// The trap that ended it early.
+    /// Trap that ended it early, if any.
     pub trap: Option<TrapCode>,
-    /// Loads and stores out of range.
+    /// Number of loads and stores out of range.
     pub out_of_range: u64,
 }
 
-/// Builds and loads one function; call it as number 0.
+/// Builds and loads one function, which has number 0.
 ///
 /// # Errors
 /// As for [`build`](crate::build) and [`Functions::load`].
@@ -39,10 +39,10 @@ pub fn build_function(
 }
 
 impl Functions {
-    /// Loads an image that [`build_functions`] has made.
+    /// Loads an image made by [`build_functions`].
     ///
     /// # Errors
-    /// A library that cannot be loaded, or another image.
+    /// A library that cannot be loaded, or an image of another kind.
     pub fn load(image: &Image) -> Result<Self, Error> {
         let code = Instance::load(image, 0)?;
         let element = image.manifest.elements.first();
@@ -54,7 +54,7 @@ impl Functions {
     /// Calls function number `at` of those that were built.
     ///
     /// # Errors
-    /// No such function; arguments other than its parameters.
+    /// There is no such function, or the arguments do not fit its parameters.
     pub fn call(&mut self, at: usize, arguments: &[Bits]) -> Result<Returned, Error> {
         let signature = self.signatures.get(at);
         let unknown = || Error::unknown("the library", format!("function {at}"));

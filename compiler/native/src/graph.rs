@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A running graph: it is run on the host's frames and records, and between runs it is signalled,
-//! called, read and written.
+//! A running graph. Runs process the host's frames and records; between runs, the host sends
+//! signals, calls methods, and reads and writes variables.
 
 use crate::io::EndpointIo;
 use crate::library::{Instance, take};
@@ -16,10 +16,10 @@ use freeport_ir::{Bits, InstanceId, ObjectId, SIGNAL_BITS, TrapCode};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Nobody wants a run to give way.
+/// Flag for runs that are never interrupted.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// A graph that was loaded.
+/// A loaded graph.
 pub struct Graph {
     pub(crate) code: Instance,
     manifest: Arc<Manifest>,
@@ -28,51 +28,51 @@ pub struct Graph {
     pub(crate) method_calls: Vec<Vec<MethodCall>>,
 }
 
-/// What went on in a graph since it was loaded.
+/// Counters of a graph since it was loaded.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
-    /// By instance.
+    /// Counters of each instance.
     pub instances: Vec<InstanceCounters>,
-    /// By channel.
+    /// Counters of each channel.
     pub channels: Vec<ChannelCounters>,
-    /// By channel; the peak is of the ends of turns, each of which moves a batch.
+    /// Fill of each channel; the peak is sampled at the ends of turns, each of which moves a batch.
     pub fills: Vec<Occupancy>,
-    /// By endpoint; zeros where no frames leave.
+    /// Counters of each endpoint; zeros if no frames leave there.
     pub outputs: Vec<OutputCounters>,
 }
 
-/// Frames that an endpoint did not give to the host.
+/// Frames that an endpoint could not deliver to the host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct OutputCounters {
-    /// Longer than their buffer.
+    /// Frames longer than their buffer.
     pub too_long: u64,
     /// Flits that broke the framing.
     pub malformed: u64,
 }
 
-/// Something a probe told.
+/// An event from a probe.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProbeEvent {
-    /// Whose probe.
+    /// Instance that ran the probe.
     pub instance: InstanceId,
-    /// Firings of the instance that did something before this one.
+    /// Number of firings of the instance that did something before this one.
     pub firing: u64,
-    /// What kind of probe.
+    /// Kind of probe.
     pub kind: ProbeKind,
-    /// A printf's text; for the other kinds the probe's name and operands.
+    /// Text of a printf; for other kinds the probe's name and operands.
     pub text: String,
 }
 
 impl Graph {
-    /// Loads an image as one graph of its own, and runs its init functions.
+    /// Loads an image as an independent graph, and runs its init functions.
     ///
     /// # Errors
-    /// A library that cannot be loaded, or that its manifest does not describe.
+    /// The library cannot be loaded, or its manifest does not describe it.
     pub fn load(image: &Image) -> Result<Self, Error> {
         Self::load_seeded(image, 0)
     }
 
-    /// As [`load`](Self::load); what `random` gives is drawn from `seed`.
+    /// Loads like [`load`](Self::load), with `random` drawn from `seed`.
     ///
     /// # Errors
     /// As for `load`.
@@ -89,28 +89,28 @@ impl Graph {
         Ok(graph)
     }
 
-    /// What the image holds.
+    /// Returns the description of the image.
     pub fn manifest(&self) -> &Arc<Manifest> {
         &self.manifest
     }
 
-    /// The instance of that name.
+    /// Finds the instance of that name.
     pub fn instance(&self, name: &str) -> Option<InstanceId> {
         let at = self.manifest.instances.iter().position(|instance| instance.name == name)?;
         Some(InstanceId::new(at))
     }
 
-    /// Runs until nothing can go on, on what `io` has for each endpoint, in their order. How much
-    /// of it was used is in `io` afterwards.
+    /// Runs until nothing can continue, with one `io` for each endpoint, in their order.
+    /// Afterwards, `io` contains how much of it was used.
     ///
     /// # Errors
-    /// An `io` that does not fit the endpoints.
+    /// `io` does not fit the endpoints.
     pub fn run(&mut self, io: &mut [EndpointIo<'_, '_>]) -> Result<RunStatus, Error> {
         self.run_until(&NEVER, io)
     }
 
-    /// As [`run`](Self::run), and gives way with [`RunStatus::Budget`] soon after `is_wanted` is
-    /// set: after the instance that is at work, or, where that has loops, after its firing.
+    /// Runs like [`run`](Self::run), but yields with [`RunStatus::Budget`] soon after `is_wanted`
+    /// is set: after the current instance, or, if that has loops, after its current firing.
     ///
     /// # Errors
     /// As for `run`.
@@ -124,7 +124,7 @@ impl Graph {
             let (wanted, given) = (endpoints.len().to_string(), io.len().to_string());
             return Err(Error::mismatch("a run", wanted + " endpoints", given));
         }
-        // The usual graph has two endpoints: no allocation for up to four.
+        // The usual graph has two endpoints: up to four need no allocation.
         let mut raw = [const { abi::EndpointIo::EMPTY }; 4];
         let mut many = vec![];
         let raw = match io.len() {
@@ -170,8 +170,8 @@ impl Graph {
         })
     }
 
-    /// Whether an instance is held once a firing of it passed a breakpoint. Those that are held go
-    /// on if not.
+    /// Sets whether an instance is held after a firing that passed a breakpoint. Disabling
+    /// breakpoints resumes the instances that are held.
     pub fn set_breakpoints_enabled(&mut self, is_enabled: bool) {
         self.code.runtime().breakpoints_enabled = u64::from(is_enabled);
         for at in 0..self.manifest.instances.len() {
@@ -179,19 +179,19 @@ impl Graph {
         }
     }
 
-    /// Lets an instance go on from its breakpoint, in the next run.
+    /// Resumes an instance from its breakpoint, in the next run.
     pub fn resume(&mut self, instance: InstanceId) {
         self.code.instance_mut(instance.index()).is_held = 0;
     }
 
-    /// Whether a breakpoint holds some instance.
+    /// Returns whether a breakpoint holds some instance.
     pub fn is_held(&self) -> bool {
         self.code.breakpoints_enabled()
             && (0..self.manifest.instances.len()).any(|at| self.code.instance(at).is_held != 0)
     }
 
-    /// The instance that a run ends for: one that nobody was told of, or, where nothing else can
-    /// go on, the first.
+    /// Returns the instance that ends a run: one whose hold has not been reported, or the first
+    /// held one if nothing else can continue.
     fn held(&mut self, status: u32) -> Option<InstanceId> {
         if !self.is_held() {
             return None;
@@ -207,10 +207,10 @@ impl Graph {
         held.map(InstanceId::new)
     }
 
-    /// Sends a signal of [`SIGNAL_BITS`] to an instance; its answer.
+    /// Sends a signal of [`SIGNAL_BITS`] to an instance; returns its answer.
     ///
     /// # Errors
-    /// An instance without a signal handler; a signal of another width.
+    /// The instance has no signal handler, or the signal has another width.
     pub fn signal(&mut self, instance: InstanceId, signal: Bits) -> Result<Bits, Error> {
         let info = self.info(instance)?;
         if !self.manifest.elements[info].takes_signals {
@@ -223,10 +223,11 @@ impl Graph {
         Ok(answer.unwrap_or_else(|| Bits::zero(SIGNAL_BITS)))
     }
 
-    /// Calls a method of an instance; its result, where it has one. One that traps gives 0.
+    /// Calls a method of an instance; returns its result, if it has one. A method that traps
+    /// returns 0.
     ///
     /// # Errors
-    /// No such method; arguments other than its parameters.
+    /// There is no such method, or the arguments do not fit its parameters.
     pub fn call_method(
         &mut self,
         instance: InstanceId,
@@ -244,10 +245,10 @@ impl Graph {
         Ok(result)
     }
 
-    /// Element `index` of a state variable.
+    /// Returns element `index` of a state variable.
     ///
     /// # Errors
-    /// No such variable or element, or one that the host may not see.
+    /// There is no such variable or element, or the host may not access it.
     pub fn read_variable(
         &self,
         instance: InstanceId,
@@ -261,7 +262,7 @@ impl Graph {
     /// Writes element `index` of a state variable.
     ///
     /// # Errors
-    /// As for [`read_variable`](Self::read_variable), and a value of another width.
+    /// As for [`read_variable`](Self::read_variable); a value of another width.
     pub fn write_variable(
         &mut self,
         instance: InstanceId,
@@ -280,7 +281,7 @@ impl Graph {
         Ok(())
     }
 
-    /// What was counted since the graph was loaded.
+    /// Returns the counters since the graph was loaded.
     pub fn counters(&self) -> Counters {
         let instances = 0..self.manifest.instances.len();
         let endpoints = 0..self.manifest.endpoints.len();
@@ -292,19 +293,19 @@ impl Graph {
         }
     }
 
-    /// Items that wait in a channel between two runs.
+    /// Returns the number of items that wait in a channel between two runs.
     pub fn waiting(&self, channel: usize) -> u32 {
         self.code.channel(channel).fill
     }
 
-    /// Buffers of the graph's own that hold packets: at most one for each packet that is inside
-    /// between two runs.
+    /// Returns the number of buffers allocated for packets: at most one for each packet inside the
+    /// graph between two runs.
     pub fn buffers_in_use(&self) -> u64 {
         self.code.buffers_in_use()
     }
 
-    /// What probes have told since this was last asked, and how many had to be left out because the
-    /// host asks too seldom.
+    /// Returns the probe events since the last call, and the number of events lost because the host
+    /// did not collect them in time.
     pub fn take_probes(&mut self) -> (Vec<ProbeEvent>, u64) {
         let runtime = self.code.runtime();
         let lost = std::mem::take(&mut runtime.lost_probes);
@@ -367,7 +368,7 @@ impl Graph {
     fn fill(&self, at: usize) -> Occupancy {
         let abi::Channel { fill, peak, .. } = *self.code.channel(at);
         let room = u64::from(self.manifest.channels[at].room);
-        // One more is the item that a firing has staged.
+        // The additional item is the one that a firing has staged.
         let waiting = room.min(fill.into());
         Occupancy { waiting, peak: room.min(peak).max(waiting), room }
     }
@@ -380,7 +381,7 @@ impl Graph {
         })
     }
 
-    /// What the graph waits for; `raw` tells what the host still has.
+    /// Reports why the graph waits; `raw` contains the remaining input of the host.
     fn stall(&self, raw: &[abi::EndpointIo]) -> Report {
         let Manifest { instances, elements, channels, .. } = &*self.manifest;
         let instances = instances.iter().enumerate().map(|(at, info)| {
@@ -424,7 +425,7 @@ impl Graph {
         result.map(|width| Bits::from_le_bytes(width, &bytes))
     }
 
-    /// Notes what the host did, where that is recorded.
+    /// Records an action of the host, if the graph records.
     pub(crate) fn note(&mut self, instance: InstanceId, action: HostAction, answer: Option<Bits>) {
         if self.manifest.records {
             let before_firing = self.code.instance(instance.index()).firings;
@@ -433,7 +434,7 @@ impl Graph {
         }
     }
 
-    /// An element of a variable that is known to be there.
+    /// Returns an element of a variable that is known to exist.
     pub(crate) fn element(&self, instance: usize, object: usize, index: u64, width: u32) -> Bits {
         let bytes = width.div_ceil(8) as usize;
         Bits::from_le_bytes(width, self.code.variable(instance, object, index, bytes))
@@ -456,7 +457,7 @@ impl Graph {
         Ok(found)
     }
 
-    /// The element of an instance.
+    /// Returns the position of an instance's element in the manifest.
     pub(crate) fn info(&self, instance: InstanceId) -> Result<usize, Error> {
         let info = self.manifest.instances.get(instance.index());
         let unknown = || Error::unknown(&self.manifest.program, format!("instance {}", instance.0));
@@ -468,7 +469,7 @@ impl Graph {
     }
 }
 
-/// The arguments of a call, one after the other, if they are what it takes.
+/// Concatenates the arguments of a call, if they fit its parameters.
 pub(crate) fn argument_bytes(
     what: &str,
     parameters: &[u32],

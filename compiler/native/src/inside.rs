@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is inside a graph between two runs, for whoever takes it out or puts it in: memory of
-//! variables and tables, items in rings, and what endpoints have begun. All that is unsafe about
-//! it is here.
+//! The contents of a graph between two runs, for transfer to or from another graph: memory of
+//! variables and tables, items in rings, and unfinished frames of endpoints. All unsafe code for
+//! this is here.
 
 use crate::library::Instance;
 use crate::{abi, memory};
 use std::ptr;
 
-/// A packet as it is taken out of a ring, or put in.
+/// A packet taken out of a ring, or to be put in.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LoosePacket {
-    /// Its bytes.
+    /// Contents of the packet.
     pub bytes: Vec<u8>,
-    /// Bytes by which it may still grow in front.
+    /// Remaining head room in bytes.
     pub head_room: u32,
-    /// Bytes by which it may still grow behind.
+    /// Remaining tail room in bytes.
     pub tail_room: u32,
 }
 
 impl Instance {
-    /// All memory of a variable of `depth` elements, and the bytes of each; the caller has checked
-    /// all against the manifest.
+    /// Returns all memory of a variable of `depth` elements, and the size of each; the caller has
+    /// checked the arguments against the manifest.
     pub fn whole_variable(
         &mut self,
         instance: usize,
@@ -34,11 +34,11 @@ impl Instance {
         let object = unsafe { &*object };
         let start = self.at(layout.state_offset + object.offset);
         let stride = object.stride as usize;
-        // SAFETY: the variable has that many elements, and is borrowed exclusively.
+        // SAFETY: the variable has that many elements, and the graph is borrowed exclusively.
         (unsafe { std::slice::from_raw_parts_mut(start, depth as usize * stride) }, stride)
     }
 
-    /// All memory of a table of the manifest.
+    /// Returns all memory of a table of the manifest.
     pub fn whole_table(&mut self, instance: usize, table: usize) -> &mut [u8] {
         let layout = self.instance_layout(instance);
         // SAFETY: there is a layout for every table of the manifest.
@@ -46,16 +46,16 @@ impl Instance {
         // SAFETY: as above; layouts are constants of the library.
         let table = unsafe { &*table };
         let start = self.at(layout.state_offset + table.offset);
-        // SAFETY: within the graph, and borrowed exclusively.
+        // SAFETY: the range is within the graph, which is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(start, table.stride as usize) }
     }
 
-    /// Slots of the ring of a channel; 0 where nothing ever waits.
+    /// Returns the number of slots in the ring of a channel; 0 if items never wait there.
     pub fn slots(&self, channel: usize) -> u32 {
         self.channel_layout(channel).slots as u32
     }
 
-    /// Takes the bytes of the items of a ring out, in order.
+    /// Removes the bytes of all items from a ring, in order.
     pub fn take_items(&mut self, channel: usize) -> Vec<Vec<u8>> {
         let found = self.channel(channel);
         let (head, fill) = (found.head, found.fill);
@@ -65,7 +65,7 @@ impl Instance {
         items
     }
 
-    /// Puts an item at the end of a ring; false if there is no room, or it has another size.
+    /// Appends an item to a ring; returns false if there is no room, or the item is too large.
     pub fn put_item(&mut self, channel: usize, item: &[u8]) -> bool {
         let abi::Channel { head, fill, .. } = *self.channel(channel);
         let layout = self.channel_layout(channel);
@@ -79,7 +79,8 @@ impl Instance {
         true
     }
 
-    /// Takes the packets of a ring of packets out, in order. Their buffers go with the graph.
+    /// Removes all packets from a ring of packets, in order. Their buffers are freed with the
+    /// graph.
     pub fn take_packets(&mut self, channel: usize) -> Vec<LoosePacket> {
         let items = self.take_items(channel);
         let packets = items.iter().map(|item| {
@@ -95,7 +96,7 @@ impl Instance {
         packets.collect()
     }
 
-    /// Puts a packet at the end of a ring of packets; false if there is no room.
+    /// Appends a packet to a ring of packets; returns false if there is no room.
     pub fn put_packet(&mut self, channel: usize, packet: &LoosePacket) -> bool {
         if self.channel(channel).fill >= self.slots(channel) {
             return false;
@@ -104,9 +105,9 @@ impl Instance {
         let (head, tail) = (*head_room as usize, *tail_room as usize);
         let extent = (head + bytes.len() + tail).max(abi::POOL_BUFFER_BYTES);
         let buffer = self.new_buffer(extent);
-        // SAFETY: the buffer has room for the packet with its rooms.
+        // SAFETY: the buffer is large enough for the packet with its head room and tail room.
         let data = unsafe { buffer.add(head) };
-        // SAFETY: as above; the buffer is new, so the bytes are elsewhere.
+        // SAFETY: as above; the buffer is new, so the ranges do not overlap.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len()) };
         let made = abi::Packet {
             data,
@@ -118,19 +119,19 @@ impl Instance {
             owner: abi::OWNER_POOL,
         };
         let size = size_of::<abi::Packet>();
-        // SAFETY: a structure without padding, seen as its bytes.
+        // SAFETY: the structure has no padding, and is read as bytes.
         let item = unsafe { std::slice::from_raw_parts((&raw const made).cast::<u8>(), size) };
         self.put_item(channel, item)
     }
 
-    /// Bytes that were read of the first frame that the next run has to begin with.
+    /// Returns the count of bytes already read from the frame that the next run has to begin with.
     pub fn read_of_frame(&mut self, endpoint: usize) -> Option<&mut u64> {
         let offset = self.endpoint_layout(endpoint).begun;
         // SAFETY: where flits come in, this is the offset of a number in the graph.
         (offset != u64::MAX).then(|| unsafe { &mut *self.at(offset).cast::<u64>() })
     }
 
-    /// What an endpoint has written of a frame that has not ended.
+    /// Returns the state of a frame that an endpoint has not finished writing.
     pub fn begun_frame(&mut self, endpoint: usize) -> Option<&mut abi::FlitOutput> {
         let offset = self.endpoint_layout(endpoint).begun;
         // SAFETY: where flits leave, this is the offset of such a structure in the graph.
@@ -141,13 +142,13 @@ impl Instance {
         let abi::ChannelLayout { items, item_bytes, slots, .. } = *self.channel_layout(channel);
         let at = u64::from(position) & (slots - 1);
         let start = self.at(items + at * item_bytes);
-        // SAFETY: the slot is one of the ring, and is borrowed exclusively.
+        // SAFETY: the slot is in the ring, and the graph is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(start, item_bytes as usize) }
     }
 }
 
-/// Gives `to` what `from` holds, which is as long; `from` holds anything after that. Large memory
-/// is moved by its pages instead of being copied.
+/// Moves the contents of `from` to `to`, which has the same length; `from` is unspecified
+/// afterwards. Large memory is moved by page remapping instead of copying.
 pub(crate) fn move_memory(from: &mut [u8], to: &mut [u8]) {
     assert_eq!(from.len(), to.len(), "the callers compare the types");
     let moved = memory::move_pages(from, to);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the host gives a run at each endpoint: frames to read, buffers to write, or records. The
-//! code reads and writes them in place; nothing is copied on the way in or out.
+//! Memory that the host provides for a run at each endpoint: frames to read, buffers to write, or
+//! records. The code reads and writes them in place; nothing is copied on input or output.
 //!
-//! A frame that comes in is lent with the memory around it, to be changed and to be sent on. So a
-//! frame that goes out lies either in its own buffer or in the memory of one that came in, and its
-//! buffer says which ([`Placed`]).
+//! An input frame is lent together with the memory around it, to be changed and forwarded. So an
+//! output frame lies either in its own buffer or in the memory of an input frame; its buffer says
+//! which ([`Placed`]).
 
 use crate::abi;
 use crate::manifest::ItemInfo;
@@ -13,9 +13,9 @@ use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// A frame that comes in, with memory around it that is its alone. The run may write all of that
-/// memory; the bytes of a frame that is not consumed are kept from where it was read to on. The
-/// code takes it for the packet that it is.
+/// An input frame with exclusive memory around it. The run may write all of that memory; if a frame
+/// is not consumed, its unread bytes are preserved. The code uses this structure directly as the
+/// packet.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Frame<'a> {
@@ -24,14 +24,14 @@ pub struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// A frame of these bytes, without room around it. One without bytes is a packet, but has no
-    /// flits: where those are read it is passed over.
+    /// Creates a frame of these bytes, without room around it. An empty frame is a packet, but has
+    /// no flits: where flits are read, it is skipped.
     pub fn new(bytes: &'a mut [u8]) -> Self {
         let all = 0..bytes.len();
         Self::within(bytes, all)
     }
 
-    /// The frame that lies in that range of `memory`.
+    /// Creates a frame in that range of `memory`.
     ///
     /// # Panics
     /// If the range is not within the memory.
@@ -40,7 +40,7 @@ impl<'a> Frame<'a> {
         let tail = memory.len() - range.end;
         let bytes = &memory[range.clone()];
         let length = bytes.len() as u64;
-        // The pointer is made from the whole memory, because all of it may be written.
+        // The pointer is derived from the whole memory, because all of it may be written.
         let data = memory.as_mut_ptr().wrapping_add(range.start);
         let [head_space, tail_space] =
             [range.start, tail].map(|room| room.min(u32::MAX as usize) as u32);
@@ -52,26 +52,27 @@ impl<'a> Frame<'a> {
         Self { packet, memory: PhantomData }
     }
 
-    /// Says that it is a packet whose start has moved by that many bytes since it entered the graph
-    /// of which this one is a part: so much less or more may it still grow.
+    /// Declares that the packet's start has moved by that many bytes since it entered the enclosing
+    /// graph. Its remaining head room and tail room change accordingly.
     #[inline]
     pub fn set_moved(&mut self, by: i32) {
         (self.packet.head_room, self.packet.tail_room) = rooms(self.packet.length, by.into());
     }
 
-    /// By how much its start has moved.
+    /// Returns by how much its start has moved.
     fn moved(&self) -> i64 {
         i64::from(self.packet.head_room) - HEAD_ROOM_BYTES as i64
     }
 
-    /// Its bytes.
+    /// Returns the frame's bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: within the slice of this lifetime that it was made of, which it has exclusively.
+        // SAFETY: the range is within the slice of this lifetime that the frame was made from,
+        // which it borrows exclusively.
         unsafe { std::slice::from_raw_parts(self.packet.data, self.packet.length as usize) }
     }
 
-    /// Bytes of its memory, from `start` bytes after the frame's first one on (or before it); none
-    /// if they are not all within that memory.
+    /// Returns bytes of its memory, beginning `start` bytes after the frame's first one (or before
+    /// it); `None` if they are not all within that memory.
     pub fn part(&self, start: i64, length: usize) -> Option<&[u8]> {
         let from = start.checked_add(i64::from(self.packet.head_space))?;
         let end = u64::try_from(from).ok()?.checked_add(length as u64)?;
@@ -81,23 +82,23 @@ impl<'a> Frame<'a> {
             return None;
         }
         let first = self.packet.data.wrapping_offset(start as isize);
-        // SAFETY: the range is within the slice that it was made of, as just checked.
+        // SAFETY: the range is within the slice that the frame was made from, as just checked.
         Some(unsafe { std::slice::from_raw_parts(first, length) })
     }
 }
 
-/// By how much a packet of that length may grow at its head and at its tail, whose start has moved
-/// by `moved` since it entered.
+/// Returns the head room and tail room of a packet of that length whose start has moved by `moved`
+/// since it entered.
 fn rooms(length: u64, moved: i64) -> (u32, u32) {
     let end = moved.saturating_add_unsigned(length);
     let tail = (TAIL_LIMIT_BYTES as i64).saturating_sub(end).clamp(0, u32::MAX.into());
     ((HEAD_ROOM_BYTES as i64 + moved) as u32, tail as u32)
 }
 
-// SAFETY: a frame is an exclusive slice, which can be sent.
+// SAFETY: a frame is an exclusive slice of bytes, which may be sent to another thread.
 unsafe impl Send for Frame<'_> {}
 
-/// Room for a frame that goes out. A frame that is longer is dropped and counted.
+/// A buffer for an output frame. A longer frame is dropped and counted.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Buffer<'a> {
@@ -109,33 +110,33 @@ pub struct Buffer<'a> {
     room: PhantomData<&'a mut [u8]>,
 }
 
-/// The origin of a frame in its own buffer.
+/// Origin that marks a frame in its own buffer.
 const OWN: u64 = u64::MAX;
 
-/// Where a frame is that came out.
+/// Location of an output frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Placed {
     /// At the start of its buffer.
     Own {
-        /// Its bytes.
+        /// Length in bytes.
         length: usize,
     },
-    /// In the memory of a frame that the same run was given.
+    /// In the memory of an input frame of the same run.
     Input {
-        /// The endpoint where that came in.
+        /// Endpoint where the input frame arrived.
         endpoint: usize,
-        /// Which of the frames there.
+        /// Index of the frame there.
         frame: usize,
-        /// Bytes from that frame's first one to its own, and by how many more that frame had
-        /// [moved](Frame::set_moved) already; they may be in front of it.
+        /// Distance in bytes from the first byte of the input frame, plus the distance that the
+        /// input frame had [moved](Frame::set_moved) already; may be negative.
         start: i64,
-        /// Its bytes.
+        /// Length in bytes.
         length: usize,
     },
 }
 
 impl<'a> Buffer<'a> {
-    /// A buffer of this room, which need not be cleared.
+    /// Creates a buffer with this room, which need not be cleared.
     #[inline]
     pub fn new(room: &'a mut [u8]) -> Self {
         let capacity = room.len() as u64;
@@ -143,7 +144,7 @@ impl<'a> Buffer<'a> {
         Self { data, capacity, length: 0, origin: OWN, start: 0, room: PhantomData }
     }
 
-    /// Where the frame is that the last run produced with this buffer.
+    /// Returns the location of the frame that the last run produced with this buffer.
     #[inline]
     pub fn placed(&self) -> Placed {
         let length = self.length as usize;
@@ -158,25 +159,26 @@ impl<'a> Buffer<'a> {
         }
     }
 
-    /// By how many bytes the start of the packet that the last run produced with this buffer has
-    /// moved since it entered the graph.
+    /// Returns by how many bytes the start of the packet that the last run produced with this
+    /// buffer has moved since it entered the graph.
     #[inline]
     pub fn moved(&self) -> i64 {
         self.start
     }
 
-    /// The first bytes of its own memory; none if it has fewer.
+    /// Returns the first bytes of its own memory; `None` if it has fewer.
     pub fn own(&self, length: usize) -> Option<&[u8]> {
         if length as u64 > self.capacity {
             return None;
         }
-        // SAFETY: within the slice of this lifetime that it was made of, as just checked.
+        // SAFETY: the range is within the slice of this lifetime that the buffer was made from, as
+        // just checked.
         Some(unsafe { std::slice::from_raw_parts(self.data, length) })
     }
 }
 
-/// The buffers of a memory that is lent to run after run. They are made once: a run leaves it in
-/// them where their room is, and says anew what else it says of those that it fills.
+/// Buffers over memory that is lent to run after run. They are created once: a run preserves their
+/// addresses, and sets the other fields of those that it fills.
 #[derive(Debug, Default)]
 pub struct Buffers {
     made: Vec<Buffer<'static>>,
@@ -184,15 +186,15 @@ pub struct Buffers {
 }
 
 impl Buffers {
-    /// The buffers that begin `head_bytes` bytes behind the beginning of every `slot_bytes` bytes
-    /// of `memory`, and reach to the end of those.
+    /// Returns one buffer for each slot of `slot_bytes` bytes in `memory`; it begins `head_bytes`
+    /// bytes after the start of its slot and extends to the slot's end.
     ///
     /// # Safety
-    /// None of them may be exchanged for one of other memory. The slots are those of all earlier
-    /// calls.
+    /// The caller must not exchange any of them for a buffer of other memory. For the same memory,
+    /// the slots must be the same in every call.
     ///
     /// # Panics
-    /// If there is no such slot or it has no such head.
+    /// If there is no such slot, or a slot is smaller than its head.
     pub unsafe fn lend<'r>(
         &'r mut self,
         memory: &'r mut [u8],
@@ -212,72 +214,72 @@ impl Buffers {
             self.memory = place;
         }
         let (made, count) = (self.made.as_mut_ptr().cast::<Buffer<'r>>(), self.made.len());
-        // SAFETY: the types differ in their lifetimes only, and the room of these buffers is in the
-        // memory, which is lent as long as they are.
+        // SAFETY: the types differ only in their lifetimes, and the buffers point into `memory`,
+        // which is borrowed for the same lifetime.
         unsafe { std::slice::from_raw_parts_mut(made, count) }
     }
 }
 
-// SAFETY: a buffer is an exclusive slice, which can be sent.
+// SAFETY: a buffer is an exclusive slice of bytes, which may be sent to another thread.
 unsafe impl Send for Buffer<'_> {}
 
-/// What an endpoint gets for a run, and how much of it was used. Frames and buffers (of lifetime
-/// `'b`) are lent for the run only (`'a`), so that the same ones can be given again.
+/// Input or output of an endpoint for a run, and how much of it was used. Frames and buffers (of
+/// lifetime `'b`) are lent for the run only (`'a`), so that the same ones can be used again.
 #[derive(Debug)]
 pub enum EndpointIo<'a, 'b> {
     /// Packets for an endpoint of flits or packets into the graph. A frame of which only some flits
-    /// were taken is not consumed: the next run that has frames has to begin with it.
+    /// were taken is not consumed: the next run with frames has to begin with it.
     FramesIn {
-        /// In order.
+        /// Frames in order.
         frames: &'a mut [Frame<'b>],
-        /// How many the last run has consumed.
+        /// Number of frames that the last run has consumed.
         consumed: usize,
     },
-    /// Room for packets from an endpoint of flits or packets out of the graph.
+    /// Buffers for packets from an endpoint of flits or packets out of the graph.
     FramesOut {
-        /// In order.
+        /// Buffers in order.
         buffers: &'a mut [Buffer<'b>],
-        /// How many the last run has filled.
+        /// Number of buffers that the last run has filled.
         produced: usize,
     },
     /// Records for an endpoint into the graph.
     RecordsIn {
-        /// One after the other, each in as many whole bytes as hold it, lowest byte first.
+        /// Consecutive records, each padded to whole bytes, lowest byte first.
         records: &'a [u8],
-        /// How many records the last run has consumed.
+        /// Number of records that the last run has consumed.
         consumed: usize,
     },
-    /// Room for records from an endpoint out of the graph.
+    /// Memory for records from an endpoint out of the graph.
     RecordsOut {
-        /// For records as in `RecordsIn`.
+        /// Memory for records in the format of `RecordsIn`.
         room: &'a mut [u8],
-        /// How many records the last run has written.
+        /// Number of records that the last run has written.
         produced: usize,
     },
 }
 
 impl<'a, 'b> EndpointIo<'a, 'b> {
-    /// Packets into the graph.
+    /// Creates an input of packets.
     pub fn frames_in(frames: &'a mut [Frame<'b>]) -> Self {
         Self::FramesIn { frames, consumed: 0 }
     }
 
-    /// Room for packets out of the graph.
+    /// Creates an output of packets.
     pub fn frames_out(buffers: &'a mut [Buffer<'b>]) -> Self {
         Self::FramesOut { buffers, produced: 0 }
     }
 
-    /// Records into the graph.
+    /// Creates an input of records.
     pub fn records_in(records: &'a [u8]) -> Self {
         Self::RecordsIn { records, consumed: 0 }
     }
 
-    /// Room for records out of the graph.
+    /// Creates an output of records.
     pub fn records_out(room: &'a mut [u8]) -> Self {
         Self::RecordsOut { room, produced: 0 }
     }
 
-    /// Frames or records that the last run has consumed or produced.
+    /// Returns the number of frames or records that the last run has consumed or produced.
     #[inline]
     pub fn done(&self) -> usize {
         match self {
@@ -288,7 +290,8 @@ impl<'a, 'b> EndpointIo<'a, 'b> {
         }
     }
 
-    /// The frames that the last run produced at endpoint `at` of all that it was given.
+    /// Returns the frames that the last run produced at endpoint `at`; `io` is all that it was
+    /// given.
     ///
     /// # Panics
     /// If there is no endpoint `at`.
@@ -311,7 +314,7 @@ impl<'a, 'b> EndpointIo<'a, 'b> {
         })
     }
 
-    /// What it is, for messages.
+    /// Describes it for messages.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::FramesIn { .. } => "frames in",
@@ -321,7 +324,7 @@ impl<'a, 'b> EndpointIo<'a, 'b> {
         }
     }
 
-    /// As the code sees it at endpoint `at`.
+    /// Returns the structure for the code at endpoint `at`.
     pub(crate) fn raw(&mut self, at: usize, item: ItemInfo) -> abi::EndpointIo {
         let record_bytes = item.bits().map_or(1, |bits| bits.div_ceil(8) as usize);
         let (data, count): (*mut c_void, usize) = match self {

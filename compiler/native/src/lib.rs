@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Native code for packet programs: intermediate representation to C, C to a shared object by
-//! clang, loaded and run on the host's frames.
+//! Native code for packet programs: emits C from the intermediate representation, compiles it to a
+//! shared object with clang, loads it, and runs it on the host's frames.
 //!
-//! [`build`] makes an [`Image`] of a program, [`Graph::load`] makes it a running graph, and
-//! [`Graph::run`] passes frames and records through it. `docs/internals/native.md` tells how the
-//! code works.
+//! [`build`] makes an [`Image`] of a program, [`Graph::load`] loads it as a running graph, and
+//! [`Graph::run`] passes frames and records through it. `docs/internals/native.md` describes how
+//! the code works.
 
 mod abi;
 mod compile;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A loaded library and the memory of one graph of it: everything that is unsafe about native code
-//! but the run itself.
+//! A loaded library and the memory of one graph: all unsafe code of native execution, except for
+//! input and output.
 
 use crate::{Error, Image};
 use crate::{abi, memory};
@@ -9,35 +9,35 @@ use std::ffi::c_void;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicBool;
 
-/// Bytes of probes that are kept until the host takes them.
+/// Limit of probe output that is kept until the host collects it.
 const PROBE_BYTES_LIMIT: u64 = 1 << 20;
 
-/// A library, and a graph of it in memory.
+/// A library, and one graph of it in memory.
 pub(crate) struct Instance {
     memory: NonNull<u8>,
     layout: Layout,
     image: NonNull<abi::Image>,
     runtime: Box<abi::Runtime>,
-    /// Whether all of the memory is there, as it is from the first run on.
+    /// Whether all pages have been populated, as they are from the first run on.
     is_touched: bool,
     /// Unmapped last.
     _library: libloading::Library,
 }
 
-// SAFETY: all memory is owned, and the code keeps no state of the thread that runs it.
+// SAFETY: all memory is owned, and the code keeps no thread-local state.
 unsafe impl Send for Instance {}
 
 impl Instance {
     pub fn load(image: &Image, seed: u64) -> Result<Self, Error> {
         let failed = |reason: String| Error::Load { library: image.library.clone(), reason };
-        // SAFETY: the library is one that `build` made; it has no initialisers.
+        // SAFETY: the library was made by `build`, and has no initialisers.
         let library = unsafe { libloading::Library::new(&image.library) };
         let library = library.map_err(|error| failed(error.to_string()))?;
         // SAFETY: the symbol is a constant structure; its version is checked before any other use.
         let symbol = unsafe { library.get::<*mut abi::Image>(b"freeport_image\0") };
         let symbol = symbol.map_err(|error| failed(error.to_string()))?;
         let found = NonNull::new(*symbol).ok_or_else(|| failed("it exports nothing".into()))?;
-        // SAFETY: the symbol is mapped as long as the library is, which is kept.
+        // SAFETY: the symbol stays mapped as long as the library, which is kept loaded.
         let description = unsafe { found.as_ref() };
         if description.abi != abi::VERSION {
             let version = description.abi;
@@ -77,26 +77,27 @@ impl Instance {
         let mut this =
             Self { memory, layout, image: found, runtime, is_touched: false, _library: library };
         let runtime: *mut abi::Runtime = &raw mut *this.runtime;
-        // SAFETY: the memory is zeroed and as large and aligned as the image asks for; the runtime
-        // stays where it is as long as the graph.
+        // SAFETY: the memory is zeroed, with the size and alignment that the image requires; the
+        // runtime has a stable address for the lifetime of the graph.
         unsafe { (this.image().start)(this.memory(), runtime, seed) };
         Ok(this)
     }
 
-    /// Buffers of the graph's own that hold packets.
+    /// Returns the number of buffers allocated for packets.
     pub fn buffers_in_use(&self) -> u64 {
         self.runtime.buffers_in_use
     }
 
-    /// Whether breakpoints hold instances.
+    /// Returns whether breakpoints hold instances.
     pub fn breakpoints_enabled(&self) -> bool {
         self.runtime.breakpoints_enabled != 0
     }
 
-    /// A buffer for a packet, freed with the graph unless the code gives it back before.
+    /// Allocates a buffer for a packet; it is freed with the graph unless the code releases it
+    /// earlier.
     pub fn new_buffer(&mut self, bytes: usize) -> *mut u8 {
         self.runtime.buffers_in_use += 1;
-        // SAFETY: the runtime is this graph's own.
+        // SAFETY: the runtime belongs to this graph.
         unsafe { allocate(&raw mut *self.runtime, bytes as u64) }
     }
 
@@ -104,7 +105,7 @@ impl Instance {
         &mut self.runtime
     }
 
-    /// Runs it until nothing moves, or soon after `is_wanted` is set.
+    /// Runs until nothing moves, or until soon after `is_wanted` is set.
     pub fn run(&mut self, is_wanted: &AtomicBool, io: &mut [abi::EndpointIo]) -> u32 {
         assert_eq!(io.len() as u64, self.image().endpoint_count, "one for each endpoint");
         if !self.is_touched {
@@ -112,14 +113,14 @@ impl Instance {
             memory::touch(self.memory, self.layout);
         }
         self.runtime.pause = is_wanted.as_ptr().cast();
-        // SAFETY: the graph is started, and what `io` and `pause` point to is borrowed for the
+        // SAFETY: the graph is started, and the targets of `io` and `pause` are borrowed for the
         // call; the code loads the latter atomically.
         let status = unsafe { (self.image().run)(self.memory(), io.as_mut_ptr()) };
         self.runtime.pause = ptr::null();
         status
     }
 
-    /// Calls method `method`; `arguments` and `result` are as long as its signature says.
+    /// Calls method `method`; `arguments` and `result` have the lengths of its signature.
     pub fn call(
         &mut self,
         instance: usize,
@@ -132,7 +133,7 @@ impl Instance {
         unsafe { (self.image().call)(self.memory(), instance as u32, method, arguments, result) }
     }
 
-    /// Acts on a table of the manifest, whose keys and values are as long as `key` and `value`.
+    /// Performs an action on a table of the manifest; `key` and `value` have the table's lengths.
     pub fn act_on_table(
         &self,
         request: abi::TableRequest,
@@ -143,13 +144,14 @@ impl Instance {
         let abi::TableRequest { instance, table, action } = request;
         let (key, value) = (key.as_mut_ptr(), value.as_mut_ptr());
         let Some(act) = self.image().act_on_table else { return false };
-        // SAFETY: the callers take the lengths from the manifest; those that only have the graph
-        // shared ask for actions that change nothing.
+        // SAFETY: the callers take the lengths from the manifest; callers with a shared borrow of
+        // the graph request only actions that change nothing.
         unsafe { act(self.memory(), instance, table, action, key, value, cursor) != 0 }
     }
 
     pub fn instance(&self, at: usize) -> &abi::Instance {
-        // SAFETY: the layout says where the instance is, and nothing runs while `self` is borrowed.
+        // SAFETY: the layout contains the offset of the instance, and no code runs while `self` is
+        // borrowed.
         unsafe { &*self.at(self.instance_layout(at).offset).cast::<abi::Instance>() }
     }
 
@@ -158,7 +160,7 @@ impl Instance {
         unsafe { &mut *self.at(self.instance_layout(at).offset).cast::<abi::Instance>() }
     }
 
-    /// How often instance `at` had the trap of each of `count` codes.
+    /// Returns how often instance `at` raised the trap of each of `count` codes.
     pub fn traps(&self, at: usize, count: usize) -> &[u64] {
         // SAFETY: the array has an element for each code of the manifest.
         unsafe { std::slice::from_raw_parts(self.instance(at).traps, count) }
@@ -174,21 +176,21 @@ impl Instance {
         unsafe { &mut *self.at(self.channel_layout(at).offset).cast::<abi::Channel>() }
     }
 
-    /// The counters of an endpoint, if frames leave by it.
+    /// Returns the counters of an endpoint, if frames leave there.
     pub fn output(&self, endpoint: usize) -> Option<&abi::OutputCounters> {
         let offset = self.endpoint_layout(endpoint).counters;
         // SAFETY: the offset is that of such a structure in the graph.
         (offset != u64::MAX).then(|| unsafe { &*self.at(offset).cast::<abi::OutputCounters>() })
     }
 
-    /// The bytes of element `index` of a variable of `bytes` bytes an element; the caller has
-    /// checked object and index against the manifest.
+    /// Returns the bytes of element `index` of a variable with elements of `bytes` bytes; the
+    /// caller has checked object and index against the manifest.
     pub fn variable(&self, instance: usize, object: usize, index: u64, bytes: usize) -> &[u8] {
-        // SAFETY: the place is within the graph by what the caller has checked.
+        // SAFETY: the location is within the graph, as the caller has checked.
         unsafe { std::slice::from_raw_parts(self.place(instance, object, index), bytes) }
     }
 
-    /// As [`variable`](Self::variable), to change it.
+    /// Returns the bytes of an element, mutably; see [`variable`](Self::variable).
     pub fn variable_mut(
         &mut self,
         instance: usize,
@@ -243,7 +245,7 @@ impl Instance {
     }
 
     fn image(&self) -> &abi::Image {
-        // SAFETY: mapped as long as the library is.
+        // SAFETY: the image stays mapped as long as the library.
         unsafe { self.image.as_ref() }
     }
 }
@@ -261,7 +263,7 @@ impl Drop for Instance {
             drop((take(&mut channel.history), take(&mut channel.keep)));
         }
         drop((take(&mut self.runtime.probes), take(&mut self.runtime.calls)));
-        // SAFETY: of this layout, and used no more.
+        // SAFETY: the memory was allocated with this layout, and is not used afterwards.
         unsafe { memory::free(self.memory, self.layout) };
     }
 }
@@ -270,7 +272,7 @@ fn empty() -> abi::Stream {
     abi::Stream { data: ptr::null_mut(), length: 0, capacity: 0 }
 }
 
-/// The bytes of a stream, which is empty then.
+/// Takes the bytes of a stream, leaving it empty.
 pub(crate) fn take(stream: &mut abi::Stream) -> Vec<u8> {
     let abi::Stream { data, length, capacity } = std::mem::replace(stream, empty());
     match NonNull::new(data) {
@@ -284,7 +286,7 @@ pub(crate) fn take(stream: &mut abi::Stream) -> Vec<u8> {
 
 /// Makes room for `more` bytes in a stream.
 unsafe extern "C" fn grow(stream: *mut abi::Stream, more: u64) {
-    // SAFETY: the code gives a stream of the graph, which nothing else uses while it runs.
+    // SAFETY: the code passes a stream of the graph, which nothing else uses while it runs.
     let stream = unsafe { &mut *stream };
     let mut bytes = take(stream);
     bytes.reserve(more as usize);
@@ -294,16 +296,16 @@ unsafe extern "C" fn grow(stream: *mut abi::Stream, more: u64) {
     stream.capacity = bytes.capacity() as u64;
 }
 
-/// Makes a buffer for a packet. All are freed with the graph.
+/// Allocates a buffer for a packet. All buffers are freed with the graph.
 unsafe extern "C" fn allocate(runtime: *mut abi::Runtime, bytes: u64) -> *mut u8 {
-    // SAFETY: the code gives its own runtime, of which nothing else sees this field.
+    // SAFETY: the code passes its own runtime; nothing else accesses this field during a run.
     let buffers = unsafe { &mut (*runtime).buffers };
     let words = (bytes as usize).div_ceil(size_of::<abi::PoolWord>());
     buffers.push(vec![abi::PoolWord([0; 64]); words].into_boxed_slice());
     buffers.last_mut().map_or(ptr::null_mut(), |buffer| buffer.as_mut_ptr().cast())
 }
 
-/// Frees a buffer that `allocate` has made.
+/// Frees a buffer that `allocate` returned.
 unsafe extern "C" fn release(runtime: *mut abi::Runtime, data: *mut u8) {
     // SAFETY: as in `allocate`.
     let buffers = unsafe { &mut (*runtime).buffers };

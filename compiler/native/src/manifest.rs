@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is in an image, for whoever loads it without the program: endpoints, instances, variables,
-//! methods and channels by name and shape. Kept as JSON next to the library.
+//! Description of an image for hosts that load it without the program: endpoints, instances,
+//! variables, methods and channels by name and shape. Stored as JSON beside the library.
 
 use freeport_ir::oracle::has_choice;
 use freeport_ir::{
@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 /// The description of an image.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Manifest {
-    /// The program's name.
+    /// Name of the program.
     pub program: String,
-    /// The version of this crate that built it.
+    /// Version of this crate that built it.
     pub version: String,
-    /// Whether it records.
+    /// Whether the code records its choices.
     pub records: bool,
-    /// Outer ends, in the order of [`EndpointId`](freeport_ir::EndpointId).
+    /// Endpoints, in the order of [`EndpointId`](freeport_ir::EndpointId).
     pub endpoints: Vec<EndpointInfo>,
     /// Instances, in the order of [`InstanceId`](freeport_ir::InstanceId).
     pub instances: Vec<InstanceInfo>,
@@ -25,78 +25,78 @@ pub struct Manifest {
     pub elements: Vec<ElementInfo>,
     /// Channels, in the order of [`ChannelId`](freeport_ir::ChannelId).
     pub channels: Vec<ChannelInfo>,
-    /// The trap codes that the code counts, in the order of its counters.
+    /// Trap codes that the code counts, in the order of its counters.
     pub traps: Vec<TrapInfo>,
-    /// Probes, in the order of the numbers that the code tells them by.
+    /// Probes, in the order of their numbers in the code.
     pub probes: Vec<ProbeInfo>,
 }
 
-/// An outer end.
+/// An endpoint.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct EndpointInfo {
-    /// Its name, such as `from_tor`.
+    /// Name, such as `from_tor`.
     pub name: String,
     /// Whether it leads into the graph.
     pub is_input: bool,
-    /// What passes it.
+    /// Kind of item it carries.
     pub item: ItemInfo,
 }
 
-/// What passes an endpoint or a channel.
+/// Kind of item at an endpoint or on a channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemInfo {
     /// Packets, flit by flit.
     Flit,
-    /// Packets as they are.
+    /// Whole packets.
     Packet,
-    /// Records of that many bits.
+    /// Records of this width.
     Record(u32),
 }
 
 /// An element instance.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct InstanceInfo {
-    /// Its name.
+    /// Name of the instance.
     pub name: String,
-    /// Its element, a position in [`Manifest::elements`].
+    /// Position of its element in [`Manifest::elements`].
     pub element: usize,
 }
 
 /// An element type.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ElementInfo {
-    /// Its name with its compile-time arguments.
+    /// Name, with its compile-time arguments.
     pub name: String,
     /// Names of its input ports.
     pub inputs: Vec<String>,
     /// Names of its output ports.
     pub outputs: Vec<String>,
-    /// Its state, in the order of [`ObjectId`](freeport_ir::ObjectId).
+    /// State variables, in the order of [`ObjectId`](freeport_ir::ObjectId).
     pub variables: Vec<VariableInfo>,
-    /// Its tables, in the order of [`TableId`](freeport_ir::TableId).
+    /// Tables, in the order of [`TableId`](freeport_ir::TableId).
     #[serde(default)]
     pub tables: Vec<TableInfo>,
-    /// Its methods.
+    /// Methods.
     pub methods: Vec<MethodInfo>,
-    /// Whether it takes signals.
+    /// Whether it handles signals.
     pub takes_signals: bool,
     /// Whether its ready bitmaps are recorded.
     pub has_choice: bool,
-    /// Whether it fires once all ports that it waits for have an item, and not one of them.
+    /// Whether it fires only when all ports that it waits for have an item, instead of any.
     pub awaits_all: bool,
 }
 
 /// A state variable.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct VariableInfo {
-    /// Its name.
+    /// Name of the variable.
     pub name: String,
-    /// Bits of one element of it.
+    /// Width of one element.
     pub width: u32,
     /// Number of elements.
     pub depth: u64,
-    /// The space it was declared in, as the text form names it.
+    /// Space it was declared in, as spelled in the text form.
     pub place: String,
     /// Whether the host may read and write it by name.
     pub is_host_visible: bool,
@@ -105,17 +105,17 @@ pub struct VariableInfo {
 /// A table.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TableInfo {
-    /// Its name.
+    /// Name of the table.
     pub name: String,
-    /// How keys match, as the text form names it.
+    /// Kind of match, as spelled in the text form.
     pub kind: String,
-    /// Bits of a key.
+    /// Width of a key.
     pub key_bits: u32,
-    /// Bits of a value.
+    /// Width of a value.
     pub value_bits: u32,
-    /// Most entries.
+    /// Maximum number of entries.
     pub capacity: u64,
-    /// Whether its entries are listed in the order of their last uses.
+    /// Whether its entries are listed in the order of their last use.
     pub is_ordered_by_use: bool,
 }
 
@@ -143,7 +143,7 @@ impl TableInfo {
 /// A method.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct MethodInfo {
-    /// Its name.
+    /// Name of the method.
     pub name: String,
     /// Widths of its parameters, in bits.
     pub parameters: Vec<u32>,
@@ -154,26 +154,26 @@ pub struct MethodInfo {
 /// A channel.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ChannelInfo {
-    /// Its ends, as `a.out -> b.in`.
+    /// Ends of the channel, as `a.out -> b.in`.
     pub name: String,
-    /// What it carries.
+    /// Kind of item it carries.
     pub item: ItemInfo,
-    /// Items it holds at least.
+    /// Minimum number of items it can hold.
     pub depth: u32,
-    /// Items the code lets it hold, which may be more.
+    /// Number of items the code lets it hold, which may be more.
     pub room: u32,
-    /// Variables and tables of the reader that are asked for ahead of its firing, because an item
-    /// tells where in them it will look.
+    /// Variables and tables of the reader that are prefetched before its firing, because an item
+    /// determines where it accesses them.
     pub asked: Vec<String>,
-    /// Whether a full one drops instead of holding the writer.
+    /// Whether it drops items when full instead of blocking the writer.
     pub is_lossy: bool,
-    /// The instance and the output port that write it, if no endpoint feeds it.
+    /// Instance and output port that write it, unless an endpoint feeds it.
     pub writer: Option<(usize, usize)>,
-    /// The instance and the input port that it leads to, if not out of the graph.
+    /// Instance and input port that read it, unless it leads out of the graph.
     pub reader: Option<(usize, usize)>,
-    /// The endpoint that feeds it, if one does.
+    /// Endpoint that feeds it, if any.
     pub endpoint: Option<usize>,
-    /// Whether its reader's firing follows its writer's at once, so that items do not wait in it.
+    /// Whether its reader fires immediately after its writer, so that items do not wait in it.
     pub is_fused: bool,
 }
 
@@ -183,18 +183,18 @@ pub struct ChannelInfo {
 pub enum TrapInfo {
     /// A loop reached its bound.
     LoopBound,
-    /// The watchdog.
+    /// The watchdog expired.
     Watchdog,
-    /// The program's own.
+    /// A trap of the program.
     User(u32),
 }
 
 /// A probe.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ProbeInfo {
-    /// What kind.
+    /// Kind of probe.
     pub kind: ProbeKind,
-    /// The format, or the name.
+    /// Format string, or name.
     pub text: String,
     /// Widths of its operands, in bits.
     pub operands: Vec<u32>,
@@ -204,17 +204,17 @@ pub struct ProbeInfo {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProbeKind {
-    /// Prints by a format.
+    /// Prints a formatted text.
     Printf,
-    /// Tells that a place was passed.
+    /// Reports that a location was passed.
     Breakpoint,
-    /// Tells operands under a name.
+    /// Reports operands under a name.
     Log,
 }
 
 impl Manifest {
-    /// The manifest of `program`, which native code can do, without its traps, its probes
-    /// and what is fused.
+    /// Returns the manifest of `program`, which native code supports, without traps, probes and
+    /// fusion.
     pub fn of(program: &Program, records: bool) -> Self {
         let graph = &program.graph;
         let endpoints = graph.endpoints.iter().map(|endpoint| EndpointInfo {
@@ -270,7 +270,7 @@ impl ItemInfo {
         }
     }
 
-    /// Bits of one item; none for packets, which have as many as they have.
+    /// Returns the width of an item; `None` for packets, whose length varies.
     pub fn bits(self) -> Option<u32> {
         match self {
             Self::Flit => Some(freeport_ir::flit::FLIT_BITS),
@@ -339,7 +339,7 @@ impl ProbeInfo {
     }
 }
 
-/// Widths of the parameters and of the result of a function over bit vectors.
+/// Returns the widths of the parameters and of the result of a function over bit vectors.
 pub(crate) fn signature(program: &Program, function: FunctionId) -> (Vec<u32>, Option<u32>) {
     let function = program.function(function);
     let params = function.params().iter().filter_map(|param| function.type_of(*param).bits());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What instances have called of each other, out of the code's record: with the caller as a choice,
-//! with the called one as a host event, as the interpreter records them.
+//! Method calls between instances, taken from the code's record and stored as the interpreter
+//! records them: as a choice of the caller and as a host event of the callee.
 
 use crate::Graph;
 use crate::library::take;
@@ -8,8 +8,8 @@ use freeport_ir::oracle::{HostAction, HostEvent, MethodCall};
 use freeport_ir::{Bits, InstanceId, MethodId};
 
 impl Graph {
-    /// Notes the calls since this was last done, which is after everything that can make some: so
-    /// they stand in their order among what the host does itself.
+    /// Records the calls since it was last called. It runs after every action that can cause calls,
+    /// so they are in order with the host's own actions.
     pub(crate) fn note_method_calls(&mut self) {
         let bytes = take(&mut self.code.runtime().calls);
         let mut left = &bytes[..];
@@ -18,7 +18,7 @@ impl Graph {
         }
     }
 
-    /// Notes the first call; what comes after it.
+    /// Records the first call; returns the remaining bytes.
     fn note_method_call<'b>(&mut self, bytes: &'b [u8]) -> Option<&'b [u8]> {
         let (head, mut left) = bytes.split_at_checked(32)?;
         let [caller, callee, at, before_firing] =

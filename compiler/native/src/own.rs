@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Files that only this user, or root, can have written: code that is loaded into this process, and
-//! into others on its behalf, lies in no other place.
+//! Files that only this user or root can have written. Code that is loaded into this process, or
+//! into others on its behalf, comes only from such files.
 //!
-//! What is checked is checked before the file is used by its path: nobody else can change a name in
-//! a folder that passed, so it is the same file afterwards.
+//! Checks happen before a file is used by its path. Other users cannot rename anything in a folder
+//! that passed, so the path still leads to the same file afterwards.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, Metadata};
@@ -11,16 +11,16 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Bits of a mode by which its group, and everybody, may write.
+/// Mode bits that let the group, and everyone, write.
 const GROUP_WRITES: u32 = 0o020;
 const ALL_WRITE: u32 = 0o002;
 const STICKY: u32 = 0o1000;
 
-/// The folder in which this user's files are kept that can be made again: `freeport` in the first
-/// that can be trusted of `$XDG_CACHE_HOME`, `$HOME/.cache` and, for root, `/var/cache`.
+/// Returns the folder for this user's reproducible files: `freeport` in the first of
+/// `$XDG_CACHE_HOME`, `$HOME/.cache` and, for root, `/var/cache` that can be trusted.
 ///
 /// # Errors
-/// There is none; what is wrong with each is in the error.
+/// None can be trusted; the error lists the reason for each.
 pub fn cache() -> io::Result<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value: &OsString| !value.is_empty());
     let named = [
@@ -35,7 +35,7 @@ fn first_trusted(bases: impl Iterator<Item = PathBuf>) -> io::Result<PathBuf> {
     let mut reasons = String::new();
     for base in bases {
         let folder = base.join("freeport");
-        // Nothing is put into a folder that is somebody else's.
+        // Nothing is created in a folder of another user.
         let there = folder.ancestors().find(|it| it.exists()).unwrap_or(Path::new("/"));
         match check_way(there).and_then(|()| make_folder(&folder, 0o755)) {
             Ok(()) => return Ok(folder),
@@ -49,21 +49,22 @@ fn first_trusted(bases: impl Iterator<Item = PathBuf>) -> io::Result<PathBuf> {
     Err(io::Error::new(ErrorKind::PermissionDenied, reason))
 }
 
-/// Makes a folder of this mode, and those above it, if it is not there, and [checks](check) it.
+/// Creates a folder with this mode, and its parents, if it does not exist, and [checks](check) it.
 ///
 /// # Errors
-/// It cannot be made, or others could write to it.
+/// It cannot be created, or other users could write to it.
 pub fn make_folder(path: &Path, mode: u32) -> io::Result<()> {
     let made = DirBuilder::new().recursive(true).mode(mode).create(path);
     made.map_err(|error| in_path(path, error))?;
     check(path)
 }
 
-/// Looks whether a file or folder is this user's or root's, and whether nobody else may write to
-/// it. The group may, if it is root's or the one that has only this user in it.
+/// Checks that a file or folder belongs to this user or root, and that no other user may write to
+/// it. Group write access is allowed for root's group and for the user's own group.
 ///
 /// # Errors
-/// It is not there, or somebody else's, or others may write to it: the error names it, and says so.
+/// It does not exist, belongs to another user, or other users may write to it; the error names it
+/// and the reason.
 pub fn check(path: &Path) -> io::Result<()> {
     let found = fs::symlink_metadata(path).map_err(|error| in_path(path, error))?;
     if found.file_type().is_symlink() {
@@ -72,11 +73,11 @@ pub fn check(path: &Path) -> io::Result<()> {
     is_own(path, &found, false)
 }
 
-/// The same for a file by whatever way its path leads, and for every folder on that way: those that
-/// all may write to pass if only owners may rename in them.
+/// Checks a file after resolving its path, and every folder on that path. A folder that everyone
+/// may write to passes if it is sticky, so that only owners may rename in it.
 ///
 /// # Errors
-/// As [`check`].
+/// As for [`check`].
 pub fn check_way(path: &Path) -> io::Result<()> {
     let path = path.canonicalize().map_err(|error| in_path(path, error))?;
     path.ancestors().enumerate().try_for_each(|(above, path)| {
@@ -85,10 +86,10 @@ pub fn check_way(path: &Path) -> io::Result<()> {
     })
 }
 
-/// Reads a file that passes [`check`]; none if it is not there.
+/// Reads a file that passes [`check`]; returns `None` if it does not exist.
 ///
 /// # Errors
-/// As [`check`].
+/// As for [`check`].
 pub fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match check(path).and_then(|()| fs::read(path)) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -103,7 +104,7 @@ fn is_own(path: &Path, found: &Metadata, is_above: bool) -> io::Result<()> {
         return Err(denied(path, &format!("belongs to user {owner}, not to {user} or root")));
     }
     let mut writers = ALL_WRITE;
-    // By convention a user's own group has the user's number.
+    // By convention, a user's own group has the same number as the user.
     if group != 0 && group != user {
         writers |= GROUP_WRITES;
     }
@@ -123,7 +124,7 @@ fn in_path(path: &Path, error: io::Error) -> io::Error {
 }
 
 fn user() -> u32 {
-    // SAFETY: the call takes nothing and cannot fail.
+    // SAFETY: the call has no arguments and cannot fail.
     unsafe { libc::geteuid() }
 }
 
@@ -161,7 +162,8 @@ mod tests {
         let [theirs, ours] = ["theirs", "ours"].map(|name| folder.path().join(name));
         fs::create_dir(&theirs).expect("it is ours yet");
         let both = || [theirs.clone(), ours.clone()].into_iter();
-        // In a shared folder others may put what they like, and everybody's is nobody's.
+        // Other users may create files in a shared folder, so a world-writable folder is not
+        // trusted.
         set_mode(&theirs, 0o777);
         assert_eq!(first_trusted(both()).expect("ours is left"), ours.join("freeport"));
         if user() == 0 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a recording graph has kept, in the form in which the interpreter replays it.
+//! Recordings of a graph, in the form that the interpreter replays.
 
 use crate::library::take;
 use crate::manifest::Manifest;
@@ -9,10 +9,10 @@ use freeport_ir::interp::packet_bits;
 use freeport_ir::oracle::{ChannelCounters, ChannelOracle, Execution, InstanceOracle, Oracles};
 
 impl Graph {
-    /// The choices and histories since they were last taken, with the state and the counters as
-    /// they are. The history of a channel into the graph is what was seen there, so that feeding
-    /// exactly that to a replay gives the same [`Execution`]. Without
-    /// [`Options::record`](crate::Options) there are no choices and no histories.
+    /// Returns the choices and histories since the last call, with the current state and counters.
+    /// The history of a channel into the graph is what was seen there, so that feeding exactly that
+    /// to a replay gives the same [`Execution`]. Without [`Options::record`](crate::Options) there
+    /// are no choices and no histories.
     pub fn take_recording(&mut self) -> (Oracles, Execution) {
         let manifest = self.manifest().clone();
         let mut oracles = Oracles::default();
@@ -57,8 +57,8 @@ impl Graph {
         (oracles, execution)
     }
 
-    /// Lets a run end with [`RunStatus::RecordFull`](crate::RunStatus::RecordFull) once that many
-    /// bytes are recorded. It is looked at before a firing, so a few more may be.
+    /// Makes a run end with [`RunStatus::RecordFull`](crate::RunStatus::RecordFull) once that many
+    /// bytes are recorded. The limit is checked before a firing, so it may be exceeded slightly.
     pub fn set_recording_limit(&mut self, bytes: u64) {
         self.code.runtime().recorded_bytes_limit = bytes;
     }
@@ -80,7 +80,7 @@ impl Graph {
     }
 }
 
-/// Packets, each behind its length in 8 bytes.
+/// Splits a history into packets, each preceded by its length in 8 bytes.
 fn packets(mut history: &[u8]) -> Vec<Bits> {
     let mut found = vec![];
     while let Some((length, rest)) = history.split_at_checked(8) {

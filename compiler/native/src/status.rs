@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How a run ended.
+//! Status of a run.
 
 use freeport_ir::InstanceId;
 use freeport_ir::interp::Report;
@@ -11,17 +11,17 @@ pub enum RunStatus {
     Idle,
     /// Items wait for room at an endpoint out of the graph.
     OutputFull,
-    /// The recording is as long as the host wants it: it has to be taken before the graph goes on.
+    /// The recording has reached its limit and must be taken before the graph can continue.
     RecordFull,
-    /// Data waits, and neither more room nor the recording holds it up. Depths in the report are
-    /// those of native code, which may be more than was declared.
+    /// Data waits, although neither output room nor the recording limit blocks it. Depths in the
+    /// report are those of native code, which may exceed the declared ones.
     Stalled(Report),
-    /// This instance is held by a breakpoint: it has just passed it, or nothing but what it is held
-    /// from can go on.
+    /// A breakpoint holds this instance: it has just passed the breakpoint, or nothing else can
+    /// continue.
     Breakpoint(InstanceId),
-    /// Instances fire, and do nothing but ask for the time: run it again, after a while.
+    /// Instances fire, but only read the clock: run again after a while.
     Waiting,
-    /// The graph can go on, but has had its share, or was asked to give way: run it again.
-    /// Generators and loops come here.
+    /// The graph can continue, but has used its share, or was asked to yield: run it again.
+    /// Generators and loops return this.
     Budget,
 }

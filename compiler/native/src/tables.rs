@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the host does with the tables of a running graph, between runs: it looks up, updates,
-//! deletes and lists entries. Updates and deletes are recorded; a lookup is no use of an entry.
+//! Host operations on the tables of a running graph, between runs: lookup, update, delete and
+//! listing of entries. Updates and deletes are recorded; a lookup is not a use of an entry.
 
 use crate::manifest::{Manifest, TableInfo};
 use crate::{Error, Graph, abi};
@@ -8,10 +8,10 @@ use freeport_ir::oracle::{HostAction, TableEntries, sort_entries};
 use freeport_ir::{Bits, InstanceId, TableId};
 
 impl Graph {
-    /// The value that a key matches in a table.
+    /// Returns the value that a key matches in a table.
     ///
     /// # Errors
-    /// No such table; a key of another width.
+    /// There is no such table, or the key has another width.
     pub fn table_lookup(
         &self,
         instance: InstanceId,
@@ -27,10 +27,10 @@ impl Graph {
         Ok(is_there.then(|| Bits::from_le_bytes(info.value_bits, &value)))
     }
 
-    /// Sets the value under a key; false if there is no room, or no such key can be.
+    /// Sets the value under a key; returns false if there is no room or the key is invalid.
     ///
     /// # Errors
-    /// No such table; a key or a value of another width.
+    /// There is no such table, or the key or value has another width.
     pub fn table_update(
         &mut self,
         instance: InstanceId,
@@ -48,10 +48,10 @@ impl Graph {
         Ok(done)
     }
 
-    /// Removes the entry under a key; false if there is none.
+    /// Removes the entry under a key; returns false if there is none.
     ///
     /// # Errors
-    /// No such table; a key of another width.
+    /// There is no such table, or the key has another width.
     pub fn table_delete(
         &mut self,
         instance: InstanceId,
@@ -68,16 +68,16 @@ impl Graph {
         Ok(done)
     }
 
-    /// All entries of a table.
+    /// Returns all entries of a table.
     ///
     /// # Errors
-    /// No such table.
+    /// There is no such table.
     pub fn table_entries(&self, instance: InstanceId, table: &str) -> Result<TableEntries, Error> {
         let (at, info) = self.table(instance, table)?;
         Ok(self.entries(instance, at, info))
     }
 
-    /// The contents of all tables, by instance.
+    /// Returns the contents of all tables, by instance.
     pub(crate) fn tables(&self, manifest: &Manifest) -> Vec<Vec<TableEntries>> {
         let of_instance = |at: usize| {
             let element = &manifest.elements[manifest.instances[at].element];

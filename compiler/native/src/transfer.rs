@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Taking state and items out of a graph and putting them into another, between runs. Everything
-//! is told by positions in the manifest. Nothing here is recorded, for it is no act of the host
-//! that a replay could repeat.
+//! Extraction of state and items from a graph and insertion into another one, between runs.
+//! Everything is addressed by position in the manifest. Nothing here is recorded, because a replay
+//! could not repeat it.
 
 use crate::inside::{LoosePacket, move_memory};
 use crate::manifest::ItemInfo;
@@ -9,7 +9,7 @@ use crate::{Graph, abi};
 use freeport_ir::{Bits, InstanceId, TableKind};
 use std::ops::Range;
 
-/// What waits in a channel.
+/// An item waiting in a channel.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LooseItem {
     /// A flit or a record.
@@ -18,20 +18,20 @@ pub enum LooseItem {
     Packet(LoosePacket),
 }
 
-/// A frame that has left an endpoint in part.
+/// A frame that has partly left an endpoint.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct BegunFrame {
-    /// What has left.
+    /// Bytes that have left.
     pub bytes: Vec<u8>,
-    /// Whether the end of the frame is to come.
+    /// Whether the end of the frame is still to come.
     pub is_inside: bool,
 }
 
-/// Where a variable or a table is: the instance, and which of its element's it is.
+/// Position of a variable or table: the instance, and the index within its element.
 pub type Place = (usize, usize);
 
 impl Graph {
-    /// Appends elements of a variable to `bytes`, each in whole bytes.
+    /// Appends elements of a variable to `bytes`, each rounded up to whole bytes.
     pub fn read_elements(&mut self, at: Place, elements: Range<u64>, bytes: &mut Vec<u8>) {
         let (width, depth) = self.variable_type(at);
         let (memory, stride) = self.code.whole_variable(at.0, at.1, depth);
@@ -45,7 +45,7 @@ impl Graph {
         }
     }
 
-    /// Writes elements of a variable from `first` on, each from whole bytes.
+    /// Writes elements of a variable, starting at `first`, each from whole bytes.
     pub fn write_elements(&mut self, at: Place, first: u64, bytes: &[u8]) {
         let (width, depth) = self.variable_type(at);
         let (memory, stride) = self.code.whole_variable(at.0, at.1, depth);
@@ -55,8 +55,8 @@ impl Graph {
         }
     }
 
-    /// Takes a variable over from another graph where it has the same type. Large ones are moved by
-    /// their pages: `other` is left with anything in it.
+    /// Takes a variable from another graph, where it has the same type. Pages of large variables
+    /// are moved, which leaves the variable of `other` with unspecified contents.
     pub fn take_variable(&mut self, at: Place, other: &mut Graph, from: Place) {
         let (_, depth) = self.variable_type(at);
         let (source, source_stride) = other.code.whole_variable(from.0, from.1, depth);
@@ -65,8 +65,8 @@ impl Graph {
         move_memory(source, target);
     }
 
-    /// Takes a table over as it is, with the order of its uses, if both lie alike in memory: if
-    /// kind, widths and capacity are the same; gives how many entries it has then.
+    /// Takes a table unchanged, with its order of use, if both have the same memory layout: the
+    /// same kind, widths and capacity. Returns the number of its entries.
     pub fn take_table(&mut self, at: Place, other: &mut Graph, from: Place) -> Option<u64> {
         let alike = self.table_info(at) == other.table_info(from);
         let source = other.code.whole_table(from.0, from.1);
@@ -77,15 +77,15 @@ impl Graph {
         move_memory(source, target);
         let (kind, .., capacity) = self.table_info(at);
         let head = self.code.whole_table(at.0, at.1);
-        // Other kinds begin with how many entries there are, see `runtime/tables.h`.
+        // Other kinds begin with the number of entries, see `runtime/tables.h`.
         Some(match kind == TableKind::Array.name() {
             true => capacity,
             false => Bits::from_le_bytes(64, &head[..8]).to_u64(),
         })
     }
 
-    /// Tells `each` the keys and values of a table, in whole bytes: in the order of their uses
-    /// where that is kept, the longest unused first.
+    /// Calls `each` with the keys and values of a table, in whole bytes, least recently used first
+    /// if the table keeps that order.
     pub fn read_entries(&self, at: Place, each: &mut dyn FnMut(&[u8], &[u8])) {
         let (_, _, key_bytes, value_bytes, _) = self.table_info(at);
         let request = abi::TableRequest::new(InstanceId::new(at.0), at.1, abi::TABLE_NEXT);
@@ -96,7 +96,7 @@ impl Graph {
         }
     }
 
-    /// Sets an entry of a table; false if there is no room, or no such key can be.
+    /// Sets an entry of a table; returns false if there is no room or the key is invalid.
     pub fn write_entry(&mut self, at: Place, key: &[u8], value: &[u8]) -> bool {
         let request = abi::TableRequest::new(InstanceId::new(at.0), at.1, abi::TABLE_UPDATE);
         let (mut key, mut value) = (key.to_vec(), value.to_vec());
@@ -110,29 +110,29 @@ impl Graph {
         self.code.act_on_table(request, &mut key.to_vec(), &mut value, &mut 0);
     }
 
-    /// The inputs that the next firing of an instance waits for.
+    /// Returns the inputs that the next firing of an instance waits for.
     pub fn mask(&self, instance: usize) -> u64 {
         self.code.instance(instance).mask
     }
 
-    /// Has the next firing of an instance wait for these inputs.
+    /// Makes the next firing of an instance wait for these inputs.
     pub fn set_mask(&mut self, instance: usize, mask: u64) {
         let instance = self.code.instance_mut(instance);
         instance.mask = mask;
         instance.is_quiet = 0;
     }
 
-    /// Whether the handler of an instance waits in the middle.
+    /// Returns whether the handler of an instance is suspended.
     pub fn is_suspended(&self, instance: usize) -> bool {
         self.code.instance(instance).resume != 0
     }
 
-    /// Most items that can wait in a channel; none in one that the host feeds.
+    /// Returns the maximum number of items that can wait in a channel; 0 if the host feeds it.
     pub fn slots(&self, channel: usize) -> u32 {
         self.code.slots(channel)
     }
 
-    /// Takes out what waits in a channel.
+    /// Removes the items waiting in a channel.
     pub fn take_items(&mut self, channel: usize) -> Vec<LooseItem> {
         match self.manifest().channels[channel].item.bits() {
             _ if self.code.slots(channel) == 0 => vec![],
@@ -147,7 +147,7 @@ impl Graph {
         }
     }
 
-    /// Puts an item at the end of a channel, uncounted; false if there is no room for it.
+    /// Appends an item to a channel, uncounted; returns false if there is no room for it.
     pub fn put_item(&mut self, channel: usize, item: &LooseItem) -> bool {
         let fits = self.manifest().channels[channel].item;
         match (item, fits) {
@@ -161,32 +161,32 @@ impl Graph {
         }
     }
 
-    /// Whether the packet that passes a lossy channel is being dropped, and whether one that is
-    /// kept has begun.
+    /// Returns whether the current packet of a lossy channel is being dropped, and whether a kept
+    /// packet is incomplete.
     pub fn passing(&self, channel: usize) -> (bool, bool) {
         let channel = self.code.channel(channel);
         (channel.is_dropping != 0, channel.is_inside != 0)
     }
 
-    /// Sets what [`passing`](Self::passing) tells.
+    /// Restores the state that [`passing`](Self::passing) returns.
     pub fn set_passing(&mut self, channel: usize, (is_dropping, is_inside): (bool, bool)) {
         let channel = self.code.channel_mut(channel);
         (channel.is_dropping, channel.is_inside) = (is_dropping.into(), is_inside.into());
     }
 
-    /// Bytes that were taken, as flits, of the frame that has to come first at an endpoint.
+    /// Returns the number of bytes already taken, as flits, from the first frame at an endpoint.
     pub fn read_of_frame(&mut self, endpoint: usize) -> u64 {
         self.input_of_flits(endpoint).map_or(0, |read| *read)
     }
 
-    /// Has the next frame at an endpoint of flits be one of which that much was taken.
+    /// Declares how many bytes were already taken from the next frame at an endpoint of flits.
     pub fn set_read_of_frame(&mut self, endpoint: usize, bytes: u64) {
         if let Some(read) = self.input_of_flits(endpoint) {
             *read = bytes;
         }
     }
 
-    /// The frame that an endpoint of flits has begun to write; none where it has not.
+    /// Returns the frame that an endpoint of flits has begun to write; `None` if there is none.
     pub fn take_begun_frame(&mut self, endpoint: usize) -> Option<BegunFrame> {
         let output = self.output_of_flits(endpoint)?;
         if output.is_inside == 0 {
@@ -198,8 +198,8 @@ impl Graph {
         Some(frame)
     }
 
-    /// Has an endpoint of flits go on with a frame that another graph has begun; false if it
-    /// cannot.
+    /// Makes an endpoint of flits continue with a frame that another graph has begun; returns false
+    /// if it cannot.
     pub fn put_begun_frame(&mut self, endpoint: usize, frame: &BegunFrame) -> bool {
         let Some(output) = self.output_of_flits(endpoint) else { return false };
         let Some(room) = output.begun.get_mut(..frame.bytes.len()) else { return false };
@@ -223,15 +223,15 @@ impl Graph {
         self.code.begun_frame(endpoint)
     }
 
-    /// Bytes of an element of a variable, and how many there are.
+    /// Returns the size of an element of a variable, and the number of elements.
     fn variable_type(&self, (instance, variable): Place) -> (usize, u64) {
         let element = self.manifest().instances[instance].element;
         let info = &self.manifest().elements[element].variables[variable];
         (info.width.div_ceil(8) as usize, info.depth)
     }
 
-    /// Kind, bits of key and value in whole bytes, and capacity of a table: what it lies in memory
-    /// by.
+    /// Returns the properties that determine the memory layout of a table: kind, width of the key,
+    /// sizes of key and value in bytes, and capacity.
     fn table_info(&self, (instance, table): Place) -> (String, u32, usize, usize, u64) {
         let element = self.manifest().instances[instance].element;
         let info = &self.manifest().elements[element].tables[table];

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which elements do nothing with the body of a packet but pass it on.
+//! Detection of elements that only forward the body of a packet.
 //!
-//! The handler is specialised to a flit that is not the first of its packet, and folded. If what is
-//! left takes the flit, changes nothing, and puts the flit as it is to ports that do not depend on
-//! it, then all such flits of a packet go the same way, and need not go one by one: the code that
-//! is made for them passes them at once.
+//! The handler is specialised to a flit that is not the first of its packet, and folded. If the
+//! rest takes the flit, changes nothing, and puts the unchanged flit to ports that do not depend on
+//! its contents, then all such flits of a packet take the same path, and the emitted code passes
+//! them all at once.
 
 use freeport_ir::analysis::{predecessors, reverse_post_order};
 use freeport_ir::flit::{FLIT_BITS, PAD_BITS, SOP_BIT};
@@ -15,25 +15,25 @@ use freeport_ir::{
 };
 use std::collections::HashMap;
 
-/// What an element does with flits behind the first one of a packet.
+/// How an element handles flits after the first one of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Transparency {
-    /// Something.
+    /// It processes them.
     None,
-    /// Passes on those that are not the last one either.
+    /// It forwards those that are not the last.
     Body,
-    /// Passes on all of them.
+    /// It forwards all of them.
     Rest,
 }
 
-/// See the module.
+/// Determines how an element handles flits after the first one of a packet.
 pub(crate) fn transparency(program: &Program, id: ElementId) -> Transparency {
     let element = program.element(id);
     let is_flit = |ports: &[freeport_ir::Port]| ports.iter().all(|port| port.item == Item::Flit);
     if element.inputs.len() != 1 || !is_flit(&element.inputs) || !is_flit(&element.outputs) {
         return Transparency::None;
     }
-    // The bit sop, and then the bits eop and pad too.
+    // The `sop` bit alone, then also the `eop` and `pad` bits.
     let cases = [(1, Transparency::Rest), (2 + PAD_BITS, Transparency::Body)];
     let found = cases.into_iter().find(|(width, _)| {
         let special = specialised(program, element, *width);
@@ -42,8 +42,8 @@ pub(crate) fn transparency(program: &Program, id: ElementId) -> Transparency {
     found.map_or(Transparency::None, |(_, transparency)| transparency)
 }
 
-/// The handler for flits of which `width` bits are 0 from `sop` on, which it finds ready; none if
-/// it does what can never be left out.
+/// Specialises the handler to ready flits with `width` bits of 0 starting at `sop`; returns `None`
+/// if its effects can never be skipped.
 fn specialised(program: &Program, element: &Element, width: u32) -> Option<Function> {
     let mut handler = program.function(element.handler).clone();
     let insts = || handler.blocks.iter().flat_map(|block| &block.insts);
@@ -104,8 +104,8 @@ fn specialised(program: &Program, element: &Element, width: u32) -> Option<Funct
     program.functions.pop()
 }
 
-/// Whether a specialised handler takes its flit, puts it unchanged to ports that do not depend on
-/// it, and does nothing else that can be seen afterwards. `width`: what it was specialised to.
+/// Returns whether a specialised handler takes its flit, puts it unchanged to ports that do not
+/// depend on it, and has no other lasting effect. `width` is that of the specialisation.
 fn only_passes(handler: &Function, width: u32) -> bool {
     let facts = Facts::of(handler, width);
     let order = reverse_post_order(handler);
@@ -113,7 +113,7 @@ fn only_passes(handler: &Function, width: u32) -> bool {
     let mut is_done = vec![false; handler.blocks.len()];
     let mut takes = vec![false; handler.blocks.len()];
     for at in order {
-        // A loop could run into its bound.
+        // A loop could reach its bound.
         if at != 0 && !before[at].iter().all(|from| is_done[*from]) {
             return false;
         }
@@ -146,13 +146,13 @@ fn only_passes(handler: &Function, width: u32) -> bool {
     true
 }
 
-/// What is known of the values of a handler.
+/// Properties of the values of a handler.
 struct Facts<'f> {
     /// By value: whether it may depend on the flit.
     depends: Vec<bool>,
-    /// By value: what defines it.
+    /// By value: its definition.
     definitions: HashMap<ValueId, &'f Op>,
-    /// Bits of the flit, from `sop` on, that are known to be 0.
+    /// Number of bits of the flit, starting at `sop`, that are known to be 0.
     width: u32,
 }
 
@@ -163,8 +163,8 @@ impl<'f> Facts<'f> {
             insts().filter_map(|inst| Some((inst.result?, &inst.op))).collect::<HashMap<_, _>>();
         let depends = vec![false; handler.values.len()];
         let mut this = Self { depends, definitions, width };
-        // What depends on it grows until nothing is added; locals that it was stored to are
-        // counted in by refusing such stores.
+        // Propagates dependence until nothing is added. Locals need no tracking, because stores of
+        // dependent values are rejected.
         loop {
             let mut found = this.depends.clone();
             for inst in insts() {
@@ -190,17 +190,17 @@ impl<'f> Facts<'f> {
         self.depends[value.index()]
     }
 
-    /// Whether a mask is the only port's.
+    /// Returns whether a mask selects the only port.
     fn is_one(&self, mask: ValueId) -> bool {
         let definition = self.definitions.get(&mask);
         matches!(definition, Some(Op::Const(bits)) if bits.checked_u64() == Some(1))
     }
 
-    /// Whether an operation that is no take may be part of passing a flit on.
+    /// Returns whether an operation other than a take may be part of forwarding a flit.
     fn allows(&self, op: &Op) -> bool {
         match op {
             Op::Put { value, .. } => self.is_flit(*value),
-            // Accesses out of range are counted, so the same ones have to be for each flit.
+            // Accesses out of range are counted, so they must be the same for each flit.
             Op::Load { index, .. } => !self.depends(*index),
             Op::LoadBytes { offset, .. } => !self.depends(*offset),
             Op::Store { object: ObjectRef::Local(_), index, value, mask, .. } => {
@@ -213,11 +213,11 @@ impl<'f> Facts<'f> {
         }
     }
 
-    /// Whether a value is the flit as it came.
+    /// Returns whether a value is the unchanged flit.
     fn is_flit(&self, value: ValueId) -> bool {
         match self.definitions.get(&value) {
             Some(Op::Take(_) | Op::Peek(_)) => true,
-            // What it was specialised to.
+            // The value inserted by the specialisation.
             Some(Op::Insert { value, lo: SOP_BIT, part }) => {
                 let part = self.definitions.get(part);
                 self.is_flit(*value)
@@ -240,7 +240,7 @@ mod tests {
         parse(text).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// An element of two outputs and one variable, with that handler.
+    /// Determines the transparency of an element of two outputs and one variable with that handler.
     fn of_handler(body: &str) -> Transparency {
         let text = format!(
             "program one\nelement It {{\n in in: flit\n out left: flit\n out right: flit\n \
@@ -299,7 +299,7 @@ mod tests {
         for rest in opaque {
             assert_eq!(of_handler(&format!("{start}{rest}")), Transparency::None, "{rest}");
         }
-        // For all but the last flit the marks are what they are.
+        // For all but the last flit, the marks keep their values.
         let last = "br %last, one, two\none:\n store state[%zero], %byte\n jump two\n\
                     two:\n put left, %flit\n done";
         assert_eq!(of_handler(&format!("{start}{last}")), Transparency::Body);

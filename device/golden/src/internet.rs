@@ -4,8 +4,8 @@
 
 use super::link;
 use super::packet::{Fields, filled, flags, number};
-use freeport_nic::packet::checksum::Sum;
-use freeport_nic::packet::{ethernet, ipv4, tcp, udp};
+use freeport_port::packet::checksum::Sum;
+use freeport_port::packet::{ethernet, ipv4, tcp, udp};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV6};
 
 const IPV6: u16 = 0x86dd;
@@ -14,14 +14,14 @@ const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
 const ICMP_HEADER_BYTES: usize = 8;
 
-/// From whom and to whom.
+/// Source and destination addresses.
 enum Ends {
     Four(Ipv4Addr, Ipv4Addr),
     Six(Ipv6Addr, Ipv6Addr),
 }
 
 impl Ends {
-    /// Two addresses, those of IPv6 in brackets.
+    /// Parses two addresses, those of IPv6 in brackets.
     fn parse(source: &str, target: &str) -> Result<Self, String> {
         let fails = |text: &str| format!("`{text}`: expected `10.0.0.1` or `[2001:db8::1]`");
         let six = |text: &str| text.strip_prefix('[')?.strip_suffix(']')?.parse().ok();
@@ -42,7 +42,7 @@ impl Ends {
             }
     }
 
-    /// Writes the headers in front of what is carried.
+    /// Writes the headers in front of the payload.
     fn emit(&self, frame: &mut [u8], protocol: u8, fields: &Fields<'_>) -> Result<(), String> {
         let payload_length = frame.len() - self.transport_at();
         let time_to_live = fields.number("ttl", 64, 255)? as u8;
@@ -71,7 +71,7 @@ impl Ends {
         Ok(())
     }
 
-    /// The checksum of what is carried, where its own is 0.
+    /// Computes the checksum of the payload, whose own checksum field is 0.
     fn checksum(&self, protocol: u8, carried: &[u8]) -> u16 {
         let sum = Sum::default();
         let sum = match self {
@@ -90,7 +90,7 @@ impl Ends {
     }
 }
 
-/// `echo`, `reply` or `type/code`, addresses, and fields.
+/// Builds a packet from `echo`, `reply` or `type/code`, addresses, and fields.
 pub(super) fn icmp(text: &str) -> Result<Vec<u8>, String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let [kind, source, ">", target, rest @ ..] = words.as_slice() else {
@@ -127,7 +127,7 @@ fn type_and_code(kind: &str, protocol: u8) -> Result<[u8; 2], String> {
     }
 }
 
-/// A segment or datagram over IPv6: addresses in brackets with ports, and fields.
+/// Builds a segment or datagram over IPv6 from addresses in brackets with ports, and fields.
 pub(super) fn over_ipv6(protocol: u8, text: &str) -> Result<Vec<u8>, String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let [source, ">", target, rest @ ..] = words.as_slice() else {
@@ -143,7 +143,7 @@ pub(super) fn over_ipv6(protocol: u8, text: &str) -> Result<Vec<u8>, String> {
     let mut frame = filled(&fields, at + if is_tcp { 20 } else { 8 })?;
     ends.emit(&mut frame, protocol, &fields)?;
     let carried = &mut frame[at..];
-    // The headers' own sums are those of IPv4, and are written over.
+    // The headers compute checksums for IPv4, which are overwritten below.
     let place = if is_tcp {
         let header = tcp::Header {
             source: source.port(),
@@ -171,7 +171,7 @@ pub(super) fn over_ipv6(protocol: u8, text: &str) -> Result<Vec<u8>, String> {
 #[cfg(test)]
 mod tests {
     use super::super::packet::build;
-    use freeport_nic::packet::checksum::{self, Sum};
+    use freeport_port::packet::checksum::{self, Sum};
     use std::collections::BTreeMap;
 
     fn packet(text: &str) -> Vec<u8> {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Goldens of library elements, `elements/<category>/<name>.test`: what goes into an element and
-//! what must come out, as text. The format is described in `docs/reference/elements.md`.
+//! Golden tests of library elements, `elements/<category>/<name>.test`: the input and the expected
+//! output of an element, as text. The format is described in `docs/reference/elements.md`.
 //!
-//! A case is a list of steps in order. `in` lines queue packets; any other step first lets the
+//! A case is an ordered list of steps. `in` lines queue packets; any other step first lets the
 //! element run until nothing moves.
 
 #![forbid(unsafe_code)]
@@ -16,70 +16,71 @@ pub mod run;
 
 use std::collections::BTreeMap;
 
-/// The cases of a file.
+/// The golden cases of a file.
 #[derive(Clone, Debug, Default)]
 pub struct Golden {
-    /// In order.
+    /// Cases in order.
     pub cases: Vec<Case>,
 }
 
-/// One case: a fresh instance and what happens to it.
+/// One case: a fresh instance and its steps.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// What it shows.
+    /// Description of what the case shows.
     pub title: String,
-    /// The line it starts in, from 1.
+    /// Line where it starts, counted from 1.
     pub line: usize,
-    /// The element type, with its compile-time arguments if any: `Tee<2>`.
+    /// Element type, with its compile-time arguments if any: `Tee<2>`.
     pub element: String,
-    /// In order.
+    /// Steps in order.
     pub steps: Vec<Step>,
 }
 
-/// Something done or expected, and the line that says so.
+/// An action or an expectation, with its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The line, from 1.
+    /// Line, counted from 1.
     pub line: usize,
-    /// What.
+    /// Action or expectation.
     pub action: Action,
 }
 
-/// What a step does or expects.
+/// Action or expectation of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Queues packets for an input port.
     In {
-        /// The port's name, or its number from 1.
+        /// Name of the port, or its number from 1.
         port: String,
-        /// In order.
+        /// Packets in order.
         packets: Vec<Vec<u8>>,
     },
-    /// Expects what left an output port since the last such step.
+    /// Expects the packets that have left an output port since the previous such step.
     Out {
-        /// The port's name, or its number from 1.
+        /// Name of the port, or its number from 1.
         port: String,
-        /// Packets of a group come in order; groups mix freely. One group is a plain order.
+        /// Expected packets. The packets of a group arrive in order; groups may interleave. A
+        /// single group is a plain order.
         groups: Vec<Vec<Vec<u8>>>,
     },
     /// Writes a variable.
     Set(Variable, u64),
     /// Expects the value of a variable.
     Expect(Variable, u64),
-    /// Sends a signal and expects its answer, both `LParam` words; missing words are 0.
+    /// Sends a signal and expects its answer, both as `LParam` words; missing words are 0.
     Signal {
-        /// What is sent.
+        /// Words to send.
         parameters: Vec<u64>,
-        /// What comes back.
+        /// Expected answer.
         answer: Vec<u64>,
     },
     /// Calls a method and expects its result.
     Call {
-        /// Its name.
+        /// Name of the method.
         method: String,
-        /// As they are in memory, lowest byte first.
+        /// Arguments as bytes in memory, lowest byte first.
         arguments: Vec<Vec<u8>>,
-        /// As the arguments; none for a method without one.
+        /// Expected result, in the same form; none for a method without a result.
         result: Option<Vec<u8>>,
     },
 }
@@ -87,29 +88,29 @@ pub enum Action {
 /// A state variable, or an element of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable {
-    /// Its name.
+    /// Name of the variable.
     pub name: String,
-    /// Which element; 0 for a scalar.
+    /// Index of the element; 0 for a scalar.
     pub index: u64,
 }
 
-/// What is wrong with a golden.
+/// An error in a golden file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {message}")]
 pub struct Problem {
-    /// The line, from 1.
+    /// Line, counted from 1.
     pub line: usize,
-    /// What was expected.
+    /// Description of what was expected.
     pub message: String,
 }
 
 type Packets = BTreeMap<String, Vec<u8>>;
 
 impl Golden {
-    /// Reads a golden.
+    /// Parses a golden file.
     ///
     /// # Errors
-    /// The first line that says nothing known.
+    /// The first line that is not understood.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let mut golden = Self::default();
         let mut packets = Packets::new();
@@ -124,7 +125,7 @@ impl Golden {
         }
         match golden.cases.iter().find(|case| case.steps.is_empty() || case.element.is_empty()) {
             Some(case) => {
-                let message = "the case has no element, or nothing happens in it".into();
+                let message = "the case has no element, or no steps".into();
                 Err(Problem { line: case.line, message })
             }
             None => Ok(golden),
@@ -207,13 +208,13 @@ fn variable(text: &str) -> Result<Variable, String> {
     Ok(Variable { name: name.trim().to_owned(), index: packet::number(index.trim())? })
 }
 
-/// Whether `seen` is some mixture of `groups`, each of which keeps its order.
+/// Returns whether `seen` is an interleaving of `groups`, each of which keeps its order.
 pub fn is_mixture(seen: &[Vec<u8>], groups: &[Vec<Vec<u8>>]) -> bool {
     let total: usize = groups.iter().map(Vec::len).sum();
     if total != seen.len() {
         return false;
     }
-    // Every way to have used up the groups that explains the packets so far.
+    // All combinations of positions in the groups that match the packets so far.
     let mut states = vec![vec![0; groups.len()]];
     for packet in seen {
         let mut next: Vec<Vec<usize>> = vec![];

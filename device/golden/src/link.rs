@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The link layer of packets written in a line of text: frames of any type, ARP, and VLAN tags.
+//! The link layer of packets described in a line of text: frames of any type, ARP, and VLAN tags.
 
 use super::packet::{Fields, filled};
-use freeport_nic::packet::ethernet::{self, Address};
+use freeport_port::packet::ethernet::{self, Address};
 use std::net::Ipv4Addr;
 
-/// The fields by which any packet gets VLAN tags.
+/// Fields that add VLAN tags to any packet.
 pub(super) const TAGS: [&str; 2] = ["vlan", "service"];
 
-/// The addresses of packets that name none.
+/// Default addresses of packets.
 pub(super) const SOURCE: Address = Address([2, 0, 0, 0, 0, 1]);
 pub(super) const TARGET: Address = Address([2, 0, 0, 0, 0, 2]);
 
@@ -16,7 +16,7 @@ const ARP: u16 = 0x0806;
 const ARP_BYTES: usize = 28;
 const TAG_BYTES: usize = 4;
 
-/// `MAC > MAC type 0x0800 len 64`
+/// Builds a frame from `MAC > MAC type 0x0800 len 64`.
 pub(super) fn frame(text: &str) -> Result<Vec<u8>, String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let [source, ">", target, rest @ ..] = words.as_slice() else {
@@ -30,7 +30,8 @@ pub(super) fn frame(text: &str) -> Result<Vec<u8>, String> {
     tagged(frame, &fields)
 }
 
-/// `who-has ADDRESS tell ADDRESS from MAC` or `ADDRESS is-at MAC tell ADDRESS to MAC`
+/// Builds an ARP packet from `who-has ADDRESS tell ADDRESS from MAC` or `ADDRESS is-at MAC tell
+/// ADDRESS to MAC`.
 pub(super) fn arp(text: &str) -> Result<Vec<u8>, String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let address = |text: &str| {
@@ -73,12 +74,12 @@ pub(super) fn arp(text: &str) -> Result<Vec<u8>, String> {
     tagged(frame, &fields)
 }
 
-/// The bytes of the tags that the fields ask for.
+/// Returns the size in bytes of the tags that the fields request.
 pub(super) fn tag_bytes(fields: &Fields<'_>) -> usize {
     TAGS.iter().filter(|name| fields.text(name).is_some()).count() * TAG_BYTES
 }
 
-/// A frame with the tags that the fields ask for, that of the service first.
+/// Inserts the tags that the fields request, the service tag outermost.
 pub(super) fn tagged(mut frame: Vec<u8>, fields: &Fields<'_>) -> Result<Vec<u8>, String> {
     for (name, ether_type) in [("vlan", ethernet::VLAN), ("service", 0x88a8)] {
         if fields.text(name).is_some() {
@@ -91,12 +92,12 @@ pub(super) fn tagged(mut frame: Vec<u8>, fields: &Fields<'_>) -> Result<Vec<u8>,
     Ok(frame)
 }
 
-/// An Ethernet address.
+/// Parses an Ethernet address.
 pub(super) fn mac(text: &str) -> Result<Address, String> {
     let bytes: Result<Vec<u8>, _> =
         text.split(':').map(|part| u8::from_str_radix(part, 16)).collect();
     let bytes = bytes.ok().and_then(|bytes| <[u8; 6]>::try_from(bytes).ok());
-    bytes.map(Address).ok_or(format!("`{text}` is no MAC address"))
+    bytes.map(Address).ok_or(format!("`{text}` is not a MAC address"))
 }
 
 #[cfg(test)]

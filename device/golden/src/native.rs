@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Native code as what runs a golden case, with arrivals and room drawn from a seed.
+//! Native code as the machine for golden cases, with arrivals and room drawn from a seed.
 
 use super::Variable;
 use super::run::{INSTANCE, Machine, arguments, place};
 use freeport_ir::{Bits, InstanceId, SIGNAL_WORDS};
 use freeport_native::manifest::{EndpointInfo, ItemInfo};
 use freeport_native::{Buffer, EndpointIo, Frame, Graph, Image, RunStatus};
-use freeport_nic::port::MAX_FRAME;
-use freeport_nic::signal::Signal;
+use freeport_port::MAX_FRAME;
+use freeport_runtime::signal::Signal;
 
-/// Runs after which a graph that goes on is taken to go on for ever.
+/// Number of runs after which a graph is assumed to run forever.
 const RUN_LIMIT: usize = 100_000;
-/// Frames or records that a run without stalls has room for at each output.
+/// Capacity of each output, in frames or records, in a run without stalls.
 const AMPLE_ROOM: usize = 64;
 
-/// A graph with the input that it has not taken yet, and the output so far.
+/// A graph with its remaining input, and its output so far.
 pub struct Native {
     graph: Graph,
     endpoints: Vec<EndpointInfo>,
-    /// By endpoint: packets, or records as little-endian bytes.
+    /// Remaining input by endpoint: packets, or records as little-endian bytes.
     left: Vec<Vec<Vec<u8>>>,
-    /// By endpoint, as `left`.
+    /// Output by endpoint, in the same form as `left`.
     out: Vec<Vec<Vec<u8>>>,
-    /// None gives all the input and ample room.
+    /// If absent, runs get all the input and ample room.
     random: Option<fastrand::Rng>,
 }
 
 impl Native {
-    /// Seed 0 gives everything at once; any other gives input and room in random small pieces.
+    /// Loads an image. Seed 0 gives everything at once; any other gives input and room in small
+    /// random pieces.
     ///
     /// # Errors
     /// An image that cannot be loaded.
@@ -48,8 +49,8 @@ impl Native {
         place(name, |instance| self.graph.instance(instance))
     }
 
-    /// A run on at most `most` of what each input has, with room for `room` at each output; gives
-    /// what it came to, and whether anything passed an endpoint.
+    /// Runs with at most `most` items of each input, and room for `room` at each output; returns
+    /// the status, and whether anything passed an endpoint.
     fn run(&mut self, most: usize, room: usize) -> Result<(RunStatus, bool), String> {
         let heads = || self.left.iter().map(|left| left.iter().take(most));
         let mut given: Vec<Vec<Vec<u8>>> = heads().map(|head| head.cloned().collect()).collect();
@@ -104,7 +105,7 @@ impl Native {
     }
 }
 
-/// Bytes that an item takes in the memory of an endpoint.
+/// Returns the bytes that an item occupies in the memory of an endpoint.
 fn slot_bytes(item: ItemInfo) -> usize {
     match item {
         ItemInfo::Flit | ItemInfo::Packet => MAX_FRAME,

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Packets written in a line of text, such as `tcp 10.0.0.1:80 > 10.0.0.2:9 len 64 flags syn`.
-//! Lengths are those of the whole frame without its check sequence; checksums come out right.
+//! Packets described in a line of text, such as `tcp 10.0.0.1:80 > 10.0.0.2:9 len 64 flags syn`.
+//! Lengths are those of the whole frame without its frame check sequence; checksums are computed.
 
 use super::{internet, link};
-use freeport_nic::packet::{ethernet, ipv4, tcp, udp};
+use freeport_port::packet::{ethernet, ipv4, tcp, udp};
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 
-/// Builds the packet that `text` describes; `named` are those described before.
+/// Builds the packet that `text` describes; `named` are the packets described earlier.
 ///
 /// # Errors
-/// What was expected instead.
+/// A description of the expected syntax.
 pub fn build(text: &str, named: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>, String> {
     let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
     if let Some(record) = super::record::build(word, rest) {
@@ -39,10 +39,10 @@ pub fn build(text: &str, named: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>, S
     }
 }
 
-/// The packets that `text` names, such as `a 3*b`.
+/// Returns the packets that `text` names, such as `a 3*b`.
 ///
 /// # Errors
-/// A name that is not known.
+/// An unknown name.
 pub fn list(text: &str, named: &BTreeMap<String, Vec<u8>>) -> Result<Vec<Vec<u8>>, String> {
     let mut packets = vec![];
     for word in text.split_whitespace() {
@@ -54,10 +54,10 @@ pub fn list(text: &str, named: &BTreeMap<String, Vec<u8>>) -> Result<Vec<Vec<u8>
     Ok(packets)
 }
 
-/// A decimal or hexadecimal (`0x`) number.
+/// Parses a decimal or hexadecimal (`0x`) number.
 ///
 /// # Errors
-/// It is none.
+/// The text is not a number.
 pub fn number(text: &str) -> Result<u64, String> {
     let digits = text.replace('_', "");
     let value = match digits.strip_prefix("0x") {
@@ -79,7 +79,7 @@ fn hex(text: &str) -> Result<Vec<u8>, String> {
     digits.chunks(2).map(pair).collect()
 }
 
-/// Changes the bytes from an offset on: `14=45c0`.
+/// Overwrites the bytes from an offset on: `14=45c0`.
 fn apply(bytes: &mut [u8], patch: &str) -> Result<(), String> {
     let (at, new) = patch.split_once('=').ok_or("a patch is offset=bytes")?;
     let (at, new) = (number(at)? as usize, hex(new)?);
@@ -88,7 +88,7 @@ fn apply(bytes: &mut [u8], patch: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// `key value` pairs behind the addresses.
+/// `key value` pairs after the addresses.
 pub(super) struct Fields<'a>(Vec<(&'a str, &'a str)>);
 
 impl<'a> Fields<'a> {
@@ -155,7 +155,7 @@ fn internet_packet(protocol: u8, text: &str) -> Result<Vec<u8>, String> {
     link::tagged(frame, &fields)
 }
 
-/// A byte of TCP flags.
+/// Parses TCP flags into a byte.
 pub(super) fn flags(text: &str) -> Result<u8, String> {
     const NAMES: [&str; 8] = ["fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"];
     text.split(',').try_fold(0, |flags, name| {
@@ -164,10 +164,10 @@ pub(super) fn flags(text: &str) -> Result<u8, String> {
     })
 }
 
-/// A frame of the length that the fields ask for, less its tags, whose bytes differ from their
-/// neighbours so that one out of place shows.
+/// Returns a frame of the requested length, without its tags. Neighbouring bytes differ, so that a
+/// misplaced byte is detected.
 pub(super) fn filled(fields: &Fields<'_>, least: usize) -> Result<Vec<u8>, String> {
-    let length = fields.number("len", 64, freeport_nic::port::MAX_FRAME as u64)? as usize;
+    let length = fields.number("len", 64, freeport_port::MAX_FRAME as u64)? as usize;
     let tags = link::tag_bytes(fields);
     if length < least + tags {
         return Err(format!("len is at least {}", least + tags));

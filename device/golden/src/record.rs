@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Records written in a line of text, as the bytes that they have in memory: tuples and matches of
+//! Records described in a line of text, as their bytes in memory: tuples and matches of
 //! `elements/records.cnp`, and any others by the widths of their fields.
 
 use super::link::mac;
@@ -8,10 +8,11 @@ use freeport_ir::Bits;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4};
 
-/// The record that `text` describes, which begins with `word`; none if that is no kind of record.
+/// Builds the record that `text` describes after its first word, `word`; returns `None` if `word`
+/// is not a kind of record.
 ///
 /// # Errors
-/// What was expected instead.
+/// A description of the expected syntax.
 pub fn build(word: &str, text: &str) -> Option<Result<Vec<u8>, String>> {
     Some(match word {
         "tuple" => headers(text, &[]).map(|(bytes, _)| bytes),
@@ -30,10 +31,10 @@ pub fn build(word: &str, text: &str) -> Option<Result<Vec<u8>, String>> {
     })
 }
 
-/// What stands for an argument or a result of a method: a record's name, a number or an address.
+/// Parses an argument or a result of a method: a record's name, a number or an address.
 ///
 /// # Errors
-/// None of these.
+/// The word is none of these.
 pub fn value(word: &str, named: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>, String> {
     if let Some(bytes) = named.get(word) {
         return Ok(bytes.clone());
@@ -49,10 +50,10 @@ pub fn value(word: &str, named: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>, S
     Ok(value.to_le_bytes().to_vec())
 }
 
-/// Bytes as a value of `width` bits.
+/// Converts bytes to a value of `width` bits.
 ///
 /// # Errors
-/// They do not fit.
+/// The bytes do not fit the width.
 pub fn bits(bytes: &[u8], width: u32) -> Result<Bits, String> {
     let whole = Bits::from_le_bytes(bytes.len().max(1) as u32 * 8, bytes);
     let cut = whole.resize(width);
@@ -62,7 +63,7 @@ pub fn bits(bytes: &[u8], width: u32) -> Result<Bits, String> {
     }
 }
 
-/// The 16 bytes of a tuple, and the fields behind the addresses.
+/// Returns the 16 bytes of a tuple, and the fields after the addresses.
 fn headers<'t>(text: &'t str, more: &[&str]) -> Result<(Vec<u8>, Fields<'t>), String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let [source, ">", target, rest @ ..] = words.as_slice() else {
@@ -83,7 +84,7 @@ fn headers<'t>(text: &'t str, more: &[&str]) -> Result<(Vec<u8>, Fields<'t>), St
     Ok((bytes, fields))
 }
 
-/// `bits:number`
+/// Parses `bits:number`.
 fn field(text: &str) -> Result<Vec<u8>, String> {
     let wanted = || format!("`{text}`: a field is bits:number, of 8, 16, 32 or 64 bits");
     let (width, value) = text.split_once(':').ok_or_else(wanted)?;

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Runs golden cases. What runs the element is behind [`Machine`], so that a case means the same on
-//! the interpreter and as native code.
+//! Runs golden cases. The element runs in a [`Machine`], so that a case means the same in the
+//! interpreter and in native code.
 
 use super::{Action, Case, Variable, is_mixture, record};
 use freeport_ir::interp::{Interpreter, Options, Outcome, Schedule};
 use freeport_ir::{Bits, Direction, EndpointId, InstanceId, Item, Program, SIGNAL_WORDS};
-use freeport_nic::signal::Signal;
+use freeport_runtime::signal::Signal;
 
-/// The name of the instance under test.
+/// Name of the instance under test.
 pub const INSTANCE: &str = "dut";
 
 const INTO: [&str; 4] = ["from_tor", "from_nic", "from_host", "from_memory"];
 const OUT_OF: [&str; 4] = ["to_tor", "to_nic", "to_host", "to_memory"];
-/// Firings after which an element that goes on is taken to go on for ever.
+/// Number of firings after which an element is assumed to run forever.
 const FIRING_LIMIT: u64 = 10_000_000;
 
-/// The manager of a group under test: what its methods and variables are named without an instance.
+/// Manager of a group under test, which has the methods and variables named without an instance.
 const MANAGER: &str = "manager";
 
-/// What a case means by the name of a method or variable: of the element under test it is just its
-/// name; of a group it is that of its manager, or `inner.name` of an instance inside. `find` looks
-/// an instance up.
+/// Resolves the name of a method or variable in a case: a plain name belongs to the element under
+/// test, or in a group to its manager; `inner.name` belongs to an instance inside the group. `find`
+/// looks an instance up.
 ///
 /// # Errors
 /// There is no such instance.
@@ -33,55 +33,55 @@ pub fn place<T>(name: &str, find: impl Fn(&str) -> Option<T>) -> Result<(T, &str
     Ok((found.ok_or(format!("there is no {inner} in it"))?, rest))
 }
 
-/// Something that runs a program with one instance, or one group, [`INSTANCE`].
+/// A runner for a program with one instance, or one group, [`INSTANCE`].
 pub trait Machine {
-    /// Queues a packet (or a record, as little-endian bytes) at an outer end into the program.
+    /// Queues a packet (or a record, as little-endian bytes) at an endpoint into the program.
     ///
     /// # Errors
-    /// No such end.
+    /// There is no such endpoint.
     fn feed(&mut self, endpoint: &str, packet: &[u8]) -> Result<(), String>;
 
     /// Runs until nothing moves.
     ///
     /// # Errors
-    /// It goes on for ever, or cannot go on though packets wait.
+    /// The program runs forever, or stalls although packets wait.
     fn settle(&mut self) -> Result<(), String>;
 
-    /// What has left at an outer end since this was last asked.
+    /// Returns the packets that have left an endpoint since the last call.
     ///
     /// # Errors
-    /// No such end.
+    /// There is no such endpoint.
     fn take(&mut self, endpoint: &str) -> Result<Vec<Vec<u8>>, String>;
 
-    /// The value of a state variable.
+    /// Returns the value of a state variable.
     ///
     /// # Errors
-    /// No such variable.
+    /// There is no such variable.
     fn read(&mut self, variable: &Variable) -> Result<u64, String>;
 
     /// Writes a state variable.
     ///
     /// # Errors
-    /// No such variable.
+    /// There is no such variable.
     fn write(&mut self, variable: &Variable, value: u64) -> Result<(), String>;
 
-    /// Sends a signal of these words; the words of its answer.
+    /// Sends a signal of these words; returns the words of its answer.
     ///
     /// # Errors
-    /// The element takes no signals.
+    /// The element handles no signals.
     fn signal(&mut self, words: &[u64]) -> Result<[u64; SIGNAL_WORDS], String>;
 
-    /// Calls a method with arguments as they are in memory; its result, if it has one.
+    /// Calls a method with arguments given as bytes in memory; returns its result, if it has one.
     ///
     /// # Errors
-    /// No such method; arguments that do not fit its parameters.
+    /// There is no such method, or the arguments do not fit its parameters.
     fn call(&mut self, method: &str, arguments: &[Vec<u8>]) -> Result<Option<Bits>, String>;
 }
 
-/// Arguments of a call in the widths of the parameters.
+/// Converts the arguments of a call to the widths of the parameters.
 ///
 /// # Errors
-/// Another number of them; one that does not fit.
+/// The number of arguments is wrong, or one does not fit.
 pub fn arguments(given: &[Vec<u8>], widths: &[u32]) -> Result<Vec<Bits>, String> {
     if given.len() != widths.len() {
         return Err(format!("it takes {} arguments, not {}", widths.len(), given.len()));
@@ -89,7 +89,7 @@ pub fn arguments(given: &[Vec<u8>], widths: &[u32]) -> Result<Vec<Bits>, String>
     given.iter().zip(widths).map(|(bytes, width)| record::bits(bytes, *width)).collect()
 }
 
-/// The ports that a case names, in the order in which they are joined to outer ends.
+/// Ports that a case names, in the order in which they are connected to endpoints.
 struct Ports<'c> {
     inputs: Vec<&'c str>,
     outputs: Vec<&'c str>,
@@ -121,10 +121,10 @@ impl<'c> Ports<'c> {
     }
 }
 
-/// The configuration that joins the element of a case to outer ends.
+/// Returns the configuration that connects the element of a case to endpoints.
 ///
 /// # Errors
-/// More ports than there are outer ends.
+/// The element has more ports than there are endpoints.
 pub fn configuration(case: &Case) -> Result<String, String> {
     let ports = Ports::of(case);
     let takes_signals = case.steps.iter().any(|it| matches!(it.action, Action::Signal { .. }));
@@ -144,7 +144,7 @@ pub fn configuration(case: &Case) -> Result<String, String> {
 /// Runs a case.
 ///
 /// # Errors
-/// The first step that does not hold, with its line.
+/// The first step that fails, with its line.
 pub fn run_case(case: &Case, machine: &mut dyn Machine) -> Result<(), String> {
     let ports = Ports::of(case);
     for step in &case.steps {
@@ -201,14 +201,14 @@ fn run_step(ports: &Ports<'_>, action: &Action, machine: &mut dyn Machine) -> Re
                 let show =
                     |bits: &Option<Bits>| bits.as_ref().map_or("none".into(), Bits::to_string);
                 let (wanted, seen) = (show(&wanted), show(&seen));
-                return Err(format!("{method} gives {seen} instead of {wanted}"));
+                return Err(format!("{method} returns {seen} instead of {wanted}"));
             }
         }
     }
     Ok(())
 }
 
-/// Packets by length and first bytes.
+/// Formats packets as their lengths and first bytes.
 fn show(packets: &[Vec<u8>]) -> String {
     let one = |packet: &Vec<u8>| {
         let start: String = packet.iter().take(48).map(|byte| format!("{byte:02x}")).collect();
@@ -227,10 +227,11 @@ pub struct Reference<'p> {
 }
 
 impl<'p> Reference<'p> {
-    /// Seed 0 goes round robin without stalls; any other stalls inputs and outputs at random.
+    /// Starts a program. Seed 0 runs round-robin without stalls; any other stalls inputs and
+    /// outputs at random.
     ///
     /// # Errors
-    /// A program that cannot be run.
+    /// The program cannot run.
     pub fn new(program: &'p Program, seed: u64) -> Result<Self, String> {
         let schedule = if seed == 0 { Schedule::RoundRobin } else { Schedule::Random { seed } };
         let options = Options { schedule, random_seed: seed, ..Options::default() };
@@ -245,7 +246,7 @@ impl<'p> Reference<'p> {
         Ok(Self { interpreter, program })
     }
 
-    /// How often instances have reached out of range: beyond a packet, for one.
+    /// Returns how often instances have accessed memory out of range, such as beyond a packet.
     pub fn out_of_range(&self) -> u64 {
         let instances = (0..self.program.graph.instances.len()).map(InstanceId::new);
         instances.map(|it| self.interpreter.counters(it).out_of_range).sum()
@@ -339,7 +340,7 @@ mod tests {
     use crate::Golden;
     use std::collections::BTreeMap;
 
-    /// Passes everything, but for every third packet; counts.
+    /// Passes everything except every third packet; counts.
     #[derive(Default)]
     struct Sieve {
         fed: Vec<Vec<u8>>,
@@ -418,7 +419,7 @@ mod tests {
             ("call nothing 1 2 = 3", 5),
             ("call add 1 0x10000 = 65537", 5),
             ("call add 1 = 1", 5),
-            // Something more comes out after the last look.
+            // Another packet leaves after the last check.
             ("in in = a\nout out = a\nin in = b", 3),
         ] {
             let error = outcome(steps).unwrap_err();
@@ -447,7 +448,7 @@ mod tests {
         assert_eq!(configuration(&golden.cases[0]).unwrap(), wanted);
     }
 
-    /// Passes flits on and counts packets; a signal gives the count plus its first word.
+    /// Passes flits on and counts packets; a signal returns the count plus its first word.
     const COUNT: &str = "
         element Count {
           in in: flit

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A stream of bytes over a ring: what a stream socket is in one direction.
+//! A stream of bytes over a ring: one direction of a stream socket.
 //!
-//! A write becomes as many entries as it needs, a read takes from as many as it has room for. An
-//! entry is cut where the ring ends, so the end is not wasted, and both parts are seen at once.
-//! Long writes are cut into [pieces](piece_bytes), each seen as soon as it is in place, so that the
-//! other side copies out while this one copies in.
+//! A write becomes as many entries as it needs; a read takes from as many as it has room for. An
+//! entry is split where the ring ends, so that no space is wasted, and both parts are published at
+//! once. Long writes are split into [pieces](piece_bytes), each published as soon as it is in
+//! place, so that the receiver copies out while the sender copies in.
 
 use crate::layout::HEADER_BYTES;
 use crate::receiver::Place;
 use crate::stores::{Choice, LONG_BYTES, Stores};
 use crate::{Entry, Fault, Full, Kind, Local, Receiver, Remote, Sender};
 
-/// Longer writes to a ring of that capacity are published in pieces of so many bytes.
+/// Returns the length of the pieces in which longer writes to a ring of this capacity are
+/// published.
 ///
-/// With four to a ring, one side copies while the other does. Each has a start, which is the way
-/// between the cores: where the ring is large, longer ones are worth it.
+/// With four pieces per ring, one side copies while the other does. Each piece has a fixed cost, a
+/// transfer between the cores, so longer pieces pay off in a large ring.
 pub const fn piece_bytes(capacity: usize) -> usize {
     match capacity / 4 {
         ..=PIECE_MIN => PIECE_MIN,
@@ -24,15 +25,15 @@ pub const fn piece_bytes(capacity: usize) -> usize {
 }
 
 const PIECE_MIN: usize = 2 << 10;
-/// How many parts are joined to one entry at most.
+/// Maximum number of parts that are joined into one entry.
 pub const JOINED_MAX: usize = 32;
 const PIECE_MAX: usize = 32 << 10;
 
-/// What an operation did, and what is to be done for the other side.
+/// Result of an operation, with whether the other side has to be woken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use = "the other side may have to be woken"]
 pub struct Done<T> {
-    /// What came of it.
+    /// The result.
     pub outcome: T,
     /// Whether the other side sleeps and has to be woken.
     pub wake: bool,
@@ -46,22 +47,23 @@ pub struct ByteSender<R, L> {
 }
 
 impl<R: Remote, L: Local> ByteSender<R, L> {
-    /// Over a ring.
+    /// Writes to a ring.
     pub fn new(ring: Sender<R, L>) -> Self {
         Self { ring, choice: Choice::default() }
     }
 
-    /// The ring below.
+    /// Returns the ring below.
     pub fn ring(&mut self) -> &mut Sender<R, L> {
         &mut self.ring
     }
 
-    /// Writes as many of the bytes as there are credits for; gives how many. None: the ring is
-    /// full. What is not longer than a [piece](piece_bytes) is seen at once, also where it is cut:
-    /// who reads a short message as often as it was written gets all of it, as from the kernel.
+    /// Writes as many of the bytes as there are credits for, and returns their number. None means
+    /// that the ring is full. Bytes up to the length of a [piece](piece_bytes) are published at
+    /// once, even if they are split: a reader that reads a short message once per write gets all of
+    /// it, as from the kernel.
     ///
     /// # Errors
-    /// The receiver broke the protocol. What was written before it showed counts for nothing.
+    /// The receiver broke the protocol. Bytes written before this was detected do not count.
     #[inline]
     pub fn write(&mut self, bytes: &[u8]) -> Result<Done<usize>, Fault> {
         if let Some(wake) = self.write_short(bytes, 0) {
@@ -75,7 +77,7 @@ impl<R: Remote, L: Local> ByteSender<R, L> {
         self.write_pieces(bytes)
     }
 
-    /// Writes by the stores that are to be used now, and notes how long it took since then.
+    /// Writes by the currently chosen stores, and records the time taken since `began`.
     fn write_long(&mut self, bytes: &[u8], began: u64) -> Result<Done<usize>, Fault> {
         self.ring.use_stores(self.choice.stores());
         let done = self.write_pieces(bytes);
@@ -89,7 +91,7 @@ impl<R: Remote, L: Local> ByteSender<R, L> {
 
     #[inline]
     fn write_pieces(&mut self, bytes: &[u8]) -> Result<Done<usize>, Fault> {
-        // Most writes are shorter than any piece: they need not know.
+        // Most writes are shorter than any piece and need not compute the length.
         let is_long = bytes.len() > PIECE_MIN;
         let longest = if is_long { piece_bytes(self.ring.capacity()) } else { PIECE_MIN };
         let (mut written, mut wake) = (0, false);
@@ -105,9 +107,10 @@ impl<R: Remote, L: Local> ByteSender<R, L> {
         Ok(Done { outcome: written, wake })
     }
 
-    /// Writes all of the bytes, if there are few and they can be one entry behind the last one
-    /// without a look at anything, and leaves credits for so many behind them. `None`: that cannot
-    /// be, and nothing has happened. True: the other side sleeps and has to be woken.
+    /// Writes all of the bytes, if they are few and fit one entry directly after the last one
+    /// without reading the receiver's notes, and leaves `left` bytes of credits after them. Returns
+    /// none if that is not possible; then nothing has happened. True means that the other side
+    /// sleeps and has to be woken.
     #[inline]
     pub fn write_short(&mut self, bytes: &[u8], left: usize) -> Option<bool> {
         if bytes.is_empty() || bytes.len() > PIECE_MIN {
@@ -116,9 +119,9 @@ impl<R: Remote, L: Local> ByteSender<R, L> {
         self.ring.send_short(bytes, left)
     }
 
-    /// Puts as many of the bytes into the ring as there are credits for, without making them seen:
-    /// they are with the next [`publish`](Sender::publish) or [`write`](Self::write). For what is
-    /// written in parts that belong together.
+    /// Puts as many of the bytes into the ring as there are credits for, without publishing them:
+    /// the next [`publish`](Sender::publish) or [`write`](Self::write) does. For writing parts that
+    /// belong together.
     ///
     /// # Errors
     /// The receiver broke the protocol.
@@ -126,11 +129,12 @@ impl<R: Remote, L: Local> ByteSender<R, L> {
         self.put_before(bytes, 0, self.ring.capacity())
     }
 
-    /// The same for bytes in several places, of which as many as have room become one entry, and no
-    /// more than [`JOINED_MAX`]: many short ones take little more than their bytes.
+    /// Puts bytes from several places into the ring, without publishing them. Parts that fit are
+    /// joined into one entry, at most [`JOINED_MAX`], so that many short ones take little more than
+    /// their bytes.
     ///
     /// # Errors
-    /// As of [`put`](Self::put).
+    /// The errors of [`put`](Self::put).
     pub fn put_parts(&mut self, parts: &[&[u8]]) -> Result<usize, Fault> {
         let all: usize = parts.iter().map(|part| part.len()).sum();
         let mut done = 0;
@@ -161,7 +165,7 @@ impl<R: Remote, L: Local> ByteSender<R, L> {
         Ok(done)
     }
 
-    /// The same for bytes that so many others follow at once, in pieces of at most so many.
+    /// Puts bytes that `behind` others follow directly, in pieces of at most `longest`.
     #[inline]
     fn put_before(&mut self, bytes: &[u8], behind: usize, longest: usize) -> Result<usize, Fault> {
         let mut rest = bytes;
@@ -175,7 +179,8 @@ impl<R: Remote, L: Local> ByteSender<R, L> {
         Ok(bytes.len() - rest.len())
     }
 
-    /// Says that nothing more will be written. `None`: there is no credit for that now.
+    /// Announces that nothing more will be written. Returns none if there is no credit for that
+    /// now.
     ///
     /// # Errors
     /// The receiver broke the protocol.
@@ -187,7 +192,7 @@ impl<R: Remote, L: Local> ByteSender<R, L> {
         }
     }
 
-    /// Stages a piece, behind which so many bytes follow in pieces of at most so many.
+    /// Stages a piece that `behind` bytes follow in pieces of at most `longest`.
     #[inline]
     fn stage(&mut self, piece: &[u8], behind: usize, longest: usize) -> Result<bool, Fault> {
         if piece.is_empty() {
@@ -195,7 +200,7 @@ impl<R: Remote, L: Local> ByteSender<R, L> {
         }
         let more = match behind {
             0 => 0,
-            // One piece may be cut where the ring ends.
+            // One piece may be split where the ring ends.
             _ => behind + (behind / longest + 2) * 2 * HEADER_BYTES,
         };
         match self.ring.stage_before(Kind::Data, &[piece], more) {
@@ -206,45 +211,45 @@ impl<R: Remote, L: Local> ByteSender<R, L> {
     }
 }
 
-/// What a stream has for its reader.
+/// Result of reading a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Read {
-    /// That many bytes.
+    /// This number of bytes.
     Bytes(usize),
-    /// Nothing has come.
+    /// No bytes have arrived.
     Nothing,
-    /// There will be nothing more.
+    /// The stream has ended.
     End,
-    /// The stream goes on in other memory; see [`Receiver::move_to`].
+    /// The stream continues in other memory; see [`Receiver::move_to`].
     Moved {
-        /// What the sender calls it.
+        /// The sender's name for that memory.
         name: u64,
-        /// The entry that says so.
+        /// The entry that announces it.
         entry: Entry,
     },
 }
 
-/// Reads a stream of bytes.
+/// The reader of a stream of bytes.
 #[derive(Debug)]
 pub struct ByteReceiver<L, R> {
     ring: Receiver<L, R>,
 }
 
 impl<L: Local, R: Remote> ByteReceiver<L, R> {
-    /// Over a ring.
+    /// Reads from a ring.
     pub fn new(ring: Receiver<L, R>) -> Self {
         Self { ring }
     }
 
-    /// The ring below.
+    /// Returns the ring below.
     pub fn ring(&mut self) -> &mut Receiver<L, R> {
         &mut self.ring
     }
 
-    /// Reads as many bytes as have come and fit; into no room, it reads nothing.
+    /// Reads as many bytes as have arrived and fit; with an empty `into`, it reads nothing.
     ///
     /// # Errors
-    /// The sender broke the protocol. Bytes that came before are given first.
+    /// The sender broke the protocol. Bytes that arrived before are returned first.
     #[inline]
     pub fn read(&mut self, into: &mut [u8]) -> Result<Done<Read>, Fault> {
         let (mut filled, mut wake) = (0, false);
@@ -277,23 +282,24 @@ impl<L: Local, R: Remote> ByteReceiver<L, R> {
         Ok(Done { outcome, wake })
     }
 
-    /// Reads without taking: the next read gives the same bytes, and what has come since then.
+    /// Reads without taking: the next read returns the same bytes, and those that have arrived
+    /// since.
     ///
     /// # Errors
-    /// The sender broke the protocol. Bytes that came before are given first.
+    /// The sender broke the protocol. Bytes that arrived before are returned first.
     pub fn peek(&mut self, into: &mut [u8]) -> Result<Read, Fault> {
         self.peek_by(into, |_, _, _| None)
     }
 
-    /// The same, going on in other memory where the ring does: `elsewhere` has that of a name, and
-    /// how many bytes that is.
+    /// Reads without taking, and continues in other memory where the ring does: `elsewhere` returns
+    /// the memory of a name, and its number of bytes.
     ///
     /// # Errors
-    /// As of [`peek`](Self::peek).
+    /// The errors of [`peek`](Self::peek).
     ///
     /// # Safety
-    /// What `elsewhere` gives has so many bytes, and was zero before the sender moved there. Names
-    /// that go round in a circle come to an end there.
+    /// Memory that `elsewhere` returns has the stated number of bytes, and was zero before the
+    /// sender moved there. If names form a cycle, `elsewhere` ends it by returning none.
     pub unsafe fn peek_through(
         &mut self,
         into: &mut [u8],
@@ -305,7 +311,7 @@ impl<L: Local, R: Remote> ByteReceiver<L, R> {
     {
         self.peek_by(into, |ring, name, place| {
             let (memory, capacity) = elsewhere(name)?;
-            // SAFETY: as the caller says.
+            // SAFETY: the caller upholds the contract for `elsewhere`.
             unsafe { ring.looking_on(place, memory, capacity) }
         })
     }
@@ -327,21 +333,22 @@ impl<L: Local, R: Remote> ByteReceiver<L, R> {
         }
     }
 
-    /// How many bytes have come where the ring is now.
+    /// Returns the number of bytes that have arrived in the ring's present memory.
     ///
     /// # Errors
-    /// The sender broke the protocol. Bytes that came before are counted first.
+    /// The sender broke the protocol. Bytes that arrived before are counted first.
     pub fn available(&mut self) -> Result<usize, Fault> {
         self.available_by(|_, _, _| None)
     }
 
-    /// The same, and what has come in other memory where the ring goes on there.
+    /// Returns the number of bytes that have arrived, including other memory where the ring
+    /// continues.
     ///
     /// # Errors
-    /// As of [`available`](Self::available).
+    /// The errors of [`available`](Self::available).
     ///
     /// # Safety
-    /// As of [`peek_through`](Self::peek_through).
+    /// The obligations of [`peek_through`](Self::peek_through).
     pub unsafe fn available_through(
         &mut self,
         mut elsewhere: impl FnMut(u64) -> Option<(L, usize)>,
@@ -352,7 +359,7 @@ impl<L: Local, R: Remote> ByteReceiver<L, R> {
     {
         self.available_by(|ring, name, place| {
             let (memory, capacity) = elsewhere(name)?;
-            // SAFETY: as the caller says.
+            // SAFETY: the caller upholds the contract for `elsewhere`.
             unsafe { ring.looking_on(place, memory, capacity) }
         })
     }
@@ -372,9 +379,9 @@ impl<L: Local, R: Remote> ByteReceiver<L, R> {
         }
     }
 
-    /// Shows `visit` each entry of bytes that has come and what has been read of it, until it
-    /// gives false; says what is behind those. Where the ring goes on in other memory, `elsewhere`
-    /// has a receiver there, if it has.
+    /// Calls `visit` for each entry of bytes that has arrived, with the number of its bytes already
+    /// read, until it returns false; returns what follows those entries. Where the ring continues
+    /// in other memory, `elsewhere` returns a receiver there, if it has one.
     fn walk(
         &mut self,
         mut visit: impl FnMut(&Receiver<L, R>, &Entry, usize) -> bool,
@@ -386,7 +393,7 @@ impl<L: Local, R: Remote> ByteReceiver<L, R> {
             Err(other) => return Ok(*other),
         };
         let mut from = self.ring.cursor().read as usize;
-        // Each header is loaded once: another look might find another length.
+        // Each header is loaded once: a second load might find another length.
         let mut behind = self.ring.behind(self.ring.place(), &first);
         let mut other = None;
         loop {
@@ -411,7 +418,7 @@ impl<L: Local, R: Remote> ByteReceiver<L, R> {
         }
     }
 
-    /// The entry of bytes at the head, or what there is instead.
+    /// Returns the entry of bytes at the head, or what there is instead.
     #[inline]
     fn next(&mut self) -> Result<Result<Entry, Read>, Fault> {
         if self.ring.cursor().ended {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What memory says that another process can write.
+//! Values read from memory that another process can write.
 //!
-//! Whoever reads such a word has a number that may be anything, and may be another one at the next
-//! look. It comes as a type that cannot be calculated with or used as an index. So no word gets
-//! past a check unnoticed: each method but [`raw`](Claimed::raw) is one, and whoever calls that
-//! writes beside it, behind `CLAIM:`, what is done about a lie.
+//! Such a word may have any value, and may have another one when it is read again. It is returned
+//! as a type that allows no arithmetic and no use as an index. So no word escapes a check
+//! unnoticed: each method except [`raw`](Claimed::raw) is a check, and a caller of `raw` documents
+//! beside it, after `CLAIM:`, how a false value is handled.
 
 /// A word that another process may have written, read once.
 #[derive(Clone, Copy, Debug)]
@@ -13,42 +13,41 @@
 pub struct Claimed(u64);
 
 impl Claimed {
-    /// What was read.
+    /// Wraps a word that was read.
     #[inline]
     pub const fn new(word: u64) -> Self {
         Self(word)
     }
 
-    /// Whether it is that.
+    /// Returns whether the word has this value.
     #[inline]
     pub const fn is(self, word: u64) -> bool {
         self.0 == word
     }
 
-    /// Those of its bits that have a meaning to the reader.
+    /// Returns the bits that have a meaning to the reader.
     #[inline]
     pub const fn bits(self, known: u64) -> u64 {
         self.0 & known
     }
 
-    /// The number, or the largest that it may be.
+    /// Returns the number, limited to `most`.
     #[inline]
     pub const fn at_most(self, most: u64) -> u64 {
         if self.0 < most { self.0 } else { most }
     }
 
-    /// The number, if it is neither less nor more than it may be. What was there instead otherwise,
-    /// to be told of.
+    /// Returns the number if it is in the permitted range, and otherwise the word, to report it.
     ///
     /// # Errors
-    /// It is outside.
+    /// The number is out of range.
     #[inline]
     pub const fn within(self, least: u64, most: u64) -> Result<u64, Self> {
         if self.0 < least || self.0 > most { Err(self) } else { Ok(self.0) }
     }
 
-    /// Whatever is there. Beside each use, a comment that begins with `CLAIM:` says what checks it,
-    /// or why nothing follows from it.
+    /// Returns the unchecked word. A comment that begins with `CLAIM:` beside each use states what
+    /// checks it, or why a false value has no consequence.
     #[inline]
     pub const fn raw(self) -> u64 {
         self.0

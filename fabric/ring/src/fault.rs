@@ -1,54 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a peer can do wrong.
+//! Violations of the protocol by a peer.
 
 use crate::Kind;
 use core::fmt;
 
-/// The other side broke the protocol. The ring cannot be used any more: where its next entry would
-/// be is not known.
+/// The other side broke the protocol. The ring cannot be used any more, because the position of its
+/// next entry is unknown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Fault {
-    /// A header has a kind that there is none of.
+    /// A header has an undefined kind.
     UnknownKind(u8),
     /// A header lacks the mark of a valid one, or has reserved bits.
     Flags(u8),
-    /// A header has not the number that is next: it is of an earlier lap, or made up.
+    /// A header does not have the next number: it is from an earlier lap, or forged.
     Sequence {
-        /// The number that is next.
+        /// The next number.
         expected: u16,
-        /// What the header has.
+        /// The number in the header.
         found: u16,
     },
-    /// An entry would reach beyond the end of the ring, or is longer than any may be.
+    /// An entry would reach beyond the end of the ring, or is longer than the maximum.
     Length(u32),
-    /// An entry has a length that its kind does not have.
+    /// An entry has a length that is invalid for its kind.
     LengthOfKind {
         /// The kind.
         kind: Kind,
         /// The length.
         length: u32,
     },
-    /// A header says that the ring goes on at its start, and is there itself.
+    /// A header at the start of the ring says that the ring continues at its start.
     WrapAtStart,
     /// The receiver gave back more than it was sent, or less than before.
     Credits {
-        /// What it had given back before, in bytes since the start.
+        /// Bytes it had given back before, since the start.
         before: u64,
-        /// What it claims to have given back.
+        /// Bytes it claims to have given back.
         claimed: u64,
-        /// What it was sent.
+        /// Bytes it was sent.
         sent: u64,
     },
-    /// A stream of bytes has an entry of data without any.
+    /// A stream of bytes has an empty entry of data.
     Empty,
-    /// An entry of which a part was read is another one now.
+    /// An entry changed after a part of it was read.
     Changed,
-    /// A message of a shared queue has a label that there is none of.
+    /// A message of a shared queue has an undefined label.
     Label(u64),
-    /// A message of a shared queue is for a connection that there is not, or not in that state.
+    /// A message of a shared queue is for a connection that does not exist, or is not in that
+    /// state.
     Connection(u32),
-    /// More was sent or given back on a connection of a shared queue than it may have unread.
+    /// More bytes were sent or given back on a connection of a shared queue than it may have
+    /// unread.
     Overdrawn(u32),
 }
 
@@ -69,16 +71,16 @@ impl fmt::Display for Fault {
             Self::WrapAtStart => write!(f, "a wrap at the start of the ring"),
             Self::Credits { before, claimed, sent } => write!(
                 f,
-                "{claimed} bytes given back, with {before} before and {sent} sent altogether"
+                "{claimed} bytes given back, with {before} before and {sent} sent in total"
             ),
             Self::Empty => write!(f, "an entry of no bytes in a stream of bytes"),
             Self::Changed => write!(f, "an entry that changed after a part of it was read"),
             Self::Label(label) => write!(f, "a message with the label {label:#018x}"),
             Self::Connection(number) => {
-                write!(f, "a message that connection {number} cannot have now")
+                write!(f, "a message that is invalid in the state of connection {number}")
             }
             Self::Overdrawn(number) => {
-                write!(f, "more on connection {number} than its window has room for")
+                write!(f, "more on connection {number} than its window permits")
             }
         }
     }

@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The header of an entry: one word, so that one store makes it seen or not.
+//! The header of an entry: one word, so that one store publishes it completely.
 //!
 //! | bits | field |
 //! |---|---|
 //! | 0-31 | length of the payload in bytes |
-//! | 32-39 | kind; 0 is none, so a word of zero is no header |
+//! | 32-39 | kind; 0 is unused, so a zero word is not a header |
 //! | 40-47 | flags: bit 0 marks a valid header, the others are zero |
 //! | 48-63 | the number of the entry, modulo 65,536 |
 //!
-//! The widths are ours: SocksDirect 6.4.2 has one 8-byte header with a valid bit and leaves the
-//! rest open.
+//! The widths are our choice: SocksDirect 6.4.2 has one 8-byte header with a valid bit and leaves
+//! the rest open.
 
 use crate::{Claimed, Fault, Kind};
 
-/// The flags of every header there is.
+/// Flags of every valid header.
 const VALID: u8 = 1;
 
 /// A header as plain values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
-    /// What the entry is.
+    /// Kind of the entry.
     pub kind: Kind,
-    /// How many bytes of payload follow.
+    /// Number of bytes of payload that follow.
     pub length: u32,
-    /// The number of the entry since the start, modulo 65,536.
+    /// Number of the entry since the start, modulo 65,536.
     pub sequence: u16,
 }
 
 impl Header {
-    /// The word that stands in the ring; never zero.
+    /// Returns the word that is stored in the ring; never zero.
     #[inline]
     pub const fn word(self) -> u64 {
         self.length as u64
@@ -37,13 +37,13 @@ impl Header {
             | (self.sequence as u64) << 48
     }
 
-    /// Reads a word that is not zero.
+    /// Parses a word that is not zero.
     ///
     /// # Errors
-    /// It is none that [`Header::word`] gives.
+    /// The word is not one that [`Header::word`] returns.
     #[inline]
     pub fn parse(word: Claimed) -> Result<Self, Fault> {
-        // CLAIM: checked field by field here; who has the ring compares the rest.
+        // CLAIM: checked field by field here; the ring compares the sequence and the length.
         let word = word.raw();
         let flags = (word >> 40) as u8;
         if flags != VALID {
@@ -87,7 +87,7 @@ mod tests {
     fn a_word_is_refused_or_is_exactly_that_header() {
         let mut random = fastrand::Rng::with_seed(7);
         for _ in 0..100_000 {
-            // Most random words have wrong flags; so half of them get the right ones.
+            // Most random words have wrong flags, so half of them get the right ones.
             let word = random.u64(..);
             let word = if random.bool() { word & !(0xff << 40) | 1 << 40 } else { word };
             let word = if random.bool() { word & !(0xf0 << 32) } else { word };

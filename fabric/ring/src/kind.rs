@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The kinds of entries, with the numbers that they have in a header.
+//! The kinds of entries, with their numbers in a header.
 
-/// What an entry is.
+/// Kind of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Kind {
     /// Bytes of the application.
     Data = 1,
-    /// The ring goes on at its start.
+    /// The ring continues at its start.
     Wrap = 3,
     /// The sender will send nothing more.
     Shutdown = 5,
-    /// The ring goes on in other memory, which the payload, one word, names.
+    /// The ring continues in other memory, which the payload, one word, names.
     Move = 11,
 }
 
 impl Kind {
-    /// The kind of that number; `None` if no kind has it.
+    /// Returns the kind with this number; `None` if no kind has it.
     #[inline]
     pub(crate) const fn from_number(number: u8) -> Option<Self> {
         Some(match number {

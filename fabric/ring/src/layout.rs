@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a ring consists of in memory, and how large things may be.
+//! The parts of a ring in memory, and their sizes.
 //!
 //! | memory | of | written by | bytes |
 //! |---|---|---|---|
@@ -9,43 +9,44 @@
 //!
 //! All of it is zero when a ring begins, and all words are in the byte order of the machine.
 
-/// What a header takes, and what entries are aligned to.
+/// Bytes of a header, and alignment of entries.
 pub const HEADER_BYTES: usize = 8;
-/// What the notes of one side take: two cache lines, because processors fetch lines in pairs.
+/// Bytes of the notes of one side: two cache lines, because processors fetch lines in pairs.
 pub const NOTES_BYTES: usize = 128;
-/// The smallest ring.
+/// Capacity of the smallest ring, in bytes.
 pub const CAPACITY_MIN: usize = 64;
-/// The largest ring: lengths of entries are 32 bits.
+/// Capacity of the largest ring, in bytes: lengths of entries have 32 bits.
 pub const CAPACITY_MAX: usize = 1 << 30;
 
-/// In the receiver's notes: how many bytes it has given back since the start.
+/// Offset in the receiver's notes of the number of bytes given back since the start.
 pub(crate) const GIVEN_BACK: usize = 0;
-/// In the notes of either side: how often it has gone to sleep, and how; see
+/// Offset in the notes of either side of the number of its sleeps, and their kind; see
 /// [`sleep`](crate::sleep).
 pub(crate) const ASLEEP: usize = 8;
 
-/// Whether a ring may have that many bytes.
+/// Returns whether a ring may have this number of bytes.
 pub const fn is_capacity(bytes: usize) -> bool {
     bytes.is_power_of_two() && bytes >= CAPACITY_MIN && bytes <= CAPACITY_MAX
 }
 
-/// The bytes of a ring that an entry takes.
+/// Returns the number of bytes of a ring that an entry takes.
 #[inline]
 pub const fn entry_bytes(payload: usize) -> usize {
     HEADER_BYTES + ((payload + 7) & !7)
 }
 
-/// The longest payload that an entry of a ring may have: beside it, there is its header and the
-/// terminator behind it.
+/// Returns the longest payload of an entry of a ring: the ring also has to hold its header and the
+/// terminator after it.
 #[inline]
 pub const fn payload_max(capacity: usize) -> usize {
     capacity - 2 * HEADER_BYTES
 }
 
-/// The longest message that a ring takes wherever it is, and whatever has not been given back.
+/// Returns the longest message that a ring accepts at any position, regardless of bytes not yet
+/// given back.
 ///
 /// A receiver that has read everything may still hold back half of the ring. A message lies in one
-/// piece; where it does not fit before the end, up to as much again is skipped.
+/// piece; if it does not fit before the end, up to its length is skipped in addition.
 #[inline]
 pub const fn message_max(capacity: usize) -> usize {
     capacity / 4 - HEADER_BYTES

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Whole messages over a ring, each read as it was sent.
 //!
-//! A message lies in one piece. That wastes what is left before the end of the ring where it does
-//! not fit, and limits its length to [`message_max`](layout::message_max), for which there is
+//! A message lies in one piece. If it does not fit before the end of the ring, the rest of the ring
+//! is skipped. Its length is limited to [`message_max`](layout::message_max), for which there is
 //! always room once everything before it is read.
 
 use crate::bytes::Done;
 use crate::{Fault, Full, Kind, Local, Receiver, Remote, Sender, layout};
 
-/// Sends messages.
+/// The sender of messages.
 #[derive(Debug)]
 pub struct MessageSender<R, L> {
     ring: Sender<R, L>,
 }
 
 impl<R: Remote, L: Local> MessageSender<R, L> {
-    /// Over a ring.
+    /// Sends over a ring.
     pub fn new(ring: Sender<R, L>) -> Self {
         Self { ring }
     }
 
-    /// The ring below.
+    /// Returns the ring below.
     pub fn ring(&mut self) -> &mut Sender<R, L> {
         &mut self.ring
     }
 
-    /// Sends a message that consists of these parts. True: the receiver has to be woken.
+    /// Sends a message that consists of these parts. True means that the receiver has to be woken.
     ///
     /// # Errors
     /// See [`stage`](Self::stage).
@@ -35,7 +35,7 @@ impl<R: Remote, L: Local> MessageSender<R, L> {
         Ok(self.publish())
     }
 
-    /// Puts a message behind the last one, to be seen with all others that are staged.
+    /// Stages a message after the last one, to be published together with all staged messages.
     ///
     /// # Errors
     /// There is no credit for it now, it is too long, or the receiver broke the protocol. Then it
@@ -49,14 +49,14 @@ impl<R: Remote, L: Local> MessageSender<R, L> {
         self.ring.stage(Kind::Data, parts)
     }
 
-    /// Makes seen what is staged. True: the receiver has to be woken.
+    /// Publishes the staged messages. True means that the receiver has to be woken.
     #[inline]
     #[must_use = "a receiver that sleeps has to be woken"]
     pub fn publish(&mut self) -> bool {
         self.ring.publish()
     }
 
-    /// Says that no more messages will be sent. True: the receiver has to be woken.
+    /// Announces that no more messages will be sent. True means that the receiver has to be woken.
     ///
     /// # Errors
     /// There is no credit for that now, or the receiver broke the protocol.
@@ -65,39 +65,40 @@ impl<R: Remote, L: Local> MessageSender<R, L> {
     }
 }
 
-/// What there is for who receives messages.
+/// Result of receiving a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Received {
     /// A message of that many bytes.
     Message(usize),
-    /// The next message has that many bytes, more than there is room for. It is still there.
+    /// The next message has this number of bytes, more than there is room for. It stays in the
+    /// ring.
     Longer(usize),
-    /// Nothing has come.
+    /// No message has arrived.
     Nothing,
-    /// There will be no more messages.
+    /// No more messages will arrive.
     End,
-    /// The ring goes on in other memory; see [`Receiver::move_to`].
+    /// The ring continues in other memory; see [`Receiver::move_to`].
     Moved {
-        /// What the sender calls it.
+        /// The sender's name for that memory.
         name: u64,
-        /// The entry that says so.
+        /// The entry that announces it.
         entry: crate::Entry,
     },
 }
 
-/// Receives messages.
+/// The receiver of messages.
 #[derive(Debug)]
 pub struct MessageReceiver<L, R> {
     ring: Receiver<L, R>,
 }
 
 impl<L: Local, R: Remote> MessageReceiver<L, R> {
-    /// Over a ring.
+    /// Receives from a ring.
     pub fn new(ring: Receiver<L, R>) -> Self {
         Self { ring }
     }
 
-    /// The ring below.
+    /// Returns the ring below.
     pub fn ring(&mut self) -> &mut Receiver<L, R> {
         &mut self.ring
     }

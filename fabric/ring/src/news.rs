@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whether something has come since one looked last, while older entries have not been read yet:
-//! what an edge-triggered wait reports.
+//! Whether entries have arrived since the last check, while older entries have not been read yet:
+//! the condition that an edge-triggered wait reports.
 
 use crate::receiver::Place;
 use crate::{Kind, Local, Receiver, Remote};
 
-/// How far one has seen what came; by default nothing of it.
+/// Position up to which entries have been seen; by default none.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Seen {
     place: Place,
-    /// The memory that this is in, if the receiver has not been there, and where it begins.
+    /// Name of the memory that the position is in, if the receiver has not moved there, and where
+    /// it begins.
     elsewhere: Option<(u64, Place)>,
-    /// Whether it has been seen that there is no entry, but something else.
+    /// Whether something that is not an entry has been seen.
     faulty: bool,
 }
 
 impl<L: Local + Clone, R: Remote + Clone> Receiver<L, R> {
-    /// Moves `seen` behind all that has come, and says whether anything had come since it was
-    /// there. What reading has passed counts as seen.
+    /// Moves `seen` past everything that has arrived, and returns whether anything had arrived
+    /// since the last call. Entries that were read count as seen.
     ///
-    /// Where the ring goes on in other memory, `elsewhere` has that of a name, and how many bytes
-    /// that is. What breaks the protocol counts as news once.
+    /// Where the ring continues in other memory, `elsewhere` returns the memory of a name, and its
+    /// number of bytes. A violation of the protocol counts as news once.
     ///
     /// # Safety
-    /// What `elsewhere` gives has so many bytes, and was zero before the sender moved there. Names
-    /// that go round in a circle come to an end there.
+    /// Memory that `elsewhere` returns has the stated number of bytes, and was zero before the
+    /// sender moved there. If names form a cycle, `elsewhere` ends it by returning none.
     pub unsafe fn has_news(
         &self,
         seen: &mut Seen,
@@ -34,11 +35,11 @@ impl<L: Local + Clone, R: Remote + Clone> Receiver<L, R> {
         if seen.place.head < head.head || seen.place.sequence < head.sequence {
             *seen = Seen { place: head, ..Seen::default() };
         }
-        // The receiver has gone there itself.
+        // The receiver has moved there itself.
         seen.elsewhere = seen.elsewhere.filter(|(_, begin)| begin.sequence > head.sequence);
         let mut look_on = |(name, begin)| {
             let (memory, capacity) = elsewhere(name)?;
-            // SAFETY: as the caller says.
+            // SAFETY: the caller upholds the contract for `elsewhere`.
             unsafe { self.looking_on(begin, memory, capacity) }
         };
         let mut other = seen.elsewhere.and_then(&mut look_on);

@@ -5,68 +5,68 @@ use crate::layout::{self, GIVEN_BACK, HEADER_BYTES, entry_bytes};
 use crate::sleep::{Announced, Rung, Sleeps};
 use crate::{Claimed, Fault, Header, Kind, Local, Remote, SenderCursor};
 
-/// Who has read everything, and more than this since it gave back last, gives back what it has
-/// read: the sender can start again at the front of the ring.
+/// Number of bytes from which on a receiver that has read everything gives them back, so that the
+/// sender can restart at the front of the ring.
 const GIVE_BACK_WHEN_EMPTY: u64 = 2048;
 
-/// Where a receiver is: plain values that may be kept anywhere, and taken up by another process of
-/// the same side.
+/// Position of a receiver: plain values that may be kept anywhere, and continued by another process
+/// of the same side.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 #[repr(C)]
 pub struct ReceiverCursor {
     /// Bytes taken since the start.
     head: u64,
-    /// Bytes taken when the ring as it is now began: not zero once it has moved.
+    /// Bytes taken when the ring in its present memory began: not zero once it has moved.
     base: u64,
     /// Bytes given back since the start.
     given_back: u64,
     /// Entries since the start.
     sequence: u64,
-    /// What has been read already of the entry at the head.
+    /// Bytes already read of the entry at the head.
     pub(crate) read: u32,
     /// Whether the entry that ends the stream has been seen.
     pub(crate) ended: bool,
-    /// If not zero: the word at the head with which the sender broke the protocol. What it has
-    /// there since then is not looked at.
+    /// If not zero: the word at the head with which the sender broke the protocol. Later values of
+    /// the word are ignored.
     refused: u64,
-    /// The sleep of the sender from which it was woken last.
+    /// The last sleep of the sender from which it was woken.
     rung: Rung,
-    /// What this side has announced.
+    /// Sleeps that this side has announced.
     sleeps: Sleeps,
 }
 
-/// Where a receiver has stopped for good, in numbers that it may tell the sender: what is behind
-/// that, it has not read.
+/// Final position of a receiver, in numbers that can be sent to the sender: everything after it is
+/// unread.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Stopped {
     /// Bytes taken since the start.
     pub head: u64,
-    /// Bytes taken when the ring in which it is began.
+    /// Bytes taken when the ring in its present memory began.
     pub base: u64,
     /// Entries since the start.
     pub sequence: u64,
-    /// What has been read of the entry at the head.
+    /// Bytes read of the entry at the head.
     pub read: u64,
 }
 
 impl ReceiverCursor {
-    /// Where it is, to be told. `None`: it has seen the end of the stream, or a fault, so there is
-    /// nothing behind it.
+    /// Returns the position, to send it to the sender. `None` if it has seen the end of the stream,
+    /// or a fault, so that nothing follows.
     pub fn stop(&self) -> Option<Stopped> {
         let &Self { head, base, sequence, read, .. } = self;
         let is_over = self.ended || self.refused != 0;
         (!is_over).then_some(Stopped { head, base, sequence, read: u64::from(read) })
     }
 
-    /// For the sender itself, to read what the receiver has not: goes on where that has stopped.
-    /// `None`: it cannot have been there, after what the sender has sent.
+    /// Returns a cursor for the sender itself, to read what the receiver has not: it continues
+    /// where that has stopped. `None` if the position is impossible after what the sender has sent.
     pub fn behind(stopped: &Stopped, sender: &SenderCursor) -> Option<Self> {
         let &Stopped { head, base, sequence, .. } = stopped;
         let is_possible = base <= head && head <= sender.tail() && sequence <= sender.sequence();
         is_possible.then(|| Self::at(stopped))?
     }
 
-    /// For who has stopped there: goes on. `None`: nobody can have.
+    /// Returns a cursor that continues there. `None` if the position is impossible.
     pub fn at(stopped: &Stopped) -> Option<Self> {
         let &Stopped { head, base, sequence, read } = stopped;
         let read = u32::try_from(read).ok()?;
@@ -74,7 +74,7 @@ impl ReceiverCursor {
     }
 }
 
-/// The receiving side of a ring: the ring and the sender's notes lie in memory `L` of its own, its
+/// The receiving side of a ring: the ring and the sender's notes lie in its own memory `L`, its
 /// notes in memory `R` of the other side.
 #[derive(Debug)]
 pub struct Receiver<L, R> {
@@ -88,16 +88,16 @@ pub struct Receiver<L, R> {
 /// An entry at the head of a ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Entry {
-    /// What it is; never [`Kind::Wrap`].
+    /// Kind of the entry; never [`Kind::Wrap`].
     pub kind: Kind,
-    /// Bytes of payload.
+    /// Bytes of the payload.
     pub length: u32,
-    /// Where the payload is in the ring.
+    /// Offset of the payload in the ring.
     pub(crate) at: usize,
 }
 
 impl<L: Local, R: Remote> Receiver<L, R> {
-    /// A receiver that goes on where `cursor` says; at the start with the default.
+    /// Creates a receiver that continues at `cursor`; at the start with the default.
     ///
     /// `None` if a ring cannot have that capacity ([`layout::is_capacity`]).
     ///
@@ -116,26 +116,26 @@ impl<L: Local, R: Remote> Receiver<L, R> {
         Some(Self { ring, notes, sender, mask, cursor })
     }
 
-    /// Where it is.
+    /// Returns the position.
     pub fn cursor(&self) -> ReceiverCursor {
         self.cursor
     }
 
-    /// The same, to go on with.
+    /// Returns the position, to change it.
     pub(crate) fn cursor_mut(&mut self) -> &mut ReceiverCursor {
         &mut self.cursor
     }
 
-    /// The bytes of the ring.
+    /// Returns the bytes of the ring.
     pub fn capacity(&self) -> usize {
         (self.mask + 1) as usize
     }
 
-    /// The entry at the head; `None` if nothing has come. The same until it is
+    /// Returns the entry at the head; `None` if nothing has arrived. It stays the same until it is
     /// [taken](Self::take).
     ///
     /// # Errors
-    /// What is there cannot be an entry: the sender broke the protocol. It is so for ever.
+    /// The word there cannot be an entry: the sender broke the protocol. The error is permanent.
     #[inline]
     pub fn peek(&mut self) -> Result<Option<Entry>, Fault> {
         match self.entry_at_head()? {
@@ -144,15 +144,16 @@ impl<L: Local, R: Remote> Receiver<L, R> {
         }
     }
 
-    /// The entry at the head, if it is bytes, not all of them read. `None`: [`peek`](Self::peek)
-    /// tells what there is. It finds what that does, in a third of the instructions.
+    /// Returns the entry at the head, if it is bytes, not all of them read. `None` means that
+    /// [`peek`](Self::peek) has to be called. It is a fast path of `peek`, with a third of the
+    /// instructions.
     #[inline]
     pub(crate) fn bytes_at_head(&self) -> Option<Entry> {
         let ReceiverCursor { head, sequence, read, refused, ended, .. } = self.cursor;
         let at = self.offset(head);
         // SAFETY: inside the ring; entries are multiples of 8.
         let word = unsafe { self.ring.load(at) };
-        // CLAIM: compared with the only header that there can be, and its length with the bounds.
+        // CLAIM: compared with the only possible header, and its length with the bounds.
         let word = word.raw();
         let (length, at) = (word as u32, at + HEADER_BYTES);
         let empty = Header { kind: Kind::Data, length: 0, sequence: sequence as u16 };
@@ -171,20 +172,20 @@ impl<L: Local, R: Remote> Receiver<L, R> {
         };
         let found = self.parse(place, word);
         if found.is_err() {
-            // CLAIM: kept so that it is refused again, whatever is there by then.
+            // CLAIM: kept so that it is refused again, regardless of later values.
             self.cursor.refused = word.raw();
         }
         found
     }
 
-    /// Takes a wrap, and looks at the start.
+    /// Takes a wrap, and reads the entry at the start.
     #[cold]
     fn wrap(&mut self) -> Result<Option<Entry>, Fault> {
         self.pass(self.capacity() - self.offset(self.cursor.head));
         self.entry_at_head()
     }
 
-    /// Finds the same entry for ever, which the stream cannot have at the head.
+    /// Makes every later call find this entry, which the stream cannot have at the head.
     #[cold]
     pub(crate) fn refuse(&mut self, entry: Entry) {
         let Entry { kind, length, .. } = entry;
@@ -192,13 +193,13 @@ impl<L: Local, R: Remote> Receiver<L, R> {
         self.cursor.refused = Header { kind, length, sequence }.word();
     }
 
-    /// The entry at a place at or behind the head, and the place behind it; to look at what has
-    /// come without taking it. `None` if nothing has come there.
+    /// Returns the entry at a place at or after the head, and the place after it, to inspect
+    /// entries without taking them. `None` if nothing has arrived there.
     ///
     /// # Errors
     /// See [`peek`](Self::peek).
     pub(crate) fn peek_behind(&self, place: Place) -> Result<Option<(Entry, Place)>, Fault> {
-        // Who goes round in circles is not followed.
+        // A sender that writes beyond a lap is not followed.
         if self.ahead(place).is_none_or(|ahead| ahead > self.mask) {
             return Ok(None);
         }
@@ -207,17 +208,17 @@ impl<L: Local, R: Remote> Receiver<L, R> {
         if entry.kind != Kind::Wrap {
             return Ok(Some((entry, behind)));
         }
-        // Not more than once: a wrap at the start is refused.
+        // At most once: a wrap at the start is refused.
         let next = self.entry_at(behind)?;
         Ok(next.map(|entry| (entry, self.behind(behind, &entry))))
     }
 
-    /// Where the head is, for [`peek_behind`](Self::peek_behind).
+    /// Returns the place of the head, for [`peek_behind`](Self::peek_behind).
     pub(crate) fn place(&self) -> Place {
         Place { head: self.cursor.head, sequence: self.cursor.sequence }
     }
 
-    /// The place behind an entry that is at a place.
+    /// Returns the place after an entry at a place.
     pub(crate) fn behind(&self, place: Place, entry: &Entry) -> Place {
         let bytes = match entry.kind {
             Kind::Wrap => self.capacity() - self.offset(place.head),
@@ -226,42 +227,42 @@ impl<L: Local, R: Remote> Receiver<L, R> {
         Place { head: place.head + bytes as u64, sequence: place.sequence + 1 }
     }
 
-    /// The bytes from the head to a place behind it; `None` if the head has passed it.
+    /// Returns the bytes from the head to a place after it; `None` if the head has passed it.
     #[inline]
     pub(crate) fn ahead(&self, place: Place) -> Option<u64> {
         place.head.checked_sub(self.cursor.head)
     }
 
-    /// Where in the ring the header of the next entry will be, which is not zero when it has come:
-    /// for who looks at many rings and takes up none of them.
+    /// Returns the offset of the next entry's header, which is not zero when the entry has arrived:
+    /// for a caller that polls many rings without constructing a receiver for each.
     #[inline]
     pub fn next_header(&self) -> usize {
         self.offset(self.cursor.head)
     }
 
-    /// Copies a part of an entry's payload, from byte `from` on, as much as there is and fits;
-    /// gives how much that was.
+    /// Copies a part of an entry's payload, from byte `from` on, as much as there is and fits, and
+    /// returns its length.
     #[inline]
     pub fn read(&self, entry: &Entry, from: usize, into: &mut [u8]) -> usize {
         let at = entry.at.saturating_add(from);
         let left = (entry.length as usize).saturating_sub(from);
-        // The second bound holds for each entry of this ring; one of another may be given.
+        // The second bound holds for each entry of this ring; the caller may pass one of another.
         let length = left.min(self.capacity().saturating_sub(at)).min(into.len());
         let Some(into) = into.get_mut(..length) else { return 0 };
-        // SAFETY: `at` and `length` bytes behind it are in the ring.
+        // SAFETY: `at` and the `length` bytes after it are in the ring.
         unsafe { self.ring.read(at, into) };
         length
     }
 
-    /// The name of the memory in which the ring goes on behind an entry [`Kind::Move`].
+    /// Returns the name of the memory in which the ring continues after an entry [`Kind::Move`].
     pub(crate) fn name_of(&self, entry: &Entry) -> u64 {
         let mut name = [0; 8];
         self.read(entry, 0, &mut name);
         u64::from_ne_bytes(name)
     }
 
-    /// Takes the entry at the head, which has to be that which [`peek`](Self::peek) gave last.
-    /// True: the sender sleeps and has to be woken, for it has credits now.
+    /// Takes the entry at the head, which has to be the last result of [`peek`](Self::peek). True
+    /// means that the sender sleeps and has to be woken, because it has credits now.
     #[inline]
     #[must_use = "a sender that sleeps has to be woken"]
     pub fn take(&mut self, entry: &Entry) -> bool {
@@ -270,18 +271,18 @@ impl<L: Local, R: Remote> Receiver<L, R> {
         if self.to_give_back() > (self.mask >> 1) + 1 { self.give_back() } else { false }
     }
 
-    /// Gives back what is read, if it is much and nothing else has come. True: the sender sleeps
-    /// and has to be woken.
+    /// Gives back what is read, if it is enough and nothing else has arrived. True means that the
+    /// sender sleeps and has to be woken.
     #[inline]
     #[must_use = "a sender that sleeps has to be woken"]
     pub fn found_nothing(&mut self) -> bool {
         if self.to_give_back() >= GIVE_BACK_WHEN_EMPTY { self.give_back() } else { false }
     }
 
-    /// Goes on in the memory that an entry [`Kind::Move`] at the head names, and gives back all of
-    /// that until now. True: the sender sleeps and has to be woken.
+    /// Continues in the memory that an entry [`Kind::Move`] at the head names, and gives back all
+    /// of the previous memory. True means that the sender sleeps and has to be woken.
     ///
-    /// `None`, and nothing has changed, if a ring cannot have that capacity.
+    /// Returns `None` without a change if a ring cannot have that capacity.
     ///
     /// # Safety
     /// `ring` has `capacity` bytes and was zero before the sender moved there.
@@ -294,11 +295,11 @@ impl<L: Local, R: Remote> Receiver<L, R> {
         Some(self.give_back())
     }
 
-    /// Another receiver, where the ring goes on in other memory behind an entry [`Kind::Move`]: to
-    /// look at what has come there, without taking anything.
+    /// Returns another receiver, where the ring continues in other memory after an entry
+    /// [`Kind::Move`]: to inspect what has arrived there, without taking anything.
     ///
     /// # Safety
-    /// As of [`move_to`](Self::move_to).
+    /// The obligations of [`move_to`](Self::move_to).
     pub(crate) unsafe fn looking_on(&self, behind: Place, ring: L, capacity: usize) -> Option<Self>
     where
         L: Clone,
@@ -311,28 +312,29 @@ impl<L: Local, R: Remote> Receiver<L, R> {
         Some(Self { ring, notes, sender, mask, cursor })
     }
 
-    /// Tells the sender that this side sleeps until something comes, and gives back everything;
-    /// see [`sleep`](crate::sleep). True: the sender sleeps and has to be woken.
+    /// Announces to the sender that this side sleeps until something arrives, and gives back
+    /// everything; see [`sleep`](crate::sleep). True means that the sender sleeps and has to be
+    /// woken.
     #[must_use = "a sender that sleeps has to be woken"]
     pub fn announce_sleep(&mut self) -> bool {
         self.cursor.sleeps.announce_sleep(&mut self.notes);
         if self.to_give_back() > 0 { self.give_back() } else { false }
     }
 
-    /// The same for who sleeps often: the barrier is owed once, until credits were given back so
-    /// often without a sleep.
+    /// Announces a light sleep, for a side that sleeps often: the barrier is owed only once, until
+    /// credits were given back `awake_for` times without a sleep.
     pub fn announce_light_sleep(&mut self, awake_for: u32) -> Announced {
         let is_new = self.cursor.sleeps.announce_light_sleep(&mut self.notes, awake_for);
         let wake = if self.to_give_back() > 0 { self.give_back() } else { false };
         Announced { wake, is_new }
     }
 
-    /// Takes back [`announce_sleep`](Self::announce_sleep).
+    /// Revokes [`announce_sleep`](Self::announce_sleep).
     pub fn announce_awake(&mut self) {
         self.cursor.sleeps.announce_awake(&mut self.notes);
     }
 
-    /// What is in the ring at a place where an entry begins.
+    /// Reads the entry at a place where one begins.
     #[inline]
     fn entry_at(&self, place: Place) -> Result<Option<Entry>, Fault> {
         self.parse(place, self.word_at(place))
@@ -344,7 +346,7 @@ impl<L: Local, R: Remote> Receiver<L, R> {
         unsafe { self.ring.load(self.offset(place.head)) }
     }
 
-    /// What a word at such a place says.
+    /// Parses a word at such a place.
     #[inline]
     fn parse(&self, place: Place, word: Claimed) -> Result<Option<Entry>, Fault> {
         if word.is(0) {
@@ -379,13 +381,13 @@ impl<L: Local, R: Remote> Receiver<L, R> {
         ((total - self.cursor.base) & self.mask) as usize
     }
 
-    /// The bytes that have been taken and not given back.
+    /// Returns the number of bytes that have been taken and not given back.
     #[inline]
     pub(crate) fn to_give_back(&self) -> u64 {
         self.cursor.head - self.cursor.given_back
     }
 
-    /// Gives back all that has been taken. True: the sender sleeps and has to be woken.
+    /// Gives back all that has been taken. True means that the sender sleeps and has to be woken.
     pub(crate) fn give_back(&mut self) -> bool {
         self.cursor.given_back = self.cursor.head;
         // SAFETY: inside the notes.
@@ -396,8 +398,8 @@ impl<L: Local, R: Remote> Receiver<L, R> {
     }
 }
 
-/// Where an entry begins; by default the first one of all. Both go on when the ring does in other
-/// memory.
+/// Position where an entry begins; by default the first one of all. Both numbers continue when the
+/// ring moves to other memory.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Place {
     pub(crate) head: u64,
@@ -412,7 +414,7 @@ mod tests {
 
     const CAPACITY: usize = 128;
 
-    /// A header at a random place, which is right, or wrong in one way or several.
+    /// Makes a header at a random place, which is right, or wrong in one way or several.
     fn word(random: &mut Rng, sequence: u64) -> u64 {
         let kind =
             [Kind::Data, Kind::Data, Kind::Wrap, Kind::Shutdown, Kind::Move][random.usize(..5)];
@@ -436,7 +438,7 @@ mod tests {
                 ReceiverCursor { head, given_back: head, sequence, ended, ..<_>::default() };
             ring[head as usize % CAPACITY / 8] = word(&mut random, sequence);
             let (memory, others_notes) = (at(&mut ring), at(&mut notes));
-            // SAFETY: as large as that.
+            // SAFETY: the memory has that capacity.
             let new =
                 unsafe { Receiver::new(memory, others_notes, others_notes, CAPACITY, cursor) };
             let mut receiver = new.expect("a capacity of rings");

@@ -7,64 +7,64 @@ use crate::sleep::{Announced, Rung, Sleeps};
 use crate::stores::Stores;
 use crate::{Claimed, Fault, Header, Kind, Local, Remote};
 
-/// An empty ring goes on at its start once half of it has been passed, and at least this much, so
-/// that a dialogue of short messages stays in a part of a large ring.
+/// An empty ring restarts at its beginning once half of it has been passed, and at least this
+/// number of bytes, so that a dialogue of short messages stays in a part of a large ring.
 ///
-/// Not sooner. What is left before the end cannot be written until the receiver has come to the
-/// wrap, and a sender whose receiver has read everything may rely on half of the ring. And lines
-/// that the receiver has just read are slower to write than those it has not for some time.
+/// Not sooner: the bytes before the end cannot be written until the receiver has passed the wrap,
+/// and a sender whose receiver has read everything may rely on half of the ring. Also, lines that
+/// the receiver has just read are slower to write than lines it read some time ago.
 const REWIND_BYTES: u64 = 4096;
-/// Behind the place where it could, it looks each time that it has passed so many bytes whether the
-/// ring is empty, as far as short entries are concerned.
+/// After the place where it could restart, it checks whether the ring is empty only once per this
+/// number of bytes, for short entries.
 const REWIND_LOOK_BYTES: u64 = 512;
 
-/// How many entries of the same length ahead lines are fetched for writing, in how many bytes at
-/// least and at most, and for which entries.
+/// Number of entries of the same length by which lines are prefetched for writing, the minimum and
+/// maximum number of bytes, and the longest entry for which this is done.
 ///
 /// The receiver has read these lines, so they are in its cache, and a store waits until they are
-/// this side's alone. Stores wait for each other, so without that each line of a stream of short
-/// entries costs a whole way to the other core and back: 250 ns where the cores are far apart.
-/// Fewer entries ahead do not hide that. Copies of long entries fetch their lines themselves,
-/// without reading them, and lose by a fetch before.
+/// exclusive to this side. Stores wait for each other, so without prefetching each line of a stream
+/// of short entries costs a round trip to the other core: 250 ns where the cores are far apart. A
+/// shorter distance does not hide that. Copies of long entries fetch their lines themselves,
+/// without reading them, and prefetching slows them down.
 const AHEAD_ENTRIES: usize = 8;
 const AHEAD_BYTES: (usize, usize) = (192, 512);
 const AHEAD_ENTRY_MAX: usize = 1024;
 
-/// Where a sender is: plain values that may be kept anywhere, and taken up by another process of
-/// the same side.
+/// Position of a sender: plain values that may be kept anywhere, and continued by another process
+/// of the same side.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 #[repr(C)]
 pub struct SenderCursor {
     /// Bytes spent since the start.
     tail: u64,
-    /// Bytes spent when the ring as it is now began: not zero once it has moved.
+    /// Bytes spent when the ring in its present memory began: not zero once it has moved.
     base: u64,
     /// Bytes given back since the start, as last seen.
     given_back: u64,
     /// Entries since the start.
     sequence: u64,
-    /// The sleep of the receiver from which it was woken last.
+    /// The last sleep of the receiver from which it was woken.
     rung: Rung,
-    /// What this side has announced.
+    /// Sleeps that this side has announced.
     sleeps: Sleeps,
-    /// That with which the receiver broke the protocol: it gets nothing more.
+    /// The value with which the receiver broke the protocol: it is sent nothing more.
     refused: Option<u64>,
 }
 
 impl SenderCursor {
-    /// Bytes spent since the start.
+    /// Returns the bytes spent since the start.
     pub(crate) fn tail(&self) -> u64 {
         self.tail
     }
 
-    /// Entries since the start.
+    /// Returns the entries since the start.
     pub(crate) fn sequence(&self) -> u64 {
         self.sequence
     }
 }
 
 /// The sending side of a ring: the ring and its own notes lie in memory `R` of the other side, the
-/// receiver's notes in memory `L` of its own.
+/// receiver's notes in its own memory `L`.
 #[derive(Debug)]
 pub struct Sender<R, L> {
     ring: R,
@@ -77,17 +77,17 @@ pub struct Sender<R, L> {
     stores: Stores,
 }
 
-/// How far short entries can go on without a look at anything, in bytes since the start: 0 if that
-/// is not known. It follows from the cursor.
+/// Position up to which short entries can be written without further checks, in bytes since the
+/// start: 0 if unknown. It follows from the cursor.
 #[derive(Clone, Copy, Default, Debug)]
 struct Clear {
-    /// Where the ring ends, or might be begun anew.
+    /// Where the ring ends, or might be restarted.
     place: u64,
     /// Where the credits end.
     credits: u64,
 }
 
-/// Entries that are complete but for the header of the first: they are seen all at once.
+/// Entries that are complete except for the header of the first: they are published together.
 #[derive(Clone, Copy, Debug)]
 struct Staged {
     /// The bytes and entries spent before the first.
@@ -96,12 +96,12 @@ struct Staged {
     header: Header,
 }
 
-/// Why nothing was put into a ring.
+/// Reason why nothing was put into a ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Full {
     /// The receiver has to give something back first.
     NoCredit,
-    /// No entry of this ring can be as long.
+    /// No entry of this ring can have that length.
     TooLong,
     /// The receiver broke the protocol.
     Fault(Fault),
@@ -114,7 +114,7 @@ impl From<Fault> for Full {
 }
 
 impl<R: Remote, L: Local> Sender<R, L> {
-    /// A sender that goes on where `cursor` says; at the start with the default.
+    /// Creates a sender that continues at `cursor`; at the start with the default.
     ///
     /// `None` if a ring cannot have that capacity ([`layout::is_capacity`]).
     ///
@@ -134,7 +134,7 @@ impl<R: Remote, L: Local> Sender<R, L> {
         Some(Self { ring, notes, receiver, mask, cursor, staged, clear, stores })
     }
 
-    /// Where it is. What is staged is not part of it: who goes on there writes over that.
+    /// Returns the position, without staged entries: a sender that continues there overwrites them.
     #[inline]
     pub fn cursor(&self) -> SenderCursor {
         match self.staged {
@@ -143,20 +143,21 @@ impl<R: Remote, L: Local> Sender<R, L> {
         }
     }
 
-    /// The bytes of the ring.
+    /// Returns the bytes of the ring.
     #[inline]
     pub fn capacity(&self) -> usize {
         (self.mask + 1) as usize
     }
 
-    /// The longest payload that an entry can have now, in one piece and without wasting more of the
-    /// end of the ring than a header; asks for news of credits only if that is less than `wanted`.
+    /// Returns the longest payload that an entry can have now, in one piece and without wasting
+    /// more of the end of the ring than a header. It reads the receiver's credits only if that is
+    /// less than `wanted`.
     ///
     /// # Errors
     /// The receiver broke the protocol.
     #[inline]
     pub fn room(&mut self, wanted: usize) -> Result<usize, Fault> {
-        // Where only a header fits, an entry goes to the start.
+        // Where only a header fits, an entry is placed at the start.
         let (skipped, piece) = match self.to_end() {
             HEADER_BYTES => (HEADER_BYTES, self.capacity()),
             to_end => (0, to_end),
@@ -170,8 +171,8 @@ impl<R: Remote, L: Local> Sender<R, L> {
         Ok(piece.min(credits.saturating_sub(kept)).saturating_sub(HEADER_BYTES))
     }
 
-    /// The bytes that entries may take now with their headers, in several pieces; asks for news of
-    /// credits only if that is less than `wanted`.
+    /// Returns the number of bytes that entries with their headers may take now, in several pieces.
+    /// It reads the receiver's credits only if that is less than `wanted`.
     ///
     /// # Errors
     /// The receiver broke the protocol.
@@ -183,24 +184,24 @@ impl<R: Remote, L: Local> Sender<R, L> {
         Ok(self.credits())
     }
 
-    /// Puts an entry behind the last one, in one piece, without making it seen: what is staged is
-    /// seen at once, when it is [published](Self::publish).
+    /// Puts an entry after the last one, in one piece, without publishing it: all staged entries
+    /// are [published](Self::publish) at once.
     ///
     /// The parts of the payload are joined.
     ///
     /// # Errors
-    /// There is no room now, or never will be, or the receiver broke the protocol. Then nothing
-    /// has changed.
+    /// There is no room now, or never will be, or the receiver broke the protocol. Then nothing has
+    /// changed.
     #[inline]
     pub fn stage(&mut self, kind: Kind, parts: &[&[u8]]) -> Result<(), Full> {
         self.stage_before(kind, parts, 0)
     }
 
-    /// The same for an entry that others of so many bytes, headers included, are to follow at once:
-    /// an empty ring begins anew only if there is room for all of them then.
+    /// Stages an entry that others with `more` bytes, headers included, will follow directly: an
+    /// empty ring restarts only if there is then room for all of them.
     ///
     /// # Errors
-    /// As of [`stage`](Self::stage).
+    /// The errors of [`stage`](Self::stage).
     #[inline]
     pub fn stage_before(&mut self, kind: Kind, parts: &[&[u8]], more: usize) -> Result<(), Full> {
         let length: usize = parts.iter().map(|part| part.len()).sum();
@@ -221,7 +222,7 @@ impl<R: Remote, L: Local> Sender<R, L> {
         if skipped != 0 {
             self.wrap(skipped);
         } else if self.at() as u64 >= self.rewind_bytes() && self.is_drained()? {
-            // The place of the next header and the rest of the ring are the sender's, all of it.
+            // The place of the next header and the whole rest of the ring belong to the sender.
             let rest = self.to_end();
             if (rest + cost).saturating_add(more) <= self.capacity() {
                 self.wrap(rest);
@@ -230,7 +231,7 @@ impl<R: Remote, L: Local> Sender<R, L> {
         let at = self.at();
         let mut place = at + HEADER_BYTES;
         // SAFETY: an offset is inside the ring and a multiple of 8. The credits cover the header
-        // behind the entry.
+        // after the entry.
         unsafe { self.ring.set(self.offset(self.cursor.tail + entry as u64), 0) };
         for part in parts {
             match self.stores {
@@ -245,25 +246,25 @@ impl<R: Remote, L: Local> Sender<R, L> {
         Ok(())
     }
 
-    /// Makes seen what is staged. True: the receiver sleeps and has to be woken.
+    /// Publishes the staged entries. True means that the receiver sleeps and has to be woken.
     #[inline]
     #[must_use = "a receiver that sleeps has to be woken"]
     pub fn publish(&mut self) -> bool {
         let Some(staged) = self.staged.take() else { return false };
         let at = self.offset(staged.tail);
-        // SAFETY: where an entry was staged.
+        // SAFETY: an entry was staged at this offset.
         unsafe { self.ring.store(at, staged.header.word()) };
         self.clear = self.is_clear_until();
         let bytes = self.at().wrapping_sub(at) & self.mask as usize;
         self.is_published(bytes)
     }
 
-    /// Stages and publishes one entry of bytes, if it can be in one piece right behind the last one
-    /// without a look at anything, and leaves so many bytes behind it. `None`: it cannot, and
-    /// nothing has happened; [`stage`](Self::stage) tells more. True: the receiver sleeps and has
-    /// to be woken.
+    /// Stages and publishes one entry of bytes, if it fits in one piece directly after the last one
+    /// without further checks, and leaves `left` bytes after it. Returns none if it does not; then
+    /// nothing has happened, and [`stage`](Self::stage) reports the reason. True means that the
+    /// receiver sleeps and has to be woken.
     ///
-    /// It does what [`send`](Self::send) does, in a third of the instructions.
+    /// It is a fast path of [`send`](Self::send), with a third of the instructions.
     #[inline]
     pub fn send_short(&mut self, payload: &[u8], left: usize) -> Option<bool> {
         let bytes = entry_bytes(payload.len());
@@ -274,19 +275,20 @@ impl<R: Remote, L: Local> Sender<R, L> {
         let at = self.at();
         let sequence = self.cursor.sequence as u16;
         let header = Header { kind: Kind::Data, length: payload.len() as u32, sequence };
-        // SAFETY: what is clear ends inside the ring with the place of a header behind it; entries
+        // SAFETY: the clear range ends inside the ring with the place of a header after it; entries
         // are multiples of 8.
         unsafe { self.ring.set(at + bytes, 0) };
-        // SAFETY: the payload is inside the entry, which is inside what is clear.
+        // SAFETY: the payload is inside the entry, which is inside the clear range.
         unsafe { self.ring.write(at + HEADER_BYTES, payload) };
-        // SAFETY: the entry begins here, at a multiple of 8 inside what is clear.
+        // SAFETY: the entry begins here, at a multiple of 8 inside the clear range.
         unsafe { self.ring.store(at, header.word()) };
         self.cursor.sequence += 1;
         self.cursor.tail = behind;
         Some(self.is_published(bytes))
     }
 
-    /// Behind the store that makes so many bytes seen.
+    /// Completes the store that published this number of bytes; returns whether to wake the
+    /// receiver.
     #[inline]
     fn is_published(&mut self, bytes: usize) -> bool {
         self.ring.barrier();
@@ -294,7 +296,7 @@ impl<R: Remote, L: Local> Sender<R, L> {
         self.cursor.rung.has_to_wake(&self.receiver, &self.ring)
     }
 
-    /// How far entries can go on from here.
+    /// Returns the position up to which entries can be written without further checks.
     fn is_clear_until(&self) -> Clear {
         let (at, tail) = (self.at() as u64, self.cursor.tail);
         let header = HEADER_BYTES as u64;
@@ -306,8 +308,8 @@ impl<R: Remote, L: Local> Sender<R, L> {
         Clear { place, credits: (tail + self.credits() as u64).saturating_sub(header) }
     }
 
-    /// Fetches the lines ahead that an entry would fill as long as what was published, and no line
-    /// that the receiver may not have read.
+    /// Prefetches the lines ahead that an entry of the published length would fill, but no line
+    /// that the receiver may not have read yet.
     #[inline]
     fn fetch_ahead(&self, bytes: usize) {
         let ahead = (AHEAD_ENTRIES * bytes).clamp(AHEAD_BYTES.0, AHEAD_BYTES.1);
@@ -324,7 +326,7 @@ impl<R: Remote, L: Local> Sender<R, L> {
         }
     }
 
-    /// Stages and publishes one entry. True: the receiver sleeps and has to be woken.
+    /// Stages and publishes one entry. True means that the receiver sleeps and has to be woken.
     ///
     /// # Errors
     /// See [`stage`](Self::stage).
@@ -334,23 +336,23 @@ impl<R: Remote, L: Local> Sender<R, L> {
         Ok(self.publish())
     }
 
-    /// Stages payloads by such stores from now on.
+    /// Selects the stores for staging payloads from now on.
     pub(crate) fn use_stores(&mut self, stores: Stores) {
         self.stores = stores;
     }
 
-    /// The clock of this side.
+    /// Returns the clock of this side.
     pub(crate) fn ticks(&self) -> Option<u64> {
         self.ring.ticks()
     }
 
-    /// Goes on in other memory, which is zero and which `name` tells the receiver. True: the
-    /// receiver sleeps and has to be woken. The memory until now is the receiver's until it says
-    /// that it has [left](Self::has_left) it.
+    /// Continues in other memory, which is zero and which `name` identifies to the receiver. True
+    /// means that the receiver sleeps and has to be woken. The previous memory belongs to the
+    /// receiver until it has [left](Self::has_left) it.
     ///
     /// # Errors
-    /// See [`stage`](Self::stage); [`Full::TooLong`] if a ring cannot have that capacity. Then the
-    /// ring stays where it is, and `ring` is dropped.
+    /// The errors of [`stage`](Self::stage), and [`Full::TooLong`] if a ring cannot have that
+    /// capacity. Then the ring stays where it is, and `ring` is dropped.
     ///
     /// # Safety
     /// `ring` has `capacity` bytes, all zero.
@@ -366,7 +368,7 @@ impl<R: Remote, L: Local> Sender<R, L> {
         Ok(wake)
     }
 
-    /// Whether the receiver has gone on in the memory that the ring was moved to last.
+    /// Returns whether the receiver has moved to the memory that the ring was last moved to.
     ///
     /// # Errors
     /// The receiver broke the protocol.
@@ -375,8 +377,8 @@ impl<R: Remote, L: Local> Sender<R, L> {
         Ok(self.cursor.given_back >= self.cursor.base)
     }
 
-    /// Whether the receiver has given back everything: so it has read everything. It may have, and
-    /// hold back up to half of the ring.
+    /// Returns whether the receiver has given back everything, and so has read everything. A
+    /// receiver that has read everything may still hold back up to half of the ring.
     ///
     /// # Errors
     /// The receiver broke the protocol.
@@ -386,25 +388,26 @@ impl<R: Remote, L: Local> Sender<R, L> {
         Ok(self.cursor.given_back == self.cursor.tail)
     }
 
-    /// Whether the receiver sleeps and has to be woken, for something that is said elsewhere than
-    /// in the ring, before this is asked.
+    /// Returns whether the receiver sleeps and has to be woken, for a message that was passed
+    /// outside the ring before this call.
     pub fn has_to_wake(&mut self) -> bool {
         self.is_published(0)
     }
 
-    /// Tells the receiver that this side sleeps until it gets credits; see [`sleep`](crate::sleep).
+    /// Announces to the receiver that this side sleeps until it gets credits; see
+    /// [`sleep`](crate::sleep).
     pub fn announce_sleep(&mut self) {
         self.cursor.sleeps.announce_sleep(&mut self.notes);
     }
 
-    /// The same for who sleeps often: the barrier is owed once, until credits were given back so
-    /// often without a sleep.
+    /// Announces a light sleep, for a side that sleeps often: the barrier is owed only once, until
+    /// credits were given back `awake_for` times without a sleep.
     pub fn announce_light_sleep(&mut self, awake_for: u32) -> Announced {
         let is_new = self.cursor.sleeps.announce_light_sleep(&mut self.notes, awake_for);
         Announced { wake: false, is_new }
     }
 
-    /// Takes back [`announce_sleep`](Self::announce_sleep).
+    /// Revokes [`announce_sleep`](Self::announce_sleep).
     pub fn announce_awake(&mut self) {
         self.cursor.sleeps.announce_awake(&mut self.notes);
     }
@@ -414,16 +417,16 @@ impl<R: Remote, L: Local> Sender<R, L> {
         REWIND_BYTES.max((self.mask >> 1) + 1)
     }
 
-    /// Spends what is left before the end of the ring.
+    /// Spends the bytes before the end of the ring.
     fn wrap(&mut self, skipped: usize) {
-        // SAFETY: the caller has seen that there are credits for more than that. The receiver may
-        // look at the start as soon as it sees the wrap: there is no header yet.
+        // SAFETY: the caller has checked that there are credits for more than that. The receiver
+        // may read the start as soon as it sees the wrap: there is no header yet.
         unsafe { self.ring.set(0, 0) };
         self.append(Header { kind: Kind::Wrap, length: 0, sequence: 0 }, skipped);
     }
 
-    /// Counts an entry that is in place, but for its header, which is written unless it is the
-    /// first that is staged.
+    /// Counts an entry that is complete except for its header, which is written unless the entry is
+    /// the first one staged.
     #[inline]
     fn append(&mut self, header: Header, bytes: usize) {
         let header = Header { sequence: self.cursor.sequence as u16, ..header };
@@ -433,7 +436,7 @@ impl<R: Remote, L: Local> Sender<R, L> {
                 self.clear = Clear::default();
                 self.staged = Some(Staged { tail, sequence, header });
             }
-            // SAFETY: where the terminator of the entry before is.
+            // SAFETY: the terminator of the previous entry is at this offset.
             Some(_) => unsafe { self.ring.set(self.at(), header.word()) },
         }
         self.cursor.sequence += 1;
@@ -445,19 +448,20 @@ impl<R: Remote, L: Local> Sender<R, L> {
         ((total - self.cursor.base) & self.mask) as usize
     }
 
-    /// Where the next header will be.
+    /// Returns the offset of the next header.
     #[inline]
     fn at(&self) -> usize {
         self.offset(self.cursor.tail)
     }
 
-    /// The bytes from there to the end of the ring: at least 8.
+    /// Returns the bytes from there to the end of the ring: at least 8.
     #[inline]
     fn to_end(&self) -> usize {
         self.capacity() - self.at()
     }
 
-    /// What may be overwritten. What is in the memory before a move costs none of this one.
+    /// Returns the number of bytes that may be overwritten. Bytes in the memory before a move do
+    /// not count against the present memory.
     #[inline]
     fn credits(&self) -> usize {
         if self.cursor.refused.is_some() {
@@ -467,7 +471,7 @@ impl<R: Remote, L: Local> Sender<R, L> {
         (self.mask + 1 - (self.cursor.tail - free_from)) as usize
     }
 
-    /// Takes the receiver's word for what it gave back, if it can be true.
+    /// Accepts the receiver's count of bytes given back, if it can be true.
     #[inline]
     fn take_credits(&mut self) -> Result<(), Fault> {
         // SAFETY: inside the notes.
@@ -477,7 +481,7 @@ impl<R: Remote, L: Local> Sender<R, L> {
         match claimed.within(before, sent) {
             Ok(given_back) => self.cursor.given_back = given_back,
             Err(claimed) => {
-                // CLAIM: kept so that it is refused again, whatever is there by then.
+                // CLAIM: kept so that it is refused again, regardless of later values.
                 let claimed = claimed.raw();
                 self.cursor.refused = Some(claimed);
                 self.clear = Clear::default();

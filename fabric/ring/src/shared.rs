@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Memory that two processes have mapped, with the barrier that both have agreed on.
+//! Memory that two processes have mapped, with the kind of barrier that both have agreed on.
 //!
-//! Who goes to sleep has to make the other side pass a memory barrier ([`sleep`](crate::sleep)).
-//! `membarrier(2)` does that, and costs the other side nothing. Where one of the two may not call
-//! it, both pass a fence with each operation instead.
+//! A side that goes to sleep has to make the other side execute a memory barrier
+//! ([`sleep`](crate::sleep)). `membarrier(2)` does that at no cost for the other side. If one of
+//! the two may not call it, both execute a fence with each operation instead.
 
 use crate::{Claimed, Local, Mapped, Remote};
 use core::sync::atomic::{Ordering, fence};
 
-/// A part of a mapping, and whether there are fences.
+/// A part of a mapping, and whether fences are used.
 #[derive(Clone, Copy, Debug)]
 pub struct Shared {
     at: Mapped,
@@ -16,17 +16,17 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Memory there, with fences if both sides use those.
+    /// Creates a reference to memory there, with fences if both sides use them.
     pub const fn new(at: Mapped, fenced: bool) -> Self {
         Self { at, fenced }
     }
 
-    /// Where it is.
+    /// Returns the memory.
     pub const fn at(self) -> Mapped {
         self.at
     }
 
-    /// Whether there are fences.
+    /// Returns whether fences are used.
     pub const fn is_fenced(self) -> bool {
         self.fenced
     }
@@ -35,13 +35,13 @@ impl Shared {
 impl Local for Shared {
     #[inline]
     unsafe fn load(&self, offset: usize) -> Claimed {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract of `load`.
         unsafe { self.at.load(offset) }
     }
 
     #[inline]
     unsafe fn read(&self, offset: usize, into: &mut [u8]) {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract of `read`.
         unsafe { self.at.read(offset, into) }
     }
 }
@@ -49,13 +49,13 @@ impl Local for Shared {
 impl Remote for Shared {
     #[inline]
     unsafe fn write(&mut self, offset: usize, bytes: &[u8]) {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract of `write`.
         unsafe { self.at.write(offset, bytes) }
     }
 
     #[inline]
     unsafe fn write_non_temporal(&mut self, offset: usize, bytes: &[u8]) {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract of `write_non_temporal`.
         unsafe { self.at.write_non_temporal(offset, bytes) }
     }
 
@@ -66,13 +66,13 @@ impl Remote for Shared {
 
     #[inline]
     unsafe fn store(&mut self, offset: usize, word: u64) {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract of `store`.
         unsafe { self.at.store(offset, word) }
     }
 
     #[inline]
     unsafe fn set(&mut self, offset: usize, word: u64) {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract of `set`.
         unsafe { self.at.set(offset, word) }
     }
 

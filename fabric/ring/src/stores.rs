@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! By which stores long writes go into a ring: measured, since nothing says how far away the
-//! receiver is.
+//! Choice of the stores by which long writes go into a ring: measured, since the distance to the
+//! receiver is unknown.
 //!
-//! Ordinary stores leave bytes in caches, after they took the lines back from those of the
-//! receiver. Where both cores share a cache, nothing is faster. Where they do not, each line goes
-//! over the link between them twice, and few are on the way at once. Non-temporal stores go to
-//! memory, of which the receiver's core reads many lines ahead: between dies that is twice as fast,
-//! and half as fast within one. The host of a virtual machine may move its processors from the one
-//! to the other at any time. So both are compared again and again: less often the longer the
-//! outcome has been the same.
+//! Ordinary stores leave bytes in caches, after taking the lines back from the receiver's. Where
+//! both cores share a cache, nothing is faster. Where they do not, each line crosses the link
+//! between them twice, with few in flight at once. Non-temporal stores go to memory, from which the
+//! receiver's core prefetches many lines: between dies that is twice as fast, and half as fast
+//! within one. The host of a virtual machine may move its processors from one case to the other at
+//! any time. So both are compared repeatedly: less often the longer the outcome has been the same.
 
-/// Shorter writes are in no trial, and go by ordinary stores.
+/// Shorter writes take no part in trials, and use ordinary stores.
 pub(crate) const LONG_BYTES: usize = 4096;
 
-/// How many times the ring's capacity is written while a trial measures, and before it does: until
-/// then the receiver reads what came by the other stores.
+/// Number of times that the ring's capacity is written while a trial measures, and before it does:
+/// until then the receiver still reads bytes written by the other stores.
 const MEASURED: u64 = 2;
 const SETTLING: u64 = 1;
-/// How many times the capacity is written between trials, at first and when the outcome was another
-/// one, and at most: it doubles each time.
+/// Number of times that the capacity is written between trials: the initial value, used again after
+/// a different outcome, and the maximum; it doubles each time.
 const PAUSE: (u64, u64) = (16, 2048);
 
-/// How bytes are stored.
+/// Kind of stores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stores {
-    /// As ever.
+    /// Ordinary stores.
     Ordinary,
-    /// Past the caches; see [`Remote::write_non_temporal`](crate::Remote::write_non_temporal).
+    /// Stores that bypass the caches; see
+    /// [`Remote::write_non_temporal`](crate::Remote::write_non_temporal).
     NonTemporal,
 }
 
-/// What is done with the writes that come next.
+/// Current step of the measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Step {
     Pause,
@@ -39,13 +39,13 @@ enum Step {
     MeasureOther,
 }
 
-/// A longer time between two writes, in ticks and in times that the second took itself, is the
-/// program's own, and counts for neither: some tenth of a millisecond, or more where there is much
-/// to do. What is shorter counts, since in it the receiver does its part.
+/// Limits of the time between two writes, in ticks and in multiples of the second write's own time.
+/// A longer time belongs to the program, and is not counted: some tenth of a millisecond, or more
+/// for long writes. A shorter time counts, because the receiver does its part in it.
 const GAP_MAX: u64 = 1 << 18;
 const GAP_WRITES_MAX: u64 = 8;
 
-/// Bytes, and the ticks that they took with what was between them.
+/// Bytes, and the ticks that they took including the gaps.
 #[derive(Clone, Copy, Default, Debug)]
 struct Pace {
     bytes: u64,
@@ -53,8 +53,8 @@ struct Pace {
 }
 
 impl Pace {
-    /// Whether these bytes took at most four fifths of the time that the others took: by less they
-    /// differ without a reason.
+    /// Returns whether these bytes took at most four fifths of the time of the others: smaller
+    /// differences are noise.
     fn is_faster_than(self, other: Self) -> bool {
         let own = u128::from(self.ticks) * u128::from(other.bytes);
         let others = u128::from(other.ticks) * u128::from(self.bytes);
@@ -62,16 +62,16 @@ impl Pace {
     }
 }
 
-/// The choice between them.
+/// The choice between both kinds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Choice {
     stores: Stores,
     step: Step,
     pause: u64,
     pace: Pace,
-    /// That of the stores that were measured first.
+    /// Pace of the stores that were measured first.
     one: Pace,
-    /// When the last write ended.
+    /// Time at which the last write ended.
     ended: u64,
 }
 
@@ -84,13 +84,13 @@ impl Default for Choice {
 }
 
 impl Choice {
-    /// What long writes are to use now.
+    /// Returns the kind of stores for long writes.
     pub(crate) fn stores(&self) -> Stores {
         self.stores
     }
 
-    /// A long write began and ended at these ticks, and has put so many bytes into a ring of that
-    /// capacity.
+    /// Records a long write that began and ended at these ticks, and put `bytes` into a ring of
+    /// that capacity.
     pub(crate) fn has_written(
         &mut self,
         (began, ended): (u64, u64),
@@ -129,7 +129,7 @@ impl Choice {
         };
     }
 
-    /// Behind a trial: the stores are those that were measured second.
+    /// Ends a trial: the stores are now those that were measured second.
     fn decide(&mut self) {
         let (before, other) = (self.other(), self.stores);
         let is_far = match other {
@@ -156,8 +156,8 @@ mod tests {
     const CAPACITY: usize = 1 << 16;
     const WRITE: usize = CAPACITY / 4;
 
-    /// Some laps of long writes that take so many ticks by each kind of stores, with others between
-    /// them; gives in how many of a hundred the last ones were non-temporal.
+    /// Makes some laps of long writes that take these numbers of ticks by each kind of stores, with
+    /// gaps between them; returns the percentage of the last ones that were non-temporal.
     fn write(
         choice: &mut Choice,
         now: &mut u64,
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn what_the_receiver_does_meanwhile_counts_and_a_pause_of_the_program_does_not() {
-        // The stores take the same time, but the program is kept longer behind one kind.
+        // The stores take the same time, but the program is delayed longer after one kind.
         let mut choice = Choice::default();
         let (mut now, mut far) = (0, 0);
         for _ in 0..16_000 {

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The other end of a ring may write anything at any time: the operations of this end stay in
-//! their memory, do work that is bounded, and end; once they have said that something is wrong they
-//! say so for ever.
+//! The peer may write anything to a ring at any time: the operations of this side stay in their
+//! memory, do bounded work, and end; once they have reported a fault they keep reporting it.
 
 use freeport_ring::bytes::{ByteReceiver, ByteSender, Done, Read};
 use freeport_ring::layout::NOTES_BYTES;
 use freeport_ring::{Fault, Header, Kind, Mapped, Receiver, Sender};
 
-/// Where the receiver's notes, the sender's, and the ring are, in words.
+/// Positions of the receiver's notes, the sender's, and the ring, in words.
 const PARTS: [usize; 3] = [0, NOTES_BYTES / 8, 2 * NOTES_BYTES / 8];
 const CAPACITY: usize = 64;
 
 type Ends = (ByteSender<Mapped, Mapped>, ByteReceiver<Mapped, Mapped>);
 
-/// The memory of a ring, and both of its ends.
+/// Creates the memory of a ring, and both of its ends.
 fn ring() -> (Vec<u64>, Ends) {
     let mut memory = vec![0_u64; PARTS[2] + CAPACITY / 8];
     let [to_sender, to_receiver, ring] = PARTS.map(|part| {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tests of rings from outside: one binary, since each is linked anew. `orderings`, where loom
-//! schedules the threads, and `no_panic`, which reads what is made of a ring, are others.
+//! Tests of the public interface of rings: one binary, since each is linked anew. `orderings`, in
+//! which loom schedules the threads, and `no_panic`, which inspects the compiled code of a ring,
+//! are separate.
 
 mod hostile;
 mod memory;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Small rings are right in every state that they can be in, and each rule of the protocol is
-//! needed: without it there is a state that is wrong.
+//! Small rings are correct in every reachable state, and each rule of the protocol is necessary:
+//! without it there is an incorrect state.
 //!
-//! What is right: what is received is what was sent, in order, and nobody finds a fault; what is
-//! short is seen at once; nothing is read that is being written; nobody sleeps while there is
-//! something for him to do and nobody about to wake him; once all is read, the longest message has
-//! room; and whatever has happened, all can still be sent and received.
+//! Correct means: the received data are the sent data, in order, and neither side finds a fault;
+//! short writes become visible at once; no data are read while they are written; no side sleeps
+//! while it has work and the other is not about to wake it; once everything is read, the longest
+//! message has room; and from every state the transfer can still be completed.
 //!
-//! `FREEPORT_LONG=1` goes further: that takes minutes.
+//! `FREEPORT_LONG=1` explores further, which takes minutes.
 
 use crate::model::memory::{Mutation, Order};
 use crate::model::search::explore;
@@ -17,7 +17,7 @@ use freeport_testbed::is_long;
 
 const ORDERS: [Order; 2] = [Order::Total, Order::Weak];
 
-/// Explores, and prints how much there was.
+/// Explores, and prints the number of states.
 fn check(name: &str, bounds: &Bounds) {
     let order = bounds.order;
     match explore(bounds) {
@@ -26,7 +26,7 @@ fn check(name: &str, bounds: &Bounds) {
     }
 }
 
-/// `usual`, or that many more in a long test.
+/// Returns `usual`, or `more` in addition in a long test.
 fn further(usual: usize, more: usize) -> usize {
     usual + if is_long() { more } else { 0 }
 }
@@ -65,7 +65,7 @@ fn bytes() -> Bounds {
     }
 }
 
-/// A stream between sides that sleep whenever they have nothing to do.
+/// A stream between sides that sleep whenever they have no work.
 fn sleepers() -> Bounds {
     Bounds {
         choices: vec![Item::Send(40)],
@@ -158,7 +158,7 @@ fn nobody_sleeps_for_ever_in_any_order() {
     check("who may sleep or try again", &undecided);
 }
 
-/// What is said of the first wrong state, with a rule broken.
+/// Returns the description of the first incorrect state, with a rule broken.
 fn wrong(mutation: Mutation, mut bounds: Bounds) -> String {
     bounds.setting.mutation = Some(mutation);
     let wrong = explore(&bounds).expect_err("a broken rule does harm");
@@ -209,13 +209,13 @@ fn each_rule_for_sleepers_is_needed() {
             Mutation::SleepsNotCounted,
         ] {
             let found = wrong(mutation, bounds());
-            assert!(found.ends_with("sleeps, and nobody will wake it"), "{mutation:?}: {found}");
+            assert!(found.ends_with("sleeps and will never be woken"), "{mutation:?}: {found}");
         }
         wrong(Mutation::NoBarrier, Bounds { has_fences: true, ..bounds() });
         let light = || Bounds { light: Some(8), items: 3, ..bounds() };
         for mutation in [Mutation::NoFence, Mutation::NoMembarrier, Mutation::NoSecondLook] {
             let found = wrong(mutation, light());
-            assert!(found.ends_with("sleeps, and nobody will wake it"), "{mutation:?}: {found}");
+            assert!(found.ends_with("sleeps and will never be woken"), "{mutation:?}: {found}");
         }
     }
 }

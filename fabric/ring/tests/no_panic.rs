@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! No operation of a ring can panic: compiled as for use, none of them calls anything of the
-//! standard library, where every way to panic is. A library that is loaded into any program may
-//! use them in its entry points.
+//! No operation of a ring can panic: in a release build, none of them calls anything of the
+//! standard library, which contains every way to panic. A library that is loaded into any program
+//! may use them in its entry points.
 
 #[path = "no_panic/entries.rs"]
 mod entries;
@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Compiles a source as a library, into a folder of its own, and gives its assembly.
+/// Compiles a source as a library, into a folder of its own, and returns its assembly.
 fn assembly(folder: &Path, source: &Path, name: &str, options: &[&str]) -> String {
     let compiler = std::env::var_os("RUSTC").unwrap_or("rustc".into());
     let mut command = Command::new(compiler);
@@ -25,7 +25,7 @@ fn assembly(folder: &Path, source: &Path, name: &str, options: &[&str]) -> Strin
     fs::read_to_string(text).expect("it was just written")
 }
 
-/// The functions of the standard library that an assembly names.
+/// Returns the functions of the standard library that an assembly names.
 fn standard_functions(assembly: &str) -> Vec<&str> {
     let is_symbol = |part: char| part.is_alphanumeric() || "_.$".contains(part);
     let symbols = assembly.split(|part| !is_symbol(part));
@@ -54,7 +54,7 @@ fn no_operation_of_a_ring_can_panic() {
     assert!(is_there("ring_read_bytes") && is_there("ring_write_bytes"), "they are compiled");
     let names = standard_functions(&text);
     assert!(names.is_empty(), "{names:#?}");
-    // Of what is compiled with the crate itself, only the texts of faults use it.
+    // In the crate's own code, only the texts of faults use it.
     let names = standard_functions(&ring);
     let panics = names.iter().filter(|name| name.contains("panic") || name.contains("fail"));
     assert_eq!(panics.collect::<Vec<_>>(), Vec::<&&str>::new());

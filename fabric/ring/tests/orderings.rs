@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The memory orderings of a ring are enough, under every execution that the memory model of the
-//! language allows (as far as loom goes through them), and none can be weaker.
+//! The memory orderings of a ring suffice, in every execution that the memory model of the language
+//! allows (as far as loom explores them), and none can be weaker.
 //!
-//! Words are atomics with the orderings of [`Mapped`](freeport_ring::Mapped). What is copied as
-//! bytes there is relaxed here, and loom is told of it as an access without any synchronization, so
-//! that it finds those that nothing orders.
+//! Words are atomics with the orderings of [`Mapped`](freeport_ring::Mapped). Bytes that are copied
+//! there are relaxed words here, and loom treats each as an access without any synchronization, so
+//! that it detects unordered ones.
 
 use freeport_ring::layout::NOTES_BYTES;
 use freeport_ring::messages::{MessageReceiver, MessageSender, Received};
@@ -15,17 +15,17 @@ use loom::sync::atomic::{AtomicU64, Ordering, fence};
 use loom::thread;
 
 const CAPACITY: usize = 64;
-/// Where the receiver's notes, the sender's, and the ring are, in words.
+/// Positions of the receiver's notes, the sender's, and the ring, in words.
 const PARTS: [usize; 3] = [0, 2, 4];
 
-/// Memory that both sides have, and the orderings of its words.
+/// Memory shared by both sides, and the orderings of its words.
 struct Memory {
     words: Vec<AtomicU64>,
     accesses: Vec<UnsafeCell<()>>,
     orderings: Orderings,
 }
 
-// SAFETY: loom ends the test where two threads do what excludes the other at once.
+// SAFETY: loom fails the test if two threads make conflicting accesses at once.
 unsafe impl Sync for Memory {}
 // SAFETY: as above.
 unsafe impl Send for Memory {}
@@ -38,7 +38,7 @@ struct Orderings {
     has_fence: bool,
 }
 
-/// Those of the crate.
+/// The orderings of the crate.
 const RIGHT: Orderings = Orderings {
     load: Ordering::Acquire,
     store: Ordering::Release,
@@ -46,8 +46,8 @@ const RIGHT: Orderings = Orderings {
     has_fence: true,
 };
 
-/// Without the barriers that sleepers need: those of a sender and a receiver order more, in loom,
-/// than they have to.
+/// Without the barriers that sleepers need: in loom, the barriers of a sender and a receiver impose
+/// more order than they have to.
 const UNFENCED: Orderings = Orderings { has_barrier: false, ..RIGHT };
 
 #[derive(Clone)]
@@ -86,7 +86,7 @@ impl Remote for Window {
         for (place, bytes) in bytes.chunks(8).enumerate() {
             let mut word = [0; 8];
             word[..bytes.len()].copy_from_slice(bytes);
-            // SAFETY: inside the memory, says the caller.
+            // SAFETY: the caller guarantees that it is inside the memory.
             unsafe { self.set(offset + 8 * place, u64::from_ne_bytes(word)) };
         }
     }
@@ -115,7 +115,7 @@ impl Remote for Window {
 
 type Ends = (MessageSender<Window, Window>, MessageReceiver<Window, Window>);
 
-/// A ring through which that many empty messages have gone, so that it is soon at its end.
+/// Creates a ring that this number of empty messages has passed, so that its end is near.
 fn ring(orderings: Orderings, before: usize) -> Ends {
     let words = PARTS[2] + CAPACITY / 8;
     let memory = Arc::new(Memory {
@@ -128,7 +128,7 @@ fn ring(orderings: Orderings, before: usize) -> Ends {
         PARTS.map(|start| Window { memory: memory.clone(), start });
     let (notes, sender_notes, receiver_notes) = (ring, to_receiver, to_sender);
     let (sender, receiver) = (Default::default(), Default::default());
-    // SAFETY: the memory is as large as what is used of it, and zero.
+    // SAFETY: the memory is as large as the used parts, and zero.
     let sender = unsafe {
         let (sender_notes, receiver_notes) = (sender_notes.clone(), receiver_notes.clone());
         Sender::new(notes.clone(), sender_notes, receiver_notes, CAPACITY, sender)
@@ -154,8 +154,8 @@ fn receive(receiver: &mut MessageReceiver<Window, Window>) -> Option<Vec<u8>> {
     }
 }
 
-/// Two messages, the second of them at the start of the ring or before its end, while the receiver
-/// looks twice.
+/// Sends two messages, the second of them at the start of the ring or before its end, while the
+/// receiver checks twice.
 fn messages_arrive(orderings: Orderings, before: usize) {
     loom::model(move || {
         let (mut sender, mut receiver) = ring(orderings, before);
@@ -205,7 +205,7 @@ fn what_is_overwritten_was_read(orderings: Orderings) {
             }
             receiver
         });
-        // The first lies where nothing was yet, the second over what the receiver reads.
+        // The first lies in unused memory, the second over entries that the receiver reads.
         let sent = [7, 8_u64].map(|number| sender.send(&[&number.to_ne_bytes()]).is_ok());
         let mut receiver = thread.join().expect("it ends");
         let came = [(); 2].map(|()| receive(&mut receiver).is_some());
@@ -240,11 +240,11 @@ fn a_receiver_is_woken(orderings: Orderings) {
         });
         let wakes = sender.send(&[&[1; 8]]).expect("there is room");
         let sleeps = sleeper.join().expect("it ends");
-        assert!(wakes || !sleeps, "it sleeps, and nobody wakes it");
+        assert!(wakes || !sleeps, "it sleeps and is never woken");
     });
 }
 
-/// One that has slept lightly before, so that the sender knows.
+/// The sleeper has slept lightly before, so that the sender knows.
 fn a_light_sleeper_is_woken(orderings: Orderings) {
     loom::model(move || {
         let (mut sender, mut receiver) = ring(orderings, 0);
@@ -258,7 +258,7 @@ fn a_light_sleeper_is_woken(orderings: Orderings) {
         });
         let wakes = sender.send(&[&[1; 8]]).expect("there is room");
         let sleeps = sleeper.join().expect("it ends");
-        assert!(wakes || !sleeps, "it sleeps, and nobody wakes it");
+        assert!(wakes || !sleeps, "it sleeps and is never woken");
     });
 }
 
@@ -275,7 +275,7 @@ fn a_sender_is_woken(orderings: Orderings) {
             wakes |= receiver.receive(&mut [0; 8]).expect("an honest sender").wake;
         }
         let sleeps = sleeper.join().expect("it ends");
-        assert!(wakes || !sleeps, "it sleeps, and nobody wakes it");
+        assert!(wakes || !sleeps, "it sleeps and is never woken");
     });
 }
 
@@ -287,19 +287,19 @@ fn who_sleeps_is_woken() {
 }
 
 #[test]
-#[should_panic(expected = "nobody wakes it")]
+#[should_panic(expected = "is never woken")]
 fn a_light_sleeper_is_not_woken_without_fences() {
     a_light_sleeper_is_woken(Orderings { has_fence: false, ..UNFENCED });
 }
 
 #[test]
-#[should_panic(expected = "nobody wakes it")]
+#[should_panic(expected = "is never woken")]
 fn a_receiver_is_not_woken_without_barriers() {
     a_receiver_is_woken(UNFENCED);
 }
 
 #[test]
-#[should_panic(expected = "nobody wakes it")]
+#[should_panic(expected = "is never woken")]
 fn a_sender_is_not_woken_without_barriers() {
     a_sender_is_woken(UNFENCED);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whatever the order of operations, streams and messages are what a queue would make of them. A
-//! failure names its seed; `FREEPORT_SEED=<seed>` begins there.
+//! Streams and messages behave like a queue under any order of operations. A failure names its
+//! seed; `FREEPORT_SEED=<seed>` starts there.
 
 use crate::memory::Memory;
 use fastrand::Rng;
@@ -29,7 +29,7 @@ fn capacities(random: &mut Rng) -> Vec<usize> {
     (0..3).map(|_| 64 << random.u32(0..=largest)).collect()
 }
 
-/// A length that is mostly small, and at times more than a ring has.
+/// Draws a length that is mostly small, and sometimes exceeds the ring.
 fn length(random: &mut Rng, capacity: usize) -> usize {
     match random.u8(..8) {
         0 => random.usize(0..2 * capacity),
@@ -38,7 +38,7 @@ fn length(random: &mut Rng, capacity: usize) -> usize {
     }
 }
 
-/// Whether a side sleeps, and was told to be woken.
+/// Whether a side sleeps, and whether the other side was told to wake it.
 #[derive(Clone, Copy, Default)]
 struct Sleep {
     sleeps: bool,
@@ -46,7 +46,8 @@ struct Sleep {
 }
 
 impl Sleep {
-    /// The other side did something that this one may wait for, and says whether to wake it.
+    /// Records an operation of the other side that this one may wait for, which reported whether to
+    /// wake it.
     fn heard(&mut self, wake: bool, is_sure: bool) {
         let has_to = self.sleeps && !self.is_woken;
         assert!(if is_sure { wake == has_to } else { has_to || !wake }, "woken once for a sleep");
@@ -58,9 +59,9 @@ struct Stream {
     memory: Memory,
     sender: ByteSender<Mapped, Mapped>,
     receiver: ByteReceiver<Mapped, Mapped>,
-    /// Which ring each side is in.
+    /// The ring that each side is in.
     rings: [usize; 2],
-    /// What was sent and not received, for each ring that the sender was in.
+    /// Bytes sent and not received, for each ring that the sender was in.
     queues: VecDeque<VecDeque<u8>>,
     has_ended: bool,
     sleeps: [Sleep; 2],
@@ -114,7 +115,7 @@ impl Stream {
         let room = self.sender.ring().room(bytes.len()).expect("an honest receiver");
         let done = self.sender.write(&bytes).expect("an honest receiver");
         let written = done.outcome;
-        // A long write may be cut into several entries, of which each has a header.
+        // A long write may be split into several entries, each of which has a header.
         let is_short = bytes.len() <= capacity / 8;
         assert!(written <= bytes.len() && (!is_short || written >= room.min(bytes.len())));
         assert!(written > 0 || room.min(bytes.len()) == 0);
@@ -124,7 +125,7 @@ impl Stream {
         self.queues.back_mut().expect("a queue").extend(&bytes[..written]);
     }
 
-    /// Bytes in several places: what has room is written, with a header for many places.
+    /// Writes bytes in several places: what fits is written, with one header for many places.
     fn write_parts(&mut self) {
         if self.has_ended {
             return;
@@ -192,7 +193,7 @@ impl Stream {
         }
     }
 
-    /// Has another process go on with either side.
+    /// Reconstructs one side from its cursor, as another process would.
     fn take_up(&mut self) {
         if self.random.bool() {
             let sender = self.memory.sender(self.rings[0], self.sender.ring().cursor());
@@ -263,7 +264,7 @@ impl Stream {
         }
     }
 
-    /// All that was sent can be read, and then the end comes.
+    /// Everything that was sent can be read, and then the end arrives.
     fn end(&mut self) {
         for _ in 0..OPERATIONS {
             self.read();
@@ -299,7 +300,7 @@ fn messages_are_queues() {
                     }
                 }
                 4 | 5 => {
-                    assert!(!sender.publish(), "nobody sleeps");
+                    assert!(!sender.publish(), "the peer is awake");
                     sent.append(&mut staged);
                 }
                 6 => {
@@ -330,7 +331,7 @@ fn messages_are_queues() {
     });
 }
 
-/// A dialogue of short messages stays in one half of a ring, but for what is on its way.
+/// A dialogue of short messages stays in one half of a ring, apart from messages in flight.
 #[test]
 fn a_ring_that_is_emptied_begins_anew() {
     let capacity = 1 << 16;
@@ -347,13 +348,13 @@ fn a_ring_that_is_emptied_begins_anew() {
         assert_eq!(nothing, Ok(Received::Nothing));
     }
     let (ring, _) = memory.ring(0);
-    // SAFETY: inside the memory, and nobody writes to it now.
+    // SAFETY: inside the memory, and no side writes to it now.
     let bytes = unsafe { std::slice::from_raw_parts(ring.start(), capacity) };
     let used = bytes.iter().rposition(|&byte| byte != 0).expect("something was sent");
     assert!(used < capacity / 2 + 4096, "{used} bytes were used of {capacity}");
 }
 
-/// Who has given back everything can be sent half of a ring, wherever it is.
+/// A receiver that has given back everything can be sent half of a ring, at any position.
 #[test]
 fn half_of_an_empty_ring_can_be_written_without_its_reader() {
     let capacity = 1 << 14;
@@ -376,9 +377,9 @@ fn half_of_an_empty_ring_can_be_written_without_its_reader() {
     }
 }
 
-/// All lengths of six entries in a row, in a ring that is full of what looks like their headers.
-/// Where there is room for all of a write when it begins, a ring that begins anew leaves room for
-/// it: who writes as much as half of the ring, and waits for an answer, waits for nothing else.
+/// All lengths of six entries in a row, in a ring full of words that look like their headers. If
+/// there is room for a whole write when it begins, a ring that restarts leaves room for it: a
+/// sender that writes up to half of the ring before it waits for an answer never blocks earlier.
 #[test]
 fn a_write_of_half_a_ring_is_never_cut_in_a_dialogue() {
     for capacity in [1 << 10, 16 << 10, 64 << 10, 1 << 20] {
@@ -409,7 +410,7 @@ fn what_an_earlier_lap_left_is_never_a_header() {
             let header = freeport_ring::Header { kind: Kind::Data, length: 8, sequence };
             // SAFETY: the ring has more words than `place`.
             let word = unsafe { ring.start().cast::<u64>().add(place) };
-            // SAFETY: an aligned word of the ring, in which neither side is yet.
+            // SAFETY: an aligned word of the ring, which neither side uses yet.
             unsafe { word.write(header.word()) };
         }
         let mut sender = memory.sender(0, Default::default());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A side is taken up by another process of that side, which knows no more than its cursor.
+//! A side is continued by another process of that side, which knows only its cursor.
 
 use crate::memory::Memory;
 use freeport_ring::bytes::{ByteReceiver, ByteSender, Read};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whatever the order of operations, each connection of a shared queue is a queue of its own, and
-//! one that nobody reads keeps no other from getting on. A failure names its seed;
-//! `FREEPORT_SEED=<seed>` begins there.
+//! Under any order of operations, each connection of a shared queue behaves like a queue of its
+//! own, and an unread connection does not hold up others. A failure names its seed;
+//! `FREEPORT_SEED=<seed>` starts there.
 
 use crate::shared::{End, Queue};
 use fastrand::Rng;
@@ -13,28 +13,29 @@ use std::panic::catch_unwind;
 const SEEDS: u64 = 300;
 const OPERATIONS: usize = 3_000;
 
-/// What each side has sent on a connection that the other has not received, and who has closed it.
+/// Messages that each side has sent on a connection and the other has not received, and the sides
+/// that have closed it.
 #[derive(Default)]
 struct Expected {
     messages: [VecDeque<Vec<u8>>; 2],
     closed: [bool; 2],
-    /// The side that has not been told that the connection is new.
+    /// The side to which the new connection has not been reported.
     untold: Option<usize>,
-    /// The connection, as each side calls it; the other side knows it when it has been told.
+    /// The connection as each side names it; the other side knows it once it was reported.
     known: [Option<Connection>; 2],
 }
 
 struct Model<'a> {
     ends: [End<'a>; 2],
     limits: Limits,
-    /// The connections that are open, by number.
+    /// The open connections, by number.
     open: BTreeMap<u32, Expected>,
-    /// Those that are not read.
+    /// Connections that are not read.
     ignored: BTreeSet<u32>,
     /// Whether everything was done to have a number free.
     is_opening_again: bool,
     random: Rng,
-    /// How often something happened that has to happen in a run.
+    /// Counts of events that have to occur in a run.
     seen: Seen,
 }
 
@@ -69,7 +70,7 @@ fn connections_are_queues() {
 }
 
 fn run(mut random: Rng) -> Seen {
-    // Of very many, notes are asked for before they are needed.
+    // With many connections, records are prefetched.
     let limits = if random.u8(..8) == 0 {
         Limits { connections: [20_000, 0], window: 2 }
     } else {
@@ -114,7 +115,7 @@ impl Model<'_> {
         }
     }
 
-    /// A connection that is open on one side at least.
+    /// Returns a connection that is open on at least one side.
     fn any(&mut self) -> Option<u32> {
         let at = self.random.usize(..self.open.len().max(1));
         self.open.keys().nth(at).copied()
@@ -125,7 +126,7 @@ impl Model<'_> {
             Ok(connection) => {
                 let number = connection.number();
                 let [first, _] = self.limits.connections;
-                assert_eq!(number >= first, side == 1, "each side has numbers of its own");
+                assert_eq!(number >= first, side == 1, "the numbers of the sides are disjoint");
                 let mut expected = Expected { untold: Some(1 - side), ..Expected::default() };
                 expected.known[side] = Some(connection);
                 let before = self.open.insert(number, expected);
@@ -187,14 +188,14 @@ impl Model<'_> {
                 let unread = expected.messages[side].iter().map(|one| cells(one.len()));
                 let window = usize::from(self.limits.window);
                 let held_back = (window / 2).max(1) - 1;
-                // The peer may not have told what it gave back, because the ring was full.
+                // The peer may not have sent its credits, because the ring was full.
                 self.seen.window += 1;
                 let needed = unread.sum::<usize>() + cells(length) + held_back;
                 if needed <= window && !expected.closed.contains(&true) {
                     self.make_room(1 - side);
                     self.poll(1 - side);
                     self.poll(side);
-                    // What this side had to tell may have filled the ring.
+                    // Pending messages of this side may have filled the ring.
                     self.make_room(side);
                     assert_eq!(self.ends[side].send(connection, &message), Ok(()));
                     let expected = self.open.get_mut(&number).expect("it is open");
@@ -240,13 +241,13 @@ impl Model<'_> {
         }
     }
 
-    /// What is told of is what there is, no more and no less, and again each time.
+    /// The reported events are exactly the expected ones, in each call.
     fn poll(&mut self, side: usize) {
-        // More than the ring has entries, so that all that has come is looked at.
+        // More than the ring has entries, so that everything that has arrived is processed.
         let mut events = [Event::default(); 1024];
         let count = self.ends[side].poll(&mut events).expect("an honest peer");
         let told: BTreeSet<u32> = events[..count].iter().map(|it| it.connection.number()).collect();
-        assert_eq!(told.len(), count, "each is told of once");
+        assert_eq!(told.len(), count, "each connection is reported once");
         for event in &events[..count] {
             let expected = self.open.get_mut(&event.connection.number()).expect("it is open");
             assert_eq!(event.is_new, expected.untold == Some(side));
@@ -259,7 +260,7 @@ impl Model<'_> {
             assert!(is_news || !expected.messages[1 - side].is_empty());
         }
         for (number, expected) in &self.open {
-            // Who closes while the ring is full says so later.
+            // A side that closes while the ring is full sends the closing later.
             let is_over = expected.closed[1 - side] && !self.ends[1 - side].owes();
             let has_news = !expected.messages[1 - side].is_empty() || is_over;
             let is_told = !expected.closed[side] && (has_news || expected.untold == Some(side));
@@ -279,18 +280,18 @@ impl Model<'_> {
         }
     }
 
-    /// Has both sides know that a connection is over.
+    /// Records for both sides that a connection is over.
     fn forget(&mut self, number: u32) {
         self.ignored.insert(number);
         self.open.remove(&number);
     }
 
-    /// The other side looks at what has come, and reads nothing.
+    /// The other side polls, and reads nothing.
     fn make_room(&mut self, side: usize) {
         self.poll(1 - side);
     }
 
-    /// In the end everything is read, of those as well that nobody wanted to read.
+    /// In the end everything is read, including the connections that were ignored.
     fn drain(&mut self) {
         self.ignored.clear();
         for side in [0, 1] {
@@ -313,7 +314,7 @@ fn cells(length: usize) -> usize {
 }
 
 /// One connection is never read, and its messages fill the ring many times over, among those of
-/// others: they get on, and in the end all that it was sent is there.
+/// others: the others make progress, and in the end all of its messages arrive.
 #[test]
 fn a_connection_that_is_not_read_pins_nothing() {
     for position in 0..3 {
@@ -342,7 +343,7 @@ fn a_connection_that_is_not_read_pins_nothing() {
     }
 }
 
-/// Who has sent a window that is not read can send no more there, and everywhere else.
+/// A sender whose window is unread cannot send more on that connection, but can on every other.
 #[test]
 fn a_window_stops_its_own_connection_only() {
     let limits = Limits { connections: [2, 0], window: 4 };
@@ -381,13 +382,13 @@ fn those_that_are_ready_are_told_of_in_the_order_in_which_they_came() {
     };
     assert_eq!(receiver.poll(&mut events), Ok(8));
     assert!(events.iter().all(|event| event.is_new));
-    assert_eq!(receiver.poll(&mut events), Ok(0), "that they are new is told once");
+    assert_eq!(receiver.poll(&mut events), Ok(0), "new connections are reported once");
     for at in [5, 1, 7] {
         sender.send(connections[at], b"here").expect("there is room");
     }
     assert_eq!(receiver.poll(&mut events), Ok(3));
     assert_eq!(numbers(&events[..3]), [5, 1, 7]);
-    // Told of again, two at a time, in turn.
+    // Reported again, two at a time, in turn.
     for expected in [[5, 1], [7, 5], [1, 7]] {
         assert_eq!(receiver.poll(&mut events[..2]), Ok(2));
         assert_eq!(numbers(&events[..2]), expected);
@@ -407,8 +408,8 @@ fn a_queue_without_room_for_a_message_is_refused() {
     assert_eq!(Limits { connections: [1 << 27, 0], window: 64 }.cells(), None);
 }
 
-/// Both sides send on all connections as fast as they can, and read what the other sends; of each
-/// the first is read only in the end. With small rings both are full most of the time.
+/// Both sides send on all connections as fast as they can, and read what the other sends; the first
+/// connection is read only at the end. With small rings both are full most of the time.
 #[test]
 fn two_threads_get_on_whatever_is_full() {
     const MESSAGES: u64 = 4_000;
@@ -446,7 +447,7 @@ fn two_threads_get_on_whatever_is_full() {
                     }
                 }
             }
-            // What was read last may have to be given back.
+            // The last messages read may have to be given back.
             while end.owes() {
                 end.poll(&mut [Event::default(); 4]).expect("an honest peer");
             }

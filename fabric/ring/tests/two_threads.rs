@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Streams and messages between two threads on real memory arrive as they were sent, whatever the
-//! sizes of the ring, of the writes and of the reads.
+//! Streams and messages between two threads on real memory arrive as they were sent, for all sizes
+//! of the ring, of the writes and of the reads.
 
 use fastrand::Rng;
 use freeport_ring::bytes::{ByteReceiver, ByteSender, Read};
@@ -9,7 +9,7 @@ use freeport_ring::messages::{MessageReceiver, MessageSender, Received};
 use freeport_ring::{Full, Mapped, Receiver, Sender};
 use std::thread;
 
-/// The memory of a ring in one direction, and its two ends.
+/// Creates the memory of a ring in one direction, and its two ends.
 fn ring(capacity: usize) -> (Sender<Mapped, Mapped>, Receiver<Mapped, Mapped>) {
     let words = (2 * NOTES_BYTES + capacity) / 8;
     let memory = Box::leak(vec![0_u64; words].into_boxed_slice());
@@ -28,7 +28,7 @@ fn ring(capacity: usize) -> (Sender<Mapped, Mapped>, Receiver<Mapped, Mapped>) {
     (sender.expect("a capacity"), receiver.expect("a capacity"))
 }
 
-/// The byte at a place of the stream that all tests send.
+/// Returns the byte at a position of the stream that all tests send.
 fn byte(at: usize) -> u8 {
     (at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()[7]
 }
@@ -63,7 +63,7 @@ fn write_stream(sender: Sender<Mapped, Mapped>, total: usize, seed: u64) {
         let length = random.usize(1..3 * sender.ring().capacity()).min(total - sent);
         let piece: Vec<u8> = (sent..sent + length).map(byte).collect();
         let written = sender.write(&piece).expect("an honest receiver");
-        assert!(!written.wake, "nobody sleeps");
+        assert!(!written.wake, "the peer is awake");
         sent += written.outcome;
         if written.outcome == 0 {
             thread::yield_now();
@@ -100,7 +100,7 @@ fn read_stream(receiver: Receiver<Mapped, Mapped>, total: usize, seed: u64) {
             }
             Read::Nothing => thread::yield_now(),
             Read::End => break,
-            Read::Moved { .. } => panic!("nobody moves it"),
+            Read::Moved { .. } => panic!("the stream never moves"),
         }
     }
     assert_eq!(got, total);
@@ -118,7 +118,7 @@ fn messages_arrive_one_by_one_as_they_were_sent() {
     }
 }
 
-/// Message `number`: its length and bytes follow from the number.
+/// Makes message `number`: its length and bytes follow from the number.
 fn message(number: usize, capacity: usize) -> Vec<u8> {
     let length = Rng::with_seed(number as u64).usize(0..=message_max(capacity));
     (number..number + length).map(byte).collect()
@@ -138,7 +138,7 @@ fn send_messages(sender: Sender<Mapped, Mapped>, count: usize, seed: u64) {
             thread::yield_now();
         }
         if random.u8(..4) == 0 || number + 1 == count {
-            assert!(!sender.publish(), "nobody sleeps");
+            assert!(!sender.publish(), "the peer is awake");
         }
     }
     while sender.end() == Err(Full::NoCredit) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Checks of offsets and lengths against the size of what they are in.
+//! Checks of offsets and lengths against the size of the memory they refer to.
 
 use crate::error::Error;
 
-/// Refuses what is not inside.
+/// Refuses a range that is not inside.
 ///
 /// # Errors
-/// It says where it would be, and what there is.
+/// [`Error::OutOfRange`], with the range and the size.
 pub fn within(what: &'static str, at: usize, bytes: usize, size: usize) -> Result<(), Error> {
     match at.checked_add(bytes) {
         Some(end) if end <= size => Ok(()),
@@ -14,10 +14,10 @@ pub fn within(what: &'static str, at: usize, bytes: usize, size: usize) -> Resul
     }
 }
 
-/// Refuses what is no word inside.
+/// Refuses an offset that is not that of a word inside.
 ///
 /// # Errors
-/// It says where it would be, and what there is.
+/// [`Error::OutOfRange`], with the range and the size.
 pub fn word_within(what: &'static str, at: usize, size: usize) -> Result<(), Error> {
     if at.is_multiple_of(8) {
         within(what, at, 8, size)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Rings over any transport: one each way, made of a region of each side.
+//! Rings over any transport: one in each direction, in a region of each side.
 //!
-//! | offset in a side's region | what | written by the peer as |
+//! | offset in a side's region | contents | written by the peer as |
 //! |---|---|---|
 //! | 0 | notes | the sender of the ring to this side |
 //! | 128 | notes | the receiver of the ring to the peer |
 //! | 256 | the ring to this side | its sender |
 //!
-//! The ends are those of [`freeport_ring`]: make a stream of bytes or messages of them. Who uses
-//! them calls [`Channel::progress`] now and then, and [`Channel::sleep_unless`] to sleep.
+//! The ends are those of [`freeport_ring`]: build a stream of bytes or messages on them. Their user
+//! calls [`Channel::progress`] regularly, and [`Channel::sleep_unless`] to sleep.
 
 use crate::endpoint::{Arrival, Completion, Endpoint, Path, Region, Target};
 use crate::error::{Error, HelloError};
@@ -19,19 +19,19 @@ use std::time::Duration;
 
 const RING_AT: usize = 2 * NOTES_BYTES;
 
-/// The window of an endpoint's paths.
+/// The window type of an endpoint's paths.
 pub type WindowOf<E> = <<E as Endpoint>::Path as Path>::Window;
-/// The inbox of an endpoint's paths.
+/// The inbox type of an endpoint's paths.
 pub type InboxOf<E> = <<E as Endpoint>::Path as Path>::Inbox;
-/// The sender of a channel.
+/// The sender type of a channel.
 pub type SenderOf<E> = Sender<WindowOf<E>, InboxOf<E>>;
-/// The receiver of a channel.
+/// The receiver type of a channel.
 pub type ReceiverOf<E> = Receiver<InboxOf<E>, WindowOf<E>>;
 
-/// Both ends of a side.
+/// Both ends of one side.
 pub type EndsOf<E> = (SenderOf<E>, ReceiverOf<E>);
 
-/// This side's part of a channel, before the peer's key has come.
+/// This side's part of a channel, before the peer's key has arrived.
 #[derive(Debug)]
 pub struct Prepared<E: Endpoint> {
     inbound: E::Region,
@@ -46,11 +46,11 @@ pub struct Channel<E: Endpoint> {
 }
 
 impl<E: Endpoint> Prepared<E> {
-    /// Makes this side's region, for a ring of `capacity` bytes to this side; its key is for the
-    /// peer.
+    /// Registers this side's region, for a ring of `capacity` bytes to this side, and returns it
+    /// with its key, which has to be sent to the peer.
     ///
     /// # Errors
-    /// No ring has that capacity, or there is no memory.
+    /// A ring cannot have that capacity, or there is no memory.
     pub fn new(endpoint: &E, capacity: usize) -> Result<(Self, Key), Error> {
         if !is_capacity(capacity) {
             let (least, most, capacity) = (CAPACITY_MIN, CAPACITY_MAX, capacity as u64);
@@ -61,11 +61,11 @@ impl<E: Endpoint> Prepared<E> {
         Ok((Self { inbound, capacity }, key))
     }
 
-    /// Makes the channel with the peer's key. `number` tells the channels of one endpoint apart,
+    /// Opens the channel with the peer's key. `number` distinguishes the channels of one endpoint,
     /// and is the same on both sides.
     ///
     /// # Errors
-    /// The key is none, or is that of something else than the peer's part.
+    /// The key is invalid, or belongs to something other than the peer's part of the channel.
     pub fn open(
         self,
         endpoint: &E,
@@ -82,7 +82,7 @@ impl<E: Endpoint> Prepared<E> {
         let notes = path.notes(0, NOTES_BYTES)?;
         let own_notes = path.own_notes(NOTES_BYTES, NOTES_BYTES)?;
         let ring = path.ring(RING_AT, to_peer)?;
-        // SAFETY: the path has looked at the sizes; a region is zero when it is made.
+        // SAFETY: the path has checked the sizes; a region is zero when it is created.
         let sender = unsafe { Sender::new(ring, notes, own_notes, to_peer, Default::default()) };
         let notes = path.notes(NOTES_BYTES, NOTES_BYTES)?;
         let own_notes = path.own_notes(0, NOTES_BYTES)?;
@@ -102,8 +102,8 @@ impl<E: Endpoint> Prepared<E> {
 }
 
 impl<E: Endpoint> Channel<E> {
-    /// Takes what has completed, and posts what waited for that. Completions of others are given
-    /// to `others`.
+    /// Processes completions, and posts writes that waited for them. Completions of other
+    /// operations are passed to `others`.
     ///
     /// # Errors
     /// The peer broke the protocol, or the transport failed.
@@ -117,35 +117,35 @@ impl<E: Endpoint> Channel<E> {
         Ok(())
     }
 
-    /// Takes one completion, for who polls the endpoint for several channels; gives it back if it
-    /// is another's.
+    /// Processes one completion, for a caller that polls the endpoint for several channels; returns
+    /// the completion if it belongs to another one.
     ///
     /// # Errors
-    /// As [`progress`](Self::progress).
+    /// The errors of [`progress`](Self::progress).
     pub fn completed(&self, completion: Completion) -> Result<Option<Completion>, Error> {
         self.path.completed(completion)
     }
 
-    /// Whether all that was written is in place.
+    /// Returns whether everything that was written is in place.
     pub fn is_idle(&self) -> bool {
         self.path.is_idle()
     }
 
-    /// Wakes the peer, if an operation of a ring said so.
+    /// Wakes the peer, if an operation of a ring requested it.
     ///
     /// # Errors
-    /// The peer spoilt its doorbell.
+    /// The peer made its doorbell unusable.
     pub fn wake(&self, wake: bool) -> Result<(), Error> {
         if wake { self.endpoint.wake() } else { Ok(()) }
     }
 
-    /// Sleeps for at most that long, unless `look` finds something. `announce` tells the peer, by
-    /// [the end of the ring](Receiver::announce_sleep) that this side waits for, that it sleeps,
-    /// and that it no longer does; it is called only where arrivals do not wake by themselves.
-    /// Both get `ends`, whatever that is.
+    /// Sleeps for at most `longest`, unless `look` finds something. `announce` announces to the
+    /// peer, by [the end of the ring](Receiver::announce_sleep) that this side waits for, that it
+    /// sleeps, or that it no longer does; it is called only where arrivals do not wake by
+    /// themselves. Both get `ends`.
     ///
     /// # Errors
-    /// As [`progress`](Self::progress); the peer is gone.
+    /// The errors of [`progress`](Self::progress); the peer is gone.
     pub fn sleep_unless<C, T>(
         &self,
         ends: &mut C,

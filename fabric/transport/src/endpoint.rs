@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What every transport can do: the trait.
+//! The interface of every transport: the trait.
 //!
 //! An endpoint is one end of a connection to one peer. It *registers* memory that the peer may
-//! reach, *exports* it as a [`Key`], and *imports* the peer's keys. It posts operations on the
-//! peer's memory, each with a token of the caller's, and *polls* completions: of its own
-//! operations, and of the peer's writes that carry data. How the first keys get to the peer is the
-//! caller's business; a transport that needs descriptors for them has a Unix socket anyway.
+//! access, *exports* it as a [`Key`], and *imports* the peer's keys. It posts operations on the
+//! peer's memory, each with a token of the caller, and *polls* completions: of its own operations,
+//! and of the peer's writes that carry data. The caller passes the first keys to the peer; a
+//! transport whose keys need descriptors has a Unix socket for them.
 //!
-//! Transports differ in what they promise, and say so in constants; who uses them writes against
-//! the weakest promise that he needs, and the compiler leaves out what is not needed. Nothing is
-//! called through a pointer.
+//! Transports differ in their guarantees, and state them in constants. A user is written against
+//! the weakest guarantee that suffices, and the compiler removes code for weaker ones. There are no
+//! calls through pointers.
 //!
 //! | constant | RDMA (libfabric) | a PCIe window | shared memory |
 //! |---|---|---|---|
@@ -18,20 +18,20 @@
 //! | [`READS`](Endpoint::READS) | yes | no | yes |
 //! | [`ATOMICS`](Endpoint::ATOMICS) | by provider | no | yes |
 //!
-//! In the words of libfabric: arrivals are `FI_REMOTE_CQ_DATA`; writes keep their order with
-//! `FI_ORDER_RMA_WAW`, as far as `max_order_waw_size`; being done is `FI_DELIVERY_COMPLETE`. A
-//! window takes posted writes, which keep their order; a read would wait for the bus, and there is
-//! nothing on the other side that could be told of an arrival but memory.
+//! In the terms of libfabric: arrivals are `FI_REMOTE_CQ_DATA`; writes keep their order with
+//! `FI_ORDER_RMA_WAW`, up to `max_order_waw_size`; done is `FI_DELIVERY_COMPLETE`. A PCIe window
+//! takes posted writes, which keep their order; a read would wait for the bus, and nothing but
+//! memory on the other side can report an arrival.
 //!
-//! What holds for all of them:
+//! Guarantees of all transports:
 //! - A word of 8 bytes at a multiple of 8, written by an operation of its own, arrives whole.
-//! - A write reads its source at any time until it is [done](Completion::Done); who changes it
-//!   before that may have written the old or the new, word by word.
-//! - A write is done when it is in place: of two writes, of which the second was posted when the
-//!   first was done, the second arrives behind the first, and so do their data.
-//! - What is behind [`Arrived`](Completion::Arrived) is in place: the write that carried the data,
-//!   and with any [`WRITE_ORDER`](Endpoint::WRITE_ORDER) but `Nothing` all writes before it.
-//! - What is posted is done, or an error; it is not lost.
+//! - A write reads its source at any time until it is [done](Completion::Done); if the source is
+//!   changed before that, the old or the new contents may be written, word by word.
+//! - A write is done when it is in place: if a write is posted after another one is done, it
+//!   arrives after the other, and so do their data.
+//! - Writes that precede [`Arrived`](Completion::Arrived) are in place: the write that carried the
+//!   data, and with any [`WRITE_ORDER`](Endpoint::WRITE_ORDER) but `Nothing` all writes before it.
+//! - Every posted operation completes or reports an error; none is lost.
 
 use crate::bounds::within;
 use crate::error::Error;
@@ -41,62 +41,63 @@ use std::fmt::Debug;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-/// When the peer's writes may be looked for in memory.
+/// Condition under which the peer's writes may be read from memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arrival {
-    /// At any time: who polls a word sees it change, and with acquire what is ordered before it.
+    /// At any time: a reader that polls a word sees it change, and with acquire everything ordered
+    /// before it.
     Memory,
-    /// Only behind a completion: until then, memory may have any part of a write.
+    /// Only after a completion: until then, memory may contain any part of a write.
     Completion,
 }
 
-/// In which order writes arrive that were posted one after the other.
+/// Order in which successively posted writes arrive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WriteOrder {
-    /// Word by word as they were posted, within a write by rising addresses.
+    /// Word by word in the order of posting; within a write by ascending addresses.
     Words,
-    /// One after the other; within a write in any order.
+    /// In the order of posting; within a write in any order.
     Writes,
-    /// In any order, unless one waits until the first is done.
+    /// In any order, unless the caller waits until the first is done.
     Nothing,
 }
 
-/// Memory of this side that the peer may reach, and that operations take from and put into.
+/// Memory of this side that the peer may access, and that operations read and write.
 ///
 /// It is shared memory: the peer may change it at any time.
 pub trait Region: Local + Remote + Clone + Debug {
-    /// How many bytes it has.
+    /// Returns the number of bytes.
     fn bytes(&self) -> usize;
 }
 
 /// Memory of the peer.
 pub trait Target: Clone + Debug {
-    /// How many bytes it has.
+    /// Returns the number of bytes.
     fn bytes(&self) -> usize;
 }
 
-/// An operation that moves bytes between memory of this side and of the other.
+/// An operation that moves bytes between memory of this side and of the peer.
 #[derive(Debug)]
 pub struct Transfer<'a, E: Endpoint> {
     /// Memory of this side.
     pub here: &'a E::Region,
-    /// From where on.
+    /// Offset in the memory of this side.
     pub here_at: usize,
     /// Memory of the peer.
     pub there: &'a E::Target,
-    /// From where on.
+    /// Offset in the memory of the peer.
     pub there_at: usize,
-    /// How many bytes.
+    /// Number of bytes.
     pub bytes: usize,
-    /// What the completion will have.
+    /// Token of the completion.
     pub token: u64,
 }
 
 impl<E: Endpoint> Transfer<'_, E> {
-    /// Refuses what is not inside both memories, or is too long for one operation.
+    /// Refuses a transfer that is not inside both memories, or is too long for one operation.
     ///
     /// # Errors
-    /// It says which of them.
+    /// [`Error::OutOfRange`], with the violated limit.
     pub fn check(&self) -> Result<(), Error> {
         within("memory of this side", self.here_at, self.bytes, self.here.bytes())?;
         within("memory of the peer", self.there_at, self.bytes, self.there.bytes())?;
@@ -104,19 +105,19 @@ impl<E: Endpoint> Transfer<'_, E> {
     }
 }
 
-/// What has happened.
+/// A completed event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Completion {
-    /// An operation of this side is done: a write is in place, what was read is here.
+    /// An operation of this side is done: written data are in place, or read data are here.
     Done {
-        /// What it was posted with.
+        /// Token of the operation.
         token: u64,
     },
     /// An atomic operation of this side is done.
     Fetched {
-        /// What it was posted with.
+        /// Token of the operation.
         token: u64,
-        /// What was there before.
+        /// Previous value of the word.
         value: u64,
     },
     /// A write of the peer with that data is in place.
@@ -126,71 +127,73 @@ pub enum Completion {
     },
 }
 
-/// One end of a connection; a clone is the same one.
+/// One end of a connection; a clone refers to the same end.
 pub trait Endpoint: Clone + Debug + 'static {
-    /// What the transport is called.
+    /// Name of the transport.
     const NAME: &'static str;
-    /// When the peer's writes may be looked for in memory.
+    /// Condition under which the peer's writes may be read from memory.
     const ARRIVAL: Arrival;
-    /// In which order writes arrive.
+    /// Order in which writes arrive.
     const WRITE_ORDER: WriteOrder;
-    /// Whether the peer's memory can be [read](Self::read), as it is then.
+    /// Whether the peer's memory can be [read](Self::read).
     const READS: bool;
-    /// Whether there are atomic operations, which are so for this side, the peer, and others.
+    /// Whether there are atomic operations, which are atomic for this side, the peer, and others.
     const ATOMICS: bool;
-    /// The longest operation.
+    /// Maximum length of an operation, in bytes.
     const WRITE_BYTES_MAX: usize;
-    /// The largest region.
+    /// Maximum size of a region, in bytes.
     const REGION_BYTES_MAX: usize;
 
     /// Memory of this side.
     type Region: Region;
     /// Memory of the peer.
     type Target: Target;
-    /// How rings reach the peer's memory and this side's; see [`Path`].
+    /// The path of rings to the peer's memory and this side's; see [`Path`].
     type Path: Path;
 
-    /// Makes memory of that many bytes, all zero.
+    /// Registers new memory of this number of bytes, all zero.
     ///
     /// # Errors
-    /// It is none, or too much, or no multiple of 8; or the system has not as much.
+    /// The number is 0, too large, or not a multiple of 8; or the system does not have enough
+    /// memory.
     fn register(&self, bytes: usize) -> Result<Self::Region, Error>;
 
-    /// What the peer needs to reach a region.
+    /// Exports a region as a key for the peer.
     ///
     /// # Errors
-    /// The system refuses another descriptor.
+    /// The system refuses to duplicate the descriptor.
     fn export(&self, region: &Self::Region) -> Result<Key, Error>;
 
-    /// Memory of the peer by its key, which is not believed.
+    /// Imports memory of the peer by its key, which is not trusted.
     ///
     /// # Errors
-    /// It is no key of this transport, or of something else than it says.
+    /// The key does not belong to this transport, or its contents contradict it.
     fn import(&self, key: Key) -> Result<Self::Target, Error>;
 
     /// Posts a write.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`]; [`Error::QueueFull`] before completions have been polled; the peer
-    /// is gone. Nothing is written then.
+    /// [`Error::OutOfRange`]; [`Error::QueueFull`] if completions have to be polled first; the peer
+    /// is gone. Then nothing is written.
     fn write(&self, transfer: Transfer<'_, Self>) -> Result<(), Error>;
 
-    /// Posts a write that the peer is told of, with data. It may have no bytes.
+    /// Posts a write that is reported to the peer, with data. It may have no bytes.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// The errors of [`write`](Self::write).
     fn write_with_data(&self, transfer: Transfer<'_, Self>, data: u32) -> Result<(), Error>;
 
     /// Posts a read.
     ///
     /// # Errors
-    /// As [`write`](Self::write); [`Error::Unsupported`] without [`READS`](Self::READS).
+    /// The errors of [`write`](Self::write); [`Error::Unsupported`] without [`READS`](Self::READS).
     fn read(&self, transfer: Transfer<'_, Self>) -> Result<(), Error>;
 
-    /// Posts an addition to a word of the peer's.
+    /// Posts an addition to a word of the peer's memory.
     ///
     /// # Errors
-    /// As [`write`](Self::write); [`Error::Unsupported`] without [`ATOMICS`](Self::ATOMICS).
+    /// The errors of [`write`](Self::write); [`Error::Unsupported`] without
+    /// [`ATOMICS`](Self::ATOMICS).
     fn fetch_add(
         &self,
         there: &Self::Target,
@@ -199,10 +202,10 @@ pub trait Endpoint: Clone + Debug + 'static {
         token: u64,
     ) -> Result<(), Error>;
 
-    /// Posts an exchange of a word of the peer's, if it is what is expected.
+    /// Posts an exchange of a word of the peer's memory, if it has the expected value.
     ///
     /// # Errors
-    /// As [`fetch_add`](Self::fetch_add).
+    /// The errors of [`fetch_add`](Self::fetch_add).
     fn compare_swap(
         &self,
         there: &Self::Target,
@@ -212,49 +215,50 @@ pub trait Endpoint: Clone + Debug + 'static {
         token: u64,
     ) -> Result<(), Error>;
 
-    /// The next completion, if there is one.
+    /// Returns the next completion, if there is one.
     ///
     /// # Errors
-    /// The peer broke the protocol, or an operation failed. Not that it is gone: what it had done
-    /// before is given first, and then nothing.
+    /// The peer broke the protocol, or an operation failed. A peer that is gone is no error: its
+    /// completed operations are returned first, and then none.
     fn poll(&self) -> Result<Option<Completion>, Error>;
 
-    /// Before this side sleeps. True: nothing is left to poll, and the
-    /// [descriptor](Self::descriptor) will be readable when something is, when the peer has called
-    /// [`wake`](Self::wake), or when it is gone; and what this side wrote before, such as the
-    /// announcement of its [sleep](freeport_ring::sleep), is seen by a peer that has not woken it.
-    /// False: poll again; a transport that cannot wake anybody always says so.
+    /// Prepares this side to sleep. True means that nothing is left to poll, that the
+    /// [descriptor](Self::descriptor) will become readable when something is, when the peer has
+    /// called [`wake`](Self::wake), or when it is gone, and that earlier writes of this side, such
+    /// as the announcement of its [sleep](freeport_ring::sleep), are visible to a peer that has not
+    /// woken it. False means that the caller has to poll again; a transport without a way to wake
+    /// always returns false.
     ///
     /// # Errors
-    /// As [`poll`](Self::poll).
+    /// The errors of [`poll`](Self::poll).
     fn arm(&self) -> Result<bool, Error>;
 
-    /// What an event loop waits for, to be readable, after [`arm`](Self::arm).
+    /// Returns the descriptor that becomes readable after [`arm`](Self::arm), for an event loop.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 
-    /// Sleeps after [`arm`](Self::arm), until there may be something, or for as long as that.
+    /// Sleeps after [`arm`](Self::arm), until there may be something, or for at most `longest`.
     ///
     /// # Errors
-    /// [`Error::PeerDied`] or [`Error::Closed`]: it is gone.
+    /// [`Error::PeerDied`] or [`Error::Closed`]: the peer is gone.
     fn sleep(&self, longest: Duration) -> Result<(), Error>;
 
-    /// Wakes the peer out of its sleep. Not needed for writes with data.
+    /// Wakes the peer from its sleep. Not needed for writes with data.
     ///
     /// # Errors
-    /// The peer spoilt its doorbell.
+    /// The peer made its doorbell unusable.
     fn wake(&self) -> Result<(), Error>;
 
-    /// Whether the peer still is there.
+    /// Returns whether the peer still exists.
     ///
     /// # Errors
-    /// The system refuses to look.
+    /// The system refuses the check.
     fn peer_is_alive(&self) -> Result<bool, Error>;
 
-    /// A way for rings between a region of this side and memory of the peer. `number` tells the
-    /// paths of one endpoint apart.
+    /// Creates a path for rings between a region of this side and memory of the peer. `number`
+    /// distinguishes the paths of one endpoint.
     ///
     /// # Errors
-    /// It cannot have the memory that it needs.
+    /// There is no memory for the path.
     fn path(
         &self,
         inbound: &Self::Region,
@@ -263,53 +267,53 @@ pub trait Endpoint: Clone + Debug + 'static {
     ) -> Result<Self::Path, Error>;
 }
 
-/// How rings see memory over a transport: what they write goes into the peer's memory, what they
-/// read is there once it has arrived.
+/// Access of rings to memory over a transport: their writes go into the peer's memory, and their
+/// reads find what has arrived.
 ///
-/// Where the peer's memory is mapped it is written where it is; elsewhere, and where memory may be
-/// read only behind completions, [`Mirror`](crate::mirror::Mirror) does what is needed.
+/// If the peer's memory is mapped, it is written directly; otherwise, and if memory may be read
+/// only after completions, [`Mirror`](crate::mirror::Mirror) provides the path.
 pub trait Path {
     /// Memory of the peer.
     type Window: Remote;
     /// Memory of this side.
     type Inbox: Local;
 
-    /// A part of the peer's memory for single words.
+    /// Returns a part of the peer's memory for single words.
     ///
     /// # Errors
-    /// It is not inside.
+    /// The part is not inside.
     fn notes(&self, at: usize, bytes: usize) -> Result<Self::Window, Error>;
 
-    /// A part of the peer's memory for a ring; one for each path.
+    /// Returns a part of the peer's memory for a ring; one for each path.
     ///
     /// # Errors
-    /// It is not inside.
+    /// The part is not inside.
     fn ring(&self, at: usize, bytes: usize) -> Result<Self::Window, Error>;
 
-    /// A part of this side's memory in which the peer writes single words.
+    /// Returns a part of this side's memory in which the peer writes single words.
     ///
     /// # Errors
-    /// It is not inside.
+    /// The part is not inside.
     fn own_notes(&self, at: usize, bytes: usize) -> Result<Self::Inbox, Error>;
 
-    /// A part of this side's memory in which the peer has a ring; one for each path.
+    /// Returns a part of this side's memory in which the peer has a ring; one for each path.
     ///
     /// # Errors
-    /// It is not inside.
+    /// The part is not inside.
     fn own_ring(&self, at: usize, bytes: usize) -> Result<Self::Inbox, Error>;
 
-    /// Takes a completion if it belongs to this path, and gives it back if not.
+    /// Processes a completion if it belongs to this path, and returns it otherwise.
     ///
     /// # Errors
-    /// The peer broke the protocol, or what had to be posted was refused.
+    /// The peer broke the protocol, or a write was refused.
     fn completed(&self, completion: Completion) -> Result<Option<Completion>, Error>;
 
-    /// Posts what could not be posted before.
+    /// Posts writes that could not be posted before.
     ///
     /// # Errors
-    /// As [`completed`](Self::completed).
+    /// The errors of [`completed`](Self::completed).
     fn progress(&self) -> Result<(), Error>;
 
-    /// Whether everything that was written has been posted and is done.
+    /// Returns whether everything that was written has been posted and is done.
     fn is_idle(&self) -> bool;
 }

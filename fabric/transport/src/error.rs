@@ -1,249 +1,251 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What can go wrong between two sides.
+//! Errors between two sides.
 
 use std::io;
 use std::time::Duration;
 
-/// Why something could not be done. After [`Fault`](Self::Fault), [`PeerDied`](Self::PeerDied) and
-/// [`Closed`](Self::Closed) the connection is of no more use.
+/// Error of an operation. After [`Fault`](Self::Fault), [`PeerDied`](Self::PeerDied) and
+/// [`Closed`](Self::Closed) the connection is unusable.
 #[derive(thiserror::Error, Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The system refused something.
+    /// The system refused an operation.
     #[error("{what}: {source}")]
     System {
-        /// What was asked of it.
+        /// The operation.
         what: &'static str,
-        /// What it said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The peer did not begin as a peer does.
+    /// The peer's hello is invalid.
     #[error("the peer's hello: {0}")]
     Hello(#[from] HelloError),
-    /// What the peer wrote breaks the protocol of rings.
+    /// Data that the peer wrote violate the protocol of rings.
     #[error("the peer broke the protocol: {0}")]
     Fault(#[from] freeport_ring::Fault),
-    /// The peer moved its ring where there is none.
-    #[error("the peer moved its ring to area {area}, behind area {current} of {areas}")]
+    /// The peer moved its ring to an area that does not exist.
+    #[error("the peer moved its ring to area {area}, after area {current} of {areas}")]
     Moved {
-        /// Where it says that it has moved.
+        /// Area that it claims to have moved to.
         area: u64,
-        /// Where it was.
+        /// Area of the ring before.
         current: u32,
-        /// How many there are.
+        /// Number of areas.
         areas: u32,
     },
-    /// The peer is gone without having closed: it was killed, or it crashed.
+    /// The peer has exited without closing: it was killed, or it crashed.
     #[error("the peer died (process {pid})")]
     PeerDied {
-        /// Its process; 0 if that is not known here.
+        /// Its process; 0 if unknown.
         pid: i32,
     },
-    /// The peer has closed: nobody will read what is written.
+    /// The peer has closed: written data will not be read.
     #[error("the peer has closed (process {pid})")]
     Closed {
-        /// Its process; 0 if that is not known here.
+        /// Its process; 0 if unknown.
         pid: i32,
     },
-    /// This side has said that it writes nothing more.
+    /// This side has shut down its writing.
     #[error("written after the end: this side has shut down its writing")]
     ShutDown,
-    /// It took longer than the caller wants to wait.
-    #[error("nothing happened for {0:?}")]
+    /// The operation took longer than the caller's time-out.
+    #[error("timed out after {0:?}")]
     TimedOut(Duration),
-    /// It cannot be done now without waiting.
-    #[error("it would have to wait")]
+    /// The operation would block.
+    #[error("the operation would block")]
     WouldBlock,
-    /// No message can be as long.
-    #[error("a message of {length} bytes where {longest} is the longest")]
+    /// The message is too long for the ring.
+    #[error("a message of {length} bytes exceeds the maximum of {longest}")]
     TooLong {
-        /// How long it is.
+        /// Length of the message.
         length: usize,
-        /// How long it may be.
+        /// Maximum length.
         longest: usize,
     },
-    /// There is a message that does not fit into the buffer. It can still be received.
-    #[error("a message of {length} bytes for a buffer of {room}")]
+    /// A message does not fit the buffer. It can still be received.
+    #[error("a message of {length} bytes does not fit a buffer of {room}")]
     Longer {
-        /// How long it is.
+        /// Length of the message.
         length: usize,
-        /// The room there is.
+        /// Length of the buffer.
         room: usize,
     },
-    /// A shared queue has no such connection, or one of the sides has closed it.
+    /// A shared queue does not have the connection, or one of the sides has closed it.
     #[error("the connection is closed")]
     NoConnection,
-    /// As many connections of a shared queue are open as this side may open.
-    #[error("{most} connections are open, and this side may open no more")]
+    /// This side has opened the maximum number of connections of a shared queue.
+    #[error("{most} connections are open, the maximum of this side")]
     TooMany {
-        /// How many it may open.
+        /// Maximum number of connections.
         most: u32,
     },
-    /// Limits that a shared queue cannot have.
-    #[error("a shared queue of {connections:?} connections with windows of {window}")]
+    /// Invalid limits of a shared queue.
+    #[error(
+        "invalid limits of a shared queue: {connections:?} connections with windows of {window}"
+    )]
     Limits {
-        /// Those that each side may open.
+        /// Maximum numbers of connections of both sides.
         connections: [u32; 2],
-        /// The cells that each may have unread.
+        /// Maximum number of unread cells of each.
         window: u16,
     },
-    /// Something is not inside what it should be inside of.
-    #[error("{bytes} bytes from {at} on in {what}, which has {size}")]
+    /// A range is not inside the memory or limit it refers to.
+    #[error("{bytes} bytes at offset {at} are out of range: {what} has {size}")]
     OutOfRange {
-        /// What that is.
+        /// Name of the memory or limit.
         what: &'static str,
-        /// Where it would begin.
+        /// Start of the range.
         at: usize,
-        /// How long it would be.
+        /// Length of the range.
         bytes: usize,
-        /// How much there is.
+        /// Size of the memory.
         size: usize,
     },
     /// Completions have to be polled before more can be posted.
     #[error("{outstanding} operations are outstanding, and the queue has no room for more")]
     QueueFull {
-        /// How many there are.
+        /// Number of outstanding operations.
         outstanding: usize,
     },
-    /// The transport cannot do that.
+    /// The transport does not support the operation.
     #[error("{transport} has no {what}")]
     Unsupported {
-        /// Which one.
+        /// Name of the transport.
         transport: &'static str,
-        /// What it cannot do.
+        /// The unsupported operation.
         what: &'static str,
     },
-    /// A region that cannot be.
-    #[error("a region of {bytes} bytes: there has to be a multiple of 8, and at most {most}")]
+    /// Invalid size of a region.
+    #[error("a region of {bytes} bytes: the size has to be a multiple of 8, and at most {most}")]
     RegionBytes {
-        /// How large it should be.
+        /// Requested size.
         bytes: usize,
-        /// How large it may be.
+        /// Maximum size.
         most: usize,
     },
-    /// It is no key of this transport.
-    #[error("a key that is none of {transport}: {what}")]
+    /// The key does not belong to this transport.
+    #[error("not a key of {transport}: {what}")]
     Key {
-        /// Which one.
+        /// Name of the transport.
         transport: &'static str,
-        /// What is wrong with it.
+        /// Description of the mismatch.
         what: &'static str,
     },
-    /// The data of a write have another length than data have.
-    #[error("data of {length} bytes with a write, and data are 4")]
+    /// The data of a write do not have the required length.
+    #[error("data of {length} bytes with a write, which has to have 4")]
     Data {
-        /// How long they are.
+        /// Length of the data.
         length: usize,
     },
-    /// A capacity that a ring cannot have.
+    /// Invalid capacity of a ring.
     #[error(
         "a ring of {capacity} bytes that may grow to {capacity_max}: both are powers of two, \
              from {least} on, and the second at most {most}"
     )]
     Capacity {
-        /// What it begins with.
+        /// Initial capacity.
         capacity: u64,
-        /// What it may grow to.
+        /// Capacity up to which it may grow.
         capacity_max: u64,
-        /// The smallest there is.
+        /// Minimum capacity.
         least: usize,
-        /// The largest that is allowed here.
+        /// Maximum capacity permitted here.
         most: usize,
     },
 }
 
-/// What is wrong with how a peer begins.
+/// Reason why a peer's hello is refused.
 #[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum HelloError {
-    /// It hung up.
-    #[error("it hung up before it said anything")]
+    /// The peer hung up.
+    #[error("it hung up before sending anything")]
     HungUp,
-    /// It said nothing for too long.
-    #[error("it said nothing for {0:?}")]
+    /// The peer sent nothing within the time limit.
+    #[error("it sent nothing for {0:?}")]
     Silent(Duration),
-    /// Another length.
+    /// The hello has a wrong length.
     #[error("{found} bytes where {expected} were expected")]
     Length {
-        /// What a hello has.
+        /// Length of a hello.
         expected: usize,
-        /// What came.
+        /// Length received.
         found: usize,
     },
-    /// It does not begin with the mark of this protocol.
+    /// The hello does not begin with the mark of this protocol.
     #[error("it is not a hello of Freeport")]
     Mark,
-    /// Another version.
+    /// The versions differ.
     #[error("version {theirs}, and this is version {ours}: use the same release on both sides")]
     Version {
-        /// Of this side.
+        /// Version of this side.
         ours: u32,
-        /// Of the peer.
+        /// Version of the peer.
         theirs: u32,
     },
-    /// It wants something else than this side.
-    #[error("it wants {theirs}, and this side {ours}")]
+    /// The peer requests another purpose than this side.
+    #[error("it requests {theirs}, but this side {ours}")]
     Purpose {
-        /// Of this side.
+        /// Purpose of this side.
         ours: &'static str,
-        /// Of the peer.
+        /// Purpose of the peer.
         theirs: String,
     },
-    /// Sizes that are not allowed.
-    #[error("a ring of {capacity} bytes that may grow to {capacity_max}, and {most} is the limit")]
+    /// The sizes are not permitted.
+    #[error("a ring of {capacity} bytes that may grow to {capacity_max}, but the limit is {most}")]
     Capacity {
-        /// What it begins with.
+        /// Initial capacity.
         capacity: u64,
-        /// What it may grow to.
+        /// Capacity up to which it may grow.
         capacity_max: u64,
-        /// The largest that this side allows.
+        /// Maximum capacity that this side permits.
         most: usize,
     },
-    /// Other limits of a shared queue than this side's.
+    /// The peer's shared queue has other limits than this side's.
     #[error("its shared queue has other limits")]
     Limits,
     /// Descriptors are missing, or there are too many.
     #[error("{found} descriptors where {expected} were expected")]
     Descriptors {
-        /// How many belong to it.
+        /// Number of descriptors of a hello.
         expected: usize,
-        /// How many came.
+        /// Number of descriptors received.
         found: usize,
     },
-    /// What should be memory is something else.
+    /// The descriptor for the memory is not one of memory.
     #[error("the descriptor for the segment is not a memfd of ordinary pages")]
     NotMemory,
-    /// The memory could be cut while it is used, which would kill whoever touches it.
+    /// The memory could be truncated during use, which would kill every process that accesses it.
     #[error(
         "the segment has the seals {found:#x} and has to have {expected:#x}: no shrinking, \
              no growing, no more seals"
     )]
     Seals {
-        /// What it has to have.
+        /// Required seals.
         expected: i32,
-        /// What it has.
+        /// Seals of the memory.
         found: i32,
     },
-    /// The memory has another size than it should.
+    /// The memory has a wrong size.
     #[error("a segment of {found} bytes where {expected} were expected")]
     SegmentBytes {
-        /// What follows from the sizes of the rings.
+        /// Size that follows from the sizes of the rings.
         expected: u64,
-        /// What it has.
+        /// Size of the memory.
         found: u64,
     },
-    /// What should be a doorbell is something else.
+    /// The descriptor for the doorbell is not a doorbell.
     #[error("the descriptor for the doorbell is not an eventfd that does not block")]
     NotDoorbell,
 }
 
 impl Error {
-    /// The last error of the system.
+    /// Creates an error from the system's last error.
     pub(crate) fn system(what: &'static str) -> Self {
         Self::System { what, source: io::Error::last_os_error() }
     }
 
-    /// Whether it is only that it would have to wait.
+    /// Returns whether the operation would only block.
     pub fn is_would_block(&self) -> bool {
         matches!(self, Self::WouldBlock)
     }

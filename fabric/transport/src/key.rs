@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What one side tells the other so that it can reach a region: a few bytes, and a descriptor if
-//! the transport needs one.
+//! Keys, by which one side gives the other access to a region: a few bytes, and a descriptor if the
+//! transport needs one.
 
 use crate::bounds::within;
 use crate::error::{Error, HelloError};
@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
-/// What a key has at most, like an address and a remote key of RDMA with room to spare.
+/// Maximum length of a key: an address and a remote key of RDMA, with room to spare.
 pub const KEY_BYTES_MAX: usize = 64;
 
 /// The key of a region, as an [endpoint](crate::Endpoint) exports it.
@@ -20,31 +20,31 @@ pub struct Key {
 }
 
 impl Key {
-    /// A key of those bytes.
+    /// Creates a key of these bytes.
     ///
     /// # Errors
-    /// They are more than [`KEY_BYTES_MAX`].
+    /// There are more than [`KEY_BYTES_MAX`] bytes.
     pub fn new(bytes: &[u8], descriptor: Option<OwnedFd>) -> Result<Self, Error> {
         within("a key", 0, bytes.len(), KEY_BYTES_MAX)?;
         Ok(Self { bytes: bytes.to_vec(), descriptor })
     }
 
-    /// Its bytes.
+    /// Returns the bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Its bytes and its descriptor.
+    /// Returns the bytes and the descriptor.
     pub fn into_parts(self) -> (Vec<u8>, Option<OwnedFd>) {
         (self.bytes, self.descriptor)
     }
 
-    /// Sends it over a Unix socket.
+    /// Sends the key over a Unix socket.
     ///
     /// # Errors
     /// The system refuses, or the peer has hung up.
     pub fn send(&self, stream: &UnixStream) -> Result<(), Error> {
-        // All keys are as long there, so that one ends where the next one begins.
+        // All keys have the same length there, so that one ends where the next one begins.
         let mut message = [0; KEY_BYTES_MAX + 1];
         for (to, from) in message.iter_mut().skip(1).zip(&self.bytes) {
             *to = *from;
@@ -54,10 +54,10 @@ impl Key {
         socket::send(stream, &message, descriptors.as_slice()).map_err(over_socket)
     }
 
-    /// Receives one.
+    /// Receives a key.
     ///
     /// # Errors
-    /// The system refuses, the peer has hung up, or it is none.
+    /// The system refuses, the peer has hung up, or the message is not a key.
     pub fn receive(stream: &UnixStream) -> Result<Self, Error> {
         let mut bytes = [0; KEY_BYTES_MAX + 1];
         let message = socket::receive(stream, &mut bytes).map_err(over_socket)?;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The fabric: how two sides reach each other's memory.
+//! The fabric: access of two sides to each other's memory.
 //!
-//! What is written lies in the other side's memory when it arrives; nobody there takes part. On
-//! top of that alone there are [rings](freeport_ring) of bytes and of messages.
+//! A write goes directly into the other side's memory, without the participation of any code there.
+//! On top of that alone there are [rings](freeport_ring) of bytes and of messages.
 //!
-//! - [`endpoint`] is the trait that every transport implements, and what they may promise.
-//! - [`channel`] makes rings over any of them; [`mirror`] where arrival is a completion.
+//! - [`endpoint`] is the trait that every transport implements, and the guarantees they may give.
+//! - [`channel`] makes rings over any of them; [`mirror`] implements them where arrivals are
+//!   completions.
 //! - [`shm`] is the transport between two processes of one machine, with streams and messages that
 //!   need nothing else.
 

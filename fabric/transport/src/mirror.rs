@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Rings over a transport that posts writes and tells of arrivals by completions, as RDMA does.
+//! Rings over a transport that posts writes and reports arrivals by completions, as RDMA does.
 //!
-//! The ring is there twice: its sender composes entries in a copy of its own, and what has changed
-//! is then written to the peer's (SocksDirect 6.3). The last write of a batch carries as its data
-//! where in the ring the first entry will be that has not been sent, the *frontier*. The receiver
-//! looks into its memory only for what lies before the frontier that came last, because behind it
-//! there may be any part of the next batch: a completion is the signal of arrival (6.6).
+//! The ring exists twice: its sender composes entries in a copy of its own, and the changed parts
+//! are then written to the peer's ring (SocksDirect 6.3). The last write of a batch carries as its
+//! data the position in the ring of the first entry that has not been sent, the *frontier*. The
+//! receiver reads its memory only up to the frontier that arrived last, because after it there may
+//! be any part of the next batch: a completion is the signal of arrival (6.6).
 //!
-//! **Adaptive batching** (6.5). With few writes outstanding, what is published is posted at once.
-//! Else nothing is posted until a write is done, and then everything that has come together by
-//! then, as one write, or as two where the ring goes on at its start. So an idle link adds no
-//! delay, and a busy one carries few, long writes.
+//! **Adaptive batching** (6.5). With few writes outstanding, published entries are posted at once.
+//! Otherwise nothing is posted until a write is done, and then everything accumulated until then,
+//! as one write, or as two where the ring wraps to its start. So an idle link adds no delay, and a
+//! busy one carries few, long writes.
 //!
-//! **Order.** A batch begins with the word with which the one before it ended, so two batches must
-//! not arrive in the wrong order. Over a transport that keeps writes in order this needs nothing;
-//! over one that does not, each write waits until the one before is done.
+//! **Order.** A batch begins with the word with which the previous one ended, so two batches must
+//! not arrive in the wrong order. A transport that keeps writes in order guarantees this; over one
+//! that does not, each write waits until the previous one is done.
 
 use crate::bounds::within;
 use crate::endpoint::{Completion, Endpoint, Path, Region, Target, Transfer, WriteOrder};
@@ -25,23 +25,24 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// Up to so many outstanding writes, what is published is posted at once. SocksDirect gives no
-/// number; four hide a round trip behind the next ones and leave batches some length.
+/// Number of outstanding writes up to which published entries are posted at once. SocksDirect gives
+/// no number; four hide a round trip and still let batches grow.
 const WRITES_AT_ONCE: u32 = 4;
 
-/// The bits of data that say where a ring's frontier is, in words; those above are the path's
+/// Number of bits of the data for a ring's frontier, in words; the higher bits are the path's
 /// number.
 const FRONTIER_BITS: u32 = 20;
-/// In place of a frontier: the write was of notes.
+/// Value in place of a frontier for a write of notes.
 const NOTES: u32 = (1 << FRONTIER_BITS) - 1;
-/// Tokens from here on are those of mirrors: who shares an endpoint with one uses others.
+/// First token of mirrors: other users of the same endpoint use lower ones.
 pub const TOKENS: u64 = 1 << 63;
-/// The largest ring over a mirror: the frontier of a larger one has no room in the data.
+/// Size of the largest ring over a mirror, in bytes: the frontier of a larger one would not fit the
+/// data.
 pub const RING_BYTES_MAX: usize = 1 << 22;
-/// Paths of one endpoint.
+/// Maximum number of paths of one endpoint.
 pub const PATHS_MAX: u16 = 1 << (32 - FRONTIER_BITS);
 
-/// The path over such a transport.
+/// The path of rings over such a transport.
 #[derive(Debug)]
 pub struct Mirror<E: Endpoint> {
     shared: Rc<Shared<E>>,
@@ -51,7 +52,7 @@ pub struct Mirror<E: Endpoint> {
 struct Shared<E: Endpoint> {
     endpoint: E,
     number: u16,
-    /// What this side has of the peer's memory.
+    /// This side's copy of the peer's memory.
     copy: E::Region,
     there: E::Target,
     here: E::Region,
@@ -61,37 +62,37 @@ struct Shared<E: Endpoint> {
     own_ring_bytes: Cell<usize>,
 }
 
-/// What has been written and what of it is not sent.
+/// The written data, and the part that is not sent.
 #[derive(Debug, Default)]
 struct State {
-    /// Where the ring begins in the peer's memory.
+    /// Offset of the ring in the peer's memory.
     ring_at: usize,
-    /// Where in the ring the first entry is that was not sent.
+    /// Offset in the ring of the first unsent entry.
     from: usize,
-    /// What was written since then, staged entries included.
+    /// Data written since then, staged entries included.
     written: Extent,
-    /// That when something was published last.
+    /// The extent at the last publication.
     published: Option<Extent>,
-    /// What of a batch has still to be posted.
+    /// Remaining writes of a batch.
     posts: VecDeque<Post>,
-    /// Words of notes to be sent.
+    /// Offsets of words of notes to be sent.
     words: VecDeque<usize>,
     outstanding: u32,
     failed: Option<Error>,
 }
 
-/// What was written of a ring from some place on.
+/// Extent of the data written to a ring from some offset on.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Extent {
-    /// Where that ends before the end of the ring.
+    /// End of the part before the end of the ring.
     end: usize,
-    /// Where that ends which goes on at the start; 0: it does not.
+    /// End of the part that continues at the start; 0 if there is none.
     end_at_start: usize,
-    /// Where the next entry will be.
+    /// Offset of the next entry.
     frontier: usize,
 }
 
-/// A write of a range of the copy to the same place at the peer.
+/// A write of a range of the copy to the same range at the peer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Post {
     range: Range<usize>,
@@ -99,7 +100,7 @@ struct Post {
 }
 
 impl<E: Endpoint> Mirror<E> {
-    /// A path between a region of this side and memory of the peer.
+    /// Creates a path between a region of this side and memory of the peer.
     ///
     /// # Errors
     /// The number is too large, or there is no memory for the copy.
@@ -201,7 +202,7 @@ impl<E: Endpoint> Shared<E> {
         TOKENS | u64::from(self.number)
     }
 
-    /// Posts what there is, as far as it may be posted now.
+    /// Posts pending writes, as far as they may be posted now.
     fn post(&self) {
         let state = &mut *self.state.borrow_mut();
         let at_once = if E::WRITE_ORDER == WriteOrder::Nothing { 1 } else { WRITES_AT_ONCE };
@@ -221,7 +222,7 @@ impl<E: Endpoint> Shared<E> {
             };
             match posted {
                 Ok(()) => state.outstanding += 1,
-                // Something will be done, and then it is tried again.
+                // It is retried after a completion.
                 Err(Error::QueueFull { .. }) => return state.posts.push_front(post),
                 Err(error) => state.failed = Some(error),
             }
@@ -230,7 +231,7 @@ impl<E: Endpoint> Shared<E> {
 }
 
 impl State {
-    /// What is to be posted next: the rest of a batch, then notes, then a new batch.
+    /// Returns the next write: the rest of a batch, then notes, then a new batch.
     fn next_post(&mut self, number: u16, longest: usize) -> Option<Post> {
         if let Some(post) = self.posts.pop_front() {
             return Some(post);
@@ -251,7 +252,7 @@ impl State {
         self.posts.pop_front()
     }
 
-    /// Cuts a part of the ring into writes.
+    /// Divides a part of the ring into writes.
     fn cut(&mut self, part: Range<usize>, longest: usize) {
         let mut start = part.start;
         while start < part.end {
@@ -262,7 +263,7 @@ impl State {
         }
     }
 
-    /// Goes on behind a batch. What is staged behind it stays.
+    /// Continues after a batch. Entries staged after it remain.
     fn sent(&mut self, batch: Extent) {
         self.from = batch.frontier;
         if batch.end_at_start > 0 {
@@ -271,7 +272,7 @@ impl State {
         }
     }
 
-    /// Notes that a part of the ring was written.
+    /// Records that a part of the ring was written.
     fn wrote(&mut self, at: usize, bytes: usize) {
         let Extent { end, end_at_start, .. } = &mut self.written;
         let end = if at >= self.from { end } else { end_at_start };
@@ -279,7 +280,7 @@ impl State {
     }
 }
 
-/// A part of the peer's memory, by way of the copy.
+/// A part of the peer's memory, accessed through the copy.
 #[derive(Debug)]
 pub struct Window<E: Endpoint> {
     shared: Rc<Shared<E>>,
@@ -290,7 +291,8 @@ pub struct Window<E: Endpoint> {
 
 impl<E: Endpoint> Remote for Window<E> {
     unsafe fn write(&mut self, offset: usize, bytes: &[u8]) {
-        // SAFETY: inside the window, says the caller; the copy is as large as the peer's memory.
+        // SAFETY: the caller guarantees that it is inside the window; the copy is as large as the
+        // peer's memory.
         unsafe { self.copy.write(self.at + offset, bytes) };
         if self.is_ring {
             self.shared.state.borrow_mut().wrote(offset, bytes.len());
@@ -314,19 +316,19 @@ impl<E: Endpoint> Remote for Window<E> {
     unsafe fn set(&mut self, offset: usize, word: u64) {
         // SAFETY: as above.
         unsafe { self.write(offset, &word.to_ne_bytes()) };
-        // A ring ends what it writes with a word of zero, and overwrites it with the next header.
+        // A ring ends its writes with a zero word, which the next header overwrites.
         if self.is_ring && word == 0 {
             self.shared.state.borrow_mut().written.frontier = offset;
         }
     }
 }
 
-/// A part of this side's memory, as far as it has arrived.
+/// A part of this side's memory, up to what has arrived.
 #[derive(Debug)]
 pub struct Inbox<E: Endpoint> {
     region: E::Region,
     at: usize,
-    /// Where in a ring nothing has arrived yet.
+    /// Offset in a ring where nothing has arrived yet.
     arrived: Option<Rc<Cell<usize>>>,
 }
 
@@ -335,12 +337,12 @@ impl<E: Endpoint> Local for Inbox<E> {
         if self.arrived.as_ref().is_some_and(|arrived| arrived.get() == offset) {
             return Claimed::new(0);
         }
-        // SAFETY: inside, says the caller.
+        // SAFETY: the caller guarantees that it is inside.
         unsafe { self.region.load(self.at + offset) }
     }
 
     unsafe fn read(&self, offset: usize, into: &mut [u8]) {
-        // SAFETY: inside, says the caller.
+        // SAFETY: the caller guarantees that it is inside.
         unsafe { self.region.read(self.at + offset, into) }
     }
 }

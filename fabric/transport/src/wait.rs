@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How a side waits: it looks again at once, then lets others have the processor between two
-//! looks, then sleeps (SocksDirect 8.2).
+//! Waiting of a side: it first polls, then yields the processor between polls, then sleeps
+//! (SocksDirect 8.2).
 //!
-//! Looking again is the fastest where the peer runs on another core; yielding where both share
-//! one, for whoever looks without yielding keeps the other from doing what is waited for; sleeping
-//! costs a system call on both sides, and nothing while nothing comes. So each side says on which
-//! core it waits, and who waits on that core as well yields at once.
+//! Polling is fastest if the peer runs on another core. Yielding is better if both share one,
+//! because polling without yielding would keep the peer from running. Sleeping costs a system call
+//! on both sides, and nothing while nothing arrives. So each side states on which core it waits,
+//! and a side that waits on the same core yields at once.
 
 use std::hint;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a side does what before it sleeps.
+/// Waiting policy of a side, up to its sleep.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Waiting {
-    /// Looks without letting go of the processor; left out where the peer waited on the same core.
+    /// Number of polls without yielding; skipped if the peer waited on the same core.
     pub spins: u32,
-    /// Looks with `sched_yield` before each.
+    /// Number of polls with `sched_yield` before each.
     pub yields: u32,
-    /// How long a call waits altogether; `None`: for ever.
+    /// Time-out of a call; `None` for no time-out.
     pub timeout: Option<Duration>,
 }
 
 impl Default for Waiting {
-    /// For two sides that have a core each most of the time.
+    /// Suits two sides that have a core each most of the time.
     fn default() -> Self {
         Self { spins: 400, yields: 40, timeout: None }
     }
@@ -32,58 +32,58 @@ impl Default for Waiting {
 impl Waiting {
     /// Sleeps as soon as there is nothing.
     pub const SLEEP: Self = Self { spins: 0, yields: 0, timeout: None };
-    /// Never sleeps: a core for the shortest delay.
+    /// Never sleeps: occupies a core for the shortest delay.
     pub const SPIN: Self = Self { spins: u32::MAX, yields: 0, timeout: None };
-    /// Never sleeps, but lets others have the core.
+    /// Never sleeps, but yields the core to others.
     pub const YIELD: Self = Self { spins: 0, yields: u32::MAX, timeout: None };
 }
 
-/// How a side has waited so far.
+/// Counters of a side's waiting.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct WaitCounts {
-    /// Looks without letting go of the processor.
+    /// Polls without yielding.
     pub spins: u64,
-    /// Looks with `sched_yield` before.
+    /// Polls with `sched_yield` before each.
     pub yields: u64,
-    /// Times it went to sleep.
+    /// Number of sleeps.
     pub sleeps: u64,
     /// Doorbells rung for the peer.
     pub wakes: u64,
 }
 
-/// Looks between two looks at the clock and at the peer's life, for those who never sleep.
+/// Polls between two checks of the clock and of the peer, for policies that never sleep.
 const LOOKS_BETWEEN_CHECKS: u32 = 1 << 12;
 
-/// One time of waiting.
+/// One wait.
 #[derive(Debug)]
 pub(crate) struct Wait {
     policy: Waiting,
-    /// Looks that are left out.
+    /// Number of skipped polls.
     skipped: u32,
     looks: u32,
     since: Option<Instant>,
 }
 
-/// What comes next.
+/// The next action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Next {
-    /// Look again.
+    /// Poll again.
     Look,
-    /// See whether the peer lives and whether there is time left, and look again.
+    /// Check the peer and the time-out, and poll again.
     Check,
     /// Sleep.
     Sleep,
 }
 
 impl Wait {
-    /// Begins to wait, for a peer on the same core or on another.
+    /// Starts a wait, for a peer on the same core or on another.
     pub(crate) fn new(policy: Waiting, shares_core: bool) -> Self {
         let may_yield = policy.spins < u32::MAX;
         let skipped = if shares_core && may_yield { policy.spins } else { 0 };
         Self { policy, skipped, looks: skipped, since: None }
     }
 
-    /// Waits a little, unless it is time to sleep.
+    /// Waits briefly, unless it is time to sleep.
     pub(crate) fn step(&mut self, counts: &mut WaitCounts) -> Next {
         let Waiting { spins, yields, .. } = self.policy;
         if self.looks >= spins.saturating_add(yields) && spins.max(yields) < u32::MAX {
@@ -100,15 +100,15 @@ impl Wait {
         if self.looks.is_multiple_of(LOOKS_BETWEEN_CHECKS) { Next::Check } else { Next::Look }
     }
 
-    /// What is left of the time-out, if there is one; zero when it is over. The clock runs from
-    /// the first call on: who gets what he wants while he spins reads no clock.
+    /// Returns the rest of the time-out, if there is one; zero when it has expired. The clock
+    /// starts at the first call, so that a wait that succeeds while polling reads no clock.
     pub(crate) fn left(&mut self) -> Option<Duration> {
         let timeout = self.policy.timeout?;
         let since = *self.since.get_or_insert_with(Instant::now);
         Some(timeout.saturating_sub(since.elapsed()))
     }
 
-    /// After a sleep: begins again with looking.
+    /// Restarts polling after a sleep.
     pub(crate) fn slept(&mut self) {
         self.looks = self.skipped;
     }

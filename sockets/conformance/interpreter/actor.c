@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// An actor: a thread that does what it is told, and processes that actors begin or become.
+// An actor: a thread that executes lines, and the processes that actors fork, spawn or exec.
 #include "steps.h"
 
 #include <spawn.h>
@@ -10,7 +10,7 @@
 
 extern char **environ;
 
-// The descriptors of this process by their names; 0: none has that name.
+// Descriptors of this process by name; 0 means that the name is unused.
 static int names[NAMES];
 static _Thread_local int broken_pipes;
 
@@ -64,7 +64,7 @@ char *room(void) {
     return memory;
 }
 
-// A number; a name (`s3`, `a1`), which is its number; or words with `|` between them.
+// Parses a number; a name (`s3`, `a1`), whose value is its number; or words joined by `|`.
 static long value_of(const char *text) {
     long value = 0;
     if ((text[0] == 's' || text[0] == 'a') && text[1] >= '0' && text[1] <= '9')
@@ -148,7 +148,7 @@ void join_as_actor(char **arguments) {
     memcpy(names, me->names, sizeof names);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (me->process) {
-        // It has been this actor before.
+        // It was this actor before its exec.
         strcpy(me->result, "executed");
         settle(number);
         end_line(me);
@@ -156,7 +156,7 @@ void join_as_actor(char **arguments) {
     be_actor(number);
 }
 
-// Makes place for an actor, and says whether there is one.
+// Reserves a place for an actor; returns NULL if there is none.
 static struct actor *prepare(struct call *call) {
     int number = argument(call, 0);
     if (number <= 0 || number >= ACTORS || shared->actors[number].process) {
@@ -199,7 +199,7 @@ static void do_thread(struct call *call) {
         await_begin(call, it);
 }
 
-// The arguments with which this executable is an actor.
+// Arguments with which this executable becomes an actor.
 static char **as_actor(int number) {
     static char object[40], actor[12];
     static char *arguments[] = {"actor", "--actor", object, actor, NULL};
@@ -208,7 +208,7 @@ static char **as_actor(int number) {
     return arguments;
 }
 
-// Becomes this executable anew: with the library if it has that, or without it if `1` is given.
+// Executes this executable anew: with the library if it is loaded, or without it if `1` is given.
 static void do_exec(struct call *call) {
     memcpy(shared->actors[call->actor].names, names, sizeof names);
     if (argument(call, 0))
@@ -261,7 +261,7 @@ static void do_pong(struct call *call) {
     char byte;
     int fd = descriptor(call, 0);
     ssize_t count = -1;
-    // What one byte is too few for is not waited for.
+    // With a low-water mark, one byte does not wake a reader: so this does not wait forever.
     for (int64_t deadline = now_ms() + 500; count < 0 && now_ms() < deadline;) {
         count = recv(fd, &byte, 1, MSG_DONTWAIT);
         if (count < 0 && errno != EAGAIN)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// The controller: begins two actors, gives them the lines of a program one after the other, and
-// writes down what each gave. Lines are of these kinds:
+// The controller: starts two actors, passes them the lines of a program one after the other, and
+// records their results. Lines are of these kinds:
 //
-//   a0 OPERATION ...     a0 does it; `blocks` if that takes long
-//   a0&5 OPERATION ...   a0 begins it; the next line comes 5 milliseconds later, or sooner if less
-//   a0 finish            waits until what a0 has begun is done, and says what it gave
-//   warm a0 s1 a1 s2 40  a dialogue of so many bytes each way, in which a connection is upgraded
+//   a0 OPERATION ...     a0 executes it; `blocks` if that takes long
+//   a0&3 OPERATION ...   a0 starts it; the next line follows after 3 milliseconds; with 5 or more,
+//                        once a0 sleeps
+//   a0 finish            waits until a0 has finished its operation, and records the result
+//   warm a0 s1 a1 s2 40  a dialogue of 40 bytes each way, in which a connection is upgraded
 //   signal a0 plain      interrupts a0 (`restart`: with SA_RESTART) once it sleeps
 //   kill a0              kills its process
 //   cores together       all actors share a core
@@ -17,13 +18,13 @@
 
 struct shared *shared;
 
-// How long a call may take before it counts as one that does not return.
+// Time in milliseconds after which a call counts as blocked.
 static int patience = 1500;
-// Dialogues, and those behind which both ends were upgraded.
+// Number of dialogues, and of those after which both ends were upgraded.
 static int dialogues, upgraded;
-// Where the program is.
+// Current line of the program.
 static int line_number;
-// Actors that did not end what they were given.
+// Actors whose last line has not finished.
 static int stuck[ACTORS];
 
 void map_shared(int fd) {
@@ -60,7 +61,7 @@ static void give(int actor, const char *line) {
     wake(&it->given);
 }
 
-// Waits until a thread sleeps, as it does in a call that blocks.
+// Waits until a thread sleeps, as in a blocking call.
 static void await_sleep(const struct actor *it, int milliseconds) {
     char path[80], text[200];
     snprintf(path, sizeof path, "/proc/%d/task/%d/stat", it->process, it->thread);
@@ -78,8 +79,8 @@ static void await_sleep(const struct actor *it, int milliseconds) {
     }
 }
 
-// Whether an actor has ended what it was given, within so long. One that did not before may have
-// been woken by the last line: then it runs, and is given the time to end that.
+// Returns whether an actor finishes its line within this time. If it was blocked before, the last
+// line may have woken it: then it is running, and gets time to finish.
 static int await(int actor, int milliseconds) {
     struct actor *it = &shared->actors[actor];
     if (!is_done(actor) && stuck[actor])
@@ -90,7 +91,7 @@ static int await(int actor, int milliseconds) {
     return !stuck[actor];
 }
 
-// What remains when a process has ended, or has become another program: the one actor, or none.
+// Removes the actors of a process that has exited or executed another program, except `but`.
 static void forget_process(int process, int but) {
     for (int i = 0; i < ACTORS; i++) {
         struct actor *it = &shared->actors[i];
@@ -112,7 +113,7 @@ static const char *await_end(int actor, int does_kill) {
     int ended = poll(&(struct pollfd){handle, POLLIN, 0}, 1, patience) == 1;
     close(handle);
     forget_process(process, -1);
-    // What it has sent last is on its way, and whoever else has its sockets closes them soon.
+    // Its last bytes are in flight, and other holders of its sockets close them soon.
     settle(actor);
     sleep_ms(20);
     return ended ? "ended" : "did not end";
@@ -223,7 +224,7 @@ static void run_all(char *program) {
     }
 }
 
-// Two actors from the start, each a process of its own.
+// The initial actors, each a process of its own.
 static void begin_actor(int number) {
     if (fork() == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);

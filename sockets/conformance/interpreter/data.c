@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Calls that move bytes. What is sent depends on the line of the program only, and of what is
-// received the checksum is said.
+// Calls that move bytes. The bytes sent depend only on the line of the program; of received bytes,
+// the checksum is recorded.
 #include "steps.h"
 
 #include <sys/mman.h>
@@ -21,7 +21,7 @@ static void say_received(struct call *call, long received) {
         say(call, " #%08x", (unsigned)checksum(CHECKSUM_BEGIN, room(), limited(received)));
 }
 
-// Cuts memory into so many pieces, of lengths that differ; one of them has nothing in it.
+// Splits memory into pieces of different lengths, one of them empty.
 static void cut(struct iovec *parts, int pieces, char *memory, size_t length) {
     size_t at = 0;
     for (int i = 0; i < pieces; i++) {
@@ -76,7 +76,7 @@ static void do_sendmsg(struct call *call) {
     say_result(call, sendmsg(descriptor(call, 0), &message, argument(call, 3)));
 }
 
-// sendmmsg, recvmmsg: NAME LENGTH MESSAGES [FLAGS]; each message has as much
+// sendmmsg, recvmmsg: NAME LENGTH MESSAGES [FLAGS]; all messages have the same length
 enum { MOST_MESSAGES = 4 };
 
 static int prepare_messages(struct call *call, struct mmsghdr *messages, struct iovec *parts) {
@@ -134,7 +134,7 @@ static void do_recvfrom(struct call *call) {
     int fd = descriptor(call, 0);
     long flags = argument(call, 2);
     long received = recvfrom(fd, room(), length, flags, (void *)&from, &bytes);
-    // Nothing is written then.
+    // With MSG_TRUNC, nothing is written to the buffer.
     if (flags & MSG_TRUNC)
         say_result(call, received);
     else
@@ -163,19 +163,19 @@ static void do_recvmsg(struct call *call) {
         say(call, ", flags %#x", message.msg_flags);
 }
 
-// Waits until a descriptor may be ready; gives whether it is.
+// Waits for events of a descriptor; returns whether they occurred.
 static int becomes(int fd, short events) {
     return poll(&(struct pollfd){fd, events, 0}, 1, 1000) == 1;
 }
 
-// sendall, recvall: NAME LENGTH PIECE; until all is sent or has come
+// sendall, recvall: NAME LENGTH PIECE; until everything is sent or received
 static void do_sendall(struct call *call) {
     int fd = descriptor(call, 0);
     long length = argument(call, 1), done = 0, sent = 0;
     long piece = limited(argument(call, 2));
     char *bytes = bytes_to_send(call, piece);
     while (done < length && piece > 0) {
-        // Where the last one was cut, this goes on: what comes does not tell where that was.
+        // Continues where a short send stopped, so that the received bytes do not depend on it.
         long at = done % piece, left = piece - at;
         sent = send(fd, bytes + at, left < length - done ? left : length - done, MSG_NOSIGNAL);
         if (sent < 0 && (errno == EAGAIN && becomes(fd, POLLOUT)))
@@ -208,7 +208,7 @@ static void do_recvall(struct call *call) {
         say(call, ", then "), say_result(call, received);
 }
 
-// fill: NAME; sends without waiting until nothing fits
+// fill: NAME; sends without blocking until nothing fits
 static void do_fill(struct call *call) {
     int fd = descriptor(call, 0);
     size_t total = 0;
@@ -226,7 +226,7 @@ static void do_fill(struct call *call) {
     say(call, total > 65536 ? "much, then " : "little, then "), say_result(call, -1);
 }
 
-// empty: NAME FILLED BEFORE; receives what was there before, and what FILLED was filled with
+// empty: NAME FILLED BEFORE; receives the BEFORE bytes and those with which FILLED was filled
 static void do_empty(struct call *call) {
     int fd = descriptor(call, 0);
     size_t total = shared->amounts[argument(call, 1) % NAMES] + limited(argument(call, 2));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// What a program sends over TCP within a machine has arrived when the call returns, unless the
-// kernel is busy: then it lies in a queue of this core. Datagrams to oneself lie there behind it,
-// so they are sent and waited for after every step. What arrives makes the kernel answer, and what
-// it answers may be answered as well, hence several, one after the other.
+// Bytes sent over TCP within a machine have arrived when the call returns, unless the kernel is
+// busy: then they wait in a queue of this core. Datagrams to oneself are queued after them, so they
+// are sent and awaited after every step. Each arrival can cause a reply of the kernel, which can
+// cause another, so there are several datagrams in sequence.
 //
-// Calls go past the library: it is not to notice.
+// The raw system calls bypass the library, which must not notice them.
 #include "steps.h"
 
 #include <arpa/inet.h>
@@ -14,7 +14,7 @@ enum { MARKERS = 3 };
 
 static _Thread_local int is_on_core = -1;
 
-// Keeps this thread on the core of an actor.
+// Pins this thread to the core of an actor.
 static void stay_on_core(int actor) {
     int wanted = shared->together ? 0 : actor % CPU_COUNT(&shared->cores);
     if (wanted == is_on_core)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Calls that make sockets, and what can be done with their descriptors, names and options.
+// Calls that make sockets, and operations on their descriptors, names and options.
 #include "steps.h"
 
 #include <arpa/inet.h>
@@ -24,7 +24,7 @@ static void do_pair(struct call *call) {
     say_descriptor(call, argument(call, 1), pair[1]);
 }
 
-// bind: NAME FAMILY; to a port or a name that the kernel chooses, on this machine
+// bind: NAME FAMILY; to a port or name that the kernel chooses, on this machine
 static void do_bind(struct call *call) {
     struct sockaddr_storage here = {.ss_family = argument(call, 1)};
     socklen_t length = sizeof here.ss_family;
@@ -47,7 +47,7 @@ static void do_listen(struct call *call) {
     say_result(call, listen(descriptor(call, 0), argument(call, 1)));
 }
 
-// Calls that small sends do not wait for each other: what has arrived when would be up to timers.
+// Disables Nagle's algorithm: otherwise arrival times would depend on timers.
 static void hurry(int fd) { setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int)); }
 
 // connect: NAME LISTENER
@@ -92,7 +92,7 @@ static void do_close_range(struct call *call) {
         say_result(call, close_range(first, last, argument(call, 2)));
 }
 
-// dup: NAME OLD, and the other ways to make a copy; dup2, dup3: over what NAME is
+// dup: NAME OLD, and the other calls that copy a descriptor; dup2, dup3: replace NAME
 static void do_dup(struct call *call) {
     say_descriptor(call, argument(call, 0), dup(descriptor(call, 1)));
 }
@@ -134,7 +134,7 @@ static void do_cloexec(struct call *call) {
 static void do_getfl(struct call *call) { say_result(call, fcntl(descriptor(call, 0), F_GETFL)); }
 static void do_getfd(struct call *call) { say_result(call, fcntl(descriptor(call, 0), F_GETFD)); }
 
-// setopt: NAME OPTION VALUE [SECOND]; milliseconds where it is a time
+// setopt: NAME OPTION VALUE [SECOND]; times in milliseconds
 static void do_setopt(struct call *call) {
     int fd = descriptor(call, 0), value = argument(call, 2);
     int level = argument(call, 1) >> 16, option = argument(call, 1) & 0xffff;

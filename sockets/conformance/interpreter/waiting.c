@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Calls that wait for several descriptors. Events are said by the names of descriptors, sorted.
+// Calls that wait for several descriptors. Events are recorded by descriptor name, sorted.
 #include "steps.h"
 
 #include <sys/epoll.h>
@@ -88,7 +88,7 @@ static int compare_events(const void *one, const void *other) {
     return (first->data.u64 > second->data.u64) - (first->data.u64 < second->data.u64);
 }
 
-// A set in which much happens asks the kernel for other descriptors at times only.
+// A busy set checks the kernel's descriptors only from time to time.
 static int set_of(struct call *call) {
     usleep(200);
     return descriptor(call, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Words that programs may use for numbers.
+// Names of numbers in programs.
 #include "steps.h"
 
 #include <linux/close_range.h>
@@ -28,7 +28,7 @@ static const struct {
     {"ET", (long)EPOLLET},
     {"ONESHOT", EPOLLONESHOT},
     {"EXCLUSIVE", EPOLLEXCLUSIVE},
-    // One more than they are, since nothing is 0 as well.
+    // One higher than the real values, since 0 is also the value of a missing argument.
     {"RD", SHUT_RD + 1},
     {"WR", SHUT_WR + 1},
     {"RDWR", SHUT_RDWR + 1},

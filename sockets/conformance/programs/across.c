@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Connections that are used all the while they are upgraded: not a byte may be lost, doubled or
-// out of place at the switch, and what is under way in the kernel comes before what is in the ring.
+// Connections in constant use while they are upgraded: no byte may be lost, duplicated or reordered
+// at the switch, and bytes in flight in the kernel come before those in the ring.
 
 #include "case.h"
 
@@ -12,7 +12,7 @@ static size_t below(size_t limit) {
     return (state >> 33) % limit;
 }
 
-// Sends so many bytes in pieces of random sizes, with pauses: the switch is somewhere in it.
+// Sends `total` bytes in pieces of random sizes, with pauses: the switch happens among them.
 static void send_pieces(int fd, size_t total, uint64_t seed, int pause_every) {
     uint64_t sum = CHECKSUM_BEGIN;
     state = seed;
@@ -104,8 +104,8 @@ CASE(streams_both_ways_by_two_threads_across_the_switch, ACROSS | RACE | V6 | MI
 }
 
 CASE(data_in_flight_while_nobody_reads, ACROSS | RACE | V6 | MIXED) {
-    // The client sends many messages before the server, who has sent as many operations, reads
-    // any: all of that is in the kernel when the connection is upgraded.
+    // The client sends many messages before the server, which has sent equally many, reads any: all
+    // of them are in the kernel when the connection is upgraded.
     char byte;
     for (int i = 0; i < 12; i++) {
         require(send(fd, "o", 1, 0) == 1, "send");
@@ -152,7 +152,8 @@ CASE(peeks_at_every_step_across_the_switch, ACROSS | RACE) {
 
 CASE(waiting_in_recv_while_upgraded, ACROSS | RACE | MIXED) {
     char byte = 0;
-    // One side has done its operations long ago and sleeps while the other comes to the threshold.
+    // One side has completed its operations long ago and sleeps when the other reaches the
+    // threshold.
     for (int i = 0; i < 60; i++) {
         if (side == CLIENT) {
             if (i > 8)
@@ -169,7 +170,7 @@ CASE(waiting_in_recv_while_upgraded, ACROSS | RACE | MIXED) {
 }
 
 CASE(end_right_behind_the_switch, RACE | V6) {
-    // Data and the end, at about the time when the connection is upgraded, whether before or after.
+    // Data and the end of the stream, shortly before or after the connection is upgraded.
     char byte;
     for (int i = 0; i < 10; i++) {
         require(send(fd, "o", 1, 0) == 1, "send");

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Connections to the same listener, again and again.
+// Repeated connections to the same listener.
 
 #include "again.h"
 
-// Of a warm-up: so many connections follow each other without a pause, so that both sides can
-// agree on what they share; then one is tried for which the server does not sleep.
+// A warm-up makes several connections without a pause, so that both sides can agree on the stream
+// to share; then one is tried for which the server does not sleep.
 #define CONNECTIONS 6
 #define TRIALS_PLAIN 2
 #define TRIALS_MAX 60
@@ -42,7 +42,7 @@ void skip_again(int connections) { points += 2 * connections; }
 void meet_again(enum side side) { meet(side, ++points); }
 
 int again(enum side side, int listener) {
-    // Nothing is left to be done for the last one.
+    // First lets both sides finish the previous connection.
     meet_again(side);
     points++;
     if (side == CLIENT) {
@@ -65,8 +65,8 @@ void prove_again(enum side side) {
     proved = now;
 }
 
-// A connection with a byte each way: the client's says whether it goes on, the server's whether it
-// was made without the kernel.
+// A connection with a byte each way: the client's tells whether to continue, the server's whether
+// the connection was made without the kernel.
 static char converse(int end, enum side side, char byte) {
     char other;
     if (side == CLIENT) {

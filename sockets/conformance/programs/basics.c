@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// What cases and the interpreter of random programs have in common.
+// Functions shared by cases and the interpreter of random programs.
 
 #include "basics.h"
 
@@ -54,7 +54,7 @@ uint64_t checksum(uint64_t so_far, const void *bytes, size_t length) {
     return so_far;
 }
 
-// Room for as many descriptors as the kernel lets pass at once.
+// Space for as many descriptors as the kernel accepts per message.
 union control {
     struct cmsghdr header;
     char room[CMSG_SPACE(253 * sizeof(int))];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// What cases and the interpreter of random programs have in common.
+// Functions shared by cases and the interpreter of random programs.
 #ifndef CONFORMANCE_BASICS_H
 #define CONFORMANCE_BASICS_H
 
@@ -29,27 +29,26 @@
 
 // Exported by the library: 1 if both directions of the connection are in rings.
 int freeport_is_accelerated(int fd) __attribute__((weak));
-// Exported by the library: how many connections of this process were made without the kernel.
+// Exported by the library: number of connections of this process made without the kernel.
 unsigned long freeport_reused_connections(void) __attribute__((weak));
 
-// What a mask of poll or epoll says.
+// Names of the events in a mask of poll or epoll.
 const char *events_text(unsigned events);
 
-// How long something is waited for that has to come. Only a hang takes that long, on a loaded
-// machine too.
+// Time limit for an event that must happen. Only a hang reaches it, even on a loaded machine.
 enum { PATIENCE_MS = 120000 };
 
 void sleep_ms(long milliseconds);
 int64_t now_ms(void);
 
-// Bytes that depend on the seed and on their place.
+// Fills memory with bytes that depend on the seed and their position.
 void fill(void *bytes, size_t length, uint64_t seed);
 uint64_t checksum(uint64_t so_far, const void *bytes, size_t length);
 #define CHECKSUM_BEGIN 14695981039346656037ULL
 
-// Sends descriptors over a Unix socket, with one byte. Gives what `sendmsg` gives.
+// Sends descriptors over a Unix socket, with one byte. Returns the result of `sendmsg`.
 ssize_t pass(int over, const int *fds, int count);
-// Receives so many at most; gives how many came, or -1.
+// Receives at most `room` descriptors; returns their number, or -1.
 int take(int over, int *fds, int room);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Programs that ask for system calls by number, through the C library's `syscall`.
+// Programs that make system calls by number, through the C library's `syscall`.
 
 #include "case.h"
 
@@ -71,7 +71,7 @@ CASE(becomes_a_program_by_number, WARM | V6) {
 }
 
 CASE(ends_by_number, WARM | RACE) {
-    // The child of a fork: its parent has the connection alone again.
+    // The child of a fork: after it, the parent is the sole holder again.
     if (side == SERVER) {
         pid_t child = fork();
         if (child == 0)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// What every program of cases has in common: the processes, the transcripts, the report of which
-// connections were upgraded.
+// The common part of all case programs: the processes, the transcripts, and the report of upgraded
+// connections.
 //
-// What both sides and their parent share is in one memory object: transcripts are there even of
-// processes that were killed, and no descriptor is needed to wait for each other.
+// State shared by both sides and their parent is in one memory object: transcripts of killed
+// processes survive, and the processes need no descriptor to wait for each other.
 
 #include "case.h"
 
@@ -22,9 +22,9 @@ struct shared {
     struct sockaddr_storage address;
     socklen_t address_length;
     int family;
-    // With both ends by number, if they were made by `socketpair`.
+    // Whether both ends are a `socketpair`, and its descriptors.
     int is_pair, pair[2];
-    // Processes that have no end of it any more but their own.
+    // Number of processes that have closed the ends they do not use.
     atomic_int parted;
     atomic_int reached[2];
     atomic_int upgraded[2];
@@ -139,7 +139,7 @@ int prove(int fd, enum side side) {
 
 void has_reused(enum side side) { atomic_store(&shared->reused[side], 1); }
 
-// One byte each way. The client says whether it goes on, the server whether it is upgraded.
+// One byte each way. The client tells whether it is the last, the server whether it is upgraded.
 static int round_trip(int fd, enum side side, int last, int *peer_upgraded) {
     char byte;
     if (side == CLIENT) {
@@ -155,13 +155,13 @@ static int round_trip(int fd, enum side side, int last, int *peer_upgraded) {
     return byte == 's';
 }
 
-// How long the parent waits for its sides.
+// Time that the parent waits for its sides.
 static int patience_ms(void) {
     const char *seconds = getenv("CONFORMANCE_SECONDS");
     return 1000 * (seconds ? atoi(seconds) : 10);
 }
 
-// Whether both sides are accelerated.
+// Returns whether both sides are accelerated.
 static int will_be_upgraded(void) { return getenv("CONFORMANCE_PRELOADED") != NULL; }
 
 int is_as_upgraded_as_it_will_be(int fd, enum side side) {
@@ -319,7 +319,7 @@ size_t receive_all(int fd, void *bytes, size_t length) {
 size_t fill_up(int fd) {
     static char block[64 << 10];
     size_t total = 0;
-    // The kernel takes more once what is under way has arrived.
+    // The kernel accepts more after the bytes in flight have arrived.
     for (int quiet = 0; quiet < 8;) {
         ssize_t sent = send(fd, block, sizeof block, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (sent < 0 && errno != EAGAIN)
@@ -363,7 +363,7 @@ void note_status(const char *what, int status) {
 
 static const char *side_name(enum side side) { return side == SERVER ? "server" : "client"; }
 
-// A side's end of the connection that the case is about.
+// Returns a side's end of the connection of the case.
 static int end_of(const struct test_case *chosen, enum side side, int listening) {
     if (chosen->flags & BARE)
         return side == SERVER ? listening : -1;
@@ -377,7 +377,7 @@ static int end_of(const struct test_case *chosen, enum side side, int listening)
     return side == SERVER ? accept(listening, NULL, NULL) : connect_there();
 }
 
-// What a side does: gets its end of a connection, and runs the case.
+// Runs a side: gets its end of a connection, and runs the case.
 static void run_side(const struct test_case *chosen, enum side side, int listening) {
     this_side = side;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -392,8 +392,7 @@ static void run_side(const struct test_case *chosen, enum side side, int listeni
     _exit(0);
 }
 
-// Forks a side. If only one of both is to be accelerated, that one is executed anew, with the
-// library.
+// Forks a side. If only this one is to be accelerated, it executes itself anew with the library.
 static pid_t start_side(const struct test_case *chosen, enum side side, int listening) {
     pid_t child = fork();
     if (child != 0)
@@ -421,7 +420,7 @@ static void print_side(enum side side, int status, int ended) {
         printf("ended with %d\n", WEXITSTATUS(status));
 }
 
-// Runs a case, and prints what both sides noted.
+// Runs a case, and prints both transcripts.
 static int run_case(const struct test_case *chosen, const char *over) {
     int object = memfd_create("case", 0);
     if (object < 0 || ftruncate(object, sizeof *shared) || dup2(object, SHARED_DESCRIPTOR) < 0)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Closing a descriptor beside threads that wait in calls on it: those go on with the socket, and
-// the peer sees its end when the last of them is over. And closing that waits (SO_LINGER).
+// Closing a descriptor while other threads block in calls on it: those calls continue with the
+// socket, and the peer sees its end when the last of them returns. Also closing that waits
+// (SO_LINGER).
 
 #include "case.h"
 
@@ -14,14 +15,14 @@ static int stream;
 struct waiter {
     pthread_t thread;
     void *(*does)(void *waiter);
-    volatile int number; // of the thread, for the kernel
+    volatile int number; // of the thread, in the kernel
     long result;
     int error;
     char got[64];
 };
 
-// Whether a thread is in a system call that waits for a stream. The library may make others before,
-// to ask its monitor for the connection. Where the kernel does not say, it is taken to be.
+// Returns whether a thread is in a system call that waits for a stream. The library may make other
+// calls first, to request acceleration from its monitor. If the kernel does not tell, assumes so.
 static int waits_for_stream(int thread) {
     char path[64];
     snprintf(path, sizeof path, "/proc/self/task/%d/syscall", thread);
@@ -38,7 +39,8 @@ static int waits_for_stream(int thread) {
                                   number == SYS_ppoll));
 }
 
-// Until a thread sleeps in the kernel for a stream, and still does after many looks; or is over.
+// Waits until a thread sleeps in the kernel for a stream, during many checks in a row, or has
+// ended.
 static void await_sleep(struct waiter *waiter) {
     char path[64], text[512];
     for (int looks = 0; looks < 20;) {
@@ -99,7 +101,7 @@ static void *sends(void *argument) {
     return NULL;
 }
 
-// The peer: nothing ends before it has said its word, and then the end comes, or a reset.
+// The peer: the connection stays open until it has sent its word; then comes the end, or a reset.
 static void talk(int fd, enum side side, const char *word) {
     meet(side, 1);
     note_poll("closed there", fd);
@@ -133,7 +135,7 @@ static void by_another(int fd) {
     TRY_OK(dup2(other, fd));
 }
 static void by_range(int fd) { TRY(close_range(fd, fd, 0)); }
-// Its number is another connection's at once, which nobody takes anything from.
+// Its number belongs to another connection immediately, whose bytes must not be taken.
 static void by_close_and_another(int fd) {
     int pair[2];
     new_pair(pair);
@@ -173,7 +175,7 @@ CASE(close_under_several, WARM) {
     TRY(close(fd));
     meet(side, 1);
     for (int i = 0; i < THREADS; i++) {
-        // One of them gets it, whichever that is.
+        // One of the threads gets it.
         meet(side, 2 + i);
     }
     for (int i = 0; i < THREADS; i++)
@@ -191,7 +193,7 @@ CASE(close_under_send, WARM) {
         return;
     }
     struct waiter waiter = {0};
-    // As much as is sent has room nowhere, whatever the machine's buffers may grow to.
+    // More than the buffers hold, however far the machine lets them grow.
     int room = 1 << 16;
     require(setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room) == 0, "SO_SNDBUF");
     fill(big, sizeof big, 3);
@@ -222,7 +224,7 @@ CASE(a_child_beside_a_closed_one, WARM) {
     meet(side, 3);
 }
 
-// Closes what is full, and says whether that has waited for the peer.
+// Closes a full connection, and notes whether that waited for the peer.
 static void close_lingering(int fd, enum side side, int seconds) {
     prove(fd, side);
     if (side == CLIENT) {
@@ -240,7 +242,7 @@ static void close_lingering(int fd, enum side side, int seconds) {
     TRY(close(fd));
     clock_gettime(CLOCK_MONOTONIC, &after);
     long took = (after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / 1000000;
-    // The kernel waits for what its own buffer still has.
+    // The kernel waits for the bytes in its own buffer.
     note("waited: %d", took >= 500 * seconds);
     meet(side, 2);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Programs that give up system calls: the kernel kills who makes one of those nevertheless, so
-// nobody may make any in their name.
+// Programs that restrict their system calls: the kernel kills a process that makes a forbidden
+// call, so the library must not make any on its behalf.
 
 #include "case.h"
 
@@ -17,7 +17,7 @@ static char in[100000], out[100000];
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1),                                         \
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
 
-// What cases do not call behind that.
+// Calls that the cases do not make after installing the filter.
 static struct sock_filter filter[] = {
     BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
     KILLED(getsockopt),
@@ -43,7 +43,7 @@ static struct sock_filter filter[] = {
 };
 static struct sock_fprog program = {sizeof filter / sizeof filter[0], filter};
 
-// Asks and answers often enough to leave the kernel for who does that.
+// Enough questions and answers for a connection to be accelerated, where that is possible.
 static void talk(int fd, enum side side) {
     for (int i = 0; i < 200; i++) {
         size_t length = 1 + i * 37 % 3000;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// What can be done with descriptors of connections: copies, flags, numbers, control calls.
+// Operations on descriptors of connections: copies, flags, numbers, control calls.
 
 #include "case.h"
 
@@ -90,7 +90,7 @@ CASE(a_connection_put_over_another_descriptor, WARM) {
 }
 
 CASE(a_number_used_again_after_close, WARM) {
-    // The number of a closed connection is given to a pipe, then to a new connection.
+    // The number of a closed connection is assigned to a pipe, then to a new connection.
     if (side == CLIENT) {
         int ends[2], number = fd;
         TRY(close(fd));
@@ -182,7 +182,7 @@ CASE(new_descriptors_have_the_lowest_numbers, WARM | V6) {
 }
 
 CASE(the_limit_of_descriptors, WARM) {
-    // All numbers below the limit can be had, as if the library needed none.
+    // All numbers below the limit are available, as if the library needed none.
     int count = 0, got;
     while (count < 2000 && (got = dup(fd)) >= 0 && got < 800)
         count++;
@@ -273,7 +273,7 @@ CASE(bytes_that_were_not_sent, WARM) {
         TRY(send(fd, out, 5000, 0));
         await_peer(side, 1);
         reach(side, 1);
-        // The kernel acknowledges after a while.
+        // The kernel acknowledges after some time.
         for (int i = 0; i < 1000 && ioctl(fd, SIOCOUTQ, &left) == 0 && left > 0; i++)
             sleep_ms(2);
         note("left: %d", left);

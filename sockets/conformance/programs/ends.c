@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// The ends of connections: shutdown of each half, close, reset, death, and what the peer gets.
+// Ends of connections: shutdown of each half, close, reset, exit, and what the peer sees.
 
 #include "case.h"
 
@@ -12,13 +12,13 @@ static void note_rest(int fd) {
         note_bytes("the rest", in, got);
 }
 
-// What comes of a peer that was killed: the end, or a reset, depending on what it had not read.
+// Result of a killed peer: the end of the stream, or a reset, depending on its unread bytes.
 static void note_end_or_reset(int fd) {
     ssize_t got = recv(fd, in, 10, 0);
     note("ended: %d", got == 0 || (got < 0 && errno == ECONNRESET));
 }
 
-// Waits until a sender cannot but fail: the peer's answer to what it closed has arrived.
+// Waits until sending must fail: the peer's answer to bytes after its close has arrived.
 static void await_refusal(int fd) {
     int64_t deadline = now_ms() + PATIENCE_MS;
     struct pollfd asked = {fd, 0, 0};
@@ -89,7 +89,7 @@ CASE(the_read_half_closed_here, WARM | V6 | TCP) {
     note_poll("read half closed", fd);
     TRY(recv(fd, in, 10, 0));
     meet(side, 2);
-    // Linux still delivers what comes afterwards.
+    // Linux still delivers bytes that arrive afterwards.
     await_bytes(fd, 8);
     TRY(recv(fd, in, 100, 0));
     TRY(recv(fd, in, 100, 0));
@@ -262,7 +262,7 @@ CASE(killed_while_the_peer_sends, WARM | RACE) {
     ssize_t sent = 0;
     for (int i = 0; i < 100000 && sent >= 0; i++)
         sent = send(fd, out, sizeof out, MSG_NOSIGNAL);
-    // A reset or the end, depending on what was under way.
+    // A reset or the end, depending on the bytes in flight.
     note("ended: %d", sent < 0 && (errno == EPIPE || errno == ECONNRESET));
 }
 
@@ -489,7 +489,7 @@ CASE(addresses_after_both_have_ended, WARM | V6) {
         TRY(shutdown(fd, SHUT_WR));
     }
     await_events(fd, POLLRDHUP);
-    // The last acknowledgement is on its way.
+    // The last acknowledgement is in flight.
     sleep_ms(5);
     TRY(getpeername(fd, (struct sockaddr *)&name, &length));
     TRY(getsockname(fd, (struct sockaddr *)&name, &length));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// epoll on connections: level, edge, one-shot, and what becomes of registrations.
+// epoll on connections: level, edge, one-shot, and the lifetime of registrations.
 
 #include "case.h"
 
@@ -7,7 +7,7 @@
 #include <sys/eventfd.h>
 
 static char in[200000];
-// Volatile, so that the compiler does not say what is wrong with it.
+// Volatile, so that the compiler does not warn about it.
 static volatile int too_few = -1;
 
 static int control(int epoll, int operation, int fd, unsigned events, uint64_t data) {
@@ -39,7 +39,7 @@ CASE(level_triggered, WARM | V6 | MIXED) {
     meet(side, 2);
 }
 
-/* Each is an edge, wherever it comes to lie behind what is not read. */
+/* Each message is an edge, wherever it is stored after the unread bytes. */
 CASE(edges_behind_what_is_unread, WARM | V6 | MIXED) {
     static char much[3000];
     enum { FEW = 10, ALL = 30 };
@@ -302,7 +302,7 @@ CASE(copies_are_registered_of_their_own, WARM) {
     TRY(control(epoll, EPOLL_CTL_ADD, copy, EPOLLIN | EPOLLOUT, 2));
     note("both: %d", note_events("both", epoll, 0));
     TRY(close(fd));
-    // The open description lives on, and with it both registrations.
+    // The open file description lives on, and with it both registrations.
     note("one closed: %d", note_events("one closed", epoll, 0));
     TRY(control(epoll, EPOLL_CTL_DEL, copy, 0, 0));
     note("its registration is there still: %d", note_events("deleted", epoll, 0));
@@ -331,7 +331,7 @@ CASE(closed_connections_leave, WARM | V6) {
 }
 
 CASE(registered_before_the_upgrade, ACROSS | RACE | V6 | MIXED) {
-    // Event loops register connections as soon as they have them.
+    // Event loops register connections as soon as they are made.
     int epoll = epoll_create1(0);
     set_blocking(fd, 0);
     ADD(EPOLLIN | EPOLLET, 42);

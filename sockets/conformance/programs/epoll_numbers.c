@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Sets of epoll whose members go by several numbers, or are had by several processes: what is
-// closed by one is not closed by the others.
+// Epoll sets whose members have several descriptor numbers, or are held by several processes:
+// closing one does not close the others.
 
 #include "case.h"
 
@@ -14,8 +14,8 @@ static int add(int epoll, int fd, uint64_t data) {
     return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
 }
 
-// Two connections in a set. The second one brings the server to do something, while the first one
-// is silent, which is heard all the same then.
+// Two connections in a set. The second one makes the server act while the first one is idle; the
+// first must still be reported afterwards.
 static void with_two(enum side side, int fd, void (*act)(int epoll, const int ends[2])) {
     int ends[2], epoll = epoll_create1(0);
     for (int i = 0; i < 2; i++) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Sets of epoll with several members: connections and other descriptors, nested sets, several
-// waiters, few places for events, waiting and being woken.
+// Epoll sets with several members: connections and other descriptors, nested sets, several waiters,
+// few slots for events, waiting and wake-ups.
 
 #include "case.h"
 
@@ -41,7 +41,7 @@ CASE(connections_and_other_descriptors, WARM | V6 | RACE | MIXED) {
     reach(side, 1);
     note_events("the connection", epoll, PATIENCE_MS);
     TRY(eventfd_write(event, 1));
-    // Who is busy asks the kernel only now and then.
+    // A busy set checks the kernel only from time to time.
     sleep_ms(1);
     note_events("connection and event", epoll, -1);
     TRY(recv(fd, in, 10, 0));
@@ -84,7 +84,7 @@ CASE(one_place_for_events_is_fair, BARE | WARM) {
     meet(side, 1);
     for (int i = 0; side == SERVER && i < 5; i++)
         await_bytes(ends[i], 4);
-    // Nobody reads; still every connection has its turn.
+    // No bytes are read; still every connection is reported in turn.
     for (int i = 0; side == SERVER && i < 50; i++) {
         struct epoll_event event;
         require(epoll_wait(epoll, &event, 1, PATIENCE_MS) == 1, "epoll_wait");
@@ -95,7 +95,7 @@ CASE(one_place_for_events_is_fair, BARE | WARM) {
 }
 
 CASE(copies_of_a_set, WARM | V6) {
-    // Each copy is the set; that the first number is closed does not matter.
+    // Each copy refers to the set; closing the first number does not matter.
     int epoll = epoll_create1(0), copy = dup(epoll), other = fcntl(epoll, F_DUPFD, 50);
     struct epoll_event event = {.events = EPOLLIN, .data.u64 = 0x5566778899};
     TRY(epoll_ctl(copy, EPOLL_CTL_ADD, fd, &event));
@@ -170,7 +170,7 @@ struct waiter {
     int epoll;
     int result;
     struct epoll_event event;
-    // Where it says that it was woken; 0: nowhere.
+    // Descriptor to which it reports its wake-up; 0: none.
     int tells;
 };
 
@@ -244,7 +244,7 @@ CASE(two_waiters_and_one_exclusive_event, WARM | RACE) {
         pthread_join(threads[i], NULL);
         count += waiters[i].result == 1 && waiters[i].event.data.u64 == 5;
     }
-    // One at least is woken by what has come; the other may be.
+    // At least one is woken by the bytes; the other may be.
     note("woken: %d", count >= 1);
     meet(side, 2);
 }
@@ -346,8 +346,8 @@ CASE(an_echo_server_of_ten_connections, BARE | WARM | V6 | MIXED) {
     note("all closed");
 }
 
-// A server that is never idle, of which most connections are silent for long: each is heard when it
-// speaks.
+// A server that is never idle, with most connections silent for long: each is reported when it
+// sends.
 CASE(most_of_many_connections_are_silent, BARE | WARM | RACE) {
     enum { MANY = 100, BUSY = 4, ROUNDS = 2500 };
     int ends[MANY];
@@ -357,7 +357,7 @@ CASE(most_of_many_connections_are_silent, BARE | WARM | RACE) {
         warm_up(ends[i], side);
     }
     if (side == CLIENT) {
-        // Two are under way at any time, so that the server has always something to do.
+        // Two messages are in flight at any time, so that the server is always busy.
         uint32_t sent[2] = {0, 0}, got;
         int at[2] = {0, 1};
         for (uint32_t round = 0; round < ROUNDS; round++) {
@@ -396,8 +396,8 @@ CASE(most_of_many_connections_are_silent, BARE | WARM | RACE) {
     meet(side, 1);
 }
 
-// Many connections that are used in turn ring by marks that the set reads. Then one of them is
-// waited for in another way, which marks do not wake.
+// Many connections used in turn ring by marks that the set reads. Then the server waits for one of
+// them in another way, which marks do not wake.
 CASE(many_in_turn_and_one_is_waited_for_otherwise, BARE | WARM | RACE) {
     enum { MANY = 40, PASSES = 4, WAYS = 7 };
     int ends[MANY];
@@ -413,7 +413,7 @@ CASE(many_in_turn_and_one_is_waited_for_otherwise, BARE | WARM | RACE) {
                 require(send(ends[i % MANY], "a", 1, 0) == 1, "send");
                 require(recv(ends[i % MANY], &byte, 1, 0) == 1 && byte == 'a', "the answer");
             }
-            // Whoever waits for it sleeps.
+            // By then the waiting thread sleeps.
             sleep_ms(way % 2 ? 20 : 2);
             require(send(ends[way], "b", 1, 0) == 1, "send");
             require(recv(ends[way], &byte, 1, 0) == 1 && byte == 'b', "the other answer");
@@ -468,7 +468,7 @@ CASE(many_in_turn_and_one_is_waited_for_otherwise, BARE | WARM | RACE) {
     meet(side, 1);
 }
 
-// What a connection has said of how it is to be woken is not said of the next one in its place.
+// Wake-up settings of a closed connection must not apply to the next one in its place.
 CASE(many_in_turn_close_and_others_come, BARE | WARM | RACE) {
     enum { MANY = 40, PASSES = 6, TIMES = 3 };
     int set = epoll_create1(0), ends[MANY];
@@ -520,7 +520,7 @@ CASE(two_sets_and_two_copies, WARM | RACE) {
     TRY(recv(fd, in, 10, 0));
     reach(side, 2);
     note_events("one", one, PATIENCE_MS);
-    // The description is open still, so the kernel reports for the closed copy as well.
+    // The file description is still open, so the kernel also reports for the closed copy.
     note_events("other", other, PATIENCE_MS);
     TRY(recv(fd, in, 10, 0));
     TRY(close(other));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Sets that several threads or processes read, sockets that are in sets of several processes, and
-// registrations that change while messages come: nothing is lost, and nothing is told to too many.
+// Sets read by several threads or processes, sockets in sets of several processes, and
+// registrations that change while messages arrive: no event is lost, and none is reported too
+// often.
 
 #include "case.h"
 
@@ -12,7 +13,7 @@ enum { MESSAGES = 600, THREADS = 3 };
 static int connection, set;
 static atomic_int handled, is_over;
 
-// Sends messages of one byte, each behind the answer to the one before.
+// Sends messages of one byte, each after the answer to the previous one.
 static void ask_all(int fd, int count) {
     char byte = 'x';
     for (int i = 0; i < count; i++) {
@@ -21,7 +22,7 @@ static void ask_all(int fd, int count) {
     }
 }
 
-// Takes what is there, up to so many bytes, and answers each; gives how many those were.
+// Receives at most `most` bytes without blocking, and answers each; returns their number.
 static int answer_up_to(int fd, int most) {
     char byte;
     int count = 0;
@@ -58,7 +59,7 @@ static void *handle_edges(void *nothing) {
     return nothing;
 }
 
-// Threads that wait in one set, for a connection that is registered so.
+// Threads that wait on one set, for a connection with this registration.
 static void wait_together(enum side side, int fd, unsigned events, void *(*handle)(void *)) {
     if (side == CLIENT) {
         ask_all(fd, MESSAGES);
@@ -86,7 +87,7 @@ CASE(threads_in_one_set_by_edges, WARM | RACE) {
 }
 CASE(threads_in_one_set_by_levels, WARM | RACE) { wait_together(side, fd, EPOLLIN, handle_edges); }
 
-// Answers what comes until there have been so many.
+// Answers `count` bytes in total.
 static void serve(int set, int fd, int count) {
     struct epoll_event event;
     int done = 0;
@@ -114,8 +115,8 @@ CASE(a_set_is_read_by_a_child, WARM | V6) {
     meet(side, 1);
 }
 
-// Each process has a set of its own with the same socket: somebody is woken for each message, and
-// the rest of the time all may sleep.
+// Each process has its own set with the same socket: at least one wakes for each message, and
+// otherwise all may sleep.
 static void exclusive(enum side side, int fd, unsigned events) {
     if (side == CLIENT) {
         ask_all(fd, MESSAGES);
@@ -172,7 +173,7 @@ static void *take_out_and_put_back(void *nothing) {
     return nothing;
 }
 
-// Whatever the registration is just now: what is there is told when it changes.
+// However the registration changes, pending bytes are reported after the change.
 static void change(enum side side, int fd, void *(*changes)(void *)) {
     if (side == CLIENT) {
         ask_all(fd, MESSAGES);

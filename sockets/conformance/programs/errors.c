@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Calls that must fail, and with which error: bad descriptors, pointers, lengths and flags.
+// Calls that must fail, with their errors: bad descriptors, pointers, lengths and flags.
 
 #include "case.h"
 
 #include <limits.h>
 
 static char in[1000], out[1000];
-// Volatile, so that the compiler does not say what is wrong with them.
+// Volatile, so that the compiler does not warn about them.
 static void *volatile nowhere = (void *)8;
 static volatile int too_few = -1, too_many = IOV_MAX + 1;
 
@@ -108,7 +108,7 @@ CASE(connecting_again, WARM | V6 | TCP) {
     meet(side, 1);
 }
 
-// Only as long as the kernel looks at pointers: afterwards they are used as by memcpy.
+// Only while the kernel checks the pointers: in the ring they are used as by memcpy.
 CASE(pointers_to_nowhere, COLD | V6) {
     struct iovec part = {nowhere, 10};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
@@ -171,7 +171,7 @@ CASE(lengths_that_cannot_be, WARM) {
 }
 
 CASE(flags_without_a_meaning, WARM) {
-    // Flags that say nothing about streams are ignored.
+    // Flags without a meaning for streams are ignored.
     if (side == CLIENT) {
         TRY(send(fd, "a", 1, MSG_EOR));
         TRY(send(fd, "b", 1, MSG_CONFIRM));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// How connections come about: accept and connect in every form, and what fails.
+// Establishing connections: all forms of accept and connect, and their failures.
 
 #include "case.h"
 
@@ -195,7 +195,7 @@ CASE(hundreds_of_short_connections, BARE | RACE | V6 | MIXED) {
 }
 
 CASE(fifty_connections_of_middle_length, BARE | RACE | MIXED) {
-    // Just about the length at which connections are upgraded: some are, some are not.
+    // About the length at which connections are upgraded: some are, some are not.
     for (int i = 0; i < 50; i++) {
         int end = side == CLIENT ? connect_there() : accept(fd, NULL, NULL);
         for (int j = 0; j < 6 + i % 10; j++) {
@@ -232,7 +232,7 @@ CASE(both_ends_in_one_process, COLD | V6) {
 }
 
 CASE(named_hosts, TCP) {
-    // The resolver of the C library opens sockets of its own.
+    // The C library's resolver opens sockets of its own.
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST}, *found;
     TRY(getaddrinfo("127.0.0.1", "80", &hints, &found));
     TRY(found->ai_family);

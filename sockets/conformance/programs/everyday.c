@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// What two ends do every day and the kernel has an answer to: many short parts, a thread that
-// sleeps while another one shuts the stream, a socket that is connected again, both halves shut in
-// any order, options by which the kernel does something with each message, memory that is nowhere.
+// Common situations with defined kernel behaviour: many short parts, a thread that sleeps while
+// another one shuts down the stream, a socket that is connected again, halves shut down in any
+// order, options that affect each message, invalid memory.
 
 #include "case.h"
 
@@ -15,7 +15,7 @@
 
 static char big[1 << 20];
 
-// So many parts of so many bytes, sent while nobody reads.
+// Sends `count` parts of `bytes` bytes while the peer does not read.
 static void send_parts(int fd, int count, size_t bytes, int flags) {
     static struct iovec parts[1024];
     for (int i = 0; i < count; i++)
@@ -42,7 +42,7 @@ CASE(many_parts, WARM) {
     prove(fd, side);
 }
 
-// Both write many parts, and read only then: neither waits for the other.
+// Both sides write many parts before they read: neither waits for the other.
 CASE(parts_before_reading, WARM) {
     fill(big, sizeof big, 2);
     send_parts(fd, 64, 1, 0);
@@ -65,7 +65,7 @@ CASE(shut_while_another_thread_sends, WARM) {
         pthread_t thread;
         stream = fd;
         require(pthread_create(&thread, NULL, send_until_it_fails, NULL) == 0, "thread");
-        // Until it sleeps: nothing more has room.
+        // Until it sleeps: no more room.
         struct pollfd asked = {fd, POLLOUT, 0};
         while (poll(&asked, 1, 20) == 1)
             ;
@@ -102,7 +102,7 @@ CASE(connected_again, WARM | TCP) {
     meet(side, 1);
 }
 
-// The same socket under two numbers.
+// The same socket under two descriptor numbers.
 CASE(connected_again_by_a_copy, WARM | TCP) {
     prove(fd, side);
     if (side == CLIENT) {
@@ -131,7 +131,7 @@ CASE(from_itself, WARM) {
     prove(fd, side);
 }
 
-// Shuts a half, or both, one after the other; what the other end has of that when it sends.
+// Shuts down one half or both, one after the other; shows what the other end sees when it sends.
 static void shut(int fd, enum side side, int first, int second) {
     if (side == SERVER) {
         TRY(shutdown(fd, first));
@@ -181,7 +181,7 @@ CASE(sent_without_a_copy, WARM | TCP) {
     meet(side, 1);
 }
 
-// What comes along is there from the next message on.
+// The ancillary data come with the next message.
 CASE(told_how_much_there_is, WARM | TCP) {
     prove(fd, side);
     if (side == SERVER) {
@@ -220,7 +220,7 @@ CASE(more_messages_than_at_once, WARM) {
     prove(fd, side);
 }
 
-// A set in a set tells of one event once, and of none when it is gone.
+// A nested set reports an event once, and none after it is removed.
 CASE(sets_in_sets, WARM) {
     int inner = epoll_create1(0), outer = epoll_create1(0), pair[2];
     require(pipe(pair) == 0, "pipe");
@@ -250,11 +250,11 @@ CASE(sets_in_sets, WARM) {
     prove(fd, side);
 }
 
-// Lists, sets and headers that are nowhere, and such of which a part is somewhere.
+// Lists, sets and headers at invalid addresses, some of them partly valid.
 CASE(lists_that_are_nowhere, WARM) {
     char *pages = mmap(NULL, 2 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     require(pages != MAP_FAILED && mprotect(pages, 4096, PROT_READ | PROT_WRITE) == 0, "map");
-    // The second page can not be read.
+    // The second page is not readable.
     void *nowhere[] = {pages + 4096, (void *)8, pages + 4096 - 4, (void *)-64};
     struct timeval none = {0};
     struct timespec no_time = {0};

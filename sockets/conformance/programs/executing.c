@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Processes that become other programs, which go on with the connection.
+// Processes that execute other programs, which continue to use the connection.
 
 #include "case.h"
 
@@ -49,7 +49,7 @@ static void become(enum way way, const char *program, enum side side, int fd) {
     require(0, "the program begins");
 }
 
-// The server becomes the heir.
+// The server executes the heir.
 static void execute(enum way way, int fd, enum side side) {
     begin_handing(fd, side);
     if (side == SERVER)
@@ -151,7 +151,7 @@ CASE(standard_input_and_output_besides, WARM) {
 
 PROGRAM(filter_and_more) {
     program_filter(side, fd);
-    // Here by turns, so that nothing is taken for alone.
+    // Under both numbers in turn, so that neither is taken for the only one.
     for (int i = 0; i < 30; i++) {
         require(recv(i % 2 ? fd : 0, in, 1, 0) == 1, "receive");
         require(send(i % 3 ? fd : 1, in, 1, 0) == 1, "send");
@@ -226,7 +226,7 @@ CASE(a_child_has_sent_before_it_becomes_a_program, WARM) {
 }
 
 CASE(closed_on_exec, WARM) {
-    // The program does not have it, and its parent goes on, upgraded as before.
+    // The program does not have it, and its parent continues, upgraded as before.
     if (side == SERVER) {
         fcntl(fd, F_SETFD, FD_CLOEXEC);
         pid_t child = fork();
@@ -242,7 +242,7 @@ CASE(closed_on_exec, WARM) {
 }
 
 CASE(upgraded_after_tools_were_run, ACROSS | RACE) {
-    // Children that have become programs, or are over, do not have the connection any more.
+    // Children that have executed programs, or have exited, no longer hold the connection.
     fcntl(fd, F_SETFD, FD_CLOEXEC);
     for (int i = 0; i < 3; i++) {
         pid_t child = fork();
@@ -326,7 +326,7 @@ PROGRAM(heir_that_stays) {
 }
 
 CASE(a_set_goes_along, WARM) {
-    // With its registration, which is of the number that the connection had.
+    // With its registration, which refers to the number that the connection had.
     begin_handing(fd, side);
     if (side == SERVER) {
         int epoll = epoll_create1(0);

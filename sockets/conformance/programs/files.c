@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Connections together with files, pipes and the streams of the C library.
+// Connections combined with files, pipes and the streams of the C library.
 
 #include "case.h"
 
@@ -115,7 +115,7 @@ CASE(spliced_from_a_pipe, WARM | V6) {
 }
 
 CASE(spliced_without_waiting_for_the_pipe, WARM | V6) {
-    // Whether the socket is waited for depends on what it is.
+    // Whether to wait for the socket depends on the socket's own flags.
     if (side == CLIENT) {
         await_peer(side, 1);
         sleep_ms(30);
@@ -164,7 +164,7 @@ CASE(splice_without_blocking, WARM) {
     meet(side, 1);
 }
 
-// Lines by a stream of the C library, made before there is anything to upgrade.
+// Lines over a C library stream that was made before the connection could be upgraded.
 CASE(a_stream_of_the_library_from_the_beginning, BARE | V6 | MIXED) {
     int end = side == SERVER ? accept(fd, NULL, NULL) : connect_there();
     FILE *stream = fdopen(end, "r+");
@@ -214,7 +214,7 @@ CASE(formatted_output_to_a_connection, WARM) {
     meet(side, 1);
 }
 
-// What `dprintf` and `vdprintf` become when a program is compiled with checks.
+// Symbols behind `dprintf` and `vdprintf` in a program compiled with fortify checks.
 int __dprintf_chk(int fd, int flag, const char *format, ...);
 int __vdprintf_chk(int fd, int flag, const char *format, va_list arguments);
 
@@ -247,7 +247,7 @@ CASE(formatted_output_of_every_length, WARM | V6) {
 }
 
 CASE(the_standard_streams_are_a_connection, WARM) {
-    // As inetd starts its servers, but without a program.
+    // As inetd starts its servers, but without exec.
     if (side == CLIENT) {
         TRY(send(fd, "question\n", 9, 0));
         TRY(recv(fd, in, 7, MSG_WAITALL));

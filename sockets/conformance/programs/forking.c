@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Children that are made past `fork`, or come late, and what they do with a connection that they
-// have inherited.
+// Children made without `fork`, or scheduled late, and their use of an inherited connection.
 
 #include "case.h"
 
@@ -89,7 +88,8 @@ static void serve(int fd, enum side side) {
     TRY(send(fd, "answer", 6, 0));
 }
 
-// The child reads on where its parent has stopped, and the parent goes on behind the child.
+// The child continues to read where its parent has stopped, and the parent continues after the
+// child.
 static void serve_in_child(enum way way, int fd, enum side side) {
     if (side == CLIENT) {
         TRY(send(fd, "before", 6, 0));
@@ -139,7 +139,7 @@ static void ask(int fd, int count) {
     }
 }
 
-// The parent looks now and then while its child talks: both find what is there.
+// The parent polls from time to time while its child talks: both see the pending bytes.
 static void talk_beside_parent(enum way way, int fd, enum side side) {
     if (side == CLIENT) {
         ask(fd, 200);
@@ -165,7 +165,7 @@ static void leave(int fd, enum side side) {
     close(fd);
 }
 
-// Children that have nothing to do with the connection take nothing along.
+// Children that do not use the connection take no bytes from it.
 static void without_connection(void (*have_children)(int), int fd, enum side side) {
     if (side == CLIENT) {
         ask(fd, 20);
@@ -196,13 +196,13 @@ CASE(an_instruction_that_leaves, WARM) {
 extern int __clone(int (*run)(void *), void *stack, int flags, void *given, ...);
 extern pid_t __vfork(void) __attribute__((returns_twice));
 
-// A child in this process's memory, which closes the connection there.
+// A child in this process's memory that closes the connection.
 static int close_there(void *given) {
     close(*(int *)given);
     _exit(7);
 }
 
-// It has descriptors of its own, so the connection goes on: what is closed is its own alone.
+// It has its own descriptor table, so the connection stays open: it closes only its own copy.
 static void with_guest_that_closes(pid_t (*make)(int *), int fd, enum side side) {
     if (side == SERVER) {
         note_end("guest", make(&fd));
@@ -229,7 +229,7 @@ static pid_t vfork_guest(int *fd) {
 CASE(a_guest_of_underscore_clone_closes, WARM) { with_guest_that_closes(clone_guest, fd, side); }
 CASE(a_guest_of_underscore_vfork_closes, WARM) { with_guest_that_closes(vfork_guest, fd, side); }
 
-// Forks, and everything like it, fail with EAGAIN from now on.
+// From now on, fork and similar calls fail with EAGAIN.
 static void forbid_children(void) {
     unsigned numbers[] = {SYS_clone, SYS_clone3,
 #ifdef SYS_fork
@@ -245,13 +245,14 @@ static void forbid_children(void) {
     filter[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN);
     struct sock_fprog program = {at, filter};
     require(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, "no new privileges");
-    // The library would take all out of a program that it sees giving up system calls.
+    // A raw instruction: the library would return all connections of a program that restricts its
+    // system calls to the kernel.
     long result = instruction(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, (long)&program);
     require(result == 0, "a filter");
 }
 
 CASE(children_that_cannot_be, WARM | V6) {
-    // The connection is this process's alone as before, and ends as such.
+    // The connection has the same sole holder as before, and ends accordingly.
     if (side == SERVER) {
         struct child child = {leave, fd, side};
         forbid_children();
@@ -271,7 +272,7 @@ CASE(children_that_cannot_be, WARM | V6) {
     check_upgraded(fd);
 }
 
-// How long a fork stops parent and child before anybody else learns of it.
+// Delay of parent and child in a fork, before other code learns of the fork.
 static int parent_is_late_ms, child_is_late_ms;
 
 static void stop_parent(void) { sleep_ms(parent_is_late_ms); }
@@ -292,8 +293,8 @@ static pid_t fork_late(int parent_ms, int child_ms, int fd) {
     return child;
 }
 
-// The first child comes while its parent makes the second one, and has left when that comes. Who
-// counts them wrong takes the third one for the last that has the connection.
+// The first child starts while its parent makes the second one, and has exited when that starts. An
+// implementation that miscounts them takes the third one for the last holder.
 static void have_late_children(int fd) {
     pid_t first = fork_late(0, 100, fd), second = fork_late(200, 300, fd);
     note_end("first", first);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Connections about as long as it takes to upgrade them: what waits, ends or forks does so before,
-// while and after the stream leaves the kernel, as it happens.
+// Connections about as long as an upgrade takes: waits, ends and forks happen before, during and
+// after the switch.
 
 #include "case.h"
 
@@ -18,10 +18,10 @@ static int next_end(enum side side, int fd) {
     return end;
 }
 
-// How many rounds the connection of that number has: from before the upgrade to well after it.
+// Number of rounds of a connection: from before the upgrade to well after it.
 static int rounds_of(int number) { return 6 + number % 13; }
 
-// Gives what is asked of the monitor time to happen, now and then.
+// Gives the monitor time for its answer, now and then.
 static void linger(enum side side, int number) {
     if (side == CLIENT && number % 3 == 0)
         sleep_ms(1);
@@ -93,7 +93,7 @@ CASE(a_new_set_each_time, BARE | RACE) { converse(side, fd, 0, wait_by_new_set);
 
 CASE(peeked_before_each_read, BARE | RACE) { converse(side, fd, 1, wait_by_peek); }
 
-// One set for all connections, as event loops have it.
+// One set for all connections, as in event loops.
 static void serve_by_set(int listening, unsigned flags) {
     int epoll = epoll_create1(0), open = 0, accepted = 0;
     size_t total = 0;
@@ -135,7 +135,7 @@ static void serve_by_set(int listening, unsigned flags) {
     note("bytes: %zu", total);
 }
 
-// Three connections at a time, each with a question under way.
+// Three connections at a time, each with a question in flight.
 static void ask(void) {
     for (int i = 0; i < CONNECTIONS; i += 3) {
         int ends[3];
@@ -282,7 +282,7 @@ CASE(interrupted_all_the_time, BARE | RACE | MIXED) {
 }
 
 CASE(reading_shut_from_the_beginning, V6 | TCP) {
-    // What comes is delivered nevertheless, and behind it the stream is at its end.
+    // Arriving bytes are delivered nevertheless; after them the stream is at its end.
     char byte;
     if (side == CLIENT)
         TRY(shutdown(fd, SHUT_RD));

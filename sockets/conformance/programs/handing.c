@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Connections in every state when they are handed on, and what the other side does meanwhile.
+// Connections handed over in every state, and what the other side does in the meantime.
 
 #include "case.h"
 
@@ -82,7 +82,7 @@ CASE(the_peer_waits_for_an_edge, WARM | RACE) { wait_in_set(fd, side, EPOLLET | 
 CASE(the_peer_waits_once, WARM | RACE) { wait_in_set(fd, side, EPOLLONESHOT); }
 
 CASE(the_peer_does_not_look, WARM | RACE) {
-    // For a while it calls nothing at all; what it had sent before is there for the heir.
+    // For a while it makes no calls; the heir gets the bytes it sent before.
     if (side == CLIENT) {
         TRY(send(fd, "question", 8, 0));
         reach(side, 1);
@@ -100,8 +100,8 @@ static void answer_at_once(int fd, enum side side) {
     TRY(send(fd, "answer", 6, 0));
 }
 
-// Messages of which each side sends every other one, so slowly that all that follows from one has
-// happened when the next is sent.
+// Messages in alternating directions, with pauses in which all effects of a message have happened
+// before the next one.
 static void talk_slowly(int end, enum side side, int messages) {
     for (int i = 0; i < messages; i++) {
         int sends = (i % 2 == 0) == (side == CLIENT);
@@ -111,7 +111,7 @@ static void talk_slowly(int end, enum side side, int messages) {
     }
 }
 
-// About when they leave the kernel, one side at a time. The peer calls nothing until it is told to.
+// Handing over at about the switch, one side at a time. The peer makes no calls until then.
 static void halfway_to_who_does_not_look(int fd, enum side side, enum side giver) {
     for (int messages = 9; messages < 25; messages++) {
         int end = side == SERVER ? accept(fd, NULL, NULL) : connect_there();
@@ -138,7 +138,7 @@ CASE(halfway_to_a_server_that_does_not_look, BARE) {
     halfway_to_who_does_not_look(fd, side, CLIENT);
 }
 
-// A receive that may not block can return EAGAIN until the peer has looked.
+// A non-blocking receive can return EAGAIN until the peer has responded.
 static void answer_once_it_is_there(int fd, enum side side) {
     await_bytes(fd, 8);
     answer(fd, side);
@@ -249,7 +249,7 @@ CASE(the_peer_has_shut_down_and_does_not_look, WARM | V6) {
 }
 
 CASE(both_have_shut_down, WARM) {
-    // Nothing can be said any more; what is unread is handed on.
+    // Neither side can send any more; unread bytes are handed over.
     TRY(send(fd, "question", 8, 0));
     TRY(shutdown(fd, SHUT_WR));
     meet(side, 1);
@@ -381,7 +381,8 @@ CASE(in_the_middle_of_a_message, WARM) {
 }
 
 CASE(with_bytes_from_before_the_upgrade, RACE) {
-    // These are in the kernel, and the ring begins behind them: so it is never wholly upgraded.
+    // These are in the kernel, and the ring begins after them: so the connection is never fully
+    // upgraded.
     if (side == CLIENT) {
         TRY(send(fd, "from before the upgrade", 23, 0));
         for (int i = 0; i < 30; i++) {
@@ -411,7 +412,7 @@ CASE(with_bytes_from_before_the_upgrade, RACE) {
 }
 
 CASE(standard_input_of_this_process, WARM) {
-    // Put over the standard input, which the C library reads past the library.
+    // Moved to the standard input, which the C library reads without the preloaded library.
     begin_handing(fd, side);
     if (side == SERVER) {
         char line[60];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Processes that give up rights: what they cannot have by a descriptor, they must not have by
-// memory either, and what they have goes on.
+// Processes that drop privileges: data they cannot reach by a descriptor must not be reachable by
+// shared memory either, and their own connections continue.
 
 #include "case.h"
 
@@ -33,7 +33,7 @@ static void answer(int fd, int count) {
         require(recv(fd, in, 4, MSG_WAITALL) == 4 && send(fd, in, 4, 0) == 4, "answer");
 }
 
-// The server's child does something with the connection, and has no rights any more then.
+// The server's child uses the connection, then drops its privileges.
 static void with_child(void (*live)(int), int fd, enum side side) {
     if (side == CLIENT) {
         ask(fd, 20);
@@ -92,7 +92,7 @@ CASE(a_child_that_gives_up_rights_by_number, WARM) {
     with_child(give_up_rights_by_number, fd, side);
 }
 
-// A process that was not forked keeps what it has.
+// A process that was not forked keeps its connection.
 CASE(a_server_that_gives_up_rights, WARM | V6) {
     if (side == CLIENT) {
         ask(fd, 40);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Signals while a call waits: which calls are restarted, which end, and that no byte is lost.
+// Signals while a call blocks: some calls are restarted, others return, and no byte is lost.
 
 #include "case.h"
 
@@ -21,13 +21,13 @@ static void handle(int number, void (*handler)(int), int flags) {
     require(sigaction(number, &action, NULL) == 0, "sigaction");
 }
 
-// A SIGALRM in so many milliseconds, and again after so many, unless that is 0.
+// A SIGALRM after `milliseconds`, repeated every `again` milliseconds unless that is 0.
 static void alarm_in(long milliseconds, long again) {
     struct itimerval timer = {{0, again * 1000}, {0, milliseconds * 1000}};
     setitimer(ITIMER_REAL, &timer, NULL);
 }
 
-// A call that is interrupted: again and again, because it may not wait yet at the first time.
+// A call that is interrupted repeatedly, because it may not block yet at the first signal.
 #define INTERRUPT(call)                                                                            \
     do {                                                                                           \
         signals = 0;                                                                               \

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// What walks of two ends in lockstep have found: each case is one kind of difference. The sides
-// take turns; after each turn the other side sees what has come of it.
+// Differences found by walks of two ends in lockstep: each case is one kind. The sides take turns;
+// after each turn the other side checks the effects.
 
 #include "case.h"
 
 #include <sys/epoll.h>
 
-// The end has these events, and then all that poll reports and what can be read.
+// Waits for these events, then notes all events and the number of readable bytes.
 static void see(const char *what, int fd, short events) {
     int bytes = -1;
     await_events(fd, events);
@@ -29,7 +29,7 @@ static void note_state(const char *what, int fd) {
     note("%s: state %d", what, info.tcpi_state == TCP_FIN_WAIT1 ? TCP_FIN_WAIT2 : info.tcpi_state);
 }
 
-// What arrives after both own halves were shut resets the connection for both.
+// Bytes that arrive after both own halves were shut down reset the connection for both.
 CASE(sent_to_who_has_shut_both_halves, WARM | TCP | V6) {
     if (side == SERVER)
         TRY(shutdown(fd, SHUT_RDWR));
@@ -50,7 +50,7 @@ CASE(sent_to_who_has_shut_both_halves, WARM | TCP | V6) {
     meet(side, 3);
 }
 
-// The same after one half each in two calls, with bytes that were not read.
+// The same with two calls for one half each, and unread bytes.
 CASE(sent_to_who_has_shut_one_half_after_the_other, WARM | TCP) {
     if (side == CLIENT)
         TRY(send(fd, "early", 5, MSG_NOSIGNAL));
@@ -72,7 +72,7 @@ CASE(sent_to_who_has_shut_one_half_after_the_other, WARM | TCP) {
     meet(side, 4);
 }
 
-// A connection that has ended in both directions has no more halves to shut.
+// A connection that has ended in both directions has no half left to shut down.
 CASE(shut_after_both_ends, WARM | TCP) {
     for (int turn = 0; turn < 2; turn++) {
         if (side == (turn ? CLIENT : SERVER))
@@ -88,7 +88,7 @@ CASE(shut_after_both_ends, WARM | TCP) {
     see("shut again", fd, POLLHUP);
 }
 
-// A second call does not make a peer of whoever has none, and resets nothing.
+// A second call does not restore a peer, and resets nothing.
 CASE(shut_twice, WARM | TCP) {
     if (side == SERVER) {
         TRY(shutdown(fd, SHUT_RDWR));
@@ -102,7 +102,7 @@ CASE(shut_twice, WARM | TCP) {
     meet(side, 2);
 }
 
-// Both halves shut with something unread is no reset, unlike closing.
+// Shutting down both halves with unread bytes is no reset, unlike closing.
 CASE(both_halves_shut_with_unread_bytes, WARM | TCP) {
     TRY(send(fd, "bytes", 5, MSG_NOSIGNAL));
     await_bytes(fd, 5);
@@ -118,7 +118,7 @@ CASE(both_halves_shut_with_unread_bytes, WARM | TCP) {
     meet(side, 3);
 }
 
-// A peer that closes with something unread after both directions have ended resets nothing.
+// A peer that closes with unread bytes after both directions have ended resets nothing.
 CASE(closed_with_unread_bytes_after_both_ends, WARM | TCP) {
     if (side == SERVER) {
         TRY(send(fd, "bytes", 5, MSG_NOSIGNAL));
@@ -143,7 +143,7 @@ CASE(closed_with_unread_bytes_after_both_ends, WARM | TCP) {
     }
 }
 
-// The error of a reset comes before that of one's own end.
+// The error of a reset takes precedence over that of the own end.
 CASE(sends_after_its_end_and_a_reset, WARM | TCP) {
     if (side == SERVER) {
         TRY(send(fd, "bytes", 5, MSG_NOSIGNAL));
@@ -163,7 +163,7 @@ CASE(sends_after_its_end_and_a_reset, WARM | TCP) {
     see("told", fd, POLLHUP);
 }
 
-// What was sent to a peer that has closed is answered by a reset, which is an error once.
+// Bytes sent to a peer that has closed are answered by a reset, which is reported as an error once.
 CASE(sent_to_who_has_closed, WARM | TCP) {
     if (side == SERVER)
         close(fd);
@@ -186,7 +186,7 @@ CASE(sent_to_who_has_closed, WARM | TCP) {
     close(set);
 }
 
-// The state of TCP, which servers look at to see whether a client is still there.
+// The TCP state, by which servers check whether a client is still connected.
 CASE(the_state_of_a_half_closed_connection, WARM | TCP) {
     note_state("open", fd);
     meet(side, 1);
@@ -205,7 +205,7 @@ CASE(the_state_of_a_half_closed_connection, WARM | TCP) {
     meet(side, 5);
 }
 
-// A set goes on to report a socket whose number is closed, and one that has no connection any more.
+// A set keeps reporting a socket whose number was closed, and one that is disconnected.
 CASE(taken_apart_under_another_number, WARM | TCP) {
     if (side == CLIENT) {
         int set = epoll_create1(0);
@@ -226,7 +226,7 @@ CASE(taken_apart_under_another_number, WARM | TCP) {
     meet(side, 1);
 }
 
-// With `MSG_TRUNC` bytes go nowhere, and an error stays for the next call.
+// With `MSG_TRUNC` bytes are discarded, and an error stays for the next call.
 CASE(bytes_thrown_away_before_a_reset, WARM | TCP) {
     if (side == SERVER)
         TRY(send(fd, "unread", 6, MSG_NOSIGNAL));
@@ -247,7 +247,7 @@ CASE(bytes_thrown_away_before_a_reset, WARM | TCP) {
     see("told", fd, POLLHUP);
 }
 
-// The kernel looks for more than there is, and takes the error of a reset for that.
+// The kernel looks for more bytes than there are, and so consumes the error of a reset.
 CASE(all_before_a_reset_of_a_unix_socket, WARM | UNIX) {
     TRY(send(fd, "bytes", 5, MSG_NOSIGNAL));
     await_bytes(fd, 5);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Options of connections: what is set reads back as Linux would say, and does what it says.
+// Options of connections: values read back as Linux reports them, and take effect.
 
 #include "case.h"
 
@@ -130,7 +130,7 @@ CASE(receiving_times_out, WARM | V6 | MIXED) {
     TRY(recvmsg(fd, &message, 0));
     set_time(fd, SO_RCVTIMEO, 1500);
     reach(side, 1);
-    // What is there when the time is over is given.
+    // The bytes present at the timeout are returned.
     TRY(recv(fd, in, 10, MSG_WAITALL));
     note_bytes("received", in, 4);
     set_time(fd, SO_RCVTIMEO, 0);
@@ -159,7 +159,7 @@ CASE(sending_times_out, WARM | V6) {
 }
 
 CASE(small_buffers_before_the_connection, BARE | WARM) {
-    // Buffers that were made small before still take everything, bit by bit.
+    // Small buffers set before the connection still accept everything, bit by bit.
     int size = 4096;
     if (side == SERVER) {
         TRY(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size));

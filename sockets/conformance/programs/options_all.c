@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Every option that Linux (6.18) has for stream sockets, set on a connection and read back, with
-// bytes to and fro behind each: it is honoured, or the kernel has the connection from then on.
-// Those that a kernel does not have it refuses, plain and accelerated alike.
+// Every option of Linux 6.18 for stream sockets, set on a connection and read back, followed by
+// bytes in both directions: either the option takes effect, or the connection returns to the
+// kernel. A kernel without an option refuses it, both plain and accelerated.
 
 #include "case.h"
 
@@ -11,7 +11,7 @@ struct option {
     int number, value, how;
 };
 
-// What is read back depends on the machine, or on how often it is asked.
+// NOT_READ: the value depends on the machine, or on the number of reads.
 static const struct option of_sockets[] = {
     {1, 1, 0}, {2, 1, 0}, {5, 1, TO_UNDO}, {6, 1, 0}, {7, 50000, 0}, {8, 50000, 0}, {9, 1, 0},
     {10, 1, 0}, {11, 1, 0}, {12, 3, 0}, {13, 1, 0}, {14, 1, 0}, {15, 1, TO_UNDO}, {16, 1, TO_UNDO},
@@ -25,7 +25,7 @@ static const struct option of_sockets[] = {
     {74, 1, 0}, {75, 1, TO_UNDO}, {76, 1, TO_UNDO}, {78, 1, 0}, {79, 1, 0}, {80, 1, 0},
     {81, 1, TO_UNDO}, {82, 1, 0}, {83, 1, TO_UNDO},
 };
-// Not repairing (19 to 22 and 29): that takes a connection apart.
+// Without the repair options (19 to 22 and 29), which disconnect.
 static const struct option of_tcp[] = {
     {1, 1, 0}, {2, 1400, NOT_READ}, {3, 1, TO_UNDO}, {4, 33, 0}, {5, 11, 0}, {6, 7, 0}, {7, 5, 0},
     {8, 20, 0}, {9, 1, NOT_READ}, {10, 1 << 20, NOT_READ}, {12, 1, NOT_READ}, {13, 1, 0},
@@ -65,7 +65,7 @@ static void read_back(int fd, int level, int number) {
 
 static void set_all(int fd, enum side side, int level, const struct option *all, size_t count) {
     for (size_t i = 0; i < count; i++) {
-        // Only one of both has it, in turn.
+        // Only one of the two sides sets it, in turn.
         if ((i % 2 == 0) == (side == SERVER)) {
             set(fd, level, all[i].number, all[i].value);
             if (!(all[i].how & NOT_READ))
@@ -89,7 +89,7 @@ CASE(every_option_of_tcp, WARM | V6) {
     set_all(fd, side, IPPROTO_TCP, of_tcp, sizeof of_tcp / sizeof *of_tcp);
 }
 
-// One at a time on a connection that is accelerated: none keeps the others from being tried.
+// One option on one accelerated connection, so that no option prevents the test of another.
 static void one(int fd, enum side side, int level, const struct option *option) {
     if (side == SERVER)
         set(fd, level, option->number, option->value);
@@ -118,7 +118,8 @@ CASE(receiving_without_a_copy, WARM | TCP) {
     exchange(fd, side);
 }
 
-// What recv waits for: each way to ask for bytes, with fewer and more there than the mark says.
+// The mark determines when recv returns: each way to request bytes, with fewer and more present
+// than the mark requires.
 CASE(recv_waits_for_the_mark, WARM | TCP) {
     int mark = 8;
     if (side == CLIENT) {
@@ -154,8 +155,8 @@ CASE(recv_waits_for_the_mark, WARM | TCP) {
     meet(side, 32);
 }
 
-// It sleeps until enough has come, whenever that is. Of what it has taken before it slept the
-// kernel wants as much again, so there is more than twice as much.
+// It sleeps until enough has arrived, however late. The kernel waits for the full mark again after
+// bytes it took before it slept, so more than twice as much is sent.
 CASE(recv_sleeps_for_the_mark, WARM | TCP) {
     int mark = 8;
     if (side == CLIENT) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Other programs that cases begin, and descriptors that their processes hand to each other.
+// Other programs that cases start, and descriptors that their processes pass to each other.
 
 #include "case.h"
 
@@ -103,7 +103,7 @@ int taken(int over) {
 }
 
 pid_t start_heir(int over, int fd, enum side side, void (*run)(int fd, enum side side)) {
-    // Only when the child has closed its own, who passes it has it alone.
+    // The sender is the sole holder only after the child has closed its own copy.
     int closed[2];
     char byte;
     require(pipe(closed) == 0, "pipe");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Connections that are passed to other processes in messages over Unix sockets.
+// Connections passed to other processes in messages over Unix sockets.
 
 #include "case.h"
 
@@ -8,7 +8,7 @@
 
 static char in[1000];
 
-// The server passes the connection to a child that `run`s with it, and keeps it if told so.
+// The server passes the connection to a child that runs `run` with it, and keeps it if requested.
 static void hand_to(void (*run)(int fd, enum side side), int fd, enum side side,
                     enum after after) {
     begin_handing(fd, side);
@@ -58,7 +58,7 @@ CASE(passed_back, WARM | V6) {
 }
 
 CASE(passed_around, WARM | RACE) {
-    // Two processes have it by turns, for a few messages each.
+    // Two processes hold it in turn, for a few messages each.
     if (side == CLIENT) {
         for (int i = 0; i < 60; i++) {
             require(send(fd, &(char){i}, 1, 0) == 1, "send");
@@ -91,7 +91,7 @@ CASE(passed_around, WARM | RACE) {
 }
 
 CASE(passed_twice, WARM) {
-    // Two processes have it at the same time.
+    // Two processes hold it at the same time.
     begin_handing(fd, side);
     if (side == CLIENT) {
         talk_to_heir(fd, side);
@@ -171,7 +171,7 @@ CASE(both_ends_at_the_same_time, WARM | RACE) {
     pass_to_child(fd, side, side == SERVER ? be_heir : talk_to_heir, CLOSES);
 }
 
-// Begins the heir as a program that has one end of a pair, without the library.
+// The heir as a separate program with one end of a pair, without the library.
 PROGRAM(taker) { be_heir(taken(fd), side); }
 
 static void pass_to_program(char *path, int fd, enum side side) {
@@ -231,7 +231,7 @@ CASE(several_in_one_message, BARE | RACE) {
 }
 
 CASE(too_little_room_for_what_comes, WARM) {
-    // The receiver gets two of three; the third is closed.
+    // The receiver gets two of three descriptors; the third is closed.
     if (side == CLIENT) {
         go_on_behind_heir(fd, side);
         return;
@@ -287,7 +287,7 @@ CASE(several_messages_at_once, WARM) {
 }
 
 CASE(a_message_that_is_only_looked_at, WARM | RACE) {
-    // Each look gives another descriptor of the connection.
+    // Each MSG_PEEK returns another descriptor of the connection.
     if (side == CLIENT) {
         ping_all(fd, 60);
         meet(side, 1);
@@ -314,7 +314,7 @@ CASE(a_message_that_is_only_looked_at, WARM | RACE) {
 }
 
 CASE(a_listener, BARE | ACROSS | V6) {
-    // Who gets it accepts connections, which are upgraded.
+    // The receiver accepts connections, which are upgraded.
     if (side == CLIENT) {
         int end = connect_there();
         upgrade_again(end, side);
@@ -348,7 +348,7 @@ static void wait_in_a_set(int fd, enum side side) {
 CASE(to_one_that_waits_in_a_set, WARM | V6) { hand_to(wait_in_a_set, fd, side, CLOSES); }
 
 CASE(registered_in_a_set_that_stays, WARM) {
-    // The passer keeps the connection, and its set goes on.
+    // The sender keeps the connection, and its set still works.
     int epoll = epoll_create1(0);
     struct epoll_event event = {.events = EPOLLIN, .data.u64 = 0xabcdef01234};
     TRY(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event));
@@ -392,16 +392,16 @@ CASE(malformed_control_data, WARM) {
             memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
             TRY(sendmsg(pair[0], &message, MSG_DONTWAIT));
         }
-        // The second header is wrong.
+        // The second header is malformed.
         control.header.cmsg_len = CMSG_LEN(sizeof(int));
         message.msg_controllen = 2 * CMSG_SPACE(sizeof(int));
         TRY(sendmsg(pair[0], &message, MSG_DONTWAIT));
-        // Not open, and less than a header.
+        // Not open; and shorter than a header.
         TRY(pass(pair[0], &(int){-1}, 1));
         TRY(pass(pair[0], &(int){850}, 1));
         message.msg_controllen = 7;
         TRY(sendmsg(pair[0], &message, MSG_DONTWAIT));
-        // No control data although there is a length, and no descriptors although there is room.
+        // A length without control data, and a header without descriptors.
         message.msg_control = NULL;
         message.msg_controllen = CMSG_SPACE(sizeof(int));
         TRY(sendmsg(pair[0], &message, MSG_DONTWAIT));
@@ -412,7 +412,7 @@ CASE(malformed_control_data, WARM) {
 }
 
 CASE(over_the_connection_itself, WARM | TCP) {
-    // TCP has no descriptors; the kernel ignores them there.
+    // TCP carries no descriptors; the kernel ignores them.
     if (side == SERVER) {
         TRY(pass(fd, &fd, 1));
     } else {
@@ -424,7 +424,7 @@ CASE(over_the_connection_itself, WARM | TCP) {
 }
 
 CASE(closed_before_anybody_takes_it, WARM) {
-    // Between two processes it is nobody's, and goes on nevertheless.
+    // In transit no process holds it, and the connection stays open nevertheless.
     begin_handing(fd, side);
     if (side == CLIENT) {
         reach(side, 2);
@@ -440,7 +440,7 @@ CASE(closed_before_anybody_takes_it, WARM) {
 }
 
 CASE(nobody_takes_it, WARM) {
-    // What is in a message that nobody receives is closed with it.
+    // Descriptors in a message that is never received are closed with it.
     if (side == SERVER) {
         int pair[2];
         new_pair(pair);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Connections that are passed to other processes while much is under way.
+// Connections passed to other processes while much data is in flight.
 
 #include "case.h"
 
 static char in[1 << 21], out[1 << 21];
 
-// A mebibyte and a half, in pieces.
+// 1.5 MiB, in pieces.
 #define LARGE (3 << 19)
 
 static void exchange_large(int fd, enum side side) {
@@ -79,7 +79,7 @@ CASE(while_both_send_and_receive, WARM | RACE) {
         meet(side, 1);
         return;
     }
-    // The passer sends on while the heir receives.
+    // The sender continues to send while the heir receives.
     int pair[2];
     new_pair(pair);
     pid_t child = fork();
@@ -99,7 +99,7 @@ CASE(while_both_send_and_receive, WARM | RACE) {
 
 #define HEIRS 8
 
-// Reads so much, then gives the connection to a process that goes on like that; the last one reads
+// Reads a part, then passes the connection to a process that does the same; the last one reads
 // until the end.
 static void read_and_hand_down(int fd, int heirs) {
     size_t part = (1 << 18) + (size_t)heirs * 1000;
@@ -133,7 +133,7 @@ CASE(who_is_told_of_room_has_it, WARM | RACE) {
         read_and_hand_down(fd, HEIRS);
         return;
     }
-    // The connection comes back between the question and what is sent.
+    // The connection returns to the kernel between poll and send.
     fill(out, sizeof out, 11);
     for (size_t sent = 0, round = 0; sent < 3 * sizeof out; round++) {
         struct pollfd asked = {fd, POLLOUT, 0};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Sets of descriptors that others get, and connections in them; and connections that others take.
+// Sets passed to other processes, with connections in them; and connections taken by other
+// processes.
 
 #include "case.h"
 
@@ -13,7 +14,7 @@ static void add(int epoll, int fd) {
     TRY(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event));
 }
 
-// Answers what comes, as a set says that it does.
+// Answers messages as a set reports them.
 static void answer_in_set(int epoll, int fd, int count) {
     struct epoll_event event;
     for (int i = 0; i < count; i++) {

@@ -9,7 +9,7 @@
 
 static char in[200000];
 
-// What select says of a descriptor, without waiting.
+// Notes the result of select for a descriptor, without blocking.
 static void note_select(const char *what, int fd) {
     fd_set readable, writable, exceptional;
     FD_ZERO(&readable);
@@ -296,7 +296,7 @@ CASE(many_connections_and_one_is_ready, BARE | WARM | RACE) {
 }
 
 CASE(lines_by_poll_until_the_end, WARM | V6 | MIXED) {
-    // A server as the textbook has it.
+    // A textbook server.
     if (side == CLIENT) {
         for (int i = 0; i < 200; i++) {
             char line[40];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Connections and several processes: fork before and after the upgrade, other programs that are
-// started meanwhile.
+// Connections and several processes: forks before and after the upgrade, and other programs started
+// in between.
 
 #include "case.h"
 
@@ -119,7 +119,7 @@ CASE(a_child_that_ends_takes_nothing_along, WARM | V6 | RACE) {
 }
 
 CASE(children_that_are_killed_before_they_do_anything_are_not_counted, ACROSS | RACE) {
-    // On the processor of their parent they have no time for anything.
+    // On their parent's processor they get no time for anything.
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET(sched_getcpu(), &one);
@@ -137,7 +137,7 @@ CASE(children_that_are_killed_before_they_do_anything_are_not_counted, ACROSS | 
 }
 
 CASE(children_that_are_there_when_a_connection_leaves_the_kernel, ACROSS | RACE) {
-    // Some of them come between the claim and the answer.
+    // Some of them start between the claim and the answer.
     for (int i = 0; i < 30; i++) {
         pid_t child = fork();
         if (child == 0) {
@@ -190,7 +190,7 @@ CASE(a_server_that_forks_for_each_connection, BARE | V6 | RACE | MIXED) {
 }
 
 CASE(children_that_wait_for_connections, BARE | RACE) {
-    // As prefork servers do: each child accepts on the socket that it inherited.
+    // Like prefork servers: each child accepts on the inherited socket.
     if (side == CLIENT) {
         for (int i = 0; i < 6; i++) {
             int end = connect_there();
@@ -289,7 +289,7 @@ CASE(a_program_that_cannot_be_started, WARM) {
 }
 
 CASE(a_connection_that_is_closed_on_exec, WARM) {
-    // The peer sees the end when the process becomes another program.
+    // The peer sees the end when the process executes another program.
     if (side == CLIENT) {
         TRY(recv(fd, in, 10, 0));
         TRY(recv(fd, in, 10, 0));
@@ -316,7 +316,7 @@ CASE(a_connection_that_is_closed_on_exec, WARM) {
 }
 
 CASE(a_group_of_processes_is_counted_by_the_kernel, WARM) {
-    // The parent polls while a child that has the connection as well ends.
+    // The parent polls while a child that also holds the connection exits.
     if (side == CLIENT) {
         meet(side, 1);
         return;
@@ -333,8 +333,8 @@ CASE(a_group_of_processes_is_counted_by_the_kernel, WARM) {
 }
 
 CASE(raw_system_calls, WARM) {
-    // A program that does not ask the C library is not served from memory, but must not be lost:
-    // here only calls that take no bytes.
+    // A program that bypasses the C library is not served from shared memory, but must keep
+    // working: here only with calls that take no bytes.
     int copy = syscall(SYS_dup, fd);
     note("a copy: %d", copy >= 0);
     TRY(syscall(SYS_fcntl, copy, F_GETFL, 0));

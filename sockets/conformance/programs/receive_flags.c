@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// The flags of receiving and sending.
+// Flags for receiving and sending.
 
 #include "case.h"
 
@@ -279,7 +279,7 @@ CASE(nothing_asked_for_at_the_end, WARM) {
 }
 
 CASE(nothing_asked_for_where_nothing_is, WARM | V6) {
-    // Who receives no bytes waits for some nevertheless; who reads none does not.
+    // A recv of zero bytes still waits for data; a read of zero bytes does not.
     char bytes[4];
     if (side == SERVER) {
         TRY(recv(fd, bytes, 0, MSG_DONTWAIT));

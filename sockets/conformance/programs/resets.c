@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// How a connection ends for the peer of a process that ends in one of many ways, having read
-// everything or not, and having sent something or not.
+// How a connection ends for the peer of a process that ends in one of many ways, with and without
+// unread bytes, and with and without bytes sent.
 
 #include "case.h"
 
@@ -11,10 +11,10 @@ static char in[1000];
 enum end { BY_CLOSE, BY_EXIT, BY_UNDERSCORE_EXIT, BY_KILL, BY_EXEC, BY_LINGER, BY_LINGER_AND_EXIT,
            BY_SHUTDOWN };
 
-// What the other side does first, when the connection has ended.
+// First operation of the other side after the connection has ended.
 enum then { READS, WRITES, ASKS };
 
-// Where what is not read is.
+// Location of the unread bytes.
 enum place { NOWHERE, IN_KERNEL, IN_RING, IN_BOTH };
 
 static void linger_for_no_time(int fd) {
@@ -51,13 +51,13 @@ static void end_by(enum end end, int fd) {
     _exit(9);
 }
 
-// What is sent is on its way at once.
+// Bytes are sent without delay.
 static void do_not_delay(int fd) {
     int one = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 }
 
-// The upgrade while something that was sent before it is not read.
+// The upgrade while bytes sent before it are still unread.
 static void upgrade_with_unread(int fd, enum side side, const char *unread) {
     if (side == CLIENT)
         require(send(fd, unread, strlen(unread), 0) > 0, "send");
@@ -151,5 +151,5 @@ CASE(by_a_signal, BARE) { end_all(BY_KILL, fd, side); }
 CASE(by_another_program, BARE) { end_all(BY_EXEC, fd, side); }
 CASE(by_lingering_for_no_time, BARE) { end_all(BY_LINGER, fd, side); }
 CASE(by_lingering_for_no_time_and_exit, BARE) { end_all(BY_LINGER_AND_EXIT, fd, side); }
-// Unix sockets that are halfway come back into the kernel for that, which takes the peer's time.
+// This makes half-upgraded Unix sockets return to the kernel, which takes the peer's time.
 CASE(by_shutdown, BARE | TCP) { end_all(BY_SHUTDOWN, fd, side); }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Connections that come back into the kernel, in all states that they can be in.
+// Connections that return to the kernel, in all possible states.
 #include "case.h"
 #include <dlfcn.h>
 #include <sys/epoll.h>
 
-// Brings the connection back, if it is somewhere else. False: the peer has done so before, and has
-// left something to be read first.
+// Returns the connection to the kernel, if it has left it. False: the peer has already done so, and
+// left bytes that must be read first.
 static int can_bring_back(int fd) {
     int (*function)(int) = (int (*)(int))dlsym(RTLD_DEFAULT, "freeport_bring_back");
     return function ? function(fd) : 1;
@@ -48,14 +48,14 @@ static void receive_numbered(int fd, size_t length, size_t from) {
     }
 }
 
-// Both sides send so much, one comes back, then both read all.
+// Both sides send this much, one returns to the kernel, then both read everything.
 static void with_unread(enum side side, int fd, size_t to_server, size_t to_client) {
     send_numbered(fd, side == SERVER ? to_client : to_server, 0, PATIENCE_MS);
     meet(side, 10);
     if (side == SERVER)
         bring_back(fd);
     receive_numbered(fd, side == SERVER ? to_server : to_client, 0);
-    // And it goes on. Unix sockets have room for fewer messages.
+    // It still works afterwards. Unix sockets have room for fewer messages.
     size_t more = family() == AF_UNIX ? 10000 : 100000;
     send_numbered(fd, more, 7, 100);
     receive_numbered(fd, more, 7);
@@ -84,7 +84,7 @@ CASE(in_the_middle_of_a_message, WARM | V6) {
     }
 }
 
-// Both at once.
+// Both sides at the same time.
 CASE(both_want_it, WARM | RACE) {
     send_numbered(fd, 100000, 0, 700);
     meet(side, 10);
@@ -95,7 +95,7 @@ CASE(both_want_it, WARM | RACE) {
     note("all is there");
 }
 
-// The peer sleeps in a call while the connection comes back under it.
+// The peer sleeps in a call while the connection returns to the kernel.
 static void while_the_peer_sleeps(enum side side, int fd, void (*wait)(int fd)) {
     if (side == CLIENT) {
         meet(side, 10);
@@ -146,7 +146,7 @@ CASE(under_edge_triggered_epoll, WARM) { while_the_peer_sleeps(side, fd, wait_ed
 CASE(under_one_shot_epoll, WARM) { while_the_peer_sleeps(side, fd, wait_once); }
 CASE(under_exclusive_epoll, WARM) { while_the_peer_sleeps(side, fd, wait_exclusive); }
 
-// Registered before, deleted, disarmed: what the kernel has to know afterwards.
+// Registered before, deleted, disarmed: the state that the kernel needs afterwards.
 CASE(registrations_go_back, WARM) {
     if (side == CLIENT) {
         for (int point = 10; point <= 13; point++) {
@@ -205,7 +205,7 @@ CASE(a_deleted_registration_stays_deleted, WARM) {
     meet(side, 11);
 }
 
-// Halves that were shut are shut in the kernel as well.
+// Halves that were shut down are also shut down in the kernel.
 CASE(after_the_sending_half_was_shut, WARM | V6) {
     if (side == CLIENT) {
         send_numbered(fd, 5000, 0, 100);
@@ -273,8 +273,8 @@ CASE(urgent_data_comes_back, WARM | V6 | TCP) {
     meet(side, 10);
 }
 
-// A conversation in both directions at once, during which either side brings the connection back
-// now and then, and which leaves the kernel again between those.
+// Traffic in both directions at once, during which either side returns the connection to the kernel
+// from time to time, after which it leaves the kernel again.
 struct direction {
     int fd;
     enum side side;
@@ -311,7 +311,7 @@ static void there_and_back(enum side side, int fd, size_t bytes) {
 CASE(there_and_back_many_times, WARM | RACE | V6) { there_and_back(side, fd, 8 << 20); }
 CASE(there_and_back_from_the_beginning, RACE) { there_and_back(side, fd, 8 << 20); }
 
-// The same as a dialogue, so that it is idle again and again.
+// The same as a dialogue, so that it is idle repeatedly.
 CASE(there_and_back_in_a_dialogue, WARM | RACE) {
     unsigned seed = side + 1;
     for (size_t round = 0; round < 3000; round++) {
@@ -326,7 +326,7 @@ CASE(there_and_back_in_a_dialogue, WARM | RACE) {
     note("all is there");
 }
 
-// And with an event loop on one side.
+// The same with an event loop on one side.
 CASE(there_and_back_in_an_event_loop, WARM | RACE) {
     if (side == CLIENT) {
         unsigned seed = 3;

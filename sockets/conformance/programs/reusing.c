@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Connections that are made again: their names, options and flags, and what goes over them.
+// Connections over reused streams: their names, options and flags, and their data.
 
 #include "again.h"
 
@@ -90,7 +90,7 @@ CASE(options_of_one_are_not_those_of_the_next, TCP | REUSED) {
     int listener = begin_again(fd, side), on = 1;
     EACH_AGAIN(listener, end) {
         note_options(end);
-        // What programs set on most of their connections, and what hardly any does.
+        // Options that programs set on most of their connections, and options that hardly any sets.
         TRY(setsockopt(end, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on));
         TRY(setsockopt(end, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on));
         if (round == 1) {
@@ -106,7 +106,7 @@ CASE(options_of_one_are_not_those_of_the_next, TCP | REUSED) {
     prove_again(side);
 }
 
-// More than there can be streams that were kept before.
+// More connections than streams can have been kept before.
 #define ALL_KEPT 20
 
 CASE(keep_alive_of_one_is_not_that_of_the_next, TCP | REUSED) {
@@ -143,7 +143,7 @@ CASE(options_set_before_connecting, TCP | REUSED) {
     int listener = begin_again(fd, side), on = 1, idle = 77;
     for (int round = 0; round < 4; round++) {
         int end = -1;
-        // The server has closed the one before.
+        // The server has closed the previous one.
         meet_again(side);
         if (side == CLIENT) {
             socklen_t length;
@@ -185,7 +185,7 @@ CASE(a_listener_gives_its_options, TCP | REUSED) {
     }
 }
 
-// Set by calls of other kinds than options, but no less the socket's.
+// Set by other calls than setsockopt, but properties of the socket as well.
 CASE(signals_of_one_are_not_those_of_the_next, TCP | REUSED) {
     int listener = begin_again(fd, side), on = 1;
     for (int way = 0; way < 5; way++) {
@@ -235,7 +235,7 @@ CASE(options_of_any_kind_are_of_one_connection, TCP | REUSED) {
         for (int round = 0; round < 2; round++) {
             int end = again(side, listener), usual = 0;
             socklen_t length = sizeof usual;
-            // Sizes of buffers the kernel chooses as it likes, but not that of the last one.
+            // The kernel chooses buffer sizes freely, but not that of the previous connection.
             TRY(getsockopt(end, options[i].level, options[i].name, &usual, &length));
             note("%d: that of the last one: %d", options[i].name,
                  usual == options[i].value || usual == 2 * options[i].value);
@@ -261,7 +261,7 @@ CASE(another_network_has_others_at_the_same_address, TCP | RACE | REUSED) {
     }
     prove_again(side);
     if (side == CLIENT) {
-        // Who may not do that stays, with and without the library.
+        // Without the privilege it stays here, with and without the library.
         int is_elsewhere = TRY(unshare(CLONE_NEWNET)) == 0;
         socklen_t length;
         const struct sockaddr *there = there_again(&length);
@@ -403,7 +403,7 @@ CASE(bytes_of_the_last_one_are_gone, TCP | V6 | REUSED) {
         note("%d bytes at the start", there);
         TRY(recv(end, in, 1, MSG_DONTWAIT));
         meet_again(side);
-        // Both ways, one after the other.
+        // In both directions, one after the other.
         for (int way = 0; way < 2; way++) {
             if ((side == CLIENT) == (way == 0)) {
                 fill(out, sizes[i], 2 * i + way);
@@ -501,7 +501,7 @@ CASE(two_listeners, TCP | V6 | REUSED) {
     prove_again(side);
 }
 
-// Each thread of a client connects and asks, each of a server accepts and answers.
+// Each client thread connects and asks, each server thread accepts and answers.
 enum { THREADS = 4, EACH = 40 };
 static struct {
     enum side side;
@@ -543,7 +543,7 @@ CASE(threads_connect_and_accept, TCP | RACE | REUSED) {
         pthread_join(threads[i], NULL);
     note("sum %ld", shared_by_threads.sum);
     meet_again(side);
-    // Whoever is at it, one of the last is without the kernel where nobody sleeps.
+    // Even so, one of the last connections is made without the kernel if no thread sleeps.
     EACH_AGAIN(shared_by_threads.listener, end) {
         exchange(end, side, "alone again");
         close_again(end, side);

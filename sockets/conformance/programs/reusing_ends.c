@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// How connections end that are made again: in what order, with what unread, with whom killed, and
-// what happens to them on the way.
+// Ends of connections over reused streams: in which order, with which unread bytes, with which
+// process killed, and after which other events.
 
 #include "again.h"
 
@@ -12,7 +12,7 @@
 
 static char in[200000];
 
-// What the end looks like to who has not closed.
+// State of the end for the side that has not closed.
 static void note_what_is_left(int end) {
     await_events(end, POLLIN | POLLRDHUP);
     note_poll("closed there", end);
@@ -180,7 +180,7 @@ CASE(one_is_still_open_while_others_come_and_go, TCP | REUSED) {
     EACH_AGAIN(listener, end) {
         exchange(stays, side, "there all the time");
         exchange(end, side, "here for once");
-        // The client's end is closed at once, the server's when the next one is there.
+        // The client's end is closed immediately, the server's when the next one is accepted.
         if (side == CLIENT)
             TRY(close(end));
         if (side == SERVER && half >= 0) {
@@ -289,7 +289,7 @@ CASE(a_child_for_each_connection, TCP | RACE | REUSED) {
                 close_again(end, side);
                 _exit(0);
             }
-            // Not noted: the child notes at the same time.
+            // Not noted: the child writes to the transcript at the same time.
             require(close(end) == 0, "close");
             note_end("child", child);
         } else {
@@ -389,7 +389,7 @@ PROGRAM(connects) {
     static const struct sockaddr_in nowhere;
     struct sockaddr_in there = nowhere;
     socklen_t length = sizeof there;
-    // The one that was open comes with it, and leads to where others go as well.
+    // The open connection survives the exec, and has the address of the later ones.
     note("family %d", (getpeername(fd, (struct sockaddr *)&there, &length), there.sin_family));
     exchange(fd, side, "by what it has become");
     TRY(close(fd));
@@ -423,13 +423,13 @@ CASE(the_client_becomes_another_program, TCP | RACE | REUSED) {
     }
 }
 
-// Behind all points that the two sides come to: a child of one of them was killed.
+// A point after all others that the sides reach: a child of one side was killed.
 #define DEAD (1 << 20)
 
 CASE(the_client_is_killed, TCP | RACE | REUSED) {
     if (side == SERVER) {
         int listener = begin_again(fd, side);
-        // One is open, one was never accepted, and some rest.
+        // One is open, one was never accepted, and some are at rest.
         int open = again(side, listener);
         prove_again(side);
         await_peer(side, DEAD);
@@ -442,7 +442,7 @@ CASE(the_client_is_killed, TCP | RACE | REUSED) {
         TRY(recv(late, in, sizeof in, 0));
         TRY(close(open));
         TRY(close(late));
-        // Nothing is left of it.
+        // Nothing is left of the client.
         set_blocking(listener, 0);
         TRY(accept(listener, NULL, NULL));
         return;
@@ -503,7 +503,7 @@ CASE(the_server_is_killed, TCP | RACE | REUSED) {
             kill(getpid(), SIGKILL);
         }
         note_end("server", child);
-        // Its listener is gone.
+        // Its listener is closed.
         reach(side, DEAD);
         return;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Waiting for connections that are made again: in accept, poll, select and sets, asleep or not,
-// alone or with others.
+// Waiting for connections over reused streams: in accept, poll, select and sets, asleep or not,
+// alone or with other descriptors.
 
 #include "again.h"
 
@@ -10,16 +10,16 @@
 
 #define ROUNDS 3
 
-// Before the client connects, so that whoever waits sleeps in the kernel.
+// Delay before the client connects, so that the waiting thread sleeps in the kernel.
 #define ASLEEP_MS 20
 
-// One end after the other, for what the case does with it.
+// Talks over one connection, and closes it.
 static void talk(int end, enum side side) {
     exchange(end, side, "whoever waited");
     close_again(end, side);
 }
 
-// The client connects: before the server looks, or when that has been waiting for a while.
+// The client connects: before the server waits, or after it has been waiting for a while.
 static void connect_before_or_late(int is_late) {
     if (is_late) {
         meet_again(CLIENT);
@@ -77,7 +77,7 @@ CASE(accept_for_some_time, TCP | REUSED) {
     struct timeval time = {0, 300000};
     if (side == SERVER)
         TRY(setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time));
-    // What it accepts has the time as well.
+    // The accepted connections inherit the timeout.
     warm_up_again(fd, side, listener);
     for (int i = 0; i < ROUNDS; i++) {
         if (side == SERVER) {
@@ -146,7 +146,7 @@ CASE(select_for_a_connection, TCP | REUSED) {
 }
 
 CASE(a_connection_and_a_listener_in_one_list, TCP | REUSED) {
-    // The server waits for words over one connection and for the next one at once.
+    // The server waits for words over one connection and for the next connection at the same time.
     int listener = begin_again(fd, side);
     int first = again(side, listener);
     for (int i = 0; i < 2 * ROUNDS; i++) {
@@ -180,7 +180,7 @@ CASE(a_connection_and_a_listener_in_one_list, TCP | REUSED) {
     prove_again(side);
 }
 
-// A set with the listener in it.
+// A set that contains the listener.
 static int new_set(int listener, unsigned events) {
     int epoll = epoll_create1(0);
     struct epoll_event event = {.events = events, .data.u64 = 0x7777777777};
@@ -188,12 +188,12 @@ static int new_set(int listener, unsigned events) {
     return epoll;
 }
 
-// The server waits in a set, several times for several connections.
+// The server waits on a set, several times, for several connections.
 static void wait_in_set(int fd, enum side side, unsigned events) {
     int listener = begin_again(fd, side), epoll = -1;
     int first = again(side, listener);
     talk(first, side);
-    // That it was told once only the kernel knows, so the others are the kernel's then.
+    // Only the kernel knows that a one-shot event was reported, so it makes the later connections.
     if (events & EPOLLONESHOT)
         prove_again(side);
     if (side == SERVER)
@@ -315,7 +315,7 @@ CASE(a_set_that_is_polled, TCP | REUSED) {
     }
 }
 
-// Several threads that wait for the same listener, each in another way.
+// Several threads wait for the same listener, each in another way.
 static struct {
     int listener, is_over;
     int served;
@@ -457,7 +457,7 @@ CASE(who_accepts_is_cancelled, TCP | REUSED) {
     prove_again(side);
 }
 
-// Connections that the kernel has made (they are from another address) among others.
+// Connections made by the kernel (from another address) among others.
 CASE(connections_of_both_kinds_are_all_accepted, TCP | RACE | REUSED) {
     enum { COUNT = 200 };
     int listener = begin_again(fd, side), ends[COUNT];
@@ -478,7 +478,7 @@ CASE(connections_of_both_kinds_are_all_accepted, TCP | RACE | REUSED) {
         }
         note("%d and %d", seen[0], seen[1]);
     } else {
-        // So many at once.
+        // Number of simultaneous connections.
         enum { WINDOW = 8 };
         for (int i = 0; i < COUNT + WINDOW; i++) {
             unsigned char number = i - WINDOW, answer;
@@ -508,7 +508,8 @@ CASE(connections_of_both_kinds_are_all_accepted, TCP | RACE | REUSED) {
 }
 
 CASE(children_share_a_listener, TCP | RACE | REUSED) {
-    // They have it from their parent, which waits for them; before that it has served alone.
+    // They inherit it from their parent, which waits for them; before that, the parent serves
+    // alone.
     enum { CHILDREN = 2, COUNT = 'q' };
     int listener = begin_again(fd, side);
     int end = again(side, listener);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Processes that begin other programs, which have the connection beside them or in their place.
+// Processes that start other programs, which hold the connection too or instead.
 
 #include "case.h"
 
@@ -14,7 +14,7 @@ enum way { SPAWN, SPAWNP, PIDFD, PIDFDP };
 static pid_t spawn(enum way way, posix_spawn_file_actions_t *actions, char **arguments) {
     typedef int spawner(int *, const char *, const posix_spawn_file_actions_t *,
                         const posix_spawnattr_t *, char *const *, char *const *);
-    // Older C libraries do not have these.
+    // Older C libraries lack these functions.
     spawner *by_pidfd = dlsym(RTLD_DEFAULT, way == PIDFD ? "pidfd_spawn" : "pidfd_spawnp");
     pid_t child = -1;
     int pidfd, result;
@@ -56,7 +56,7 @@ static void spawn_elsewhere(int fd, enum side side, int from) {
         posix_spawn_file_actions_t actions;
         TRY(posix_spawn_file_actions_init(&actions));
         TRY(posix_spawn_file_actions_adddup2(&actions, from, 77));
-        // Only then it is a connection, if it was not before.
+        // If `from` differs from `fd`, it becomes the connection only here.
         fcntl(fd, F_SETFD, FD_CLOEXEC);
         require(from == fd || dup3(fd, from, O_CLOEXEC) == from, "dup3");
         note_end("program", spawn(SPAWN, &actions, as_program("heir", side, 77)));
@@ -71,7 +71,8 @@ CASE(under_another_number_although_closed_on_exec, WARM | V6) { spawn_elsewhere(
 CASE(under_a_number_that_was_listed_before, WARM) { spawn_elsewhere(fd, side, 55); }
 
 CASE(what_the_program_does_not_have, WARM) {
-    // It is closed on exec, and the list is about others: the connection stays upgraded.
+    // The connection is closed on exec, and the actions concern other descriptors: it stays
+    // upgraded.
     if (side == SERVER) {
         posix_spawn_file_actions_t actions;
         posix_spawn_file_actions_init(&actions);
@@ -167,7 +168,7 @@ CASE(a_pipe_to_a_shell_that_writes_to_the_connection, WARM) {
     go_on_behind_heir(fd, side);
 }
 
-// Nobody else has it any more when the shell is done.
+// After the shell has exited, no other process holds it.
 CASE(again_behind_a_shell, WARM | TCP | V6) {
     if (side == SERVER)
         note_status("system", system("true"));
@@ -186,7 +187,7 @@ CASE(again_behind_several_shells, WARM | TCP) {
     }
 }
 
-// As long as somebody has it, it stays in the kernel, whoever has begun that.
+// As long as another process holds it, it stays in the kernel.
 CASE(behind_a_shell_whose_child_goes_on, WARM | TCP) {
     FILE *last = NULL;
     if (side == SERVER) {
@@ -222,7 +223,7 @@ CASE(tools_between_messages, WARM | RACE | MIXED) {
     meet(side, 1);
 }
 
-// What the child of a `vfork` does with the connection before it becomes a program.
+// Operations of the child of a `vfork` on the connection before exec.
 enum guest { INHERITS, COPIES, COPIES_AND_CLOSES, REPLACES, FAILS };
 
 static void vfork_one(enum guest guest, int fd, enum side side) {
@@ -260,8 +261,7 @@ CASE(a_guest_replaces, WARM) { vfork_one(REPLACES, fd, side); }
 CASE(a_guest_fails, WARM) { vfork_one(FAILS, fd, side); }
 
 CASE(a_guest_that_has_something_else_there, WARM) {
-    // The number of the connection is a file in the program: the connection has nothing to do
-    // with that.
+    // In the program, the number of the connection is a file: the connection is not affected.
     if (side == SERVER) {
         int null = open("/dev/null", O_RDWR);
         char **arguments = as_program("writer", side, fd), *path = own_path();
@@ -292,7 +292,7 @@ CASE(a_guest_with_one_argument_after_the_other, WARM) {
 }
 
 CASE(a_program_for_each_connection, BARE | V6 | MIXED) {
-    // As inetd does it: the program has the connection as standard input and output.
+    // Like inetd: the program has the connection as standard input and output.
     for (int i = 0; i < 4; i++) {
         if (side == CLIENT) {
             int end = connect_there();
@@ -320,7 +320,8 @@ CASE(a_program_for_each_connection, BARE | V6 | MIXED) {
 }
 
 CASE(a_child_for_each_connection, BARE | ACROSS | RACE | V6) {
-    // It has the connection alone once its parent has closed it, and may have it upgraded.
+    // The child is the sole holder after its parent has closed the connection, which may be
+    // upgraded then.
     for (int i = 0; i < 3; i++) {
         if (side == CLIENT) {
             int end = connect_there();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Nobody waits for anybody here: threads and processes send, receive, are interrupted and hand
-// connections on whenever they like. What has to hold nevertheless: streams are exact, they end
-// once, and who waits for something that is there is woken. A side that is not is still waiting
-// when the case should have ended, which the harness shows.
+// No synchronization here: threads and processes send, receive, are interrupted and pass
+// connections on at arbitrary times. Nevertheless, streams must be exact and end once, and a thread
+// that waits for something present must wake. If it does not, its side is still waiting at the time
+// limit, which the harness reports.
 //
-// The seed decides how much is sent in which pieces, by which calls, and where somebody dawdles.
+// The seed determines the amounts, the sizes of pieces, the calls, and the delays.
 
 #include "case.h"
 
@@ -14,7 +14,7 @@
 
 enum { MOST = 30000 };
 
-// Numbers that look random; each thread has its own.
+// Pseudo-random numbers; each thread has its own state.
 static uint64_t next(uint64_t *state) {
     *state = *state * 6364136223846793005ULL + 1442695040888963407ULL;
     return *state >> 33;
@@ -33,12 +33,12 @@ static void dawdle(uint64_t *random) {
         usleep(next(random) % 400);
 }
 
-// What stands at a place of a stream.
+// The byte at a position of a stream.
 static unsigned char letter(uint64_t at) { return (unsigned char)((at * 0x9e3779b1) >> 11); }
 
 static void do_nothing(int number) { (void)number; }
 
-// Waits by one of several calls, which may all be interrupted.
+// Waits by one of several calls, all of which may be interrupted.
 static void wait_for(int fd, short events, uint64_t *random) {
     struct pollfd asked = {fd, events, 0};
     struct epoll_event event = {.events = (unsigned short)events};
@@ -69,7 +69,7 @@ static void wait_for(int fd, short events, uint64_t *random) {
     }
 }
 
-// Receives something, in one of several ways; 0 at the end.
+// Receives some bytes, in one of several ways; 0 at the end of the stream.
 static ssize_t receive_some(int fd, void *bytes, size_t length, uint64_t *random) {
     for (;;) {
         ssize_t got;
@@ -106,7 +106,7 @@ static size_t send_some(int fd, const void *bytes, size_t length, uint64_t *rand
     }
 }
 
-// A stream that begins at `from` and ends before `to`.
+// Sends the part of a stream from `from` up to, but not including, `to`.
 static void send_stream(int fd, uint64_t from, uint64_t to, uint64_t *random) {
     unsigned char bytes[MOST];
     while (from < to) {
@@ -122,7 +122,7 @@ static void send_stream(int fd, uint64_t from, uint64_t to, uint64_t *random) {
     }
 }
 
-// Checks what comes at that place; gives how much it was.
+// Receives and checks bytes at a position; returns their number.
 static ssize_t check_some(int fd, uint64_t at, uint64_t most, uint64_t *random) {
     unsigned char bytes[MOST];
     uint64_t length = 1 + next(random) % MOST;
@@ -152,7 +152,7 @@ static void check_end(int fd) {
     }
 }
 
-// Threads that run until what they do is done, and are interrupted meanwhile.
+// Threads that run until their work is done, and are interrupted in the meantime.
 enum { THREADS = 8 };
 
 struct part {
@@ -182,7 +182,7 @@ static void *interrupt(void *count) {
     return NULL;
 }
 
-// Runs all of them at the same time. No thread is waited for before nobody interrupts it any more.
+// Runs all of them concurrently. Threads are joined only after the interrupts have stopped.
 static void run_parts(struct part *parts, intptr_t count) {
     struct sigaction action = {.sa_handler = do_nothing};
     sigaction(SIGUSR1, &action, NULL);
@@ -225,8 +225,8 @@ CASE(both_ways_by_all_calls_with_interrupts, WARM | V6 | RACE) {
     meet(side, 1);
 }
 
-// Sends the stream, but holds its last third back, with a few bytes now and then, until both sides
-// are upgraded: however slow the machine is, the connection leaves the kernel within the stream.
+// Sends the stream, but holds back its last third, except for a few bytes at a time, until both
+// sides are upgraded: however slow the machine, the connection leaves the kernel within the stream.
 static void send_part_across(struct part *part) {
     enum { FEW = 16 };
     uint64_t random = seeded(part->side, part->number);
@@ -242,7 +242,7 @@ static void send_part_across(struct part *part) {
 }
 
 CASE(halfway_by_all_calls_with_interrupts, ACROSS | RACE | TCP) {
-    // The connection leaves the kernel while all that goes on.
+    // The connection leaves the kernel during all of this.
     struct part parts[2] = {{send_part_across, side, fd, 1, 3 * length_of(side)},
                             {check_part, side, fd, 2, 3 * length_of(1 - side)}};
     run_parts(parts, 2);
@@ -251,7 +251,7 @@ CASE(halfway_by_all_calls_with_interrupts, ACROSS | RACE | TCP) {
     meet(side, 1);
 }
 
-// Several connections of a server whose threads share a set. Each answers what has come.
+// Several connections of a server whose threads share a set. Each thread answers the bytes present.
 enum { CONNECTIONS = 6, SERVERS = 3, QUESTIONS = 150 };
 
 static int shared_set;
@@ -278,7 +278,7 @@ static void ask_part(struct part *part) {
     check_end(part->fd);
 }
 
-// Answers what is there. Returns whether the connection goes on.
+// Answers the bytes present. Returns whether the connection is still open.
 static int answer_all(int fd, uint64_t *random) {
     unsigned char bytes[3000];
     for (;;) {
@@ -331,8 +331,8 @@ CASE(threads_that_share_a_set, BARE | V6 | RACE) {
     note("all was answered");
 }
 
-// A server waits for many connections in one set, without a time-out. Data arrives on several of
-// them at once, while the server sleeps, wakes up or looks.
+// A server waits for many connections on one set, without a timeout. Data arrive on several of them
+// at once, while the server sleeps, wakes up or polls.
 enum { MANY = 24, BURSTS = 1500 };
 
 static void ask_in_bursts(const int *ends) {
@@ -390,7 +390,8 @@ CASE(bursts_on_many_of_a_set, BARE | V6 | RACE) {
     note("all was answered");
 }
 
-// Two processes that have a connection in turn, and say where its stream is. Both see its end.
+// Two processes hold a connection in turn, and tell each other the position in the stream. Both see
+// its end.
 static void read_in_turn(int fd, int own, int begins, uint64_t *random,
                          void (*hand)(int over, int fd), int (*get)(int over, int fd)) {
     uint64_t at = 0, length = length_of(CLIENT) / 4;

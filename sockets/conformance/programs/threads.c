@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Several threads with one connection.
+// Several threads on one connection.
 
 #include "case.h"
 
@@ -197,7 +197,7 @@ CASE(a_waiting_thread_is_canceled, WARM | V6) {
         cancel(wait_in_recv, fd);
         cancel(wait_in_poll, fd);
         reach(side, 1);
-        // Nothing was taken, and the connection goes on.
+        // No bytes were taken, and the connection still works.
         TRY(recv(fd, in, 4, MSG_WAITALL));
         note_bytes("received", in, 4);
         meet(side, 2);

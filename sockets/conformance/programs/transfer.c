@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Every call that sends or receives, with data of every size and shape.
+// Every call that sends or receives, with data of all sizes and shapes.
 
 #include "case.h"
 
@@ -108,13 +108,13 @@ CASE(writev_and_readv_of_odd_shapes, WARM | V6 | MIXED) {
     note("the rest: %zu bytes %016llx", got, (unsigned long long)sum);
 }
 
-// Programs exist that take what one call has sent for what one call receives. As long as it is
-// short that is so in the kernel.
+// Some programs rely on one receive returning what one send has sent. In the kernel this holds for
+// short messages.
 CASE(short_messages_come_whole, WARM | V6 | MIXED | RACE) {
     int cut = 0;
     fill(out, 2000, 11);
     for (int turn = 0; turn < 12000; turn++) {
-        // With the first long one, they need more room than before.
+        // From the first long one on, they need more room than before.
         int is_long = turn > 10000 && turn % 50 == 0;
         size_t length = 1 + turn * 7 % 60 + (is_long ? 1900 : 0), first = length / 3;
         if (turn % 2 == (side == CLIENT)) {
@@ -257,7 +257,7 @@ CASE(eight_mebibytes_blocking, WARM | V6 | MIXED) {
 }
 
 CASE(each_sends_a_mebibyte_and_a_half_at_once, WARM | V6 | TCP) {
-    // Nobody reads before both have sent everything.
+    // Neither side reads before both have sent everything.
     size_t length = 3 << 19;
     fill(out, length, side);
     TRY(send(fd, out, length, 0));
@@ -292,7 +292,7 @@ CASE(four_mebibytes_without_blocking, WARM | V6 | MIXED) {
     meet(side, 1);
 }
 
-// Both sides send and receive at once, each as much as fits.
+// Both sides send and receive concurrently, as much as fits each time.
 static void exchange(int fd, enum side side, size_t length) {
     size_t sent = 0, received = 0;
     fill(out, length, side + 20);
@@ -318,7 +318,7 @@ static void exchange(int fd, enum side side, size_t length) {
 CASE(four_mebibytes_both_ways_at_once, WARM | V6 | MIXED) { exchange(fd, side, 4 << 20); }
 
 CASE(both_send_before_either_receives, WARM | V6) {
-    // Twice what the kernel holds at least for a connection on one machine.
+    // Twice the minimum that the kernel buffers for a connection on one machine.
     size_t length = 200000;
     fill(out, length, side);
     TRY(send(fd, out, length, 0));
@@ -361,7 +361,7 @@ CASE(request_and_answer_a_thousand_times, WARM | V6 | MIXED) {
     note("received %016llx", (unsigned long long)sum);
 }
 
-// What calls become when a program is compiled with checks of lengths.
+// Symbols behind calls in a program compiled with fortify checks.
 ssize_t __read_chk(int fd, void *into, size_t length, size_t room);
 ssize_t __recv_chk(int fd, void *into, size_t length, size_t room, int flags);
 ssize_t __recvfrom_chk(int fd, void *into, size_t length, size_t room, int flags,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// How much Unix sockets take, how it is looked at, and how they are made.
+// Capacity of Unix sockets, queries of it, and creation of Unix sockets.
 
 #include "case.h"
 
@@ -19,7 +19,7 @@ CASE(bytes_that_are_under_way, WARM | UNIX) {
         TRY(ioctl(fd, SIOCOUTQ, &number));
         note("nothing: %d", number);
         TRY(send(fd, out, 1000, 0));
-        // How much the kernel needs for it is its own affair.
+        // The amount depends on the kernel's bookkeeping.
         TRY(ioctl(fd, SIOCOUTQ, &number));
         note("something: %d", number > 0);
         meet(side, 1);
@@ -251,7 +251,7 @@ CASE(pairs_of_every_kind, UNIX) {
 
 CASE(a_pair_within_one_process, UNIX) {
     int ends[2];
-    require(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0, "socketpair");
+    new_pair(ends);
     for (int i = 0; i < 100; i++) {
         int from = i & 1;
         require(send(ends[from], out, 1000 + i, 0) == 1000 + i, "send");
@@ -264,9 +264,9 @@ CASE(a_pair_within_one_process, UNIX) {
 }
 
 CASE(a_pair_with_a_child, UNIX | RACE) {
-    // What programs do that talk to a helper: the child has one end, the parent the other.
+    // Like programs with a helper process: the child has one end, the parent the other.
     int ends[2];
-    require(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0, "socketpair");
+    new_pair(ends);
     pid_t child = fork();
     int end = ends[child == 0];
     close(ends[child != 0]);
@@ -294,7 +294,7 @@ CASE(a_pair_with_a_child, UNIX | RACE) {
     note_status("child", status);
 }
 
-// Who waits for news takes a read that leaves room for all that there is.
+// For edge-triggered events: a read with enough room returns everything present.
 CASE(one_read_gives_all_that_has_come, WARM | UNIX) {
     static char all[400000];
     if (side == SERVER) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// The ends of Unix sockets: what each state of one side means for the other, which is not always
-// what it means with TCP.
+// Ends of Unix sockets: the effect of each state of one side on the other, which is not always the
+// same as with TCP.
 
 #include "case.h"
 
@@ -14,7 +14,7 @@ static void count_broken_pipe(int number) {
     pipes_broken++;
 }
 
-// What both directions give now.
+// Notes the present results of both directions.
 static void note_state(const char *what, int fd) {
     note_poll(what, fd);
     TRY(send(fd, "x", 1, MSG_NOSIGNAL | MSG_DONTWAIT));
@@ -237,7 +237,7 @@ CASE(lingering_changes_nothing, WARM | UNIX) {
 }
 
 CASE(exits_while_both_wait_for_each_other, WARM | UNIX | RACE) {
-    // The server's doorbells, if there are any, are not data that somebody has not read.
+    // The server's doorbells, if any, do not count as unread data.
     if (side == CLIENT) {
         for (int i = 0; i < 20; i++) {
             sleep_ms(1);

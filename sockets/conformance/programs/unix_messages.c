@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// What goes along with bytes over Unix sockets: descriptors, and who has sent.
+// Ancillary data over Unix sockets: descriptors, and credentials of the sender.
 
 #include "case.h"
 
@@ -22,8 +22,8 @@ static long send_with(int fd, const char *bytes, int type, const void *data, siz
     return sendmsg(fd, &message, MSG_NOSIGNAL);
 }
 
-// Sends bytes and the writing end of a new pipe, into which it has written these letters. Gives the
-// reading end.
+// Sends bytes and the reading end of a new pipe into which it has written these letters. Returns
+// the writing end.
 static int send_pipe(int fd, const char *bytes, const char *letters) {
     int ends[2];
     require(pipe(ends) == 0, "pipe");
@@ -56,7 +56,7 @@ static void note_header(const struct cmsghdr *header) {
     }
 }
 
-// Receives a message, and adds what came.
+// Receives a message, and notes its parts.
 static long receive_with(int fd, size_t bytes, size_t room, int flags) {
     union control control = {0};
     struct iovec part = {in, bytes};
@@ -75,7 +75,7 @@ static long receive_with(int fd, size_t bytes, size_t room, int flags) {
 
 #define ROOM sizeof(union control)
 
-// Receives so many bytes, however the kernel cuts them into messages.
+// Receives `bytes` bytes, however the kernel splits them into messages.
 static void receive_all_with(int fd, size_t bytes, int flags) {
     for (size_t done = 0; done < bytes;) {
         union control control = {0};
@@ -162,7 +162,7 @@ CASE(a_descriptor_that_nobody_takes, WARM | UNIX) {
     if (side == CLIENT) {
         int end = send_pipe(fd, "thrown away", "pipe");
         meet(side, 1);
-        // There is no other end any more.
+        // There is no peer any more.
         struct pollfd asked = {end, POLLOUT, 0};
         TRY(poll(&asked, 1, PATIENCE_MS));
         note("%s", events_text(asked.revents));
@@ -283,7 +283,7 @@ static void credentials_with_every_message(int fd, enum side side) {
     TRY(recv(fd, in, 100, MSG_DONTWAIT));
     reach(side, 2);
     await_peer(side, 3);
-    // Bytes of two senders do not come together.
+    // Bytes of two senders are not merged.
     receive_with(fd, 100, ROOM, 0);
     receive_with(fd, 100, ROOM, 0);
     int off = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Names of Unix sockets, and who is at the other end.
+// Names of Unix sockets, and credentials of the peer.
 
 #include "case.h"
 
@@ -7,13 +7,13 @@
 
 static char in[100];
 
-// What a name is, without what differs from run to run.
+// Notes the form of a name, without the parts that change from run to run.
 static void note_name(const char *what, const struct sockaddr_un *name, socklen_t length) {
     size_t letters = length - offsetof(struct sockaddr_un, sun_path);
     const char *kind = length <= offsetof(struct sockaddr_un, sun_path) ? "none"
                        : name->sun_path[0] ? "a path" : "abstract";
     note("%s: length %u, family %d, %s", what, length, length ? name->sun_family : 0, kind);
-    // What common_name gives ends with what it is about.
+    // Names of `common_name` end with `what`.
     if (length > 12 && !name->sun_path[0])
         note("ends with %.6s", name->sun_path + letters - 6);
 }
@@ -28,7 +28,7 @@ static void note_both_names(int fd) {
     note_name("peer's", &name, length);
 }
 
-// A name that both sides know and nobody else has.
+// A unique name that both sides know.
 static socklen_t common_name(struct sockaddr_un *name, const char *what, int is_path) {
     memset(name, 0, sizeof *name);
     name->sun_family = AF_UNIX;
@@ -106,7 +106,7 @@ CASE(senders_with_an_abstract_name, BARE | WARM | UNIX | MIXED) {
 }
 
 CASE(a_name_that_comes_later, WARM | UNIX) {
-    // A connected socket may be given a name still, and has it from then on.
+    // A connected socket can still be bound, and has the name from then on.
     if (side == CLIENT) {
         struct sockaddr_un name = {.sun_family = AF_UNIX};
         TRY(bind(fd, (struct sockaddr *)&name, sizeof name.sun_family));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Programs that ask the kernel through rings of its own (`io_uring`). Where there are none, they
-// say so, plain and accelerated alike.
+// Programs that use `io_uring`. Where the kernel has none, they say so, both plain and accelerated.
 
 #include "case.h"
 
@@ -31,7 +30,7 @@ static int make(struct ring *ring) {
            ring->entries != MAP_FAILED;
 }
 
-// Does one operation through the ring, and gives its result.
+// Performs one operation through the ring, and returns its result.
 static int do_one(struct ring *ring, int operation, int fd, void *bytes, unsigned count) {
     struct io_sqring_offsets *sent = &ring->parameters.sq_off;
     struct io_cqring_offsets *done = &ring->parameters.cq_off;
@@ -52,7 +51,7 @@ static int do_one(struct ring *ring, int operation, int fd, void *bytes, unsigne
     return result;
 }
 
-// One end asks through a ring; the other one does as always.
+// One end uses a ring, the other ordinary calls.
 static void talk(struct ring *ring, int fd, enum side side) {
     for (int i = 0; i < 40; i++) {
         if (side == CLIENT) {
@@ -101,7 +100,7 @@ CASE(after_the_upgrade, WARM | RACE) {
     talk(&ring, fd, side);
 }
 
-// As `liburing.h` has it, with room for more.
+// As in `liburing.h`, with extra space.
 struct library_ring {
     void *places[7];
     struct io_uring_sqe *entries;
@@ -109,7 +108,7 @@ struct library_ring {
     char rest[1024];
 };
 
-// A ring of the library, which makes them by instructions of its own. Not every machine has it.
+// Makes a ring by liburing, which uses its own system call instructions. Not every machine has it.
 static int make_by_library(struct library_ring *ring) {
     int (*begin)(unsigned, void *, unsigned) = NULL;
     if (dlopen("liburing.so.2", RTLD_NOW | RTLD_GLOBAL))
@@ -117,7 +116,7 @@ static int make_by_library(struct library_ring *ring) {
     return begin && begin(8, ring, 0) == 0;
 }
 
-// Asks it for an operation and waits for that. What came of it is elsewhere in the ring.
+// Submits an operation and waits for it. Its result is elsewhere in the ring.
 static int ask_by_library(struct library_ring *ring, int operation, int fd, void *bytes,
                           unsigned count) {
     int (*submit)(void *, unsigned) = dlsym(RTLD_DEFAULT, "io_uring_submit_and_wait");
@@ -126,7 +125,7 @@ static int ask_by_library(struct library_ring *ring, int operation, int fd, void
     return submit(ring, 1);
 }
 
-// A program that asks for its files so, as databases do.
+// A program that reads its files that way, like databases.
 CASE(files_by_the_library, WARM) {
     struct library_ring ring = {0};
     if (side == SERVER && make_by_library(&ring)) {

@@ -1,41 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The table of what is accelerated (`docs/reference/sockets-coverage.csv`), and the calls that the
-//! library
-//! replaces, which have to be in it.
+//! The table of accelerated calls (`docs/reference/sockets-coverage.csv`), and the functions that
+//! the library exports, all of which must be in the table.
 
-/// The columns of the table.
+/// Columns of the table.
 pub const COLUMNS: [&str; 5] = ["call", "situation", "how", "why", "case"];
 
-/// What becomes of a call.
+/// Treatment of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum How {
     /// Served from shared memory.
     Accelerated,
-    /// The connection goes back to the kernel.
+    /// The connection returns to the kernel.
     Demoted,
-    /// The kernel serves it, as ever.
+    /// The kernel serves it, as without the library.
     PassedThrough,
 }
 
 /// A row of the table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Row {
-    /// The call.
+    /// Name of the call.
     pub call: String,
-    /// The flag, or the situation.
+    /// Flag or situation.
     pub situation: String,
-    /// What becomes of it.
+    /// Treatment.
     pub how: How,
-    /// Why, or what is worth knowing.
+    /// Reason, or a remark.
     pub why: String,
-    /// The program and the case that show it.
+    /// Program and case that demonstrate it.
     pub case: String,
 }
 
-/// The rows of a table. A row has one line, and no commas in its cells.
+/// Parses the rows of a table. A row is one line, without commas in its cells.
 ///
 /// # Errors
-/// The line that is not a row, and what is wrong with it.
+/// A description of the first invalid line.
 pub fn rows(table: &str) -> Result<Vec<Row>, String> {
     let mut lines = table.lines();
     if lines.next() != Some(COLUMNS.join(",").as_str()) {
@@ -65,8 +64,8 @@ fn parse(line: &str) -> Result<Row, String> {
     Ok(Row { call, situation, how, why, case })
 }
 
-/// The functions that a shared library exports, sorted; `None` if it is not an ELF file for this
-/// machine.
+/// Returns the functions that a shared library exports, sorted; `None` if it is not an ELF file for
+/// this machine.
 pub fn exported(library: &[u8]) -> Option<Vec<String>> {
     if library.get(..6)? != b"\x7fELF\x02\x01" {
         return None;
@@ -92,7 +91,7 @@ pub fn exported(library: &[u8]) -> Option<Vec<String>> {
     Some(found)
 }
 
-/// The table of sections of an ELF file.
+/// Section table of an ELF file.
 struct Sections<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -112,7 +111,7 @@ impl<'a> Sections<'a> {
     }
 }
 
-/// Whether a symbol is a function (or one chosen at load time), seen outside, and defined here.
+/// Returns whether a symbol is a function (or an indirect one), global or weak, and defined here.
 fn is_exported_function(symbol: &[u8]) -> bool {
     let (kind, binding) = (symbol[4] & 15, symbol[4] >> 4);
     let section = u16::from_le_bytes([symbol[6], symbol[7]]);
@@ -124,7 +123,7 @@ fn name(names: &[u8], at: usize) -> Option<String> {
     Some(String::from_utf8_lossy(name).into_owned())
 }
 
-/// The number of so many bytes at a place.
+/// Reads a little-endian number of `size` bytes at an offset.
 fn number(bytes: &[u8], at: usize, size: usize) -> Option<usize> {
     let bytes = bytes.get(at..at.checked_add(size)?)?;
     let value = bytes.iter().rev().fold(0, |value: u64, byte| value << 8 | u64::from(*byte));

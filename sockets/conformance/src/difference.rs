@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Two transcripts side by side.
+//! Line-by-line comparison of two transcripts.
 
-/// How the second text differs from the first, line by line; `None` if it does not. Lines that are
-/// only in the first begin with `-`, lines that are only in the second with `+`.
+/// Returns the difference of the second text from the first, line by line; `None` if they are
+/// equal. Lines only in the first begin with `-`, lines only in the second with `+`.
 pub fn difference(first: &str, second: &str) -> Option<String> {
     if first == second {
         return None;
@@ -28,7 +28,7 @@ pub fn difference(first: &str, second: &str) -> Option<String> {
     Some(lines.join("\n"))
 }
 
-/// How many lines the rests of both have in common, from each pair of places on.
+/// Returns, for each pair of positions, the number of common lines from there on.
 fn common_lines(first: &[&str], second: &[&str]) -> Vec<Vec<usize>> {
     let mut common = vec![vec![0; second.len() + 1]; first.len() + 1];
     for at in (0..first.len()).rev() {

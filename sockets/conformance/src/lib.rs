@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The conformance suite of accelerated sockets: small C programs (`programs/*.c`) that do with
-//! sockets what applications do, and write down what every call returned. A [case](Case) is run
-//! plain and with the library loaded in front of it, and both transcripts have to be the same.
+//! The conformance suite of accelerated sockets: small C programs (`programs/*.c`) that use sockets
+//! like applications do, and record what every call returned. A [case](Case) runs plain and with
+//! the library preloaded, and both transcripts must be equal.
 //!
-//! A comparison of two runs in the kernel would prove nothing, so cases say whether they are about
-//! upgraded connections, and the programs report whether they were.
+//! A comparison of two runs in the kernel would prove nothing, so cases declare whether they need
+//! upgraded connections, and the programs report whether connections were upgraded.
 
 mod case;
 mod coverage;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Compiling the programs, once for each content.
+//! Compiles the programs, once for each content.
 
 use crate::case::{Case, Over};
 use std::collections::hash_map::DefaultHasher;
@@ -11,27 +11,27 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What every program is compiled with.
+/// Compiler flags of every program.
 const FLAGS: [&str; 5] = ["-O1", "-Wall", "-Werror", "-pthread", "-g"];
 
 /// A compiled program.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// Its name, without an ending.
+    /// Name, without extension.
     pub name: String,
-    /// The executable file.
+    /// Path of the executable.
     pub executable: PathBuf,
 }
 
-/// What every program has in common.
+/// Sources that every program is linked with.
 const SHARED: [&str; 4] = ["again", "basics", "case", "other"];
 
-/// Compiles every `.c` file of `folder`, each together with those of `shared`, to a file below
-/// `cache` that is named after what went into it. Beside one that asks for it (`static_path`) lies
-/// the same linked statically, if the C library can be had for that.
+/// Compiles every `.c` file of `folder`, each together with the shared sources of `shared`, into a
+/// file below `cache` whose name contains a hash of the inputs. If a program uses `static_path`, a
+/// statically linked variant is put beside it, where the C library allows that.
 ///
 /// # Errors
-/// A compiler that is not there, or what it says.
+/// The compiler is missing, or its output.
 pub fn compile(folder: &Path, shared: &Path, cache: &Path) -> io::Result<Vec<Program>> {
     fs::create_dir_all(cache)?;
     let mut sources: Vec<PathBuf> =
@@ -50,11 +50,11 @@ fn compile_one(source: &Path, shared: &Path, cache: &Path) -> io::Result<Program
     link_as(source, &sources, &headers, cache)
 }
 
-/// Compiles all `.c` files of a folder, and those that `programs` has for everybody, to one program
-/// that is named after the folder, in a file below `cache`.
+/// Compiles all `.c` files of a folder, together with the shared sources of `programs`, into one
+/// program that is named after the folder, in a file below `cache`.
 ///
 /// # Errors
-/// A compiler that is not there, or what it says.
+/// The compiler is missing, or its output.
 pub fn compile_folder(folder: &Path, programs: &Path, cache: &Path) -> io::Result<Program> {
     fs::create_dir_all(cache)?;
     let mut files: Vec<PathBuf> =
@@ -70,7 +70,7 @@ pub fn compile_folder(folder: &Path, programs: &Path, cache: &Path) -> io::Resul
     link_as(&main, &sources, &headers, cache)
 }
 
-/// Links sources to a program with the name of a file, if they were not before.
+/// Links sources into a program named after a file, unless it exists in the cache.
 fn link_as(
     named: &Path,
     sources: &[&Path],
@@ -97,7 +97,7 @@ fn link_as(
     if !executable.exists() {
         if asks_for_static {
             let beside = cache.join(format!("{name}-{:016x}-static", hasher.finish()));
-            // Where the C library cannot be linked statically, its cases go without.
+            // If the C library cannot be linked statically, the cases run without it.
             _ = link(compiler().arg("-static"), &beside);
         }
         link(&mut compiler(), &executable)?;
@@ -105,7 +105,7 @@ fn link_as(
     Ok(Program { name, executable })
 }
 
-/// Lets the compiler make a file, elsewhere first: other tests may be at the same one.
+/// Runs the compiler with a temporary output file: other tests may write the same file.
 fn link(compiler: &mut Command, file: &Path) -> io::Result<()> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -118,10 +118,10 @@ fn link(compiler: &mut Command, file: &Path) -> io::Result<()> {
 }
 
 impl Program {
-    /// The cases that it says it has, each as often as there is something that it runs over.
+    /// Lists the program's cases, each once per kind of connection it runs over.
     ///
     /// # Errors
-    /// It cannot be run, or lists something else.
+    /// The program cannot be run, or its list is malformed.
     pub fn cases(&self) -> io::Result<Vec<Case>> {
         let output = Command::new(&self.executable).arg("--list").output()?;
         let mut cases = vec![];

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Random programs of socket calls, which have to give the same with accelerated sockets as
-//! without. Cases find what their writers thought of; these are for the rest.
+//! Random programs of socket calls, whose results must be equal with accelerated sockets and
+//! without. Cases cover what their authors thought of; random programs cover the rest.
 //!
-//! A seed gives a [program](Program): lines that a few processes and threads run one behind the
-//! other (`interpreter/`). [`generate()`] knows roughly what each call does, so that calls make
-//! sense, and nothing waits that is not woken; what calls give is found out by running the program
-//! in the kernel. [`judge()`] does that, and compares; [`shrink()`] takes out of a program that
-//! differs whatever it differs without.
+//! A seed determines a [program](Program): lines that several processes and threads execute one
+//! after the other (`interpreter/`). [`generate()`] has a rough model of each call, so that calls
+//! make sense and every blocking call is woken; the results are determined by running the program
+//! in the kernel. [`judge()`] runs and compares; [`shrink()`] removes from a differing program
+//! everything that the difference does not need.
 
 mod actions;
 mod generate;

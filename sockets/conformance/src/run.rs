@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Running a case, and comparing what came out.
+//! Runs a case, and compares the transcripts.
 
 use crate::case::{Case, Runs, flag};
 use crate::difference::difference;
@@ -10,44 +10,45 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How much later than it should have ended a program is killed.
+/// Seconds after a program's time limit at which it is killed.
 const GRACE_SECONDS: u64 = 5;
 
-/// How much is done for a case.
+/// Effort for a case.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// How often it is run in each way.
+    /// Number of runs in each configuration.
     pub repeats: u32,
-    /// How long the program waits for both sides before it prints what they have noted so far.
+    /// Time in seconds that the program waits for both sides before it prints the transcript so
+    /// far.
     pub seconds: u64,
-    /// What programs that do random things begin with; one more with each repetition.
+    /// First seed of random cases; incremented with each repetition.
     pub seed: u64,
 }
 
-/// What accelerates.
+/// Library and monitor for accelerated runs.
 #[derive(Clone, Debug)]
 pub struct Preload {
-    /// The library.
+    /// Path of the library.
     pub library: PathBuf,
-    /// Where its monitor listens.
+    /// Path of the monitor's socket.
     pub monitor: PathBuf,
 }
 
-/// What a run left.
+/// Result of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Report {
-    /// What both sides noted.
+    /// Transcript of both sides.
     pub transcript: String,
     /// Whether the server's end and the client's were upgraded.
     pub upgraded: [bool; 2],
-    /// Whether the server and the client made connections without the kernel.
+    /// Whether the server and the client reused streams.
     pub reused: [bool; 2],
-    /// What else was said on the standard error stream.
+    /// Other output on the standard error stream.
     pub complaints: String,
 }
 
 impl Report {
-    /// Whether something did not come that a side has waited for.
+    /// Returns whether a side waited in vain for something.
     fn fails(&self) -> bool {
         let is_failure = |line: &str| {
             line.starts_with("FAILED: ")
@@ -58,70 +59,70 @@ impl Report {
     }
 }
 
-/// Why a case has failed.
+/// Reason for which a case failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// It could not be run at all.
-    #[error("cannot be run: {0}")]
+    /// It cannot be run.
+    #[error("it cannot be run: {0}")]
     System(#[from] io::Error),
-    /// The processes went on, even after they were asked to end.
-    #[error("{runs:?}: does not end")]
+    /// Its processes kept running after they were asked to end.
+    #[error("{runs:?}: it does not end")]
     Endless {
-        /// In which run.
+        /// The run.
         runs: Runs,
     },
-    /// The program itself failed.
+    /// The program exited with an error.
     #[error("{runs:?}: {status}\n{complaints}")]
     Status {
-        /// In which run.
+        /// The run.
         runs: Runs,
-        /// How it ended.
+        /// Exit status.
         status: ExitStatus,
-        /// What it said.
+        /// Output on the standard error stream.
         complaints: String,
     },
-    /// A plain run does not come to where the case wants it: there is nothing to compare with.
-    #[error("plain, it fails:\n{transcript}\n{complaints}")]
+    /// A plain run does not complete: there is nothing to compare with.
+    #[error("the plain run fails:\n{transcript}\n{complaints}")]
     Plain {
-        /// What both sides noted.
+        /// Transcript of both sides.
         transcript: String,
-        /// What it said on the standard error stream.
+        /// Output on the standard error stream.
         complaints: String,
     },
     /// The transcripts differ.
     #[error("{runs:?} differs from plain (-):\n{difference}\n{complaints}")]
     Different {
-        /// In which run.
+        /// The run.
         runs: Runs,
-        /// The lines.
+        /// The differing lines.
         difference: String,
-        /// What it said on the standard error stream.
+        /// Output on the standard error stream.
         complaints: String,
     },
-    /// A run that should be about an upgraded connection was not.
+    /// A run that needs an upgraded connection did not have one.
     #[error("{runs:?}: not upgraded (server: {server}, client: {client}), so it proves nothing")]
     NotUpgraded {
-        /// In which run.
+        /// The run.
         runs: Runs,
-        /// Whether the server's end was.
+        /// Whether the server's end was upgraded.
         server: bool,
-        /// Whether the client's end was.
+        /// Whether the client's end was upgraded.
         client: bool,
     },
-    /// The kernel made all connections of a run that should be about others.
-    #[error("{runs:?}: all by the kernel (server: {server}, client: {client}): it proves nothing")]
+    /// The kernel made all connections of a run that needs reused streams.
+    #[error("{runs:?}: nothing was reused (server: {server}, client: {client}): it proves nothing")]
     NotReused {
-        /// In which run.
+        /// The run.
         runs: Runs,
-        /// Whether one of the server's was not.
+        /// Whether the server reused a stream.
         server: bool,
-        /// Whether one of the client's was not.
+        /// Whether the client reused a stream.
         client: bool,
     },
 }
 
-/// Runs a case plain, then in each way it is to be compared, as often as asked. Without anything
-/// that accelerates, it is compared with itself.
+/// Runs a case plain and in each configuration to be compared, and repeats this as requested.
+/// Without a library, compares it with itself.
 ///
 /// # Errors
 /// The first [`Failure`].
@@ -187,14 +188,14 @@ fn run(
     Ok(Report { transcript, upgraded: sides("upgraded"), reused: sides("reused"), complaints })
 }
 
-/// How a command ended, and what it printed on both streams: `None`, if it had to be killed after
-/// so long.
+/// Exit status of a command, and the contents of both output streams; `None` if it had to be killed
+/// at its time limit.
 pub type Ended = (ExitStatus, Option<(String, String)>);
 
-/// Runs a command, and ends whatever it leaves.
+/// Runs a command, and kills the processes it leaves behind.
 pub fn run_to_end(command: &mut Command, seconds: u64) -> io::Result<Ended> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // A group of its own, so that whatever it leaves can be ended.
+    // A process group of its own, so that everything it leaves behind can be killed.
     let mut child = command.process_group(0).spawn()?;
     let printed = finish(&mut child, seconds);
     kill_group(&child);
@@ -202,7 +203,7 @@ pub fn run_to_end(command: &mut Command, seconds: u64) -> io::Result<Ended> {
     Ok((status, printed?))
 }
 
-/// Says in the environment which processes load the library.
+/// Sets the environment that determines which processes load the library.
 fn load(command: &mut Command, runs: Runs, library: &Path) {
     let side = match runs {
         Runs::Plain => return,
@@ -216,13 +217,13 @@ fn load(command: &mut Command, runs: Runs, library: &Path) {
     command.env("CONFORMANCE_ACCELERATED_SIDE", side).env("CONFORMANCE_LIBRARY", library);
 }
 
-/// Waits for the end, and gives what was printed; `None` if it does not end.
+/// Waits for the exit, and returns the output; `None` if the process does not exit in time.
 fn finish(child: &mut Child, seconds: u64) -> io::Result<Option<(String, String)>> {
     let mut output = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
     let mut errors = child.stderr.take().ok_or(io::ErrorKind::BrokenPipe)?;
     let deadline = Instant::now() + Duration::from_secs(seconds);
-    // The streams may be held open by processes that a case has left, so they are read until the
-    // program itself has ended, and then for what is in them.
+    // Processes that a case left behind may hold the streams open, so the streams are read until
+    // the program itself has exited, and then drained.
     set_nonblocking(&output)?;
     set_nonblocking(&errors)?;
     let (mut transcript, mut said) = (vec![], vec![]);
@@ -241,7 +242,7 @@ fn finish(child: &mut Child, seconds: u64) -> io::Result<Option<(String, String)
     }
 }
 
-/// Whether a process has ended. Its number stays its own until it is waited for.
+/// Returns whether a process has exited. Its PID stays reserved until it is waited for.
 fn has_ended(child: &Child) -> io::Result<bool> {
     // SAFETY: zero is a valid value of this structure.
     let mut found: libc::siginfo_t = unsafe { std::mem::zeroed() };
@@ -261,15 +262,15 @@ fn take(stream: &mut impl Read, into: &mut Vec<u8>) -> io::Result<()> {
 }
 
 fn set_nonblocking(stream: &impl std::os::fd::AsRawFd) -> io::Result<()> {
-    // SAFETY: a descriptor that is open, and a call that touches no memory.
+    // SAFETY: the descriptor is open, and the call accesses no memory.
     let set = unsafe { libc::fcntl(stream.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
     if set < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Ends whatever is left of a case. The group has the number of its first process, which was not
-/// waited for yet.
+/// Kills everything left of a case. The group's number is the PID of its first process, which is
+/// not waited for yet.
 fn kill_group(child: &Child) {
     let group = child.id().cast_signed();
-    // SAFETY: a call that touches no memory.
+    // SAFETY: the call accesses no memory.
     unsafe { libc::kill(-group, libc::SIGKILL) };
 }

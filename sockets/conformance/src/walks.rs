@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Walks of two ends in lockstep: each step is one call at one end of a connection, and after each
 //! step the state of both ends is traced (`walks/walk.h`). All orders of a few calls, and random
-//! walks of many, give the same trace with accelerated sockets as without.
+//! walks of many, must have equal traces with accelerated sockets and without.
 //!
-//! A [`Walk`] is a line of text, so that a walk that differs can be run again by a command.
+//! A [`Walk`] is a line of text, so that a differing walk can be run again by a command.
 
 mod generate;
 mod judge;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Every case behaves the same with accelerated sockets as without.
 //!
-//! `FREEPORT_CASES` runs only the cases whose title contains it, `FREEPORT_LONG` repeats each, and
-//! those that are races more often; `FREEPORT_SEED` is what those that do random things
-//! begin with, and `FREEPORT_PRELOAD` is another library.
+//! `FREEPORT_CASES` selects the cases whose title contains it. `FREEPORT_LONG` repeats each case,
+//! and races more often; `FREEPORT_SEED` is the first seed of random cases, and `FREEPORT_PRELOAD`
+//! selects another library.
 
 mod accelerating;
 mod unsteady;
@@ -20,14 +20,15 @@ use std::sync::{Mutex, OnceLock};
 use std::thread;
 use unsteady::unsteady_cases;
 
-/// Cases that run at the same time. Most of them wait most of the time.
+/// Number of cases that run concurrently. Most of them wait most of the time.
 const WORKERS: usize = 6;
-/// A case that differs is run again so often with nothing beside it. If it differs again, it fails.
+/// Number of repetitions of a differing case, with nothing beside it. If it differs again, it
+/// fails.
 const REPEATS: usize = 20;
-/// Cases that may differ once without being named in `unsteady-cases.txt`: races that are lost once
-/// in some thousand cases, beside others at work. Each is noted at the end of the run.
+/// Number of cases that may differ once without being listed in `unsteady-cases.txt`: races that
+/// are lost once in some thousand runs under load. The end of the run lists them.
 const UNNAMED_MAX: usize = 2;
-/// Only what hangs takes that long, on a loaded machine too.
+/// Time limit in seconds, which only a hang reaches, even on a loaded machine.
 const SECONDS: u64 = 120;
 
 #[test]
@@ -83,7 +84,7 @@ fn next<'a>(left: &Mutex<Vec<&'a Case>>) -> Option<&'a Case> {
     left.lock().unwrap().pop()
 }
 
-/// Cases that are not yet as they should be, as `known-differences.txt` says.
+/// Cases with a known difference, as `known-differences.txt` lists them.
 fn known() -> BTreeSet<&'static str> {
     let lines = include_str!("../known-differences.txt").lines();
     lines.filter_map(|line| line.split_once(" | ")).map(|(case, _)| case).collect()

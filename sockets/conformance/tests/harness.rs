@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The harness finds fault with cases that are wrong. No library is needed for that: the program
-//! sees in its environment which run it is in.
+//! The harness detects faulty cases. This needs no library: the program sees in its environment
+//! which run it is in.
 
 use freeport_sockets_conformance::{Case, Effort, Failure, Preload, Runs, compare, compile};
 use std::path::Path;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Random programs give the same with accelerated sockets as without, and so do those that were
-//! found to differ once (`kept/`).
+//! Random programs, and programs that differed once (`kept/`), have equal results with accelerated
+//! sockets and without.
 //!
-//! `FREEPORT_SEED` is the first seed, `FREEPORT_PROGRAMS` says how many, and `FREEPORT_LONG` tries
-//! thousands; `FREEPORT_EVERYTHING` also does what is known to differ. A program that differs is
-//! printed as small as it could be made by looking at `FREEPORT_LOOKS` others. `FREEPORT_STEPS` is
-//! a file with a program to be run instead, and both its runs are printed.
+//! `FREEPORT_SEED` is the first seed, `FREEPORT_PROGRAMS` the number of programs, and
+//! `FREEPORT_LONG` runs thousands; `FREEPORT_EVERYTHING` includes calls with known differences. A
+//! differing program is reduced by trying up to `FREEPORT_LOOKS` smaller ones, and printed.
+//! `FREEPORT_STEPS` is a file with a program to run instead; both its runs are printed.
 
 mod accelerating;
 mod unsteady;
@@ -22,9 +22,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use unsteady::unsteady_cases;
 
-/// Programs that run at the same time.
+/// Number of programs that run concurrently.
 const WORKERS: usize = 3;
-/// Programs that are looked at to make one smaller.
+/// Number of programs that are tried to reduce one.
 const LOOKS: usize = 150;
 
 #[test]
@@ -40,17 +40,17 @@ fn random_programs_that_connect_again_are_the_same_over_streams_that_are_kept() 
     assert!(reused * 10 > dialogues, "hardly any stream was kept, which proves nothing");
 }
 
-/// Random programs of one test.
+/// Kind of random programs, one per test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Kind {
     /// Its name in `unsteady-cases.txt`.
     name: &'static str,
-    /// How many there are usually.
+    /// Number of programs in a usual run.
     usual: u64,
 }
 
 impl Kind {
-    /// How many there are in a long run.
+    /// Number of programs in a long run.
     fn long(self) -> u64 {
         40 * self.usual
     }
@@ -59,8 +59,8 @@ impl Kind {
 const RANDOM: Kind = Kind { name: "random", usual: 120 };
 const IN_TURN: Kind = Kind { name: "in turn", usual: 15 };
 
-/// Programs of as many seeds as there are of a kind, or as the environment says. Gives dialogues
-/// that were upgraded, and all of them, and connections over streams that were kept.
+/// Runs the programs of a kind, as many as usual or as the environment requests. Returns the number
+/// of upgraded dialogues, of all dialogues, and of connections over kept streams.
 fn try_seeds(kind: Kind, generate: fn(u64, Reach) -> Program, keeps_streams: bool) -> [u64; 3] {
     let first = seed();
     let count = number("FREEPORT_PROGRAMS");
@@ -83,7 +83,7 @@ fn try_seeds(kind: Kind, generate: fn(u64, Reach) -> Program, keeps_streams: boo
     results.report(seeds.count())
 }
 
-/// What came out so far.
+/// Results so far.
 #[derive(Default)]
 struct Results {
     kind: &'static str,
@@ -146,7 +146,7 @@ fn try_seed(interpreter: &Interpreter, seed: u64, program: &Program, results: &R
     }
 }
 
-/// What differs, and in which small program.
+/// Describes a difference, with a reduced program.
 fn report(interpreter: &Interpreter, program: &Program, seed: u64, verdict: &Verdict) -> String {
     let quick = Interpreter { patience_ms: 400, more_plain_runs: 1, ..interpreter.clone() };
     let is_alike =
@@ -158,13 +158,13 @@ fn report(interpreter: &Interpreter, program: &Program, seed: u64, verdict: &Ver
     format!("--- FREEPORT_SEED={seed} FREEPORT_PROGRAMS=1\n- {plain}\n+ {accelerated}\n{both}")
 }
 
-/// With `FREEPORT_EVERYTHING` programs also do what is known to differ.
+/// With `FREEPORT_EVERYTHING`, programs include calls with known differences.
 fn reach() -> Reach {
     let everything = std::env::var_os("FREEPORT_EVERYTHING").is_some();
     if everything { Reach::Everything } else { Reach::Settled }
 }
 
-/// Both runs of a program, as differences.
+/// Returns the difference of both runs of a program.
 fn side_by_side(interpreter: &Interpreter, program: &Program) -> String {
     let text = |is_accelerated| {
         let transcript = interpreter.run(program, is_accelerated);
@@ -188,8 +188,8 @@ fn interpreter(folder: &Path) -> Interpreter {
         executable: program.executable,
         preload,
         folder,
-        // Some programs have a call that never returns, and each waits for so long: no more than
-        // what a loaded machine may need for a call that does.
+        // Some programs have a call that never returns, and each takes this long: no more than a
+        // loaded machine may need for a call that does return.
         patience_ms: 30_000,
         keeps_streams: false,
         more_plain_runs: 5,
@@ -226,7 +226,7 @@ fn programs_that_differed_once_do_not_any_more() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Runs a program of one's own: for looking into what was found.
+/// Runs a given program: for the analysis of a difference.
 #[test]
 fn a_program_that_is_given() {
     let own = concat!(env!("CARGO_MANIFEST_DIR"), "/kept/end_behind_bytes_in_the_kernel.steps");

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Walks of two ends in lockstep have the same traces with accelerated sockets as without: all
-//! orders of the calls that end a connection, random walks, and walks that differed once
+//! Walks of two ends in lockstep have equal traces with accelerated sockets and without: all orders
+//! of the calls that end a connection, random walks, and walks that differed once
 //! (`kept-walks.txt`).
 //!
 //! `FREEPORT_SEED` is the first seed of random walks, `FREEPORT_WALKS` their number, and
-//! `FREEPORT_LONG` takes many more. `FREEPORT_WALK` is a walk to be run instead: both of its traces
-//! are printed.
+//! `FREEPORT_LONG` runs many more. `FREEPORT_WALK` is a walk to run instead; both its traces are
+//! printed.
 
 mod accelerating;
 
@@ -17,11 +17,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Processes that walk at the same time are twice as many.
+/// Number of walk programs that run concurrently, with two processes each.
 const WORKERS: usize = 2;
-/// Walks of one run of the program.
+/// Number of walks per run of the program.
 const BATCH: usize = 250;
-/// Differences that are shown.
+/// Maximum number of differences that are printed.
 const SHOWN: usize = 10;
 
 #[test]
@@ -48,7 +48,7 @@ fn walks_that_differed_once_do_not_any_more() {
     compare(&walks);
 }
 
-/// Runs a walk of one's own: for looking into what was found.
+/// Runs a given walk: for the analysis of a difference.
 #[test]
 fn a_walk_that_is_given() {
     let given = std::env::var("FREEPORT_WALK");
@@ -63,7 +63,7 @@ fn a_walk_that_is_given() {
     println!("{}", difference(&plain, &accelerated).unwrap_or(plain));
 }
 
-/// Compares walks in batches, and fails with the smallest form of those that differ.
+/// Compares walks in batches, and fails with the reduced form of those that differ.
 fn compare(walks: &[Walk]) {
     let folder = tempfile::tempdir().unwrap();
     let walker = walker(folder.path());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// The connection of a walk: made anew, and upgraded by a dialogue that is not in the trace.
+// The connection of a walk: a new one, upgraded by a dialogue that is not in the trace.
 #include "walk.h"
 
-// Listeners of TCP and of Unix sockets, and their addresses.
+// TCP and Unix listeners, and their addresses.
 static int listeners[2];
 static struct sockaddr_storage addresses[2];
 static socklen_t lengths[2];
@@ -18,7 +18,7 @@ static void listen_at(int which, sa_family_t family, socklen_t length) {
     if (family == AF_INET)
         ((struct sockaddr_in *)address)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     listeners[which] = socket(family, SOCK_STREAM, 0);
-    // Without a name, the kernel gives a Unix socket a free one.
+    // Without a name, the kernel chooses one for a Unix socket.
     if (bind(listeners[which], (struct sockaddr *)address, length) < 0 ||
         listen(listeners[which], 8) < 0)
         fail("listen");
@@ -42,7 +42,7 @@ static char exchange_byte(int fd, int side, char own) {
     return other;
 }
 
-// Each byte says whether its sender is accelerated. `e` ends the dialogue: B sends it.
+// Each byte tells whether its sender is accelerated. B ends the dialogue with `e`.
 static void warm_up(int fd, int side) {
     int64_t deadline = now_ms() + PATIENCE_MS / 4;
     int are_both = freeport_is_accelerated == NULL;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Runs the walks of a file, one a line, and prints their traces: two processes that take turns.
+// Runs the walks of a file, one per line, and prints their traces: two processes that take turns.
 //
-// `WALK_PAUSE_MS` is waited after each step before the state is looked at: it shows whether a state
-// is wrong, or only late. `WALK_SECONDS` limits the run.
+// `WALK_PAUSE_MS` is a pause after each step, before the state is traced: it shows whether a state
+// is wrong, or only delayed. `WALK_SECONDS` limits the run.
 #include "walk.h"
 
 #include <stdarg.h>
@@ -11,9 +11,9 @@
 #include <sys/syscall.h>
 
 static struct shared {
-    // Turns that were ended: even numbers are turns of A, odd numbers turns of B.
+    // Number of completed turns: even numbers are turns of A, odd numbers turns of B.
     atomic_int turn;
-    // Ends that were accelerated when their walks began.
+    // Number of ends that were accelerated at the start of their walks.
     atomic_int upgraded;
     size_t used;
     char trace[TRACE_BYTES];
@@ -82,7 +82,7 @@ static void run_walk(int side, const struct walk *walk, const char *line) {
     }
     begin_turn(side);
     if (end.fd >= 0) {
-        // A reset leaves nothing behind.
+        // A reset leaves no state behind.
         struct linger none = {1, 0};
         setsockopt(end.fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
         close(end.fd);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// The steps of walks by their names.
+// Steps of walks, by name.
 #include "walk.h"
 
 #include <sys/epoll.h>
@@ -28,14 +28,14 @@ static void do_more(struct end *end, const struct step *step) {
     send_by(end, step, MSG_NOSIGNAL | MSG_MORE);
 }
 
-// As `write` does it: with SIGPIPE.
+// Like `write`: with SIGPIPE.
 static void do_write(struct end *end, const struct step *step) { send_by(end, step, 0); }
 
 static void do_urgent(struct end *end, const struct step *step) {
     send_by(end, step, MSG_NOSIGNAL | MSG_OOB);
 }
 
-// Many parts of a byte each.
+// Many parts of one byte each.
 static void do_parts(struct end *end, const struct step *step) {
     static struct iovec parts[PARTS_MAX];
     int count = amount(step) > PARTS_MAX ? PARTS_MAX : (int)amount(step);
@@ -58,7 +58,7 @@ static void do_peek(struct end *end, const struct step *step) { receive_by(end, 
 static void do_all(struct end *end, const struct step *step) { receive_by(end, step, MSG_WAITALL); }
 static void do_drop(struct end *end, const struct step *step) { receive_by(end, step, MSG_TRUNC); }
 
-// With room for ancillary data, of which there is none.
+// With room for ancillary data, of which there are none.
 static void do_recvmsg(struct end *end, const struct step *step) {
     char control[100];
     struct iovec parts[2] = {{room(), amount(step) / 2},
@@ -72,7 +72,7 @@ static void do_recvmsg(struct end *end, const struct step *step) {
               (unsigned long long)checksum(CHECKSUM_BEGIN, room(), result));
 }
 
-// From a file that has the bytes.
+// From a file with these bytes.
 static void do_sendfile(struct end *end, const struct step *step) {
     int file = memfd_create("bytes", MFD_CLOEXEC), on = 1;
     fill(room(), amount(step), end->seed++);
@@ -107,7 +107,7 @@ static void do_close(struct end *end, const struct step *step) {
     end->fd = -1;
 }
 
-// Another descriptor takes the place of this one, which is closed.
+// Another descriptor replaces this one, which is closed.
 static void do_dup(struct end *end, const struct step *step) {
     (void)step;
     int copy = dup(end->fd);
@@ -168,7 +168,7 @@ static void do_peer(struct end *end, const struct step *step) {
     trace_result(getpeername(end->fd, (struct sockaddr *)&address, &length));
 }
 
-// The state of TCP. Whether the peer's kernel has confirmed an end already depends on moments.
+// The TCP state. Whether the peer's kernel has already acknowledged an end depends on timing.
 static void do_info(struct end *end, const struct step *step) {
     (void)step;
     struct tcp_info info = {0};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which monitor the programs of a user get. Two ends are accelerated only if both have the same
-//! one, so what root has begun for the machine comes before a user's own.
+//! Selects the monitor for a user's programs. Two ends are accelerated only if both use the same
+//! monitor, so root's monitor for the machine takes precedence over the user's own.
 //!
-//! A program shows its sockets to the monitor that it is told of. That is root's or its user's: of
-//! whoever listens the kernel says the user, and a path alone is not believed.
+//! A program sends its sockets to this monitor. It must belong to root or to the program's user:
+//! the kernel reports the user of the listener, and a path alone is not trusted.
 
 use crate::control::Control;
 use crate::location::Location;
@@ -12,14 +12,14 @@ use std::env;
 use std::path::Path;
 
 impl Location {
-    /// Where root's monitor listens for all users of the machine.
+    /// Location of root's monitor for all users of the machine.
     pub fn of_host() -> Self {
         Self::at(Self::HOST)
     }
 
-    /// The monitor that programs of this user are told of: `$FREEPORT_MONITOR`; else the host's, if
-    /// root listens there, with this release, and its rules let this user have accelerated
-    /// connections at all; else that of the user, be there one or not.
+    /// Location of the monitor for programs of this user: `$FREEPORT_MONITOR`; otherwise the
+    /// host's, if root listens there with this release and its rules allow this user any
+    /// accelerated connection; otherwise the user's own, whether or not one runs.
     pub fn of_programs() -> Self {
         let host = Self::of_host();
         let is_set = env::var_os(freeport_sockets_proto::MONITOR_VARIABLE)
@@ -34,7 +34,7 @@ impl Location {
         Self::of_environment()
     }
 
-    /// Whether it is the host's.
+    /// Whether this is the location of the host's monitor.
     pub fn is_of_host(&self) -> bool {
         self.path() == Path::new(Self::HOST)
     }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Closing what members have shown, however they made it.
+//! Closes descriptors of members without letting them block the monitor.
 //!
-//! To close a descriptor can take as long as somebody else likes. A socket may be told to linger
-//! until its peer has read; the file system of a file may be a program that never answers. So a
-//! thread that closes is woken again and again by a signal, which ends the lingering; and what is
-//! no socket is closed by a thread that is needed for nothing else.
+//! How long `close` takes can be up to another party. A socket may be set to linger until its peer
+//! has read; the file system of a file may be a program that never answers. So a timer signal
+//! interrupts the thread that closes, which ends the lingering, and descriptors that are not
+//! sockets are closed by a thread of their own.
 //!
-//! Nothing is left open. Such threads are counted for the user whose process has sent the
-//! descriptor: while a user has several, the kernel drops the descriptors of its messages before
-//! they get here, see [`Closing`].
+//! No descriptor is leaked. Closing threads are counted for the user whose process sent the
+//! descriptor: while a user has several of them, the kernel drops the descriptors of the user's
+//! messages before they arrive, see [`Closing`].
 
 use crate::Error;
 use std::collections::BTreeMap;
@@ -18,47 +18,47 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a socket may linger.
+/// Maximum time that a socket may linger.
 const PERIOD_NANOSECONDS: i64 = 5_000_000;
 
-/// What is long: less than that period, and more than it takes to close anything else.
+/// Duration that counts as long: less than that period, and more than closing takes otherwise.
 const LONG: Duration = Duration::from_millis(4);
 
-/// The signal that ends it. Whatever else it is used for in a process, only the thread that serves
-/// gets it from here.
+/// Signal that ends the lingering. It is directed to the serving thread only, whatever else a
+/// process uses it for.
 const SIGNAL: i32 = libc::SIGALRM;
 
-/// Threads that may be closing something before no more descriptors are taken: of one user, and of
-/// all. One message may exceed both, by the descriptors that it carries.
+/// Number of closing threads above which no more descriptors are accepted: of one user, and of all.
+/// One message may exceed both by the descriptors it carries.
 const CLOSING_OF_USER: usize = 4;
 const CLOSING_MAX: usize = 64;
 
-/// Threads of a monitor that are closing something, by the user it came from.
+/// Number of closing threads of a monitor, by user.
 #[derive(Clone, Debug, Default)]
 pub struct Closing(Arc<Mutex<BTreeMap<u32, usize>>>);
 
 impl Closing {
-    /// Whether descriptors of a user's processes may be taken: not as long as several of that user,
-    /// or many of all, are still being closed.
+    /// Returns whether descriptors from a user's processes may be accepted: not while several of
+    /// that user, or many of all, are still being closed.
     pub fn has_room(&self, user: u32) -> bool {
         let counts = self.counts();
         let of_user = counts.get(&user).copied().unwrap_or_default();
         of_user < CLOSING_OF_USER && counts.values().sum::<usize>() < CLOSING_MAX
     }
 
-    /// One more of a user, until the result is dropped.
+    /// Counts one more for a user, until the result is dropped.
     fn count(&self, user: u32) -> Counted {
         *self.counts().entry(user).or_default() += 1;
         Counted { all: self.clone(), user }
     }
 
-    /// Nobody panics while holding the lock; counts stay right if somebody did.
+    /// No code panics while it holds the lock; the counts would stay right even then.
     fn counts(&self) -> MutexGuard<'_, BTreeMap<u32, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A descriptor of a user that is being closed.
+/// A descriptor being closed, counted for its user.
 struct Counted {
     all: Closing,
     user: u32,
@@ -76,31 +76,31 @@ impl Drop for Counted {
     }
 }
 
-/// Wakes this thread from each call in which it waits, while it is wound up.
+/// A timer that interrupts blocking calls of its thread while it is wound up.
 pub struct Waker {
     timer: libc::timer_t,
 }
 
 impl Waker {
-    /// One for the thread that calls.
+    /// Creates a waker for the calling thread.
     ///
     /// # Errors
-    /// The system has no timer left.
+    /// [`Error::System`] if no timer can be created.
     pub fn new() -> Result<Self, Error> {
         extern "C" fn nothing(_: i32) {}
         let mut timer = std::ptr::null_mut();
         // SAFETY: all zero is a value of this structure: no flags, and no handler.
         let mut action: libc::sigaction = unsafe { zeroed() };
         action.sa_sigaction = nothing as extern "C" fn(i32) as usize;
-        // SAFETY: the structure lives as long as the call. The handler does nothing, and without
-        // flags the calls that it interrupts are not restarted.
+        // SAFETY: the structure outlives the call. The handler does nothing, and without flags
+        // interrupted calls are not restarted.
         unsafe { libc::sigaction(SIGNAL, &action, std::ptr::null_mut()) };
-        // Whoever began this process may have blocked it.
+        // The parent process may have blocked the signal.
         // SAFETY: all zero is a value of this structure: the empty set.
         let mut signals: libc::sigset_t = unsafe { zeroed() };
         // SAFETY: the set is initialised.
         unsafe { libc::sigaddset(&mut signals, SIGNAL) };
-        // SAFETY: the set is initialised, and lives as long as the call.
+        // SAFETY: the set is initialised, and outlives the call.
         unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &signals, std::ptr::null_mut()) };
         // SAFETY: all zero is a value of this structure.
         let mut event: libc::sigevent = unsafe { zeroed() };
@@ -108,17 +108,17 @@ impl Waker {
         event.sigev_signo = SIGNAL;
         // SAFETY: no memory is passed, and it cannot fail.
         event.sigev_notify_thread_id = unsafe { libc::gettid() };
-        // SAFETY: the event and the place for the timer live as long as the call.
+        // SAFETY: the event and the place for the timer outlive the call.
         let result = unsafe { libc::timer_create(libc::CLOCK_MONOTONIC, &mut event, &mut timer) };
         if result == 0 { Ok(Self { timer }) } else { Err(Error::system("timer_create")) }
     }
 
-    /// Begins to wake.
+    /// Starts the periodic interrupts.
     pub fn wind_up(&self) {
         self.set(PERIOD_NANOSECONDS);
     }
 
-    /// Lets the thread wait.
+    /// Stops the interrupts, so that the thread can wait.
     pub fn stop(&self) {
         self.set(0);
     }
@@ -126,39 +126,39 @@ impl Waker {
     fn set(&self, nanoseconds: i64) {
         let period = libc::timespec { tv_sec: 0, tv_nsec: nanoseconds };
         let times = libc::itimerspec { it_interval: period, it_value: period };
-        // SAFETY: our timer, and the structure lives as long as the call.
+        // SAFETY: the timer is ours, and the structure outlives the call.
         unsafe { libc::timer_settime(self.timer, 0, &times, std::ptr::null_mut()) };
     }
 }
 
 impl Drop for Waker {
     fn drop(&mut self) {
-        // SAFETY: our timer, which is used no more.
+        // SAFETY: the timer is ours, and is not used again.
         unsafe { libc::timer_delete(self.timer) };
     }
 }
 
-/// A descriptor that a member has shown.
+/// A descriptor received from a member.
 #[derive(Debug)]
 pub struct Shown {
     descriptor: ManuallyDrop<OwnedFd>,
-    /// Whose process has sent it.
+    /// User of the process that sent it.
     user: u32,
     closing: Closing,
 }
 
 impl Shown {
-    /// One that a process of that user has sent, to be counted there while it is being closed.
+    /// Wraps a descriptor sent by a process of that user, and counts it while it is being closed.
     pub fn new(descriptor: OwnedFd, user: u32, closing: &Closing) -> Self {
         Self { descriptor: ManuallyDrop::new(descriptor), user, closing: closing.clone() }
     }
 
-    /// Whether it is a socket, of whatever kind.
+    /// Whether it is a socket of any kind.
     pub fn is_socket(&self) -> bool {
         is_socket(self.as_fd())
     }
 
-    /// Closes it; whether that was made to take long.
+    /// Closes it. Returns whether the sender made that take long.
     pub fn close(self) -> bool {
         let lingers = lingers(self.as_fd());
         let before = Instant::now();
@@ -175,13 +175,13 @@ impl AsFd for Shown {
 
 impl Drop for Shown {
     fn drop(&mut self) {
-        // SAFETY: nobody uses it after this.
+        // SAFETY: it is not used after this.
         let descriptor = unsafe { ManuallyDrop::take(&mut self.descriptor) };
         if is_socket(descriptor.as_fd()) {
             return drop(descriptor);
         }
-        // Counted until the thread ends. If none can be begun, the closure is dropped with what it
-        // owns: then it is closed here.
+        // Counted until the thread ends. If no thread can be started, the closure is dropped with
+        // its captures, which closes the descriptor here.
         let counted = self.closing.count(self.user);
         let begin = thread::Builder::new().name("closing".into());
         let _ = begin.spawn(move || {
@@ -200,10 +200,10 @@ fn lingers(socket: BorrowedFd<'_>) -> bool {
         .is_some_and(|it| it.l_onoff != 0 && it.l_linger != 0)
 }
 
-/// An option that every socket has, and nothing else; its type is made of numbers only.
+/// Reads an option that every socket has and nothing else has; `T` consists of numbers only.
 fn option<T: Copy>(socket: BorrowedFd<'_>, name: i32) -> Option<T> {
     let mut length = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the type is made of numbers only, so zero is a value of it.
+    // SAFETY: the type consists of numbers only, so zero is a value of it.
     let mut value: T = unsafe { zeroed() };
     let place = (&raw mut value).cast();
     let number = socket.as_raw_fd();
@@ -228,7 +228,7 @@ mod tests {
         let mut ends = [0; 2];
         // SAFETY: there is room for two descriptors.
         assert_eq!(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) }, 0);
-        // SAFETY: both descriptors were just made, and have no other owner.
+        // SAFETY: both descriptors are new and have no other owner.
         let owned = |end| unsafe { <OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(end) };
         let [mut from, to] = ends.map(owned).map(Some);
         drop(to.map(shown));
@@ -261,7 +261,7 @@ mod tests {
         fill_and_linger(&client);
         let waker = Waker::new().unwrap();
         waker.wind_up();
-        // Without the waker this takes a thousand seconds.
+        // Without the waker this would take a thousand seconds.
         assert!(shown(client).close());
         waker.stop();
     }
@@ -270,7 +270,7 @@ mod tests {
         client.set_nonblocking(true).unwrap();
         while std::io::Write::write(&mut &*client, &[7; 65536]).is_ok() {}
         let linger = libc::linger { l_onoff: 1, l_linger: 1000 };
-        // SAFETY: the structure lives as long as the call.
+        // SAFETY: the structure outlives the call.
         let result = unsafe {
             let length = size_of::<libc::linger>() as libc::socklen_t;
             let (level, name) = (libc::SOL_SOCKET, libc::SO_LINGER);

@@ -1,121 +1,121 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What can go wrong with a monitor.
+//! Errors of a monitor.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why something could not be done.
+/// Reason for which an operation of the monitor, or with it, failed.
 #[derive(thiserror::Error, Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The system refused something.
+    /// A system call failed.
     #[error("{what}: {source}")]
     System {
-        /// What was asked of it.
+        /// The operation.
         what: &'static str,
-        /// What it said.
+        /// Error of the system.
         source: io::Error,
     },
-    /// A file or a folder.
+    /// Access to a file or folder failed.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// Why.
+        /// Error of the system.
         source: io::Error,
     },
-    /// There is one.
+    /// A monitor already runs there.
     #[error(
-        "{}; end that one first, or set FREEPORT_MONITOR",
+        "{}; stop that process first, or set FREEPORT_MONITOR",
         match who {
-            Some(pid) => format!("a monitor listens at {} already (process {pid})", path.display()),
+            Some(pid) => format!("a monitor already listens at {} (process {pid})", path.display()),
             None => format!("an unknown process holds the lock of {}", path.display()),
         }
     )]
     Runs {
-        /// Where.
+        /// Path at which it listens.
         path: PathBuf,
-        /// The process that holds its lock, if that can be told.
+        /// Process that holds its lock, if known.
         who: Option<u32>,
     },
-    /// There is none.
-    #[error("no monitor answers at {} ({source}); begin one with `freeport node`", path.display())]
+    /// No monitor answers.
+    #[error("no monitor answers at {} ({source}); start one with `freeport node`", path.display())]
     NoMonitor {
-        /// Where.
+        /// Path of the monitor.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
-    /// Whoever listens there is nobody to show sockets to.
+    /// The listener belongs to a user that this one does not trust with its sockets.
     #[error(
-        "who listens at {} is user {owner}, neither you nor root; set FREEPORT_MONITOR to another \
-         path", path.display()
+        "the listener at {} belongs to user {owner}, neither you nor root; set FREEPORT_MONITOR to \
+         another path", path.display()
     )]
     Stranger {
-        /// Where.
+        /// Path of the monitor.
         path: PathBuf,
-        /// Whose it is.
+        /// User ID of the listener.
         owner: u32,
     },
-    /// Others could put a socket of their own there.
+    /// Other users could place a socket of their own there.
     #[error(
         "{}: it belongs to user {owner} with mode {mode:o}; make it yours, with mode 700, or set \
          FREEPORT_MONITOR to a path in another folder", path.display()
     )]
     NotAlone {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
-        /// Whose it is.
+        /// User ID of its owner.
         owner: u32,
-        /// With which rights.
+        /// Its mode.
         mode: u32,
     },
-    /// The folder is reached by a link that is another user's.
+    /// The path of the folder leads through a symbolic link of another user.
     #[error(
-        "{}: this link belongs to user {owner}, who can make it lead elsewhere; remove it, or set \
+        "{}: this link belongs to user {owner}, who can change its target; remove it, or set \
          FREEPORT_MONITOR to a path in another folder", path.display()
     )]
     StrangeLink {
-        /// The link.
+        /// Path of the link.
         path: PathBuf,
-        /// Whose it is.
+        /// User ID of its owner.
         owner: u32,
     },
-    /// Something else is where it is to listen.
-    #[error("{} is no socket, and nothing else is replaced: choose another place", path.display())]
+    /// Something other than a socket is at the path.
+    #[error("{} is not a socket, so it is not replaced: choose another path", path.display())]
     NotSocket {
-        /// What is there.
+        /// The path.
         path: PathBuf,
     },
-    /// Does not fit into the address of a socket.
+    /// The path does not fit into a socket address.
     #[error("{}: a socket's path has at most {most} bytes; set FREEPORT_MONITOR", path.display())]
     PathLength {
         /// The path.
         path: PathBuf,
-        /// How long it may be.
+        /// Maximum length in bytes.
         most: usize,
     },
-    /// The kernel cannot tell namespaces of the network apart.
+    /// The kernel cannot distinguish network namespaces.
     #[error("this kernel has no SO_NETNS_COOKIE: accelerated sockets need Linux 5.14 or newer")]
     Kernel,
-    /// A rule that is none.
+    /// A rule of the policy is invalid.
     #[error("`{rule}`: {what}")]
     Rule {
-        /// What was given.
+        /// Text of the rule.
         rule: String,
-        /// What is wrong with it.
+        /// Description of the mistake.
         what: String,
     },
-    /// The monitor does not do it.
+    /// The monitor refused the request.
     #[error("{0}")]
     Refused(String),
-    /// What the monitor answers is no answer.
-    #[error("the monitor does not answer as it should: use the same release for both")]
+    /// The answer of the monitor cannot be parsed.
+    #[error("the monitor's answer is invalid: use the same release for both")]
     Answer,
 }
 
 impl Error {
-    /// The system has just refused `what`.
+    /// Makes a [`Error::System`] of `errno`, for the operation `what`.
     pub(crate) fn system(what: &'static str) -> Self {
         Self::System { what, source: io::Error::last_os_error() }
     }

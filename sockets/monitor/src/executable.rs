@@ -1,49 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What an executable is, as far as it matters whether its program can be accelerated.
+//! Determines from an executable's file whether its program can be accelerated.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Bytes of the header of a file, and of one of a section, in ELF of 64 bits.
+/// Size of the 64-bit ELF header, and of a section header.
 const HEADER_BYTES: usize = 64;
 const SECTION_BYTES: usize = 64;
-/// The kind of a part that names the loader.
+/// Type of the program header that names the loader (`PT_INTERP`).
 const LOADER: u32 = 3;
-/// More parts, sections and bytes of names than any program has.
+/// Limits on program headers, sections and bytes of names: more than any real program has.
 const PARTS_MAX: u64 = 1 << 16;
 const NAMES_MAX: u64 = 1 << 22;
-/// The section in which Go says what a program was built of.
+/// Section in which Go records the build of a program.
 const GO: &[u8] = b".go.buildinfo";
 
-/// See above.
+/// Kind of an executable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// It asks for libraries, and calls the kernel by them as far as can be seen.
+    /// Dynamically linked; as far as can be seen, it makes system calls through libraries.
     Dynamic,
-    /// It takes no library.
+    /// Statically linked: it loads no library.
     Static,
-    /// Of Go, with a loader: it takes the library, and calls the kernel itself all the same.
+    /// Built by Go, with a loader: it loads the library, but makes system calls itself.
     Go,
-    /// No program of 64 bits: a script, or none at all.
+    /// Not a 64-bit program: a script, or no program at all.
     Other,
 }
 
 impl Kind {
-    /// What an executable is.
+    /// Determines the kind of the executable at `path`.
     ///
     /// # Errors
-    /// It cannot be read, or is cut.
+    /// It cannot be opened or read, or is truncated.
     pub fn of(path: &Path) -> io::Result<Self> {
-        // Of a pipe in place of a program nobody waits for the other end.
+        // Non-blocking, so that opening a FIFO in place of a program does not wait for its writer.
         Self::read(File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?)
     }
 
-    /// The same of a file that is open.
+    /// Determines the kind of an open file.
     ///
     /// # Errors
-    /// As [`of`](Self::of).
+    /// It cannot be read, or is truncated.
     pub fn read(mut file: impl Read + Seek) -> io::Result<Self> {
         let mut header = [0; HEADER_BYTES];
         match file.read_exact(&mut header) {
@@ -56,16 +56,16 @@ impl Kind {
         if !has_loader(&mut file, &header)? {
             return Ok(Self::Static);
         }
-        // Names that cannot be read are none.
+        // Unreadable section names are treated as missing.
         let is_go = has_section(file, &header, GO).unwrap_or(false);
         Ok(if is_go { Self::Go } else { Self::Dynamic })
     }
 
-    /// Why such a program stays in the kernel. `None`: not for that.
+    /// Reason for which such a program stays in the kernel; `None` if it does not for that.
     pub const fn why_in_kernel(self) -> Option<&'static str> {
         match self {
-            Self::Static => Some("it is linked statically, so it takes no library"),
-            Self::Go => Some("it is a program in Go, which calls the kernel past the C library"),
+            Self::Static => Some("it is linked statically, so it loads no library"),
+            Self::Go => Some("it is a Go program, which makes system calls without the C library"),
             Self::Dynamic | Self::Other => None,
         }
     }
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// A file with parts of these kinds, and sections of these names.
+    /// Builds a file with program headers of these types and sections of these names.
     fn made(folder: &Path, parts: &[u32], sections: &[&str]) -> Kind {
         let mut bytes = vec![0; HEADER_BYTES];
         bytes[..5].copy_from_slice(b"\x7fELF\x02");

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a member has said that it keeps in the kernel, and why. It is believed of its own process
-//! only, and nothing is decided by it.
+//! Sockets that a member reports as kept in the kernel, with the reasons. The report is trusted for
+//! the member's own process only, and no decision depends on it.
 
 use freeport_sockets_proto::Reason;
 use std::collections::VecDeque;
 use std::time::Instant;
 
-/// How many sockets are remembered of a member.
+/// Maximum number of sockets remembered of a member.
 const SOCKETS_MAX: usize = 512;
 
 /// A socket that stays in the kernel.
@@ -14,23 +14,23 @@ const SOCKETS_MAX: usize = 512;
 pub struct Socket {
     /// Its inode.
     pub inode: u64,
-    /// Why.
+    /// Reason for staying there.
     pub reason: Reason,
-    /// When that was said.
+    /// Time of the report.
     pub at: Instant,
 }
 
-/// See above.
+/// Sockets that a member keeps in the kernel.
 #[derive(Default, Debug)]
 pub struct Kept {
-    /// The oldest first.
+    /// Oldest first.
     sockets: VecDeque<Socket>,
     all: Option<Reason>,
 }
 
 impl Kept {
-    /// It keeps the socket of that inode in the kernel; 0: all that it has. Gives whether another
-    /// one was forgotten for that.
+    /// Records that the member keeps the socket with this inode in the kernel; 0 means all its
+    /// sockets. Returns whether another socket was evicted for that.
     pub fn note(&mut self, inode: u64, reason: Reason, at: Instant) -> bool {
         if inode == 0 {
             self.all = Some(reason);
@@ -45,17 +45,17 @@ impl Kept {
         is_full
     }
 
-    /// What it has said of a socket.
+    /// Returns the report on a socket.
     pub fn of(&self, inode: u64) -> Option<&Socket> {
         self.sockets.iter().find(|it| it.inode == inode)
     }
 
-    /// What it has said of each, the oldest first.
+    /// Returns the reports on all sockets, oldest first.
     pub fn all_sockets(&self) -> impl Iterator<Item = &Socket> {
         self.sockets.iter()
     }
 
-    /// Why it keeps all that it has there.
+    /// Reason for which it keeps all its sockets in the kernel, if it does.
     pub fn all(&self) -> Option<Reason> {
         self.all
     }

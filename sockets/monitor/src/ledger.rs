@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the monitor remembers for people: how often something happened, and what was refused last.
+//! Records for users: counters of events, and the most recent refusals.
 
 use crate::activity::Family;
 use crate::end::Place;
@@ -10,27 +10,27 @@ use freeport_sockets_proto::Reason;
 use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
 
-/// How many refused ends are remembered.
+/// Maximum number of refused ends remembered.
 const REFUSED_MAX: usize = 1000;
 
-/// One end of a connection, as people want to know it.
+/// Description of one end of a connection for users.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EndNote {
     pub pid: i32,
     pub user: u32,
     pub command: String,
-    /// The number of the descriptor, as the process said.
+    /// Number of the descriptor, as the process reported it.
     pub descriptor: i32,
-    /// The inode of the socket; 0 if it is none.
+    /// Inode of the socket; 0 if it is none.
     pub inode: u64,
-    /// What the kernel calls the socket, for good; 0 if it is none.
+    /// Cookie of the socket, which is never reused; 0 if it is none.
     pub cookie: u64,
     pub local: Option<Place>,
     pub remote: Option<Place>,
 }
 
 impl EndNote {
-    /// Which kind of socket it is; that of TCP where that was never looked at.
+    /// Kind of socket; TCP if it was never determined.
     pub fn family(&self) -> Family {
         self.local.as_ref().map_or(Family::Tcp, Place::family)
     }
@@ -42,27 +42,27 @@ pub struct Refusal {
     pub end: EndNote,
     pub reason: Reason,
     pub at: Instant,
-    /// How often it was refused.
+    /// Number of times it was refused.
     pub times: u64,
 }
 
-/// The counters, and the last refusals.
+/// Counters, and the most recent refusals.
 pub struct Ledger {
     pub members: u64,
     pub claims: u64,
     pub paired: u64,
     pub slabs: u64,
-    /// Connections that were not taken, because there were too many.
+    /// Connections to the monitor that were not accepted because there were too many.
     pub turned_away: u64,
-    /// Connections whose two sides have released them, and what was said in those.
+    /// Connections that both sides have released, and the sums of their words.
     pub ended: u64,
     pub sums: Sums,
-    /// Those of them that came back into the kernel, and why.
+    /// Those of them that returned to the kernel, and the reasons.
     pub returned: u64,
     pub returned_for: HashMap<Reason, u64>,
-    /// How often members have said that they keep a socket in the kernel.
+    /// Number of reports of members that they keep a socket in the kernel.
     pub kept: HashMap<Reason, u64>,
-    /// What was forgotten of that, because a member said too much.
+    /// Number of such reports that were evicted because a member made too many.
     pub kept_forgotten: u64,
     pub dropped: HashMap<Departure, u64>,
     pub refused: HashMap<Reason, u64>,
@@ -70,7 +70,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// That of a monitor that begins now.
+    /// Creates the ledger of a monitor that starts now.
     pub fn new(now: Instant) -> Self {
         Self {
             members: 0,
@@ -103,9 +103,9 @@ impl Ledger {
         self.last.push_back(Refusal { end, reason, at: now, times });
     }
 
-    /// Forgets what was refused of an end.
+    /// Removes and returns the refusal of an end.
     pub fn forget(&mut self, end: &EndNote) -> Option<Refusal> {
-        // Without an inode it is known by its number only.
+        // Without an inode, the process and descriptor number identify it.
         let name =
             |it: &EndNote| (it.inode, if it.inode == 0 { (it.pid, it.descriptor) } else { (0, 0) });
         let is_it = |it: &Refusal| name(&it.end) == name(end);
@@ -113,12 +113,12 @@ impl Ledger {
         self.last.remove(at)
     }
 
-    /// The last refusals, the oldest first.
+    /// Most recent refusals, oldest first.
     pub fn refusals(&self) -> impl DoubleEndedIterator<Item = &Refusal> {
         self.last.iter()
     }
 
-    /// A connection has ended that was given its slot at `since`.
+    /// Records the end of a connection that got its slot at `since`.
     pub fn end(&mut self, ends: &[EndNote; 2], words: [Words; 2], since: Instant, now: Instant) {
         self.ended += 1;
         if let Some(reason) = why_returned(&words) {

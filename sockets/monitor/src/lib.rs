@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The monitor of accelerated sockets: the one process on a machine, or of a user, that brings the
-//! two ends of a connection together.
+//! The monitor of accelerated sockets: one process per machine or per user that pairs the two ends
+//! of a connection.
 //!
-//! A process that wants an end accelerated shows it: the descriptor itself, over a Unix socket. The
-//! monitor asks the kernel what it is, and nobody else; so nobody can claim what is not theirs.
-//! Once both ends are claimed it gives both processes shared memory, and has no more to do with
-//! what they say to each other: [`freeport_sockets_proto`] says how that goes on.
+//! A process that wants an end accelerated sends its descriptor over a Unix socket. The monitor
+//! relies only on what the kernel reports about that descriptor, so a process cannot claim a socket
+//! it does not hold. Once both ends are claimed, the monitor gives both processes shared memory and
+//! takes no part in their traffic; [`freeport_sockets_proto`] describes the protocol from there on.
 //!
 //! - [`Monitor`] decides: members, claims, pairs, slabs. It has no socket of its own and no clock.
 //! - [`Server`] listens, reads and writes, in one thread.
-//! - [`Location`] is where it listens, and who may be the monitor there.
-//! - [`background`] lets one live on without whoever began it.
-//! - [`confinement`] takes from it what it does not need.
-//! - [`activity`] is what programs do past the kernel, as people watch it.
-//! - [`Control`] asks a running one what it knows; [`why`] looks further, from outside.
+//! - [`Location`] is the path at which it listens, and determines who may be the monitor there.
+//! - [`background`] starts a monitor that outlives its parent.
+//! - [`confinement`] drops the privileges it does not need.
+//! - [`activity`] reports the traffic of accelerated programs.
+//! - [`Control`] queries a running monitor; [`why`] also inspects the processes from outside.
 
 pub mod activity;
 pub mod background;

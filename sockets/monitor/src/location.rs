@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where a monitor listens, and who may be the monitor there.
+//! Location of a monitor's socket, and the check of who may be the monitor there.
 //!
-//! A lock on a file beside the socket says that a monitor lives; the kernel lets go of it however
-//! that ends. Whoever has the lock may replace the socket. So what a killed monitor left is no
-//! obstacle, and of two that start at once only one wins.
+//! A locked file beside the socket shows that a monitor is running; the kernel releases the lock
+//! however the monitor ends. The holder of the lock may replace the socket. So the files of a
+//! killed monitor are no obstacle, and of two monitors that start simultaneously only one wins.
 //!
-//! Programs show their sockets to whoever listens. So the folder has to be one in which nobody else
-//! can put a socket, and whoever connects looks at who listens.
+//! Programs send their sockets to the listener. So no other user must be able to place a socket in
+//! the folder, and a client checks the user of the listener.
 
 use crate::Error;
 use crate::lock::{self, Lock};
@@ -21,35 +21,35 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// A path, at which a monitor may listen.
+/// Path at which a monitor may listen.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Location {
     path: PathBuf,
 }
 
-/// The place of a monitor that lives; free again when this goes.
+/// A location held by a running monitor; released on drop.
 #[derive(Debug)]
 pub struct Taken {
     socket: PathBuf,
     lock_path: PathBuf,
     listener: OwnedFd,
-    /// Held for as long as the place is.
+    /// Held as long as the location.
     _lock: File,
 }
 
 impl Location {
-    /// The path of root's monitor.
+    /// Path of root's monitor.
     pub(crate) const HOST: &str = "/run/freeport/monitor.sock";
 
-    /// At that path, which is made one that begins at the root.
+    /// Returns the location at `path`, made absolute.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         Self { path: std::path::absolute(&path).unwrap_or(path) }
     }
 
-    /// `$FREEPORT_MONITOR`; else `/run/freeport/monitor.sock` for root, and for others
-    /// `$XDG_RUNTIME_DIR/freeport/monitor.sock`, else `/tmp/freeport-UID/monitor.sock`. A monitor
-    /// listens there; [`of_programs`](Self::of_programs) is the one that programs are told of.
+    /// Returns `$FREEPORT_MONITOR`; otherwise `/run/freeport/monitor.sock` for root, and for other
+    /// users `$XDG_RUNTIME_DIR/freeport/monitor.sock` or else `/tmp/freeport-UID/monitor.sock`. A
+    /// monitor listens there; programs are given [`of_programs`](Self::of_programs).
     pub fn of_environment() -> Self {
         let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let folder = || match user() {
@@ -58,7 +58,7 @@ impl Location {
                 .map_or_else(|| format!("/tmp/freeport-{user}").into(), |it| it.join("freeport")),
         };
         let path = set(MONITOR_VARIABLE).unwrap_or_else(|| folder().join("monitor.sock"));
-        // Programs that go elsewhere find it there as well.
+        // Absolute, so that programs with another working directory find it too.
         Self::at(std::path::absolute(&path).unwrap_or(path))
     }
 
@@ -67,10 +67,10 @@ impl Location {
         &self.path
     }
 
-    /// Connects to the monitor there, if it is one that may be trusted: of this user, or root's.
+    /// Connects to the monitor there if it is trusted: it runs as this user or as root.
     ///
     /// # Errors
-    /// Nobody listens, or a stranger.
+    /// [`Error::NoMonitor`], [`Error::Stranger`] or [`Error::PathLength`].
     pub fn connect(&self) -> Result<OwnedFd, Error> {
         let path = || self.path.clone();
         let none = |source| Error::NoMonitor { path: path(), source };
@@ -83,19 +83,20 @@ impl Location {
         Ok(connection)
     }
 
-    /// The user who listens there, whoever that is. `None`: nobody.
+    /// Returns the user of any process that listens there; `None` if none listens.
     pub(crate) fn owner(&self) -> Option<u32> {
         let connection = socket::connect(&self.path).ok()?;
         socket::peer(connection.as_fd()).ok().map(|peer| peer.user)
     }
 
-    /// Becomes the monitor: takes the place, and listens. The folder is made, if there is none.
+    /// Takes the location as its monitor, and listens. Creates the folder if it does not exist.
     ///
-    /// Any user may reach a monitor of root, if the folder lets them; that of another user is for
-    /// that user and root.
+    /// Any user may connect to root's monitor, if the folder's mode allows it; another user's
+    /// monitor accepts that user and root.
     ///
     /// # Errors
-    /// Another one lives, the folder is not safe, or the system refuses.
+    /// [`Error::Runs`] if another monitor runs, an error of
+    /// [`prepare_folder`](Self::prepare_folder), or [`Error::File`].
     pub fn take(&self) -> Result<Taken, Error> {
         self.check_length()?;
         self.prepare_folder()?;
@@ -118,7 +119,7 @@ impl Location {
         Ok(Taken { socket: self.path.clone(), lock_path, listener, _lock: lock })
     }
 
-    /// A file beside the socket.
+    /// Returns the path of a file beside the socket.
     pub fn beside(&self, extension: &str) -> PathBuf {
         let mut name = self.path.file_name().unwrap_or_default().to_owned();
         name.push(".");
@@ -133,7 +134,7 @@ impl Location {
         Ok(())
     }
 
-    /// Nothing but the socket of a monitor before is ever replaced.
+    /// Fails if something other than a socket is at the path: only sockets are replaced.
     fn check_kind(&self) -> Result<(), Error> {
         match fs::symlink_metadata(&self.path) {
             Ok(found) if !found.file_type().is_socket() => {
@@ -143,11 +144,11 @@ impl Location {
         }
     }
 
-    /// Makes the folder if there is none, and looks whether others could put something there, or
-    /// something else than a socket is.
+    /// Creates the folder if it does not exist, and checks that no other user can place a socket
+    /// there and that the path holds nothing but a socket.
     ///
     /// # Errors
-    /// It cannot be made, or others can write to it, or the place is somebody's.
+    /// [`Error::File`], [`Error::NotSocket`], [`Error::NotAlone`] or [`Error::StrangeLink`].
     pub fn prepare_folder(&self) -> Result<(), Error> {
         self.check_kind()?;
         let Some(folder) = self.path.parent().filter(|it| !it.as_os_str().is_empty()) else {
@@ -161,18 +162,18 @@ impl Location {
         }
         let is_ours = |owner: u32| owner == user() || owner == 0;
         let way = fs::symlink_metadata(folder).map_err(in_file(folder))?;
-        // Another user's link leads to where they like, today here and tomorrow there.
+        // The owner of a link can change its target at any time.
         if way.is_symlink() && !is_ours(way.uid()) {
             return Err(Error::StrangeLink { path: folder.to_owned(), owner: way.uid() });
         }
         let found = fs::metadata(folder).map_err(in_file(folder))?;
         let (owner, mode) = (found.uid(), found.mode() & 0o7777);
-        // In a folder that all may write to nobody can replace a socket, if it is sticky.
+        // In a world-writable folder, no other user can replace a socket if it is sticky.
         let is_alone = mode & 0o022 == 0 || mode & libc::S_ISVTX != 0;
         if !is_alone || !is_ours(owner) {
             return Err(Error::NotAlone { path: folder.to_owned(), owner, mode });
         }
-        // Programs that give up being root still find the monitor there.
+        // Programs that drop root privileges must still find the monitor there.
         if is_root && owner == 0 && self.is_of_host() {
             let reached = fs::Permissions::from_mode(mode | 0o011);
             fs::set_permissions(folder, reached).map_err(in_file(folder))?;
@@ -182,12 +183,12 @@ impl Location {
 }
 
 impl Taken {
-    /// What to accept connections from.
+    /// Listening socket.
     pub fn listener(&self) -> &OwnedFd {
         &self.listener
     }
 
-    /// Where it is.
+    /// Path of the socket.
     pub fn path(&self) -> &Path {
         &self.socket
     }
@@ -195,7 +196,7 @@ impl Taken {
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        // Nobody can be told if they stay; the next monitor replaces them.
+        // Failures cannot be reported here; the next monitor replaces leftover files.
         if fs::symlink_metadata(&self.socket).is_ok_and(|it| it.file_type().is_socket()) {
             let _ = fs::remove_file(&self.socket);
         }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The lock that says that a monitor lives.
+//! The lock that shows that a monitor is running.
 //!
-//! The kernel lets go of it however its holder ends. Whoever can open the file can hold it and so
-//! keep every monitor from beginning; so nobody but its user can. A file that others could open, as
-//! a release before left it, is replaced unless a monitor has it: they may have it open.
+//! The kernel releases it however its holder ends. Any process that can open the file can hold the
+//! lock and so keep every monitor from starting; so only its user can open it. A file that others
+//! could open, as an earlier release left it, is replaced unless a monitor holds it: other
+//! processes may have it open.
 
 use crate::private::{self, Opened};
 use crate::text::decoded;
@@ -13,18 +14,18 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// What became of taking it.
+/// Result of an attempt to take the lock.
 pub enum Lock {
-    /// It is held by this.
+    /// The lock is held through this file.
     Taken(File),
-    /// It is held by a process, if that can be told.
+    /// A process holds it; its PID, if known.
     Held(Option<u32>),
 }
 
-/// Takes the lock. `answers` says whether a monitor listens.
+/// Takes the lock. `answers` returns whether a monitor listens.
 ///
 /// # Errors
-/// The file is another user's, or the system refuses.
+/// The file belongs to another user, or a system call fails.
 pub fn take(path: &Path, answers: impl Fn() -> bool) -> io::Result<Lock> {
     loop {
         let Opened { file, is_private } =
@@ -42,7 +43,7 @@ pub fn take(path: &Path, answers: impl Fn() -> bool) -> io::Result<Lock> {
             remove(path, &file)?;
             continue;
         }
-        // Whoever had the place may have removed the file between the two calls.
+        // The previous holder may have removed the file between the two calls.
         if !is_at(path, &file)? {
             continue;
         }
@@ -53,7 +54,7 @@ pub fn take(path: &Path, answers: impl Fn() -> bool) -> io::Result<Lock> {
     }
 }
 
-/// Removes the file, if it is still there.
+/// Removes the file, if it is still at the path.
 fn remove(path: &Path, file: &File) -> io::Result<()> {
     if !is_at(path, file)? {
         return Ok(());
@@ -70,25 +71,26 @@ fn is_at(path: &Path, file: &File) -> io::Result<bool> {
     Ok(there.is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino())))
 }
 
-/// The process that holds the lock, as the kernel says, if it lives and may be a monitor: one of
-/// this user or of root. What is written in the file is no proof.
+/// Returns the process that holds the lock according to the kernel, if it is alive and may be a
+/// monitor: one of this user or of root. The content of the file is no proof.
 fn holder(file: &File) -> io::Result<Option<u32>> {
     let about = file.metadata()?;
     let device = about.dev();
     let device = format!("{:02x}:{:02x}", libc::major(device), libc::minor(device));
     let mut written = String::new();
-    // A holder need not have written anything yet, or what is text.
+    // A holder may not have written anything yet, or not text.
     let _ = (&*file).read_to_string(&mut written);
     let written = written.trim().parse().ok();
-    // Processes of other namespaces are not in it.
+    // Processes of other namespaces are not listed.
     let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
     let mut pids = locks.lines().filter_map(|line| pid_of(line, &device, about.ino(), written));
     Ok(pids.find(|pid| may_be_monitor(*pid)))
 }
 
-/// The process that a line of `/proc/locks` names, if it is about that file:
-/// `1: FLOCK  ADVISORY  WRITE 4711 00:17:1234 0 EOF`. Those that wait have an arrow. Some file
-/// systems have another device there than a file says; then `written` has to name the same.
+/// Returns the process that a line of `/proc/locks` names, if the line is about this file: `1:
+/// FLOCK  ADVISORY  WRITE 4711 00:17:1234 0 EOF`. Lines of waiting processes have an arrow. On some
+/// file systems the device differs from the one that `stat` returns; then `written` has to name the
+/// same process.
 fn pid_of(line: &str, device: &str, inode: u64, written: Option<u32>) -> Option<u32> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [_, "FLOCK", _, _, pid, name, ..] = words.as_slice() else { return None };
@@ -99,7 +101,7 @@ fn pid_of(line: &str, device: &str, inode: u64, written: Option<u32>) -> Option<
 }
 
 fn may_be_monitor(pid: u32) -> bool {
-    // With its name, which need not be UTF-8.
+    // The status contains the process name, which need not be UTF-8.
     let status = decoded(&fs::read(format!("/proc/{pid}/status")).unwrap_or_default());
     let value = |name| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     let has_ended = value("State:").is_none_or(|it| it.starts_with(['Z', 'X']));
@@ -140,7 +142,7 @@ mod tests {
         let (there, ours) = (before.metadata().unwrap(), file.metadata().unwrap());
         assert_ne!(there.ino(), ours.ino());
         assert_eq!((ours.mode() & 0o777, ours.len()), (0o600, 0));
-        // Who has the one of before has nothing.
+        // A descriptor of the replaced file grants nothing.
         // SAFETY: the descriptor is open for the length of the call.
         let locked = unsafe { libc::flock(before.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
         assert_eq!(locked, 0);

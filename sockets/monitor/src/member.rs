@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A member: a process that has claims and slots, and what is to be sent to it.
+//! A member: a process with claims and slots, and its outgoing messages.
 
 use crate::activity::Counts;
 use crate::kept::Kept;
@@ -10,71 +10,71 @@ use std::fs::File;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What a member is called as long as the monitor lives; never given twice.
+/// Identifier of a member, unique for the lifetime of the monitor.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct MemberId(pub u64);
 
-/// A message for a member, perhaps with a slab and its notices.
+/// A message to a member, with a slab and its notices if needed.
 #[derive(Clone, Debug)]
 pub struct Outgoing {
-    /// What is sent.
+    /// The encoded message.
     pub bytes: Bytes,
-    /// The descriptors that go with it.
+    /// Descriptors sent with it.
     pub memory: Option<[Arc<File>; 2]>,
 }
 
-/// Why a member was dropped.
+/// Reason for dropping a member.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Departure {
-    /// It sent what is no message.
+    /// It sent a malformed message.
     Malformed,
-    /// It sent much that is of no use.
+    /// It sent too many useless messages.
     Flood,
-    /// It did not read what was sent to it.
+    /// It did not read its messages.
     Unread,
 }
 
 impl Departure {
-    /// For people.
+    /// Explanation for users.
     pub const fn text(self) -> &'static str {
         match self {
-            Self::Malformed => "it sent what is no message",
-            Self::Flood => "it sent too much that is of no use",
-            Self::Unread => "it does not read what it is sent",
+            Self::Malformed => "it sent a malformed message",
+            Self::Flood => "it sent too many useless messages",
+            Self::Unread => "it does not read its messages",
         }
     }
 }
 
-/// Useless messages that a member may send at once, and each second.
+/// Number of useless messages a member may send in a burst, and per second.
 const USELESS_AT_ONCE: f64 = 1000.0;
 const USELESS_A_SECOND: f64 = 100.0;
 
-/// What the monitor keeps of a member.
+/// State of a member.
 pub struct Member {
     pub process: Process,
     pub greeting: Greeting,
     pub membarrier: bool,
-    /// How many of its claims wait for the other end.
+    /// Number of its claims that wait for the other end.
     pub waiting: usize,
-    /// The slabs that it was given, or that wait for it.
+    /// Slabs that it was given, or that are queued for it.
     pub slabs: BTreeSet<u32>,
     pub outbox: VecDeque<Outgoing>,
-    /// What it keeps in the kernel.
+    /// Sockets that it keeps in the kernel.
     pub kept: Kept,
-    /// What it has counted in connections that have ended: TCP's, and those of Unix sockets.
+    /// Counts of its connections that have ended: TCP, then Unix sockets.
     pub ended: [Counts; 2],
     patience: f64,
     since: Instant,
 }
 
-/// How far the beginning went.
+/// State of the handshake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Greeting {
-    /// It has said nothing yet.
+    /// No message has arrived yet.
     Awaited,
-    /// It is of the same version.
+    /// The versions match.
     Done,
-    /// It is of another one: nothing is done for it.
+    /// The versions differ: nothing is done for it.
     Foreign,
 }
 
@@ -94,12 +94,13 @@ impl Member {
         }
     }
 
-    /// Puts a message where the server finds it.
+    /// Queues a message for the server to send.
     pub fn say(&mut self, reply: &Reply, memory: Option<[Arc<File>; 2]>) {
         self.outbox.push_back(Outgoing { bytes: reply.encode(), memory });
     }
 
-    /// It has sent something of no use; whether that is still bearable.
+    /// Charges a useless message of this weight; returns whether the member is still within its
+    /// limit.
     pub fn bear(&mut self, weight: f64, now: Instant) -> bool {
         let seconds = now.saturating_duration_since(self.since).as_secs_f64();
         self.since = now;

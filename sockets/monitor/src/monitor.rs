@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a monitor decides: who is a member, what becomes of a claim, who gets which slot.
+//! Decisions of a monitor: membership, claims, and the assignment of slots.
 //!
-//! It is told what came and what time it is, and puts what it says into the members' outboxes. So
-//! it can be tested without a server, and without waiting.
+//! The caller passes in each message and the current time; the monitor puts replies into the
+//! members' outboxes. So it can be tested without a server and without waiting.
 
 mod answers;
 mod claims;
@@ -27,37 +27,37 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
-/// How many useless messages one weighs that changes nothing, but may well be meant well.
+/// Weight of a message that changes nothing but may be well meant, in useless messages.
 const IDLE: f64 = 0.1;
 
-/// Numbers that slabs can have.
+/// Number of possible slab numbers.
 const SLAB_NUMBERS: u32 = 1 << 31;
 
-/// How much of everything there may be.
+/// Resource limits of a monitor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Members, and others that are connected.
+    /// Maximum number of connections to it, members included.
     pub members: usize,
-    /// Those of one user.
+    /// Maximum number of connections of one user.
     pub members_of_user: usize,
-    /// Claims that wait, of all members.
+    /// Maximum number of waiting claims of all members.
     pub waiting: usize,
-    /// Those of one user.
+    /// Maximum number of waiting claims of one user.
     pub waiting_of_user: usize,
-    /// How long each waits.
+    /// Time that a claim waits for its peer.
     pub hold: Duration,
-    /// Slabs.
+    /// Maximum number of slabs.
     pub slabs: usize,
-    /// Those of one member.
+    /// Maximum number of slabs of one member.
     pub slabs_of_member: usize,
-    /// Those that two users have with each other, or one with itself.
+    /// Maximum number of slabs that two users share, or one user has with itself.
     pub slabs_of_users: usize,
-    /// Sockets of which is known that they were passed on.
+    /// Maximum number of passed sockets that are tracked.
     pub passed: usize,
 }
 
 impl Limits {
-    /// Those for a process that may have that many descriptors.
+    /// Returns the limits for a process that may have this many descriptors.
     pub fn for_descriptors(descriptors: usize) -> Self {
         Self {
             members: (descriptors / 2).min(8192),
@@ -65,7 +65,7 @@ impl Limits {
             waiting: (descriptors / 8).min(8192),
             waiting_of_user: (descriptors / 16).min(4096),
             hold: Duration::from_millis(CLAIM_MILLISECONDS),
-            // Each is mapped as well, and a process may have 65,530 mappings.
+            // Each slab is mapped, and a process may have 65,530 mappings.
             slabs: (descriptors / 4).min(32_768),
             slabs_of_member: (descriptors / 8).min(512),
             slabs_of_users: (descriptors / 8).min(32_768),
@@ -74,7 +74,7 @@ impl Limits {
     }
 }
 
-/// A connection that was given a slot.
+/// A connection with a slot.
 #[derive(Clone, Debug)]
 struct Connection {
     /// Its two ends, the first side first.
@@ -89,56 +89,56 @@ struct Waiting {
     note: EndNote,
     socket: Shown,
     end: End,
-    /// Tells it from a later claim of the same key.
+    /// Distinguishes it from a later claim with the same key.
     number: u64,
 }
 
-/// What a claim says.
+/// Fields of a claim.
 struct Wanted {
     token: u64,
     descriptor: i32,
     inherited: bool,
 }
 
-/// A claim that is being looked at.
+/// A claim being handled.
 struct Claim {
     member: MemberId,
     token: u64,
     note: EndNote,
 }
 
-/// See above.
+/// The monitor's state.
 pub struct Monitor {
     limits: Limits,
     policy: Policy,
     examiner: Examiner,
     pub(crate) members: BTreeMap<MemberId, Member>,
     waiting: HashMap<Key, Waiting>,
-    /// Where those are, by who claimed and what he calls it.
+    /// Keys of waiting claims, by member and token.
     by_token: HashMap<(MemberId, u64), Key>,
-    /// When which claim has waited enough, the next first.
+    /// Times at which claims expire, earliest first.
     deadlines: VecDeque<(Instant, Key, u64)>,
     numbers: u64,
     slabs: BTreeMap<u32, Slab<Connection>>,
     by_pair: HashMap<(MemberId, MemberId), Vec<u32>>,
     shares: Shares,
-    /// Where the ends are that have a slot, by their inodes.
+    /// Slab and slot of each accelerated end, by inode.
     accelerated: HashMap<u64, (u32, u32)>,
     next_slab: u32,
     passed: Passed,
     pub(crate) ledger: Ledger,
     begun: Instant,
-    /// The time when it was told one last.
+    /// Time of the most recent call.
     last: Instant,
     spoken: Vec<MemberId>,
     departing: Vec<(MemberId, Departure)>,
 }
 
 impl Monitor {
-    /// One without members.
+    /// Creates a monitor without members.
     ///
     /// # Errors
-    /// The kernel cannot tell what it has to know.
+    /// [`Error::Kernel`] or [`Error::System`] if the kernel lacks something it needs.
     pub fn new(policy: Policy, limits: Limits, now: Instant) -> Result<Self, Error> {
         Ok(Self {
             limits,
@@ -153,7 +153,8 @@ impl Monitor {
             by_pair: HashMap::new(),
             shares: Shares::default(),
             accelerated: HashMap::new(),
-            // Members may still have slabs of the monitor before, and talk of those.
+            // Random, because members may still have slabs of an earlier monitor and refer to
+            // those.
             next_slab: RandomState::new().hash_one(0) as u32 % SLAB_NUMBERS,
             passed: Passed::new(limits.passed),
             ledger: Ledger::new(now),
@@ -164,22 +165,22 @@ impl Monitor {
         })
     }
 
-    /// The rules.
+    /// Rules of the monitor.
     pub fn policy(&mut self) -> &mut Policy {
         &mut self.policy
     }
 
-    /// How much there may be.
+    /// Limits of the monitor.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// How many members there are.
+    /// Number of members.
     pub fn members(&self) -> usize {
         self.members.len()
     }
 
-    /// A process has connected; it may not have said anything yet.
+    /// Adds a member: a process has connected, but may not have sent anything yet.
     pub fn join(&mut self, id: MemberId, process: Process, now: Instant) {
         self.ledger.members += 1;
         let Process { pid, user, command, .. } = &process;
@@ -187,7 +188,7 @@ impl Monitor {
         self.members.insert(id, Member::new(process, now));
     }
 
-    /// A member's process is gone, with all that it had, or is another program now.
+    /// Removes a member whose process has exited, or executes another program.
     pub fn leave(&mut self, id: MemberId) {
         if let Some(member) = self.members.get(&id) {
             self.passed.leave(id);
@@ -200,7 +201,8 @@ impl Monitor {
         }
     }
 
-    /// A member is not served any more. Its process may go on, with all the sockets that it has.
+    /// Removes a member that is no longer served. Its process may keep running, with all its
+    /// sockets.
     pub fn abandon(&mut self, id: MemberId) {
         if self.members.contains_key(&id) {
             self.passed.abandon(id);
@@ -227,16 +229,16 @@ impl Monitor {
         self.by_pair.retain(|pair, _| pair.0 != id && pair.1 != id);
     }
 
-    /// A member is dropped: that is counted.
+    /// Drops a member, and counts that.
     pub fn drop_member(&mut self, id: MemberId, why: Departure) {
         self.ledger.drop_member(why);
         self.abandon(id);
     }
 
-    /// A message came from a member, with these descriptors.
+    /// Handles a message of a member with its descriptors.
     ///
     /// # Errors
-    /// The member is to be dropped.
+    /// The member has to be dropped.
     pub fn take(
         &mut self,
         id: MemberId,
@@ -291,7 +293,7 @@ impl Monitor {
         }
     }
 
-    /// Refuses the claims that have waited enough.
+    /// Refuses claims that have waited for their full time.
     pub fn expire(&mut self, now: Instant) {
         self.last = now;
         while let Some((until, key, number)) = self.deadlines.front().copied() {
@@ -306,22 +308,22 @@ impl Monitor {
         }
     }
 
-    /// When to call [`expire`](Self::expire) next.
+    /// Time at which [`expire`](Self::expire) has to be called next.
     pub fn deadline(&self) -> Option<Instant> {
         self.deadlines.front().map(|(until, _, _)| *until)
     }
 
-    /// Members for which something was put into their outboxes since the last call.
+    /// Returns members whose outbox was added to since the last call.
     pub fn spoken(&mut self) -> Vec<MemberId> {
         std::mem::take(&mut self.spoken)
     }
 
-    /// Members that are to be dropped for what they do not do, since the last call.
+    /// Returns members to be dropped for their behaviour since the last call.
     pub fn departing(&mut self) -> Vec<(MemberId, Departure)> {
         std::mem::take(&mut self.departing)
     }
 
-    /// What is to be sent to a member, the oldest first.
+    /// Returns the outgoing messages of a member, oldest first.
     pub fn outbox(&mut self, id: MemberId) -> Option<&mut VecDeque<Outgoing>> {
         self.members.get_mut(&id).map(|member| &mut member.outbox)
     }
@@ -342,13 +344,13 @@ impl Monitor {
                 self.free(&connection, words, members);
                 self.drop_if_over(number);
             }
-            // After the restart of a monitor that can be meant well.
+            // After a restart of the monitor, this can be well meant.
             Released::NotHeld => return self.bear(id, 1.0, now),
         }
         Ok(())
     }
 
-    /// A child of a member has its slabs mapped: connections that come are not for that to see.
+    /// Handles a fork of a member: the child has its slabs mapped and must not see new connections.
     fn fork(&mut self, id: MemberId, now: Instant) -> Result<(), Departure> {
         let slabs = self.members.get(&id).map(|it| it.slabs.clone()).unwrap_or_default();
         for number in &slabs {
@@ -357,17 +359,17 @@ impl Monitor {
             }
             self.drop_if_over(*number);
         }
-        // Making slabs costs more than saying this.
+        // Making slabs costs more than this message.
         if slabs.is_empty() { self.bear(id, 1.0, now) } else { self.bear(id, IDLE, now) }
     }
 
-    /// A member has said something of no use: that is borne, or it is too much.
+    /// Charges a useless message to a member: an error if that exceeds its limit.
     fn bear(&mut self, id: MemberId, weight: f64, now: Instant) -> Result<(), Departure> {
         let is_borne = self.members.get_mut(&id).is_none_or(|member| member.bear(weight, now));
         if is_borne { Ok(()) } else { Err(Departure::Flood) }
     }
 
-    /// Nobody has the slot of a connection any more.
+    /// Records the end of a connection whose slot both sides have released.
     fn free(&mut self, connection: &Connection, words: [Words; 2], members: [MemberId; 2]) {
         let since = connection.since;
         for (at, end) in connection.ends.iter().enumerate() {
@@ -380,7 +382,7 @@ impl Monitor {
         self.ledger.end(&connection.ends, words, connection.since, self.last);
     }
 
-    /// Drops a slab that nobody will use again, and tells who still has it.
+    /// Drops a slab that will not be used again, and notifies the members that still have it.
     fn drop_if_over(&mut self, number: u32) {
         if self.slabs.get(&number).is_none_or(|slab| !slab.is_over()) {
             return;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which connections may be accelerated: rules, of which the first that fits decides.
+//! Rules for which connections may be accelerated; the first matching rule decides.
 //!
-//! A rule is a line: `allow` or `deny`, then what one end has to be, and perhaps `with` and what
-//! the other has to be: `allow user 33 with user 0`, `deny port 22`, `deny any`. An end that has
-//! several conditions has to fulfil all of them. Where no rule fits, the connection may: both ends
-//! have it already, and what their processes share is the memory of their connections, which
-//! neither believes. A server that gives up being root, and its clients, are what is to be
-//! accelerated.
+//! A rule is a line: `allow` or `deny`, then the conditions on one end, and optionally `with` and
+//! the conditions on the other: `allow user 33 with user 0`, `deny port 22`, `deny any`. An end
+//! must meet all its conditions. If no rule matches, the connection is allowed: both ends are
+//! connected anyway, and their processes share only the memory of their connections, which neither
+//! trusts. A server that drops root privileges and its clients are a typical case for acceleration.
 
 use crate::Error;
 use crate::end::Place;
@@ -18,37 +17,37 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::str::{FromStr, SplitWhitespace};
 
-/// Most rules, and the longest, in bytes.
+/// Maximum number of rules, and maximum length of one in bytes.
 const RULES_MAX: usize = 1000;
 const RULE_BYTES_MAX: usize = 1000;
 
-/// The rules.
+/// The rules, in order.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Policy {
     rules: Vec<Rule>,
 }
 
-/// What is done with a connection that a rule fits.
+/// Decision of a rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decision {
-    /// It is accelerated.
+    /// The connection is accelerated.
     Allow,
-    /// It stays in the kernel.
+    /// The connection stays in the kernel.
     Deny,
 }
 
-/// A rule.
+/// A rule, which matches the two ends in either order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rule {
     decision: Decision,
     ends: [Vec<Condition>; 2],
 }
 
-/// What an end has to be.
+/// A condition on an end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Condition {
     User(u32),
-    /// Of another user than the opposite end.
+    /// The user differs from that of the other end.
     OtherUser,
     Net(u64),
     Cgroup(String),
@@ -62,14 +61,14 @@ enum Condition {
 /// One end of a connection.
 #[derive(Clone, Copy)]
 pub struct Party<'a> {
-    /// Whose it is.
+    /// Process of the end.
     pub process: &'a Process,
-    /// Its address.
+    /// Address of the end.
     pub place: &'a Place,
 }
 
 impl Party<'_> {
-    /// Of TCP: Unix sockets have neither an address of that sort nor a port.
+    /// Address of a TCP end: Unix sockets have neither an IP address nor a port.
     fn address(&self) -> Option<SocketAddr> {
         match self.place {
             Place::Internet(address) => Some(*address),
@@ -79,10 +78,10 @@ impl Party<'_> {
 }
 
 impl Policy {
-    /// Reads rules, one a line; empty lines and those that begin with `#` say nothing.
+    /// Parses rules, one per line; empty lines and lines that begin with `#` are ignored.
     ///
     /// # Errors
-    /// A line that is no rule, or too many.
+    /// [`Error::Rule`]: a line is no rule, or there are too many.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let lines = text.lines().map(str::trim);
         let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -94,35 +93,35 @@ impl Policy {
         Ok(policy)
     }
 
-    /// Puts a rule before all others.
+    /// Inserts a rule before all others.
     ///
     /// # Errors
-    /// There are too many.
+    /// [`Error::Rule`]: there are too many.
     pub fn put_first(&mut self, rule: Rule) -> Result<(), Error> {
         self.check_room()?;
         self.rules.insert(0, rule);
         Ok(())
     }
 
-    /// Takes out the rule at a place, from 1 on.
+    /// Removes the rule at this position, counted from 1.
     pub fn remove(&mut self, place: usize) -> Option<Rule> {
         let at = place.checked_sub(1)?;
         (at < self.rules.len()).then(|| self.rules.remove(at))
     }
 
-    /// The rules, the first first.
+    /// Returns the rules in order.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
     }
 
-    /// A process as the rules have to see it: as it is now, if one of them asks for what it can
-    /// change. `None`: it is gone.
+    /// Returns a process as the rules have to see it: in its present state, if a rule depends on
+    /// something that the process can change. `None` if it has exited.
     pub fn seen<'p>(&self, process: &'p Process) -> Option<Cow<'p, Process>> {
         let asks = self.rules.iter().any(|rule| rule.ends.iter().flatten().any(Condition::asks));
         if asks { process.again().map(Cow::Owned) } else { Some(Cow::Borrowed(process)) }
     }
 
-    /// Whether the connection between two ends may be accelerated.
+    /// Returns whether the connection between two ends may be accelerated.
     pub fn decide(&self, ends: [Party<'_>; 2]) -> Result<(), Reason> {
         match self.rules.iter().find(|rule| rule.fits(ends)).map(|rule| rule.decision) {
             Some(Decision::Allow) => Ok(()),
@@ -131,8 +130,8 @@ impl Policy {
         }
     }
 
-    /// Whether some connection of a user's may be accelerated: false if a rule forbids all of them
-    /// before another one can allow one.
+    /// Returns whether any connection of a user may be accelerated: false if a rule forbids all of
+    /// them before another one can allow one.
     pub fn may_have_any(&self, user: u32) -> bool {
         let decides = |rule: &&Rule| match rule.decision {
             Decision::Allow => rule.concerns(user),
@@ -149,7 +148,8 @@ impl Policy {
 }
 
 impl Rule {
-    /// Whether it fits some connection that a user has an end of, whatever else it asks for.
+    /// Whether it can match a connection with an end of this user, depending on its other
+    /// conditions.
     fn concerns(&self, user: u32) -> bool {
         let may_be = |end: &Vec<Condition>| {
             end.iter().all(|it| !matches!(it, Condition::User(other) if *other != user))
@@ -157,7 +157,7 @@ impl Rule {
         self.ends.iter().any(may_be)
     }
 
-    /// Whether it fits all connections that a user has an end of.
+    /// Whether it matches all connections with an end of this user.
     fn has_all_of(&self, user: u32) -> bool {
         let [one, other] = &self.ends;
         let is_user = |end: &[Condition]| end.iter().all(|it| *it == Condition::User(user));
@@ -174,7 +174,7 @@ impl Rule {
 }
 
 impl Condition {
-    /// Whether it is about what a process can change.
+    /// Whether the condition depends on something that a process can change.
     fn asks(&self) -> bool {
         match self {
             Self::User(_) | Self::OtherUser | Self::Net(_) | Self::Cgroup(_) => true,
@@ -201,7 +201,7 @@ impl Condition {
         }
     }
 
-    /// The condition of that name, from the words behind it.
+    /// Parses the condition of that name from the words that follow.
     fn parse(name: &str, words: &mut SplitWhitespace<'_>) -> Result<Self, String> {
         const NAMES: &str = "`any`, `user`, `other-user`, `net`, `cgroup`, `address` or `port`";
         if name == "other-user" {
@@ -210,7 +210,7 @@ impl Condition {
         if !["user", "net", "cgroup", "address", "port"].contains(&name) {
             return Err(format!("`{name}` where {NAMES} is expected"));
         }
-        let value = words.next().ok_or_else(|| format!("there is nothing behind `{name}`"))?;
+        let value = words.next().ok_or_else(|| format!("a value is missing after `{name}`"))?;
         let wrong = |expected: &str| format!("`{value}` where {expected} is expected");
         match name {
             "user" => user_of(value).map(Self::User).ok_or_else(|| wrong("a user")),
@@ -227,7 +227,7 @@ impl Condition {
     }
 }
 
-/// A user by name or number. Names are those of `/etc/passwd`.
+/// Resolves a user by name or number. Names are those of `/etc/passwd`.
 fn user_of(value: &str) -> Option<u32> {
     value.parse().ok().or_else(|| {
         let users = std::fs::read_to_string("/etc/passwd").ok()?;
@@ -253,7 +253,7 @@ fn ports(value: &str) -> Option<RangeInclusive<u16>> {
     (first <= last).then_some(first..=last)
 }
 
-/// Whether the first bits of two addresses are the same.
+/// Returns whether the first `bits` bits of two addresses are equal.
 fn is_inside(address: IpAddr, network: IpAddr, bits: u8) -> bool {
     let (one, other, length) = match (address, network) {
         (IpAddr::V4(one), IpAddr::V4(other)) => {
@@ -274,7 +274,7 @@ impl FromStr for Rule {
             Error::Rule { rule, what: format!("{what}; see docs/guide/sockets.md") }
         };
         if text.len() > RULE_BYTES_MAX {
-            return Err(wrong(format!("longer than {RULE_BYTES_MAX} bytes")));
+            return Err(wrong(format!("it is longer than {RULE_BYTES_MAX} bytes")));
         }
         let mut words = text.split_whitespace();
         let decision = match words.next() {
@@ -298,7 +298,7 @@ impl FromStr for Rule {
         match (ends, at) {
             ([Some(one), Some(other)], _) => Ok(Self { decision, ends: [one, other] }),
             ([Some(one), None], 0) => Ok(Self { decision, ends: [one, vec![]] }),
-            _ => Err(wrong("it does not say what an end has to be; `any` is any".to_owned())),
+            _ => Err(wrong("a condition on an end is missing; `any` matches every end".to_owned())),
         }
     }
 }
@@ -315,7 +315,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// Conditions of an end, each with a space before it.
+/// Conditions of an end, each preceded by a space.
 struct Shown<'a>(&'a [Condition]);
 
 impl fmt::Display for Shown<'_> {
@@ -347,14 +347,14 @@ mod tests {
         Process { pid: 1, user, command, net: 4026531840, cgroup, since: Since::Hidden }
     }
 
-    /// What is decided of a connection from a client, of user 33 in `/web/one`, to a server of
-    /// root with that port.
+    /// Decides about a connection from a client, of user 33 in `/web/one`, to root's server at this
+    /// address.
     fn decided(rules: &str, to: &str) -> Result<(), Reason> {
         let place = |address: &str| Place::Internet(address.parse().unwrap());
         decided_between(rules, &place("10.1.2.3:40000"), &place(to))
     }
 
-    /// The same, with those addresses.
+    /// As [`decided`], with these addresses.
     fn decided_between(rules: &str, from: &Place, to: &Place) -> Result<(), Reason> {
         let (client, server) = (process(33, "/web/one"), process(0, "/"));
         let policy = Policy::parse(rules).unwrap();
@@ -461,11 +461,11 @@ mod tests {
         for (rule, what) in [
             ("", "begins with `allow`"),
             ("permit any", "begins with `allow`"),
-            ("allow", "does not say what an end"),
+            ("allow", "condition on an end is missing"),
             ("allow with any", "`with` where `any`"),
-            ("allow any with", "does not say what an end"),
+            ("allow any with", "condition on an end is missing"),
             ("allow any with any with any", "`with` where"),
-            ("allow port", "nothing behind `port`"),
+            ("allow port", "missing after `port`"),
             ("allow port 9-8", "`9-8` where a port"),
             ("allow port 65536", "`65536` where a port"),
             ("allow user no-such-user", "where a user"),

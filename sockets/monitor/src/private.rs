@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Files beside a monitor's socket that are its user's alone.
+//! Files beside a monitor's socket that only its user may access.
 //!
-//! They may lie in a folder that everybody may write to, such as `/tmp`. So another user may have
-//! put something there before: a link to a file that the monitor would cut, a pipe at which it
-//! would wait, a file of their own that they go on reading and locking.
+//! They may be in a world-writable folder such as `/tmp`. Another user may have put something there
+//! first: a link to a file that the monitor would truncate, a FIFO on which it would block, or a
+//! file of their own that they keep reading and locking.
 
 use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-/// The mode of such files.
+/// Mode of such files.
 const MODE: u32 = 0o600;
 
-/// A file that was opened, and whether others may have opened it as well.
+/// An open file, and whether other users may have it open too.
 pub struct Opened {
     pub file: File,
     pub is_private: bool,
 }
 
-/// Opens a file, which is made if it is not there, without following a link.
+/// Opens a file without following links; creates it if it does not exist.
 ///
 /// # Errors
-/// `PermissionDenied`: it is another user's, or no file. Else what the system says.
+/// `PermissionDenied`: it belongs to another user, or is not a regular file. Otherwise the system's
+/// error.
 pub fn open(options: &mut OpenOptions, path: &Path) -> io::Result<Opened> {
-    // A pipe would otherwise wait for its other end.
+    // Non-blocking, so that opening a FIFO does not wait for its other end.
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = options.create(true).mode(MODE).custom_flags(flags).open(path)?;
     let about = file.metadata()?;
@@ -35,27 +36,27 @@ pub fn open(options: &mut OpenOptions, path: &Path) -> io::Result<Opened> {
         )));
     }
     if !about.is_file() {
-        return Err(denied("it is no file; remove it, or use another folder".to_owned()));
+        return Err(denied("it is not a file; remove it, or use another folder".to_owned()));
     }
     Ok(Opened { is_private: is_private(&about), file })
 }
 
-/// The same; a mode with which others may read or write is taken back.
+/// Opens a file like [`open`], and removes permissions of other users.
 ///
 /// # Errors
-/// As [`open`]. `PermissionDenied`: it has another name, too.
+/// As [`open`]; also `PermissionDenied` if the file has another hard link.
 pub fn open_mended(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let Opened { file, is_private } = open(options, path)?;
     if !is_private {
         if file.metadata()?.nlink() > 1 {
-            return Err(denied("it is a file of another name, too; remove it".to_owned()));
+            return Err(denied("it has another hard link; remove it".to_owned()));
         }
         file.set_permissions(Permissions::from_mode(MODE))?;
     }
     Ok(file)
 }
 
-/// Whether only its owner can open it, and by no other name.
+/// Returns whether only its owner can open it, and only under this name.
 fn is_private(about: &Metadata) -> bool {
     about.mode() & 0o077 == 0 && about.nlink() <= 1
 }
@@ -64,7 +65,7 @@ fn denied(what: String) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, what)
 }
 
-/// Whose rights this process has.
+/// Effective user of this process.
 pub fn user() -> u32 {
     // SAFETY: the call takes nothing and cannot fail.
     unsafe { libc::geteuid() }
@@ -107,7 +108,7 @@ mod tests {
         assert!(open_mended(&mut writing(), &link).is_err());
         let pipe = folder.path().join("pipe");
         let name = CString::new(pipe.as_os_str().as_bytes()).unwrap();
-        // SAFETY: a path that ends with zero.
+        // SAFETY: the path ends with a zero byte.
         assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
         assert!(open(OpenOptions::new().read(true).write(true), &pipe).is_err());
         assert_eq!(fs::read_to_string(file).unwrap(), "kept");

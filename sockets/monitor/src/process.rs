@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Who a member is: what the kernel says of the process at the other end of its socket.
+//! Identity of a member: what the kernel reports about the process that made its connection.
 //!
-//! The kernel gives a process's number to another one once it is gone. So a process is known by its
-//! number and by when it began, which no later one has in common with it. The first look is at who
-//! made the connection, as long as that lives; each later look begins with what may have changed
-//! and ends with when it began: if that is as before, all was of the same process. A descriptor of
-//! the process would do as well, but each member would cost one of those that the monitor has.
+//! The kernel reuses PIDs. So a process is identified by its PID and start time, which no later
+//! process shares. The first inspection concerns the process that made the connection, as long as
+//! it is alive; each later one reads what may have changed, and the start time last: if that is
+//! unchanged, everything read belongs to the same process. A pidfd would do as well, but would cost
+//! the monitor a descriptor per member.
 
 use crate::socket::Peer;
 use crate::text::{decoded, printable_bytes};
@@ -18,37 +18,36 @@ use std::os::unix::fs::MetadataExt;
 /// `SO_PEERPIDFD` of the kernel, since 6.5.
 const PEER_PROCESS: i32 = 77;
 
-/// A process.
+/// A process, as far as the rules and users need to know it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Process {
-    /// Its number; 0 if it is in no namespace that is seen from here.
+    /// PID; 0 if the process is in no PID namespace that is visible from here.
     pub pid: i32,
     /// Its user.
     pub user: u32,
-    /// What it is called, as it can be shown.
+    /// Name of its program, made printable.
     pub command: String,
-    /// The inode of its namespace of the network, as `/proc/PID/ns/net` has it; 0 if that cannot
-    /// be told.
+    /// Inode of its network namespace, as in `/proc/PID/ns/net`; 0 if unknown.
     pub net: u64,
-    /// Its control group; empty if that cannot be told.
+    /// Control group; empty if unknown.
     pub cgroup: String,
-    /// What tells it from a later process of the same number.
+    /// Start time, to distinguish it from a later process with the same PID.
     pub since: Since,
 }
 
-/// When a process began.
+/// Start time of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Since {
-    /// So many ticks after the machine.
+    /// Ticks since the machine started.
     Ticks(u64),
-    /// It may not be looked at: what was told of it with its connection is all there is.
+    /// It cannot be inspected: only what came with its connection is known.
     Hidden,
-    /// It was gone before it could be looked at.
+    /// It exited before it could be inspected.
     Gone,
 }
 
 impl Process {
-    /// What is known of who made a connection.
+    /// Inspects the process that made a connection.
     pub fn of(peer: Peer) -> Self {
         let since = since(peer.pid);
         Self {
@@ -61,8 +60,8 @@ impl Process {
         }
     }
 
-    /// The same, of a connection: if its process is gone, another may have its number already, of
-    /// which nothing is taken.
+    /// As [`of`](Self::of), for a connection: if its process has exited, its PID may already belong
+    /// to another process, from which nothing is taken.
     pub fn of_connection(connection: BorrowedFd<'_>, peer: Peer) -> Self {
         let process = Self::of(peer);
         if peer.pid == 0 || !is_gone(connection) {
@@ -72,8 +71,8 @@ impl Process {
         Self { command, cgroup, net: 0, since: Since::Gone, ..process }
     }
 
-    /// The process as it is now: with another user, namespace or control group, if it has changed
-    /// those. `None`: it is gone.
+    /// Returns the process in its present state, with a changed user, namespace or control group.
+    /// `None` if it has exited.
     pub fn again(&self) -> Option<Self> {
         match self.since {
             Since::Hidden => return Some(self.clone()),
@@ -87,7 +86,7 @@ impl Process {
     }
 }
 
-/// Whoever names a process or a group need not write UTF-8.
+/// Names of processes and groups need not be UTF-8.
 fn bytes(pid: i32, name: &str) -> Vec<u8> {
     fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default()
 }
@@ -98,18 +97,18 @@ fn net(pid: i32) -> u64 {
 
 fn cgroup(pid: i32) -> String {
     let groups = decoded(&bytes(pid, "cgroup"));
-    // The unified hierarchy is the line of number 0.
+    // The unified hierarchy is on the line with number 0.
     groups.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or_default().to_owned()
 }
 
-/// The effective user, as connections have it.
+/// Returns the effective user, as connections report it.
 fn user(pid: i32) -> Option<u32> {
     let status = decoded(&bytes(pid, "status"));
     let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
     users.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// The name without the end of its line, which the kernel adds.
+/// Returns the name without the newline that the kernel adds.
 fn named(comm: &[u8]) -> &[u8] {
     comm.strip_suffix(b"\n").unwrap_or(comm)
 }
@@ -123,8 +122,8 @@ fn since(pid: i32) -> Since {
     }
 }
 
-/// When the process of a line of `/proc/PID/stat` began: the 22nd field, of which the second, the
-/// name, may have anything in it. `None`: it has ended.
+/// Returns the start time in a line of `/proc/PID/stat`: the 22nd field; the second, the name, may
+/// contain anything. `None` if the process has exited.
 fn ticks(stat: &str) -> Option<u64> {
     let (_, fields) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = fields.split_whitespace().collect();
@@ -138,24 +137,24 @@ fn has_no_process(pid: i32) -> bool {
     result != 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
 }
 
-/// Whether the process that made a connection is gone, as the kernel says. An earlier kernel says
-/// nothing, nor does one that has no descriptor left.
+/// Returns whether the kernel reports that the process which made a connection has exited. Older
+/// kernels report nothing, nor does one without a free descriptor.
 fn is_gone(connection: BorrowedFd<'_>) -> bool {
     let mut descriptor = -1_i32;
     let mut length = size_of::<i32>() as libc::socklen_t;
     let (socket, value) = (connection.as_raw_fd(), (&raw mut descriptor).cast());
-    // SAFETY: room for the answer, and its length.
+    // SAFETY: there is room for the answer, and `length` is its size.
     let result =
         unsafe { libc::getsockopt(socket, libc::SOL_SOCKET, PEER_PROCESS, value, &mut length) };
     if result != 0 {
         let error = io::Error::last_os_error().raw_os_error();
         return matches!(error, Some(libc::ESRCH | libc::EINVAL | libc::ENODATA));
     }
-    // SAFETY: the descriptor was just made, and has no other owner.
+    // SAFETY: the descriptor is new and has no other owner.
     let process = unsafe { OwnedFd::from_raw_fd(descriptor) };
     let mut wanted = libc::pollfd { fd: process.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // It can be read from when it has ended.
-    // SAFETY: one descriptor, and the structure lives as long as the call.
+    // A pidfd is readable when its process has exited.
+    // SAFETY: one descriptor, and the structure outlives the call.
     unsafe { libc::poll(&mut wanted, 1, 0) == 1 }
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The monitor on its socket: one thread, which waits for all that is connected at once.
+//! Serves a monitor's socket with one thread, which waits for all connections at once.
 //!
-//! Nothing here waits for a single one: each gets a few messages' worth of time in its turn, and
-//! what it does not read stays in its outbox, which is bounded.
+//! It never blocks on a single connection: each gets a few messages per turn, and unread replies
+//! stay in its outbox, which is bounded.
 
 use crate::control;
 use crate::disposal::{Closing, Shown, Waker};
@@ -18,35 +18,35 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// Messages that are read of one before it is the others' turn.
+/// Number of messages read from one connection before the others' turn.
 const MESSAGES_A_TURN: usize = 32;
-/// Longest message.
+/// Maximum size of a message.
 const MESSAGE_BYTES_MAX: usize = 4096;
-/// How long a connection may stay without its first message, or without reading an answer.
+/// Time limit for a connection's first message, and for reading an answer.
 const SILENCE: Duration = Duration::from_secs(5);
-/// How many may be connected without having said what for, or without having read an answer; of
-/// all, and of one user.
+/// Maximum number of connections without a first message, or with an unread answer: of all users,
+/// and of one.
 const SILENT_MAX: usize = 512;
 const SILENT_OF_USER: usize = 64;
-/// How many bytes of an answer to people are sent at once.
+/// Size of the parts in which an answer to a question is sent.
 const PART_BYTES: usize = 32 << 10;
-/// Events of one look.
+/// Maximum number of events per wait.
 const EVENTS: usize = 64;
 
 const LISTENER: u64 = 0;
 const STOP: u64 = 1;
 
-/// How a monitor runs.
+/// Options of a monitor.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The rules it begins with.
+    /// Initial rules.
     pub policy: Policy,
-    /// How long a claim waits for the other end.
+    /// Time that a claim waits for its peer.
     pub hold: Duration,
-    /// It ends when it has had no members for so long.
+    /// The monitor ends when it has had no members for this long.
     pub idle: Option<Duration>,
-    /// How many slabs two users may have with each other; if that is not said, an eighth of the
-    /// descriptors that there may be.
+    /// Maximum number of slabs that two users may share; by default an eighth of the descriptor
+    /// limit.
     pub slabs_of_users: Option<usize>,
 }
 
@@ -57,35 +57,35 @@ impl Default for Options {
     }
 }
 
-/// Something that whoever runs the monitor may want to know.
+/// An event that the operator of the monitor may want to log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Event {
     /// A member was dropped.
     Dropped {
-        /// Its process.
+        /// PID of its process.
         pid: i32,
-        /// Its user.
+        /// User of its process.
         user: u32,
-        /// What it is called.
+        /// Name of its program.
         command: String,
-        /// Why.
+        /// Reason.
         why: Departure,
     },
-    /// A connection was not taken: there are too many.
+    /// A connection was not accepted: there are too many.
     TurnedAway {
-        /// Who wanted it.
+        /// PID of its process.
         pid: i32,
-        /// Of which user.
+        /// User of its process.
         user: u32,
     },
-    /// It ends, because it was told to.
+    /// The monitor ends on request.
     Stopped,
-    /// It ends, because it had no members for long.
+    /// The monitor ends because it was idle for too long.
     Idle,
 }
 
-/// A monitor that listens.
+/// A listening monitor.
 pub struct Server {
     monitor: Monitor,
     place: Taken,
@@ -93,16 +93,16 @@ pub struct Server {
     epoll: OwnedFd,
     closing: Closing,
     connections: HashMap<u64, Connection>,
-    /// Those that may not stay silent, and since when they have been.
+    /// Connections that may not stay silent, and since when they are.
     silent: BTreeMap<u64, Instant>,
-    /// How many connections each user has.
+    /// Number of connections of each user.
     of_user: HashMap<u32, usize>,
-    /// How many processes are there for which it stays.
+    /// Number of processes for which the monitor keeps running.
     guests: usize,
     next: u64,
-    /// Since when there has been no member.
+    /// Time since which there has been no member.
     empty_since: Instant,
-    /// New connections are not looked at before, because there was no descriptor for one.
+    /// Time before which no connection is accepted, after a lack of descriptors.
     accept_at: Option<Instant>,
 }
 
@@ -110,25 +110,25 @@ struct Connection {
     socket: OwnedFd,
     peer: Peer,
     role: Role,
-    /// Whether the kernel tells when there is room to write.
+    /// Whether the kernel reports when there is room to write.
     wants_room: bool,
 }
 
 enum Role {
-    /// Has said nothing yet.
+    /// Has not sent anything yet.
     Stranger,
     Member,
-    /// Asked something, and gets the answer in parts.
+    /// Sent a question, and receives the answer in parts.
     Asker(VecDeque<Vec<u8>>),
-    /// No connection, but a process that may begin members: readable when it is gone.
+    /// Not a connection, but a pidfd of a process that may start members; readable when it exits.
     Guest,
 }
 
 impl Server {
-    /// Makes one for a place that was taken.
+    /// Creates a server for a location that was taken.
     ///
     /// # Errors
-    /// The kernel is too old, or has no descriptors.
+    /// [`Error::System`] or [`Error::Kernel`]: the kernel is too old, or has no free descriptors.
     pub fn new(place: Taken, options: Options) -> Result<Self, Error> {
         let now = Instant::now();
         let limits = Limits::for_descriptors(raise_descriptors());
@@ -139,7 +139,7 @@ impl Server {
         if descriptor < 0 {
             return Err(Error::system("epoll_create1"));
         }
-        // SAFETY: the descriptor was just made, and has no other owner.
+        // SAFETY: the descriptor is new and has no other owner.
         let epoll = unsafe { OwnedFd::from_raw_fd(descriptor) };
         let server = Self {
             monitor: Monitor::new(options.policy, limits, now)?,
@@ -159,10 +159,10 @@ impl Server {
         Ok(server)
     }
 
-    /// Serves until `stop` can be read, or until it has been idle for long.
+    /// Serves until `stop` is readable, or until it has been idle for too long.
     ///
     /// # Errors
-    /// The system refuses to wait.
+    /// [`Error::System`] if waiting fails.
     pub fn run(mut self, stop: BorrowedFd<'_>, tell: &mut dyn FnMut(Event)) -> Result<(), Error> {
         self.watch(stop, STOP, libc::EPOLLIN, true)?;
         let waker = Waker::new()?;
@@ -197,7 +197,7 @@ impl Server {
         }
     }
 
-    /// Waits until something happens, or until something has to be done.
+    /// Waits for the next event or deadline.
     fn wait(&self) -> Result<Vec<(u64, u32)>, Error> {
         let silent = self.silent.values().min().map(|since| *since + SILENCE);
         let idle = self.idle.filter(|_| self.monitor.members() + self.guests == 0);
@@ -205,11 +205,11 @@ impl Server {
         let next = [self.monitor.deadline(), silent, idle, self.accept_at];
         let timeout = next.into_iter().flatten().min().map_or(-1, |at| {
             let left = at.saturating_duration_since(Instant::now());
-            // Rounded up, so that it has passed then.
+            // Rounded up, so that the deadline has passed when the wait returns.
             i32::try_from(left.as_micros().div_ceil(1000)).unwrap_or(i32::MAX)
         });
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS];
-        // SAFETY: room for as many events.
+        // SAFETY: there is room for this many events.
         let count = unsafe {
             let epoll = self.epoll.as_raw_fd();
             libc::epoll_wait(epoll, events.as_mut_ptr(), EVENTS as i32, timeout)
@@ -230,21 +230,21 @@ impl Server {
     ) -> Result<(), Error> {
         let mut event = libc::epoll_event { events: events as u32, u64: token };
         let what = if is_new { libc::EPOLL_CTL_ADD } else { libc::EPOLL_CTL_MOD };
-        // SAFETY: both descriptors are open, and the event lives as long as the call.
+        // SAFETY: both descriptors are open, and the event outlives the call.
         let result = unsafe {
             libc::epoll_ctl(self.epoll.as_raw_fd(), what, socket.as_raw_fd(), &mut event)
         };
         if result == 0 { Ok(()) } else { Err(Error::system("epoll_ctl")) }
     }
 
-    /// Takes who wants to connect.
+    /// Accepts connections.
     fn accept(&mut self, now: Instant, tell: &mut dyn FnMut(Event)) {
         for _ in 0..MESSAGES_A_TURN {
             let socket = match socket::accept(self.place.listener().as_fd()) {
                 Ok(socket) => socket,
                 Err(error) if error.raw_os_error() == Some(libc::ECONNABORTED) => continue,
                 Err(error) => {
-                    // Without a descriptor for it, it would be told again and again.
+                    // Without a free descriptor, the event would be reported again and again.
                     if error.kind() != io::ErrorKind::WouldBlock {
                         let listener = self.place.listener().as_fd();
                         let _ = self.watch(listener, LISTENER, 0, false);
@@ -259,7 +259,7 @@ impl Server {
                 tell(Event::TurnedAway { pid: peer.pid, user: peer.user });
                 continue;
             }
-            // Whoever looks whether there is a monitor may be about to begin a program.
+            // A process that looks for a monitor may be about to start a program.
             self.empty_since = now;
             self.add(socket, peer, Role::Stranger, now);
         }
@@ -278,7 +278,7 @@ impl Server {
         connections.filter(|connection| connection.peer.user == user).count()
     }
 
-    /// Begins to look at a connection.
+    /// Adds a connection.
     fn add(&mut self, socket: OwnedFd, peer: Peer, role: Role, now: Instant) {
         let id = self.next;
         self.next += 1;
@@ -294,14 +294,14 @@ impl Server {
         self.connections.insert(id, Connection { socket, peer, role, wants_room: false });
     }
 
-    /// A connection has ended at the other end; if it was a member's, its process is gone or has
-    /// become another program.
+    /// Handles a hang-up of the peer; if it was a member, its process has exited or executes
+    /// another program.
     fn hang_up(&mut self, id: u64) {
         self.monitor.leave(MemberId(id));
         self.end(id);
     }
 
-    /// A connection is ended here, whatever its process goes on doing.
+    /// Ends a connection whose process may keep running.
     fn abandon(&mut self, id: u64) {
         self.monitor.abandon(MemberId(id));
         self.end(id);
@@ -322,7 +322,7 @@ impl Server {
         }
     }
 
-    /// Something happened on a connection.
+    /// Handles events of a connection.
     fn serve(&mut self, id: u64, events: u32, now: Instant, tell: &mut dyn FnMut(Event)) {
         if events & libc::EPOLLOUT as u32 != 0 {
             self.write(id);
@@ -343,7 +343,8 @@ impl Server {
                 match socket::receive_with(socket, &mut buffer, self.closing.has_room(user)) {
                     Ok(message) if message.length > 0 => message,
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                    // Told once, before what was said before: it had not read all it was sent.
+                    // Reported once, before earlier messages: the peer left some of its messages
+                    // unread.
                     Err(error) if error.kind() == io::ErrorKind::ConnectionReset => continue,
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                     Ok(_) => return self.hang_up(id),
@@ -393,7 +394,7 @@ impl Server {
         self.write(id);
     }
 
-    /// Stays for as long as a process lives.
+    /// Keeps the monitor running as long as a process lives.
     fn host(&mut self, peer: Peer, now: Instant) {
         if peer.pid == 0 || !self.has_room(peer.user) {
             return;
@@ -401,14 +402,14 @@ impl Server {
         // SAFETY: no memory is passed.
         let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, peer.pid, 0) };
         let process = match i32::try_from(descriptor) {
-            // SAFETY: the descriptor was just made, and has no other owner.
+            // SAFETY: the descriptor is new and has no other owner.
             Ok(descriptor) if descriptor >= 0 => unsafe { OwnedFd::from_raw_fd(descriptor) },
             _ => return,
         };
         self.add(process, peer, Role::Guest, now);
     }
 
-    /// Sends to those for which there is something.
+    /// Sends the new messages in outboxes.
     fn deliver(&mut self, tell: &mut dyn FnMut(Event)) {
         let spoken: BTreeSet<MemberId> = self.monitor.spoken().into_iter().collect();
         for MemberId(id) in spoken {
@@ -419,7 +420,7 @@ impl Server {
         }
     }
 
-    /// Writes what there is room for, and waits for room if there is more.
+    /// Writes what there is room for, and waits for room if more is left.
     fn write(&mut self, id: u64) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let written = match &mut connection.role {
@@ -438,7 +439,7 @@ impl Server {
         };
         let is_done = match written {
             Ok(is_done) => is_done,
-            // What it has said before it hung up is read first.
+            // Messages that it sent before it hung up are read first.
             Err(error) if has_hung_up(&error) => {
                 self.forget_outbox(id);
                 true
@@ -460,7 +461,7 @@ impl Server {
         }
     }
 
-    /// Nobody will read what is to be sent.
+    /// Clears the outbox of a peer that will not read it.
     fn forget_outbox(&mut self, id: u64) {
         if let Some(outbox) = self.monitor.outbox(MemberId(id)) {
             outbox.clear();
@@ -475,7 +476,7 @@ impl Server {
         self.end(id);
     }
 
-    /// Ends the connections of those that neither say nor read anything.
+    /// Ends the connections that neither sent nor read anything in time.
     fn drop_silent(&mut self, now: Instant) {
         let late = self.silent.iter().filter(|(_, since)| now - **since >= SILENCE);
         let late: Vec<u64> = late.map(|(id, _)| *id).collect();
@@ -483,12 +484,12 @@ impl Server {
     }
 }
 
-/// Whether nobody is there any more to read.
+/// Returns whether the peer no longer reads.
 fn has_hung_up(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }
 
-/// Sends until all is sent, which is true then, or until there is no room.
+/// Sends the queue until it is empty, which returns true, or until there is no room.
 fn write_all<T>(
     socket: BorrowedFd<'_>,
     queue: &mut VecDeque<T>,
@@ -505,13 +506,13 @@ fn write_all<T>(
     Ok(true)
 }
 
-/// Allows this process as many descriptors as it may have, and gives their number.
+/// Raises the descriptor limit of this process to its maximum, and returns it.
 fn raise_descriptors() -> usize {
     let mut limit = libc::rlimit { rlim_cur: 1024, rlim_max: 1024 };
     // SAFETY: the structure has room for the answer.
     unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
     let raised = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
-    // SAFETY: the structure lives as long as the call, which reads it.
+    // SAFETY: the structure outlives the call, which reads it.
     if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raised) } == 0 {
         limit = raised;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A slab as its maker sees it: who has which slot, and what is in the words for people.
+//! A slab as the monitor sees it: the holders of its slots, and the words for users.
 
 mod notices;
 mod sealed;
@@ -17,45 +17,45 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
 use words::COUNTS;
 
-/// How far the words of the second side are behind those of the first.
+/// Distance of the second side's words from those of the first.
 const FROM_SIDE_TO_SIDE: usize = slab::state(Side::Second) - slab::state(Side::First);
 
 /// Shared memory of two members.
 pub struct Slab<T> {
     file: Arc<File>,
     notices: Notices,
-    /// The first side, and the second.
+    /// Members of the first side and of the second.
     members: [MemberId; 2],
-    /// Whether they are still there.
+    /// Whether they are still connected.
     present: [bool; 2],
     slots: Vec<Option<Slot<T>>>,
-    /// No more slots are handed out: one could not be made zero, or a child of a member has the
+    /// Whether no more slots are assigned: one could not be zeroed, or a child of a member has the
     /// slab mapped.
     is_closed: bool,
 }
 
-/// A slot that was handed out.
+/// A slot in use.
 struct Slot<T> {
     held: [bool; 2],
-    /// What the monitor knows of the connection.
+    /// The monitor's record of the connection.
     about: T,
 }
 
-/// What becomes of a slot that a side has released.
+/// Result of releasing a slot.
 pub enum Released<T> {
-    /// It did not have it.
+    /// The side did not hold it.
     NotHeld,
-    /// The other side still has it.
+    /// The other side still holds it.
     HalfHeld,
-    /// Nobody has it: this was known of the connection, and this was said in it.
+    /// No side holds it any more: the record of the connection, and its last words.
     Free(T, [Words; 2]),
 }
 
 impl<T> Slab<T> {
-    /// Makes one, of zeroes.
+    /// Creates a zeroed slab.
     ///
     /// # Errors
-    /// No memory, or no descriptor.
+    /// [`Error::System`]: no memory, or no descriptor.
     pub fn new(members: [MemberId; 2]) -> Result<Self, Error> {
         let file = Arc::new(sealed::memory(c"freeport-slab", SLAB_BYTES)?);
         sealed::seal(&file, 0)?;
@@ -64,23 +64,23 @@ impl<T> Slab<T> {
         Ok(Self { file, notices, members, present, slots, is_closed: false })
     }
 
-    /// What is handed to each of both members once: the slab, and its notices. `None`: both
-    /// [have it](Self::both_have_memory).
+    /// Returns the files that each member receives once: the slab, and its notices. `None` once
+    /// both [have them](Self::both_have_memory).
     pub fn memory(&self) -> Option<[Arc<File>; 2]> {
         Some([self.file.clone(), self.notices.file()?])
     }
 
-    /// It need not be handed out again.
+    /// Drops the notices' file, once both members have received it.
     pub fn both_have_memory(&mut self) {
         self.notices.forget_file();
     }
 
-    /// The members that it was made for, the first side first.
+    /// Returns its members, first side first.
     pub fn members(&self) -> [MemberId; 2] {
         self.members
     }
 
-    /// Which side a member is.
+    /// Returns the side of a member.
     pub fn side(&self, member: MemberId) -> Option<Side> {
         match self.members.iter().position(|it| *it == member)? {
             0 => Some(Side::First),
@@ -88,7 +88,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// A slot that nobody has, for a connection; both sides have it then.
+    /// Assigns a free slot to a connection; both sides hold it then.
     pub fn hand_out(&mut self, about: T) -> Result<u32, T> {
         let mut numbered = (0..SLOTS).zip(&mut self.slots);
         match numbered.find(|(_, slot)| slot.is_none()) {
@@ -100,7 +100,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// A side has no more to do with a slot.
+    /// Releases a side's hold on a slot.
     pub fn release(&mut self, side: Side, number: u32) -> Released<T> {
         let place = self.slots.get_mut(number as usize);
         let Some(slot) = place.and_then(Option::as_mut) else { return Released::NotHeld };
@@ -117,7 +117,7 @@ impl<T> Slab<T> {
         slot.map_or(Released::NotHeld, |slot| Released::Free(slot.about, words))
     }
 
-    /// A side is gone, and with it all that it had.
+    /// Releases all slots of a side that has left.
     pub fn leave(&mut self, side: Side) -> Vec<(T, [Words; 2])> {
         self.present[side as usize] = false;
         let free = (0..SLOTS).filter_map(|number| match self.release(side, number) {
@@ -127,8 +127,8 @@ impl<T> Slab<T> {
         free.collect()
     }
 
-    /// The process of a side is gone. Says so in what it has, since whoever only writes to it would
-    /// not notice before there is no room.
+    /// Sets the notice that the process of a side has exited in all slots it held: a peer that only
+    /// writes would not notice until the ring is full.
     pub fn tell_gone(&self, side: Side) {
         for number in 0..SLOTS {
             let slot = self.slots.get(number as usize).and_then(Option::as_ref);
@@ -138,35 +138,35 @@ impl<T> Slab<T> {
         }
     }
 
-    /// No further slots are handed out.
+    /// Stops the assignment of slots.
     pub fn close(&mut self) {
         self.is_closed = true;
     }
 
-    /// Whether nobody will ever use it again.
+    /// Returns whether it will not be used again.
     pub fn is_over(&self) -> bool {
         let can_be_handed_out = self.present == [true; 2] && !self.is_closed;
         !can_be_handed_out && self.slots.iter().all(Option::is_none)
     }
 
-    /// Those that are used, and what is known of them.
+    /// Returns the slots in use, with their records.
     pub fn used(&self) -> impl Iterator<Item = (u32, &T)> {
         let numbered = (0..SLOTS).zip(&self.slots);
         numbered.filter_map(|(number, slot)| Some((number, &slot.as_ref()?.about)))
     }
 
-    /// What both sides say in a slot.
+    /// Returns the words of both sides of a slot.
     pub fn words(&self, number: u32) -> [Words; 2] {
-        // With one call, since people may ask about many.
+        // With one call, since a listing reads many slots.
         let mut bytes = [0; FROM_SIDE_TO_SIDE + COUNTS.end];
         let begin = slab::state(Side::First);
-        // What cannot be read is told as zero: it is for people.
+        // On a failure the words are zero: they are only shown to users.
         let _ = self.file.read_exact_at(&mut bytes, (page_of(number) + begin) as u64);
         [Side::First, Side::Second].map(|side| Words::of_side(&bytes[slab::state(side) - begin..]))
     }
 
-    /// How many connections both sides say that were made over the stream of a slot besides the
-    /// first.
+    /// Number of connections made over the stream of a slot, not counting the first, as confirmed
+    /// by both sides.
     pub fn reused(&self, number: u32) -> u64 {
         let mut bytes = [0; FROM_SIDE_TO_SIDE + 8];
         let place = page_of(number) + slab::state(Side::First) + slab::word::REUSED;
@@ -175,27 +175,27 @@ impl<T> Slab<T> {
         word(0).min(word(FROM_SIDE_TO_SIDE))
     }
 
-    /// Says something of both sides of a slot.
+    /// Sets flags in the notices of both sides of a slot.
     pub fn say(&self, number: u32, flags: u64) {
         for side in [Side::First, Side::Second] {
             self.notices.say(number, side, flags);
         }
     }
 
-    /// The memory that it takes.
+    /// Memory in use, in bytes.
     pub fn bytes(&self) -> u64 {
         self.file.metadata().map_or(0, |it| 512 * it.blocks())
     }
 
-    /// Gives all memory back, whoever has it mapped still: for a slab that nobody will use again.
+    /// Frees all memory, although it may still be mapped: for a slab that will not be used again.
     pub fn make_empty(&self) {
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-        // What cannot be given back now is when nobody has it mapped any more.
+        // If this fails, the memory is freed when it is no longer mapped.
         // SAFETY: no memory is passed.
         unsafe { libc::fallocate(self.file.as_raw_fd(), mode, 0, slab::SLAB_BYTES as i64) };
     }
 
-    /// Gives the pages of a slot back: they are zero then.
+    /// Frees the pages of a slot, which zeroes them.
     fn make_zero(&self, number: u32) -> bool {
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
         let places = slab::places(number).unwrap_or_default();
@@ -206,7 +206,7 @@ impl<T> Slab<T> {
     }
 }
 
-/// Where the page of a slot is.
+/// Offset of a slot's page.
 fn page_of(number: u32) -> usize {
     slab::page(number).expect("a slab has slots of that number")
 }
@@ -261,7 +261,7 @@ mod tests {
         assert!(slab.is_over());
     }
 
-    /// What a member can read of both sides of a slot.
+    /// Returns the notices about both sides of a slot, as a member can read them.
     fn told<T>(slab: &Slab<T>, slot: u32) -> [u64; 2] {
         let [_, notices] = slab.memory().expect("nobody has it yet");
         [Side::First, Side::Second].map(|side| {

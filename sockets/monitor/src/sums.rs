@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Sums of what members have counted in connections that have ended.
+//! Sums of members' counts in connections that have ended.
 //!
-//! Both members can write whatever they like into the words of a connection. So nothing is added
-//! that nobody can have done in the time that it took, and all together never exceed what all
-//! processors can have done since the monitor began. What exceeds the first is left out, and
-//! counted.
+//! Both members can write arbitrary values into the words of a connection. So a value is added only
+//! if a process can have done that much in the lifetime of the connection, and the totals never
+//! exceed what all processors can have done since the monitor started. Values beyond the first
+//! bound are left out, and counted.
 
 use crate::activity::Counts;
 use crate::slab::{Words, reused};
 use freeport_sockets_proto::slab::word;
 use std::time::{Duration, Instant};
 
-/// What a processor can do at most: several times what any does now.
+/// Upper bounds on a processor's speed: several times that of present ones.
 const BYTES_A_NANOSECOND: u64 = 64;
 const NANOSECONDS_A_SEND: u64 = 8;
 const NANOSECONDS_A_CONNECTION: u64 = 1000;
 
-/// How much longer than the monitor says a connection may have lived: it looks at the clock once
-/// for all that it does in a turn.
+/// Tolerance on a connection's lifetime: the monitor reads the clock once per turn.
 const INEXACT: Duration = Duration::from_millis(100);
 
-/// What can have been done in some time.
+/// Upper bounds on what can be done in some time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Bound {
     bytes: u64,
@@ -40,28 +39,28 @@ impl Bound {
     }
 }
 
-/// See above.
+/// Sums over all ended connections.
 pub struct Sums {
     begun: Instant,
     processors: u64,
     pub bytes: u64,
     pub operations: u64,
-    /// Connections that were made over streams besides the first.
+    /// Connections made over an existing stream.
     pub reused: u64,
-    /// Sides whose numbers were left out.
+    /// Number of sides whose values were left out.
     pub left_out: u64,
 }
 
 impl Sums {
-    /// Those of a monitor that begins now.
+    /// Creates the sums of a monitor that starts now.
     pub fn new(now: Instant) -> Self {
-        // SAFETY: numbers only.
+        // SAFETY: only numbers are passed.
         let processors = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
         let processors = u64::try_from(processors).unwrap_or(1).max(1);
         Self { begun: now, processors, bytes: 0, operations: 0, reused: 0, left_out: 0 }
     }
 
-    /// Adds what both sides say of a connection.
+    /// Adds the words of both sides of a connection.
     pub fn add(&mut self, words: &[Words; 2], since: Instant, now: Instant) {
         let one = Bound::of(now.saturating_duration_since(since), 1);
         let all = Bound::of(now.saturating_duration_since(self.begun), self.processors);
@@ -79,7 +78,7 @@ impl Sums {
     }
 }
 
-/// What a side has counted in a connection, if it can have done that much; else nothing.
+/// Returns the counts of a side in a connection if they are possible, otherwise zeros.
 pub fn believed_counts(counts: Counts, since: Instant, now: Instant) -> Counts {
     let most = Bound::of(now.saturating_duration_since(since), 1);
     let operations = [counts.sends, counts.receives, counts.sleeps]
@@ -90,7 +89,8 @@ pub fn believed_counts(counts: Counts, since: Instant, now: Instant) -> Counts {
     if is_possible { counts } else { Counts::default() }
 }
 
-/// How many connections were made over the stream of one besides the first, if that is possible.
+/// Returns the number of connections made over a stream, not counting the first, if it is possible,
+/// otherwise 0.
 pub fn believed(reused: u64, since: Instant, now: Instant) -> u64 {
     let most = Bound::of(now.saturating_duration_since(since), 1).reused;
     if reused > most { 0 } else { reused }
@@ -113,7 +113,7 @@ mod tests {
         }
         sums.add(&[honest, Words::default().with(word::WRITING, u64::MAX)], begun, now);
         assert_eq!((sums.bytes, sums.operations, sums.left_out), (4000, 28, 4));
-        // What a fast one may have done counts.
+        // A value that a fast processor can reach is counted.
         let fast = Words::default().with(word::SENT_BYTES, 20_000_000_000);
         sums.add(&[fast, honest], begun, now);
         assert_eq!((sums.bytes, sums.left_out), (20_000_005_000, 4));
@@ -127,7 +127,7 @@ mod tests {
         let most = Words::default().with(word::SENT_BYTES, 64_000_000_000);
         (0..1_000_000).for_each(|_| sums.add(&[most, most], begun, now));
         assert_eq!(sums.bytes, Bound::of(SECOND, sums.processors).bytes);
-        // So the next ones are seen again soon.
+        // So later values are counted again soon.
         let later = now + SECOND;
         sums.add(&[Words::default().with(word::SENT_BYTES, 7), Words::default()], now, later);
         assert_eq!(sums.bytes, Bound::of(SECOND, sums.processors).bytes + 7);

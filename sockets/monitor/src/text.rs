@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What others have chosen, such as names of processes and paths, as text that can be shown.
+//! Makes text that other users choose printable, such as process names and paths.
 //!
-//! A terminal takes some characters for commands, a line ends where one of them says so, and others
-//! reverse what stands beside them. So whatever a process can choose passes here before it gets
-//! into a log, a list or an error.
+//! Some characters are terminal commands, some end a line, and others reverse the text beside them.
+//! So every name that a process can choose passes through here before it is put into a log, a list
+//! or an error.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
-/// The text, with all that is no character of a line escaped as in Rust: `\n`, `\u{1b}`.
+/// Returns the text with all characters that do not belong into a line escaped as in Rust: `\n`,
+/// `\u{1b}`.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(is_hidden) {
         return Cow::Borrowed(text);
@@ -16,12 +17,12 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(Printable(text).to_string())
 }
 
-/// The same for bytes; those that are no UTF-8 become `\xff`.
+/// As [`printable`] for bytes; invalid UTF-8 becomes `\xff`.
 pub fn printable_bytes(bytes: &[u8]) -> String {
     printable(&decoded(bytes)).into_owned()
 }
 
-/// Bytes as text, unescaped but for those that are no UTF-8.
+/// Returns bytes as text; only invalid UTF-8 is escaped.
 pub fn decoded(bytes: &[u8]) -> String {
     let mut text = String::new();
     for chunk in bytes.utf8_chunks() {
@@ -34,7 +35,7 @@ pub fn decoded(bytes: &[u8]) -> String {
     text
 }
 
-/// The same text where something is written.
+/// Displays text as [`printable`] returns it.
 pub struct Printable<'a>(pub &'a str);
 
 impl fmt::Display for Printable<'_> {
@@ -46,8 +47,8 @@ impl fmt::Display for Printable<'_> {
     }
 }
 
-/// Control characters, ends of lines and paragraphs, what changes the direction of text, and what
-/// has no width.
+/// Control characters, ends of lines and paragraphs, characters that change the direction of text,
+/// and those without width.
 fn is_hidden(character: char) -> bool {
     character.is_control()
         || matches!(

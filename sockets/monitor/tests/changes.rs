@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a process is may change after it has become a member: the rules are about what it is when
-//! its connection is to be accelerated, and not about another process that has its number since.
+//! A process may change after it has become a member: the rules apply to its state when a
+//! connection is to be accelerated, and not to a later process with the same PID.
 
 use crate::harness::{
     self, Member, NOBODY, Running, connection, eventually, is_root, outcome, patient,
@@ -13,7 +13,7 @@ use std::fs;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
-/// A user that is not root.
+/// Starts a monitor with these rules.
 fn running(rules: &str) -> Running {
     let policy = Policy::parse(rules).unwrap();
     Running::new(freeport_monitor::Options { policy, ..patient() })
@@ -29,14 +29,14 @@ fn rules_are_about_the_user_that_a_process_has_now() {
     assert_eq!(outcome(&one, &other), None);
     other.become_user(NOBODY);
     assert_eq!(outcome(&one, &other), Some(Reason::Policy));
-    // What it has already is brought back.
+    // Its existing connection is recalled.
     let recalled = running.control().recall().unwrap();
     assert_eq!(recalled["pending"], 1, "{recalled}");
     running.control().put_rule("allow user 65534 with user 0").unwrap();
     assert_eq!(outcome(&one, &other), None);
 }
 
-/// A control group of a test's own, gone with this.
+/// A control group for one test, removed on drop.
 struct Group(PathBuf);
 
 impl Group {
@@ -54,7 +54,7 @@ impl Group {
     }
 }
 
-/// The control group of a process, as rules have it.
+/// Returns the control group of a process, as rules see it.
 fn group_of(pid: i32) -> Option<String> {
     let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
     groups.lines().find_map(|line| Some(line.strip_prefix("0::")?.to_owned()))
@@ -62,7 +62,7 @@ fn group_of(pid: i32) -> Option<String> {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Processes that were killed are in it for a moment longer.
+        // Killed processes remain in it for a moment.
         eventually("the group is empty", || fs::remove_dir(&self.0).is_ok());
     }
 }
@@ -75,7 +75,7 @@ fn rules_are_about_the_control_group_that_a_process_is_in_now() {
     };
     let running = running("");
     let (one, other) = (running.member(), running.member());
-    // What the group is called is seen from one that is in it.
+    // The name of the group is read from a process in it.
     let third = running.member();
     if !group.enter(third.pid) {
         return skip("a process cannot be moved to another control group");
@@ -98,8 +98,8 @@ fn claim(member: BorrowedFd<'_>, token: u64, shown: BorrowedFd<'_>) -> Reply {
     Reply::decode(&bytes).unwrap()
 }
 
-/// Who keeps the connection of a process that has ended does not pass for another one, be it that
-/// which has its number next.
+/// If a process holds the connection of a process that has exited, the rules apply neither to it
+/// nor to a later process with that PID.
 #[test]
 fn the_connection_of_a_process_that_is_gone_passes_no_rules() {
     let mut orphan = None;
@@ -117,7 +117,7 @@ fn the_connection_of_a_process_that_is_gone_passes_no_rules() {
     other.claim(2, ends.1.as_fd());
     let refused = Reply::Refused { token: 1, reason: Reason::Policy };
     assert_eq!(claim(orphan.as_fd(), 1, ends.0.as_fd()), refused);
-    // Where no rule asks what a process is, it need not be known.
+    // If no rule depends on the process, it need not be known.
     running.control().remove_rule(1).unwrap();
     let ends = connection("127.0.0.1:0");
     other.hear();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a process can do no more once it is confined as a monitor is, and what it still can.
+//! Operations that a process confined like a monitor can no longer do, and those it still can.
 
 use crate::harness::{is_root, while_forking};
 use freeport_monitor::confinement::{NEEDED, Rights, confine};
@@ -10,10 +10,11 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-/// Does something in a child that is confined, and gives how that ended.
+/// Runs `work` in a confined child, and returns its exit status.
 fn in_a_confined_child(work: impl FnOnce() -> bool) -> i32 {
     let _forks = while_forking();
-    // SAFETY: the child runs what is here and ends; the C library's memory is usable after a fork.
+    // SAFETY: the child runs only this code and exits; the C library's memory is usable after a
+    // fork.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0);
     if pid == 0 {
@@ -22,7 +23,7 @@ fn in_a_confined_child(work: impl FnOnce() -> bool) -> i32 {
         unsafe { libc::_exit(if is_good { 0 } else { 1 }) };
     }
     let mut status = 0;
-    // SAFETY: room for the status of our own child.
+    // SAFETY: there is room for the status of our own child.
     assert_eq!(unsafe { libc::waitpid(pid, &mut status, 0) }, pid);
     status
 }
@@ -35,10 +36,10 @@ fn is_filtered() -> bool {
     ends_well(in_a_confined_child(|| Rights::of(std::process::id()).unwrap().is_filtered))
 }
 
-/// Whether a call without arguments fails so.
+/// Returns whether a call without arguments fails with this error.
 fn fails(call: libc::c_long, error: i32) -> bool {
     let none: libc::c_ulong = 0;
-    // SAFETY: none of the calls that are made here does anything with zeroes.
+    // SAFETY: none of the calls made here acts on zeroes.
     let result = unsafe { libc::syscall(call, none, none, none, none, none) };
     result == -1 && io::Error::last_os_error().raw_os_error() == Some(error)
 }
@@ -55,7 +56,7 @@ fn rights_that_are_not_needed_are_gone_for_good() {
     assert!(ends_well(status), "{status:x}");
 }
 
-/// Rules with `net` need that, and one capability is enough for it.
+/// Rules with `net` need this, and one capability is enough for it.
 #[test]
 fn namespaces_of_other_users_are_still_seen() {
     let here = Rights::of(std::process::id()).unwrap();
@@ -84,7 +85,7 @@ fn calls_that_lead_out_of_the_process_fail() {
             libc::SYS_setuid,
             libc::SYS_keyctl,
             libc::SYS_io_uring_setup,
-            // A process, where a thread would have a flag.
+            // Without the flag for a thread: a process.
             libc::SYS_clone,
         ];
         refused.into_iter().all(|call| fails(call, libc::EPERM))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Members that do what they should not: they are dropped and counted, and others notice nothing.
+//! Misbehaving members: they are dropped and counted, and other members are not affected.
 
 use crate::harness::{self, Member, Running, connection, eventually, patient, send_until_it_fails};
 use freeport_monitor::{Departure, Event, Options, socket};
@@ -10,7 +10,7 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
-/// Whether the monitor still does for two others what it should.
+/// Asserts that the monitor still serves two other members.
 fn serves(running: &Running) {
     let (one, other) = (running.member(), running.member());
     let ends = connection("127.0.0.1:0");
@@ -20,7 +20,7 @@ fn serves(running: &Running) {
     assert!(matches!(other.hear().reply, Reply::Paired { token: 2, .. }));
 }
 
-/// That a member was dropped, for that reason.
+/// Asserts that a member was dropped for that reason.
 fn is_dropped(running: &Running, member: &Member, why: Departure) {
     member.hear_the_end();
     let is_it = |event: &Event| {
@@ -59,7 +59,7 @@ fn the_order_of_messages_is_kept() {
     let member = Member::silent(running.location.path(), None);
     member.say(&Request::Release { slab: 0, slot: 0 });
     is_dropped(&running, &member, Departure::Malformed);
-    // Of another version: it is told which this is, and nothing else is done for it.
+    // Another version: it receives this one's version, and nothing else is done for it.
     let member = Member::silent(running.location.path(), None);
     member.say(&Request::Hello { version: VERSION + 1, membarrier: true });
     assert_eq!(member.hear().reply, Reply::Welcome { version: VERSION });
@@ -86,8 +86,8 @@ fn descriptors_that_do_not_belong_to_a_message_are_closed() {
     serves(&running);
 }
 
-/// Closing what is no socket can take as long as its file system likes. A member that sends such a
-/// thing is dropped, and the monitor has none of them in the end.
+/// Closing a file that is no socket can take as long as its file system likes. A member that sends
+/// one is dropped, and the monitor finally holds none of them.
 #[test]
 fn what_is_no_socket_ends_its_member_and_is_closed() {
     let running = Running::new(patient());
@@ -99,9 +99,9 @@ fn what_is_no_socket_ends_its_member_and_is_closed() {
     for shown in [&null, &memory].into_iter().cycle().take(40) {
         send_until_it_fails(&running.member(), &claim, &[shown.as_fd(); 4]);
     }
-    // Those that are here still. While many wait to be closed, the kernel drops further ones.
+    // Two are the test's own. While many wait to be closed, the kernel drops further ones.
     eventually("the others are closed", || open_files("/memfd:shown by a member") == 2);
-    // Questions bring none either.
+    // Questions cannot pass any either.
     let asker = running.location.connect().unwrap();
     socket::send(asker.as_fd(), b"{\"do\":\"stats\"}", &[null.as_fd()]).unwrap();
     harness::await_readable(asker.as_fd());
@@ -111,18 +111,19 @@ fn what_is_no_socket_ends_its_member_and_is_closed() {
     serves(&running);
 }
 
-/// A file in memory of so many bytes: the more, the longer it takes to close.
+/// Makes a memory file of this size: the larger, the longer it takes to close.
 fn memory_file(bytes: usize) -> File {
     // SAFETY: the name ends with a zero.
     let descriptor = unsafe { libc::memfd_create(c"shown by a member".as_ptr(), 0) };
     assert!(descriptor >= 0);
-    // SAFETY: the descriptor was just made, and has no other owner.
+    // SAFETY: the descriptor is new and has no other owner.
     let mut file = File::from(unsafe { OwnedFd::from_raw_fd(descriptor) });
     file.write_all(&vec![1; bytes]).unwrap();
     file
 }
 
-/// Descriptors of this process, which is the monitor's as well, for files whose name begins so.
+/// Counts descriptors of this process, which is also the monitor's, for files whose name begins
+/// with `name`.
 fn open_files(name: &str) -> usize {
     let all = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
     let paths = all.filter_map(|entry| std::fs::read_link(entry.path()).ok());
@@ -149,7 +150,7 @@ fn nobody_releases_what_others_have() {
     let (slab, slot) = one.hear().place();
     other.hear();
     let release = Request::Release { slab, slot };
-    // Twice by one of them, and by a stranger: the other one still has it.
+    // Released twice by one member, and once by a stranger: the other one still holds it.
     [&one, &one, &third].iter().for_each(|member| member.say(&release));
     third.claim(3, third.socket.as_fd());
     third.hear();
@@ -170,7 +171,7 @@ fn who_does_not_read_is_dropped() {
         let stats = running.control().stats().unwrap();
         stats["members_dropped"][why].as_u64().unwrap_or_default()
     };
-    // The claims are of no use either: which of the two comes first is open.
+    // The claims are useless as well: either limit may be reached first.
     eventually("it is counted", || dropped("Unread") + dropped("Flood") == 1);
 }
 
@@ -179,7 +180,7 @@ fn claims_that_wait_are_bounded() {
     let running = Running::new(patient());
     let member = running.member();
     let mut kept = vec![];
-    // More than wait: the last is refused at once.
+    // One more than may wait: the last is refused immediately.
     for token in 0..=CLAIMS_MAX as u64 {
         let ends = connection("127.0.0.1:0");
         eventually("it is sent", || {
@@ -204,7 +205,8 @@ fn sockets_that_linger_hold_up_nobody() {
         client.set_nonblocking(true).unwrap();
         while (&client).write(&[7; 65536]).is_ok() {}
         linger(&client);
-        // Not read, and nobody else's any more. Surplus, so that it is closed at once.
+        // Unread, and no longer held here. In excess of the limit, so that it is closed
+        // immediately.
         let claim = Request::Claim { token, descriptor: 3, inherited: false }.encode();
         let sent = socket::send(member.socket.as_fd(), &claim, &[client.as_fd()]);
         kept.push(server);
@@ -220,7 +222,7 @@ fn sockets_that_linger_hold_up_nobody() {
 
 fn linger(client: &TcpStream) {
     let linger = libc::linger { l_onoff: 1, l_linger: 1000 };
-    // SAFETY: the structure lives as long as the call.
+    // SAFETY: the structure outlives the call.
     let result = unsafe {
         let length = size_of::<libc::linger>() as libc::socklen_t;
         let (level, name) = (libc::SOL_SOCKET, libc::SO_LINGER);
@@ -246,8 +248,8 @@ fn strangers_that_say_nothing_leave_room_for_others() {
 fn a_question_that_is_none_is_answered_with_what_is_wrong() {
     let running = Running::new(patient());
     for (question, wrong) in [
-        ("{", "is an object"),
-        (r#"{"do": "dance"}"#, "cannot do that"),
+        ("{", "is a JSON object"),
+        (r#"{"do": "dance"}"#, "does not know the question"),
         (r#"{"do": "put rule", "rule": 5}"#, "begins with `allow`"),
         (r#"{"do": "put rule", "rule": "allow port 0x"}"#, "where a port"),
         (r#"{"do": "remove rule", "place": -1}"#, "no rule at that place"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tests of the monitor from outside: one binary, since each is linked anew. `outside` is another,
-//! since what its process looks like is what it tests.
+//! Tests of the monitor from outside, in one binary, since each is linked separately. `outside` is
+//! another binary because it tests how its own process looks.
 
 mod changes;
 mod confinement;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Why sockets of a process with the library are in the kernel, without its saying so. This process
-//! is one as far as that can be seen: it has a file of that name mapped.
+//! Reasons for which sockets of a process with the library are in the kernel, found without its
+//! report. This process passes for one: it maps a file with the library's name.
 
 mod harness;
 
@@ -13,17 +13,17 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-/// One at a time: a child that another test begins has everything for a moment.
+/// One test at a time: a child that another test starts briefly has all descriptors.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Maps a file that is called as the library is, for as long as the process lives.
+/// Maps a file with the library's name, for the lifetime of the process.
 fn seem_preloaded() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("libfreeport_preload.so");
     std::fs::write(&path, [0; 4096]).unwrap();
     let file = File::open(path).unwrap();
     let (none, kind) = (std::ptr::null_mut(), libc::MAP_PRIVATE);
-    // SAFETY: a new mapping, which nothing touches.
+    // SAFETY: a new mapping, which is not accessed.
     let start = unsafe { libc::mmap(none, 4096, libc::PROT_READ, kind, file.as_raw_fd(), 0) };
     assert_ne!(start, libc::MAP_FAILED);
 }
@@ -53,11 +53,11 @@ fn what_is_not_claimed_is_young_or_shared_or_kept_by_the_library() {
     client.write_all(&[7; 40_000]).unwrap();
     server.read_exact(&mut [0; 40_000]).unwrap();
     let (reason, text) = told();
-    // Where processes may not look into each other, it is young as far as can be seen.
+    // If processes may not inspect each other, it looks young.
     assert!(reason == "NoCalls" || reason == "Young", "{reason}: {text}");
     assert!(reason == "Young" || text.contains("has claimed nothing"), "{text}");
 
-    // Once its process has said something to the monitor, it could say that as well.
+    // Once its process is a member, it could have reported the reason.
     let member = running.location.connect().unwrap();
     let hello = Request::Hello { version: freeport_sockets_proto::VERSION, membarrier: true };
     freeport_monitor::socket::send(member.as_fd(), &hello.encode(), &[]).unwrap();

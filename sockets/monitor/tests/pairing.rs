@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Claims of real sockets, by members that are processes of their own.
+//! Claims of real sockets, by members in processes of their own.
 
 use crate::harness::{Heard, Member, Running, connection, eventually, patient};
 use freeport_monitor::Options;
@@ -11,19 +11,19 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 
-/// Has both ends claimed, and gives what both are told.
+/// Claims both ends, and returns both replies.
 fn paired<T: AsFd>(one: &Member, other: &Member, ends: &(T, T)) -> [Heard; 2] {
     one.claim(11, ends.0.as_fd());
     other.claim(22, ends.1.as_fd());
     [one.hear(), other.hear()]
 }
 
-/// What the kernel calls a socket.
+/// Returns the cookie of a socket.
 fn cookie_of(socket: &impl AsFd) -> u64 {
     let (mut cookie, mut length) = (0_u64, size_of::<u64>() as libc::socklen_t);
     let (level, name) = (libc::SOL_SOCKET, libc::SO_COOKIE);
     let number = std::os::fd::AsRawFd::as_raw_fd(&socket.as_fd());
-    // SAFETY: the place has room for the answer, and its length is told.
+    // SAFETY: there is room for the answer, and `length` is its size.
     let result =
         unsafe { libc::getsockopt(number, level, name, (&raw mut cookie).cast(), &mut length) };
     assert_eq!(result, 0);
@@ -46,7 +46,7 @@ fn two_ends_get_the_same_slot_and_each_its_side() {
         let (side, peer, cookie) = (side.other(), one.pid as u32, cookie_of(&ends.0));
         let expected = Reply::Paired { token: 22, slab, slot, side, fenced: false, peer, cookie };
         assert_eq!(there, expected, "{address}");
-        // The slab comes with the first of its slots only.
+        // Only the first pairing in a slab carries it.
         let is_first = address == "127.0.0.1:0";
         assert_eq!(heard.each_ref().map(|it| it.slab.is_some()), [is_first; 2]);
     }
@@ -61,7 +61,7 @@ fn ends_of_unix_sockets_are_paired_as_well() {
     let named = (UnixStream::connect(&path).unwrap(), listener.accept().unwrap().0);
     std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
     let mut slots = vec![];
-    // Others of the same path are other connections.
+    // Other connections at the same path are separate.
     for ends in [&UnixStream::pair().unwrap(), &named] {
         let heard = paired(&one, &other, ends);
         assert_eq!(heard[0].place(), heard[1].place());
@@ -87,7 +87,7 @@ fn a_unix_socket_that_is_connected_to_another_one_waits() {
     other.claim(2, there.1.as_fd());
     let plain = |token| Reply::Refused { token, reason: Reason::PeerPlain };
     assert_eq!([one.hear().reply, other.hear().reply], [plain(1), plain(2)]);
-    // It is looked at again when the second is claimed: only one end is left then.
+    // The end is inspected again when the second one is claimed: by then only one is connected.
     let running = Running::new(patient());
     let (one, other) = (running.member(), running.member());
     one.claim(3, here.0.as_fd());
@@ -211,7 +211,7 @@ fn an_end_whose_other_end_nobody_claims_stays_in_the_kernel() {
     one.claim(5, client.as_fd());
     let refused = |reason| Reply::Refused { token: 5, reason };
     assert_eq!(one.hear().reply, refused(Reason::PeerPlain));
-    // The descriptor was closed: the peer sees the end as soon as the client goes.
+    // The descriptor was closed: the peer sees the end as soon as the client closes.
     drop(client);
     assert_eq!(std::io::Read::read(&mut server, &mut [0]).unwrap(), 0);
 }
@@ -227,7 +227,7 @@ fn ends_of_one_process_and_what_is_no_connection_are_refused() {
 
     let ends = connection("127.0.0.1:0");
     one.claim(1, ends.0.as_fd());
-    // Answered when the claim before has been taken.
+    // Answered only after the previous claim was handled.
     one.claim(9, one.socket.as_fd());
     assert_eq!(one.hear().reply, refused(9, Reason::NotStream));
     ends.0.shutdown(Shutdown::Write).unwrap();
@@ -261,7 +261,7 @@ fn an_end_is_claimed_once() {
     assert_eq!(paired(&one, &other, &ends)[0].place(), (slab, slot));
 }
 
-/// A child has the slabs of its parent: connections that come later are not for that to see.
+/// A child has the slabs of its parent mapped, and must not see later connections.
 #[test]
 fn a_member_that_forks_gets_no_further_slots_in_its_slabs() {
     let running = Running::new(patient());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Sockets that members pass on, and who may claim them then.
+//! Sockets that members pass to others, and the members that may claim them afterwards.
 
 use crate::harness::{self, Member, Running, connection, eventually, patient};
 use freeport_monitor::{Departure, Event};
@@ -12,10 +12,10 @@ const CLAIM: Request = Request::Claim { token: 2, descriptor: 8, inherited: fals
 const INHERITED: Request = Request::Claim { token: 2, descriptor: 8, inherited: true };
 const PASS: Request = Request::Pass { token: 9, alone: true, inherited: false };
 const PART: Request = Request::Part { token: 9 };
-/// Answered at once, since it comes without a socket.
+/// Answered immediately, since it carries no socket.
 const EMPTY: Request = Request::Claim { token: 77, descriptor: 0, inherited: false };
 
-/// All that a member has said before is taken when this ends. What it was told of that.
+/// Waits until all earlier messages of a member are handled. Returns the refusal among the replies.
 fn settle(member: &Member) -> Option<Reason> {
     member.say(&EMPTY);
     let mut told = None;
@@ -28,7 +28,7 @@ fn settle(member: &Member) -> Option<Reason> {
     }
 }
 
-/// Why a claim is refused at once; none: it waits, and is withdrawn.
+/// Returns the reason if a claim is refused immediately; otherwise withdraws the claim.
 fn refusal(member: &Member, claim: &Request, socket: &TcpStream) -> Option<Reason> {
     member.show(claim, socket.as_fd());
     let told = settle(member);
@@ -104,7 +104,7 @@ fn who_is_gone_leaves_it_to_the_heir_and_who_was_dropped_does_not() {
     }
 }
 
-/// Nobody can say anything of a socket that they cannot show.
+/// A process cannot report anything about a socket that it cannot show.
 #[test]
 fn strangers_change_nothing() {
     let running = Running::new(patient());
@@ -124,12 +124,12 @@ fn strangers_change_nothing() {
     assert_eq!(refusal(&heir, &INHERITED, &socket), None);
 }
 
-/// A process that becomes another program has passed on what it had, and hangs up at once.
+/// A process that executes another program has passed its sockets on, and hangs up immediately.
 #[test]
 fn what_was_said_before_hanging_up_is_taken() {
     let (socket, _peer) = connection("127.0.0.1:0");
-    // Many messages wait when it has hung up already, more than are read in one turn, and each is
-    // answered to nobody.
+    // Many messages are queued when it has already hung up, more than are read in one turn, and the
+    // answers have no reader.
     let running = Running::after(|location| {
         let passer = Member::silent(location.path(), None);
         passer.say(&Request::Hello { version: VERSION, membarrier: true });
@@ -140,7 +140,7 @@ fn what_was_said_before_hanging_up_is_taken() {
     eventually("the pass is taken", || running.control().stats().unwrap()["passed"]["times"] == 1);
     eventually("it is gone", || running.control().stats().unwrap()["members"] == 1);
     assert_eq!(refusal(&heir, &INHERITED, &socket), None);
-    // The same with answers that it has not read.
+    // The same with unread answers.
     for times in 2..20 {
         let (socket, _peer) = connection("127.0.0.1:0");
         let passer = running.member();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where a monitor listens: what it leaves there is its user's alone, and what others have put
-//! there before neither leads it astray nor keeps it from beginning.
+//! Location of a monitor: its files belong to its user alone, and files that others have put there
+//! first neither mislead it nor keep it from starting.
 
 use crate::harness::{NOBODY, is_root, while_forking};
 use freeport_monitor::{Error, Location};
@@ -14,39 +14,39 @@ fn mode(path: &Path) -> u32 {
     fs::symlink_metadata(path).unwrap().mode() & 0o7777
 }
 
-/// A folder that all may write to, as `/tmp` is.
+/// Makes a world-writable folder, like `/tmp`.
 fn shared_folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), Permissions::from_mode(0o1777)).unwrap();
     folder
 }
 
-/// A child of another user that has locked a file, until this goes.
+/// A child of another user that holds a lock on a file, until this is dropped.
 struct Locker(i32);
 
 impl Locker {
     fn of(path: &Path) -> Self {
         let file = File::open(path).unwrap();
         let _forks = while_forking();
-        // SAFETY: the child calls the system only, and does not return.
+        // SAFETY: the child only makes system calls, and does not return.
         let pid = unsafe { libc::fork() };
         assert!(pid >= 0);
         if pid == 0 {
-            // What other tests have open would stay open here.
-            // SAFETY: no memory is passed. No owner of 3 or of what is closed is used here.
+            // Descriptors of other tests would stay open here.
+            // SAFETY: no memory is passed. No owner of 3 or of the closed descriptors is used here.
             unsafe { libc::dup2(file.as_raw_fd(), 3) };
             // SAFETY: as above.
             unsafe { libc::close_range(4, u32::MAX, 0) };
-            // SAFETY: no memory is passed. The raw call, for this process alone.
+            // SAFETY: no memory is passed. The raw system call, for this process alone.
             unsafe { libc::syscall(libc::SYS_setresuid, NOBODY, NOBODY, NOBODY) };
             // SAFETY: no memory is passed.
             unsafe { libc::flock(3, libc::LOCK_EX | libc::LOCK_NB) };
-            // SAFETY: no memory is passed. Stopped, it has locked.
+            // SAFETY: no memory is passed. When it has stopped, it holds the lock.
             unsafe { libc::raise(libc::SIGSTOP) };
             // SAFETY: ends the process at once.
             unsafe { libc::_exit(0) };
         }
-        // SAFETY: null asks for no status.
+        // SAFETY: the status pointer may be null.
         unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::WUNTRACED) };
         Self(pid)
     }
@@ -54,9 +54,9 @@ impl Locker {
 
 impl Drop for Locker {
     fn drop(&mut self) {
-        // SAFETY: our own child, which nobody has waited for.
+        // SAFETY: our own child, which is not waited for yet.
         unsafe { libc::kill(self.0, libc::SIGKILL) };
-        // SAFETY: null asks for no status.
+        // SAFETY: the status pointer may be null.
         unsafe { libc::waitpid(self.0, std::ptr::null_mut(), 0) };
     }
 }
@@ -79,7 +79,7 @@ fn nobody_else_blocks_a_restart_by_the_lock() {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
     let location = Location::at(folder.path().join("monitor.sock"));
-    // As a release before left it.
+    // As an earlier release left it.
     let lock = location.beside("lock");
     fs::write(&lock, "1").unwrap();
     fs::set_permissions(&lock, Permissions::from_mode(0o644)).unwrap();
@@ -91,7 +91,7 @@ fn nobody_else_blocks_a_restart_by_the_lock() {
     assert!(error.contains(&format!("(process {})", std::process::id())), "{error}");
 }
 
-/// Process 1 lives, and holds nothing.
+/// Process 1 is alive, but does not hold the lock.
 #[test]
 fn a_process_that_does_not_hold_the_lock_is_not_named() {
     let folder = tempfile::tempdir().unwrap();
@@ -140,13 +140,13 @@ fn a_folder_that_another_users_link_leads_to_is_refused() {
     let link = shared.path().join("freeport-0");
     symlink(target.path(), &link).unwrap();
     let location = Location::at(link.join("monitor.sock"));
-    // One's own may be there.
+    // A user's own link is accepted.
     drop(location.take().unwrap());
     lchown(&link, Some(NOBODY), None).unwrap();
     let error = location.take().unwrap_err();
     assert!(matches!(error, Error::StrangeLink { owner: NOBODY, .. }), "{error}");
     assert_eq!(fs::read_dir(target.path()).unwrap().count(), 0);
-    // One that leads nowhere yet would have them choose where a folder is made.
+    // With a dangling link, its owner would choose where the folder is made.
     fs::remove_file(&link).unwrap();
     symlink(target.path().join("new"), &link).unwrap();
     lchown(&link, Some(NOBODY), None).unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Who may be paired with whom, by users, rules and namespaces; and what people are told.
+//! Pairing by users, rules and namespaces, and the answers to users.
 
 use crate::harness::{
     self, Member, NOBODY, Running, connection, eventually, is_root, outcome, patient,
@@ -72,7 +72,7 @@ fn users_see_their_own_and_change_no_rules() {
     assert!(told["error"].as_str().unwrap().contains("only root"), "{told}");
 }
 
-/// The same addresses in two namespaces of the network are two connections.
+/// The same addresses in two network namespaces are two connections.
 #[test]
 fn namespaces_are_kept_apart() {
     if !is_root() {
@@ -86,23 +86,23 @@ fn namespaces_are_kept_apart() {
     other.claim(2, there.1.as_fd());
     let plain = |token| Reply::Refused { token, reason: Reason::PeerPlain };
     assert_eq!([one.hear().reply, other.hear().reply], [plain(1), plain(2)]);
-    // Within one they are paired, wherever the monitor is.
+    // Within one namespace they are paired, wherever the monitor is.
     let running = Running::new(patient());
     let (one, other) = (running.member(), running.member());
     one.claim(3, there.0.as_fd());
     other.claim(4, there.1.as_fd());
     assert_eq!(one.hear().place(), other.hear().place());
-    // Of Unix sockets the monitor only knows those of its own.
+    // The monitor knows only the Unix sockets of its own namespace.
     let (local, _) = in_a_namespace(|| UnixStream::pair().unwrap());
     one.claim(5, local.as_fd());
     assert_eq!(one.hear().reply, Reply::Refused { token: 5, reason: Reason::Namespace });
 }
 
-/// What `make` makes in a namespace of its own.
+/// Returns what `make` creates in a new network namespace.
 fn in_a_namespace<T: Send>(make: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let inside = scope.spawn(|| {
-            // SAFETY: of this thread only, which ends here.
+            // SAFETY: affects only this thread, which ends here.
             assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET) }, 0);
             bring_up_loopback();
             make()
@@ -117,18 +117,18 @@ fn bring_up_loopback() {
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     request.ifr_name[..2].copy_from_slice(&[b'l' as libc::c_char, b'o' as libc::c_char]);
     request.ifr_ifru.ifru_flags = libc::IFF_UP as libc::c_short;
-    // SAFETY: the request is what this call reads, and lives as long as the call.
+    // SAFETY: the call reads the request, which outlives the call.
     assert_eq!(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &request) }, 0);
 }
 
-/// A connection from one port to another.
+/// Makes a connection from one port to another.
 fn fixed_connection(from: u16, to: u16) -> (TcpStream, TcpStream) {
     let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
     let listener = TcpListener::bind(address(to)).unwrap();
     let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
     // SAFETY: no memory is passed.
     let socket = unsafe { libc::socket(libc::AF_INET, kind, 0) };
-    // SAFETY: the descriptor was just made, and has no other owner.
+    // SAFETY: the descriptor is new and has no other owner.
     let client: TcpStream = unsafe { std::os::fd::FromRawFd::from_raw_fd(socket) };
     let named = |port: u16| libc::sockaddr_in {
         sin_family: libc::AF_INET as libc::sa_family_t,
@@ -138,7 +138,7 @@ fn fixed_connection(from: u16, to: u16) -> (TcpStream, TcpStream) {
     };
     let length = size_of::<libc::sockaddr_in>() as libc::socklen_t;
     let (ours, theirs) = (named(from), named(to));
-    // SAFETY: the address has that length, and lives as long as the call.
+    // SAFETY: the address has that length, and outlives the call.
     assert_eq!(unsafe { libc::bind(socket, (&raw const ours).cast(), length) }, 0);
     // SAFETY: as above.
     assert_eq!(unsafe { libc::connect(socket, (&raw const theirs).cast(), length) }, 0);
@@ -195,7 +195,7 @@ fn what_came_back_is_told_to_be_in_the_kernel() {
     assert_eq!(told(&ends.1)["state"], "accelerated");
     let flags = flag::SWITCHED | flag::LEAVES;
     file.write_all_at(&flags.to_ne_bytes(), at as u64).unwrap();
-    // Whichever of both wanted it.
+    // Whichever side initiated it.
     for end in [&ends.0, &ends.1] {
         let told = told(end);
         assert_eq!((&told["state"], &told["reason"]), (&"kernel".into(), &"HandedOn".into()));
@@ -204,7 +204,7 @@ fn what_came_back_is_told_to_be_in_the_kernel() {
     let told_there = &list["connections"][0];
     assert_eq!(told_there["transport"], "kernel");
     assert_eq!([0, 1].map(|at| told_there["ends"][at]["leaves"] == true), [true, false]);
-    // And when both have released it.
+    // And after both have released it.
     [&one, &other].iter().for_each(|member| member.say(&Request::Release { slab, slot }));
     let returned = || control.stats().unwrap()["ended"]["returned"] == 1;
     eventually("it has ended", returned);
@@ -247,7 +247,7 @@ fn what_the_rules_allow_no_more_is_recalled_and_nothing_else() {
     assert_eq!(said(place), [0, 0], "a rule alone is for what comes");
     assert_eq!(recalled(), [1, 0]);
     assert_eq!((said(place), said(first)), ([flag::RECALLED; 2], [0, 0]));
-    // One of its sides has brought it back.
+    // One of its sides has returned it to the kernel.
     let at = slab::page(place.1).unwrap() + slab::state(Side::Second);
     let flags = flag::SWITCHED | flag::LEAVES;
     file.write_all_at(&flags.to_ne_bytes(), (at + word::FLAGS) as u64).unwrap();
@@ -270,18 +270,18 @@ fn why_finds_the_reason_from_inside_or_outside() {
     assert!(state == "kernel" && told.contains("has no descriptor 987654"), "{told}");
     assert!(text(0x7fff_fff0, 1).1.contains("there is no process"));
     let file = std::fs::File::open("/dev/null").unwrap();
-    assert!(text(pid, file.as_raw_fd()).1.contains("no socket: it is /dev/null"));
+    assert!(text(pid, file.as_raw_fd()).1.contains("not a socket: it is /dev/null"));
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    assert!(text(pid, listener.as_raw_fd()).1.contains("it listens"));
+    assert!(text(pid, listener.as_raw_fd()).1.contains("it is a listener"));
     let datagrams = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     assert!(text(pid, datagrams.as_raw_fd()).1.contains("not a stream socket"));
     let (local, _other) = UnixStream::pair().unwrap();
-    assert!(text(pid, local.as_raw_fd()).1.contains("is not preloaded: begin it with"));
+    assert!(text(pid, local.as_raw_fd()).1.contains("is not preloaded: start it with"));
     let (local, _other) = std::os::unix::net::UnixDatagram::pair().unwrap();
     assert!(text(pid, local.as_raw_fd()).1.contains("not a stream socket"));
     let ends = connection("127.0.0.1:0");
-    assert!(text(pid, ends.0.as_raw_fd()).1.contains("is not preloaded: begin it with"));
-    // Refused by the monitor, whatever the number that the process called it.
+    assert!(text(pid, ends.0.as_raw_fd()).1.contains("is not preloaded: start it with"));
+    // Refused by the monitor, whatever number the process gave it.
     let one = running.member();
     one.claim(1, ends.0.as_fd());
     one.hear();
@@ -316,7 +316,7 @@ fn why_knows_what_is_accelerated() {
         assert_eq!(told["state"], "accelerated", "{told}");
         assert_eq!(told["connection"]["ends"][0]["pid"], one.pid);
     }
-    // By the number that the member says, if the inode is not known.
+    // By the number that the member reported, if the inode is unknown.
     let socket = freeport_monitor::Descriptor { pid: one.pid, number: 7, inode: None };
     assert_eq!(control.why(socket).unwrap()["state"], "accelerated");
     let socket = freeport_monitor::Descriptor { pid: one.pid, number: 8, inode: None };
@@ -336,18 +336,18 @@ fn why_knows_what_waits_and_what_a_member_keeps_of_its_own() {
     one.claim(1, ends.0.as_fd());
     let claimed = freeport_monitor::Descriptor { pid, number: 3, inode: Some(of(&ends.0)) };
     eventually("it waits", || control.why(claimed).unwrap()["reason"] == "Waiting");
-    // The peer, this process, will not claim its end: so who asks is told that.
+    // The peer, this process, will not claim its end; the answer says so.
     let told = why(&control, pid, ends.0.as_raw_fd());
     assert_eq!(told["reason"], "PeerPlain", "{told}");
     one.say(&Request::Keep { inode: of(&ends.1), reason: Reason::Urgent });
-    // The member is a process of its own, which has it under a number that is of no interest.
+    // The member is a separate process, which holds it under an irrelevant number.
     let of_process = |pid| {
         let socket = freeport_monitor::Descriptor { pid, number: 3, inode: Some(of(&ends.1)) };
         control.why(socket).unwrap()
     };
     eventually("it is known", || of_process(one.pid)["reason"] == "Urgent");
     assert_eq!(control.stats().unwrap()["kept"]["Urgent"], 1);
-    // What it says of what another process has is of no use.
+    // Its report about another process's socket is ignored.
     assert_eq!(of_process(pid)["state"], "unknown");
 }
 
@@ -378,7 +378,7 @@ fn a_monitor_stays_for_who_wants_that() {
     let guest = Member::silent(running.location.path(), None);
     socket::send(guest.socket.as_fd(), br#"{"do":"stay"}"#, &[]).unwrap();
     harness::await_readable(guest.socket.as_fd());
-    // Nothing tells that it stays: one that is idle from now on ends first.
+    // No event shows that it keeps running: instead, one that is idle from now on ends first.
     let mut other = Running::new(Options { idle: Some(Duration::from_millis(100)), ..patient() });
     drop(other.member());
     other.wait();

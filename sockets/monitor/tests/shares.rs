@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What one user may take of what the monitor has: others notice nothing.
+//! Limits on one user's share of the monitor's resources: other users are not affected.
 
 use crate::harness::{Member, Running, connection, eventually, is_root, patient};
 use freeport_monitor::Options;
@@ -9,11 +9,11 @@ use freeport_testbed::skip;
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 
-/// Users that need not exist.
+/// Arbitrary users, which need not exist.
 const GREEDY: u32 = 54_321;
 const OTHER: u32 = 54_322;
 
-/// Claims both ends of a new connection; gives that, and why it was refused, if it was.
+/// Claims both ends of a new connection; returns it, and the reason if it was refused.
 fn pair(one: &Member, other: &Member) -> ((TcpStream, TcpStream), Option<Reason>) {
     let ends = connection("127.0.0.1:0");
     one.claim(1, ends.0.as_fd());
@@ -43,18 +43,18 @@ fn slabs_that_users_have_with_each_other_take_none_from_others() {
         told.push(reason);
     }
     assert_eq!(told, [None, None, Some(Reason::UserLimit), Some(Reason::UserLimit)]);
-    // Within a slab there is room, and the server has slabs with others.
+    // Within a slab there is room, and the server has slabs with other users.
     assert_eq!(pair(&greedy[0], &server).1, None);
     assert_eq!(pair(&running.member_of(Some(OTHER)), &server).1, None);
     assert_eq!(pair(&running.member(), &server).1, None);
     assert_eq!(pair(&greedy[2], &greedy[3]).1, None);
     let stats = running.control().stats().unwrap();
     assert_eq!(stats["refused"]["UserLimit"], 4);
-    // Whoever asks for it is told why.
+    // The reason is reported on request.
     let list = running.control().list().unwrap();
     let refused = list["refused"].as_array().unwrap();
     assert!(refused.iter().any(|it| it["reason"] == "UserLimit"), "{list}");
-    // What nobody has any more counts for nobody.
+    // Released resources no longer count for any user.
     drop((greedy, server));
     eventually("all is given back", || running.control().stats().unwrap()["slabs"] == 0);
     let (server, greedy) = (running.member(), running.member_of(Some(GREEDY)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Members count in memory that they share, so each can write there what it likes. That does not
-//! get into the monitor's sums for good.
+//! Members count in memory that they share, so each can write arbitrary values there. Such values
+//! do not enter the monitor's sums.
 
 use crate::harness::{Running, connection, eventually, patient};
 use freeport_sockets_proto::message::{Reply, Request};
@@ -10,7 +10,7 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 
-/// More than anybody moves in a year.
+/// More than any process moves in a year.
 const ABSURD: u64 = 1 << 62;
 
 fn ended(running: &Running) -> Value {
@@ -53,7 +53,7 @@ fn what_nobody_can_have_moved_is_not_added() {
     let ended = ended(&running);
     assert_eq!((&ended["bytes"], &ended["operations"]), (&2000.into(), &1000.into()), "{ended}");
     assert_eq!((&ended["reused"], &ended["left_out"]), (&1000.into(), &4.into()), "{ended}");
-    // Nor to those of the members.
+    // Nor the counts of the members.
     let list = running.control().list().unwrap();
     let programs = list["programs"].as_array().unwrap();
     assert_eq!(programs.len(), 2, "{list}");

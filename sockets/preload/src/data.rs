@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What goes through a connection, by the kernel or by rings, and its end.
+//! Sending and receiving, through the kernel or through rings, and the errors of a connection's
+//! end.
 
-pub mod doorbells;
 pub mod files;
 pub mod peeking;
 pub mod receiving;
 pub mod resets;
 pub mod sending;
 mod states;
-pub mod underlay;

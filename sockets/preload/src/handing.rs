@@ -7,21 +7,20 @@
 //! it: so it is told of each time that a socket is handed on.
 
 pub mod control;
-pub mod family;
 pub mod file_actions;
 pub mod inherited;
 pub mod leaving;
-pub mod lent;
+pub mod substitute;
 
 use crate::kernel::confined;
 use crate::kernel::raw;
+use crate::multiplexing;
 use crate::process;
-use crate::returning::substitute;
 use crate::reuse::entries;
-use crate::socket::connection::phase;
-use crate::socket::connections::Stream;
 use crate::socket::opening;
-use crate::socket::opening::stream;
+use crate::state::connection::phase;
+use crate::state::connections::Stream;
+use crate::state::table::{self, What, stream};
 use crate::upgrade::monitor;
 use crate::waiting::epoll;
 use core::sync::atomic::Ordering;
@@ -29,8 +28,8 @@ use freeport_sockets_proto::Reason;
 
 /// Before another process gets a copy of a descriptor, in a message.
 pub fn is_passed(descriptor: i32) {
-    if let Some(set) = epoll::nested::of(descriptor).filter(|_| !process::is_guest()) {
-        return epoll::is_passed(set);
+    if let Some(set) = multiplexing::nested::of(descriptor).filter(|_| !process::is_guest()) {
+        return multiplexing::is_passed(set);
     }
     let Some(stream) = stream(descriptor).filter(|_| process::has(descriptor)) else { return };
     others_accept(&stream);
@@ -122,6 +121,21 @@ pub fn adopt(descriptor: i32) {
     }
 }
 
+/// Notes that another descriptor is the same as one that is known.
+pub fn is_copied(old: i32, new: i32) {
+    if new < 0 || old == new {
+        return;
+    }
+    if process::is_guest() {
+        // The program that this process becomes has it under the other number.
+        if matches!(table::get(old), Some(What::Stream(_))) && process::has(old) {
+            is_passed(old);
+        }
+        return;
+    }
+    opening::note_same(old, new);
+}
+
 /// Tells the monitor that others may have a socket from now on.
 fn tell(stream: &Stream, descriptor: i32) {
     let inherited = stream.shared.inherited.load(Ordering::Relaxed);
@@ -132,7 +146,7 @@ fn tell(stream: &Stream, descriptor: i32) {
 
 /// Visits the streams that a program has which is begun now, with each of their descriptors.
 fn each_handed_on(visit: impl Fn(i32, &Stream)) {
-    opening::each_stream(|descriptor, stream| {
+    table::each_stream(|descriptor, stream| {
         if process::hands_on(descriptor) {
             visit(descriptor, &stream);
         }

@@ -2,36 +2,48 @@
 //! Faster sockets for unmodified programs: a library that is loaded into them (`LD_PRELOAD`) and
 //! stands between them and the C library.
 //!
-//! A connection between two processes that both have it, of TCP or of Unix sockets, leaves the
-//! kernel after some operations, and goes on through rings in memory that both have mapped; how is
-//! said in `freeport-sockets-proto`. Descriptors, ports, waiting and death stay the kernel's.
+//! A connection (TCP or Unix) between two processes that both have the library leaves the kernel
+//! after some operations. From then on its bytes move through rings in memory that both have
+//! mapped; `freeport-sockets-proto` describes how. Descriptors, ports, waiting, and the notice of a
+//! peer's death stay the kernel's.
 //!
-//! | module | what it is |
+//! Modules, from the ground up; each imports only modules above it in this table, as
+//! `tests/rooms.txt` lists:
+//!
+//! | module | contents |
 //! |---|---|
+//! | `kernel` | system calls, the functions of the C library, `errno`, memory |
+//! | `process` | facts about the process and its threads, locks, the barrier |
+//! | `state` | the state of connections: types, tables and locks |
+//! | `family` | which processes hold a socket |
+//! | `underlay` | the kernel's connection under the rings: doorbells, the end of the peer |
+//! | `waiting` | how a thread sleeps on a connection, and which sets hold it |
+//! | `upgrade` | leaving the kernel: claims, the monitor, slots |
+//! | `returning` | coming back into the kernel |
+//! | `data` | sending and receiving |
+//! | `reuse` | connecting over a kept stream of the kernel |
+//! | `multiplexing` | `poll`, `select`, `epoll_wait` and `epoll_ctl` |
+//! | `socket` | opening, copying, shutting and closing sockets |
+//! | `handing` | passing sockets to other programs and processes, and receiving them |
+//! | `life` | start, end and forks of the process |
 //! | `entry` | the functions that programs call |
-//! | `socket` | what is behind a descriptor, and how that begins and ends |
-//! | `upgrade` | leaving the kernel: claims, the monitor, memory that is shared |
-//! | `returning` | coming back into it |
-//! | `reuse` | connecting over a stream of the kernel that is there already |
-//! | `data` | what goes through a connection, and its end |
-//! | `waiting` | for one connection, or for several: `poll`, `select`, `epoll` |
-//! | `handing` | going to other programs and processes, coming from them, leaving them |
-//! | `life` | start, end and forks of a process, and what it does to all of its connections |
-//! | `process` | what is known of the process and its threads |
-//! | `kernel` | the kernel, and the C library |
 //!
-//! The library is a guest: it allocates nothing, calls the kernel itself, has no thread, keeps
-//! `errno`, and has no descriptor but the one to the monitor, once there is something to claim, and
-//! those of streams that it keeps.
+//! The library is a guest: it allocates nothing on the heap, makes its own system calls, starts no
+//! thread, and keeps `errno`. Its only descriptors are the one to the monitor, once there is
+//! something to claim, and those of kept streams.
 
 mod data;
 pub mod entry;
+mod family;
 mod handing;
 mod kernel;
 mod life;
+mod multiplexing;
 mod process;
 mod returning;
 mod reuse;
 mod socket;
+mod state;
+mod underlay;
 mod upgrade;
 mod waiting;

@@ -5,11 +5,14 @@
 pub mod confined;
 pub mod forking;
 pub mod identity;
+mod inheriting;
 pub mod uring;
 
 use crate::handing::{inherited, leaving};
 use crate::process;
 use crate::reuse;
+use crate::socket::inside::close_own;
+use crate::state::inside;
 use crate::upgrade::monitor;
 
 /// Connects what notices forks with what has to be done then.
@@ -18,6 +21,7 @@ pub fn set_hooks() {
         process_is_tracked: forking::watch,
         is_child: forking::is_child,
     });
+    inside::set_close(close_own);
 }
 
 /// When the library is loaded.

@@ -5,6 +5,7 @@
 //! A word in memory that the child of a fork finds zero tells parent from child, however the child
 //! was made. The child of a `vfork` runs in its parent's memory: see [`guests`].
 
+pub mod barrier;
 pub mod guests;
 pub mod lock;
 pub mod uring;

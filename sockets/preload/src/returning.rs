@@ -1,37 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How a connection comes back into the kernel, for whoever gets the socket next: another program,
-//! another process, or functions that go past the library.
+//! How a connection comes back into the kernel, for the next user of the socket: another program,
+//! another process, or functions that bypass the library.
 //!
-//! A side that wants that *leaves* its ring, so that what it sends goes through the kernel again;
-//! *stops* reading the other one, and says where; and rings a last doorbell. The peer finds that
-//! with its next operation. It leaves its own ring, sends again through the kernel what was not
-//! read there, and reads what is left in the other one before it goes on in the kernel.
+//! A side that wants that *leaves* its ring, so that it sends through the kernel again; *stops*
+//! reading the other ring, and announces where; and rings a last doorbell. The peer notices with
+//! its next operation. It leaves its own ring, sends the bytes that were not read there again
+//! through the kernel, and reads what is left in the other ring before it continues in the kernel.
 //!
-//! A peer that does not look is not waited for. If it is not just writing, and the other side has
-//! passed a barrier, it writes no more without seeing that it must not: so it is known how many
-//! doorbells it has rung, and what there is in the ring. If something was not read, the side sends
-//! it in the peer's place, with a copy of the peer's socket (`pidfd_getfd`). Where it may not have
-//! that, it waits.
+//! The side does not wait for a peer that does not look. If the peer is not writing at the moment,
+//! and this side has passed a barrier, the peer cannot write any more without seeing that it must
+//! not: so the number of its doorbells and the contents of its ring are known. If bytes were not
+//! read, this side sends them in the peer's place, with a copy of the peer's socket
+//! (`pidfd_getfd`). If it cannot get that copy, it waits.
 //!
 //! Bytes that came through the kernel before the peer switched, and were not read, lie there before
-//! doorbells that have to be dropped. So they are taken out, and given back to the peer, which
-//! sends them again before the others.
+//! doorbells that have to be dropped. So they are taken out and given back to the peer, which sends
+//! them again before the others.
 
-pub mod backlog;
-pub mod looks;
+pub mod buffer;
 pub mod resending;
 pub mod standing_in;
-pub mod substitute;
+pub mod steps;
+pub mod straying;
 
 use crate::kernel::raw;
 use crate::kernel::scratch::Scratch;
-use crate::returning::looks::{LOOKS, Looks, YIELDS, are_out};
+use crate::process::barrier;
 use crate::returning::resending::Resent;
-use crate::socket::connection::{HeldHalf, phase};
-use crate::socket::connections::Stream;
-use crate::upgrade::slot::Slot;
+use crate::state::connection::{HeldHalf, phase};
+use crate::state::connections::Stream;
+use crate::state::slot::Slot;
+use crate::waiting::epoll;
+use crate::waiting::looks::{LOOKS, Looks, YIELDS, are_out};
 use crate::waiting::patience::{FOLLOWER_TICKS, Patience};
-use crate::waiting::{barrier, epoll};
 use core::ptr;
 use core::sync::atomic::Ordering;
 use freeport_ring::bytes::Read;
@@ -39,33 +40,33 @@ use freeport_ring::{ReceiverCursor, SenderCursor};
 use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::slab::{REFUND_BYTES, flag};
 
-/// How long who wants a connection back waits for the peer to notice, and for bytes or room in the
-/// kernel that have to come, in milliseconds.
+/// Milliseconds that a side that wants a connection back waits for the peer to notice, and for
+/// bytes or room in the kernel.
 pub const PATIENCE: u32 = 10_000;
-/// The same for a peer that is in the middle of writing or ringing, as it says. One that others
-/// keep from the processor, or that is stopped there, may take long; but nobody waits for ever.
+/// The same for a peer that is marked as writing or ringing. A peer that does not get the
+/// processor, or is stopped there, may take long, but the wait is bounded.
 const PATIENCE_WITH_BUSY: u32 = 30_000;
-/// The same where the peer's process is gone, and another one may have its socket; and where it is
-/// the peer perhaps that wants this side to wait.
+/// The same if the peer's process has exited, and another one may hold its socket; and if the peer
+/// may be the one that makes this side wait.
 const PATIENCE_WITH_GONE: u32 = 2_000;
-/// The same in ticks, for bytes that the peer has sent before: about ten seconds.
+/// Ticks to wait for bytes that the peer has sent already: about ten seconds.
 const OWN_TICKS: u64 = 24_000_000_000;
-/// And how long for what the peer is about to do, over as many calls as it takes: about half a
-/// minute. A peer that others keep from the processor is not one that does not want to.
+/// Ticks to wait for the peer's part, over all calls: about half a minute. A peer may be willing
+/// and not get the processor.
 const PEER_TICKS: u64 = 72_000_000_000;
-/// Looks after which a peer that has not noticed is taken for one that will not for long: about 20
-/// milliseconds behind those.
+/// Number of looks after which a peer that has not noticed counts as one that does not look: about
+/// 20 milliseconds after the yields.
 const PEER_LOOKS: u32 = LOOKS + YIELDS + 20;
-/// How far it has come.
+/// How far the connection has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Progress {
     /// Both streams are the kernel's.
     Done,
     /// The peer, or another thread, has to do something first.
     Waits,
-    /// What is left in the ring has to be read first.
+    /// The rest of the ring has to be read first.
     Reads,
-    /// It cannot be: the peer is gone, and has left something in the ring.
+    /// It cannot come back: the peer is gone, and has left bytes in the ring.
     Fails,
 }
 
@@ -73,40 +74,8 @@ enum Progress {
 type Halves<'a> = (HeldHalf<'a, SenderCursor>, HeldHalf<'a, ReceiverCursor>);
 
 impl Stream {
-    /// Whether this or the other side wants the connection back in the kernel, or another process
-    /// has brought it there.
-    #[inline]
-    pub fn is_returning(&self, phase: u32) -> bool {
-        match phase & (phase::ATTACHED | phase::LEAVES | phase::STRAYS) {
-            0 => false,
-            phase::ATTACHED => self.slot().is_some_and(|slot| slot.does_peer_come_back()),
-            phase::LEAVES => !self.local.slot.load(Ordering::Relaxed).is_null(),
-            _ => true,
-        }
-    }
-
-    /// Whether the monitor wants the connection back, and nobody has to be waited for: all that
-    /// came is read, and nothing is just being written.
-    #[inline]
-    pub fn is_recalled(&self, phase: u32) -> bool {
-        let wrong = phase::LEAVES | phase::NEVER;
-        phase & (phase::SWITCHED | wrong) == phase::SWITCHED
-            && self.slot().is_some_and(|slot| {
-                slot.peer_said() & flag::RECALLED != 0
-                    && slot.next_header(self) == 0
-                    && slot.is_peer_quiet()
-            })
-    }
-
-    /// Whether its readiness is not that of rings any more, or soon will not be.
-    #[inline]
-    pub fn leaves_rings(&self) -> bool {
-        let phase = self.shared.phase();
-        phase & phase::LOOKS == 0 || self.is_returning(phase)
-    }
-
-    /// Whether an operation on the rings has to be done through the kernel instead, or is to be
-    /// tried again. Goes on with that.
+    /// Whether an operation on the rings has to be done through the kernel instead, or tried again.
+    /// Moves the connection back as far as possible.
     #[inline]
     pub fn has_left_rings(&self, descriptor: i32) -> bool {
         let is_returning = self.is_returning(self.shared.phase());
@@ -116,14 +85,14 @@ impl Stream {
         is_returning
     }
 
-    /// Goes as far as it can now.
+    /// Moves the connection back as far as possible now.
     #[cold]
     pub fn go_on_returning(&self, descriptor: i32) {
         if self.shared.is(phase::STRAYS) {
             return self.meets_stray(descriptor);
         }
         if self.return_now(descriptor, None) == Progress::Waits {
-            // Not with anything held that others may be waiting for.
+            // Without any lock held that others may wait for.
             raw::yield_now();
         }
     }
@@ -131,8 +100,8 @@ impl Stream {
     /// Brings both streams back into the kernel for that reason, where they stay, and waits until
     /// they are there.
     ///
-    /// False: they are not, since the peer has left something in the ring and is gone. A peer that
-    /// has left something there and does not look for it loses the connection.
+    /// False: they are not, since the peer is gone and has left bytes in the ring. If the peer is
+    /// alive and does not look at such bytes, the connection ends.
     #[cold]
     pub fn bring_back(&self, descriptor: i32, reason: Reason) -> bool {
         self.ends_for_real();
@@ -155,9 +124,9 @@ impl Stream {
         false
     }
 
-    /// How many milliseconds the peer has for its part in bringing a connection back.
+    /// Number of milliseconds that the peer has for its part in bringing a connection back.
     fn patience(&self, descriptor: i32, reason: Reason) -> u32 {
-        // The peer may have said itself that the monitor wants it.
+        // The peer itself may have written that the monitor wants it.
         if reason == Reason::Recalled || self.is_peers_process_gone() {
             PATIENCE_WITH_GONE
         } else if self.is_peer_quiet(descriptor) {
@@ -167,7 +136,7 @@ impl Stream {
         }
     }
 
-    /// One attempt. `wants`: this side wants it itself, and has looked so often already.
+    /// One attempt. `wants`: this side wants it itself, and has looked that many times already.
     fn return_now(&self, descriptor: i32, wants: Option<u32>) -> Progress {
         let shared = self.shared;
         if wants.is_some() && !self.can_ring(descriptor) {
@@ -198,12 +167,12 @@ impl Stream {
         progress
     }
 
-    /// Whether the peer, as long as it lives, is not in the middle of something.
+    /// Whether the peer is not writing or ringing, or is gone.
     fn is_peer_quiet(&self, descriptor: i32) -> bool {
         self.slot().is_none_or(|slot| slot.is_peer_quiet() || self.is_peer_gone(descriptor, &slot))
     }
 
-    /// Whether this side can wake the peer, having switched; or has no need to.
+    /// Whether this side can wake the peer, because it has switched, or need not.
     fn can_ring(&self, descriptor: i32) -> bool {
         let Some(slot) = self.slot().filter(|_| self.shared.is(phase::ATTACHED)) else {
             return true;
@@ -211,7 +180,7 @@ impl Stream {
         if self.shared.phase() & (phase::SENDS | phase::LEAVES) == 0 && slot.next_header(self) != 0
         {
             self.switch_sending(descriptor);
-            // Who has ended its stream in the kernel has woken the peer by that.
+            // A side that has ended its stream in the kernel has woken the peer by that.
             return self.shared.is(phase::SENDS) || slot.said() & flag::DECLINED != 0;
         }
         true
@@ -255,11 +224,11 @@ impl Stream {
             }
         } else {
             let said = slot.peer_said();
-            // Whether there are no doorbells in the kernel that the peer would take for bytes.
+            // Whether the kernel has no doorbells that the peer would take for bytes.
             let can_look = slot.tells_doorbells() || !shared.is(phase::SENDS);
             let is_followed = said & flag::LEAVES != 0;
             let is_quiet = slot.is_peer_quiet() && (can_look || is_followed);
-            // Who has left sends again what was not read, and ends its stream in the kernel.
+            // A peer that has left sends unread bytes again, and ends its stream in the kernel.
             let is_owed = !is_followed && (self.is_owed(slot, halves) || said & flag::ENDED != 0);
             if !is_quiet || is_owed && !(looks > PEER_LOOKS && self.stands_in(slot, halves)) {
                 return Progress::Waits;
@@ -275,7 +244,7 @@ impl Stream {
     fn follow_peer(&self, descriptor: i32, slot: &Slot, halves: &mut Halves<'_>) -> Progress {
         let shared = self.shared;
         if !shared.is(phase::LEAVES) || shared.is(phase::MOVES) {
-            // Who has begun with it goes on, whatever the peer says now.
+            // A side that has begun continues, whatever the peer announces now.
             let is_asked = shared.is(phase::MOVES) || slot.does_peer_come_back();
             let is_out = shared.is(phase::LOOKS) || are_out(&shared.kernel_receives);
             if !is_asked || !is_out || !self.leave(halves) {
@@ -307,12 +276,12 @@ impl Stream {
         self.has_returned(descriptor, slot, halves)
     }
 
-    /// Whether the peer does nothing more on its end.
+    /// Whether the peer's end is closed, or its process has exited.
     pub fn is_peer_gone(&self, descriptor: i32, slot: &Slot) -> bool {
         let events = raw::events(descriptor, libc::POLLRDHUP);
-        // Read behind that: who says that it leaves does so before it ends its stream.
+        // Read after that: a peer announces that it leaves before it ends its stream.
         let (said, ended) = (slot.peer_said(), libc::POLLHUP | libc::POLLERR);
-        // Who has ended its stream in the kernel may still be there.
+        // A peer that has ended its stream in the kernel may still be alive.
         let both = flag::LEAVES | flag::ENDED;
         let has_shut = said & flag::DECLINED != 0 || said & both == both;
         let ended = if has_shut { ended } else { ended | libc::POLLRDHUP };
@@ -321,32 +290,32 @@ impl Stream {
             || events & ended as u32 != 0
     }
 
-    /// Whether the monitor has said that the process is gone which had the peer's end.
+    /// Whether the monitor has reported that the process with the peer's end has exited.
     fn is_peers_process_gone(&self) -> bool {
         self.slot().is_some_and(|slot| slot.peer_said() & flag::GONE != 0)
     }
 
-    /// Whether something of the ring was not read.
+    /// Whether the ring has unread bytes.
     fn has_unread(&self, slot: &Slot, (send, receive): &mut Halves<'_>) -> bool {
         self.leave_ends(send, receive);
-        // What only says that it goes on elsewhere counts as well, to be sure.
+        // An entry that moves the ring counts as well, to be sure.
         let receiver = slot.receiver(self, receive);
         let peeked = receiver.map(|mut receiver| receiver.peek(&mut [0]));
         matches!(peeked, Some(Ok(Read::Bytes(_) | Read::Moved { .. })))
     }
 
-    /// Whether the peer has to send something again to this side, which has stopped.
+    /// Whether the peer has to send bytes again to this side, which has stopped.
     fn is_owed(&self, slot: &Slot, halves: &mut Halves<'_>) -> bool {
         slot.refunded() > 0 || self.has_unread(slot, halves)
     }
 
-    /// Writes to the ring no more. False: somebody is just sending through the kernel.
+    /// Stops writing to the ring. False: a thread is sending through the kernel.
     fn leave(&self, (send, receive): &mut Halves<'_>) -> bool {
         let shared = self.shared;
         let before = shared.mark(phase::LEAVES | phase::MOVES);
         if !are_out(&shared.kernel_sends) {
-            // Who was moving before still is: it has not sent again what it has to, and until then
-            // nobody sends anything.
+            // Bits that were set before stay: the bytes owed were not sent again, and until then
+            // nothing else is sent.
             shared.unmark((phase::MOVES | phase::LEAVES) & !before);
             return false;
         }
@@ -354,18 +323,18 @@ impl Stream {
         true
     }
 
-    /// Says that what this side sends comes through the kernel from now on.
+    /// Announces that this side sends through the kernel from now on.
     fn say_left(&self, slot: &Slot) {
         if slot.said() & flag::LEAVES != 0 {
-            // It has been so since before.
+            // That was announced before.
             return;
         }
         let rang = self.shared.rang.load(Ordering::Relaxed);
         slot.say_left(self.shared.kernel_sent.load(Ordering::Acquire) + rang);
     }
 
-    /// Reads no more from the peer's ring, and says so. It waits while others are just receiving
-    /// through the kernel, or have to before.
+    /// Stops reading the peer's ring, and announces that. It waits while other threads receive
+    /// through the kernel, or have to first.
     fn stop(&self, slot: &Slot, halves: &mut Halves<'_>) -> Progress {
         let shared = self.shared;
         shared.mark(phase::STOPS);
@@ -374,12 +343,12 @@ impl Stream {
         }
         let left = self.unread_before_ring(slot);
         if !slot.prepares_again() {
-            // A peer that was here before sends nothing again.
+            // A peer that was done before sends nothing again.
             if left > 0 || self.has_unread(slot, halves) {
                 return Progress::Fails;
             }
         } else if left > REFUND_BYTES as u64 {
-            // The application has to read some of it first.
+            // The application has to read some of the bytes first.
             slot.wants_nothing_yet();
             return Progress::Waits;
         }
@@ -388,9 +357,9 @@ impl Stream {
         Progress::Done
     }
 
-    /// Says what the peer has to send again, and that this side sends through the kernel, unless it
-    /// has said so. False: the peer may still be about to switch, so that it is not known what lies
-    /// in the kernel before that.
+    /// Announces what the peer has to send again, and that this side sends through the kernel,
+    /// unless that was announced. False: the peer may still be about to switch, so that the number
+    /// of bytes in the kernel before that is unknown.
     fn says_what_it_wants(&self, descriptor: i32, slot: &Slot, halves: &Halves<'_>) -> bool {
         let is_asking = slot.is_asking_again();
         if !is_asking && slot.said() & flag::LEAVES != 0 {
@@ -405,14 +374,15 @@ impl Stream {
         let stopped = halves.1.cursor().stop().map(|stopped| (area, stopped));
         slot.say_stopped(stopped, refunded);
         if self.shared.is(phase::SENDS) && slot.peer_said() & flag::CLOSED == 0 {
-            // Who closes would leave the doorbell, and the kernel would reset what has ended well.
+            // A peer that closes would leave the doorbell unread, and the kernel would reset a
+            // connection that has ended well.
             self.ring_once(descriptor, slot);
         }
         self.say_left(slot);
         true
     }
 
-    /// Takes what came through the kernel before the peer switched, and gives it back.
+    /// Takes the bytes that came through the kernel before the peer switched, and gives them back.
     fn refund(&self, descriptor: i32, slot: &Slot, left: u64) -> u64 {
         let left = usize::try_from(left).unwrap_or(usize::MAX);
         let mut patience = Patience(OWN_TICKS);
@@ -433,7 +403,7 @@ impl Stream {
                 }
                 Err(libc::EAGAIN) if patience.wait(descriptor, libc::POLLIN) => {}
                 Err(libc::EAGAIN) => {
-                    // What comes later would be taken for something else.
+                    // Bytes that arrive later would be taken for something else.
                     self.break_off(descriptor);
                     break;
                 }
@@ -444,7 +414,7 @@ impl Stream {
         done as u64
     }
 
-    /// How many bytes that came through the kernel before the peer switched were not read.
+    /// Number of unread bytes that came through the kernel before the peer switched.
     fn unread_before_ring(&self, slot: &Slot) -> u64 {
         if self.shared.is(phase::RECEIVES) {
             return 0;
@@ -453,9 +423,9 @@ impl Stream {
         slot.peer_switched().map_or(0, |at| at.saturating_sub(read))
     }
 
-    /// Sends again what the peer wants to have through the kernel, unless that was done; gives how
-    /// much that was. `None`: the peer is just about to say what it wants, or to take it, or it has
-    /// no room now.
+    /// Sends the bytes again that the peer wants through the kernel, unless that was done; returns
+    /// their number. `None`: the peer is about to announce what it wants, or to take it, or has no
+    /// room now.
     fn send_again(&self, descriptor: i32, slot: &Slot, (send, _): &mut Halves<'_>) -> Option<u64> {
         let is_under_way = self.shared.backlog.is_under_way();
         if !is_under_way && slot.owes_again() {
@@ -485,7 +455,7 @@ impl Stream {
                 return None;
             }
             Resent::NoRoom => backlog.forget(),
-            // The peer's kernel takes nothing, or the peer has broken the protocol.
+            // The kernel accepts nothing, or the peer has broken the protocol.
             Resent::Failed => self.break_off(descriptor),
         }
         if self.shared.is(phase::OWES) {
@@ -495,8 +465,7 @@ impl Stream {
         Some(backlog.sent())
     }
 
-    /// Whether the peer still has time for what takes it moments. A peer that lets others wait for
-    /// it loses the connection.
+    /// Whether the peer still has time for its part. If not, the connection is aborted.
     fn is_patient(&self, descriptor: i32) -> bool {
         let (now, since) = (raw::ticks(), self.shared.waits_since.load(Ordering::Relaxed));
         if since == 0 {
@@ -511,7 +480,7 @@ impl Stream {
         is_patient
     }
 
-    /// What this side sends is the kernel's: makes the socket as if it had always been.
+    /// This side sends through the kernel: restores the socket's options and counts.
     fn sends_through_kernel(&self, descriptor: i32, sent_again: u64) {
         let shared = self.shared;
         let before = shared.phase();
@@ -529,7 +498,7 @@ impl Stream {
         shared.unmark(of_sending | phase::LOOKS);
     }
 
-    /// Both streams are the kernel's, if the peer is not just about to say what it wants.
+    /// Both streams are in the kernel, unless the peer is about to announce what it wants.
     fn has_returned(&self, descriptor: i32, slot: &Slot, halves: &mut Halves<'_>) -> Progress {
         let shared = self.shared;
         let is_done = slot.refuses_again();
@@ -549,15 +518,15 @@ impl Stream {
         shared.kernel_received.fetch_add(rung, Ordering::Release);
         shared.claim_later();
         if self.is_unix() {
-            // The kernel cannot be asked whether all of this was counted.
+            // The kernel does not tell whether all bytes were counted.
             self.keep_unsaid(Reason::Uncounted);
         }
         shared.unmark(phase::OF_RINGS);
         Progress::Done
     }
 
-    /// Does in the peer's place what it does not: sends again what this side has not read. False:
-    /// it may not, or the peer has just begun itself.
+    /// Sends again, in the peer's place, the bytes that this side has not read. False: the kernel
+    /// does not allow it, or the peer has begun itself.
     fn stands_in(&self, slot: &Slot, (_, receive): &mut Halves<'_>) -> bool {
         if slot.has_been_taken_again() {
             return true;
@@ -579,8 +548,8 @@ impl Stream {
         is_taken
     }
 
-    /// The peer does not look at what it owes: the connection ends, so that nobody takes a part of
-    /// what it carried for all of it.
+    /// The peer does not send what it owes: the connection ends, so that a part of the stream is
+    /// not taken for all of it.
     pub fn give_up(&self, descriptor: i32) {
         raw::shutdown(descriptor, libc::SHUT_RDWR as usize);
         let alone = self.shared.is_alone();

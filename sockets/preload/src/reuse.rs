@@ -35,8 +35,8 @@ use crate::kernel::confined;
 use crate::kernel::raw;
 use crate::process;
 use crate::process::uring;
-use crate::socket::connection::phase;
-use crate::socket::connections::Stream;
+use crate::state::connection::phase;
+use crate::state::connections::Stream;
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

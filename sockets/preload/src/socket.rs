@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is behind a descriptor, and how that begins and ends.
+//! How sockets begin and end: opening, copying, shutting down, and closing them.
 
-pub mod connection;
-pub mod connections;
-pub mod extras;
+pub mod closing;
+pub mod disconnecting;
 pub mod inside;
-pub mod keeping;
 pub mod lingering;
 pub mod opening;
-pub mod table;
+pub mod shutting;
 pub mod unix;

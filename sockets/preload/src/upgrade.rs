@@ -1,36 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How a stream leaves the kernel: see `freeport-sockets-proto`, whose steps these are.
+//! How a stream leaves the kernel, in the steps of `freeport-sockets-proto`.
 
-pub mod ends;
+pub mod keeping;
 pub mod kept;
 pub mod monitor;
-pub mod slabs;
-pub mod slot;
-pub mod straying;
+pub mod options;
 
-use crate::handing::lent;
+use crate::family::lent;
 use crate::kernel::raw;
 use crate::process;
 use crate::process::uring;
-use crate::socket::connection::{Connection, phase};
-use crate::socket::connections::{self, Stream};
-use crate::socket::{keeping, unix};
-use crate::upgrade::kept::Given;
+use crate::state::connection::{Connection, phase};
+use crate::state::connections::{self, Stream};
+use crate::state::kept::Given;
+use crate::state::slabs;
+use crate::state::slot::Slot;
 use crate::upgrade::monitor::Asked;
-use crate::upgrade::slot::Slot;
 use crate::waiting::epoll;
 use core::sync::atomic::{AtomicU32, Ordering, fence};
 use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::slab::{self, flag};
 
-/// Operations after which an end is claimed. Who does less gains nothing.
+/// Number of operations after which an end is claimed. Shorter connections gain nothing.
 const CLAIM_OPERATIONS: u64 = 8;
 /// Bytes that count as much as an operation.
 const OPERATION_BYTES: u64 = 4096;
 
 impl Stream {
-    /// Notes an operation through the kernel that has moved so many bytes, and claims the end if it
-    /// is time.
+    /// Counts an operation that has moved `bytes` through the kernel, and claims the end when it is
+    /// due.
     #[inline]
     pub fn has_moved(&self, descriptor: i32, bytes: u64) {
         let shared = self.shared;
@@ -43,7 +41,7 @@ impl Stream {
         }
     }
 
-    /// Asks the monitor for a slot, if nothing is against it.
+    /// Requests a slot from the monitor, if nothing prevents it.
     #[cold]
     pub fn claim(&self, descriptor: i32) {
         kept::sweep();
@@ -51,7 +49,7 @@ impl Stream {
         if shared.is(phase::NEVER) {
             return self.tell_reason(descriptor);
         }
-        // Where it does not come to anything: not again before about as many operations.
+        // If this fails, the next attempt comes after about as many operations.
         let operations = shared.operations.load(Ordering::Relaxed);
         shared.claim_at.store(claim_behind(operations), Ordering::Relaxed);
         if !shared.is_alone() && !self.is_only_here() {
@@ -74,7 +72,7 @@ impl Stream {
             return;
         }
         let (fits, else_for) = match self.is_unix() {
-            true => (Some(unix::is_plain(descriptor)), Reason::Ancillary),
+            true => (Some(options::is_plain(descriptor)), Reason::Ancillary),
             false => (is_peer_near(descriptor), Reason::PeerElsewhere),
         };
         match fits {
@@ -111,7 +109,7 @@ impl Stream {
         }
     }
 
-    /// What of its process is against its leaving the kernel, if anything is.
+    /// Why its process keeps it in the kernel, if it does.
     fn is_kept_for(&self) -> Option<Reason> {
         if uring::is_used() {
             return Some(Reason::IoUring);
@@ -120,13 +118,7 @@ impl Stream {
         (is_given && epoll::has_foreign()).then_some(Reason::ForeignSet)
     }
 
-    /// Whether no other process that is known of has the socket.
-    pub fn is_only_here(&self) -> bool {
-        let copies = self.local.copies.load(Ordering::Relaxed);
-        self.shared.references.load(Ordering::Acquire) == copies
-    }
-
-    /// Gives back the slot that it had when it was out of the kernel last.
+    /// Gives back the slot that it kept from its last time out of the kernel.
     pub fn release_slot(&self) {
         let shared = self.shared;
         if shared.is(phase::HOLDS_SLOT) {
@@ -137,15 +129,15 @@ impl Stream {
         }
     }
 
-    /// The slab at that place is used for it.
+    /// Counts the socket in the slab at that place.
     fn uses_slab(&self, place: u32) {
         self.leaves_slab();
         slabs::is_used(place);
         self.local.slab.store(place + 1, Ordering::Relaxed);
     }
 
-    /// This process does nothing more with its slot. A thread that still sleeps there will look at
-    /// it when it wakes, whenever that is: then the slab stays.
+    /// This process no longer uses its slot. If a thread still sleeps on it, which will look at the
+    /// slot when it wakes, the slab stays mapped.
     pub fn leaves_slab(&self) {
         let place = self.local.slab.swap(0, Ordering::Relaxed).checked_sub(1);
         if let Some(place) = place.filter(|_| self.shared.sleepers.load(Ordering::SeqCst) == 0) {
@@ -153,12 +145,12 @@ impl Stream {
         }
     }
 
-    /// Whether the kernel has moved as many bytes as were counted; `None`: others are just moving
-    /// some.
+    /// Whether the kernel has moved as many bytes as were counted; `None`: other threads are moving
+    /// some now.
     fn has_all_counted(&self, descriptor: i32) -> Option<bool> {
         let shared = self.shared;
         if self.is_unix() {
-            // The kernel does not count there.
+            // The kernel does not count bytes of Unix sockets.
             return Some(true);
         }
         let (sent, received) = kernel_counts(descriptor)?;
@@ -172,7 +164,7 @@ impl Stream {
         if is_busy { None } else { Some(false) }
     }
 
-    /// Takes what the kernel has moved until now for what was counted. False: it cannot be known.
+    /// Sets the counts to the bytes that the kernel has moved so far. False: they are unknown.
     pub fn takes_counts(&self, descriptor: i32) -> bool {
         let Some((sent, received)) = kernel_counts(descriptor) else { return false };
         self.shared.kernel_sent.store(sent, Ordering::Relaxed);
@@ -180,27 +172,9 @@ impl Stream {
         true
     }
 
-    /// What the monitor knows it by.
-    pub fn token(&self) -> u64 {
-        u64::from(self.shared.generation.load(Ordering::Relaxed)) << 32 | u64::from(self.number)
-    }
-
-    /// Goes as far on the way out of the kernel as it can now. Called with each operation until
-    /// both streams are in rings.
-    #[inline]
-    pub fn go_on(&self, descriptor: i32) {
-        let phase = self.shared.phase();
-        if self.is_returning(phase) {
-            self.go_on_returning(descriptor);
-        } else if phase & (phase::LOOKS | phase::CLAIMED) == phase::CLAIMED {
-            self.go_on_from(descriptor, phase);
-        } else if self.is_recalled(phase) {
-            self.bring_back(descriptor, Reason::Recalled);
-        }
-    }
-
+    /// Goes further on the way out of the kernel, from that phase.
     #[cold]
-    fn go_on_from(&self, descriptor: i32, phase: u32) {
+    pub fn go_on_from(&self, descriptor: i32, phase: u32) {
         if phase & phase::ATTACHED == 0 {
             monitor::read_mail_at_times();
             if let Some(given) = self.take_kept() {
@@ -223,15 +197,15 @@ impl Stream {
         if has_left_kernel && slot.said() & flag::LOOKS == 0 {
             slot.say(flag::LOOKS);
         }
-        // Who still waits in the kernel for bytes has to be woken there; the last one goes on.
+        // Threads that still wait in the kernel have to be woken there; the last one does this.
         let is_switched = self.shared.is(phase::SWITCHED);
         if is_switched && self.shared.kernel_receives.load(Ordering::SeqCst) == 0 {
             self.has_switched(&slot);
         }
     }
 
-    /// Says that the calls that receive through the kernel count themselves in the slot, as soon as
-    /// those are out that do not: they began before there was one.
+    /// Announces that calls that receive through the kernel are counted in the slot, as soon as the
+    /// earlier ones have returned, which began before there was a slot.
     fn counts_receives(&self, slot: &Slot) {
         let is_alone = self.shared.kernel_receives.load(Ordering::SeqCst) == 0;
         if is_alone && slot.said() & flag::COUNTS == 0 {
@@ -239,7 +213,8 @@ impl Stream {
         }
     }
 
-    /// The monitor that was asked is gone, and never answers: the next one will be asked.
+    /// Forgets a claim at a monitor that has exited and never answers. The next one gets a new
+    /// claim.
     fn forget_lost_claim(&self) {
         let shared = self.shared;
         let is_lost = shared.monitor.load(Ordering::Relaxed) != monitor::epoch();
@@ -248,13 +223,13 @@ impl Stream {
         }
     }
 
-    /// Does not send through the ring, although there is one.
+    /// Keeps sending through the kernel, although there is a ring.
     pub fn stay_in_kernel(&self, slot: &Slot, reason: Reason) {
         self.keep(reason);
         slot.say(flag::DECLINED);
     }
 
-    /// Looks at the rings from now on, wherever it waits.
+    /// All waits look at the rings from now on.
     fn has_switched(&self, slot: &Slot) {
         let before = self.shared.mark(phase::LOOKS);
         if before & phase::LOOKS == 0 && epoll::has_switched(self, slot) {
@@ -263,7 +238,7 @@ impl Stream {
         }
     }
 
-    /// Sends through the ring from now on, unless somebody is just sending through the kernel.
+    /// Sends through the ring from now on, unless a thread is sending through the kernel.
     pub fn switch_sending(&self, descriptor: i32) {
         let Some(slot) = self.slot() else { return };
         let shared = self.shared;
@@ -271,7 +246,8 @@ impl Stream {
         if shared.phase() & (phase::SENDS | phase::ENDED | phase::LEAVES) != 0 {
             return;
         }
-        // Who sends through the kernel counts himself and then looks; here it is the other way.
+        // A thread that sends through the kernel is counted and then looks at the phase; here it
+        // is the other way round.
         shared.mark(phase::SENDS);
         if shared.kernel_sends.load(Ordering::SeqCst) != 0 {
             shared.unmark(phase::SENDS);
@@ -279,7 +255,7 @@ impl Stream {
         }
         let switched = slot.write(0, || {
             if !self.is_unix() {
-                // Doorbells would wait for each other.
+                // Without it, doorbells would wait for each other.
                 let (level, name, mut value) = (libc::IPPROTO_TCP, libc::TCP_NODELAY, 0_i32);
                 _ = raw::get_option(descriptor, level, name, &mut value);
                 shared.no_delay.store(value != 0, Ordering::Relaxed);
@@ -289,7 +265,7 @@ impl Stream {
             Some(())
         });
         if switched.is_none() {
-            // The peer wants the connection back just now.
+            // The peer wants the connection back at this moment.
             shared.unmark(phase::SENDS);
             return;
         }
@@ -300,8 +276,8 @@ impl Stream {
         }
     }
 
-    /// Receives through the ring from now on, if the peer sends there and all that it sent through
-    /// the kernel is read.
+    /// Receives through the ring from now on, if the peer sends there and all its bytes in the
+    /// kernel are read.
     pub fn switch_receiving(&self) {
         let shared = self.shared;
         if shared.is(phase::RECEIVES) || !shared.is(phase::ATTACHED) {
@@ -315,20 +291,20 @@ impl Stream {
 }
 
 impl Connection {
-    /// Is claimed again with twice as many operations.
+    /// Delays the next claim until there are twice as many operations.
     pub fn claim_later(&self) {
         let operations = self.operations.load(Ordering::Relaxed);
         self.claim_at.store(claim_behind(operations), Ordering::Relaxed);
     }
 }
 
-/// With how many operations an end is claimed again, after so many: the same for both ends, which
-/// have done about as many, so that they come to the monitor at about the same time.
+/// The number of operations at which an end is claimed again. It is the same for both ends, whose
+/// numbers are close, so that their claims reach the monitor at about the same time.
 fn claim_behind(operations: u64) -> u64 {
     (operations + 1).next_power_of_two()
 }
 
-/// The monitor does not give a slot.
+/// The monitor has refused a slot.
 pub fn is_refused(token: u64, reason: Reason) {
     let Some(stream) = claimed(token) else { return };
     let may_change = [
@@ -342,14 +318,14 @@ pub fn is_refused(token: u64, reason: Reason) {
     stream.shared.claim_later();
     if !may_change {
         stream.keep(reason);
-        // The monitor knows it.
+        // The monitor knows the reason.
         stream.shared.claim_at.store(u64::MAX, Ordering::Relaxed);
     }
     stream.shared.unmark(phase::CLAIMED);
 }
 
-/// The monitor has given a slot of a slab, which begins where `given` says. False: it is not
-/// wanted.
+/// The monitor has assigned a slot of the slab that begins at `given.start`. False: it is not
+/// wanted any more.
 pub fn is_paired(token: u64, given: Given) -> bool {
     let Some((stream, at)) = claimed(token).zip(slab::page(given.slot)) else { return false };
     if !given.fenced && !process::has_membarrier() {
@@ -359,12 +335,12 @@ pub fn is_paired(token: u64, given: Given) -> bool {
     let start = unsafe { given.start.add(at) };
     let given = Given { start, ..given };
     if stream.local.copies.load(Ordering::Relaxed) == 0 {
-        // Only a child has it now, which may claim it itself.
+        // Only a child holds it now, which may claim it itself.
         stream.shared.unmark(phase::CLAIMED);
         return false;
     }
     if !stream.is_only_here() {
-        // It had been when it was claimed, and will be again when a child has ended.
+        // This process alone held it when it was claimed, and will again when a child has exited.
         stream.keeps(&given);
         return true;
     }
@@ -372,7 +348,7 @@ pub fn is_paired(token: u64, given: Given) -> bool {
 }
 
 impl Stream {
-    /// Takes the slot. False: it is not wanted any more.
+    /// Uses the slot. False: it is not wanted any more.
     fn attaches(&self, given: &Given) -> bool {
         let shared = self.shared;
         let Some(mut send) = shared.send.take(false) else { return false };
@@ -392,14 +368,14 @@ impl Stream {
         self.uses_slab(given.place);
         let Some(slot) = self.slot() else { return false };
         self.take_ends(&slot, &send, &receive);
-        // Whoever waits for this socket now waits in the kernel.
+        // Threads that wait for this socket now are waiting in the kernel.
         shared.announced.fetch_add(1, Ordering::SeqCst);
-        // What the connection before it in this slot said is not so.
+        // The mark of the previous connection in this slot is void.
         slot.says_marks_are_enough(false);
-        // Nothing was read, so there is nobody to be woken.
+        // Nothing was read, so no sleeper has to be woken.
         _ = self.with_receiver(&slot, &mut receive, |receiver| receiver.ring().announce_sleep());
         if shared.mark(phase::ATTACHED) & phase::NEVER != 0 {
-            // Somebody has brought it back meanwhile.
+            // Another thread has brought it back in the meantime.
             shared.unmark(phase::ATTACHED | phase::CLAIMED);
             self.local.ends.forget();
             self.local.slot.store(core::ptr::null_mut(), Ordering::Relaxed);
@@ -415,7 +391,7 @@ impl Stream {
     }
 }
 
-/// The socket that has claimed with that token and waits for the answer.
+/// The socket that was claimed with that token and waits for the answer.
 fn claimed(token: u64) -> Option<Stream> {
     let stream = connections::get(token as u32)?;
     let shared = stream.shared;
@@ -456,8 +432,8 @@ fn host(address: &libc::sockaddr_storage) -> Option<[u8; 16]> {
     Some(if is_loopback { LOOPBACK } else { host })
 }
 
-/// How many bytes a TCP socket has sent and received through its calls; `None`: they are just
-/// changing, or cannot be known.
+/// Number of bytes that a TCP socket has sent and received through its calls; `None`: they are
+/// changing now, or unknown.
 fn kernel_counts(descriptor: i32) -> Option<(u64, u64)> {
     for _ in 0..4 {
         let before = tcp_info(descriptor)?;
@@ -476,7 +452,7 @@ struct Counts {
     received: u64,
 }
 
-/// What of `struct tcp_info` counts bytes, at its offsets in `linux/tcp.h`.
+/// The byte counts of `struct tcp_info`, at their offsets in `linux/tcp.h`.
 fn tcp_info(descriptor: i32) -> Option<Counts> {
     const RECEIVED: usize = 128;
     const NOT_SENT: usize = 144;

@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How a thread waits before it sleeps: it looks again, then lets others have the processor between
+//! How a thread waits before it sleeps: it looks again in a loop, then yields the processor between
 //! two looks (SocksDirect 8.2).
 //!
-//! Where the peer waited on the same core, it lets go of it at once: who looks without that keeps
-//! the peer from doing what is waited for. Where others have enough to do for the processors, it
-//! sleeps at once: see [`turns`].
+//! If the peer waited on the same core, the thread yields at once: a loop would keep the peer from
+//! running. If other threads keep the processors busy, it sleeps at once: see [`turns`].
 //!
 //! A yield that switches to another thread costs two context switches, a fraction of a doorbell.
 //! One such yield followed by data is cheaper than sleeping; several without data cost more. So the
 //! library [counts](habit) how often each of them paid, and sleeps where they did not.
 
-pub mod barrier;
 pub mod deadline;
 pub mod epoll;
 mod habit;
+pub mod looks;
 pub mod patience;
-pub mod polling;
-pub mod select;
+pub mod readiness;
 pub mod sleep;
 mod turns;
 
@@ -24,14 +22,10 @@ use crate::kernel::{raw, switches};
 use core::hint;
 use habit::Habit;
 
-/// [Ticks](raw::ticks) of looking without letting go of the processor: a few microseconds.
+/// [Ticks](raw::ticks) of looking without yielding the processor: a few microseconds.
 const SPIN_TICKS: u64 = 12_000;
-/// Ticks until it is time to sleep: a little more than waking somebody up takes.
+/// Ticks until the thread sleeps: a little more than a wake-up takes.
 const AWAKE_TICKS: u64 = 300_000;
-
-/// Ticks between two questions to the kernel while there is something to do: about 50
-/// microseconds.
-pub const ASK_TICKS: u64 = 120_000;
 
 /// Ticks of a yield that may have switched to another thread: about a microsecond.
 const SWITCH_TICKS: u64 = 2_500;
@@ -46,11 +40,11 @@ static YIELDING: Habit = Habit::new(10);
 /// Yielding again after a yield without data. It pays if data follows one time in three.
 static YIELDING_AGAIN: Habit = Habit::new(11);
 
-/// One time of waiting.
+/// One wait.
 #[derive(Debug)]
 pub struct Wait {
     since: u64,
-    /// When it was looked last.
+    /// When the last look was.
     last: u64,
     manner: Manner,
     /// Whether the last yield took long enough for a switch to another thread.
@@ -59,24 +53,24 @@ pub struct Wait {
     in_vain: u32,
 }
 
-/// How it is waited.
+/// How the thread waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Manner {
     /// Looks, and yields between looks.
     Yields,
-    /// Looks for a moment: others want the processor, but not that of the peer.
+    /// Looks for a moment: others want this processor, but not that of the peer.
     Looks,
     /// Sleeps at once.
     Sleeps,
 }
 
 impl Wait {
-    /// Begins to wait, at the first [`step`](Self::step).
+    /// A wait that begins at the first [`step`](Self::step).
     pub fn new() -> Self {
         Self { since: 0, last: 0, manner: Manner::Yields, may_have_switched: false, in_vain: 0 }
     }
 
-    /// Waits a little. False: it is time to sleep. `shares_core` says whether the peer waited on
+    /// Waits a little. False: it is time to sleep. `shares_core` tells whether the peer waited on
     /// this core.
     #[inline]
     pub fn step(&mut self, shares_core: impl FnOnce() -> bool) -> bool {

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the preloaded library and the monitor of accelerated sockets have to agree on: the
-//! [messages](message) between them, where in a [slab] of shared memory a connection's rings
-//! are, and the [reasons](Reason) for which a connection stays in the kernel.
+//! The contract between the preloaded library and the monitor of accelerated sockets: the
+//! [messages](message) between them, the layout of a connection's rings in a [slab] of shared
+//! memory, and the [reasons](Reason) for which a connection stays in the kernel.
 //!
-//! Nothing is allocated, no system is called and nothing panics.
+//! The crate allocates nothing, makes no system call and does not panic.
 //!
-//! **How a stream leaves the kernel.** Two processes have a connection, made by the kernel as
-//! always: the *underlay*. Each end is used as it is until it has proved to be worth more.
-//! 1. A process *claims* its end: it tells the monitor, and shows the descriptor.
-//! 2. When both ends are claimed, the monitor gives both processes a slab, if they have none with
-//!    room, and the number of a slot in it.
-//! 3. A process that has mapped it says so in the slot: it is *attached*. It announces itself as
-//!    sleeping on the ring, because that is what it is until it looks there.
-//! 4. A process whose peer is attached *switches* with its next operation: it says how many bytes
-//!    it has sent through the kernel, and sends no more of them. What it sends from then on is in
-//!    the ring.
-//! 5. A receiver takes from the kernel what was sent there, and then from the ring.
+//! **How a stream leaves the kernel.** Two processes have a connection that the kernel made as
+//! usual: the *underlay*. Each end uses it unchanged until enough traffic justifies acceleration.
+//! 1. A process *claims* its end: it sends a request to the monitor, with the descriptor.
+//! 2. When both ends are claimed, the monitor gives both processes a slab, if they have none with a
+//!    free slot, and the number of a slot in it.
+//! 3. A process that has mapped the slab sets a flag in the slot: it is *attached*. It marks itself
+//!    as sleeping on the ring, because it does not look there yet.
+//! 4. A process whose peer is attached *switches* with its next operation: it publishes the number
+//!    of bytes it has sent through the kernel, and sends no more of them. From then on it sends
+//!    through the ring.
+//! 5. A receiver first reads the bytes sent through the kernel, then those in the ring.
 //!
-//! From then on the underlay carries nothing but *doorbells*, single bytes that wake who sleeps in
-//! any of the kernel's own calls, and the end: if a process dies, the kernel closes it.
+//! After that the underlay carries only *doorbells*, single bytes that wake a thread sleeping in
+//! any of the kernel's own calls, and the end of the stream: if a process dies, the kernel closes
+//! the underlay.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -32,8 +33,8 @@ pub mod slab;
 
 pub use reason::Reason;
 
-/// The version of all that is in this crate: only equals talk to each other.
+/// Version of everything in this crate. Library and monitor work together only if it is equal.
 pub const VERSION: u32 = 7;
 
-/// The variable of the environment that says where the monitor listens.
+/// Environment variable that holds the path at which the monitor listens.
 pub const MONITOR_VARIABLE: &str = "FREEPORT_MONITOR";

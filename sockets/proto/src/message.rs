@@ -1,135 +1,140 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a process and the monitor tell each other, over a Unix socket that keeps messages apart
+//! Messages between a process and the monitor, over a Unix socket that preserves message boundaries
 //! (`SOCK_SEQPACKET`).
 //!
-//! A message has always [`BYTES`], in the byte order of the machine: a kind, and what belongs to
-//! it at fixed places. A claim comes with the socket, as does what is said of passing it on; a
-//! pairing comes with a slab that the process does not have yet. The monitor takes who a process is
-//! from the kernel (`SO_PEERCRED`), never from what it says.
+//! Every message has [`BYTES`] bytes, in native byte order: a kind, then its fields at fixed
+//! offsets. Claims and passes carry the socket as ancillary data; a pairing carries a slab that the
+//! process does not have yet. The monitor takes the identity of a process from the kernel
+//! (`SO_PEERCRED`), never from the message.
 
 use crate::Reason;
 use crate::slab::{SLOTS, Side};
 
-/// The bytes of each message.
+/// Size of a message in bytes.
 pub const BYTES: usize = 48;
 
-/// How long the monitor waits for the other end to be claimed, in milliseconds, while it has the
-/// socket. The kernel closes a socket only when the monitor does so as well: when the process is
-/// gone, or [withdraws](Request::Withdraw) its claim.
+/// Time in milliseconds that the monitor waits for the other end to be claimed, while it holds a
+/// copy of the socket. The kernel closes a socket only once the monitor closes its copy too: when
+/// the process has exited or [withdraws](Request::Withdraw) its claim.
 pub const CLAIM_MILLISECONDS: u64 = 500;
 
-/// How many claims of a process may wait for an answer, and how many answers may wait to be read:
-/// twice as many. What is beyond is refused, and who reads too little is dropped.
+/// Maximum number of unanswered claims of a process; twice as many answers may wait to be read.
+/// Claims beyond that are refused, and a member that reads too slowly is disconnected.
 pub const CLAIMS_MAX: usize = 1024;
 
-/// A message in its bytes.
+/// An encoded message.
 pub type Bytes = [u8; BYTES];
 
-/// What a process tells the monitor.
+/// A request of a process to the monitor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Request {
     /// The first message of each connection.
     Hello {
-        /// [`VERSION`](crate::VERSION) of who says it.
+        /// [`VERSION`](crate::VERSION) of the sender.
         version: u32,
-        /// Whether it can be made to pass a barrier by `membarrier`.
+        /// Whether `membarrier` can make the process execute a memory barrier.
         membarrier: bool,
     },
-    /// Wants an end of a connection accelerated. With the socket.
+    /// Requests acceleration of one end of a connection. Carries the socket.
     Claim {
-        /// What the process calls it: the answers have it.
+        /// The process's name for the end; answers repeat it.
         token: u64,
-        /// The number of the descriptor, for people.
+        /// Number of the descriptor, for diagnostics.
         descriptor: i32,
-        /// Whether the process has it from elsewhere: it was there at its start, or came in a
-        /// message. Then others may have it as well, and it is refused with
-        /// [`Reason::Shared`] unless the monitor knows that they do not. That may change.
+        /// Whether the process received the descriptor from another process: it was open at its
+        /// start, or arrived in a message. Other processes may then hold it too, and the claim is
+        /// refused with [`Reason::Shared`] unless the monitor knows that none does. A later claim
+        /// may succeed.
         inherited: bool,
     },
-    /// Another process may have a socket from now on: one more than before. Said before it can, and
-    /// with the socket, which is in the kernel, and never claimed again by who says this. Not
-    /// answered.
+    /// Announces that one more process may hold a socket from now on. Sent before that process can
+    /// use it, with the socket, which is in the kernel and is never claimed again by the sender.
+    /// Not answered.
     Pass {
-        /// What the process calls it.
+        /// The process's name for the socket.
         token: u64,
-        /// Whether no other process has it that came from the sender by forks.
+        /// Whether no other process holds it by a fork of the sender.
         alone: bool,
-        /// Whether the sender has it from elsewhere itself.
+        /// Whether the sender itself received it from another process.
         inherited: bool,
     },
-    /// Has no descriptor any more of what it has passed, nor has what came from it by forks. Who
-    /// ends need not say so, nor who becomes another program: that hangs up. Not answered.
+    /// Announces that neither the process nor its forked children hold a descriptor of a socket it
+    /// has passed. Exit and exec need no such message: they close the connection to the monitor.
+    /// Not answered.
     Part {
-        /// From the message before.
+        /// Token of the [`Pass`](Request::Pass).
         token: u64,
     },
-    /// Keeps a socket in the kernel, or all of its process: for people, who may ask why. Not
-    /// answered.
+    /// Reports that a socket, or every socket of the process, stays in the kernel, so that users
+    /// can ask why. Not answered.
     Keep {
-        /// The inode of the socket; 0: all.
+        /// Inode of the socket; 0 means all.
         inode: u64,
-        /// Why.
+        /// Reason for staying in the kernel.
         reason: Reason,
     },
-    /// Is about to close what it has claimed, and has no answer yet. Answered by a refusal.
+    /// Withdraws a claim that has no answer yet, before the end is closed. Answered by a refusal.
     Withdraw {
-        /// From the claim.
+        /// Token of the claim.
         token: u64,
     },
-    /// Forks: another process has its slabs mapped as well. So it takes no further slots in them.
+    /// Announces a fork: another process will have the slabs mapped too, so no further slots of
+    /// them are assigned.
     Fork,
-    /// Has no more to do with a slot.
+    /// Releases a slot.
     Release {
-        /// The slab.
+        /// Number of the slab.
         slab: u32,
-        /// The slot in it.
+        /// Number of the slot in it.
         slot: u32,
     },
 }
 
-/// What the monitor tells a process.
+/// A message of the monitor to a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reply {
     /// Answers a hello.
     Welcome {
-        /// [`VERSION`](crate::VERSION) of the monitor. If it is another one, it says no more.
+        /// [`VERSION`](crate::VERSION) of the monitor. If it differs from the process's, no message
+        /// follows.
         version: u32,
     },
-    /// Both ends are claimed. With the slab and its [notices](crate::slab::notice), if the process
-    /// was not given those before.
+    /// Reports that both ends are claimed. Carries the slab and its [notices](crate::slab::notice),
+    /// unless the process already has them.
     Paired {
-        /// From the claim.
+        /// Token of the claim.
         token: u64,
-        /// What the slab is called, from now on.
+        /// Number of the slab, from now on.
         slab: u32,
-        /// The slot in it.
+        /// Number of the slot in it.
         slot: u32,
-        /// Which side the process is.
+        /// Side of the process that receives the message.
         side: Side,
-        /// Whether both sides pass a fence with each operation, because one of them cannot use
-        /// `membarrier`.
+        /// Whether both sides execute a memory fence with each operation, because one of them
+        /// cannot use `membarrier`.
         fenced: bool,
-        /// The other process, for people.
+        /// PID of the peer, for diagnostics.
         peer: u32,
-        /// What the kernel calls the other end (`SO_COOKIE`), which is no other socket's name.
+        /// Cookie of the peer's socket (`SO_COOKIE`), which is unique.
         cookie: u64,
     },
-    /// The other process of a slab is gone, and no slot of it is used any more: nobody will.
+    /// Reports that the other process of a slab has exited. No slot of the slab is in use, and none
+    /// will be.
     Over {
-        /// The slab.
+        /// Number of the slab.
         slab: u32,
     },
-    /// It stays in the kernel, for now.
+    /// Refuses a claim: the connection stays in the kernel, for now.
     Refused {
-        /// From the claim.
+        /// Token of the claim.
         token: u64,
-        /// Why.
+        /// Reason for the refusal.
         reason: Reason,
     },
 }
 
 impl Request {
-    /// As bytes.
+    /// Encodes the request.
     pub fn encode(&self) -> Bytes {
         let mut bytes = Writer::default();
         match *self {
@@ -155,7 +160,7 @@ impl Request {
         bytes.0
     }
 
-    /// From bytes; `None` if there is no such message.
+    /// Decodes a request; `None` if the bytes are no valid request.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes = Reader::new(bytes)?;
         Some(match bytes.u64(0)? {
@@ -181,7 +186,7 @@ impl Request {
 }
 
 impl Reply {
-    /// As bytes.
+    /// Encodes the reply.
     pub fn encode(&self) -> Bytes {
         let mut bytes = Writer::default();
         match *self {
@@ -199,7 +204,7 @@ impl Reply {
         bytes.0
     }
 
-    /// From bytes; `None` if there is no such message.
+    /// Decodes a reply; `None` if the bytes are no valid reply.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes = Reader::new(bytes)?;
         Some(match bytes.u64(0)? {
@@ -220,7 +225,7 @@ impl Reply {
     }
 }
 
-/// A message that is being written. What does not fit is left out: the places are constants.
+/// A message being written. Fields beyond its end are ignored: all offsets are constants.
 struct Writer(Bytes);
 
 impl Default for Writer {
@@ -250,7 +255,7 @@ impl Writer {
     }
 }
 
-/// A message that is being read.
+/// A message being read.
 struct Reader<'a>(&'a Bytes);
 
 impl<'a> Reader<'a> {

@@ -3,64 +3,64 @@
 //!
 //! A slab begins with a page for each slot:
 //!
-//! | offset | what | written by |
+//! | offset | content | written by |
 //! |---|---|---|
 //! | 0, 128 | notes of the sender and the receiver of the ring to the second side | each its own |
-//! | 512, 640 | the same of the ring to the first side | each its own |
+//! | 512, 640 | notes of the sender and the receiver of the ring to the first side | each its own |
 //! | 1024, 1152 | the [state](word) of the first and of the second side | each its own |
-//! | 1280, 1408 | what each has [counted](word::SENT_BYTES) | each its own |
+//! | 1280, 1408 | [counts](word::SENT_BYTES) of the first and of the second side | each its own |
 //! | 2048 | the first area of the ring to the second side | first side |
 //! | 3072 | the first area of the ring to the first side | second side |
 //!
-//! Behind the pages of all slots is one for all of them, the [board](mod@board); behind that are
-//! the second areas of all, and behind those, for each slot: the other areas of both rings, and
-//! what each side [gives back](refund).
+//! The pages are followed by one page for all slots, the [board](mod@board); then the second areas
+//! of all slots; then, for each slot, the other areas of both rings and the [refund] areas
+//! of both sides.
 //!
-//! A slot is zero when it is handed out, except on the board. Pages that nobody has touched take no
-//! memory, so room to grow costs nothing. A connection that carries little at a time stays in its
-//! page, and the pages of a slab are together, because the processor's tables of pages take memory
-//! as well: one of those serves eight slabs, not the tenth of a slot.
+//! A slot is zeroed before it is assigned, except for its bits on the board. Untouched pages take
+//! no memory, so room to grow costs nothing. A connection with little data in flight stays in its
+//! page. The pages of a slab are contiguous because page tables take memory too: one page table
+//! covers the pages of eight slabs; it would cover only a tenth of a contiguous slot.
 
 pub mod rest;
 
 use freeport_ring::layout::NOTES_BYTES;
 
-/// Slots of a slab.
+/// Number of slots of a slab.
 pub const SLOTS: u32 = 64;
-/// The bytes of the page of a slot.
+/// Size of a slot's page in bytes.
 pub const PAGE_BYTES: usize = 4096;
-/// The bytes of all those of a slab. Whoever maps it begins at a multiple of that, so that the
-/// place of a page tells which one it is.
+/// Size of all slot pages of a slab. A slab is mapped at a multiple of it, so that the address of a
+/// page determines its slot.
 pub const PAGES_BYTES: usize = PAGE_BYTES * SLOTS as usize;
-/// The areas of each ring.
+/// Number of areas of each ring.
 pub const AREAS: u32 = CAPACITIES.len() as u32;
-/// The bytes of each.
+/// Sizes of the areas in bytes.
 const CAPACITIES: [usize; 7] =
     [1 << 10, 16 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20];
-/// The bytes of what the monitor says of the slots of a slab: memory of its own, that members can
-/// only read. So neither side can say it in the monitor's place.
+/// Size of the notices about a slab's slots: memory of the monitor that members map read-only, so
+/// neither side can forge a notice.
 pub const NOTICES_BYTES: usize = PAGE_BYTES;
-/// Where in its page the first area of a slot is, the one of the ring to the second side.
+/// Offset in its page of the slot's first area of the ring to the second side.
 const FIRST_AREA: usize = 2048;
-/// The bytes of all areas of one ring.
+/// Size of all areas of one ring.
 pub const DIRECTION_BYTES: usize = areas_bytes(0, AREAS);
-/// Those of the areas behind the second one, and where among them each begins.
+/// Size of all areas from the third on.
 const LARGE_BYTES: usize = areas_bytes(2, AREAS);
 const LARGE: [usize; AREAS as usize] = large();
-/// How many bytes a side can give back that it took from the kernel too early: more than a
-/// connection of the kernel usually holds.
+/// Maximum number of bytes that a side can give back after taking them from the kernel too early:
+/// more than a kernel connection usually holds.
 pub const REFUND_BYTES: usize = 8 << 20;
-/// Where in a slab what lies apart for each slot begins, and how much that is.
+/// Offset in a slab of the parts that are separate for each slot.
 const APART: usize = SECOND + 2 * CAPACITIES[1] * SLOTS as usize;
 const APART_BYTES: usize = 2 * LARGE_BYTES + 2 * REFUND_BYTES;
-/// The bytes of a slot, all in all.
+/// Size of a slot, including all its parts.
 pub const SLOT_BYTES: usize = PAGE_BYTES + 2 * CAPACITIES[1] + APART_BYTES;
-/// The bytes of a slab.
+/// Size of a slab.
 pub const SLAB_BYTES: usize = PAGE_BYTES + SLOT_BYTES * SLOTS as usize;
-/// Where the second areas begin.
+/// Offset of the second areas.
 const SECOND: usize = PAGES_BYTES + PAGE_BYTES;
 
-/// The bytes of some areas of one ring.
+/// Total size of the areas `first..end` of one ring.
 const fn areas_bytes(first: u32, end: u32) -> usize {
     let (mut area, mut bytes) = (first, 0);
     while area < end {
@@ -79,19 +79,18 @@ const fn large() -> [usize; AREAS as usize] {
     starts
 }
 
-/// Which of the two sides of a connection a process is. Nothing follows from it but where it
-/// writes.
+/// One of the two sides of a connection. It determines only where a process writes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum Side {
-    /// The side that the monitor counts first.
+    /// The side that the monitor lists first.
     First = 0,
-    /// The other one.
+    /// The other side.
     Second = 1,
 }
 
 impl Side {
-    /// The other one.
+    /// Returns the other side.
     pub const fn other(self) -> Self {
         match self {
             Self::First => Self::Second,
@@ -99,7 +98,7 @@ impl Side {
         }
     }
 
-    /// The one with that number.
+    /// Returns the side with that number.
     pub const fn from_number(number: u8) -> Option<Self> {
         match number {
             0 => Some(Self::First),
@@ -109,10 +108,10 @@ impl Side {
     }
 }
 
-/// Where in a slot parts of a ring are.
+/// Offsets of the parts of a ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ring {
-    /// The ring to that side.
+    /// The side that reads the ring.
     to: Side,
 }
 
@@ -122,17 +121,17 @@ impl Ring {
         Self { to }
     }
 
-    /// The notes of the sender.
+    /// Offset in a slot's page of the sender's notes.
     pub const fn sender_notes(self) -> usize {
         512 * self.to.other() as usize
     }
 
-    /// The notes of the receiver.
+    /// Offset in a slot's page of the receiver's notes.
     pub const fn receiver_notes(self) -> usize {
         self.sender_notes() + NOTES_BYTES
     }
 
-    /// Where in a slab an area of a slot begins; `None` if there is none of that number.
+    /// Offset in a slab of an area of a slot; `None` if there is no such slot or area.
     pub const fn area(self, slot: u32, area: u32) -> Option<usize> {
         if slot >= SLOTS || area >= AREAS {
             return None;
@@ -146,25 +145,25 @@ impl Ring {
         })
     }
 
-    /// How large an area is; 0 if there is none of that number.
+    /// Capacity of an area in bytes; 0 if there is no such area.
     pub const fn capacity(area: u32) -> usize {
         if area < AREAS { CAPACITIES[area as usize] } else { 0 }
     }
 }
 
-/// Where in a slot the state of a side is.
+/// Offset in a slot's page of the state of a side.
 pub const fn state(of: Side) -> usize {
     1024 + 128 * of as usize
 }
 
-/// Where in its notices the monitor says something of a side of a slot:
+/// Offset in the notices of the monitor's word about a side of a slot, with
 /// [`RECALLED`](flag::RECALLED) and [`GONE`](flag::GONE). `None` if there is no such slot.
 pub const fn notice(slot: u32, of: Side) -> Option<usize> {
     if slot < SLOTS { Some(8 * (2 * slot as usize + of as usize)) } else { None }
 }
 
-/// Where in a slab a side of a slot gives bytes back that came through the kernel, for its peer to
-/// send them again; `None` if there is no such slot.
+/// Offset in a slab of the area in which a side gives back bytes that came through the kernel, for
+/// its peer to send again; `None` if there is no such slot.
 pub const fn refund(slot: u32, of: Side) -> Option<usize> {
     if slot >= SLOTS {
         return None;
@@ -172,15 +171,16 @@ pub const fn refund(slot: u32, of: Side) -> Option<usize> {
     Some(APART + slot as usize * APART_BYTES + 2 * LARGE_BYTES + of as usize * REFUND_BYTES)
 }
 
-/// Where in a slab the board of a side is: what is said to it, and by it, of all slots at once.
+/// Offset in a slab of a side's board: words that concern all slots at once.
 pub const fn board(of: Side) -> usize {
     PAGES_BYTES + 512 * of as usize
 }
 
-/// Who has reason to write a word of a slab. Both processes can write all of them.
+/// The side or sides that have reason to write a word of a slab. Both processes can write all of
+/// them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Writer {
-    /// The side in whose state or board it is.
+    /// The side whose state or board contains the word.
     Its,
     /// Both, in the state or board of each.
     Both,
@@ -192,7 +192,7 @@ pub enum Writer {
 pub mod board {
     use super::Writer;
 
-    /// All of them, with their names.
+    /// All words, with their names.
     pub const ALL: [(&str, usize, Writer); 4] = [
         ("MARKS", MARKS, Writer::Both),
         ("READER", READER, Writer::Both),
@@ -210,19 +210,19 @@ pub mod board {
     pub const NOBODY: u64 = 0;
     /// [`READER`]: the side reads the marks before it sleeps.
     pub const AWAKE: u64 = 1;
-    /// A bit for each slot: the reader of the marks is the only one to wake. Only the side writes
-    /// this word and the next.
+    /// A bit for each slot: only the reader of the marks has to be woken. Only the side itself
+    /// writes this word and the next.
     pub const IS_ENOUGH: usize = 136;
-    /// On which core the side waited last that reads it, counted from 1.
+    /// Core on which the side's reader last waited, counted from 1.
     pub const CORE: usize = 144;
 }
 
-/// Where in a slab the page of a slot is; `None` if there is none of that number.
+/// Offset in a slab of a slot's page; `None` if there is no such slot.
 pub const fn page(slot: u32) -> Option<usize> {
     if slot < SLOTS { Some(slot as usize * PAGE_BYTES) } else { None }
 }
 
-/// Where in a slab all that belongs to a slot is, and how many bytes that is in each place.
+/// Offsets in a slab of all parts of a slot, each with its size in bytes.
 pub const fn places(slot: u32) -> Option<[(usize, usize); 3]> {
     let (Some(page), Some(second)) = (page(slot), Ring::to(Side::Second).area(slot, 1)) else {
         return None;
@@ -235,7 +235,7 @@ pub const fn places(slot: u32) -> Option<[(usize, usize); 3]> {
 pub mod word {
     use super::Writer;
 
-    /// All of them, with their names: what is believed of each is in `docs/internals/security.md`.
+    /// All words, with their names. `docs/internals/security.md` describes how far each is trusted.
     pub const ALL: [(&str, usize, Writer); 26] = [
         ("FLAGS", FLAGS, Writer::Its),
         ("SWITCHED_AT", SWITCHED_AT, Writer::Its),
@@ -266,123 +266,123 @@ pub mod word {
     ];
     /// [Flags](super::flag).
     pub const FLAGS: usize = 0;
-    /// How many bytes it has sent through the kernel, once it has switched.
+    /// Number of bytes it has sent through the kernel, set when it switches.
     pub const SWITCHED_AT: usize = 8;
-    /// On which core it waited last, counted from 1.
+    /// Core on which it last waited, counted from 1.
     pub const CORE: usize = 16;
-    /// Once it [leaves](super::flag::LEAVES) the ring: how many bytes it has sent through the
-    /// kernel until then, doorbells included.
+    /// Number of bytes it has sent through the kernel when it [leaves](super::flag::LEAVES) the
+    /// ring, doorbells included.
     pub const LEFT_AT: usize = 24;
-    /// Once it has [stopped](super::flag::STOPS) reading: where, as the area, counted from 1, or 0
-    /// if there is nothing behind it.
+    /// Where it [stopped](super::flag::STOPS) reading: the area, counted from 1, or 0 if nothing
+    /// follows.
     pub const STOPPED_AREA: usize = 32;
     /// The four numbers of `freeport_ring::Stopped`.
     pub const STOPPED: [usize; 4] = [40, 48, 56, 64];
-    /// How many bytes it gives back.
+    /// Number of bytes it gives back.
     pub const REFUNDED: usize = 72;
-    /// The number of its descriptor, for a peer that has to do something in its place, counted
-    /// from 1; in the upper half, the process that has it, in that one's namespace. Where several
-    /// have one, it is that of the last child.
+    /// Number of its descriptor, counted from 1, for a peer that has to act in its place; in the
+    /// upper half, the process that holds it, as numbered in that process's namespace. If several
+    /// processes hold one, it is that of the last child.
     pub const DESCRIPTOR: usize = 88;
-    /// Whether the peer wants to have through the kernel what it has not read: see
-    /// [`again`](super::again). Both sides write it.
+    /// Whether the peer requests its unread bytes through the kernel: see [`again`](super::again).
+    /// Both sides write it.
     pub const AGAIN: usize = 80;
-    /// How many bytes the peer has sent in its place so. Both sides write it.
+    /// Number of bytes that the peer has sent in its place for that. Both sides write it.
     pub const AGAIN_BYTES: usize = 96;
-    /// Calls that are about to receive through the kernel, or are there, although the side has the
-    /// slot. They look at what the peer says behind counting themselves.
+    /// Number of calls that receive through the kernel, or are about to, although the side has the
+    /// slot. They count themselves first, and then check the peer's words.
     pub const RECEIVING: usize = 104;
-    /// Where a connection is between two that are made over the same stream of the kernel: see
-    /// [`rest`](super::rest). In the words of the first side; both write it.
+    /// State between two connections over the same kernel stream: see [`rest`](super::rest). In the
+    /// words of the first side; both write it.
     pub const REST: usize = 112;
-    /// When the connecting side has [opened](super::rest::OPENED) it last, in ticks. In the words
-    /// of the first side; only the order among several follows from it.
+    /// Time in ticks at which the connecting side last [opened](super::rest::OPENED) a connection.
+    /// In the words of the first side; used only to order several.
     pub const OPENED_AT: usize = 120;
-    /// How many bytes it has put into the ring. For people, as are those behind; far enough from
-    /// what the peer looks at that counting does not take that from its cache.
+    /// Number of bytes it has put into the ring. This word and the following ones are statistics;
+    /// they are far enough from the words that the peer polls that counting does not evict those
+    /// from its cache.
     pub const SENT_BYTES: usize = 256;
-    /// Twice with how many operations. Odd: it is just writing to the ring.
+    /// Twice the number of its operations that sent. Odd while it writes to the ring.
     pub const WRITING: usize = 264;
-    /// How many bytes it has taken from the ring.
+    /// Number of bytes it has taken from the ring.
     pub const RECEIVED_BYTES: usize = 272;
-    /// With how many operations.
+    /// Number of its operations that received.
     pub const RECEIVES: usize = 280;
-    /// How many doorbells it has rung.
+    /// Number of doorbells it has rung.
     pub const DOORBELLS: usize = 288;
-    /// How often it has slept.
+    /// Number of times it has slept.
     pub const SLEEPS: usize = 296;
-    /// Why it keeps the connection in the kernel or wants it back there, as the number of a
-    /// [`Reason`](crate::Reason); 0: it does not.
+    /// Reason for which it keeps the connection in the kernel or returns it there, as the number of
+    /// a [`Reason`](crate::Reason); 0: none.
     pub const REASON: usize = 304;
-    /// How often it has begun to ring a doorbell.
+    /// Number of doorbells it has started to ring.
     pub const RINGING: usize = 312;
-    /// How often it has ended that, in the lower half. In the upper one, how many doorbells the
-    /// kernel has taken from it, or takes just now.
+    /// Lower half: number of doorbells it has finished ringing. Upper half: number of doorbells
+    /// that the kernel has taken from it or is about to take.
     pub const RANG: usize = 320;
-    /// How many connections it has made over this stream besides the first.
+    /// Number of connections it has made over this stream, not counting the first.
     pub const REUSED: usize = 328;
 }
 
-/// What is agreed on about what a side has put into its ring, when the connection comes back. It
-/// changes once from nothing, which decides between two that do it at the same time.
+/// Agreement on a side's bytes in its ring when the connection returns to the kernel. The word
+/// changes once from zero, which decides between two simultaneous attempts.
 pub mod again {
-    /// The peer has stopped reading, and wants the rest through the kernel.
+    /// The peer has stopped reading, and requests the rest through the kernel.
     pub const WANTED: u64 = 1;
-    /// The side is done with the connection's rings, and sends nothing again.
+    /// The side has finished with the connection's rings, and sends nothing again.
     pub const REFUSED: u64 = 2;
-    /// It was wanted, and is being sent by the side, or was sent.
+    /// The request is being carried out by the side, or was.
     pub const SENT: u64 = 3;
-    /// It was wanted, and is being sent by the peer, with a copy of the side's socket.
+    /// The request is being carried out by the peer, with a copy of the side's socket.
     pub const TAKEN: u64 = 4;
-    /// The peer is about to say what it wants.
+    /// The peer is about to make its request.
     pub const PREPARED: u64 = 5;
 }
 
-/// What a side says of itself.
+/// Flags that a side publishes about itself.
 pub mod flag {
-    /// It has mapped the slot, and sees what is written there.
+    /// It has mapped the slot, and sees writes to it.
     pub const ATTACHED: u64 = 1;
     /// It sends through the ring.
     pub const SWITCHED: u64 = 2;
-    /// It has closed its end and looks no more.
+    /// It has closed its end and no longer looks.
     pub const CLOSED: u64 = 4;
-    /// It will not attach.
+    /// It declines to attach.
     pub const DECLINED: u64 = 8;
-    /// It writes nothing more. What it wrote before it said so is there.
+    /// It writes nothing more. Everything it wrote before it set the flag is visible.
     pub const ENDED: u64 = 16;
-    /// It has closed its end as one that resets the connection: something was not read, or it was
-    /// to linger for no time. Any other reset is of doorbells that nobody took.
+    /// It has closed its end with a reset: data was unread, or the linger time was zero. Other
+    /// resets are caused by doorbells that were never read.
     pub const RESET: u64 = 32;
-    /// It writes no more to the ring and rings no doorbells: its stream is the kernel's again. For
-    /// good: a connection that leaves the kernel again gets another slot.
+    /// It no longer writes to the ring or rings doorbells: it sends through the kernel again, for
+    /// good. A connection that leaves the kernel once more gets another slot.
     pub const LEAVES: u64 = 64;
-    /// It reads no more from the ring either, and wants to have through the kernel what is behind
-    /// that.
+    /// It no longer reads from the ring either, and requests the rest through the kernel.
     pub const STOPS: u64 = 128;
-    /// It takes nothing from the kernel any more without having seen that it is a doorbell.
+    /// It takes bytes from the kernel only after checking that they are doorbells.
     pub const LOOKS: u64 = 256;
-    /// It reads nothing more, so that its peer must not send: with Unix sockets, and with TCP if it
+    /// It reads nothing more, so its peer must not send: with Unix sockets, and with TCP if it
     /// writes nothing more either.
     pub const DEAF: u64 = 512;
-    /// The monitor wants the connection back in the kernel. It says so of both sides, in its
+    /// The monitor requires the connection to return to the kernel. Set for both sides in its
     /// [notices](super::notice).
     pub const RECALLED: u64 = 1024;
-    /// Said by the monitor in its notices: the process that has claimed it is gone. The kernel
-    /// knows whether others have it still.
+    /// Set by the monitor in its notices: the process that claimed the end has exited. Only the
+    /// kernel knows whether other processes still hold it.
     pub const GONE: u64 = 2048;
     /// All its calls that receive through the kernel are counted in
     /// [`RECEIVING`](super::word::RECEIVING): none is left from before it had the slot.
     pub const COUNTS: u64 = 4096;
-    /// It would keep the stream of the kernel for another connection when this one is closed.
+    /// It would keep the kernel stream for another connection when this one is closed.
     pub const REUSES: u64 = 1 << 13;
-    /// It has closed the connection, and keeps the stream. Said with [`CLOSED`].
+    /// It has closed the connection and keeps the stream. Set together with [`CLOSED`].
     pub const RESTS: u64 = 1 << 14;
     /// It had ended its stream before it reset the connection.
     pub const RESET_LATE: u64 = 1 << 16;
-    /// It has sent something after its peer had shut both directions of a TCP connection, which is
-    /// reset by that.
+    /// It has sent data after its peer had shut both directions of a TCP connection, which resets
+    /// the connection.
     pub const SENT_LATE: u64 = 1 << 17;
-    /// What only the monitor says.
+    /// Flags that only the monitor sets.
     pub const OF_MONITOR: u64 = RECALLED | GONE;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Instructions for BPF as text.
+//! BPF instructions as assembly text.
 #![no_main]
 
 use freeport_tests::untrusted;

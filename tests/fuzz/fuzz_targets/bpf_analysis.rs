@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Instructions of eBPF from anybody, analysed and run.
+//! Untrusted eBPF instructions, analysed and run.
 #![no_main]
 
 use freeport_tests::untrusted;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Instructions of eBPF from anybody, lifted to the representation and run.
+//! Untrusted eBPF instructions, lifted to the representation and run.
 #![no_main]
 
 use freeport_tests::untrusted;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Instructions of eBPF from anybody, loaded and run.
+//! Untrusted eBPF instructions, loaded and run.
 #![no_main]
 
 use freeport_tests::untrusted;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Instructions of eBPF from anybody, compiled to rows and run.
+//! Untrusted eBPF instructions, compiled to rows and run.
 #![no_main]
 
 use freeport_tests::untrusted;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A call of a method, as behind `--call`.
+//! A method call, as given to `--call`.
 #![no_main]
 
 use freeport_tests::untrusted;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A capture file, pcap or pcapng: frames, and what is wrong with the rest.
+//! A capture file, pcap or pcapng: frames, and errors in the rest.
 #![no_main]
 
 use freeport_tests::untrusted;

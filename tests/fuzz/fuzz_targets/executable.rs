@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Files that somebody wants to execute.
+//! Executable files.
 #![no_main]
 
 use freeport_tests::untrusted;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A `.cnp` text, for the formatter: it changes white space only, and nothing another time.
+//! A `.cnp` text for the formatter, which changes white space only and is idempotent.
 #![no_main]
 
 use freeport_tests::untrusted;

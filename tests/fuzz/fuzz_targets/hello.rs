@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the other side of a connection in shared memory says first.
+//! First message of the peer of a connection in shared memory.
 #![no_main]
 
 use freeport_tests::untrusted;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A file of initial values and calls, as behind `--init`.
+//! A file of initial values and calls, as given to `--init`.
 #![no_main]
 
 use freeport_tests::untrusted;

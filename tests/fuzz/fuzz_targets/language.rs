@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A `.cnp` text: it compiles, or the compiler says why not.
+//! A `.cnp` text: it compiles, or the compiler reports errors.
 #![no_main]
 
 use freeport_tests::untrusted;

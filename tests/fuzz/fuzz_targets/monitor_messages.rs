@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What members tell the monitor of accelerated sockets, and people ask it.
+//! Messages of members and questions of users to the monitor of accelerated sockets.
 #![no_main]
 
 use freeport_tests::untrusted;

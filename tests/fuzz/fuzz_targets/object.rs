@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Objects with programs for BPF.
+//! Object files with BPF programs.
 #![no_main]
 
 use freeport_tests::untrusted;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An `.ir` text: a program, sound or not, or an error with its place.
+//! An `.ir` text: a program, sound or not, or an error with its location.
 #![no_main]
 
 use freeport_tests::untrusted;

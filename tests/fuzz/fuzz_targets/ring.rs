@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a hostile end of a ring does, and what this end does meanwhile.
+//! A hostile peer of a ring, against operations of this end.
 #![no_main]
 
 use freeport_tests::untrusted;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a hostile side of a shared queue does, and what this side does meanwhile.
+//! A hostile side of a shared queue, against operations of this side.
 #![no_main]
 
 use freeport_tests::untrusted;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The command line.
 
-/// What `--help` prints.
+/// Output of `--help`.
 pub const HELP: &str = "\
 Builds and runs the tests of Freeport
 
 Usage: cargo run -p freeport-test-runner -- [OPTIONS] [FILTER]...
 
-A FILTER is a part of package::binary::test; with several, tests that match one of them are run.
+A FILTER is a part of package::binary::test; with several, tests that match any of them run.
 
 Options:
-      --long       larger inputs, more seeds, and the tests that only the long run has
-      --part PART  the tests of one part: sockets, xdp, packets, fabric or house
-      --again      also binaries that passed since anything they use was changed
+      --long       larger inputs, more seeds, and the tests that only a long run includes
+      --part PART  only the tests of one part: sockets, xdp, packets, fabric or house
+      --again      also binaries that have passed since the last change to anything they use
       --list       print the jobs, and run nothing
   -h, --help       print this
 
@@ -36,7 +36,7 @@ impl Arguments {
     /// Parses words.
     ///
     /// # Errors
-    /// An option that does not exist, or lacks its value: what to print.
+    /// A message about an option that does not exist or lacks its value.
     pub fn parse(words: impl IntoIterator<Item = String>) -> Result<Self, String> {
         let mut parsed = Self::default();
         let mut words = words.into_iter();
@@ -56,7 +56,7 @@ impl Arguments {
         Ok(parsed)
     }
 
-    /// Whether a test, `package::binary::test`, is wanted.
+    /// Returns whether a test, `package::binary::test`, matches the filters.
     pub fn wants(&self, name: &str) -> bool {
         self.filters.is_empty() || self.filters.iter().any(|filter| name.contains(filter.as_str()))
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What cargo builds: every test binary, the command and the sockets library, by one call.
+//! Builds every test binary, the command and the sockets library, by one call of cargo.
 
 use anyhow::{Context, bail};
 use serde_json::Value;
@@ -7,35 +7,35 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The cache of what tests build is emptied when it holds more than this.
+/// Size above which the cache of what tests build is emptied.
 const CACHE_BYTES_MAX: u64 = 4 << 30;
 
 /// A test binary.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Binary {
-    /// The package, without the prefix `freeport-` that all have.
+    /// Package name, without the common prefix `freeport-`.
     pub package: String,
-    /// The target: `lib` for unit tests, `bin` for those of a command, else the test's name.
+    /// Target: `lib` for unit tests, `bin` for those of a command, otherwise the test's name.
     pub target: String,
-    /// The package's folder, in which its tests run.
+    /// Folder of the package, in which its tests run.
     pub folder: PathBuf,
     pub executable: PathBuf,
 }
 
 impl Binary {
-    /// `package::target`.
+    /// Returns `package::target`.
     pub fn name(&self) -> String {
         format!("{}::{}", self.package, self.target)
     }
 }
 
-/// All that a run needs.
+/// Everything a run needs.
 #[derive(Clone, Debug)]
 pub struct Artifacts {
     pub binaries: Vec<Binary>,
-    /// The sockets library.
+    /// Path of the sockets library.
     pub library: PathBuf,
-    /// The command.
+    /// Path of the command.
     pub command: PathBuf,
     /// Cargo's target folder.
     pub target: PathBuf,
@@ -73,15 +73,15 @@ impl Artifacts {
         Ok(Self { binaries, library, command, target, cargo })
     }
 
-    /// Where tests keep what they build.
+    /// Folder in which tests keep what they build.
     pub fn cache(&self) -> PathBuf {
         self.target.join("test-cache")
     }
 
-    /// Empties the cache if it has grown large: what the sources no longer need stays in it.
+    /// Empties the cache if it has grown large: outdated entries stay in it otherwise.
     pub fn bound_cache(&self) {
         if bytes_below(&self.cache()) > CACHE_BYTES_MAX {
-            // Whatever cannot be removed is in use, or goes next time.
+            // Files that cannot be removed are in use, or are removed next time.
             let _ = std::fs::remove_dir_all(self.cache());
         }
     }
@@ -105,7 +105,7 @@ struct Built {
 }
 
 impl Built {
-    /// Takes a message of cargo.
+    /// Handles a message of cargo.
     fn add(&mut self, message: &Value) {
         if message["reason"] != "compiler-artifact" {
             return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is run: processes with one test, several, or all of a binary.
+//! Jobs: processes that run one test, several, or all of a binary.
 
 use crate::arguments::Arguments;
 use crate::artifacts::{Artifacts, Binary};
@@ -10,11 +10,11 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::process::Command;
 
-/// A process to be run.
+/// A process to run.
 #[derive(Clone, Debug)]
 pub struct Job {
     pub binary: Binary,
-    /// The tests, by their names in the binary.
+    /// Names of the tests in the binary.
     pub tests: Vec<String>,
     pub row: Row,
 }
@@ -24,7 +24,7 @@ impl fmt::Display for Job {
         match &self.tests[..] {
             [test] => write!(f, "{}::{test}", self.binary.name()),
             tests => {
-                // A binary may have several such jobs, told apart by their rows.
+                // A binary may have several such jobs, distinguished by their rows.
                 let binary = self.binary.name();
                 let is_part = self.row.pattern.starts_with(&binary);
                 let name = if is_part { self.row.pattern.trim_end_matches(':') } else { &binary };
@@ -34,18 +34,19 @@ impl fmt::Display for Job {
     }
 }
 
-/// What there is to do.
+/// Jobs to run.
 #[derive(Clone, Debug)]
 pub struct Found {
     pub jobs: Vec<Job>,
-    /// Tests that passed since anything they use was changed, and are not run again.
+    /// Number of tests that passed since the last change to anything they use, and are not run
+    /// again.
     pub unchanged: usize,
 }
 
-/// The jobs of all binaries.
+/// Finds the jobs of all binaries.
 ///
 /// # Errors
-/// A binary that cannot list its tests, one without a row, or filters that fit no test.
+/// A binary that cannot list its tests, one without a row, or filters that match no test.
 pub fn find(
     artifacts: &Artifacts,
     schedule: &Schedule,
@@ -65,12 +66,12 @@ pub fn find(
         }
     }
     if found.jobs.is_empty() && found.unchanged == 0 {
-        bail!("no test fits {:?}", arguments.filters);
+        bail!("no test matches {:?}", arguments.filters);
     }
     Ok(found)
 }
 
-/// The wanted tests of a binary as jobs.
+/// Splits the wanted tests of a binary into jobs.
 fn split(
     binary: &Binary,
     tests: impl Iterator<Item = String>,
@@ -96,7 +97,7 @@ fn split(
     Ok(jobs)
 }
 
-/// The tests that a binary says it has.
+/// Returns the tests that a binary lists.
 fn list(binary: &Binary, more: &[&str]) -> anyhow::Result<BTreeSet<String>> {
     let mut command = Command::new(&binary.executable);
     command.args(["--list", "--format", "terse"]).args(more).current_dir(&binary.folder);
@@ -104,7 +105,7 @@ fn list(binary: &Binary, more: &[&str]) -> anyhow::Result<BTreeSet<String>> {
     if !output.status.success() {
         bail!("{}: --list: {}", binary.name(), String::from_utf8_lossy(&output.stderr));
     }
-    let lines = String::from_utf8(output.stdout).context("names of tests are text")?;
+    let lines = String::from_utf8(output.stdout).context("a test's name is not UTF-8")?;
     Ok(lines.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
 }
 

@@ -17,14 +17,14 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-/// Against hanging only: no process takes that long, beside others at work either.
+/// Time limit against hangs: no process takes that long, even under load.
 const PATIENCE: Duration = Duration::from_secs(20 * 60);
 const LONG_PATIENCE: Duration = Duration::from_secs(3 * 60 * 60);
-/// How often orphans are looked for.
+/// Interval between searches for orphans.
 const LOOKING: Duration = Duration::from_millis(20);
-/// More than there are cores: what a job keeps busy is a guess, and many wait at times.
+/// More than one: the cores that a job keeps busy are a guess, and many wait at times.
 const OVERLAP: f64 = 1.25;
-/// Most processes at a time, however little each computes.
+/// Maximum number of concurrent processes, however little each computes.
 const PROCESSES_MAX: usize = 12;
 
 /// Runs all jobs, and reports each as it ends.
@@ -41,7 +41,7 @@ pub fn run(
     let cores = thread::available_parallelism().map_or(1.0, |cores| cores.get() as f64);
     let expected = report.expected_seconds();
     let seconds = |job: &Job| expected.get(&job.to_string()).copied().unwrap_or(job.row.seconds);
-    // Those that run alone come last; of the others the longest begin first.
+    // Jobs that run alone come last; of the others the longest start first.
     let is_alone = |job: &Job| job.row.runs == Runs::Alone;
     jobs.sort_by(|one, other| {
         is_alone(one).cmp(&is_alone(other)).then(seconds(other).total_cmp(&seconds(one)))
@@ -58,7 +58,7 @@ pub fn run(
                 let (done, output) = (done.clone(), report.output_of(number));
                 scope.spawn(move || {
                     let result = run_one(&job, artifacts, arguments, output);
-                    // Nobody listens if a job before could not be started.
+                    // The receiver is gone if an earlier job could not be started.
                     let _ = done.send((job, number, result));
                 });
             }
@@ -77,7 +77,7 @@ pub fn run(
     })
 }
 
-/// How much of the machine is in use.
+/// Part of the machine that is in use.
 struct Lanes {
     cores: f64,
     busy: f64,
@@ -92,7 +92,7 @@ impl Lanes {
     }
 
     fn share(&self, job: &Job) -> f64 {
-        // More than all cores also keeps others out, where it runs alone.
+        // More than all cores, so that it runs alone.
         if job.row.runs == Runs::Alone { self.cores + 1.0 } else { job.row.cores.min(self.cores) }
     }
 

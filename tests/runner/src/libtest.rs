@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a test binary printed.
+//! Parses the output of a test binary.
 
 /// Counts of one process.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -7,11 +7,11 @@ pub struct Counts {
     pub passed: usize,
     pub failed: usize,
     pub ignored: usize,
-    /// Names of the tests that failed.
+    /// Names of the failed tests.
     pub failures: Vec<String>,
 }
 
-/// Reads the last summary. `None`: there is none, since the process ended before.
+/// Parses the last summary; `None` if the process ended before it printed one.
 pub fn read(printed: &str) -> Option<Counts> {
     let is_summary = |line: &&str| line.contains("test result: ");
     let summary = printed.lines().rev().find(is_summary)?.split_once("test result: ")?.1;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `make test`: builds all tests in one go, runs them in lanes, and says what was skipped.
+//! `make test`: builds all tests at once, runs them in lanes, and reports what was skipped.
 //!
 //! 1. One call of cargo builds every test binary, the command and the sockets library
 //!    ([`artifacts`]).
-//! 2. `tests/schedule.txt` says of each binary how it is run and how much of the machine it needs
-//!    ([`schedule`]), which gives jobs: a binary as a whole, or one of its tests ([`jobs`]).
+//! 2. `tests/schedule.txt` determines how each binary runs and how much of the machine it needs
+//!    ([`schedule`]). This gives jobs: a binary as a whole, or one of its tests ([`jobs`]).
 //! 3. Jobs start longest first, as many at a time as the machine has room for ([`lanes`]).
-//! 4. What the tests printed is read ([`libtest`]), failures are shown at once, and the end has
-//!    counts, skips with their reasons, and where the time went ([`report`]).
+//! 4. The output of the tests is parsed ([`libtest`]); failures are shown immediately, and the end
+//!    lists counts, skips with their reasons, and where the time went ([`report`]).
 
 mod arguments;
 mod artifacts;
@@ -62,7 +62,7 @@ fn main() -> anyhow::Result<ExitCode> {
     Ok(if report.finish()? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The top of the repository: the runner is a part of it.
+/// Returns the top of the repository, which contains the runner.
 fn top() -> anyhow::Result<PathBuf> {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     top.canonicalize().with_context(|| top.display().to_string())

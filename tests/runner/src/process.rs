@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Running a process to its end, with a bound on its time, and what it cost.
+//! Runs a process to its end, with a time limit, and measures its cost.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,21 +10,21 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How a process ended.
+/// Result of a process.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Ended {
     pub status: ExitStatus,
     pub printed: String,
-    /// From start to end, in seconds.
+    /// Time from start to end, in seconds.
     pub seconds: f64,
-    /// Processor time of it and of the processes that it waited for, in seconds.
+    /// Processor time of the process and of the children it waited for, in seconds.
     pub processor_seconds: f64,
-    /// Whether it was killed because its time was up.
+    /// Whether it was killed at its time limit.
     pub is_late: bool,
 }
 
-/// Runs a command as the leader of a group of processes. What is left of the group when the leader
-/// ends is killed.
+/// Runs a command as the leader of a process group. Processes left in the group when the leader
+/// ends are killed.
 ///
 /// # Errors
 /// It cannot be started, or its output file cannot be used.
@@ -73,34 +73,35 @@ fn wait(pid: libc::pid_t) -> io::Result<(ExitStatus, f64)> {
 }
 
 fn kill_group(leader: libc::pid_t) {
-    // SAFETY: the call takes no pointer. The group keeps its number while a process is in it.
+    // SAFETY: the call takes no pointer. The group keeps its number as long as a process is in it.
     unsafe { libc::kill(-leader, libc::SIGKILL) };
 }
 
-/// Waits for processes whose own parents ended before them: a test that looks whether one is gone
-/// would find it for ever.
+/// Waits for processes whose parents have ended: otherwise a test that waits for one to disappear
+/// would wait for ever.
 pub fn reap_orphans() {
     for pid in orphans() {
-        // SAFETY: no status is asked for; only the runner's main thread waits for these children.
+        // SAFETY: the status pointer may be null; only the runner's main thread waits for these
+        // children.
         unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::WNOHANG) };
     }
 }
 
-/// Ends processes that tests started and left. Gives their numbers and command lines.
+/// Kills processes that tests started and left behind. Returns their PIDs and command lines.
 pub fn end_orphans() -> Vec<String> {
     reap_orphans();
     let end = |pid: libc::pid_t| {
         let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let words = String::from_utf8_lossy(&words).replace('\0', " ");
-        // SAFETY: the call takes no pointer; nobody has waited for this child.
+        // SAFETY: the call takes no pointer, and this child is not waited for yet.
         unsafe { libc::kill(pid, libc::SIGKILL) };
         format!("{pid} {}", words.trim())
     };
     orphans().into_iter().map(end).collect()
 }
 
-/// The children of the main thread. Jobs are children of the threads that wait for them, so these
-/// are orphans.
+/// Returns the children of the main thread. Jobs are children of the threads that wait for them, so
+/// these are orphans.
 fn orphans() -> Vec<libc::pid_t> {
     let path = format!("/proc/self/task/{}/children", std::process::id());
     let children = fs::read_to_string(path).unwrap_or_default();
@@ -110,7 +111,7 @@ fn orphans() -> Vec<libc::pid_t> {
 /// Makes the runner the parent of processes whose own parents end.
 ///
 /// # Errors
-/// The kernel refuses.
+/// An error of the kernel.
 pub fn adopt_orphans() -> io::Result<()> {
     // SAFETY: the call takes no pointer.
     let set = unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
@@ -140,7 +141,7 @@ mod tests {
         let ended = shell("sleep 1000 & echo $!; wait; true", Duration::from_millis(300));
         assert!(ended.is_late && !ended.status.success());
         let child = ended.printed.trim().to_owned();
-        // It may stay for a moment, until its new parent has waited for it.
+        // It may exist for a moment, until its new parent has waited for it.
         let state = || fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
         while !(state().is_empty() || state().contains(") Z")) {
             thread::sleep(Duration::from_millis(5));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What came out: failures as they come, and at the end the counts, what was skipped and why, and
+//! Results: failures as they occur, and at the end the counts, the skips with their reasons, and
 //! where the time went.
 
 use crate::artifacts::Binary;
@@ -12,12 +12,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Jobs that the end names with their times.
+/// Number of jobs whose times are listed at the end.
 const SLOWEST: usize = 15;
-/// Lines of a failed process that are shown.
+/// Number of output lines shown of a failed process.
 const LINES_SHOWN: usize = 400;
 
-/// A run so far.
+/// State of a run.
 pub struct Report {
     folder: PathBuf,
     begin: Instant,
@@ -29,13 +29,13 @@ pub struct Report {
     failures: Vec<String>,
     skips: Vec<Skip>,
     notes: Vec<String>,
-    /// Seconds and processor seconds of each job.
+    /// Elapsed and processor seconds of each job.
     times: BTreeMap<String, [f64; 2]>,
     clean: Vec<Binary>,
     unclean: BTreeSet<String>,
 }
 
-/// A test that could not run here.
+/// A skipped test.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Skip {
     test: String,
@@ -43,10 +43,10 @@ struct Skip {
 }
 
 impl Report {
-    /// A run of so many jobs, whose files go into a folder.
+    /// Starts the report of a run of `jobs` jobs, with its files in a folder.
     ///
     /// # Errors
-    /// Files of a run before cannot be removed.
+    /// Files of an earlier run cannot be removed.
     pub fn new(
         folder: &Path,
         build_seconds: f64,
@@ -78,17 +78,17 @@ impl Report {
         })
     }
 
-    /// Where a job writes what it prints.
+    /// Returns the file for the output of a job.
     pub fn output_of(&self, number: usize) -> PathBuf {
         self.folder.join(format!("job-{number}"))
     }
 
-    /// Where tests of the job that prints to `output` note that they are skipped.
+    /// Returns the file in which tests of the job that prints to `output` record skips.
     pub fn skips_of(output: &Path) -> PathBuf {
         output.with_extension("skips")
     }
 
-    /// How long jobs took in the last run, in seconds.
+    /// Returns the duration of jobs in the last run, in seconds.
     pub fn expected_seconds(&self) -> BTreeMap<String, f64> {
         let text = fs::read_to_string(self.folder.join("times.tsv")).unwrap_or_default();
         let row = |line: &str| {
@@ -98,12 +98,12 @@ impl Report {
         text.lines().filter_map(row).collect()
     }
 
-    /// Where tests of the job that prints to `output` note what a run tells at its end.
+    /// Returns the file in which tests of the job that prints to `output` record notes for the end.
     pub fn notes_of(output: &Path) -> PathBuf {
         output.with_extension("notes")
     }
 
-    /// Takes a job that has ended.
+    /// Adds a job that has ended.
     ///
     /// # Errors
     /// The notes of skipped tests cannot be read.
@@ -139,7 +139,7 @@ impl Report {
     fn tell_failure(&mut self, job: &Job, ended: &Ended, counts: &libtest::Counts) {
         let name = job.binary.name();
         if counts.failures.is_empty() {
-            let late = if ended.is_late { ", killed because its time was up" } else { "" };
+            let late = if ended.is_late { ", killed at its time limit" } else { "" };
             self.failures.push(format!("{job}: {}{late}", ended.status));
         }
         self.failures.extend(counts.failures.iter().map(|test| format!("{name}::{test}")));
@@ -148,7 +148,7 @@ impl Report {
         println!("---- {job}: {}\n{}\n----", ended.status, lines[from..].join("\n"));
     }
 
-    /// Reads and removes what tests of a job noted. Gives how many were skipped.
+    /// Reads and removes the skips of a job. Returns their number.
     fn take_skips(&mut self, job: &Job, number: usize) -> anyhow::Result<usize> {
         let text = take(&Self::skips_of(&self.output_of(number)))?;
         let mut tests = BTreeSet::new();
@@ -162,12 +162,12 @@ impl Report {
         Ok(tests.len())
     }
 
-    /// Binaries of which no job failed or skipped a test.
+    /// Returns the binaries without a failed or skipped test.
     pub fn passed_whole(&self) -> Vec<&Binary> {
         self.clean.iter().filter(|binary| !self.unclean.contains(&binary.name())).collect()
     }
 
-    /// Prints the end. Gives whether everything passed.
+    /// Prints the end of the report. Returns whether everything passed.
     ///
     /// # Errors
     /// The times cannot be written.
@@ -187,7 +187,7 @@ impl Report {
             );
         }
         if !orphans.is_empty() {
-            println!("processes that tests left, killed now:\n  {}", orphans.join("\n  "));
+            println!("processes that tests left behind, now killed:\n  {}", orphans.join("\n  "));
         }
         for Skip { test, reason } in &self.skips {
             println!("skipped: {test}: {reason}");
@@ -200,7 +200,7 @@ impl Report {
         }
         let processor = rows.iter().fold(0.0, |sum, (_, [_, processor])| sum + processor);
         println!(
-            "built in {:.0} s, tested in {:.0} s of time and {processor:.0} s of processor time",
+            "built in {:.0} s, tested in {:.0} s and {processor:.0} s of processor time",
             self.build_seconds,
             self.begin.elapsed().as_secs_f64()
         );
@@ -215,7 +215,7 @@ impl Report {
         Ok(self.failures.is_empty())
     }
 
-    /// The times of this run, and those of jobs that only an earlier run had.
+    /// Writes the times of this run, and keeps those of jobs that only an earlier run had.
     fn write_times(&self) -> anyhow::Result<()> {
         let mut times = self.expected_seconds();
         times.extend(self.times.iter().map(|(name, [seconds, _])| (name.clone(), *seconds)));
@@ -225,7 +225,7 @@ impl Report {
     }
 }
 
-/// Reads and removes a file; nothing if it is not there.
+/// Reads and removes a file; empty if it does not exist.
 fn take(path: &Path) -> anyhow::Result<String> {
     if !path.exists() {
         return Ok(String::new());

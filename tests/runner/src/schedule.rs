@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `tests/schedule.txt`: how each test is run. A row names a package, a binary of it, or tests of
-//! that binary by the beginning of their names; of several rows that fit, the longest holds.
+//! `tests/schedule.txt`: how each test runs. A row names a package, a binary of it, or tests of
+//! that binary by the beginning of their names; the longest matching row applies.
 
 use anyhow::{Context, bail};
 use std::path::Path;
 
-/// How a binary's tests become processes.
+/// How the tests of a row are divided into processes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Runs {
     /// All tests of the row in one process.
@@ -16,17 +16,17 @@ pub enum Runs {
     Alone,
 }
 
-/// A row.
+/// A row of the schedule.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
-    /// The beginning of `package::binary::test`.
+    /// Beginning of `package::binary::test`.
     pub pattern: String,
-    /// The part of the tree that `--part` selects.
+    /// Part of the tree that `--part` selects.
     pub part: String,
     pub runs: Runs,
-    /// Cores that a process of it keeps busy: small where it waits most of the time.
+    /// Number of cores that one of its processes keeps busy: small if it mostly waits.
     pub cores: f64,
-    /// About how long a process takes, in seconds. Longer ones start first.
+    /// Approximate duration of a process in seconds. Longer ones start first.
     pub seconds: f64,
 }
 
@@ -40,7 +40,7 @@ impl Schedule {
     /// Reads a file.
     ///
     /// # Errors
-    /// A file that cannot be read, or a line that is no row: with its number.
+    /// A file that cannot be read, or an invalid line, with its number.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
         Self::parse(&text).with_context(|| path.display().to_string())
@@ -53,10 +53,10 @@ impl Schedule {
         Ok(Self { rows: rows.collect::<anyhow::Result<_>>()? })
     }
 
-    /// The row of a test, `package::binary::test`.
+    /// Returns the row of a test, `package::binary::test`.
     ///
     /// # Errors
-    /// No row fits: a new package needs one.
+    /// No row matches: a new package needs one.
     pub fn row(&self, test: &str) -> anyhow::Result<&Row> {
         let fits = |row: &&Row| {
             let rest = test.strip_prefix(row.pattern.as_str());
@@ -68,10 +68,10 @@ impl Schedule {
         row.with_context(|| format!("tests/schedule.txt has no row for {test}"))
     }
 
-    /// Whether a part exists.
+    /// Checks that a part exists.
     ///
     /// # Errors
-    /// It does not: the names of those that do.
+    /// The part does not exist; lists those that do.
     pub fn check_part(&self, part: Option<&str>) -> anyhow::Result<()> {
         let Some(part) = part else { return Ok(()) };
         if self.rows.iter().any(|row| row.part == part) {

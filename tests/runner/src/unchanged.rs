@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which binaries need not run again: those that passed, without a skip, with the same binary, the
-//! same command and library, the same files of the repository that are no Rust sources, the same
-//! environment and the same machine. Continuous integration and `--again` run everything.
+//! Determines the binaries that need not run again: those that passed, without a skip, with the
+//! same binary, the same command and library, the same files of the repository except Rust sources,
+//! the same environment and the same machine. Continuous integration and `--again` run everything.
 
 use crate::arguments::Arguments;
 use crate::artifacts::{Artifacts, Binary};
@@ -14,20 +14,21 @@ use std::process::Command;
 
 /// Folders with programs that tests start.
 const PROGRAMS: [&str; 3] = ["/usr/bin", "/usr/sbin", "/usr/local/bin"];
-/// A binary whose tests read the Rust sources as well.
+/// Binary whose tests also read the Rust sources.
 const READS_SOURCES: &str = "tests::tidy";
 
-/// What passed before.
+/// Results of earlier runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unchanged {
     file: PathBuf,
     passed: BTreeSet<String>,
-    /// A hash of what every test may use, and of the Rust sources; `None`: everything runs.
+    /// Hashes of everything that any test may use, and of the Rust sources; `None`: everything
+    /// runs.
     common: Option<[u64; 2]>,
 }
 
 impl Unchanged {
-    /// Reads what passed in runs before. What cannot be read is run again.
+    /// Reads the results of earlier runs. If they cannot be read, everything runs.
     pub fn read(folder: &Path, top: &Path, artifacts: &Artifacts, arguments: &Arguments) -> Self {
         let file = folder.join("passed");
         let text = fs::read_to_string(&file).unwrap_or_default();
@@ -37,16 +38,16 @@ impl Unchanged {
         Self { file, passed: text.lines().map(str::to_owned).collect(), common }
     }
 
-    /// Whether a binary need not run.
+    /// Returns whether a binary need not run.
     pub fn has_passed(&self, binary: &Binary) -> bool {
         self.key(binary).is_some_and(|key| self.passed.contains(&key))
     }
 
-    /// Remembers what has passed in this run as well, where all tests of a binary were run.
+    /// Records the binaries that passed in this run, where all their tests ran.
     pub fn note(&self, passed: &[&Binary]) {
         let passed = passed.iter().filter_map(|binary| self.key(binary));
         let passed: BTreeSet<String> = self.passed.iter().cloned().chain(passed).collect();
-        // Old keys fit nothing any more; without the file everything runs.
+        // Outdated keys match nothing; without the file everything runs.
         let lines: Vec<&str> = passed.iter().map(String::as_str).collect();
         let _ = fs::write(&self.file, lines.join("\n"));
     }
@@ -60,7 +61,7 @@ impl Unchanged {
     }
 }
 
-/// Hashes of what every test may use, and of the Rust sources.
+/// Hashes everything that any test may use, and the Rust sources.
 fn common(top: &Path, artifacts: &Artifacts) -> Option<[u64; 2]> {
     let mut hashers = [DefaultHasher::new(), DefaultHasher::new()];
     let mut git = Command::new("git");
@@ -68,7 +69,7 @@ fn common(top: &Path, artifacts: &Artifacts) -> Option<[u64; 2]> {
     let output = git.output().ok().filter(|output| output.status.success())?;
     for path in String::from_utf8(output.stdout).ok()?.split_terminator('\0') {
         let is_source = path.ends_with(".rs") || path.ends_with("Cargo.toml");
-        // A file that was removed has no stamp, and its name is gone once that is committed.
+        // A removed file has no stamp, and its name disappears with the commit.
         (path, stamp(&top.join(path))).hash(&mut hashers[usize::from(is_source)]);
     }
     let [all, sources] = &mut hashers;
@@ -87,7 +88,7 @@ fn common(top: &Path, artifacts: &Artifacts) -> Option<[u64; 2]> {
     Some([all.finish(), sources.finish()])
 }
 
-/// Changes when the file does.
+/// Returns a value that changes with the file.
 fn stamp(path: &Path) -> Option<(u64, i64, i64)> {
     let metadata = fs::metadata(path).ok()?;
     Some((metadata.len(), metadata.mtime(), metadata.mtime_nsec()))
@@ -118,7 +119,7 @@ mod tests {
         assert!(!read(Some([1, 2])).has_passed(&other));
         read(Some([1, 2])).note(&[&other, &tidy]);
         assert!(read(Some([1, 2])).has_passed(&other) && read(Some([1, 2])).has_passed(&tidy));
-        // Sources matter to the test that reads them; everything else to all.
+        // Sources matter only to the test that reads them; everything else to all.
         assert!(read(Some([1, 3])).has_passed(&other) && !read(Some([1, 3])).has_passed(&tidy));
         assert!(!read(Some([2, 2])).has_passed(&other));
         assert!(!read(None).has_passed(&other), "nothing is left out where all has to run");

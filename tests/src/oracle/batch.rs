@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Puts many programs side by side in one, so that the C compiler runs once for all of them.
+//! Merges many programs into one, so that the C compiler runs once for all of them.
 //!
-//! Their graphs stay apart: only numbers move, and names get the program's number in front.
+//! Their graphs stay separate: only numbers are shifted, and names are prefixed with the program's
+//! number.
 
 use freeport_ir::{ElementId, EndpointId, FunctionId, InstanceId, Op, Program, Sink, Source};
 
-/// The programs as one; endpoint `to_tor` of program 3 is `3.to_tor`.
+/// Merges the programs; endpoint `to_tor` of program 3 becomes `3.to_tor`.
 pub fn merge(programs: impl IntoIterator<Item = Program>) -> Program {
     let mut whole =
         Program { name: "batch".into(), files: vec!["batch".into()], ..Program::default() };

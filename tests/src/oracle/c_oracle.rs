@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The front-end oracle's other side: generated functions compiled as plain C23 by clang.
+//! Reference for the front-end oracle: generated functions compiled as plain C23 by clang.
 
 use super::functions::{self, GeneratedFunction};
 use freeport_ir::Bits;
@@ -16,7 +16,7 @@ impl CLibrary {
     /// Compiles the functions with `compiler` (clang 19 or later, for `_BitInt`) in `folder`.
     ///
     /// # Panics
-    /// If the compiler cannot be run or refuses the text: the test cannot go on.
+    /// If the compiler cannot be run or refuses the text: the test cannot continue.
     pub fn build(functions: &[GeneratedFunction], compiler: &str, folder: &Path) -> Self {
         let mut text = functions::c_prelude(functions);
         for function in functions {
@@ -58,7 +58,7 @@ impl CLibrary {
     }
 }
 
-/// A C function that takes its arguments as 64-bit words and gives its result so.
+/// Writes a C function that takes its arguments and returns its result as 64-bit words.
 fn entry(function: &GeneratedFunction) -> String {
     let name = &function.name;
     let mut text = format!("void entry_{name}(const uint64_t *in, uint64_t *out) {{\n");

@@ -2,26 +2,26 @@
 //! Random functions of the C subset, written so that one text is both ClickNP and C23.
 //!
 //! The front-end oracle compiles each text twice: by our front end, and as plain C by clang with
-//! `_BitInt`. What C leaves undefined is avoided in the text itself (see [`Writer`]); what it
-//! leaves to the implementation is fixed by flags (`-fwrapv`, `-fno-strict-aliasing`). Totality
-//! beyond C is tested elsewhere, by operation.
+//! `_BitInt`. The text avoids C's undefined behaviour (see [`Writer`]); flags determine the
+//! implementation-defined behaviour (`-fwrapv`, `-fno-strict-aliasing`). Operations that are total
+//! beyond C are tested elsewhere, one by one.
 
 use super::writer::{Integer, Writer};
 use std::fmt::Write;
 
 /// A function text and what is needed to call it.
 pub struct GeneratedFunction {
-    /// Its name.
+    /// Name of the function.
     pub name: String,
     /// Types of its parameters.
     pub params: Vec<Integer>,
     /// Type of its result.
     pub result: Integer,
-    /// The definition, in both languages.
+    /// Definition, in both languages.
     pub text: String,
 }
 
-/// Makes the function of that number and seed; the same seed gives the same text.
+/// Generates the function of that number and seed; the same seed gives the same text.
 pub fn generate(number: usize, seed: u64) -> GeneratedFunction {
     let mut writer = Writer::new(seed);
     let name = format!("f{number}");
@@ -41,7 +41,7 @@ pub fn generate(number: usize, seed: u64) -> GeneratedFunction {
     GeneratedFunction { name, params, result, text }
 }
 
-/// Typedefs that give C the names of the types that only ClickNP has built in.
+/// Typedefs that define ClickNP's built-in types in C.
 pub fn c_prelude(functions: &[GeneratedFunction]) -> String {
     let mut widths: Vec<u32> = functions
         .iter()

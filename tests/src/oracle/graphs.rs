@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Random packet programs in the ClickNP language: a graph of elements with random bodies.
 //!
-//! The back-end oracle runs each on native code, recording its choices, and replays them in the
-//! interpreter. A program starts from the endpoints that feed it and grows element by element: each
-//! takes one or two of the streams that are still open and gives up to two new ones, until what is
-//! left goes to the endpoints that end it. So every graph is connected and has no cycle.
+//! The back-end oracle runs each program on native code, records its choices, and replays them in
+//! the interpreter. A program starts from its input endpoints and grows element by element: each
+//! takes one or two of the open streams and adds up to two new ones; the remaining streams are
+//! connected to the output endpoints. So every graph is connected and acyclic.
 
 mod packets;
 
 use super::writer::{Integer, Writer};
 use std::fmt::Write;
 
-/// What a stream carries.
+/// Content of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// Packets, as flits.
     Flit,
     /// Records of the struct `R`, 24 bytes.
     Record,
-    /// Packets as they are.
+    /// Whole packets.
     Packet,
 }
 
 /// A program text and its endpoints.
 pub struct GeneratedProgram {
-    /// In the ClickNP language.
+    /// Source in the ClickNP language.
     pub text: String,
-    /// Endpoints that feed it, with what they carry.
+    /// Input endpoints, with the content of their streams.
     pub inputs: Vec<(&'static str, Kind)>,
-    /// Endpoints that it ends in.
+    /// Output endpoints, with the content of their streams.
     pub outputs: Vec<(&'static str, Kind)>,
 }
 
@@ -61,7 +61,7 @@ struct V {
 const SOURCES: [&str; 4] = ["from_tor", "from_nic", "from_host", "from_memory"];
 const SINKS: [&str; 4] = ["to_tor", "to_nic", "to_host", "to_memory"];
 
-/// Makes the program of that seed; the same seed gives the same text.
+/// Generates the program of that seed; the same seed gives the same text.
 pub fn generate(seed: u64) -> GeneratedProgram {
     let mut grower = Grower {
         writer: Writer::new(seed),
@@ -99,7 +99,7 @@ struct Grower {
     elements: String,
     declarations: String,
     connections: String,
-    /// The streams that nothing reads yet: how a chain names them, and what they carry.
+    /// Streams that are not read yet: their names in a chain, and their content.
     open: Vec<(String, Kind)>,
     count: u32,
 }
@@ -114,7 +114,7 @@ impl Grower {
         self.open.swap_remove(at)
     }
 
-    /// A second stream of the same kind, if there is one.
+    /// Returns a second stream of the same kind, if there is one.
     fn take_like(&mut self, kind: Kind) -> Option<String> {
         let at = self.open.iter().position(|(_, other)| *other == kind)?;
         Some(self.open.swap_remove(at).0)
@@ -173,7 +173,7 @@ impl Grower {
             (Kind::Record, 1) => ("R a, R b -> R out", self.alternate_records()),
             _ => ("R a, R b -> R out) await all (", self.pair_records()),
         };
-        // `await all` stands behind the ports.
+        // `await all` follows the ports.
         let ports = ports.trim_end_matches(" (");
         self.add(ports, &body, &[first, second], &[kind]);
     }
@@ -202,13 +202,13 @@ impl Grower {
             2 => format!("{{depth = {}, lossy}}", self.writer.random.u32(1..=8)),
             _ => String::new(),
         };
-        // The ends of the graph are the host's: only inner channels are lossy.
+        // Outer ends belong to the host: only inner channels are lossy.
         let is_outer = stream.starts_with("from_") || sink.starts_with("to_");
         let edge = if is_outer { "" } else { &edge };
         let _ = writeln!(self.connections, "{stream} ->{edge} {sink}");
     }
 
-    /// Random statements over the fields of `r` and the state `s`, `t`.
+    /// Writes random statements over the fields of `r` and the state `s`, `t`.
     fn scramble(&mut self, fields: &[(&str, u32)]) -> String {
         let writer = &mut self.writer;
         writer.text.clear();
@@ -261,8 +261,8 @@ impl Grower {
         ))
     }
 
-    /// Counts records by some of their bits in a table of few entries, which fill it, make room
-    /// and are deleted while they are pointed to.
+    /// Counts records by some of their bits in a table with few entries, which records fill, evict,
+    /// and delete while they are referenced.
     fn look_up_record(&mut self) -> String {
         let (scramble, cond) = (self.scramble_record(), self.condition());
         let random = &mut self.writer.random;
@@ -311,7 +311,7 @@ impl Grower {
             + &handler_only(&body)
     }
 
-    /// Sends each record several times, by firings that wait for nothing.
+    /// Sends each record several times, by firings that do not wait for input.
     fn repeat_record(&mut self) -> String {
         let scramble = self.scramble_record();
         let body = format!(
@@ -398,7 +398,7 @@ impl Grower {
     }
 }
 
-/// Holds the port it chose from sop to eop, as every arbiter of packets must.
+/// Keeps the chosen port from sop to eop, as every arbiter of packets must.
 const MERGE_FLITS: &str = "
     .state { uchar holds; ulong s; }
     .handler {

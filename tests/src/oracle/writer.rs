@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Writes random statements and expressions that mean the same in ClickNP and in C23: shift counts
-//! are reduced, divisors are 1 to 8, array indexes are masked, loops end.
+//! Writes random statements and expressions with the same meaning in ClickNP and C23: shift counts
+//! are reduced, divisors are 1 to 8, array indexes are masked, and loops terminate.
 
 use fastrand::Rng;
 use std::fmt::Write;
 
-/// An integer type that both languages have.
+/// An integer type of both languages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Integer {
-    /// Bits of a value.
+    /// Width in bits.
     pub width: u32,
     /// Whether it is signed.
     pub is_signed: bool,
 }
 
 impl Integer {
-    /// Its name in either language.
+    /// Name in either language.
     pub fn name(self) -> String {
         let sign = if self.is_signed { "" } else { "u" };
         match self.width {
@@ -24,12 +24,12 @@ impl Integer {
         }
     }
 
-    /// Bytes that hold a value.
+    /// Size of a value in bytes.
     pub fn bytes(self) -> usize {
         self.width.div_ceil(8) as usize
     }
 
-    /// Any type; the standard ones more often.
+    /// Returns a random type; standard ones more often.
     pub fn random(random: &mut Rng) -> Self {
         let width = match random.u32(0..10) {
             0..6 => [8, 16, 32, 64][random.usize(0..4)],
@@ -40,22 +40,22 @@ impl Integer {
     }
 }
 
-/// A text in the making, and the variables it may use.
+/// A text being written, and the variables it may use.
 pub struct Writer {
-    /// The only source of chance.
+    /// The only source of randomness.
     pub random: Rng,
-    /// The statements so far.
+    /// Statements so far.
     pub text: String,
     /// Depth of indentation, in steps of four spaces.
     pub indent: usize,
-    /// What can be read and assigned: an lvalue and its type.
+    /// Readable and assignable lvalues, with their types.
     pub variables: Vec<(String, Integer)>,
     arrays: Vec<(String, Integer, u32)>,
     next: u32,
 }
 
 impl Writer {
-    /// An empty text; the same seed writes the same one.
+    /// Starts an empty text; the same seed writes the same text.
     pub fn new(seed: u64) -> Self {
         let random = Rng::with_seed(seed);
         let (variables, arrays) = (vec![], vec![]);
@@ -72,7 +72,7 @@ impl Writer {
         format!("{prefix}{}", self.next)
     }
 
-    /// A few local variables, and perhaps an array.
+    /// Writes a few local variables, and sometimes an array.
     pub fn declarations(&mut self) {
         for _ in 0..self.random.usize(1..=4) {
             let ty = Integer::random(&mut self.random);
@@ -93,7 +93,7 @@ impl Writer {
         }
     }
 
-    /// A few statements, nested at most `depth` deep.
+    /// Writes a few statements, nested at most `depth` deep.
     pub fn statements(&mut self, depth: u32, in_loop: bool) {
         for _ in 0..self.random.usize(1..=3) {
             self.statement(depth, in_loop);
@@ -152,7 +152,8 @@ impl Writer {
         self.line("}");
     }
 
-    /// A while loop whose counter moves first, so that `continue` cannot keep it for ever.
+    /// Writes a while loop whose counter is incremented first, so that `continue` cannot make it
+    /// infinite.
     fn guarded_loop(&mut self, depth: u32) {
         let (index, count) = (self.fresh("n"), self.random.u32(1..=5));
         self.line(&format!("uint8_t {index} = 0;"));
@@ -216,7 +217,7 @@ impl Writer {
         }
     }
 
-    /// An expression at most `depth` operators deep.
+    /// Writes an expression at most `depth` operators deep.
     pub fn expression(&mut self, depth: u32) -> String {
         if depth == 0 {
             return self.leaf();

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Rules about the documents: links lead somewhere, and every command is described.
+//! Rules about the documents: links lead somewhere, every command is described, and the book's
+//! table of contents is complete.
 
 use super::{File, Finding, Tree};
+use std::collections::BTreeSet;
 
 /// Every subcommand of `freeport` is named in the README or in `docs/`.
 pub fn commands(tree: &Tree) -> Vec<Finding> {
@@ -37,6 +39,33 @@ pub fn links(tree: &Tree) -> Vec<Finding> {
             );
         }
     }
+    findings
+}
+
+/// The table of contents of the book.
+const CONTENTS: &str = "docs/SUMMARY.md";
+
+/// `docs/SUMMARY.md` lists every page below `docs/` exactly once, and nothing else.
+pub fn contents(tree: &Tree) -> Vec<Finding> {
+    let mut findings = vec![];
+    let mut listed = BTreeSet::new();
+    if let Some(summary) = tree.file(CONTENTS) {
+        for (at, line) in summary.text.lines().enumerate() {
+            for target in targets(line) {
+                let page = resolve(CONTENTS, target);
+                if !page.starts_with("docs/") || tree.file(&page).is_none() {
+                    findings.push(summary.finding(at + 1, format!("`{target}` is no page")));
+                } else if !listed.insert(page) {
+                    let message = format!("`{target}` is listed above; remove one entry");
+                    findings.push(summary.finding(at + 1, message));
+                }
+            }
+        }
+    }
+    let pages =
+        documents(tree).filter(|file| file.path.starts_with("docs/") && file.path != CONTENTS);
+    let unlisted = pages.filter(|page| !listed.contains(&page.path));
+    findings.extend(unlisted.map(|page| page.finding(0, format!("list this page in {CONTENTS}"))));
     findings
 }
 
@@ -109,5 +138,32 @@ mod tests {
         let files =
             [("docs/a.md", page), ("docs/b.md", ""), ("README.md", "## Good, heading\n[d](docs)")];
         assert_eq!(found(links, &files), ["docs/a.md:2", "docs/a.md:3"]);
+    }
+
+    #[test]
+    fn every_page_is_listed_once() {
+        let summary = "# Summary\n[Start](README.md)\n- [A](guide/a.md)\n- [A](./guide/a.md)\n\
+            - [Gone](guide/gone.md)\n- [Outside](../README.md)\n- [Draft]()\n";
+        let files = [
+            ("README.md", ""),
+            ("docs/README.md", ""),
+            ("docs/SUMMARY.md", summary),
+            ("docs/guide/a.md", ""),
+            ("docs/guide/forgotten.md", ""),
+            ("docs/guide/table.csv", ""),
+        ];
+        let expected = [
+            "docs/SUMMARY.md:4",
+            "docs/SUMMARY.md:5",
+            "docs/SUMMARY.md:6",
+            "docs/SUMMARY.md:7",
+            "docs/guide/forgotten.md:0",
+        ];
+        assert_eq!(found(contents, &files), expected);
+    }
+
+    #[test]
+    fn pages_without_a_table_of_contents_are_found() {
+        assert_eq!(found(contents, &[("docs/a.md", "")]), ["docs/a.md:0"]);
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Rules about the element library: each element opens with its manual page and has a golden. And
-//! every program is in the one style.
+//! Rules about the element library: each element opens with its manual page and has a golden; and
+//! every program has the standard format.
 
 use super::{File, Finding, Tree};
 use freeport_clicknp::format::{changes, format_text};
@@ -21,7 +21,7 @@ pub fn manuals(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Every element has a golden with at least one case beside it, and every golden an element.
+/// Every element has a golden with at least one case beside it, and every golden has an element.
 pub fn goldens(tree: &Tree) -> Vec<Finding> {
     let mut findings = vec![];
     for file in elements(tree) {
@@ -29,7 +29,7 @@ pub fn goldens(tree: &Tree) -> Vec<Finding> {
         let has_case = |golden: &File| golden.text.lines().any(|line| line.starts_with("case "));
         match tree.file(&golden) {
             Some(found) if has_case(found) => {}
-            Some(found) => findings.push(found.finding(0, "no case is in it")),
+            Some(found) => findings.push(found.finding(0, "it contains no case")),
             None => findings.push(file.finding(0, format!("write a golden, {golden}"))),
         }
     }
@@ -55,7 +55,7 @@ pub fn formatted(tree: &Tree) -> Vec<Finding> {
     tree.files.iter().filter(is_program).filter_map(finding).collect()
 }
 
-/// Files of the library that define an element or a group; others hold what elements share.
+/// Returns the library files that define an element or a group; others hold what elements share.
 fn elements(tree: &Tree) -> impl Iterator<Item = &File> {
     let is_cnp = |file: &&File| is_in_library(file) && file.extension() == "cnp";
     tree.files.iter().filter(is_cnp).filter(|file| has_element(file))
@@ -69,7 +69,7 @@ fn is_in_library(file: &File) -> bool {
     file.path.starts_with("elements/")
 }
 
-/// Whether the block comment before the first code fills `field`.
+/// Returns whether the block comment before the first code fills `field`.
 fn has_field(file: &File, field: &str) -> bool {
     let is_blank = |line: &&str| {
         line.trim().is_empty() || line.starts_with("//") || line.starts_with("import ")

@@ -5,6 +5,7 @@
 mod directions;
 mod documents;
 mod elements;
+mod english;
 mod modules;
 mod sources;
 
@@ -13,37 +14,37 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// A text file.
+/// A text file of the repository.
 #[derive(Clone, Debug)]
 pub struct File {
-    /// Its path from the top, with `/` between folders.
+    /// Path from the top, with `/` between folders.
     pub path: String,
-    /// What it says.
+    /// Contents of the file.
     pub text: String,
 }
 
-/// Something that breaks a rule.
+/// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The file, from the top.
+    /// Path of the file, from the top.
     pub path: String,
-    /// The line, from 1; 0 for the file as a whole.
+    /// Line number, from 1; 0 for the file as a whole.
     pub line: usize,
-    /// What is wrong and what to do.
+    /// Description of the violation, and the remedy.
     pub message: String,
 }
 
 /// The text files of a repository.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
-    /// Sorted by path.
+    /// Files, sorted by path.
     pub files: Vec<File>,
 }
 
-/// A rule: what it is called, and what it finds.
+/// Name of a rule, and the function that finds violations.
 pub type Rule = (&'static str, fn(&Tree) -> Vec<Finding>);
 
-/// Every rule.
+/// All rules.
 pub const RULES: &[Rule] = &[
     ("line length", sources::line_length),
     ("licence line", sources::licence_line),
@@ -61,9 +62,12 @@ pub const RULES: &[Rule] = &[
     ("formatted programs", elements::formatted),
     ("documented commands", documents::commands),
     ("links", documents::links),
+    ("sentences", english::sentences),
+    ("phrases", english::phrases),
+    ("table of contents", documents::contents),
 ];
 
-/// Folders that hold no source.
+/// Folders without sources.
 const SKIPPED: [&str; 3] = ["target", "out", ".git"];
 
 impl Tree {
@@ -78,7 +82,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// A tree of these paths and texts.
+    /// Returns a tree of these paths and texts.
     pub fn of(files: &[(&str, &str)]) -> Self {
         let file = |&(path, text): &(&str, &str)| File { path: path.into(), text: text.into() };
         let mut files: Vec<File> = files.iter().map(file).collect();
@@ -86,13 +90,13 @@ impl Tree {
         Self { files }
     }
 
-    /// The file at `path`.
+    /// Returns the file at `path`.
     pub fn file(&self, path: &str) -> Option<&File> {
         let at = self.files.binary_search_by(|file| file.path.as_str().cmp(path)).ok()?;
         Some(&self.files[at])
     }
 
-    /// Whether there is a file or folder at `path`.
+    /// Returns whether there is a file or folder at `path`.
     pub fn has(&self, path: &str) -> bool {
         let folder = format!("{}/", path.trim_end_matches('/'));
         self.file(path).is_some() || self.files.iter().any(|file| file.path.starts_with(&folder))
@@ -118,7 +122,7 @@ impl Tree {
 }
 
 impl File {
-    /// What is after the last dot of the name; empty without one.
+    /// Extension after the last dot of the name; empty without one.
     pub fn extension(&self) -> &str {
         let name = self.path.rsplit('/').next().unwrap_or(&self.path);
         name.rsplit_once('.').map_or("", |(_, extension)| extension)
@@ -131,12 +135,12 @@ impl File {
             || matches!(self.path.as_str(), "Makefile" | ".ci/run")
     }
 
-    /// A finding in line `line` of this file.
+    /// Returns a finding in line `line` of this file.
     fn finding(&self, line: usize, message: impl Into<String>) -> Finding {
         Finding { path: self.path.clone(), line, message: message.into() }
     }
 
-    /// The lines with their numbers, up to the tests at the foot; none in a file of tests.
+    /// Returns the lines with their numbers, up to the tests at the end; none in a file of tests.
     fn lines_outside_tests(&self) -> impl Iterator<Item = (usize, &str)> {
         let is_test = self.path.split('/').any(|part| matches!(part, "tests" | "tests.rs"));
         let lines = self.text.lines().enumerate().map(|(at, line)| (at + 1, line));

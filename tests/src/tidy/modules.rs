@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Rules about how Rust files hang together: every file is reached from a crate's root by `mod`
-//! declarations, and no module has a name that says nothing.
+//! Rules about the modules of Rust files: every file is reached from a crate's root by `mod`
+//! declarations, and no module has an empty name such as `utils`.
 
 use super::documents::resolve;
 use super::{File, Finding, Tree};
@@ -34,7 +34,8 @@ pub fn dead_files(tree: &Tree) -> Vec<Finding> {
     dead.map(|file| file.finding(0, "no crate declares this file; declare or delete it")).collect()
 }
 
-/// The files that cargo compiles by itself: by their place, or by a `path` in the manifest.
+/// Returns the files that cargo compiles by itself: by their location, or by a `path` in the
+/// manifest.
 fn crate_roots(tree: &Tree, manifest: &File, folder: &str) -> Vec<String> {
     let takes_tests = !manifest.text.contains("autotests = false");
     let by_place = tree.files.iter().filter_map(|file| {
@@ -85,7 +86,7 @@ fn visit(tree: &Tree, path: &str, is_root: bool, alive: &mut BTreeSet<String>) {
     }
 }
 
-/// The name in a line such as `pub(crate) mod name;`.
+/// Returns the name in a line such as `pub(crate) mod name;`.
 fn declared_module(line: &str) -> Option<&str> {
     let (before, rest) = line.strip_suffix(';')?.split_once("mod ")?;
     let is_visibility = before.is_empty() || before.starts_with("pub");

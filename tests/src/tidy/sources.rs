@@ -6,10 +6,10 @@ use super::{File, Finding, Tree};
 const LONGEST_LINE: usize = 100;
 const MOST_LINES: usize = 600;
 const LICENCE: &str = "SPDX-License-Identifier: Apache-2.0 OR MIT";
-// Programs that the kernel loads: its helpers are open to these licences.
+// Programs loaded by the kernel: its helpers require such a licence.
 const KERNEL_LICENCE: &str = "SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause";
 
-// In two parts each, so that this file does not break its own rule.
+// Split in two, so that this file does not break its own rule.
 const MARKS: [(&str, &str); 6] = [
     ("dbg", "!("),
     ("todo", "!("),
@@ -29,15 +29,16 @@ pub fn line_length(tree: &Tree) -> Vec<Finding> {
     })
 }
 
-/// The licence is named in one of the first three lines. Programs for the kernel (`.bpf.c`, and
-/// what they include, `.bpf.h`) name one that the kernel accepts.
+/// The licence is named in one of the first three lines. Kernel programs (`.bpf.c` and the headers
+/// they include, `.bpf.h`) name one that the kernel accepts.
 pub fn licence_line(tree: &Tree) -> Vec<Finding> {
     let sources = tree.files.iter().filter(|file| file.is_source());
     let is_for_kernel = |file: &File| [".bpf.c", ".bpf.h"].iter().any(|it| file.path.ends_with(it));
     let licence = |file: &File| if is_for_kernel(file) { KERNEL_LICENCE } else { LICENCE };
     let is_bare =
         |file: &&File| !file.text.lines().take(3).any(|line| line.contains(licence(file)));
-    let told = |file: &File| file.finding(1, format!("say `{}` in the first line", licence(file)));
+    let told =
+        |file: &File| file.finding(1, format!("put `{}` into the first line", licence(file)));
     sources.filter(is_bare).map(told).collect()
 }
 
@@ -45,7 +46,7 @@ pub fn licence_line(tree: &Tree) -> Vec<Finding> {
 pub fn leftover_marks(tree: &Tree) -> Vec<Finding> {
     each_line(tree, |_, line| {
         let mark = find(&MARKS, line)?;
-        Some(format!("`{mark}` is left over; finish it or take it out"))
+        Some(format!("`{mark}` is left over; finish it or remove it"))
     })
 }
 
@@ -56,11 +57,11 @@ pub fn console_prints(tree: &Tree) -> Vec<Finding> {
             return None;
         }
         let print = find(&PRINTS, &format!(" {}", line.trim_start()))?;
-        Some(format!("`{}` in a library; return what there is to say", print.trim_start()))
+        Some(format!("`{}` in a library; return the text instead", print.trim_start()))
     })
 }
 
-/// A result is handled, or the invariant that makes it certain is stated.
+/// A result is handled, or a stated invariant rules the error out.
 pub fn unwraps(tree: &Tree) -> Vec<Finding> {
     each_line_outside_tests(tree, |_, line| {
         let code = line.split("//").next().unwrap_or(line);
@@ -69,11 +70,12 @@ pub fn unwraps(tree: &Tree) -> Vec<Finding> {
     })
 }
 
-/// What another process may have written is checked, or it is said why it need not be.
+/// A value that another process may have written is checked, or a comment states why that is not
+/// needed.
 pub fn claims(tree: &Tree) -> Vec<Finding> {
-    /// How far above the comment begins at most.
+    /// Maximum distance in lines between the comment and its use.
     const NEAR: usize = 8;
-    let message = "check the claim, or say behind `// CLAIM:` above what is done about a lie";
+    let message = "check the claim, or state after `// CLAIM:` above how a false one is handled";
     let mut findings = vec![];
     for file in &tree.files {
         if !["fabric/", "sockets/"].iter().any(|folder| file.path.starts_with(folder)) {
@@ -91,7 +93,7 @@ pub fn claims(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Files have at most 600 lines, or say why.
+/// Files have at most 600 lines, or state a reason.
 pub fn file_length(tree: &Tree) -> Vec<Finding> {
     let long = tree.files.iter().filter(|file| {
         let states_reason = file.text.lines().take(30).any(|line| {
@@ -107,11 +109,11 @@ pub fn file_length(tree: &Tree) -> Vec<Finding> {
     long.map(|file| file.finding(0, message(file))).collect()
 }
 
-/// A Rust file opens by saying what it is.
+/// A Rust file opens with a description of itself.
 pub fn module_headers(tree: &Tree) -> Vec<Finding> {
     let rust = tree.files.iter().filter(|file| file.extension() == "rs");
     let silent = rust.filter(|file| !file.text.lines().take(4).any(|line| line.starts_with("//!")));
-    silent.map(|file| file.finding(2, "say with `//!` what this file is")).collect()
+    silent.map(|file| file.finding(2, "describe the file with `//!`")).collect()
 }
 
 fn find(pieces: &[(&str, &str)], line: &str) -> Option<String> {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Instructions of eBPF from anybody, lifted to the representation if they can be: whatever they
-//! are, what comes of it is a sound program, and the reference interpreter does with it what that
-//! of eBPF does with the instructions, if that comes to an end and depends on nothing but the
-//! packet.
+//! Untrusted eBPF instructions, lifted to the representation if possible: the result is a sound
+//! program, and the reference interpreter gives the same results with it as the eBPF interpreter
+//! with the instructions, if the program terminates and depends only on the packet.
 
 use super::bpf_program::{LENGTHS, filled, instructions, load};
 use freeport_ebpf::analysis::Analysis;
@@ -11,10 +10,10 @@ use freeport_ebpf::lift::{Ports, lift};
 use freeport_ir::interp::{Interpreter, Options, Schedule};
 use freeport_ir::{EndpointId, Op, Program, TableKind};
 
-/// Firings that one packet takes at most.
+/// Maximum number of firings for one packet.
 const FIRINGS: u64 = 16;
 
-/// Any bytes, as slots of a program.
+/// Interprets the bytes as slots of a program.
 pub fn bpf_lift(bytes: &[u8]) {
     let Some((mut machine, object)) = load(instructions(bytes)) else { return };
     let program = &object.programs[0];
@@ -37,7 +36,7 @@ pub fn bpf_lift(bytes: &[u8]) {
         packet.fill(&filled(length)).expect("a short one");
         let expected = machine.run(0, &mut packet);
         if expected.aborted.is_some() {
-            // What it did before is not the same, so the maps are not any more.
+            // Its effects before that differ, so the maps differ from here on.
             return;
         }
         interpreter.feed_packet(EndpointId(0), &filled(length)).expect("it takes packets");
@@ -50,8 +49,8 @@ pub fn bpf_lift(bytes: &[u8]) {
     }
 }
 
-/// Whether it does without clocks and chance, without tables that forget, and moves the packet's
-/// ends once at most: what was beyond an end is not the same everywhere.
+/// Returns whether it uses no clock, no randomness and no tables that evict, and moves the packet's
+/// ends at most once: bytes beyond an end are not the same everywhere.
 fn depends_on_its_packet(program: &Program) -> bool {
     let tables = program.elements.iter().flat_map(|element| &element.tables);
     let tables: Vec<TableKind> = tables.map(|table| table.kind).collect();

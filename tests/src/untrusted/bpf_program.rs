@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A program of eBPF instructions from anybody, which is loaded and run if it can be. So that most
-//! can, fields that an instruction does not use are cleared, and what the loader still refuses is
-//! replaced; what is left runs without anybody having verified it, and what an analysis says of it
-//! has to be so.
+//! A program of untrusted eBPF instructions, loaded and run if possible. To make most programs
+//! loadable, unused fields of instructions are cleared, and instructions that the loader still
+//! refuses are replaced. The rest runs unverified, and the facts of an analysis must hold for it.
 
 use freeport_ebpf::analysis::{Analysis, Witness};
 use freeport_ebpf::instruction::{Field, Instruction, REGISTERS, decode};
@@ -11,11 +10,11 @@ use freeport_ebpf::interpreter::{
 };
 use freeport_ebpf::object::{MapDefinition, MapKind, Object, Program};
 
-/// Slots of a program at most.
+/// Maximum number of slots of a program.
 const SLOTS_MAX: usize = 400;
-/// Instructions that are executed for a packet at most.
+/// Maximum number of instructions executed for a packet.
 const INSTRUCTIONS_MAX: u64 = 5_000;
-/// What takes the place of what cannot be loaded: `r0 = r0`.
+/// Replacement for instructions that cannot be loaded: `r0 = r0`.
 const NOTHING: Instruction =
     Instruction { opcode: 0xbf, destination: 0, source: 0, offset: 0, immediate: 0 };
 const EXIT: Instruction = Instruction { opcode: 0x95, ..NOTHING };
@@ -23,7 +22,7 @@ const EXIT: Instruction = Instruction { opcode: 0x95, ..NOTHING };
 /// Lengths of the packets that a program is run on.
 pub(super) const LENGTHS: [usize; 4] = [60, 0, 1_500, 60];
 
-/// Any bytes, as slots of a program.
+/// Interprets the bytes as slots of a program, and runs it.
 pub fn bpf_program(bytes: &[u8]) {
     let Some((mut machine, _)) = load(instructions(bytes)) else { return };
     let mut packet = Packet::new(&[0; 60]).expect("a short one");
@@ -39,8 +38,8 @@ pub fn bpf_program(bytes: &[u8]) {
     }
 }
 
-/// The same, analysed before it is run: it ends, with a program that is too large or with facts,
-/// which hold.
+/// Interprets the bytes as slots, and analyses the program before it runs: the analysis terminates,
+/// with an error for a program that is too large, or with facts that hold.
 pub fn bpf_analysis(bytes: &[u8]) {
     let Some((mut machine, object)) = load(instructions(bytes)) else { return };
     let analysis = match Analysis::of(&object.programs[0], &object.maps) {
@@ -61,12 +60,12 @@ pub fn bpf_analysis(bytes: &[u8]) {
     }
 }
 
-/// A packet of that length.
+/// Returns a packet of that length.
 pub(super) fn filled(length: usize) -> Vec<u8> {
     vec![0x45; length]
 }
 
-/// Slots of a program that ends.
+/// Returns the slots of a program that ends with `exit`.
 pub(super) fn instructions(bytes: &[u8]) -> Vec<Instruction> {
     let slots = bytes.chunks_exact(8).take(SLOTS_MAX);
     let slots = slots.map(|slot| Instruction::from_bytes(slot.try_into().expect("eight bytes")));
@@ -76,7 +75,7 @@ pub(super) fn instructions(bytes: &[u8]) -> Vec<Instruction> {
     instructions
 }
 
-/// Clears the fields of a slot that are wrong, one after the other.
+/// Clears the invalid fields of a slot, one after the other.
 fn clear_unused(instructions: &mut [Instruction], at: usize) {
     for _ in 0..4 {
         let Err(invalid) = decode(instructions, at) else { return };
@@ -92,8 +91,8 @@ fn clear_unused(instructions: &mut [Instruction], at: usize) {
     }
 }
 
-/// The program in a machine with maps of all kinds, without what the loader refuses, and the object
-/// that it is then.
+/// Loads the program into a machine with maps of all kinds, without the instructions that the
+/// loader refuses; returns the machine and the resulting object.
 pub(super) fn load(mut instructions: Vec<Instruction>) -> Option<(Machine, Object)> {
     let environment = Environment {
         clock: Clock::Set(7),

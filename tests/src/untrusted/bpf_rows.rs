@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Instructions of eBPF from anybody, compiled for the small processor: whatever they do, the rows
-//! keep all rules, and do what the interpreter does if that comes to an end and nothing is read
-//! that was never set.
+//! Untrusted eBPF instructions, compiled for the small processor: the rows keep all rules, and
+//! behave like the interpreter if the program terminates and reads nothing uninitialised.
 
 use super::bpf_program::{LENGTHS, filled, instructions, load};
 use freeport_ebpf::analysis::Analysis;
@@ -10,7 +9,7 @@ use freeport_vliw::encode::{decode, encode};
 use freeport_vliw::model::{Mode, Model};
 use freeport_vliw::{Options, PASSES, compile_analysed};
 
-/// The first bytes say which passes are off and how many lanes there are, the others are slots.
+/// The first bytes select the disabled passes and the number of lanes, the others are slots.
 pub fn bpf_rows(bytes: &[u8]) {
     let Some((options, slots)) = bytes.split_first_chunk().map(|(it, rest)| (options(*it), rest))
     else {
@@ -37,7 +36,7 @@ pub fn bpf_rows(bytes: &[u8]) {
         let wanted = machine.run(0, &mut expected);
         let run = model.run(&mut other, 0, &mut packet).unwrap_or_else(|fault| panic!("{fault}"));
         if wanted.aborted.is_some() || run.outcome.aborted.is_some() || !is_set {
-            // What a program did that was ended is not the same, so the maps are not any more.
+            // The effects of an aborted program differ, so the maps differ from here on.
             return;
         }
         assert_eq!(run.outcome.verdict, wanted.verdict, "{length} bytes");

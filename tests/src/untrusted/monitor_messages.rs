@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A monitor whose members say what they like, and two that do as they should. The input says who
-//! does what, with which socket, and how time goes by. What the monitor answers is compared with
-//! what it may answer; the two always get what they ask for.
+//! A monitor with members that send arbitrary messages, and two honest members. The input
+//! determines who does what, with which socket, and how time passes. The monitor's answers are
+//! compared with the allowed ones; the honest members always get what they request.
 
 use freeport_monitor::{Closing, Limits, MemberId, Monitor, Policy, Process, Shown, Since};
 use freeport_sockets_proto::VERSION;
@@ -14,14 +14,14 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Members at a time.
+/// Number of concurrent members.
 const MEMBERS: usize = 4;
-/// Connections whose ends they have.
+/// Number of connections whose ends they hold.
 const CONNECTIONS: usize = 3;
-/// The user of the two that are honest.
+/// User of the two honest members.
 const HONEST: u32 = 7;
 
-/// Any bytes, as what members say.
+/// Interprets the bytes as messages of members.
 pub fn monitor_messages(bytes: &[u8]) {
     thread_local! {
         static SOCKETS: Vec<OwnedFd> = sockets();
@@ -29,7 +29,7 @@ pub fn monitor_messages(bytes: &[u8]) {
     SOCKETS.with(|sockets| World::new(sockets).run(bytes));
 }
 
-/// Both ends of some connections, and what is none; behind that, what the honest ones have.
+/// Both ends of some connections, and a socket that is none; then the ends of the honest members.
 fn sockets() -> Vec<OwnedFd> {
     let mut sockets: Vec<OwnedFd> = vec![];
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
@@ -50,29 +50,29 @@ fn sockets() -> Vec<OwnedFd> {
 
 struct World<'a> {
     sockets: &'a [OwnedFd],
-    /// Both ends of the connection of the honest ones, and who they are.
+    /// Both ends of the honest members' connection, and their identifiers.
     honest: &'a [OwnedFd; 2],
     honest_members: [MemberId; 2],
     monitor: Monitor,
     now: Instant,
     members: [Member; MEMBERS],
     next: u64,
-    /// Which two members may have a slab.
+    /// The two members that may hold each slab.
     slabs: BTreeMap<u32, BTreeSet<u64>>,
-    /// Who may have a socket that was passed on, by its place; none: anybody.
+    /// Processes that may hold each passed socket, by index; `None`: any.
     passed: BTreeMap<usize, Option<Holders>>,
 }
 
-/// Who may have a socket, as they are called by the monitor; 0 is one who has not said so yet.
+/// Processes that may hold a socket, by member number; 0 is one that has not claimed it yet.
 #[derive(Clone, PartialEq, Eq)]
 struct Holders {
     are: BTreeSet<u64>,
-    /// What the one that has passed it on calls it.
+    /// Token of the member that passed it.
     token: u64,
 }
 
 impl Holders {
-    /// Whether one member, and nobody else, has it.
+    /// Whether only this member holds it.
     fn is(&self, id: u64) -> bool {
         self.are.len() == 1 && (self.are.contains(&id) || self.are.contains(&0))
     }
@@ -81,14 +81,14 @@ impl Holders {
 #[derive(Default)]
 struct Member {
     id: u64,
-    /// Claims without an answer, and how many of each token.
+    /// Number of unanswered claims, by token.
     tokens: BTreeMap<u64, u32>,
-    /// What it was given and has not released.
+    /// Slots it was given and has not released.
     slots: BTreeSet<(u32, u32)>,
     files: BTreeMap<u32, Arc<File>>,
 }
 
-/// What is left of the input.
+/// Rest of the input.
 struct Script<'a>(&'a [u8]);
 
 impl<'a> Script<'a> {
@@ -107,7 +107,7 @@ impl<'a> World<'a> {
     fn new(sockets: &'a [OwnedFd]) -> Self {
         let now = Instant::now();
         let limits = Limits::for_descriptors(64);
-        // As much as what each user may have, all together.
+        // As much as each user may have is the limit of all together.
         let limits =
             Limits { slabs: 8, slabs_of_member: 3, slabs_of_users: 2, waiting: 16, ..limits };
         let monitor = Monitor::new(Policy::default(), limits, now).expect("this kernel is new");
@@ -177,7 +177,7 @@ impl<'a> World<'a> {
         self.end();
     }
 
-    /// All that waits is answered in the end, and nothing is left when all are gone.
+    /// Finally every waiting claim is answered, and nothing is left after all members have left.
     fn end(&mut self) {
         self.serves_honest_ones();
         self.wait(1000);
@@ -218,7 +218,7 @@ impl<'a> World<'a> {
         taken.expect("an honest member stays");
     }
 
-    /// Both claim the ends of their connection, get the same slot, and release it.
+    /// Both honest members claim the ends of their connection, get the same slot, and release it.
     fn serves_honest_ones(&mut self) {
         for (token, id) in self.honest_members.into_iter().enumerate() {
             let claim = Request::Claim { token: token as u64, descriptor: 3, inherited: false };
@@ -244,7 +244,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// A message with some descriptors; a member that is dropped for it joins again.
+    /// Sends a message with descriptors; a member that is dropped for it joins again.
     fn say(&mut self, member: usize, message: &[u8], count: usize, which: usize) {
         let which = which % self.sockets.len();
         let socket = self.sockets[which].as_fd();
@@ -283,7 +283,7 @@ impl<'a> World<'a> {
         self.say(member, &claim.encode(), 1, which % (2 * CONNECTIONS));
     }
 
-    /// Something that it has, if it has anything, or something else.
+    /// Releases a slot that the member holds, if any, or another one.
     fn release(&mut self, member: usize, which: usize) {
         let slots = &self.members[member].slots;
         let held = slots.iter().nth(which % slots.len().max(1)).copied();
@@ -291,7 +291,7 @@ impl<'a> World<'a> {
         self.say(member, &Request::Release { slab, slot }.encode(), 0, 0);
     }
 
-    /// A claim that waits, or none.
+    /// Withdraws a waiting claim, or an unknown one.
     fn withdraw(&mut self, member: usize, which: usize) {
         let tokens = &self.members[member].tokens;
         let waiting = tokens.keys().nth(which % tokens.len().max(1)).copied();
@@ -299,8 +299,8 @@ impl<'a> World<'a> {
         self.say(member, &Request::Withdraw { token }.encode(), 0, 0);
     }
 
-    /// What may be claimed: what nobody has passed on and who claims has not inherited, and what
-    /// only who claims can have.
+    /// Returns whether a claim may succeed: the socket was not passed and not inherited, or the
+    /// claiming member is its only possible holder.
     fn may_claim(&mut self, id: u64, which: usize, inherited: bool) -> bool {
         match self.passed.get_mut(&which) {
             None => !inherited,
@@ -312,7 +312,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// What may not be claimed is refused at once.
+    /// Asserts that a forbidden claim is refused immediately.
     fn answers_now(&mut self, member: usize, token: u64, may_claim: bool) {
         let outbox = self.monitor.outbox(MemberId(self.members[member].id));
         let last = outbox.and_then(|it| Reply::decode(&it.back()?.bytes));
@@ -330,14 +330,14 @@ impl<'a> World<'a> {
         };
         let two = Holders { are: [id, 0].into(), token };
         if alone && was_alone {
-            // Of two that are called the same, who has the first cannot be told any more.
+            // With two sockets of the same token, the holders of the first are unknown from now on.
             let others = self.passed.values_mut();
             others.filter(|it| it.as_ref() == Some(&two)).for_each(|it| *it = None);
         }
         self.passed.insert(which, (alone && was_alone).then_some(two));
     }
 
-    /// A member has something no more that it has passed on, or everything.
+    /// A member no longer holds a socket that it has passed, or any of them.
     fn part(&mut self, id: u64, token: Option<u64>) {
         let is_it = |it: &&mut Holders| {
             it.are == [id, 0].into() && token.is_none_or(|token| token == it.token)
@@ -346,7 +346,7 @@ impl<'a> World<'a> {
         parted.for_each(|holders| _ = holders.are.remove(&id));
     }
 
-    /// Nothing is known any more of what a member has.
+    /// Nothing is known any more about the sockets of a member.
     fn lose(&mut self, id: u64) {
         let is_it = |it: &&mut Option<Holders>| {
             it.as_ref().is_some_and(|holders| holders.are.contains(&id))
@@ -359,7 +359,7 @@ impl<'a> World<'a> {
         self.monitor.expire(self.now);
     }
 
-    /// Everything that the monitor says has to be so.
+    /// Asserts that all messages of the monitor are allowed.
     fn hear(&mut self) {
         let known = self.monitor.spoken();
         assert!(known.iter().all(|id| id.0 < self.next), "only members are spoken to");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An end of a ring whose other end is hostile. The input says what both do: the other end works
-//! as it should, but writes what it likes into what it may write, between the operations of this
-//! end and before each load of them. This end must not notice more than a fault.
+//! An end of a ring with a hostile peer. The input determines the actions of both: the peer works
+//! correctly, but also writes arbitrary values into the words it may write, between the operations
+//! of this end and before each of its loads. This end may at most detect a fault.
 
 use freeport_ring::bytes::{ByteReceiver, ByteSender, Read};
 use freeport_ring::layout::{NOTES_BYTES, is_capacity, payload_max};
@@ -10,12 +10,12 @@ use freeport_ring::{Claimed, Entry, Fault, Full, Kind, Local, Receiver, Remote, 
 use std::cell::Cell;
 use std::ops::Range;
 
-/// Where the notes of the receiver, those of the sender, and the rings are, in words.
+/// Offsets in words of the receiver's notes, the sender's notes, and the rings.
 const TO_SENDER: usize = 0;
 const TO_RECEIVER: usize = NOTES_BYTES / 8;
 const RINGS: usize = 2 * NOTES_BYTES / 8;
 
-/// Any bytes, as what both ends do.
+/// Interprets the bytes as the actions of both ends.
 pub fn ring(bytes: &[u8]) {
     let [size, kind, ref script @ ..] = *bytes else { return };
     let (capacity, kind) = (64 << (size % 4), kind % 3);
@@ -30,20 +30,20 @@ pub fn ring(bytes: &[u8]) {
 pub(super) struct World {
     words: Vec<Cell<u64>>,
     script: Vec<u8>,
-    /// How much of the script has been done.
+    /// Number of bytes of the script used so far.
     at: Cell<usize>,
-    /// What the other end may write.
+    /// Words that the peer may write.
     theirs: Range<usize>,
     is_meddled_with: Cell<bool>,
-    /// Which word this end loaded last.
+    /// Word that this end loaded last.
     loaded: Cell<usize>,
-    /// How often this end may still use the memory before its operation has to end.
+    /// Number of memory accesses after which this end's operation must have ended.
     calls_left: Cell<usize>,
     capacity: usize,
 }
 
 impl World {
-    /// A ring of which this end is the sender, or the receiver.
+    /// Makes a ring of which this end is the sender or the receiver.
     pub(super) fn new(capacity: usize, is_sender: bool, script: &[u8]) -> Self {
         let words = RINGS + 2 * capacity / 8;
         Self {
@@ -62,7 +62,7 @@ impl World {
         self.is_meddled_with.get()
     }
 
-    /// The next byte of the script.
+    /// Returns the next byte of the script.
     pub(super) fn byte(&self) -> u8 {
         let at = self.at.get();
         self.at.set(at + 1);
@@ -77,7 +77,7 @@ impl World {
         usize::from(self.byte()) * (1 + self.capacity / 256)
     }
 
-    /// Writes a word as the other end should not: mostly that which this end loaded last.
+    /// Writes a word that the peer should not write: mostly the one that this end loaded last.
     fn meddle(&self) {
         self.is_meddled_with.set(true);
         let place = match self.byte() % 4 {
@@ -92,7 +92,7 @@ impl World {
             2 => word & !(0xff << 32) | (by % 12) << 32,
             3 => self.words[by as usize % self.words.len()].get(),
             4 => u64::from_ne_bytes([(); 8].map(|()| self.byte())),
-            // Of a header, the length.
+            // In a header, this changes the length.
             5..9 => word & !0xff | by,
             9..13 => word & !0xff | (by % 16),
             13 => word.wrapping_add(by),
@@ -100,9 +100,9 @@ impl World {
         });
     }
 
-    /// Lets an operation of this end begin, which handles that many bytes.
+    /// Starts an operation of this end that handles this many bytes.
     pub(super) fn begin(&self, bytes: usize) {
-        // What has come may be the ring full of headers, looked at a few times.
+        // The worst case is a ring full of headers, each read several times.
         self.calls_left.set(16 + self.capacity + 8 * bytes);
         if self.byte() % 8 == 1 {
             self.meddle();
@@ -121,7 +121,7 @@ impl World {
         let notes = self.window(TO_RECEIVER, NOTES_BYTES, is_ours);
         let theirs = self.window(TO_SENDER, NOTES_BYTES, is_ours);
         let (ring, cursor) = (self.ring(0, is_ours), Default::default());
-        // SAFETY: windows check what is done in them.
+        // SAFETY: windows check all accesses.
         let sender = unsafe { Sender::new(ring, notes, theirs, self.capacity, cursor) };
         sender.expect("a capacity")
     }
@@ -130,19 +130,19 @@ impl World {
         let notes = self.window(TO_SENDER, NOTES_BYTES, is_ours);
         let theirs = self.window(TO_RECEIVER, NOTES_BYTES, is_ours);
         let (ring, cursor) = (self.ring(0, is_ours), Default::default());
-        // SAFETY: windows check what is done in them.
+        // SAFETY: windows check all accesses.
         let receiver = unsafe { Receiver::new(ring, notes, theirs, self.capacity, cursor) };
         receiver.expect("a capacity")
     }
 }
 
-/// A part of the memory.
+/// A part of the memory, with checked accesses.
 #[derive(Clone, Copy)]
 pub(super) struct Window<'a> {
     world: &'a World,
     start: usize,
     bytes: usize,
-    /// Whether this end looks through it: then the other one may meddle before each look.
+    /// Whether this end uses it: then the peer may write before each access.
     is_ours: bool,
 }
 
@@ -200,7 +200,7 @@ impl Remote for Window<'_> {
     }
 }
 
-/// What an end has found wrong: the same for ever.
+/// The fault that an end has detected; it never changes.
 #[derive(Default)]
 struct Found(Option<Fault>);
 
@@ -214,7 +214,7 @@ impl Found {
     }
 }
 
-/// Has the other end send something as it should.
+/// Makes the peer send something correctly.
 fn send_honestly(world: &World, sender: &mut Sender<Window<'_>, Window<'_>>, sent: &mut usize) {
     let length = 1 + world.number() % payload_max(world.capacity);
     let payload: Vec<u8> = (*sent..*sent + length).map(|at| at as u8).collect();
@@ -238,7 +238,7 @@ fn read_stream(world: &World) {
         let outcome = match world.byte() % 8 {
             0 => {
                 let available = found.check(world, receiver.available());
-                // All but the last entry lie within one round.
+                // All but the last entry are within one lap of the ring.
                 assert!(available.is_none_or(|bytes| bytes < 2 * world.capacity));
                 continue;
             }
@@ -251,7 +251,7 @@ fn read_stream(world: &World) {
                 receiver.ring().announce_awake();
                 continue;
             }
-            // Into no room, nothing is read, whatever there is.
+            // With an empty buffer, nothing is read.
             _ if into.is_empty() => continue,
             _ => found.check(world, receiver.read(&mut into)).map(|done| {
                 if let (Read::Bytes(count), false) = (done.outcome, world.is_meddled_with.get()) {
@@ -269,7 +269,7 @@ fn read_stream(world: &World) {
     }
 }
 
-/// Sends, ends or moves as it should.
+/// Makes the peer send, end or move correctly.
 fn send_some<'a>(
     world: &'a World,
     sender: &mut Sender<Window<'a>, Window<'a>>,
@@ -280,7 +280,7 @@ fn send_some<'a>(
         0 => _ = sender.send(Kind::Shutdown, &[]),
         1 if *ring == 0 => {
             let memory = world.ring(1, false);
-            // SAFETY: windows check what is done in them.
+            // SAFETY: windows check all accesses.
             let moved = unsafe { sender.move_to(memory, world.capacity, 1) };
             *ring += usize::from(moved.is_ok());
         }
@@ -289,7 +289,7 @@ fn send_some<'a>(
     }
 }
 
-/// Goes on in the ring of that name, if there is one.
+/// Continues in the ring of that name, if there is one.
 fn follow<'a>(
     world: &'a World,
     receiver: &mut Receiver<Window<'a>, Window<'a>>,
@@ -299,7 +299,7 @@ fn follow<'a>(
     assert!(world.is_meddled_with.get() || name == 1);
     if name < 2 {
         let capacity = if world.byte().is_multiple_of(8) { 100 } else { world.capacity };
-        // SAFETY: windows check what is done in them.
+        // SAFETY: windows check all accesses.
         let moved = unsafe { receiver.move_to(entry, world.ring(name as usize, true), capacity) };
         assert_eq!(moved.is_some(), is_capacity(capacity));
     }
@@ -339,7 +339,7 @@ fn send(world: &World) {
         if world.byte().is_multiple_of(2) {
             let read = receiver.read(&mut vec![0; world.number()]).map(|done| done.outcome);
             if let Ok(Read::Moved { entry, .. }) = read {
-                // SAFETY: windows check what is done in them.
+                // SAFETY: windows check all accesses.
                 _ = unsafe {
                     receiver.ring().move_to(&entry, world.ring(1, false), world.capacity)
                 };
@@ -359,7 +359,7 @@ fn send(world: &World) {
             2 => sender.ring().has_left().map(|_| ()),
             3 => sender.ring().is_drained().map(|_| ()),
             4 if moves == 0 => {
-                // SAFETY: windows check what is done in them.
+                // SAFETY: windows check all accesses.
                 let moved =
                     unsafe { sender.ring().move_to(world.ring(1, true), world.capacity, 1) };
                 moves += usize::from(moved.is_ok());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A side of a shared queue whose other side is hostile: it does what it should, but also sends
-//! labels and messages of its own making, and writes what it likes into both rings. This side must
-//! not notice more than a fault, and end each operation.
+//! A side of a shared queue with a hostile peer: the peer works correctly, but also sends forged
+//! labels and messages, and writes arbitrary values into both rings. This side may at most detect a
+//! fault, and must finish each operation.
 
 use super::ring::{Window, World};
 use freeport_ring::Kind;
@@ -11,19 +11,19 @@ use freeport_ring::shared_queue::{
 
 type Side<'a> = End<'a, Window<'a>, Window<'a>>;
 
-/// The largest window that there is here.
+/// Largest window in this test.
 const WINDOW_MAX: usize = 9;
 
-/// Connections of the peer: few, so that numbers are soon used again, or as many as make a side ask
-/// for its notes ahead.
+/// Number of the peer's connections: few, so that numbers are soon reused, or enough for a side to
+/// prefetch its notes.
 const FEW: u32 = 3;
 const MANY: u32 = 20_000;
 
-/// Any bytes, as what both sides do.
+/// Interprets the bytes as the actions of both sides.
 pub fn shared_queue(bytes: &[u8]) {
     let [size, window, ref script @ ..] = *bytes else { return };
     let capacity = 128 << (size % 4);
-    // A large window of many would be megabytes to prepare.
+    // A large window for many connections would mean megabytes to prepare.
     let (of_peer, windows) = if size % 16 < 12 { (FEW, WINDOW_MAX) } else { (MANY, 2) };
     let window = 1 + u16::from(window) % windows as u16;
     let limits = Limits { connections: [of_peer, 2], window };
@@ -74,16 +74,16 @@ impl Memory {
 }
 
 struct Queue<'a> {
-    /// Of the ring to this side, and of that to the peer.
+    /// Memory of the ring to this side, and of the one to the peer.
     worlds: &'a [World; 2],
     capacity: usize,
     limits: Limits,
     this: Side<'a>,
     peer: Side<'a>,
-    /// The connections that each side knows.
+    /// Connections that each side knows.
     of_peer: Vec<Connection>,
     known: Vec<Connection>,
-    /// Whether the peer has sent what no peer sends.
+    /// Whether the peer has sent something that no correct peer sends.
     has_lied: bool,
     has_failed: bool,
 }
@@ -98,7 +98,7 @@ impl Queue<'_> {
         connections.get(at).copied().unwrap_or_default()
     }
 
-    /// What the peer finds wrong is of no importance: its memory is meddled with as well.
+    /// Faults that the peer detects do not matter: its memory is modified as well.
     fn peer(&mut self) {
         let connection = self.one_of(&self.of_peer);
         match self.byte() % 16 {
@@ -118,7 +118,7 @@ impl Queue<'_> {
         }
     }
 
-    /// Sends a label that is right, or wrong in one field or several.
+    /// Sends a label that is correct, or wrong in one or several fields.
     fn lie(&mut self) {
         self.has_lied = true;
         let [number, what, generation, amount, length] = [(); 5].map(|()| self.byte());
@@ -137,7 +137,7 @@ impl Queue<'_> {
         _ = sender.send(kind, parts);
     }
 
-    /// A number of either side, or the first that is nobody's, or none at all.
+    /// Returns a number of either side, the first unused one, or an invalid one.
     fn number_around(&self, byte: u8) -> u32 {
         let [of_peer, of_this] = self.limits.connections;
         match u32::from(byte % 8) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Files that tests build from sources: native code, XDP objects, simulated hardware. They lie
-//! below `target/test-cache` under names made from all that they depend on, so each is built once,
-//! whichever test needs it, and a second run builds what has changed.
+//! Files that tests build from sources: native code, XDP objects, simulated hardware. They are
+//! below `target/test-cache` under names that depend on all inputs, so each is built once for all
+//! tests, and a second run builds only what has changed.
 
 use crate::{preload, variable};
 use std::fs;
@@ -10,12 +10,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A folder of the cache, which is made if it is not there.
+/// A folder of the cache, created if it does not exist.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cache(PathBuf);
 
 impl Cache {
-    /// The folder of one kind of files, such as `native`.
+    /// Returns the folder for one kind of files, such as `native`.
     ///
     /// # Panics
     /// If the folder cannot be made.
@@ -26,16 +26,16 @@ impl Cache {
         Self(folder)
     }
 
-    /// Where it is.
+    /// Path of the folder.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// The file `name` for a content, made by `make` at a path of its own if it is not there yet:
-    /// no test sees half a file.
+    /// Returns the file `name` for a content; `make` creates it at a temporary path if it does not
+    /// exist, so no test sees an incomplete file.
     ///
     /// # Errors
-    /// What `make` reports, and a file that cannot be renamed.
+    /// An error of `make`, or a file that cannot be renamed.
     pub fn file<E: From<io::Error>>(
         &self,
         name: &str,
@@ -45,11 +45,11 @@ impl Cache {
         self.fresh_file(name, content, Path::exists, make)
     }
 
-    /// As [`Self::file`], for a file that depends on more than its name tells: it is made again
-    /// unless `is_fresh`.
+    /// As [`Self::file`], for a file that depends on more than its name: it is made again unless
+    /// `is_fresh`.
     ///
     /// # Errors
-    /// What `make` reports, and a file that cannot be renamed.
+    /// An error of `make`, or a file that cannot be renamed.
     pub fn fresh_file<E: From<io::Error>>(
         &self,
         name: &str,

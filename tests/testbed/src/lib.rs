@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What tests of all crates share. A test that uses it behaves the same under `cargo test` and
-//! under `make test`, which sets the variables named in [`variable`].
+//! Functions shared by the tests of all crates. A test that uses them behaves the same under `cargo
+//! test` and under `make test`, which sets the variables named in [`variable`].
 
 pub mod cache;
 pub mod effort;
@@ -16,7 +16,7 @@ pub use object::object;
 pub use skip::{note, skip};
 pub use wait::wait_until;
 
-/// Environment variables through which the test runner tells tests what to do.
+/// Environment variables by which the test runner configures tests.
 pub mod variable {
     /// A file to which each skipped test adds a line: `place<TAB>test<TAB>reason`.
     pub const SKIPS: &str = "FREEPORT_SKIPS";
@@ -24,12 +24,12 @@ pub mod variable {
     pub const NOTES: &str = "FREEPORT_NOTES";
     /// With the value `all`, a test that would be skipped fails.
     pub const REQUIRE: &str = "FREEPORT_REQUIRE";
-    /// Set: tests have time for larger inputs and more seeds.
+    /// If set, tests use larger inputs and more seeds.
     pub const LONG: &str = "FREEPORT_LONG";
-    /// The first seed of tests that do random things.
+    /// First seed of random tests.
     pub const SEED: &str = "FREEPORT_SEED";
-    /// The sockets library that was built before the tests.
+    /// Path of the sockets library that was built before the tests.
     pub const LIBRARY: &str = "FREEPORT_TEST_LIBRARY";
-    /// The folder of the [cache](crate::cache).
+    /// Folder of the [cache](crate::cache).
     pub const CACHE: &str = "FREEPORT_TEST_CACHE";
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Objects of C sources that many tests load, such as those of `programs/xdp`. One is kept in the
-//! cache after a list of the files that it was made from, and made again when one has changed.
+//! Objects of C sources that many tests load, such as those of `programs/xdp`. An object is cached
+//! together with a list of the files it was made from, and made again when one of them has changed.
 
 use crate::cache::Cache;
 use std::collections::BTreeSet;
@@ -10,18 +10,18 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The object that clang, given with its options, makes of a source. A source in a temporary folder
-/// is for clang itself: its object would never be used again.
+/// Returns the object that clang, given with its options, makes from a source. For a source in a
+/// temporary folder, call clang directly: the cached object would never be used again.
 ///
 /// # Panics
-/// If the compiler is not there, or refuses the source.
+/// If the compiler is missing or refuses the source.
 pub fn object(source: &Path, compiler: Command) -> Vec<u8> {
     from(&Cache::of("objects"), source, compiler)
 }
 
 fn from(cache: &Cache, source: &Path, compiler: Command) -> Vec<u8> {
     let made = || {
-        // The object names its source, which is the same whichever way leads to it.
+        // The object contains the path of its source, which must not depend on the caller.
         let source = source.canonicalize()?;
         let name = source.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let content = (format!("{compiler:?}"), source.clone());
@@ -35,7 +35,7 @@ fn from(cache: &Cache, source: &Path, compiler: Command) -> Vec<u8> {
 
 /// Makes an object, and puts the list of files before it.
 fn make(path: &Path, source: &Path, mut compiler: Command) -> io::Result<()> {
-    // Headers are named one a line, after as many dots as they are deep.
+    // clang lists headers one per line, after as many dots as they are nested.
     let output = compiler.args(["-H", "-c"]).arg(source).arg("-o").arg(path).output()?;
     let told = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
@@ -48,14 +48,14 @@ fn make(path: &Path, source: &Path, mut compiler: Command) -> io::Result<()> {
     fs::write(path, [stamped(files).as_bytes(), b"\n", &fs::read(path)?].concat())
 }
 
-/// The file of a compiler: another version is another file.
+/// Returns the compiler's file: another version is another file.
 fn program(compiler: &Command) -> PathBuf {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let mut places = std::env::split_paths(&folders).map(|it| it.join(compiler.get_program()));
     places.find(|place| place.is_file()).unwrap_or_else(|| compiler.get_program().into())
 }
 
-/// A line for each file: what changes when the file does, and its name.
+/// Returns a line for each file: a stamp that changes with the file, and its name.
 fn stamped<'f>(files: impl IntoIterator<Item = &'f str>) -> String {
     let stamp = |file: &str| {
         let it = fs::metadata(file).ok()?;
@@ -64,7 +64,7 @@ fn stamped<'f>(files: impl IntoIterator<Item = &'f str>) -> String {
     files.into_iter().map(|file| format!("{:?}\t{file}\n", stamp(file))).collect()
 }
 
-/// Whether none of the files that an object was made from has changed.
+/// Returns whether no file has changed that an object was made from.
 fn is_fresh(kept: &Path) -> bool {
     let Ok(kept) = fs::read(kept) else { return false };
     let list = list_bytes(&kept).and_then(|bytes| std::str::from_utf8(&kept[..bytes - 1]).ok());
@@ -73,7 +73,7 @@ fn is_fresh(kept: &Path) -> bool {
     })
 }
 
-/// The length of the list, with the empty line that ends it.
+/// Returns the length of the list, including the empty line that ends it.
 fn list_bytes(kept: &[u8]) -> Option<usize> {
     Some(kept.windows(2).position(|pair| pair == b"\n\n")? + 2)
 }
@@ -92,7 +92,7 @@ mod tests {
         write("it.c", "#include \"it.h\"\nint it = IT;\n");
         write("it.h", "#include \"other.h\"\n#define IT 7\n");
         write("other.h", "");
-        // Stands for clang: what the sources say, and the headers.
+        // In place of clang: writes the sources, and lists the headers.
         let compiler = || {
             let mut command = Command::new("sh");
             let script = "cd \"$0\" && cat it.c it.h other.h > \"$5\" && echo made >> made \

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Ports for servers that take a port number on their command line.
 //!
-//! The kernel chooses the port, and the test process holds it: a socket stays bound to it with
-//! `SO_REUSEADDR`, and never listens. While it exists the kernel gives the port to no other program
-//! that asks for any port, and to no outgoing connection; a server that sets `SO_REUSEADDR`, as
-//! servers do, can bind it and listen.
+//! The kernel chooses the port, and the test process reserves it: a socket stays bound to it with
+//! `SO_REUSEADDR`, and never listens. As long as it exists, the kernel gives the port to no other
+//! program that requests any free port, and to no outgoing connection; a server that sets
+//! `SO_REUSEADDR`, as is usual, can bind it and listen.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -13,7 +13,7 @@ use std::sync::Mutex;
 /// Sockets that hold ports until the test process ends.
 static HELD: Mutex<Vec<OwnedFd>> = Mutex::new(vec![]);
 
-/// A TCP port on the loopback interface that belongs to this process until it ends.
+/// Returns a TCP port on the loopback interface, reserved for this process until it ends.
 ///
 /// # Panics
 /// If the kernel has no port left.
@@ -27,7 +27,7 @@ fn bind() -> io::Result<(OwnedFd, u16)> {
     // SAFETY: the call takes no pointer.
     let number =
         check(unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) })?;
-    // SAFETY: the descriptor was just opened and has no other owner.
+    // SAFETY: the descriptor is new and has no other owner.
     let socket = unsafe { OwnedFd::from_raw_fd(number) };
     let one: libc::c_int = 1;
     // SAFETY: the pointer and the length describe `one`, which outlives the call.
@@ -49,7 +49,7 @@ fn bind() -> io::Result<(OwnedFd, u16)> {
     let mut length = size_of_val(&address) as libc::socklen_t;
     // SAFETY: the pointer and the length describe `address`, which outlives the call.
     check(unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) })?;
-    // SAFETY: `length` says how many bytes of `address` the kernel may write.
+    // SAFETY: `length` is the number of bytes of `address` that the kernel may write.
     check(unsafe {
         libc::getsockname(socket.as_raw_fd(), (&raw mut address).cast(), &raw mut length)
     })?;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The sockets library, for tests that load it into programs. Cargo builds a library of this kind
-//! for no test: the runner builds it before the tests, and a test that is run by hand builds it.
+//! The sockets library, for tests that load it into programs. Cargo does not build a `cdylib` for
+//! tests: the runner builds it before the tests, and a test run by hand builds it itself.
 
 use crate::variable;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The library's file name.
+/// File name of the library.
 pub const NAME: &str = "libfreeport_preload.so";
 
-/// The library, as the sources are now.
+/// Returns the library, built from the present sources.
 ///
 /// # Panics
 /// If the library cannot be built.
@@ -33,7 +33,7 @@ fn build() -> PathBuf {
     folder.join(NAME)
 }
 
-/// The folder that holds what was built with the profile of the running test: `target/debug`.
+/// Returns the folder with the artifacts of the running test's profile: `target/debug`.
 pub fn profile_folder() -> PathBuf {
     let test = std::env::current_exe().expect("a test knows its own file");
     // target/debug/deps/test

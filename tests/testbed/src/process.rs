@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the kernel says of processes and threads: whether they sleep, and how long they have run.
+//! State of processes and threads as the kernel reports it: whether they sleep, and for how long
+//! they have run.
 
 use std::fs;
 use std::time::Duration;
 
-/// Whether a thread of this process sleeps, in a call or for a lock.
+/// Returns whether a thread of this process sleeps, in a call or on a lock.
 pub fn sleeps(thread: i32) -> bool {
     is_asleep(&format!("/proc/self/task/{thread}"))
 }
 
-/// Whether all threads of a process sleep.
+/// Returns whether all threads of a process sleep.
 pub fn all_sleep(pid: i32) -> bool {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let mut states = threads.map(|thread| is_asleep(&thread.path().to_string_lossy())).peekable();
@@ -22,15 +23,14 @@ fn is_asleep(folder: &str) -> bool {
     stat.rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(" S "))
 }
 
-/// Processor time of all threads of a process that have not ended. It does not depend on what else
-/// runs.
+/// Returns the processor time of all living threads of a process. It does not depend on other load.
 ///
 /// # Panics
-/// If the kernel does not say.
+/// If the kernel does not report it.
 pub fn processor_time(pid: i32) -> Duration {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let of_thread = |folder: fs::DirEntry| {
-        // A thread may end meanwhile.
+        // A thread may end in the meantime.
         let told = fs::read_to_string(folder.path().join("schedstat")).ok()?;
         let nanoseconds = told.split_whitespace().next().expect("the time comes first");
         Some(Duration::from_nanos(nanoseconds.parse().expect("it is a number")))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a run tells at its end beside its failures: notes, and tests that cannot run on this
-//! machine. No skip passes silently. The runner counts skips and prints their reasons, and where
-//! `FREEPORT_REQUIRE=all` is set, as in continuous integration, a skip is a failure.
+//! Lines for the end of a run besides its failures: notes, and tests that cannot run on this
+//! machine. No skip is silent. The runner counts skips and prints their reasons, and with
+//! `FREEPORT_REQUIRE=all`, as in continuous integration, a skip is a failure.
 
 use crate::variable;
 use std::fmt::Display;
@@ -11,7 +11,7 @@ use std::panic::Location;
 use std::path::Path;
 use std::thread;
 
-/// Notes that the calling test is skipped. The test returns after this call.
+/// Records that the calling test is skipped. The test returns after this call.
 ///
 /// # Panics
 /// If `FREEPORT_REQUIRE=all` is set, and if the note cannot be written.
@@ -29,7 +29,7 @@ pub fn skip(reason: impl Display) {
     }
 }
 
-/// Notes something that a run should tell at its end although it is no failure, in one line.
+/// Records a line that the run prints at its end although it is no failure.
 ///
 /// # Panics
 /// If the note cannot be written.
@@ -39,16 +39,16 @@ pub fn note(text: impl Display) {
     }
 }
 
-/// One call of `write` on a file opened for appending: tests of several processes do not mix.
+/// Writes with one `write` on a file opened for appending: lines of several processes do not mix.
 fn append(file: &Path, line: &str) {
     let opened = OpenOptions::new().append(true).create(true).open(file);
     let written = opened.and_then(|mut file| file.write_all(line.as_bytes()));
     written.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
 }
 
-/// For whoever runs one test by hand.
+/// Informs a user who runs one test by hand.
 fn report(text: &str) {
     let mut errors = std::io::stderr().lock();
-    // Nobody may be reading; the file has the note.
+    // Standard error may be closed; the file has the note.
     let _ = writeln!(errors, "skipped: {text}");
 }

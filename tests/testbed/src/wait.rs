@@ -4,11 +4,11 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a condition may take. Only a hang takes that long, on a loaded machine too.
+/// Time limit for a condition. Only a hang reaches it, even on a loaded machine.
 pub const PATIENCE: Duration = Duration::from_secs(180);
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Waits until `is_so`.
+/// Waits until `is_so` returns true.
 ///
 /// # Panics
 /// If the condition does not hold within [`PATIENCE`].

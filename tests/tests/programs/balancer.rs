@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The load balancer with its manager and small tables, against a model: flows that
-//! begin, end and pause at random while backends come and go. Each packet has to come out in the
-//! tunnel to the backend of its flow, and inside as it went in.
+//! The load balancer with its manager and small tables, against a model: flows begin, end and pause
+//! at random while backends are added and removed. Each packet must leave in the tunnel to the
+//! backend of its flow, with the inner frame unchanged.
 
 mod model;
 
@@ -10,15 +10,15 @@ use freeport_clicknp::{Options, compile_text};
 use freeport_golden::packet;
 use freeport_ir::{Bits, Program, interp};
 use freeport_native::Options as NativeOptions;
-use freeport_nic::cpu::CpuDevice;
-use freeport_nic::device::{Device, Ports};
-use freeport_nic::interpreter::InterpreterDevice;
-use freeport_nic::packet::{ethernet, ipv4};
-use freeport_nic::placement::Placement;
-use freeport_nic::port::{Generator, Sink};
-use freeport_nic::replace::{ReplaceOptions, replace};
-use freeport_nic::trace::TraceFrame;
-use freeport_nic::workers::WorkersDevice;
+use freeport_port::packet::{ethernet, ipv4};
+use freeport_port::trace::TraceFrame;
+use freeport_port::{Generator, Sink};
+use freeport_runtime::cpu::CpuDevice;
+use freeport_runtime::device::{Device, Ports};
+use freeport_runtime::interpreter::InterpreterDevice;
+use freeport_runtime::placement::Placement;
+use freeport_runtime::replace::{ReplaceOptions, replace};
+use freeport_runtime::workers::WorkersDevice;
 use freeport_testbed::cache::Cache;
 use freeport_testbed::is_long;
 use freeport_tests::repository;
@@ -31,7 +31,7 @@ const GRE: u8 = 47;
 const OUTER_BYTES: usize = 42;
 const NETWORK: u32 = 0x123456;
 const THIS_END: u32 = 0xc000_0201;
-/// Flows that may go on at a time.
+/// Maximum number of concurrent flows.
 const FLOWS: usize = 250;
 
 /// The balancer with a cache of 32 lines and a table of 1,024 buckets.
@@ -43,7 +43,7 @@ fn program() -> Program {
     compiled.unwrap_or_else(|failure| panic!("{failure}")).program
 }
 
-/// A flow of the test and the packets that it sends.
+/// A flow of the test, with its packets.
 struct Flow {
     key: Key,
     frame: Vec<u8>,
@@ -80,7 +80,7 @@ struct Balancer<'p> {
 }
 
 impl Balancer<'_> {
-    /// Calls a method; its result, or 0.
+    /// Calls a method; returns its result, or 0.
     fn call(&mut self, instance: &str, method: &str, arguments: &[(u32, u64)]) -> u64 {
         let arguments: Vec<Bits> =
             arguments.iter().map(|(width, value)| Bits::from_u64(*width, *value)).collect();
@@ -89,7 +89,7 @@ impl Balancer<'_> {
         result.map_or(0, |result| result.to_u64())
     }
 
-    /// An instance inside the balancer.
+    /// Returns an instance inside the balancer.
     fn instance(&self, name: &str) -> freeport_ir::InstanceId {
         let mut instances = self.device.program().graph.instances.iter();
         let is_it = |own: &str| own.strip_prefix("balancer.") == Some(name);
@@ -112,7 +112,7 @@ impl Balancer<'_> {
         self.next_dip += 1;
         let (dip, weight) = (self.next_dip, self.random.u32(1..4));
         let number = self.model.add(dip, weight);
-        // The other end of its tunnel is at its own address; so is the next hop.
+        // The far end of its tunnel has its own address; so does the next hop.
         let mac = 0x0200_0000_0000 | u64::from(dip);
         let ends = [(32, dip.into()), (48, mac), (32, NETWORK.into()), (32, weight.into())];
         assert_eq!(self.call("manager", "add", &ends), u64::from(number));
@@ -138,8 +138,8 @@ impl Balancer<'_> {
         }
     }
 
-    /// Forgets flows that have ended; then all sizes are known, and numbers without flows can be
-    /// given anew.
+    /// Sweeps flows that have ended; then all sizes are known, and numbers without flows can be
+    /// reassigned.
     fn sweep(&mut self) {
         let Some(size) = self.model.certain_size() else { return };
         let (unused, used): (Vec<u16>, Vec<u16>) =
@@ -157,7 +157,7 @@ impl Balancer<'_> {
         assert_eq!(self.call("manager", "size", &[]), self.model.active().len() as u64);
     }
 
-    /// Some packets of some flows, in bursts and mixed.
+    /// Sends some packets of some flows, in bursts and mixed.
     fn send(&mut self) {
         let mut sent = vec![];
         let mut frames = vec![];
@@ -226,11 +226,11 @@ impl Balancer<'_> {
     }
 }
 
-/// Loads the program anew.
+/// Loads the program again.
 type Load<'l, 'p> = &'l dyn Fn() -> Box<dyn Device + 'p>;
 
-/// What a run has met, for the test to see that it met everything. `replacing`: the graph is
-/// replaced by itself every now and then.
+/// Runs the test, and asserts that it met every situation. `replacing`: the graph is replaced by
+/// itself from time to time.
 fn run<'p>(device: Box<dyn Device + 'p>, seed: u64, rounds: u32, replacing: Option<Load<'_, 'p>>) {
     let mut random = Rng::with_seed(seed);
     let flows = (0..FLOWS).map(|_| Flow::new(&mut random)).collect();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The goldens of library elements hold, in the interpreter and as native code, however input and
-//! room come, and whichever pass is switched off; and all that the repository has in ClickNP
+//! The goldens of library elements hold in the interpreter and as native code, for any division of
+//! input and room, and with any pass disabled; and everything in ClickNP in the repository
 //! compiles.
 
 use freeport_clicknp::{Options, compile_file, compile_text};
@@ -41,7 +41,7 @@ fn library() -> Options {
     Options { library: vec![repository().join("elements")] }
 }
 
-/// Each case of each golden with its place, and the program that it runs in.
+/// Returns each case of each golden with its location, and its program.
 fn cases() -> Vec<(String, Case, Program)> {
     let mut found = vec![];
     for path in files("test") {
@@ -63,7 +63,7 @@ fn seeds() -> u64 {
     usual_or_long(2, 100)
 }
 
-/// What is wrong, all of it at once.
+/// Fails with all failures at once.
 fn none_fails(failures: &[String]) {
     assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
 }
@@ -95,7 +95,7 @@ fn every_golden_holds_in_the_interpreter() {
     none_fails(&failures.concat());
 }
 
-/// As [`cases`], by the programs that they run in, of which each is there once.
+/// As [`cases`], grouped by program, each program once.
 fn programs() -> Vec<(Program, Vec<(String, Case)>)> {
     let mut found: Vec<(Program, Vec<(String, Case)>)> = vec![];
     for (place, case, program) in cases() {
@@ -113,7 +113,7 @@ fn every_golden_holds_whichever_pass_is_switched_off() {
     none_fails(&failures.concat());
 }
 
-/// What fails where one pass is switched off, for each pass in turn, and where none is.
+/// Returns the failures with each pass disabled in turn, and with none disabled.
 fn without_passes(program: &Program, cases: &[(String, Case)]) -> Vec<String> {
     let all = PassSet::for_cpu();
     let names = passes::NAMES.into_iter().filter(|pass| all.contains(pass));

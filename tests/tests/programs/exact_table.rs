@@ -20,7 +20,7 @@ fn check(table: &mut Table, rules: &Rules, matches: &[Match]) {
     assert_eq!(table.read("rules", 0).to_u64(), rules.len() as u64);
 }
 
-/// Matches of rules and of other tuples, some of which have matched before.
+/// Returns matches for the tuples of rules and for other tuples, some already matched before.
 fn matches(random: &mut fastrand::Rng, rules: &Rules, others: usize) -> Vec<Match> {
     let tuples = rules.keys().copied().collect::<Vec<_>>();
     let others = (0..others).map(|_| Tuple::random(random)).collect::<Vec<_>>();
@@ -53,7 +53,7 @@ fn it_holds_what_it_says_and_more_and_loses_nothing_when_full() {
     sent.push(Match { tuple: refused.0, ..Match::default() });
     check(&mut table, &rules, &sent);
 
-    // Half of them go, and as many come again.
+    // Half of the rules are removed, and as many are inserted again.
     let tuples: Vec<Tuple> = rules.keys().copied().collect();
     for tuple in &tuples[..held / 2] {
         assert_eq!(table.remove(&[tuple.bits()]), DONE);
@@ -73,7 +73,7 @@ fn it_does_what_a_map_does() {
     let mut random = fastrand::Rng::with_seed(2);
     let mut table = Table::new("CuckooHash<512>");
     let mut rules = Rules::new();
-    // Tuples that are alike, so that they come again.
+    // Similar tuples, so that they recur.
     let tuple = |random: &mut fastrand::Rng| Tuple {
         source: random.u32(..4),
         target: random.u32(..4) << 30,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The firewall of `examples/firewall.cnp` with its manager against a search through all rules:
-//! rules of all kinds come, change and go, one by one and in sets, between batches of packets, with
-//! small tables that overflow and at their full sizes.
+//! rules of all kinds are inserted, changed and removed, singly and in sets, between batches of
+//! packets, with small tables that overflow and at full size.
 
 mod harness;
 mod model;
@@ -10,25 +10,25 @@ use crate::replay::{self, Driver, Traffic};
 use fastrand::Rng;
 use freeport_clicknp::{Options, compile_text};
 use freeport_ir::{Bits, InstanceId, Program};
-use freeport_nic::device::Device;
+use freeport_runtime::device::Device;
 use freeport_tests::repository;
 use freeport_tests::tables::Tuple;
 use harness::{Firewall, frame, interpreter, native, spread};
 use model::{PASS, Rule};
 use std::path::Path;
 
-/// What a rule of priority 0 is answered.
+/// Status for a rule of priority 0.
 const REFUSED: u64 = 4;
-/// Rules that the small firewall can note of a set.
+/// Capacity of the small firewall for planned rules.
 const PLANNED: usize = 200;
 
-/// The firewall at its full size.
+/// Returns the firewall at full size.
 fn full() -> Program {
     let example = repository().join("examples/firewall.cnp");
     compiled(&std::fs::read_to_string(example).expect("the example is there"))
 }
 
-/// The same, with tables for few rules, so that they overflow.
+/// Returns the firewall with small tables, so that they overflow.
 fn small() -> Program {
     let sizes = "EXACT = 64, PREFIXES = 12, MASKS = 4, MASK_RULES = 8, OTHERS = 32";
     compiled(&format!(
@@ -43,7 +43,7 @@ fn compiled(text: &str) -> Program {
     compiled.unwrap_or_else(|failure| panic!("{failure}")).program
 }
 
-/// Rules come and go one at a time.
+/// Inserts and removes rules one at a time.
 fn run_live(device: Box<dyn Device + '_>, rounds: u16) {
     let random = &mut Rng::with_seed(7);
     let mut firewall = Firewall::new(device);
@@ -52,7 +52,7 @@ fn run_live(device: Box<dyn Device + '_>, rounds: u16) {
     assert_eq!(firewall.call("insert", &nothing.arguments()).to_u64(), REFUSED);
     let mut overflowed = 0;
     for round in 0..rounds {
-        // Mostly growing, then mostly shrinking, again and again.
+        // Mostly growing, then mostly shrinking, repeatedly.
         let removals = if round / 12 % 2 == 0 { 1 } else { 5 };
         for change in 0..12 {
             let priority = model::priority(round * 12 + change + 1);
@@ -79,7 +79,7 @@ fn run_live(device: Box<dyn Device + '_>, rounds: u16) {
     assert_eq!(firewall.count("tables.manager", "overflowed"), 0);
 }
 
-/// Sets of rules are placed at once, among others.
+/// Places sets of rules at once, between single changes.
 fn run_planned(device: Box<dyn Device + '_>, rounds: u16) {
     let random = &mut Rng::with_seed(3);
     let mut firewall = Firewall::new(device);
@@ -145,7 +145,7 @@ fn a_rule_that_fits_nowhere_changes_nothing() {
     let mut refused = 0;
     for count in 1..2000 {
         let rule = Rule::random(random, model::priority(count));
-        // All that can be seen is 70,000 values: it is looked at from the time it can happen.
+        // The visible state is 70,000 values: it is compared only from when a refusal is possible.
         let before = (firewall.refused > 3 && refused < 12).then(|| firewall.everything());
         firewall.insert(rule);
         if firewall.refused > refused + 4
@@ -175,7 +175,8 @@ fn of_prefixes_the_one_with_the_largest_priority_counts() {
     firewall.insert(of(16, PASS, 30));
     assert_eq!(held(&firewall), 2, "it would be hidden by the longer one");
     firewall.check_lookup(&inside);
-    // The longer one now hides no more than it may, the shorter one does not come back by itself.
+    // The longer prefix may hide no more than it should, and the shorter one must not reappear by
+    // itself.
     firewall.insert(of(24, PASS, 40));
     firewall.insert(of(16, PASS, 35));
     assert_eq!(held(&firewall), 3);
@@ -202,7 +203,7 @@ fn a_rule_of_the_last_table_touches_all_thirteen() {
     let mut priority = 0;
     for rules in 0..20 {
         let before = tables(&firewall);
-        // Its masks leave the hash tables no way but to refuse it.
+        // Its masks leave the hash tables no choice but to refuse it.
         while firewall.count("tables.others", "rules") == rules {
             priority += 1;
             firewall.insert(Rule::new(Tuple::random(random), Tuple::random(random), 0, priority));
@@ -219,7 +220,8 @@ fn the_largest_masks_of_a_full_set_get_the_hash_tables() {
     let mut firewall = Firewall::new(native(&program));
     let random = &mut Rng::with_seed(11);
     let masks: Vec<Tuple> = (0..60).map(|_| Tuple::random(random)).collect();
-    // 1,500 rules of one mask take two tables, 14 masks of 1,000 one each; then there is no other.
+    // 1,500 rules with one mask take two tables, 14 masks of 1,000 rules one each; then none is
+    // left.
     let size = |at: usize| [1500, 1000, 40][usize::from(at > 0) + usize::from(at > 14)];
     let mut set = vec![];
     for (at, mask) in masks.iter().enumerate() {
@@ -238,7 +240,8 @@ fn the_largest_masks_of_a_full_set_get_the_hash_tables() {
     assert_eq!(firewall.count("tables.manager", "overflowed"), 45 * 40);
     check_some(&mut firewall, random);
 
-    // Live, among these: exact rules, prefixes, and masks for which there is only the last table.
+    // Single changes in between: exact rules, prefixes, and masks that only the last table can
+    // hold.
     for count in 20_000..22_000 {
         let mask = match count % 4 {
             0 => Tuple::random(random),
@@ -260,7 +263,7 @@ fn the_largest_masks_of_a_full_set_get_the_hash_tables() {
     check_some(&mut firewall, random);
 }
 
-/// Looks for tuples that rules fit, and for others.
+/// Checks tuples that match rules, and others.
 fn check_some(firewall: &mut Firewall<'_>, random: &mut Rng) {
     for at in 0..400 {
         let rule = random.choice(&firewall.rules.0).copied().expect("some");

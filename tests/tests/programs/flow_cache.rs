@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The flow cache at its full size, 16,384 lines in sets of 4, on a trace, against a reference
-//! cache; and how full the flow table gets before it has to refuse flows.
+//! The flow cache at full size, 16,384 lines in sets of 4, on a trace, against a reference cache;
+//! and the fill level at which the flow table starts to refuse flows.
 
 use fastrand::Rng;
 use freeport_clicknp::{Options, compile_text};
@@ -42,11 +42,11 @@ fn hash(tuple: &Tuple) -> u64 {
     hash ^ hash >> 29
 }
 
-/// For each set the flows in it, the one used last at the end.
+/// Flows of each set, the most recently used last.
 struct Reference(Vec<Vec<(Tuple, u16)>>);
 
 impl Reference {
-    /// The flow's backend, if it is there; it is then the one used last, unless it ends.
+    /// Looks up the flow's backend; the flow becomes the most recently used, unless it ends.
     fn look_up(&mut self, tuple: &Tuple, ends: bool) -> Option<u16> {
         let set = &mut self.0[hash(tuple) as usize % 4096];
         let at = set.iter().position(|(it, _)| it == tuple)?;
@@ -78,7 +78,7 @@ fn the_cache_holds_what_a_reference_cache_does() {
         from_nic -> [fill] cache
         cache -> to_tor";
     let mut graph = graph(text);
-    // No time passes: an hour of ticks.
+    // Prevents a refresh: an hour of ticks.
     let cache = graph.instance("cache").expect("it is in the program");
     let refresh = Bits::from_u64(32, 3_500_000);
     graph.write_variable(cache, "refresh", 0, refresh).expect("it is there");
@@ -87,7 +87,7 @@ fn the_cache_holds_what_a_reference_cache_does() {
     let (mut hits, mut ends_of_hits) = (0, 0);
     let mut fill: Vec<u8> = vec![];
     for _ in 0..200_000 {
-        // Few flows have most of the packets; there are more than the cache holds.
+        // Few flows have most of the packets; there are more flows than the cache holds.
         let number = (random.f64().powi(3) * 40_000.0) as u32;
         let (tuple, ends) = (flow(number), random.u8(..50) == 0);
         let mut bytes = tuple.bytes();
@@ -148,7 +148,7 @@ fn a_table_with_as_many_flows_as_buckets_refuses_one_in_ten_thousand() {
     let (opened, unstored) = send(32_768..65_536);
     assert!(unstored <= 20, "{unstored} of 65,536");
     assert_eq!(opened + unstored, 65_536);
-    // The same packets again, with nothing new to store but what was refused.
+    // The same packets again: nothing new to store, except flows that were refused.
     let (opened_then, unstored_then) = send(0..65_536);
     assert_eq!((opened_then, unstored_then), (opened, 2 * unstored));
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The front-end oracle: a generated function means in ClickNP what clang makes of it as C23.
+//! The front-end oracle: a generated function has the same meaning in ClickNP and, compiled by
+//! clang, in C23.
 //!
-//! Each function becomes a method of one element; the same text goes to clang. Both are called with
-//! the same arguments. `FREEPORT_SEED` picks other functions, `FREEPORT_LONG` many more.
+//! Each function becomes a method of one element; the same text is compiled by clang. Both are
+//! called with the same arguments. `FREEPORT_SEED` selects other functions, `FREEPORT_LONG` runs
+//! many more.
 
 use fastrand::Rng;
 use freeport_clicknp::{Options, compile_text};
@@ -69,7 +71,7 @@ fn as_methods(functions: &[GeneratedFunction]) -> String {
     text + ".element Methods (->) {\n    .handler { }\n" + &methods + "}\nMethods :: methods\n"
 }
 
-/// An argument, more often than not one at the edge of its range.
+/// Returns an argument, mostly at the boundaries of its range.
 fn argument(random: &mut Rng, width: u32) -> Bits {
     match random.u32(0..6) {
         0 => Bits::zero(width),

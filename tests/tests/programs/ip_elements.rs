@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Elements of IP, ICMP and what IP carries, against models whose wire formats, checksums and
-//! answers are those of smoltcp: whole packets, cut at every length, and changed at random.
+//! Elements for IP, ICMP and the protocols above, against models that use smoltcp's wire formats,
+//! checksums and answers: whole packets, truncated at every length, and changed at random.
 
 mod errors;
 mod frames;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Every library element means the same as native code and in the interpreter, on random packets of
-//! 64 to 9,000 bytes, good and bad, and on random records, fed in random pieces and with random
-//! room behind it. Each is joined to the outer ends as its golden cases join it.
+//! Every library element behaves the same as native code and in the interpreter, on random valid
+//! and invalid packets of 64 to 9,000 bytes, and on random records, fed in random pieces and with
+//! random room at the outputs. Each element is connected to the outer ends as in its golden cases.
 
 use crate::replay::{self, Driver, Traffic};
 use fastrand::Rng;
 use freeport_clicknp::{Options, compile_text};
 use freeport_golden::{Golden, run};
 use freeport_ir::{Bits, Direction, Item};
-use freeport_nic::trace::{Sizes, Trace};
+use freeport_port::trace::{Sizes, Trace};
 use freeport_testbed::cache::Cache;
 use freeport_testbed::is_long;
 use freeport_tests::oracle::seed;
@@ -16,7 +16,7 @@ use freeport_tests::{repository, side_by_side};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Ways to join an element that a usual run takes; a long one takes all.
+/// Number of ways to connect an element in a usual run; a long one tries all.
 const WAYS: usize = 1;
 
 #[test]
@@ -34,7 +34,7 @@ fn library_elements_run_natively_as_in_the_interpreter() {
             .map(run::configuration)
             .map(|how| how.expect("it is joined"))
             .collect();
-        // All parameters of an element take the compiler longest; its goldens are of all of them.
+        // An element with all parameters takes the compiler longest; its goldens cover all of them.
         let count = if is_long() { joined.len() } else { WAYS };
         ways.extend(joined.into_iter().take(count).map(|how| (path.clone(), how)));
     }
@@ -82,12 +82,12 @@ fn check(path: &Path, configuration: &str, random: &mut Rng) {
     let place = path.display();
     assert_eq!(driver.out, out, "{place}: what the host got is not what was sent");
     let firings: u64 = execution.counters.iter().map(|counters| counters.firings).sum();
-    // A source sends what it is told to, and here nobody tells it anything.
+    // A source sends only on request, and here it gets none.
     let is_fed = program.graph.endpoints.iter().any(|it| it.direction == Direction::Into);
     assert!(firings > 1000 || !is_fed, "{place}: only {firings} firings");
 }
 
-/// Packets, or records of which some bytes are any and most are 0 or 1.
+/// Returns packets, or records with some arbitrary bytes, the others mostly 0 or 1.
 fn traffic(random: &mut Rng, item: Item) -> Traffic {
     match item {
         Item::Flit => packets(random, 200),
@@ -117,7 +117,7 @@ fn packets(random: &mut Rng, frames: usize) -> Traffic {
         ..Trace::default()
     };
     let mut packets: Vec<_> = trace.generate().into_iter().map(|frame| frame.bytes).collect();
-    // Cut at every byte of the headers, and where no header is whole.
+    // Truncated at every byte of the headers, including lengths without a complete header.
     let whole = packets[0].clone();
     packets.extend((1..whole.len().min(100)).map(|length| whole[..length].to_vec()));
     Traffic { packets, records: vec![] }

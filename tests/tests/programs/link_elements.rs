@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Elements that look no further than Ethernet and its tags, against plain models: whole frames,
-//! and cut at every length, with any tags. Nothing they do reads beyond a packet.
+//! Elements that inspect only Ethernet and its tags, against simple models: whole frames, and
+//! frames truncated at every length, with any tags. No element reads beyond a packet.
 
 use fastrand::Rng;
 use freeport_testbed::is_long;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 const TAGS: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];
 
-/// One of few stations, of two groups, of what bridges keep to themselves, or all.
+/// Returns one of few stations, of two groups, of the addresses reserved for bridges, or broadcast.
 fn random_mac(random: &mut Rng) -> [u8; 6] {
     match random.u8(..12) {
         0 => [0xff; 6],
@@ -34,7 +34,7 @@ fn random_frame(random: &mut Rng) -> Vec<u8> {
     bytes
 }
 
-/// Frames, and some cut at every length.
+/// Returns frames, some truncated at every length.
 fn frames(random: &mut Rng) -> Vec<Vec<u8>> {
     let mut all = vec![];
     for _ in 0..if is_long() { 500 } else { 25 } {
@@ -53,7 +53,8 @@ fn is_tag(word: u16) -> bool {
     TAGS.contains(&word.to_be_bytes())
 }
 
-/// The number of the outermost tag, and none for a frame without one; an error if it is cut.
+/// Returns the number of the outermost tag, or `None` for an untagged frame; an error if it is
+/// truncated.
 fn outer(frame: &[u8]) -> Result<Option<u16>, ()> {
     match word(frame, 12).ok_or(())? {
         tag if is_tag(tag) && frame.len() < 18 => Err(()),
@@ -62,7 +63,7 @@ fn outer(frame: &[u8]) -> Result<Option<u16>, ()> {
     }
 }
 
-/// What a model says of a frame: the end at which it leaves, if any, as what, and what is counted.
+/// Result of a model for a frame: the end at which it leaves, if any, its bytes, and the counter.
 type Said = (Option<&'static str>, Vec<u8>, Option<&'static str>);
 
 /// Runs frames through one element and a model of it.
@@ -179,7 +180,7 @@ fn addresses_are_written() {
 
 const PORTS: usize = 3;
 
-/// The ports that a frame leaves a bridge at; learns.
+/// Returns the ports at which a frame leaves a bridge; learns its source.
 fn bridged(heard: &mut BTreeMap<([u8; 6], u16), usize>, port: usize, frame: &[u8]) -> Vec<usize> {
     if frame.len() < 14 {
         return vec![];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What programs do, those of the library and generated ones, on all that runs them. They are one
-//! test binary, so that they are linked once and run side by side.
+//! Behaviour of library programs and generated programs on all engines. They are one test binary,
+//! so that they are linked once and run concurrently.
 
 mod balancer;
 mod elements;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The back-end oracle: native code and the interpreter agree on generated programs.
 //!
-//! Programs in the ClickNP language are compiled, put side by side in batches, run as native code
-//! on random packets and records in random pieces and with random room at the outputs, and replayed
-//! from what that run recorded: every channel's history, all state and all counters must be equal.
-//! `FREEPORT_SEED` picks other programs, `FREEPORT_PROGRAMS` says how many, and `FREEPORT_LONG` has
-//! a hundred times as many tested and tells of each batch.
+//! Programs in the ClickNP language are compiled, merged in batches, run as native code on random
+//! packets and records in random pieces and with random room at the outputs, and replayed from the
+//! recording of that run: every channel's history, all state and all counters must be equal.
+//! `FREEPORT_SEED` selects other programs, `FREEPORT_PROGRAMS` sets their number, and
+//! `FREEPORT_LONG` tests a hundred times as many and reports each batch.
 
 use crate::replay::{self, Driver, Traffic};
 use fastrand::Rng;
@@ -23,8 +23,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::{panic, thread};
 
 const BATCH: u64 = 50;
-/// The compiler's optimization takes seven times the rest, so one batch of so many has it; an odd
-/// number, so that it is tried with and without asking ahead.
+/// Optimization takes the compiler seven times the rest, so only every fifteenth batch has it: an
+/// odd interval, so that it is tested with and without prefetching.
 const OPTIMIZED_EACH: u64 = 15;
 
 #[test]
@@ -59,9 +59,9 @@ fn generated_programs_run_natively_as_in_the_interpreter() {
     assert!(fired > 20 * programs, "only {fired} firings: the programs do too little");
 }
 
-/// How a batch is compiled, which its first seed decides, so that it can be run again. In every
-/// second one, whatever an item says the place of is asked for ahead. What is undefined in the C
-/// that we write would show in the optimized ones.
+/// Returns the options of a batch, which depend on its first seed, so that it can be reproduced.
+/// Every second batch prefetches all memory whose address follows from an item. Undefined behaviour
+/// in the generated C would show in the optimized batches.
 fn options(batch: u64, cache: &Path) -> freeport_native::Options {
     let optimization = if batch.is_multiple_of(OPTIMIZED_EACH) { 2 } else { 0 };
     let quick = replay::options(cache);
@@ -75,7 +75,7 @@ fn options(batch: u64, cache: &Path) -> freeport_native::Options {
     }
 }
 
-/// Runs one batch of programs; the firings that did something.
+/// Runs one batch of programs; returns the number of firings that did something.
 fn check_batch(first: u64) -> u64 {
     let cache = Cache::of("native");
     let options = options(first / BATCH, cache.path());

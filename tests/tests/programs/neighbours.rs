@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Elements that find Ethernet addresses, and are found by them: against smoltcp's view of the same
-//! bytes, whole, cut at every length, and changed at random; and between hosts of its stack.
+//! Elements that resolve Ethernet addresses, and answer such queries: against smoltcp's view of the
+//! same bytes, whole, truncated at every length, and changed at random; and between hosts with its
+//! stack.
 
 mod next_hops;
 mod stacks;
@@ -22,7 +23,7 @@ fn mac(last: u8) -> EthernetAddress {
     EthernetAddress([2, 0, 0, 0, 0, last])
 }
 
-/// Frames cut at every length, and frames some of whose bytes were changed.
+/// Returns frames truncated at every length, and frames with some changed bytes.
 fn variants(random: &mut Rng, mut frame: impl FnMut(&mut Rng) -> Vec<u8>) -> Vec<Vec<u8>> {
     let mut all = vec![];
     for _ in 0..if is_long() { 500 } else { 15 } {
@@ -58,7 +59,7 @@ fn arp_frame(target: EthernetAddress, source: EthernetAddress, arp: &ArpRepr) ->
     bytes
 }
 
-/// Requests and replies among 10.0.0.0 to 10.0.3.7, mostly from others than the own addresses.
+/// Returns requests and replies among 10.0.0.0 to 10.0.3.7, mostly not from the own addresses.
 fn random_arp(random: &mut Rng) -> Vec<u8> {
     let address = |random: &mut Rng| Ipv4Address::new(10, 0, random.u8(..4), random.u8(..8));
     let is_probe = random.u8(..8) == 0;
@@ -79,8 +80,8 @@ fn random_arp(random: &mut Rng) -> Vec<u8> {
     bytes
 }
 
-/// The own addresses 10.0.0.0 to 10.0.0.3 at 1, and prefixes that are answered for at 2 and 3, but
-/// for one address: what is answered for an address, and whether it is an own one.
+/// Own addresses 10.0.0.0 to 10.0.0.3 at 1, and prefixes answered for at 2 and 3, except for one
+/// address. Returns the answer for an address, and whether it is an own one.
 fn answer_for(address: Ipv4Address) -> Option<(EthernetAddress, bool)> {
     match address.octets() {
         [10, 0, 0, 0..4] => Some((mac(1), true)),
@@ -91,7 +92,8 @@ fn answer_for(address: Ipv4Address) -> Option<(EthernetAddress, bool)> {
     }
 }
 
-/// The reply to a frame, or the counter that says why there is none; empty where none counts.
+/// Returns the reply to a frame, or the counter for the reason that there is none; empty if none
+/// counts.
 fn arp_reply(bytes: &[u8]) -> Result<Vec<u8>, &'static str> {
     let frame = EthernetFrame::new_checked(bytes).map_err(|_| "")?;
     if frame.ethertype() != EthernetProtocol::Arp {
@@ -111,7 +113,7 @@ fn arp_reply(bytes: &[u8]) -> Result<Vec<u8>, &'static str> {
     if !sender_mac.is_unicast() {
         return Err("malformed");
     }
-    // Whether it is answered as a conflict depends on the time: the goldens look at that.
+    // Whether it is answered as a conflict depends on the time, which the goldens cover.
     assert!(!matches!(answer_for(sender), Some((_, true))), "the sender has an address of its own");
     let own = answer_for(asked);
     let (own_mac, is_own) = own.filter(|_| sender != asked).ok_or("")?;
@@ -175,7 +177,7 @@ fn requests_become_replies_and_all_else_passes() {
     counts.check(&found.counters);
 }
 
-/// Whether a changed byte made an own address the sender's.
+/// Whether a changed byte turned the sender into an own address.
 fn claims_own(bytes: &[u8]) -> bool {
     let sender = bytes.get(28..32).map(|it| Ipv4Address::new(it[0], it[1], it[2], it[3]));
     sender.and_then(answer_for).is_some_and(|(_, is_own)| is_own)
@@ -189,7 +191,7 @@ fn same(found: &[Vec<u8>], expected: &[Vec<u8>]) {
 }
 
 const OWN6: Ipv6Address = Ipv6Address::new(0xfe80, 0, 0, 0, 0, 0, 0, 2);
-/// The group of those whose addresses end as the own one does.
+/// Multicast group of addresses with the same last bytes as the own one.
 const SOLICITED: Ipv6Address = Ipv6Address::new(0xff02, 0, 0, 0, 0, 1, 0xff00, 2);
 
 fn icmpv6_frame(
@@ -215,7 +217,7 @@ fn icmpv6_frame(
     bytes
 }
 
-/// Mostly solicitations for the own address, with options of any type.
+/// Returns mostly solicitations for the own address, with options of any type.
 fn random_solicitation(random: &mut Rng) -> Vec<u8> {
     let source = mac(random.u8(0x10..0x14));
     let is_nobody = random.u8(..4) == 0;
@@ -246,7 +248,7 @@ fn random_solicitation(random: &mut Rng) -> Vec<u8> {
     bytes
 }
 
-/// The source's link-layer address among the options of a message, if they are well formed.
+/// Returns the source link-layer address among the options of a message, if they are well formed.
 fn source_option(mut options: &[u8]) -> Result<Option<EthernetAddress>, &'static str> {
     let mut found = None;
     while !options.is_empty() {
@@ -260,7 +262,7 @@ fn source_option(mut options: &[u8]) -> Result<Option<EthernetAddress>, &'static
     Ok(found)
 }
 
-/// The advertisement for a frame, or the counter that says why there is none.
+/// Returns the advertisement for a frame, or the counter for the reason that there is none.
 fn advertisement(bytes: &[u8]) -> Result<Vec<u8>, &'static str> {
     let frame = EthernetFrame::new_checked(bytes).map_err(|_| "")?;
     let ip = Ipv6Packet::new_unchecked(frame.payload());

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Elements that look into packets, against what Rust makes of the same bytes: whole packets, cut
-//! at every length, and changed at random. Nothing they do reads beyond a packet.
+//! Elements that inspect packets, against Rust code for the same bytes: whole packets, truncated at
+//! every length, and changed at random. No element reads beyond a packet.
 
 use fastrand::Rng;
-use freeport_nic::packet::checksum;
+use freeport_port::packet::checksum;
 use freeport_testbed::is_long;
 use freeport_tests::both::{Both, Counts, Outcomes};
 use freeport_tests::oracle::seed;
@@ -13,12 +13,12 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 const GRE: u8 = 47;
 
-/// Runs one instance `dut` on both.
+/// Runs one instance `dut` on both machines.
 fn run(text: &str, input: &[(&str, &[Vec<u8>])]) -> Outcomes {
     Both::new(text).run(&[], input)
 }
 
-/// A frame, mostly right: tags, options, fragments, transports and padding as they come.
+/// Returns a mostly valid frame with random tags, options, fragments, transports and padding.
 fn frame(random: &mut Rng) -> Vec<u8> {
     let mut bytes: Vec<u8> = (0..12).map(|_| random.u8(..)).collect();
     for _ in 0..[0, 0, 0, 0, 1, 2, 3][random.usize(..7)] {
@@ -45,7 +45,7 @@ fn frame(random: &mut Rng) -> Vec<u8> {
     bytes
 }
 
-/// Frames cut at every length, and frames some of whose header bytes were changed.
+/// Returns frames truncated at every length, and frames with some changed header bytes.
 fn frames(random: &mut Rng) -> Vec<Vec<u8>> {
     let mut all = vec![];
     for _ in 0..if is_long() { 2_000 } else { 40 } {
@@ -66,7 +66,7 @@ fn be16(bytes: &[u8], at: usize) -> usize {
     usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]]))
 }
 
-/// Where the IPv4 header begins, or the name of the counter that says why not.
+/// Returns the offset of the IPv4 header, or the name of the counter for the reason.
 fn ipv4_at(frame: &[u8]) -> Result<usize, &'static str> {
     let mut at = 12;
     for tags in 0.. {
@@ -83,14 +83,14 @@ fn ipv4_at(frame: &[u8]) -> Result<usize, &'static str> {
     unreachable!()
 }
 
-/// The header's length and the payload of an IPv4 packet whose lengths can be.
+/// Returns the header length and the payload of an IPv4 packet with valid lengths.
 fn ipv4_parts(ip: &[u8]) -> Option<(usize, &[u8])> {
     let (header, total) = (usize::from(ip[0] & 15) * 4, be16(ip, 2));
     let can_be = ip[0] >> 4 == 4 && header >= 20 && header <= total && total <= ip.len();
     can_be.then(|| (header, &ip[header..total]))
 }
 
-/// The 16 bytes of a tuple. `addresses`: both, as in the packet.
+/// Returns the 16 bytes of a tuple. `addresses`: both, as in the packet.
 fn record(frame: &[u8], addresses: &[u8], ports: [usize; 2], protocol: u8, flags: u8) -> Vec<u8> {
     let (source, target) = addresses.split_at(4);
     let mut bytes: Vec<u8> = source.iter().rev().copied().collect();
@@ -101,7 +101,7 @@ fn record(frame: &[u8], addresses: &[u8], ports: [usize; 2], protocol: u8, flags
     bytes
 }
 
-/// The 16 bytes of a tuple, and the counter of the packet.
+/// Returns the 16 bytes of a tuple, and the counter of the packet.
 fn tuple(frame: &[u8]) -> (Vec<u8>, &'static str) {
     let record = |addresses: &[u8], ports, protocol, flags| {
         record(frame, addresses, ports, protocol, flags) //
@@ -130,7 +130,7 @@ fn tuple(frame: &[u8]) -> (Vec<u8>, &'static str) {
     (record(&ip[12..20], ports, protocol, flags), "whole")
 }
 
-/// The same for a header that is good, which counts whatever it carries.
+/// The same for a valid header, which counts whatever the payload.
 fn tuple_of_good(frame: &[u8]) -> (Vec<u8>, &'static str) {
     let ip = &frame[ipv4_at(frame).expect("it is good")..];
     let bare = || record(frame, &ip[12..20], [0, 0], ip[9], 0);
@@ -239,7 +239,7 @@ fn forwarded_packets_have_new_addresses_and_a_right_checksum() {
                 let sum = checksum::of(&changed[14..end]);
                 changed[24..26].copy_from_slice(&sum.to_be_bytes());
             } else {
-                // By the same difference, carried around the end.
+                // By the same difference, with the carry added back.
                 let old = !be16(frame, 24) & 0xffff;
                 let sum = old + 0xfeff;
                 let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
@@ -259,7 +259,7 @@ fn forwarded_packets_have_new_addresses_and_a_right_checksum() {
     counts.check(&found.counters);
 }
 
-/// The frame in a tunnel that the 32 bytes of a record describe.
+/// Returns the frame inside the tunnel that the 32 bytes of a record describe.
 fn outside(frame: &[u8], tunnel: &[u8]) -> Vec<u8> {
     let back = |range: std::ops::Range<usize>| tunnel[range].iter().rev().copied();
     let mut bytes = [&tunnel[..6], &tunnel[8..14], &[8, 0]].concat();
@@ -309,7 +309,7 @@ fn tunnels_carry_frames_without_tags() {
     counts.check(&found.counters);
 }
 
-/// What is in an NVGRE frame: the key and the inner frame, or the counter that says why not.
+/// Returns the content of an NVGRE frame: key and inner frame, or the counter for the reason.
 fn inside(frame: &[u8]) -> Result<(Vec<u8>, Vec<u8>), &'static str> {
     if frame.len() < 34 || frame[12..14] != [8, 0] || frame[23] != GRE {
         return Err("others");
@@ -417,7 +417,7 @@ fn frames_pass_by_an_address() {
     }
 }
 
-/// The type of a frame behind at most so many tags.
+/// Returns the type of a frame after at most `tags` tags.
 fn type_of(frame: &[u8], tags: usize) -> Option<usize> {
     let has_tag = frame.len() >= 14 && matches!(be16(frame, 12), 0x8100 | 0x88a8);
     match tags {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Elements that join channels and spread over them: who is chosen of those that are ready, that
-//! nothing is lost whoever is held, and that what belongs together stays in order.
+//! Elements that merge channels and distribute over them: which ready input is chosen, that no
+//! packet is lost whichever channel is blocked, and that related packets stay in order.
 
 use fastrand::Rng;
 use freeport_clicknp::{Options, compile_text};
@@ -10,7 +10,7 @@ use freeport_ir::interp::{Interpreter, Options as Running};
 use freeport_ir::oracle::{ChannelOracle, InstanceOracle, Oracles};
 use freeport_ir::{Bits, Item, Program, flit};
 use freeport_native::Image;
-use freeport_nic::packet::flow_hash::copy_of;
+use freeport_port::packet::flow_hash::copy_of;
 use freeport_testbed::cache::Cache;
 use freeport_testbed::is_long;
 use freeport_tests::both::Both;
@@ -18,7 +18,7 @@ use freeport_tests::oracle::seed;
 use freeport_tests::repository;
 use std::collections::BTreeMap;
 
-/// Inputs of an element that joins channels.
+/// Number of inputs of an element that merges channels.
 const INPUTS: usize = 4;
 const JOINED: &str = "from_tor -> [1] dut\nfrom_nic -> [2] dut\nfrom_host -> [3] dut
     from_memory -> [4] dut\ndut -> to_tor\n";
@@ -41,11 +41,11 @@ fn build(program: &Program) -> (Image, Cache) {
     (freeport_native::build(program, &options).unwrap(), cache)
 }
 
-/// Whom each firing chooses that finds some inputs ready.
+/// Policy by which a firing chooses among ready inputs.
 enum Choice {
-    /// The next in turn.
+    /// Round-robin.
     Turns,
-    /// The first.
+    /// The first ready input.
     First,
 }
 
@@ -60,9 +60,9 @@ impl Choice {
     }
 }
 
-/// Feeds packets at four inputs, of `sizes` bytes at most, replays firings that find any of the
-/// inputs ready which still have packets, and looks that they leave as the choices are. The packets
-/// are chosen from, by input, with the bitmap.
+/// Feeds packets of at most `size` bytes at four inputs, replays firings with random sets of ready
+/// inputs that still have packets, and checks that the packets leave as chosen. Returns the
+/// choices, each with the bitmap of ready inputs.
 fn check_choices(text: &str, choice: &Choice, size: usize, random: &mut Rng) -> Vec<(u64, usize)> {
     let program = compile(&format!("{text}{JOINED}"));
     let item = program.graph.endpoints[0].item;
@@ -96,7 +96,7 @@ fn check_choices(text: &str, choice: &Choice, size: usize, random: &mut Rng) -> 
         let packet = &packets[chosen][left[chosen]];
         left[chosen] += 1;
         ready.push(some);
-        // Until its last flit, nobody else is waited for.
+        // Until its last flit, no other input is taken.
         ready.extend((1..flits(packet)).map(|_| 1 << chosen));
         expected.push(packet.clone());
     }
@@ -131,7 +131,7 @@ fn whoever_is_ready_all_the_time_has_every_turn() {
         [("Mux<4> :: dut\n", 200), ("Mux<4, uint24> :: dut\n", 3), ("MuxFlits<4> :: dut\n", 200)]
     {
         let choices = check_choices(text, &Choice::Turns, size, &mut random);
-        // By what was asked for, not by how it is done: nobody waits for more than all others.
+        // The guarantee, independent of the algorithm: an input waits for no more than all others.
         for round in choices.windows(INPUTS) {
             let always = round.iter().fold(u64::MAX, |all, (ready, _)| all & ready);
             let served: u64 = round.iter().fold(0, |all, (_, chosen)| all | 1 << chosen);
@@ -171,8 +171,8 @@ fn pass(machine: &mut dyn Machine, packets: &[Vec<u8>]) -> Vec<Vec<u8>> {
     machine.take("to_tor").unwrap()
 }
 
-/// A frame of one of some flows, in either direction: IPv4 or IPv6, with tags or not, whole or a
-/// fragment. Behind it is room for a number.
+/// Returns a frame of one of several flows, in either direction: IPv4 or IPv6, tagged or not, whole
+/// or a fragment, with room for a number at the end.
 fn frame(random: &mut Rng) -> Vec<u8> {
     let mut bytes = vec![2; 12];
     for _ in 0..[0, 0, 0, 1, 2, 3][random.usize(..6)] {
@@ -243,7 +243,7 @@ fn flows_are_spread_as_a_device_does_and_nothing_is_read_beyond_them() {
     }
 }
 
-/// By flow, as a device knows it: the frames of each, in order.
+/// Groups frames by flow, as a device identifies it, in order.
 fn by_flow(frames: &[Vec<u8>]) -> BTreeMap<usize, Vec<Vec<u8>>> {
     let mut flows: BTreeMap<usize, Vec<Vec<u8>>> = BTreeMap::new();
     for frame in frames {
@@ -305,14 +305,14 @@ fn samples_are_drawn_evenly_and_without_a_pattern() {
     let mut reference = Reference::new(&program, 0).unwrap();
     assert!(pass(&mut reference, &packets) == packets);
     let samples = reference.take("to_nic").unwrap();
-    // Six times the deviation of 42.
+    // Six times the standard deviation of 42.
     assert!(samples.len().abs_diff(2_000) < 250, "{}", samples.len());
     let numbers: Vec<u32> =
         samples.iter().map(|it| u32::from_le_bytes([it[0], it[1], it[2], it[3]])).collect();
     let gaps = numbers.windows(2).map(|pair| pair[1] - pair[0]);
     let mut lengths: BTreeMap<u32, usize> = BTreeMap::new();
     gaps.for_each(|gap| *lengths.entry(gap).or_default() += 1);
-    // A tenth of them is followed at once, and the longest of 2,000 gaps is far beyond the mean.
+    // A tenth of the samples follow directly, and the longest of 2,000 gaps is far above the mean.
     assert!(lengths[&1].abs_diff(200) < 90, "{lengths:?}");
     assert!(lengths.keys().any(|gap| *gap > 40), "{lengths:?}");
 }

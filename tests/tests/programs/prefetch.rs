@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Memory that is asked for ahead of the firing changes when firings take place and nothing else:
-//! what was recorded with it replays in the interpreter. And it is worth it: a measurement, which
-//! is not run by default, prints the rates with it and without.
+//! Prefetching memory before a firing changes the times of firings and nothing else: recordings
+//! with it replay in the interpreter. A measurement, which does not run by default, prints the
+//! rates with and without prefetching.
 
 use crate::replay::{self, Driver, Traffic};
 use freeport_clicknp::{Options, compile_text};
@@ -14,7 +14,7 @@ const EXACT: &str = include_str!("prefetch/exact.cnp");
 const FLOWS: &str = include_str!("prefetch/flows.cnp");
 const VERDICTS: &str = include_str!("prefetch/verdicts.cnp");
 
-/// Ways to join the elements of `VERDICTS`.
+/// Ways to connect the elements of `VERDICTS`.
 const JOINED: &str = "Split :: split\nLearn :: learn\nJoin :: join\nfrom_memory -> split\n\
                       split[1] -> learn -> [1]join\nsplit[2] -> [2]join -> to_memory\n";
 const TWICE: &str = "Split :: split\nLearn :: learn\nLearn :: again\nJoin :: join\n\
@@ -37,20 +37,20 @@ fn image(program: &Program, options: freeport_native::Options) -> Image {
     replay::image(program, &freeport_native::Options { cache: Some(cache), ..options })
 }
 
-/// Names of the channels that are not fused, with the items that they hold.
+/// Returns the names of the channels that are not fused, with their capacity in items.
 fn rings(image: &Image) -> Vec<(&str, u32)> {
     let channels = image.manifest.channels.iter();
     let rings = channels.filter(|it| !it.is_fused && it.endpoint.is_none() && it.reader.is_some());
     rings.map(|it| (it.name.as_str(), it.room)).collect()
 }
 
-/// Runs a graph of `VERDICTS` on random records in random pieces, and replays it; how it ended each
-/// time.
+/// Runs a graph of `VERDICTS` on random records in random pieces, and replays it; returns how each
+/// run ended.
 fn replayed(graph: &str) -> Vec<(Driver, RunStatus)> {
     replayed_after(graph, &[])
 }
 
-/// The same, after a run on 300 records with room only at the endpoints of these names.
+/// As [`replayed`], after a run on 300 records with room only at the endpoints of these names.
 fn replayed_after(graph: &str, open: &[&str]) -> Vec<(Driver, RunStatus)> {
     let program = program(VERDICTS, graph);
     let image = image(&program, replay::options(Path::new("")));
@@ -126,7 +126,7 @@ fn a_lossy_channel_drops_only_when_its_reader_is_held() {
     assert_eq!(drops, 0, "there is room for all, and the reader gets its turn in time");
 }
 
-/// Counts by key in tables of each kind that a key says the place of.
+/// Counts by key in tables of each kind whose entry's address follows from the key.
 const TABLES: &str = "\
 program tables
 element Step {
@@ -232,7 +232,7 @@ fn rings_around_a_large_table_are_deep_and_others_are_not() {
     assert!(rings_of(LOSSY, false).is_empty());
 }
 
-/// Records through a graph, again and again: how many a second.
+/// Sends records through a graph repeatedly; returns the rate per second.
 fn rate(graph: &mut Graph, records: &[u8], record_bytes: usize, laps: usize) -> f64 {
     let batch = 4_096 * record_bytes;
     let mut room = vec![0; batch];
@@ -319,7 +319,7 @@ fn measure_rates_with_and_without() {
     }
 }
 
-/// The firewall of the library, all of whose packets a rule of its own lets pass.
+/// The library's firewall, with a rule that passes every packet.
 const FIREWALL: &str = "Parse :: parse\nCuckooHash :: table\nPacketBuffer<1> :: buffer\n\
                         from_tor -> parse [out] -> [in] buffer -> to_tor\n\
                         parse [match] -> table -> [verdict] buffer\n";
@@ -347,7 +347,7 @@ fn packets_wait_for_their_verdicts() {
     assert!((150..350).contains(&passed), "half of the sources have a rule: {passed}");
 }
 
-/// Lets pass what `packet` makes for a source.
+/// Adds a rule that passes the result of `packet` for a source.
 fn insert(graph: &mut Graph, table: InstanceId, source: u32) {
     let tuple = Bits::from_u64(128, 0x0a00_0001 << 32 | u64::from(source))
         .insert(64, &Bits::from_u64(40, 17 << 32 | 53 << 16 | 1024));

@@ -19,12 +19,12 @@ fn arguments((length, address): (u8, u32)) -> [Bits; 2] {
     [Bits::from_u64(32, address.into()), Bits::from_u64(8, length.into())]
 }
 
-/// The verdict of the longest prefix: each length is asked, the longest first.
+/// Returns the verdict of the longest prefix: tries each length, the longest first.
 fn longest(prefixes: &Prefixes, address: u32) -> Option<(u32, u16)> {
     (0..=32).rev().find_map(|length| prefixes.get(&(length, address & mask(length))).copied())
 }
 
-/// Compares at any addresses, and at the borders of prefixes and next to them.
+/// Compares at random addresses, and at the boundaries of prefixes and next to them.
 fn check(random: &mut fastrand::Rng, table: &mut Table, prefixes: &Prefixes, count: usize) {
     assert_eq!(table.read("rules", 0).to_u64(), prefixes.len() as u64);
     let mut addresses: Vec<u32> = (0..count).map(|_| random.u32(..)).collect();
@@ -47,7 +47,7 @@ fn check(random: &mut fastrand::Rng, table: &mut Table, prefixes: &Prefixes, cou
     }
 }
 
-/// Prefixes of all lengths that lie in each other, in few places.
+/// Returns nested prefixes of all lengths, in few places.
 fn nested(random: &mut fastrand::Rng) -> (u8, u32) {
     let places = [0, 0xffff_ffff, 0x0a01_0203, 0x0a01_0303, 0x0a02_0203, 0x8000_0000];
     let address = places[random.usize(..places.len())] ^ 1_u32.rotate_left(random.u32(..32));
@@ -69,7 +69,7 @@ fn change(element: &str, rounds: usize) -> u64 {
         let (length, address) = prefix;
         if random.u8(..100) < 55 {
             let verdict = verdict(&mut random);
-            // The bits behind the prefix do not count.
+            // Bits after the prefix are ignored.
             let any = address | random.u32(..) & !mask(length);
             let status = table.insert(&arguments((length, any)), verdict);
             match (status, prefixes.entry(prefix)) {
@@ -114,7 +114,7 @@ fn it_holds_what_it_says_whatever_the_prefixes() {
     let mut random = fastrand::Rng::with_seed(8);
     let mut table = Table::new("LpmTree");
     let mut prefixes = Prefixes::new();
-    // First those that need the most memory: each with chunks of its own at every level.
+    // First the prefixes that need the most memory: each with its own chunks at every level.
     while prefixes.len() < 16_384 {
         let at = prefixes.len() as u32;
         let prefix = match at {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! RateLimiter in simulated time: the interpreter replays arrivals at any times, and what passes is
-//! held against the rate and the burst that each flow was set to.
+//! RateLimiter in simulated time: the interpreter replays arrivals at arbitrary times, and the
+//! passing packets are compared with the rate and the burst of each flow.
 
 use fastrand::Rng;
 use freeport_clicknp::{Options, compile_text};
@@ -24,7 +24,7 @@ const FLOWS: [Flow; 4] = [
     Flow { number: 9_000, bits_per_second: 123_456_789, burst: 8_000 },
     Flow { number: 16_383, bits_per_second: 100_000_000_000, burst: 64_000 },
 ];
-/// The action of a packet within its rate.
+/// Action of a packet within its rate.
 const PASS: u32 = 5;
 
 /// A packet of a flow.
@@ -36,7 +36,7 @@ struct Arrival {
 }
 
 impl Flow {
-    /// Bytes that this flow may send in some time.
+    /// Returns the number of bytes that this flow may send in this time.
     fn bytes_in(&self, nanoseconds: u64) -> f64 {
         self.bits_per_second as f64 * nanoseconds as f64 / 8e9
     }
@@ -49,7 +49,7 @@ fn program() -> Program {
     compiled.unwrap_or_else(|failure| panic!("{failure}")).program
 }
 
-/// Which of the arrivals pass.
+/// Returns which of the arrivals pass.
 fn passed(program: &Program, arrivals: &[Arrival]) -> Vec<bool> {
     let element = &program.elements[program.graph.instances[0].element.index()];
     let limit = element.methods.iter().position(|it| it.name == "limit").expect("a method");
@@ -83,8 +83,8 @@ fn passed(program: &Program, arrivals: &[Arrival]) -> Vec<bool> {
     items.iter().map(|item| item.extract(128, 32).to_u64() == u64::from(PASS)).collect()
 }
 
-/// Packets of all flows, each offered `load` times what it may send, in packets that come in
-/// clumps, now and then after a pause.
+/// Returns packets of all flows, each offered at `load` times its rate, in clumps, sometimes after
+/// a pause.
 fn arrivals(random: &mut Rng, count: usize, load: f64, has_pauses: bool) -> Vec<Arrival> {
     let mut arrivals = vec![];
     for flow in FLOWS {
@@ -103,14 +103,14 @@ fn arrivals(random: &mut Rng, count: usize, load: f64, has_pauses: bool) -> Vec<
     arrivals
 }
 
-/// What one flow offered, and whether it passed.
+/// Returns the arrivals of one flow, and whether they passed.
 fn of_flow(flow: Flow, arrivals: &[Arrival], passed: &[bool]) -> Vec<(Arrival, bool)> {
     let all = arrivals.iter().copied().zip(passed.iter().copied());
     all.filter(|(arrival, _)| arrival.flow.number == flow.number).collect()
 }
 
-/// No stretch of time has more than the burst and 1 % above the rate: what is above the rate piles
-/// up and never passes the burst.
+/// No interval may contain more than the burst plus 101 % of the rate: the excess over the rate
+/// accumulates and must not exceed the burst.
 fn check_bursts(flow: Flow, offered: &[(Arrival, bool)]) {
     let (mut pile, mut last_ns) = (0.0, 0);
     for (arrival, _) in offered.iter().filter(|(_, passes)| *passes) {
@@ -134,7 +134,7 @@ fn under_overload_each_flow_gets_its_rate_within_one_percent() {
         let time = offered[offered.len() - 1].0.time_ns - offered[0].0.time_ns;
         let due = flow.bytes_in(time) + f64::from(flow.burst);
         println!("{flow:?}: {:.4} of what it may send", bytes / due);
-        // What has not been taken at the end is in the bucket.
+        // Tokens that are unused at the end are in the bucket.
         assert!(bytes <= due * 1.01 && bytes >= (due - f64::from(flow.burst)) * 0.99, "{flow:?}");
     }
 }
@@ -147,7 +147,7 @@ fn pauses_fill_a_bucket_to_its_burst_and_no_further() {
     for flow in FLOWS {
         let offered = of_flow(flow, &arrivals, &passed);
         check_bursts(flow, &offered);
-        // Packets are refused only for want of tokens: by an exact bucket, 1 % slower.
+        // Packets are refused only for lack of tokens: by an exact bucket, 1 % slower.
         let (mut tokens, mut last_ns) = (f64::from(flow.burst), 0);
         for (arrival, passes) in &offered {
             let filled = tokens + flow.bytes_in(arrival.time_ns - last_ns) * 0.99;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The recorder of `examples/recorder.cnp` against what Rust reads in the same frames: no record is
-//! lost, each says what its frame does, and those of a flow are in one logger, in order.
+//! The recorder of `examples/recorder.cnp` against a Rust reading of the same frames: no record is
+//! lost, each matches its frame, and those of a flow are in one logger, in order.
 
 use fastrand::Rng;
 use freeport_ir::Program;
-use freeport_nic::trace::Trace;
+use freeport_port::trace::Trace;
 use freeport_testbed::cache::Cache;
 use freeport_tests::oracle::seed;
 use freeport_tests::repository;
@@ -12,7 +12,7 @@ use freeport_tests::running::{Running, program};
 use std::collections::BTreeMap;
 use std::fs;
 
-/// What a record says, apart from the time.
+/// Contents of a record, without the time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 struct Record {
     ends: [(u32, u16); 2],
@@ -23,7 +23,7 @@ struct Record {
 }
 
 impl Record {
-    /// From its 20 bytes.
+    /// Unpacks a record from its 20 bytes.
     fn unpacked(bytes: &[u8]) -> Self {
         let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
         let (ports, rest) = (word(8), word(12));
@@ -36,7 +36,7 @@ impl Record {
         }
     }
 
-    /// From a frame; of anything that cuts or contradicts itself, length and outer tag alone.
+    /// Reads a frame; a truncated or contradictory one gives only its length and outer tag.
     fn of(frame: &[u8]) -> Self {
         let mut record = Self { flits: frame.len().div_ceil(32).min(63) as u8, ..Self::default() };
         let short =
@@ -47,7 +47,7 @@ impl Record {
                 break;
             }
             let Some(value) = short(at + 2) else { return record };
-            // The outer tag counts once what follows it is there.
+            // The outer tag counts only if the frame continues after it.
             if tag == 0 && frame.len() >= 18 {
                 record.vlan = value & 0xfff;
             }
@@ -76,7 +76,7 @@ impl Record {
         record
     }
 
-    /// The flow, whichever direction.
+    /// Returns the flow, independent of direction.
     fn flow(&self) -> ([(u32, u16); 2], u8) {
         let mut ends = self.ends;
         ends.sort_unstable();
@@ -84,7 +84,7 @@ impl Record {
     }
 }
 
-/// The frames of a capture file, which is a plain one of this machine's order of bytes.
+/// Returns the frames of a capture file, which must be a plain pcap in this machine's byte order.
 fn captured(bytes: &[u8]) -> Vec<Vec<u8>> {
     assert!(matches!(bytes[..4], [0xd4, 0xc3, 0xb2, 0xa1] | [0x4d, 0x3c, 0xb2, 0xa1]));
     let mut left = &bytes[24..];
@@ -97,7 +97,8 @@ fn captured(bytes: &[u8]) -> Vec<Vec<u8>> {
     frames
 }
 
-/// The sample capture, generated frames of any length, and both with bytes changed and tags put in.
+/// Returns the sample capture, generated frames of any length, and copies of both with changed
+/// bytes and inserted tags.
 fn frames(random: &mut Rng) -> Vec<Vec<u8>> {
     let sample = fs::read(repository().join("examples/traces/sample.pcap")).unwrap();
     let mut frames = captured(&sample);
@@ -127,10 +128,10 @@ fn recorder() -> std::sync::Arc<Program> {
     program(&fs::read_to_string(repository().join("examples/recorder.cnp")).unwrap())
 }
 
-/// What the channels of the ticks hold, and one that is being sent.
+/// Capacity of the channels of the ticks, plus one that is being sent.
 const TICKS_ON_THE_WAY: u64 = 17;
 
-/// Lets the frames be recorded, then what waits for a tick; by logger, its records in order.
+/// Records the frames, then those that wait for a tick; returns each logger's records in order.
 fn recorded(mut running: Running, frames: &[Vec<u8>]) -> Vec<Vec<Record>> {
     running.set(&[("tick.left", 0)]);
     running.receive(frames);
@@ -141,8 +142,8 @@ fn recorded(mut running: Running, frames: &[Vec<u8>]) -> Vec<Vec<Record>> {
     let records = |at: u32| -> Vec<Record> {
         let name = format!("logger#{at}");
         assert_eq!(running.get(&format!("{name}.cut")), 0);
-        // Packed densely: one tick ended the last train. On a worker of its own, the source of
-        // ticks may have sent some before it was told not to, each of which ends a train early.
+        // Packed densely: one tick ended the last train. On its own worker, the source of ticks may
+        // have sent some before it was disabled, each of which ends a train early.
         let count = running.get(&format!("{name}.records"));
         let (flits, least) = (running.get(&format!("{name}.flits")), (count * 20).div_ceil(32));
         assert!((least..=least + TICKS_ON_THE_WAY).contains(&flits), "{flits} for {count}");

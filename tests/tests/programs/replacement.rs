@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Graphs of the library that are replaced while packets are inside: what comes out and what they
-//! remember has to be the same as without a replacement.
+//! Graphs of the library that are replaced while packets are inside: their output and their state
+//! must be the same as without a replacement.
 
 use fastrand::Rng;
 use freeport_clicknp::{Options, compile_text};
 use freeport_ir::flit::PAYLOAD_BYTES;
 use freeport_ir::{Bits, InstanceId, OnFull, Program, interp};
-use freeport_nic::cpu::CpuDevice;
-use freeport_nic::device::{Device, Ports, RunEnd};
-use freeport_nic::interpreter::InterpreterDevice;
-use freeport_nic::port::{Generator, Sink};
-use freeport_nic::replace::{ReplaceOptions, Replacement, replace};
-use freeport_nic::trace::{Sizes, Trace, TraceFrame};
+use freeport_port::trace::{Sizes, Trace, TraceFrame};
+use freeport_port::{Generator, Sink};
+use freeport_runtime::cpu::CpuDevice;
+use freeport_runtime::device::{Device, Ports, RunEnd};
+use freeport_runtime::interpreter::InterpreterDevice;
+use freeport_runtime::replace::{ReplaceOptions, Replacement, replace};
 use freeport_testbed::cache::Cache;
 use freeport_tests::repository;
 use freeport_tests::tables::Tuple;
@@ -24,7 +24,7 @@ fn compile(text: &str) -> Arc<Program> {
     Arc::new(compiled.unwrap_or_else(|failure| panic!("{failure}")).program)
 }
 
-/// Graphs from `from_tor` to `to_tor`, whose elements have state of all kinds.
+/// Graphs from `from_tor` to `to_tor`, with elements that have state of all kinds.
 const GRAPHS: [&str; 3] = [
     "Count :: before\nMacSwap :: swap\nCount :: behind\n\
      from_tor -> before -> swap -> behind -> to_tor\n",
@@ -36,7 +36,7 @@ const GRAPHS: [&str; 3] = [
      from_tor -> tee [1] -> left -> to_tor\ntee [2] -> gone\n",
 ];
 
-/// Where a program runs.
+/// Loads programs on devices.
 struct Bench {
     cache: Cache,
 }
@@ -57,7 +57,7 @@ impl Bench {
     }
 }
 
-/// Has a graph with prefixes pass all packets.
+/// Makes a graph with prefixes pass all packets.
 fn open(device: &mut dyn Device) {
     let mut instances = device.program().graph.instances.iter();
     if let Some(at) = instances.position(|it| it.name == "prefixes") {
@@ -67,8 +67,8 @@ fn open(device: &mut dyn Device) {
     }
 }
 
-/// Runs until everything has left, in runs that get little room; between them `between` may have
-/// the graph replaced. Gives what came out.
+/// Runs until all packets have left, with little room per run; between runs, `between` may replace
+/// the graph. Returns the output.
 fn run(
     device: &mut Box<dyn Device>,
     trace: &[TraceFrame],
@@ -113,7 +113,7 @@ fn a_graph_replaced_by_itself_anywhere_goes_on_as_if_nothing_had_been() {
             open(&mut *device);
             let mut between = |device: &mut Box<dyn Device>| {
                 if random.u8(..3) == 0 {
-                    // Half of the seeds go from one kind of device to the other, and back.
+                    // Half of the seeds switch between the kinds of device.
                     let is_native = if seed < 2 { seed == 0 } else { random.bool() };
                     let told = swap(device, bench.load(&program, is_native));
                     assert!(told.not_kept.is_empty() && told.new.is_empty(), "{told}");
@@ -125,7 +125,7 @@ fn a_graph_replaced_by_itself_anywhere_goes_on_as_if_nothing_had_been() {
             assert_eq!(out.len(), expected.len(), "graph {at}, seed {seed}");
             assert!(out == expected, "graph {at}, seed {seed}");
             let (counted, wanted) = (device.counters(), plain.counters());
-            let items = |of: &freeport_nic::device::DeviceCounters| {
+            let items = |of: &freeport_runtime::device::DeviceCounters| {
                 of.channels.iter().map(|it| (it.items, it.packets)).collect::<Vec<_>>()
             };
             assert_eq!(items(&counted), items(&wanted), "graph {at}, seed {seed}");
@@ -135,7 +135,7 @@ fn a_graph_replaced_by_itself_anywhere_goes_on_as_if_nothing_had_been() {
     assert!(replacements > 20, "{replacements}");
 }
 
-/// The bits of a rule that passes packets of number `at`.
+/// Returns the tuple and the arguments of a rule that passes packets of number `at`.
 fn rule(at: u32) -> (Tuple, Vec<Bits>) {
     let tuple = Tuple {
         source: 0x0a00_0000 + at,
@@ -233,7 +233,7 @@ fn packets_that_wait_inside_for_a_verdict_wait_in_the_new_graph() {
     }
 }
 
-/// Lets a flit of a packet pass for each flit that the other side sends.
+/// Passes one flit for each flit that the other side sends.
 const GATE: &str = "
 .element Gate (flit in, flit credit -> flit out) await all {
     .handler {
@@ -292,7 +292,7 @@ fn a_graph_that_is_replaced_in_the_middle_of_a_packet_goes_on_with_its_next_flit
     assert!(in_the_middle > 40, "{in_the_middle}");
 }
 
-/// Flits of zeros, which let as many pass a gate.
+/// Returns flits of zeros, which let as many flits pass a gate.
 fn credit(flits: usize) -> Generator {
     Generator::once(&[TraceFrame::of(vec![0; flits * PAYLOAD_BYTES])]).expect("a frame")
 }
@@ -313,7 +313,7 @@ fn packets_that_a_lossy_channel_keeps_or_drops_stay_whole_through_replacements()
         let (mut source, mut sink) = (Generator::once(&trace).expect("good"), Sink::keeping());
         let mut device = bench.load(&program, kinds[0]);
         for turn in 1.. {
-            // Fewer go on than come, so that the channel is full now and then.
+            // Fewer leave than arrive, so that the channel is full from time to time.
             let mut first = credit(random.usize(1..=14));
             let mut second = credit(random.usize(1..=11));
             let mut ports = Ports::new()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Shaper and Policer in simulated time: packets arrive when the test says, and what leaves, and
-//! when, is held against the rate and the burst.
+//! Shaper and Policer in simulated time: the test determines when packets arrive, and compares the
+//! departures with the rate and the burst.
 
 use fastrand::Rng;
 use freeport_clicknp::{Options, compile_text};
@@ -9,7 +9,7 @@ use freeport_ir::{EndpointId, Program};
 use freeport_tests::oracle::seed;
 use freeport_tests::repository;
 
-/// What an element is told.
+/// Configuration of an element.
 #[derive(Clone, Copy, Debug)]
 struct Limit {
     bits_per_second: u64,
@@ -20,13 +20,13 @@ const LIMITS: [Limit; 5] = [
     Limit { bits_per_second: 64_000, burst: 1_600 },
     Limit { bits_per_second: 3_000_000, burst: 4_000 },
     Limit { bits_per_second: 123_456_789, burst: 20_000 },
-    // The longest packets are longer than this burst.
+    // The longest packets exceed this burst.
     Limit { bits_per_second: 1_000_000_000, burst: 500 },
     Limit { bits_per_second: 100_000_000_000, burst: 64_000 },
 ];
 const LONGEST: usize = 1_518;
 
-/// A packet, and when it arrived or left.
+/// A packet with its time of arrival or departure.
 #[derive(Clone, Debug)]
 struct Timed {
     time_ns: u64,
@@ -38,7 +38,7 @@ impl Limit {
         self.bits_per_second as f64 * nanoseconds / 8e9
     }
 
-    /// How long that many bytes take.
+    /// Returns the time that this many bytes take at the rate.
     fn time_of(&self, bytes: f64) -> f64 {
         bytes * 8e9 / self.bits_per_second as f64
     }
@@ -53,7 +53,7 @@ impl Limit {
         compiled.unwrap_or_else(|failure| panic!("{text}\n{failure}")).program
     }
 
-    /// Packets at `load` times the rate in the mean, in clumps, now and then after a pause.
+    /// Returns packets at `load` times the rate on average, in clumps, sometimes after a pause.
     fn arrivals(&self, random: &mut Rng, load: f64, has_pauses: bool) -> Vec<Timed> {
         let mut time = 1_000_000.0;
         let mut arrival = |number: u16| {
@@ -63,7 +63,7 @@ impl Limit {
             let due = self.time_of(arrival.bytes.len() as f64) / load;
             time += due * 2.0 * random.f64();
             if has_pauses && random.u8(..100) == 0 {
-                // Often more than what has piled up takes.
+                // Often longer than the backlog takes.
                 time += self.time_of(f64::from(self.burst) + 80_000.0) * 2.0 * random.f64();
             }
             arrival
@@ -71,8 +71,8 @@ impl Limit {
         (0..1_000).map(&mut arrival).collect()
     }
 
-    /// No stretch of time has more than the burst (or one packet, if that is longer) and 1 % above
-    /// the rate: what is above the rate piles up no higher.
+    /// No interval may contain more than the burst (or one packet, if that is longer) plus 101 % of
+    /// the rate: the excess over the rate accumulates no higher.
     fn check_bursts(&self, left: &[Timed]) {
         let most = f64::from(self.burst).max(LONGEST as f64);
         let (mut pile, mut last_ns) = (0.0, 0);
@@ -85,7 +85,7 @@ impl Limit {
     }
 }
 
-/// An interpreter whose time the test decides.
+/// An interpreter whose time the test determines.
 struct Simulated<'p> {
     interpreter: Interpreter<'p>,
     from: EndpointId,
@@ -101,12 +101,11 @@ impl<'p> Simulated<'p> {
         Self { interpreter, from, to, left: vec![] }
     }
 
-    /// Lets the element fire for as long as packets leave, at a time that goes on by a nanosecond
-    /// with each firing.
+    /// Fires the element as long as packets leave; the time advances by a nanosecond per firing.
     fn fire(&mut self, time_ns: u64) {
         self.interpreter.advance_clock(time_ns);
         let mut quiet = 0;
-        // What one firing has put leaves before the next one.
+        // The output of one firing leaves before the next one.
         while quiet < 2 {
             self.interpreter.run(1).unwrap_or_else(|error| panic!("{error}"));
             let time_ns = self.interpreter.clock_ns();
@@ -116,8 +115,8 @@ impl<'p> Simulated<'p> {
         }
     }
 
-    /// Feeds packets as they arrive, and meanwhile looks at the element every `pause_ns` at most,
-    /// until all have left.
+    /// Feeds packets as they arrive, and fires the element at least every `pause_ns` until all
+    /// packets have left.
     fn run(&mut self, arrivals: &[Timed], pause_ns: u64, random: &mut Rng) {
         let mut arrivals = arrivals.iter().peekable();
         loop {
@@ -146,7 +145,7 @@ fn a_shaper_keeps_the_rate_within_one_percent_and_loses_nothing() {
         let program = limit.program("Shaper");
         let arrivals = limit.arrivals(&mut random, 3.0, false);
         let mut simulated = Simulated::new(&program);
-        // A hundredth of a mean packet's time.
+        // A hundredth of the time of an average packet.
         let pause_ns = (limit.time_of(8.0) as u64).max(1);
         simulated.run(&arrivals, pause_ns, &mut random);
         let left = &simulated.left;
@@ -171,7 +170,7 @@ fn a_shaper_holds_a_packet_no_longer_than_it_has_to() {
         simulated.run(&arrivals, pause_ns, &mut random);
         limit.check_bursts(&simulated.left);
         assert_eq!(simulated.left.len(), arrivals.len());
-        // By an exact bucket: when each of them could have left at the earliest.
+        // By an exact bucket: the earliest time at which each packet could have left.
         let (mut full, mut last, mut held) = (0.0, 0.0, 0);
         for (arrival, left) in arrivals.iter().zip(&simulated.left) {
             let (depth, price) =
@@ -179,7 +178,7 @@ fn a_shaper_holds_a_packet_no_longer_than_it_has_to() {
             let arrived = f64::max(arrival.time_ns as f64, last);
             let earliest = f64::max(arrived, full + f64::min(price, depth) - depth);
             let time = left.time_ns as f64;
-            // Looked at every so often, and by a clock of whole nanoseconds.
+            // The element is fired at intervals, and by a clock of whole nanoseconds.
             let late = time - earliest;
             assert!(late >= -6.0, "{limit:?}: {late} too early");
             assert!(late <= pause_ns as f64 + 16.0 + price * 0.01, "{limit:?}: {late} too late");

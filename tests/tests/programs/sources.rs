@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Elements that make packets of nothing, on every device: they send all they are to, and while
-//! they wait for a time they hold up neither frames nor whoever runs them.
+//! Elements that generate packets, on every device: they send all their packets, and while they
+//! wait for a time they block neither frames nor the thread that runs them.
 
 use freeport_clicknp::{Options, compile_text};
 use freeport_ir::{Bits, InstanceId};
 use freeport_native::Options as Native;
-use freeport_nic::cpu::CpuDevice;
-use freeport_nic::device::{Device, Ports, RunEnd};
-use freeport_nic::interpreter::InterpreterDevice;
-use freeport_nic::port::{Generator, Sink};
-use freeport_nic::trace::Trace;
-use freeport_nic::workers::WorkersDevice;
+use freeport_port::trace::Trace;
+use freeport_port::{Generator, Sink};
+use freeport_runtime::cpu::CpuDevice;
+use freeport_runtime::device::{Device, Ports, RunEnd};
+use freeport_runtime::interpreter::InterpreterDevice;
+use freeport_runtime::workers::WorkersDevice;
 use freeport_testbed::cache::Cache;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Sends `left` packets once it is `next`, beside frames that only pass.
+/// Sends `left` packets from time `next` on, beside frames that only pass through.
 const PROGRAM: &str = "
 .element Alarm (-> packet out) {
     .state { ulong next = 0xffffffffffffffff; uint left = 300; }
@@ -40,7 +40,7 @@ from_tor -> through -> to_tor
 
 const FRAMES: usize = 700;
 
-/// Every device, with its name.
+/// Returns every device, with its name.
 fn devices(cache: &std::path::Path) -> Vec<(&'static str, Box<dyn Device>)> {
     let compiled = compile_text("alarm.cnp", PROGRAM, &Options::default());
     let program = Arc::new(compiled.unwrap_or_else(|failure| panic!("{failure}")).program);
@@ -75,7 +75,7 @@ fn who_waits_for_a_time_holds_up_nobody() {
                 .with_pause(8, &never);
             device.run(&mut ports).unwrap().end
         };
-        // More often than frames could need, whatever the batch.
+        // More runs than the frames could need, for any batch size.
         let ends: Vec<RunEnd> = (0..FRAMES).map(|_| run(&mut *device)).collect();
         let waits = |end: &RunEnd| matches!(end, RunEnd::Paused | RunEnd::Waiting { .. });
         assert!(ends.last().is_some_and(waits), "{name}: it waits");

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The committed capture files are what their settings say, byte for byte: nobody has to trust a
-//! binary file. `BLESS=1` writes them.
+//! The committed capture files match their settings byte for byte, so that no binary file has to be
+//! trusted. `BLESS=1` writes them.
 
-use freeport_nic::port::{FileFormat, Generator, MAX_FRAME, PcapReceiver, PcapTransmitter};
-use freeport_nic::port::{Receive, Transmit};
-use freeport_nic::trace::{Sizes, Trace};
+use freeport_port::trace::{Sizes, Trace};
+use freeport_port::{FileFormat, Generator, MAX_FRAME, PcapReceiver, PcapTransmitter};
+use freeport_port::{Receive, Transmit};
 use freeport_tests::repository;
 
 fn sample() -> Trace {

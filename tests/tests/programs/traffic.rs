@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Generated traffic and what is measured of it: frames against the parsers of an independent
-//! stack, rates and distributions on the interpreter's clock, which is the same in every run, and
-//! counts and percentiles against what Rust makes of the same packets.
+//! Generated traffic and its measurement: frames against the parsers of an independent stack, rates
+//! and distributions on the interpreter's clock, which is the same in every run, and counts and
+//! percentiles against Rust code for the same packets.
 
 use fastrand::Rng;
 use freeport_ir::Bits;
@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, HashMap};
 const GENERATOR: &str = "Generate<64> :: generator\ngenerator -> to_tor\n";
 const LATENCY: &str = "Latency<64> :: latency\nDiscard :: others\nfrom_tor -> latency -> others\n";
 
-/// What a stamp says.
+/// Contents of a stamp.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Stamp {
     time: u64,
@@ -32,7 +32,8 @@ impl Stamp {
     }
 }
 
-/// Parses a frame by the independent stack, which checks its checksums; who sent it, and its stamp.
+/// Parses a frame with the independent stack, which checks its checksums; returns the sender and
+/// the stamp.
 fn parsed(frame: &[u8]) -> ((IpAddress, u16), Stamp) {
     let ethernet = EthernetFrame::new_checked(frame).unwrap();
     let ip = Ipv4Packet::new_checked(ethernet.payload()).unwrap();
@@ -93,7 +94,7 @@ fn every_frame_is_right_and_every_flow_its_own() {
     assert!(sequences.len() > 60 && native.get("generator.flows.started") > 200);
 }
 
-/// Whether counts are those of equally likely bins: chi-square is below its 99.9th percentile.
+/// Returns whether counts fit equally likely bins: chi-square is below its 99.9th percentile.
 fn is_even(counts: &[u64]) -> bool {
     let count: u64 = counts.iter().sum();
     let expected = count as f64 / counts.len() as f64;
@@ -104,7 +105,7 @@ fn is_even(counts: &[u64]) -> bool {
     counts.iter().map(square).sum::<f64>() < freedom * (1.0 - part + 3.09 * part.sqrt()).powi(3)
 }
 
-/// The bin of a time between starts, of as many equally likely ones.
+/// Returns the bin of a time between starts, among `bins` equally likely ones.
 fn bin(gaps: u64, gap: f64, mean: f64, bins: usize) -> usize {
     let below = match gaps {
         1 => gap / (2.0 * mean),
@@ -145,14 +146,14 @@ fn times_between_starts_are_distributed_as_they_are_said_to_be() {
         let mut counts = [0; 100];
         drawn.iter().for_each(|gap| counts[bin(gaps, *gap, 1.0, 100)] += 1);
         assert!(is_even(&counts), "{gaps}: {counts:?}");
-        // The other distribution is told apart.
+        // The other distribution is distinguished.
         let mut counts = [0; 100];
         drawn.iter().for_each(|gap| counts[bin(3 - gaps, *gap, 1.0, 100)] += 1);
         assert!(!is_even(&counts));
     }
 }
 
-/// The times that packets were made at, with these settings, on the interpreter.
+/// Returns the times at which packets were generated with these settings, on the interpreter.
 fn departures(settings: &[(&str, u64)], calls: &[&str], count: u64) -> Vec<u64> {
     let mut running = Running::interpreted(&program(GENERATOR));
     running.set(settings);
@@ -204,7 +205,7 @@ fn what_a_pause_left_undone_follows_at_once_up_to_the_burst() {
     running.call("generator.pace.packets_per_second(4000000)");
     running.call("generator.flows.send(40)");
     running.sent();
-    // As if the last packet had been long ago.
+    // As if the last packet had been sent long ago.
     running.set(&[("generator.pace.due", 1)]);
     running.call("generator.flows.send(100)");
     let times: Vec<u64> = running.sent().iter().map(|frame| parsed(frame).1.time).collect();
@@ -213,7 +214,7 @@ fn what_a_pause_left_undone_follows_at_once_up_to_the_burst() {
     assert!((9..=11).contains(&at_once), "{at_once} of 250 ns each in a burst of 2,500: {gaps:?}");
 }
 
-/// A stamped frame of a flow.
+/// Returns a stamped frame of a flow.
 fn stamped(flow: u32, sequence: u32, time: u64) -> Vec<u8> {
     let mut frame = vec![0; 60];
     frame[12..16].copy_from_slice(&[0x08, 0x00, 0x45, 0x00]);
@@ -225,7 +226,7 @@ fn stamped(flow: u32, sequence: u32, time: u64) -> Vec<u8> {
     frame
 }
 
-/// Counts by what has come at all, where the element knows the last 64.
+/// Counts based on all packets received so far, where the element knows the last 64.
 #[derive(Default)]
 struct Counted {
     next: BTreeMap<u32, u32>,
@@ -340,7 +341,7 @@ fn a_loop_back_is_calibrated_away() {
     running.call("generator.flows.send(20)");
     running.run(None, None);
     assert_eq!((running.get("latency.received"), running.get("latency.early")), (20, 0));
-    // A firing is a nanosecond.
+    // A firing takes a nanosecond.
     assert!(running.get("latency.least") > 0);
     let offset = running.call("latency.calibrate()");
     assert!(offset > 0 && offset == running.get("latency.offset"));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! VXLAN tunnels against an independent stack: what it finds in packets that an element has made,
-//! and what an element finds in packets that it has made, whole, cut at every length, and changed.
+//! VXLAN tunnels against an independent stack: the stack parses packets that an element has made,
+//! and an element parses packets that the stack has made, whole, truncated at every length, and
+//! changed.
 
 use fastrand::Rng;
 use freeport_clicknp::{Options, compile_text};
@@ -9,7 +10,7 @@ use freeport_golden::native::Native;
 use freeport_golden::run::Machine;
 use freeport_ir::interp::{Interpreter, Options as Running, Outcome};
 use freeport_ir::{Bits, Item, Program};
-use freeport_nic::packet::flow_hash::flow_hash;
+use freeport_port::packet::flow_hash::flow_hash;
 use freeport_testbed::cache::Cache;
 use freeport_testbed::is_long;
 use freeport_tests::oracle::seed;
@@ -26,8 +27,9 @@ const VXLAN: u16 = 4789;
 
 type Ends = BTreeMap<&'static str, Vec<Vec<u8>>>;
 
-/// Runs one instance `dut` in the interpreter, where it must not read beyond a packet, and as
-/// native code, which must do the same; what left each end, and the counters of these names.
+/// Runs one instance `dut` in the interpreter, which must not read beyond a packet, and as native
+/// code, which must do the same; returns the packets that left each end, and the counters of these
+/// names.
 fn run<const N: usize>(
     text: &str,
     input: &[(&str, &[Vec<u8>])],
@@ -99,7 +101,7 @@ fn bytes(random: &mut Rng, count: usize) -> Vec<u8> {
     (0..count).map(|_| random.u8(..)).collect()
 }
 
-/// A frame that travels inside: of some UDP flow, with a tag or not, or anything.
+/// Returns an inner frame: of some UDP flow, tagged or not, or arbitrary bytes.
 fn inner(random: &mut Rng) -> Vec<u8> {
     let mut frame = bytes(random, 12);
     if random.u8(..3) == 0 {
@@ -119,7 +121,7 @@ fn inner(random: &mut Rng) -> Vec<u8> {
     frame
 }
 
-/// An IPv4 packet with a datagram, as smoltcp writes it.
+/// Returns an IPv4 packet with a datagram, as smoltcp writes it.
 fn datagram(
     (source, target): (Ipv4Address, Ipv4Address),
     (from, to): (u16, u16),
@@ -148,7 +150,7 @@ fn datagram(
     bytes
 }
 
-/// The 32 bytes of a `Tunnel`, and what they say.
+/// The fields of a `Tunnel`, a record of 32 bytes.
 struct Tunnel {
     source_mac: [u8; 6],
     target_mac: [u8; 6],
@@ -226,7 +228,7 @@ fn check_outside(packet: &[u8], frame: &[u8], tunnel: &Tunnel) {
     assert_eq!(udp.payload()[8..], *frame);
 }
 
-/// A frame in a tunnel as smoltcp writes it, and its network; then changed at random.
+/// Returns a tunnelled frame as smoltcp writes it, then changed at random.
 fn tunnelled(random: &mut Rng) -> Vec<u8> {
     let tunnel = Tunnel::random(random);
     let [high, middle, low] = tunnel.network;
@@ -257,7 +259,7 @@ fn tunnelled(random: &mut Rng) -> Vec<u8> {
     frame
 }
 
-/// What is in a frame: the key and the inner frame, or the counter that says why not.
+/// Returns the content of a frame: key and inner frame, or the counter for the reason.
 fn inside(frame: &[u8]) -> Result<(Vec<u8>, Vec<u8>), &'static str> {
     if frame.len() < 34 || frame[12..14] != [8, 0] {
         return Err("others");

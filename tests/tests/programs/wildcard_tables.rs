@@ -7,7 +7,7 @@ use freeport_tests::tables::status::{ABSENT, DONE, NO_MASK, NO_ROOM, REPLACED};
 use freeport_tests::tables::{Match, Table, Tuple};
 use std::collections::HashMap;
 
-/// A rule for the tuples that agree with `key` under `mask`.
+/// A rule for the tuples that equal `key` under `mask`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Rule {
     key: Tuple,
@@ -28,19 +28,19 @@ impl Rule {
         [self.key.bits(), self.mask.bits()]
     }
 
-    /// Puts this rule into a list by falling priority, behind those of its own.
+    /// Inserts this rule into a list by descending priority, after those of equal priority.
     fn insert_into(self, rules: &mut Vec<Rule>) {
         let at = rules.partition_point(|rule| rule.verdict.1 >= self.verdict.1);
         rules.insert(at, self);
     }
 }
 
-/// The best rule for a tuple, of a list by falling priority.
+/// Returns the best rule for a tuple, from a list by descending priority.
 fn best<'r>(rules: &'r [Rule], tuple: &Tuple) -> Option<&'r Rule> {
     rules.iter().find(|rule| rule.has(tuple))
 }
 
-/// Masks of addresses by prefixes, of ports and protocol as a whole, or of any bits.
+/// Returns a mask: prefixes of addresses, whole ports and protocol, or arbitrary bits.
 fn mask(random: &mut fastrand::Rng) -> Tuple {
     if random.u8(..8) == 0 {
         return Tuple::random(random);
@@ -56,7 +56,7 @@ fn mask(random: &mut fastrand::Rng) -> Tuple {
     }
 }
 
-/// Few values a field, so that rules overlap.
+/// Returns a tuple with few values per field, so that rules overlap.
 fn alike(random: &mut fastrand::Rng) -> Tuple {
     Tuple {
         source: random.u32(..4) << 30 | random.u32(..16),
@@ -67,7 +67,7 @@ fn alike(random: &mut fastrand::Rng) -> Tuple {
     }
 }
 
-/// A tuple that a rule has, or any.
+/// Returns a tuple that matches a rule, or an arbitrary one.
 fn tuple_for(random: &mut fastrand::Rng, rules: &[Rule]) -> Tuple {
     let mut tuple = Tuple::random(random);
     if !rules.is_empty() && random.u8(..4) > 0 {
@@ -81,8 +81,8 @@ fn tuple_for(random: &mut fastrand::Rng, rules: &[Rule]) -> Tuple {
     tuple
 }
 
-/// Compares with the list of rules. Where several have the best priority, `is_exact` asks for the
-/// first of them.
+/// Compares the table with the list of rules. If several have the best priority, `is_exact`
+/// requires the first of them.
 fn check(
     random: &mut fastrand::Rng,
     table: &mut Table,
@@ -108,8 +108,8 @@ fn check(
     }
 }
 
-/// Inserts and removes at random, and compares all along. Masks are `masks`, or any if there are
-/// none. Gives how often the table refused a rule.
+/// Inserts and removes rules at random, with comparisons in between. Masks are `masks`, or
+/// arbitrary if that is empty. Returns the number of refused rules.
 fn change(table: &mut Table, masks: &[Tuple], rounds: usize, is_exact: bool) -> u64 {
     let mut random = fastrand::Rng::with_seed(3);
     let mut rules: Vec<Rule> = vec![];
@@ -120,7 +120,7 @@ fn change(table: &mut Table, masks: &[Tuple], rounds: usize, is_exact: bool) -> 
             _ => masks[random.usize(..masks.len())],
         };
         let key = alike(&mut random).masked(&mask);
-        // Priorities that are often the same.
+        // Priorities that are often equal.
         let verdict = (random.u32(..), random.u16(1..9));
         let rule = Rule { key, mask, verdict };
         let old = rules.iter().position(|rule| rule.is_for(key, mask));
@@ -136,7 +136,7 @@ fn change(table: &mut Table, masks: &[Tuple], rounds: usize, is_exact: bool) -> 
                 (status, old) => panic!("{status} in round {round}, old {old:?}"),
             }
         } else {
-            // Often one that is there.
+            // Often an existing rule.
             let at = match old {
                 None if !rules.is_empty() && random.bool() => Some(random.usize(..rules.len())),
                 old => old,
@@ -164,7 +164,7 @@ fn keys() -> usize {
 #[test]
 fn a_hash_tcam_does_what_a_search_does() {
     let mut random = fastrand::Rng::with_seed(4);
-    // More masks than there are sub-tables.
+    // More masks than sub-tables.
     let masks: Vec<Tuple> = (0..20).map(|_| mask(&mut random)).collect();
     let refused = change(&mut Table::new("HashTcam<16, 16>"), &masks, 20_000, false);
     assert!(refused > 100, "refused {refused}");
@@ -174,7 +174,7 @@ fn a_hash_tcam_does_what_a_search_does() {
 fn a_full_hash_tcam_finds_all_its_rules() {
     let mut random = fastrand::Rng::with_seed(5);
     let mut table = Table::new("HashTcam");
-    // Masks under which there are enough keys.
+    // Masks with enough distinct keys.
     let mut masks = vec![];
     while masks.len() < 16 {
         let mask = mask(&mut random);
@@ -187,7 +187,7 @@ fn a_full_hash_tcam_finds_all_its_rules() {
     for (mask, known) in masks.iter().zip(&mut by_mask) {
         while known.len() < 1024 {
             let key = Tuple::random(&mut random).masked(mask);
-            // No two rules of the same priority.
+            // No two rules have the same priority.
             let verdict = (random.u32(..), rules.len() as u16 + 1);
             if known.contains_key(&key) {
                 continue;
@@ -213,7 +213,7 @@ fn a_full_hash_tcam_finds_all_its_rules() {
         assert_eq!(got, wanted.map_or(*sent, |verdict| sent.or(*verdict)));
     }
 
-    // A sub-table takes more rules than it promises.
+    // A sub-table holds more rules than it guarantees.
     let mut more = 0;
     while table.insert(&[Tuple::random(&mut random).bits(), masks[0].bits()], (1, 1)) == DONE {
         more += 1;

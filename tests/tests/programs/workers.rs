@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Programs on several workers do what they do on one: generated graphs whose instances are spread
-//! at random, and graphs made for what is hard about being spread.
+//! Programs on several workers behave as on one: generated graphs with randomly distributed
+//! instances, and graphs with features that are difficult to distribute.
 
 use fastrand::Rng;
 use freeport_clicknp::{Options, compile_text};
 use freeport_ir::oracle::Oracles;
 use freeport_ir::{Bits, Direction, EndpointId, InstanceId, Item, Program, interp};
-use freeport_nic::device::{Device, Ports, Run, RunEnd};
-use freeport_nic::interpreter::InterpreterDevice;
-use freeport_nic::placement::Placement;
-use freeport_nic::port::{Generator, Receive, Sink, Transmit};
-use freeport_nic::trace::TraceFrame;
-use freeport_nic::workers::WorkersDevice;
+use freeport_port::trace::TraceFrame;
+use freeport_port::{Generator, Receive, Sink, Transmit};
+use freeport_runtime::device::{Device, Ports, Run, RunEnd};
+use freeport_runtime::interpreter::InterpreterDevice;
+use freeport_runtime::placement::Placement;
+use freeport_runtime::workers::WorkersDevice;
 use freeport_testbed::cache::Cache;
 use freeport_testbed::is_long;
 use freeport_tests::oracle::{batch, graphs, seed};
 use std::sync::Arc;
 
-/// Frames for each end that takes any, by the number of the end.
+/// Frames for each input endpoint, by its number.
 type Input = Vec<Vec<Vec<u8>>>;
 
-/// What is left of a run: everything that must not depend on the workers.
+/// Result of a run: everything that must not depend on the workers.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     end: RunEnd,
-    /// By end.
+    /// Output by endpoint.
     out: Vec<Vec<Vec<u8>>>,
-    /// By instance: what the host sees of its variables, and its tables.
+    /// Variables visible to the host, by instance, and its tables.
     state: Vec<Vec<Bits>>,
     tables: Vec<Vec<(Bits, Bits)>>,
 }
@@ -58,8 +58,8 @@ fn frames(random: &mut Rng, program: &Program) -> Input {
     .collect()
 }
 
-/// Runs a program to its end between ports in memory, with room for `room` frames at a time at
-/// each of its outputs.
+/// Runs a program to its end between ports in memory, with room for `room` frames at a time at each
+/// output.
 fn run(device: &mut dyn Device, input: &Input, room: u64) -> Outcome {
     let program = device.program().clone();
     let ends = &program.graph.endpoints;
@@ -109,7 +109,7 @@ fn run(device: &mut dyn Device, input: &Input, room: u64) -> Outcome {
     Outcome { end, out, state, tables }
 }
 
-/// Whether a run had no choice, so that every other one must come to the same.
+/// Whether a run had no choice, so that every other run must have the same result.
 fn is_determined(oracles: &Oracles) -> bool {
     oracles.channels.iter().all(|channel| channel.keep.is_empty())
         && oracles.instances.iter().all(|instance| {
@@ -117,7 +117,7 @@ fn is_determined(oracles: &Oracles) -> bool {
         })
 }
 
-/// What the interpreter makes of a program, and whether there was no choice about it.
+/// Returns the interpreter's result for a program, and whether the run had no choice.
 fn interpreted(program: &Program, input: &Input) -> (Outcome, Counted, bool) {
     let options = interp::Options::default();
     let mut device = InterpreterDevice::load(program, &options).expect("a good program");
@@ -125,7 +125,7 @@ fn interpreted(program: &Program, input: &Input) -> (Outcome, Counted, bool) {
     (outcome, counted(&device), is_determined(&device.oracles()))
 }
 
-/// Firings by instance and items by channel.
+/// Firings by instance, and items by channel.
 type Counted = (Vec<u64>, Vec<u64>);
 
 fn counted(device: &dyn Device) -> Counted {
@@ -144,7 +144,7 @@ fn generated_programs_run_on_several_workers_as_in_the_interpreter() {
     }
 }
 
-/// Runs that many programs side by side, the instances of each spread over four workers.
+/// Runs this many programs concurrently, the instances of each distributed over four workers.
 fn check_batch(first: u64, count: usize, options: &freeport_native::Options) {
     let mut random = Rng::with_seed(first);
     let mut chosen = vec![];
@@ -190,7 +190,7 @@ fn check_batch(first: u64, count: usize, options: &freeport_native::Options) {
     }
 }
 
-/// Checks a program on every placement of its instances on two workers, and some on more.
+/// Checks a program with every placement of its instances on two workers, and some on more.
 fn check_placements(program: Program, input: &Input) {
     let cache = Cache::of("native");
     let (expected, counts, _) = interpreted(&program, input);
@@ -220,7 +220,8 @@ fn input(program: &Program, frames: Vec<Vec<u8>>) -> Input {
 }
 
 /// A packet is longer than the channels of both ways are deep: neither way may hold back a packet
-/// until it is whole, and what elements write into flits beside the packet has to come along.
+/// until it is complete, and values that elements write into flits beside the packet must be
+/// preserved.
 #[test]
 fn two_ways_of_a_packet_meet_flit_by_flit() {
     let program = compile(
@@ -266,7 +267,7 @@ fn two_ways_of_a_packet_meet_flit_by_flit() {
     check_placements(program, &input);
 }
 
-/// What a packet may still grow by goes with it from worker to worker.
+/// The headroom of a packet is passed from worker to worker.
 #[test]
 fn packets_grow_on_their_way_as_far_as_on_one_worker() {
     let element = |name: &str, by: i32| {
@@ -293,8 +294,8 @@ fn packets_grow_on_their_way_as_far_as_on_one_worker() {
     check_placements(program, &input);
 }
 
-/// The next packet waits for the answer to a question: a circle through both workers. No answer is
-/// there before its question, so that there is no choice, although the asker waits for any port.
+/// The next packet waits for the answer to a question: a cycle through both workers. No answer
+/// arrives before its question, so there is no choice, although the asker waits for any port.
 #[test]
 fn records_go_round_between_workers() {
     let program = compile(
@@ -339,7 +340,7 @@ fn records_go_round_between_workers() {
 }
 
 /// The example that copies all traffic to a logger, with the logger on another worker: the host
-/// finds there what passed.
+/// finds the traffic there.
 #[test]
 fn a_logger_on_another_worker_sees_every_packet() {
     let example = freeport_tests::repository().join("examples/capture.cnp");
@@ -363,14 +364,14 @@ fn a_logger_on_another_worker_sees_every_packet() {
     );
     let read = |name, index| device.read_variable(logger, name, index).expect("there").to_u64();
     assert_eq!(read("packets", 0), 3_000);
-    // It remembers the last 64, of which the next one to go is the oldest.
+    // It stores the last 64, of which the next one to be replaced is the oldest.
     let next = read("next", 0);
     let lengths = (0..64).map(|at| read("lengths", (next + at) % 64));
     let expected = frames[3_000 - 64..].iter().map(|frame| frame.len() as u64);
     assert!(lengths.eq(expected));
 }
 
-/// A graph that cannot go on is told with what it waits for, on whichever worker that is.
+/// A graph that cannot continue is reported with what it waits for, on any worker.
 #[test]
 fn a_stall_is_told_by_worker() {
     let program = compile(
@@ -403,7 +404,8 @@ fn a_stall_is_told_by_worker() {
     assert!(text.contains("worker 0:"), "{text}");
 }
 
-/// A manager acts on others at once, between two of their firings, so it runs where they do.
+/// A manager acts on other instances immediately, between two of their firings, so it runs on their
+/// worker.
 #[test]
 fn a_manager_runs_with_those_that_it_calls() {
     let program = compile(

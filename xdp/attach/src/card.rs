@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The simulated card: packets go in as they come, many are on it at a time, and they leave when it
-//! lets them.
+//! The simulated card as an engine. Packets are offered as they arrive, many are in flight at a
+//! time, and they leave in the order in which the card releases them.
 
 use crate::devices::Devices;
 use crate::{Engine, Error, Ran, Stop, Way};
@@ -10,13 +10,13 @@ use freeport_ebpf::object::Object;
 use freeport_xdp::{Arrival, Target};
 use std::ops::RangeInclusive;
 
-/// Packets that wait for the card or are on it.
+/// Packets that wait for the card or are on it, at most.
 const PACKETS_MAX: usize = 256;
-/// Cycles between two looks at ports and requests: some milliseconds of a simulation.
+/// Cycles simulated between two rounds of ports and requests: a few milliseconds of real time.
 const CYCLES: u64 = 1_000;
-/// Packets after which the card gets a pause, so that it can forget when they were where.
+/// Packets after which the card is drained, so that it can drop its per-packet cycle records.
 const REMEMBERED_MAX: u64 = 1 << 16;
-/// What the card says of a redirection without a map.
+/// Map number that the card reports for a redirection without a map.
 const NO_MAP: u32 = u32::MAX;
 
 /// A program of an object on the card.
@@ -25,17 +25,17 @@ pub struct OnCard {
     program: String,
     devices: Devices,
     at_work: usize,
-    /// Packets that the card remembers.
+    /// Packets whose cycle records the card still keeps.
     remembered: u64,
-    /// The cycle in which the last one left, or came to an empty card.
+    /// Cycle in which the last packet left, or in which a packet entered an empty card.
     moved_at: u64,
 }
 
 impl OnCard {
-    /// A program of an object that is loaded.
+    /// Creates the engine for a program of a loaded object.
     ///
     /// # Errors
-    /// No such program, or why it cannot run there.
+    /// The object has no such program, or the program cannot run on the card.
     pub fn new(object: &Object, sim: Sim, program: &str) -> Result<Self, Error> {
         sim.takes(program)?;
         let devices = Devices::of(object);

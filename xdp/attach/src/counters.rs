@@ -1,93 +1,93 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What has become of packets, counted by port. All memory is bounded, whatever programs do.
+//! Counters of what happened to packets, by port. Their memory is bounded, whatever programs do.
 
 use crate::{Count, Stop};
 use freeport_ebpf::interpreter::verdict;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Verdicts that are told apart; whatever else programs return is one more.
+/// Number of verdict counters: one for each known verdict, and one for all other return values.
 pub const VERDICTS: usize = verdict::REDIRECT as usize + 2;
-/// Numbers of devices without a port that are told by themselves; others are counted together.
+/// Device numbers without a port that are counted separately; further numbers share one counter.
 const DEVICES_MAX: usize = 32;
-/// Places where programs were ended that are told by themselves.
+/// Places of aborts that are counted separately.
 const STOPS_MAX: usize = 256;
 
-/// Why a packet was dropped that the program did not drop.
+/// Reason for which a packet was dropped, other than the program's own verdict.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Drop {
-    /// It is too short or too long for the target.
+    /// The packet is too short or too long for the target.
     Length,
-    /// It was passed, and the port it came by has no host side.
+    /// The packet was passed, and its ingress port has no host side.
     NoHost,
-    /// It was redirected to the device of that number, which is no port.
+    /// The packet was redirected to the device with this number, which is no port.
     NoPort(u32),
-    /// The same, with one of many numbers.
+    /// As `NoPort`, for all device numbers that have no counter of their own.
     NoPortOfMany,
-    /// It was redirected to a socket.
+    /// The packet was redirected to a socket.
     Socket,
-    /// It was redirected to an entry that was taken away meanwhile.
+    /// The packet was redirected to a map entry that was removed in the meantime.
     Nowhere,
-    /// Nothing can leave by the port it was to go to.
+    /// The egress port cannot transmit.
     NoWayOut,
-    /// Too many packets wait for the network already.
+    /// Too many packets already wait for the network.
     NetworkFull,
-    /// Too many packets wait for the host already.
+    /// Too many packets already wait for the host.
     HostFull,
-    /// The program has left nothing of it, or made it longer than ports carry.
+    /// The program left the packet empty, or longer than ports carry.
     Outsized,
 }
 
-/// What is counted of a port.
+/// Counters of a port.
 #[derive(Clone, Debug, Default)]
 pub struct PortCounters {
-    /// Came from the network.
+    /// Received from the network.
     pub received: Count,
-    /// By verdict, those that are no verdict last.
+    /// By verdict; other return values come last.
     pub verdicts: [Count; VERDICTS],
-    /// Left to the network.
+    /// Sent to the network.
     pub sent: Count,
-    /// Left to the host.
+    /// Sent to the host.
     pub to_host: Count,
-    /// Came from the host.
+    /// Received from the host.
     pub from_host: Count,
-    /// Dropped, by reason.
+    /// Drops by reason.
     pub drops: BTreeMap<Drop, u64>,
 }
 
-/// Packets for which a program was ended at one place.
+/// Packets for which a program was aborted at one place.
 #[derive(Clone, Debug)]
 pub struct Stopped {
-    /// The first one's.
+    /// The first of these aborts.
     pub stop: Stop,
-    /// How many.
+    /// Number of packets.
     pub packets: u64,
 }
 
 /// All counters of a program.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// In the order of the ports.
+    /// Counters of the ports, in their order.
     pub ports: Vec<PortCounters>,
     stopped: BTreeMap<(usize, usize), Stopped>,
     devices: Vec<u32>,
-    /// Ended programs beyond those places.
+    /// Aborts at places that have no counter of their own.
     pub stopped_elsewhere: u64,
 }
 
 impl Counters {
-    /// For so many ports.
+    /// Creates counters for this number of ports.
     pub fn new(ports: usize) -> Self {
         Self { ports: vec![PortCounters::default(); ports], ..Self::default() }
     }
 
-    /// Counts a packet with its verdict.
+    /// Counts a packet by its verdict.
     pub fn verdict(&mut self, port: usize, verdict: u32, bytes: usize) {
         let place = (verdict as usize).min(VERDICTS - 1);
         self.ports[port].verdicts[place].add(bytes);
     }
 
-    /// Counts a packet that is dropped.
+    /// Counts a dropped packet.
     pub fn drop(&mut self, port: usize, mut why: Drop) {
         if let Drop::NoPort(ifindex) = why
             && !self.devices.contains(&ifindex)
@@ -100,7 +100,7 @@ impl Counters {
         *self.ports[port].drops.entry(why).or_default() += 1;
     }
 
-    /// Counts a program that was ended.
+    /// Counts an aborted program run.
     pub fn stop(&mut self, stop: &Stop) {
         let place = match stop {
             Stop::At(abort) => (abort.program, abort.slot),
@@ -115,7 +115,7 @@ impl Counters {
         }
     }
 
-    /// Where programs were ended.
+    /// Returns the places where programs were aborted.
     pub fn stopped(&self) -> impl Iterator<Item = &Stopped> {
         self.stopped.values()
     }
@@ -126,14 +126,16 @@ impl fmt::Display for Drop {
         match self {
             Self::Length => f.write_str("too short or too long for the target"),
             Self::NoHost => f.write_str("passed, and the port has no host side"),
-            Self::NoPort(ifindex) => write!(f, "redirected to device {ifindex}, which is no port"),
-            Self::NoPortOfMany => f.write_str("redirected to other devices that are no ports"),
-            Self::Socket => f.write_str("redirected to a socket, which nobody has here"),
-            Self::Nowhere => f.write_str("redirected to an entry that is no more"),
-            Self::NoWayOut => f.write_str("sent to a port that only brings packets"),
+            Self::NoPort(ifindex) => {
+                write!(f, "redirected to device {ifindex}, which is not a port")
+            }
+            Self::NoPortOfMany => f.write_str("redirected to other devices that are not ports"),
+            Self::Socket => f.write_str("redirected to a socket, which is not supported here"),
+            Self::Nowhere => f.write_str("redirected to a map entry that was removed"),
+            Self::NoWayOut => f.write_str("sent to a port that only receives"),
             Self::NetworkFull => f.write_str("the queue to the network was full"),
             Self::HostFull => f.write_str("the queue to the host was full"),
-            Self::Outsized => f.write_str("of a length that no port carries, when it left"),
+            Self::Outsized => f.write_str("left with a length that no port carries"),
         }
     }
 }

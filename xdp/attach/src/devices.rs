@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which devices maps of devices name, read when it is asked for and kept until a map is changed.
-//! Programs cannot change such maps.
+//! Contents of the maps that name devices, read when first needed and cached until a map is
+//! changed. Programs cannot change such maps.
 
 use crate::{Error, Way};
 use freeport_ebpf::interpreter::Redirect;
@@ -8,28 +8,28 @@ use freeport_ebpf::object::{MapKind, Object};
 use freeport_xdp::{Contents, Target};
 use std::collections::BTreeMap;
 
-/// Maps of an object, and what was read of those that name devices.
+/// Maps of an object, and the cached contents of those that name devices.
 pub struct Devices {
     maps: Vec<(String, MapKind)>,
     known: BTreeMap<usize, BTreeMap<u32, u32>>,
 }
 
 impl Devices {
-    /// Those of an object; nothing is read yet.
+    /// Creates an empty cache for the maps of an object.
     pub fn of(object: &Object) -> Self {
         let maps = object.maps.iter().map(|map| (map.name.clone(), map.kind)).collect();
         Self { maps, known: BTreeMap::new() }
     }
 
-    /// Forgets what was read, because a map has changed.
+    /// Clears the cache, because a map has changed.
     pub fn forget(&mut self) {
         self.known.clear();
     }
 
-    /// Where a packet goes.
+    /// Returns where a redirected packet goes.
     ///
     /// # Errors
-    /// A map that cannot be read.
+    /// The map cannot be read.
     pub fn way(
         &mut self,
         redirect: Redirect,
@@ -47,10 +47,10 @@ impl Devices {
         }
     }
 
-    /// Where a packet goes of which only the map and the key are known.
+    /// Returns where a packet goes of whose redirection only the map and the key are known.
     ///
     /// # Errors
-    /// A map that cannot be read.
+    /// The map cannot be read.
     pub fn way_by_key(
         &mut self,
         map: usize,
@@ -62,7 +62,7 @@ impl Devices {
         Ok(self.of_entry(map, number))
     }
 
-    /// What an entry means whose value begins with this number.
+    /// Returns the destination that an entry names whose value begins with this number.
     fn of_entry(&self, map: usize, number: Option<u32>) -> Way {
         match (self.kind(map), number) {
             (Some(MapKind::Cpumap), _) => Way::Host,
@@ -76,14 +76,14 @@ impl Devices {
         self.maps.get(map).map(|(_, kind)| *kind)
     }
 
-    /// The devices of a map by their keys.
+    /// Returns the devices of a map by key.
     fn read(&mut self, map: usize, target: &mut dyn Target) -> Result<&BTreeMap<u32, u32>, Error> {
         if !self.known.contains_key(&map) {
             let name = self.maps.get(map).map_or("", |(name, _)| name);
             let devices = match target.contents(name)? {
                 Contents::Entries(entries) => {
                     let numbers = entries.iter().map(|(key, value)| (number(key), number(value)));
-                    // Empty places of an array of devices have the number 0.
+                    // Empty slots of an array of devices have the number 0.
                     numbers.filter(|(_, device)| *device != 0).collect()
                 }
                 Contents::Items(_) | Contents::Opaque => BTreeMap::new(),
@@ -98,7 +98,7 @@ fn names_devices(kind: MapKind) -> bool {
     matches!(kind, MapKind::Devmap | MapKind::DevmapHash)
 }
 
-/// The first four bytes of a key or a value.
+/// Returns the first four bytes of a key or a value as a number.
 fn number(bytes: &[u8]) -> u32 {
     bytes.first_chunk().map_or(0, |word| u32::from_ne_bytes(*word))
 }

@@ -1,89 +1,90 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Who runs a program on packets outside the kernel.
+//! The interface of everything that runs a program on packets outside the kernel.
 
 use crate::Error;
 use freeport_ebpf::interpreter::Abort;
 use freeport_xdp::{Arrival, Departure, Target};
 use std::ops::RangeInclusive;
 
-/// Runs a program on packets, of which it may have several at a time.
+/// Runs a program on packets, possibly on several at a time.
 pub trait Engine {
-    /// What its figures are told of: whether they are simulated, for example.
+    /// Returns the name under which its figures are reported, which says whether they are
+    /// simulated.
     fn name(&self) -> &'static str;
 
-    /// Lengths of packets that it takes.
+    /// Returns the packet lengths that it accepts.
     fn lengths(&self) -> RangeInclusive<usize>;
 
-    /// How many more packets it takes now.
+    /// Returns the number of further packets that it accepts now.
     fn room(&self) -> usize;
 
-    /// Gives it a packet, of a length that it takes.
+    /// Offers a packet whose length is within [`Engine::lengths`].
     ///
     /// # Errors
-    /// What keeps it from going on.
+    /// The engine has failed and cannot continue.
     fn offer(&mut self, arrival: &Arrival<'_>) -> Result<(), Error>;
 
-    /// Works for a moment on what it has; says whether there was anything to do.
+    /// Works on its packets for a moment. Returns whether there was anything to do.
     ///
     /// # Errors
-    /// What keeps it from going on.
+    /// The engine has failed and cannot continue.
     fn work(&mut self) -> Result<bool, Error>;
 
-    /// Takes a packet that it is done with, in place of another; says whether there was one.
+    /// Takes a finished packet and stores it in `ran`. Returns whether there was one.
     ///
     /// # Errors
-    /// What keeps it from going on.
+    /// The engine has failed and cannot continue.
     fn take(&mut self, ran: &mut Ran) -> Result<bool, Error>;
 
-    /// Packets that it is not done with.
+    /// Returns the number of unfinished packets.
     fn at_work(&self) -> usize;
 
-    /// The target with its maps.
+    /// Returns the target with its maps.
     fn target_mut(&mut self) -> &mut dyn Target;
 
-    /// Has to be called when somebody has changed a map.
+    /// Must be called after a map was changed from outside the program.
     fn maps_changed(&mut self);
 
-    /// What it has counted, each with its name.
+    /// Returns its counters, each with a name.
     ///
     /// # Errors
-    /// If it does not say.
+    /// The target cannot report them.
     fn figures(&mut self) -> Result<Vec<(&'static str, u64)>, Error>;
 }
 
-/// A packet with what became of it.
+/// A finished packet with its outcome.
 #[derive(Debug, Default)]
 pub struct Ran {
-    /// The device by which it came.
+    /// Number of the ingress device.
     pub ingress_ifindex: u32,
     /// The packet and the verdict.
     pub departure: Departure,
-    /// Where it goes, if it was redirected.
+    /// Destination of the packet, if it was redirected.
     pub way: Option<Way>,
-    /// Why the program was ended before its exit, if it was.
+    /// Reason for which the program was aborted, if it was.
     pub stop: Option<Stop>,
 }
 
-/// Where a packet is redirected to.
+/// Destination of a redirected packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Way {
-    /// To the device of that number.
+    /// The device with this number.
     Device(u32),
-    /// To all of these.
+    /// All of these devices.
     Devices(Vec<u32>),
-    /// To the machine itself, by another of its processors.
+    /// The host, by another of its processors.
     Host,
-    /// To a socket that nobody has here.
+    /// A socket; none is supported here.
     Socket,
-    /// To an entry of a map that is not there any more.
+    /// A map entry that no longer exists.
     Nowhere,
 }
 
-/// Why a program was ended.
+/// Reason for which a program was aborted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Stop {
-    /// At an instruction.
+    /// Aborted at an instruction.
     At(Abort),
-    /// By the card, for the reason with that number.
+    /// Stopped by the card, with the number of the reason.
     Card(u32),
 }

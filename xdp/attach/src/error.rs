@@ -1,73 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What can go wrong with a program between interfaces.
+//! Errors of a program between interfaces.
 
-use freeport_nic::bpf::BpfError;
-use freeport_nic::port::PortError;
+use freeport_port::PortError;
+use freeport_port::bpf::BpfError;
 use std::io;
 use thiserror::Error as ThisError;
 
-/// Why a program cannot begin, or cannot go on.
+/// An error that keeps a program from starting or from continuing.
 #[derive(Debug, ThisError)]
 pub enum Error {
-    /// The target.
+    /// Error of the target.
     #[error(transparent)]
     Target(#[from] freeport_xdp::Error),
-    /// A port.
+    /// A port failed.
     #[error("{port}: {source}")]
     Port {
-        /// Which.
+        /// Name of the port.
         port: String,
-        /// Why.
+        /// Cause.
         source: PortError,
     },
-    /// Packets that are redirected by a number could go to either.
+    /// Two ports have the same device number, so a redirection to it would be ambiguous.
     #[error(
         "{first} and {second} both have the number {ifindex}: give one of them another, with \
          `,ifindex=NUMBER` behind it"
     )]
     SameNumber {
-        /// One port.
+        /// Name of one port.
         first: String,
-        /// The other.
+        /// Name of the other port.
         second: String,
-        /// The number.
+        /// The shared device number.
         ifindex: u32,
     },
-    /// An interface, or its namespace.
+    /// An operation on an interface or its namespace failed.
     #[error("{port}: {action}: {source}; {advice}")]
     Interface {
-        /// Which.
+        /// Name of the interface.
         port: String,
-        /// What was tried.
+        /// Operation that failed.
         action: &'static str,
-        /// Why it failed.
+        /// Cause.
         source: io::Error,
-        /// What to do next.
+        /// Advice to the user.
         advice: &'static str,
     },
-    /// An interface is not there any more.
+    /// An interface no longer exists.
     #[error(
         "{port}: the interface is gone: it was deleted, or moved to another network namespace; \
          start the program again once it is there"
     )]
     Gone {
-        /// Which.
+        /// Name of the interface.
         port: String,
     },
-    /// The program cannot be put on an interface.
+    /// The program cannot be attached to an interface.
     #[error("{port}: {source}; {advice}")]
     Attach {
-        /// Which interface.
+        /// Name of the interface.
         port: String,
-        /// Why not.
+        /// Cause.
         source: BpfError,
-        /// What to do next.
+        /// Advice to the user.
         advice: &'static str,
     },
-    /// The card has packets that do not leave.
+    /// Packets on the card do not leave.
     #[error("the card hangs: a packet has not left within {0} cycles")]
     Hangs(u64),
-    /// Waiting for ports.
+    /// Waiting for ports failed.
     #[error("the ports cannot be waited for: {0}")]
     Wait(io::Error),
 }

@@ -1,63 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A program that the kernel runs on interfaces. It is attached by links, which are descriptors of
-//! this process: they go with it, however it ends, and the interfaces are as they were.
+//! A program that the kernel runs on interfaces. It is attached by links, which are file
+//! descriptors of this process: the kernel detaches them when the process ends for any reason, and
+//! the interfaces return to their former state.
 
 use crate::Error;
 use crate::running::{Part, Running};
 use crate::statistics::{PortRow, Statistics};
 use crate::traffic::Traffic;
 use freeport_ebpf::object::Object;
-use freeport_nic::bpf::{AttachMode, Attachment, BpfError, attach};
-use freeport_nic::namespace::{Namespace, has_interface, interface};
-use freeport_nic::port::XdpOptions;
-use freeport_nic::server::{Waiting, Wake};
+use freeport_port::XdpOptions;
+use freeport_port::bpf::{AttachMode, Attachment, BpfError, attach};
+use freeport_port::namespace::{Namespace, has_interface, interface};
+use freeport_runtime::server::{Waiting, Wake};
 use freeport_xdp::{Kernel, RunTimes, Target};
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Longest sleep: nothing but requests wakes it. After it, interfaces are looked for.
+/// Longest sleep. Only requests end a sleep early; after each sleep the interfaces are checked.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
-/// Where on an interface a program is to run.
+/// Attach mode requested for an interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// In the driver, or behind it if the driver has no place for programs.
+    /// In the driver, or in generic mode if the driver does not support XDP.
     Best,
-    /// There, or not at all.
+    /// In this mode only; fails if it is not available.
     Only(AttachMode),
 }
 
-/// An interface with the program on it.
+/// An interface to which the program is attached.
 pub struct Place {
     port: String,
     interface: String,
     ifindex: u32,
     namespace: Namespace,
     mode: AttachMode,
-    /// Whether that mode was asked for.
+    /// Whether the user requested this mode explicitly.
     is_asked: bool,
-    /// What it had counted before.
+    /// Traffic counters of the interface before the program was attached.
     before: Traffic,
     _attachment: Attachment,
 }
 
-/// A program of an object on interfaces.
+/// A program of an object, attached to interfaces.
 pub struct OnKernel {
-    // Leaves the interfaces before its maps go.
+    // Declared first, so that the program is detached before its maps are closed.
     places: Vec<Place>,
     kernel: Kernel,
     program: String,
     times: Option<RunTimes>,
-    /// When the interfaces were last seen.
+    /// When the interfaces were last checked.
     seen: Instant,
 }
 
 impl OnKernel {
-    /// Puts a program of a loaded object on interfaces; with `times`, the kernel counts its runs.
-    /// Maps should hold what they have to before: packets come at once.
+    /// Attaches a program of a loaded object to interfaces; with `times`, the kernel counts its
+    /// runs. Maps should have their initial contents before, because packets arrive immediately.
     ///
     /// # Errors
-    /// An interface that is not there or cannot have the program. Then none has it.
+    /// An interface does not exist or cannot run the program. The program is then attached to none
+    /// of them.
     pub fn attach(
         kernel: Kernel,
         program: &str,
@@ -71,13 +73,15 @@ impl OnKernel {
         Ok(Self { places, kernel, program, times, seen })
     }
 
-    /// How it runs on each interface, in a line for people.
+    /// Returns the attach mode of each interface as a line for people.
     pub fn modes(&self) -> impl Iterator<Item = String> {
         self.places.iter().map(|place| {
             let mode = match place.mode {
                 AttachMode::Native => "native: in the driver",
-                AttachMode::Generic if place.is_asked => "generic: behind the driver, as asked for",
-                AttachMode::Generic => "generic: behind the driver, which has no place for it",
+                AttachMode::Generic if place.is_asked => {
+                    "generic: in the network stack, as requested"
+                }
+                AttachMode::Generic => "generic: in the network stack, as the driver has no XDP",
             };
             format!("{}: {mode}", place.port)
         })
@@ -138,26 +142,26 @@ impl Place {
         })
     }
 
-    /// Whether the interface is there. If nobody can say, it is.
+    /// Returns whether the interface still exists; true if that cannot be determined.
     fn is_there(&self) -> bool {
         self.namespace.with(|| has_interface(self.ifindex)).unwrap_or(true)
     }
 
-    /// What has passed since the program is on it, if the interface is still there.
+    /// Returns the traffic since the program was attached, if the interface still exists.
     fn traffic(&self) -> Option<Traffic> {
         let now = self.namespace.with(|| Traffic::of(&self.interface)).ok()?;
         now.ok().map(|now| now.since(self.before))
     }
 }
 
-/// Whether the driver cannot have a program, or not this one.
+/// Returns whether the driver supports no XDP program, or not this one.
 fn has_no_place(error: &BpfError) -> bool {
     let refusals = [libc::EOPNOTSUPP, libc::EINVAL, libc::ERANGE, libc::ENOSPC, libc::ENOMEM];
     let code = error.system().and_then(io::Error::raw_os_error);
     code.is_some_and(|code| refusals.contains(&code))
 }
 
-/// What whoever wants the program there can do.
+/// Returns advice for a user who wants the program attached in this mode.
 fn advice(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::ENODEV | libc::ENXIO) => "see `ip link` for the interfaces there are",
@@ -168,7 +172,7 @@ fn advice(error: &io::Error) -> &'static str {
             "it has another program: see `ip link`, then take that off with `ip link set IFACE xdp \
              off`, or end the process that has put it there; an interface can be named once only"
         }
-        Some(libc::EOPNOTSUPP) => "its driver has no place for programs: use --mode generic",
+        Some(libc::EOPNOTSUPP) => "its driver does not support XDP: use --mode generic",
         Some(libc::EINVAL | libc::ERANGE) => {
             "the driver may not take a program with frames as large as the interface's MTU: set a \
              smaller one with `ip link set IFACE mtu 1500`, or use --mode generic"
@@ -179,8 +183,8 @@ fn advice(error: &io::Error) -> &'static str {
 }
 
 impl Running for OnKernel {
-    /// The kernel moves the packets. It takes the program off an interface that goes away, and
-    /// tells nobody.
+    /// The kernel moves the packets. If an interface disappears, the kernel detaches the program
+    /// without a notification.
     fn round(&mut self) -> Result<bool, Error> {
         if self.seen.elapsed() >= LONGEST_SLEEP {
             self.seen = Instant::now();
@@ -215,8 +219,7 @@ impl Running for OnKernel {
         })
     }
 
-    /// The kernel counts what passes an interface and how often a program runs; it does not say
-    /// what verdicts those were.
+    /// The kernel counts packets by interface and program runs; it does not count verdicts.
     fn statistics(&mut self, _: &Object) -> Result<Statistics, Error> {
         let ports = self.places.iter().map(|place| {
             let traffic = place.traffic();

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! XDP programs that go on running between network interfaces.
+//! XDP programs that run between network interfaces until they are stopped.
 //!
-//! [`Running`] is a program at work. On the kernel ([`OnKernel`]) it is attached to interfaces, and
-//! the kernel does with packets what it says. Everywhere else it is a [`Wire`]: packets are taken
-//! from ports, an [`Engine`] runs the program on them, and what its verdict says is done here.
-//! [`OneByOne`] is an engine that is done with a packet before it takes the next, in the
-//! interpreter or on the model of the small processor; [`OnCard`] has many packets on the
-//! simulated card at a time.
+//! [`Running`] is a running program. In the kernel ([`OnKernel`]) it is attached to interfaces, and
+//! the kernel carries out its verdicts. Everywhere else it is a [`Wire`], which takes packets from
+//! ports, has an [`Engine`] run the program on them, and carries out the verdicts itself.
+//! [`OneByOne`] is an engine that finishes a packet before it takes the next, in the interpreter or
+//! on the model of the small processor; [`OnCard`] has many packets on the simulated card at a
+//! time.
 //!
-//! A [`Worker`] goes on with a program until it is stopped, and carries out [`Request`]s meanwhile:
-//! its maps are read and changed between two rounds of packets, on all targets in the same way.
+//! A [`Worker`] runs a program until it is stopped and carries out [`Request`]s: between two rounds
+//! of packets it reads and changes the maps, in the same way on all targets.
 
 #![forbid(unsafe_code)]
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Targets in user space that are done with a packet before the next comes: the interpreter, the
-//! model of the small processor, and compiled code.
+//! Targets in user space that finish a packet before they take the next: the interpreter, the model
+//! of the small processor, and compiled code.
 
 use crate::devices::Devices;
 use crate::{Engine, Error, Ran, Stop};
 use freeport_ebpf::object::Object;
-use freeport_nic::port::BATCH;
+use freeport_port::BATCH;
 use freeport_xdp::{Arrival, InUserSpace, Target};
 use std::ops::RangeInclusive;
 
-/// A program of an object in user space.
+/// A program of an object that runs in user space.
 pub struct OneByOne<T> {
     name: &'static str,
     target: T,
@@ -22,10 +22,10 @@ pub struct OneByOne<T> {
 }
 
 impl<T: InUserSpace> OneByOne<T> {
-    /// A program of an object that is loaded; `name` is what its figures are told of.
+    /// Creates the engine for a program of a loaded object; `name` labels its figures.
     ///
     /// # Errors
-    /// No such program, or why it cannot run there.
+    /// The object has no such program, or the program cannot run on the target.
     pub fn new(
         name: &'static str,
         object: &Object,
@@ -103,7 +103,7 @@ impl<T: InUserSpace> Engine for OneByOne<T> {
 
     fn figures(&mut self) -> Result<Vec<(&'static str, u64)>, Error> {
         let mut figures = vec![("packets run", self.packets)];
-        // Compiled code counts none.
+        // Compiled code does not count instructions.
         if self.instructions > 0 {
             figures.push(("instructions executed", self.instructions));
         }

@@ -1,69 +1,69 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Ports of a wire, and what waits to leave by them.
+//! Ports of a wire, and the queues of packets that wait to leave by them.
 
 use crate::Error;
 use crate::counters::{Counters, Drop};
-use freeport_nic::port::{FrameQueue, Receive, Transmit};
-use freeport_nic::server::Waiting;
+use freeport_port::{FrameQueue, Receive, Transmit};
+use freeport_runtime::server::Waiting;
 
-/// Packets that wait for a port; with more, the next ones are dropped and counted.
+/// Packets that wait for a port, at most; further packets are dropped and counted.
 const QUEUE_MAX: usize = 1_024;
 
-/// A port as it is joined to a wire.
+/// A port to be connected to a wire.
 pub struct Port {
-    /// How it is spelled.
+    /// Name as the user wrote it.
     pub name: String,
-    /// The number by which programs know it.
+    /// Device number by which programs know the port.
     pub ifindex: u32,
-    /// What comes from the network.
+    /// Source of packets from the network.
     pub receive: Box<dyn Receive>,
-    /// What goes there, unless it only brings packets.
+    /// Sink of packets to the network; none for a port that only receives.
     pub transmit: Option<Box<dyn Transmit>>,
-    /// Where passed packets go, and what is sent from there.
+    /// Host side: destination of passed packets, and source of packets that the host sends.
     pub host: Option<Host>,
 }
 
 /// The host side of a port.
 pub struct Host {
-    /// What the host sends.
+    /// Source of packets that the host sends.
     pub receive: Box<dyn Receive>,
-    /// What it gets.
+    /// Sink of packets to the host.
     pub transmit: Box<dyn Transmit>,
 }
 
-/// A port's way out, with what waits for it.
+/// The transmit side of a port with its queue.
 struct Output {
     transmit: Box<dyn Transmit>,
     queue: FrameQueue,
 }
 
-/// Where packets leave: by port, to the network and to the host.
+/// Output queues by port, to the network and to the host.
 pub struct Outputs {
     ways: Vec<[Option<Output>; 2]>,
 }
 
-/// Which side of a port.
+/// Side of a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Side {
-    /// The wire.
+    /// The network.
     Network,
-    /// The machine.
+    /// The host.
     Host,
 }
 
 impl Outputs {
-    /// None yet.
+    /// Creates an empty set.
     pub fn new() -> Self {
         Self { ways: vec![] }
     }
 
-    /// Adds those of the next port.
+    /// Adds the outputs of the next port.
     pub fn add(&mut self, network: Option<Box<dyn Transmit>>, host: Option<Box<dyn Transmit>>) {
         let output = |transmit| Output { transmit, queue: FrameQueue::default() };
         self.ways.push([network, host].map(|transmit| transmit.map(output)));
     }
 
-    /// Has a packet leave by a port, or drops and counts it there. It came by port `from`.
+    /// Queues a packet of ingress port `from` for a port, or drops and counts it there.
     pub fn put(
         &mut self,
         counters: &mut Counters,
@@ -86,16 +86,17 @@ impl Outputs {
         counters.drop(from, why);
     }
 
-    /// How many packets may still wait for that side of a port.
+    /// Returns how many more packets the queue of this side of a port accepts.
     pub fn room(&self, port: usize, side: Side) -> usize {
         let output = self.ways[port][side as usize].as_ref();
         output.map_or(0, |output| QUEUE_MAX.saturating_sub(output.queue.waiting()))
     }
 
-    /// Hands what waits to the ports, as far as they take it; says whether any was taken.
+    /// Hands queued packets to the ports, as far as they accept them. Returns whether any was
+    /// accepted.
     ///
     /// # Errors
-    /// What went wrong at a port.
+    /// A port failed.
     pub fn send(&mut self, counters: &mut Counters, names: &[String]) -> Result<bool, Error> {
         let mut is_moved = false;
         for ((ways, counted), name) in self.ways.iter_mut().zip(&mut counters.ports).zip(names) {
@@ -113,10 +114,10 @@ impl Outputs {
         Ok(is_moved)
     }
 
-    /// Pushes out what ports still hold.
+    /// Flushes packets that the ports have buffered.
     ///
     /// # Errors
-    /// What went wrong at a port.
+    /// A port failed.
     pub fn flush(&mut self, names: &[String]) -> Result<(), Error> {
         for (ways, name) in self.ways.iter_mut().zip(names) {
             for output in ways.iter_mut().flatten() {
@@ -127,17 +128,17 @@ impl Outputs {
         Ok(())
     }
 
-    /// Packets that wait.
+    /// Returns the number of queued packets.
     pub fn waiting(&self) -> usize {
         self.ways.iter().flatten().flatten().map(|output| output.queue.waiting()).sum()
     }
 
-    /// Packets that ports took and could not send.
+    /// Returns the number of packets that the port accepted and could not send.
     pub fn lost(&self, port: usize) -> u64 {
         self.ways[port].iter().flatten().map(|output| output.transmit.lost()).sum()
     }
 
-    /// Waits for room where something waits.
+    /// Registers each port with queued packets, to wake when it accepts packets again.
     pub fn wait_in<'w>(&'w self, waiting: &mut Waiting<'w>) {
         let full = self.ways.iter().flatten().flatten().filter(|it| it.queue.waiting() > 0);
         full.for_each(|output| waiting.for_room(output.transmit.readiness()));

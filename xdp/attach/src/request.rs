@@ -1,50 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What an XDP program at work can be asked: one JSON object a line, as with graphs.
+//! Requests to a running XDP program: one JSON object a line, as for graphs.
 
-use freeport_nic::server::{Members, Protocol, RequestError, StatsFormat};
+use freeport_runtime::server::{Members, Protocol, RequestError, StatsFormat};
 use freeport_xdp::{EntryName, Setting};
 use serde_json::Value;
 
-/// Something that the worker does between two rounds.
+/// A request that the worker carries out between two rounds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Request {
     /// `maps`: lists maps.
     Maps(StatsFormat),
-    /// `map_dump`: what is in a map.
+    /// `map_dump`: returns the contents of a map.
     Dump {
-        /// Its name.
+        /// Name of the map.
         map: String,
-        /// As text or as JSON.
+        /// Text or JSON.
         format: StatsFormat,
     },
-    /// `map_lookup`: an entry of a map, in bpftool's words.
+    /// `map_lookup`: returns an entry of a map, named in bpftool's syntax.
     Lookup {
-        /// Which.
+        /// The entry.
         entry: EntryName,
-        /// As text or as JSON.
+        /// Text or JSON.
         format: StatsFormat,
     },
-    /// `map_change`: changes a map, in bpftool's words.
+    /// `map_change`: changes a map, in bpftool's syntax.
     Change(Setting),
-    /// `stats`: all counters.
+    /// `stats`: returns all counters.
     Stats(StatsFormat),
-    /// `status`: what runs, since when, between which ports.
+    /// `status`: returns what runs, since when, and between which ports.
     Status,
-    /// `stop`: ends it.
+    /// `stop`: stops the program.
     Stop,
 }
 
-/// Characters of an error that an answer has: it does not repeat megabytes.
+/// Characters of an error in an answer, at most, so that it does not repeat megabytes.
 const TOLD_MAX: usize = 600;
-/// What `do` may be.
+/// Values of `do`.
 const KNOWN: [&str; 7] =
     ["maps", "map_dump", "map_lookup", "map_change", "stats", "status", "stop"];
 
 impl Request {
-    /// What an object asks for.
+    /// Parses a request.
     ///
     /// # Errors
-    /// What is wrong with it, for the user.
+    /// Describes the error in the object to the user.
     pub fn of_value(value: Value) -> Result<Self, String> {
         let told = |error: RequestError| error.to_string();
         let mut members = Members::of_value(value, &KNOWN).map_err(told)?;
@@ -73,7 +73,7 @@ impl Request {
     }
 }
 
-/// An error with no more of what another process has sent than is needed to see what is meant.
+/// Shortens an error that quotes another process, and keeps enough of it to recognise the input.
 pub(crate) fn short(error: impl ToString) -> String {
     let error = error.to_string();
     match error.char_indices().nth(TOLD_MAX) {
@@ -82,7 +82,7 @@ pub(crate) fn short(error: impl ToString) -> String {
     }
 }
 
-/// The requests of XDP programs.
+/// The request protocol of XDP programs.
 #[derive(Clone, Copy, Debug)]
 pub struct OfXdp;
 
@@ -108,7 +108,7 @@ mod tests {
             (json!({"do": "call"}), "`do` is \"call\"; it may be maps, map_dump"),
             (json!({"do": "map_dump"}), "`map_dump` needs `map`: the name of a map"),
             (json!({"do": "map_lookup", "entry": "flows"}), "there is no key"),
-            (json!({"do": "map_change", "setting": "flows"}), "`flows` does not say what to do"),
+            (json!({"do": "map_change", "setting": "flows"}), "`flows` is not a command"),
             (json!({"do": "stop", "now": 1}), "`stop` has no `now`"),
         ] {
             let error = Request::of_value(value.clone()).unwrap_err();

@@ -1,57 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A program at work, wherever that is.
+//! The interface of a running program, independent of its target.
 
 use crate::{Error, Statistics};
 use freeport_ebpf::object::Object;
-use freeport_nic::server::Wake;
+use freeport_runtime::server::Wake;
 use freeport_xdp::{Contents, Target};
 
-/// A program between interfaces.
+/// A program that runs between interfaces.
 pub trait Running {
-    /// Moves some packets; says whether there were any.
+    /// Moves some packets. Returns whether there were any.
     ///
     /// # Errors
-    /// What keeps it from going on.
+    /// The program cannot continue.
     fn round(&mut self) -> Result<bool, Error>;
 
-    /// Sleeps until there may be packets again, or somebody wakes it.
+    /// Sleeps until packets may be ready, or until `wake` is triggered.
     ///
     /// # Errors
     /// The kernel refuses to wait.
     fn wait(&self, wake: &Wake) -> Result<(), Error>;
 
-    /// Whether no packet will ever come again.
+    /// Returns whether no further packet can arrive.
     fn has_ended(&self) -> bool;
 
-    /// The target with its maps.
+    /// Returns the target with its maps.
     fn target_mut(&mut self) -> &mut dyn Target;
 
-    /// Has to be called when a map was changed.
+    /// Must be called after a map was changed from outside the program.
     fn maps_changed(&mut self);
 
-    /// What is in a map.
+    /// Returns the contents of a map.
     ///
     /// # Errors
-    /// No such map, or what it says.
+    /// There is no such map, or reading it failed.
     fn contents(&mut self, map: &str) -> Result<Vec<Part>, Error>;
 
-    /// What was counted.
+    /// Returns the counters.
     ///
     /// # Errors
-    /// A target that does not say.
+    /// The target cannot report them.
     fn statistics(&mut self, object: &Object) -> Result<Statistics, Error>;
 
-    /// Has all leave that is on its way, at the end.
+    /// Flushes all packets in flight, at the end.
     ///
     /// # Errors
-    /// What went wrong with it.
+    /// A packet could not be flushed.
     fn finish(&mut self) -> Result<(), Error>;
 }
 
-/// A map, or what one processor has of it.
+/// Contents of a map, or one processor's values of a per-CPU map.
 pub struct Part {
-    /// Which, where the map has values for each.
+    /// Number of the processor, for a per-CPU map.
     pub processor: Option<usize>,
-    /// What is in it.
+    /// The entries.
     pub contents: Contents,
 }

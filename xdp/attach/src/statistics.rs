@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is told of a program at work. What a target cannot say is unknown, and not 0.
+//! Statistics of a running program. A figure that a target cannot report is unknown, not 0.
 
 mod text;
 
@@ -13,54 +13,54 @@ use serde_json::{Map, Value, json};
 /// Reasons for which the card stops a program, by their numbers from 1
 /// (docs/internals/sephirot.md).
 const CARD_REASONS: [&str; 6] = [
-    "it reached for memory that is not its own",
+    "it accessed memory that does not belong to it",
     "it took more cycles than the watchdog allows",
-    "it went to a row that is not there",
-    "it came to an instruction that does not exist",
-    "it called a helper that is not there",
-    "its functions call each other too deep",
+    "it jumped to a row that does not exist",
+    "it executed an instruction that does not exist",
+    "it called a helper that does not exist",
+    "its function calls are nested too deeply",
 ];
 
 /// Packets with their bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Count {
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Their bytes.
+    /// Number of bytes in them.
     pub bytes: u64,
 }
 
-/// All that is told.
+/// All statistics of a running program.
 #[derive(Clone, Debug)]
 pub struct Statistics {
     ports: Vec<PortRow>,
     stopped: Vec<StoppedRow>,
     stopped_elsewhere: u64,
-    /// Who has counted the figures.
+    /// Target that counted the figures.
     target: &'static str,
     figures: Vec<(&'static str, Option<u64>)>,
 }
 
-/// What is told of a port.
+/// Statistics of a port.
 #[derive(Clone, Debug)]
 pub struct PortRow {
-    /// How it is spelled.
+    /// Name as the user wrote it.
     pub name: String,
-    /// Its number.
+    /// Device number.
     pub ifindex: u32,
-    /// Packets that came and went, by what they did; none is unknown.
+    /// Packets received and sent, by direction; `None` is unknown.
     pub ways: Vec<(&'static str, Option<Count>)>,
-    /// By verdict, if they are known.
+    /// By verdict, if known.
     pub verdicts: Option<[Count; VERDICTS]>,
-    /// Dropped, by reason, if that is known.
+    /// Drops by reason, if known.
     pub drops: Option<Vec<(String, u64)>>,
 }
 
-/// Packets for which a program was ended at one place.
+/// Packets for which a program was aborted at one place.
 #[derive(Clone, Debug)]
 struct StoppedRow {
     what: String,
-    /// The source line, if it is known.
+    /// Source line, if known.
     line: Option<String>,
     packets: u64,
 }
@@ -74,7 +74,7 @@ impl Count {
 }
 
 impl PortRow {
-    /// Of a port whose packets were counted here, of which `lost` were lost in the port itself.
+    /// Creates the row of a port whose packets were counted here; the port itself lost `lost` more.
     pub fn of_counters(name: &str, ifindex: u32, counters: &PortCounters, lost: u64) -> Self {
         let drops = counters.drops.iter().map(|(why, packets)| (why.to_string(), *packets));
         let lost = (lost > 0).then(|| ("lost in the interface or its rings".to_owned(), lost));
@@ -111,13 +111,13 @@ impl Count {
     }
 }
 
-/// What a verdict is called, by its place among the counters.
+/// Returns the name of a verdict by its index among the counters.
 fn verdict_name(place: usize) -> &'static str {
     verdict::name(place as u32).unwrap_or("no verdict")
 }
 
 impl Statistics {
-    /// Of ports, with what the target counts itself.
+    /// Creates statistics of ports, with the figures that the target counts itself.
     pub fn new(
         ports: Vec<PortRow>,
         target: &'static str,
@@ -126,7 +126,7 @@ impl Statistics {
         Self { ports, stopped: vec![], stopped_elsewhere: 0, target, figures }
     }
 
-    /// With where programs of an object were ended.
+    /// Adds the places where programs of an object were aborted.
     #[must_use]
     pub fn with_stopped(mut self, counters: &Counters, object: &Object) -> Self {
         let rows = counters.stopped().map(|stopped| {
@@ -144,7 +144,7 @@ impl Statistics {
         self
     }
 
-    /// For scripts.
+    /// Returns the statistics as JSON, for scripts.
     pub fn as_json(&self) -> Value {
         let drops = self.ports.iter().flat_map(|port| {
             let drops = port.drops.iter().flatten();

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the kernel counts of an interface.
+//! The kernel's traffic counters of an interface.
 
 use crate::Count;
 use std::io;
 
-/// Counters of the interfaces of a thread's namespace.
+/// Counters of the interfaces in a thread's namespace.
 const INTERFACES: &str = "/proc/thread-self/net/dev";
 
-/// Packets of an interface since it was made.
+/// Traffic of an interface since it was created.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Traffic {
-    /// That have come in by it.
+    /// Packets received.
     pub received: Count,
-    /// That have left by it.
+    /// Packets sent.
     pub sent: Count,
 }
 
 impl Traffic {
-    /// Of an interface of the thread's namespace.
+    /// Reads the counters of an interface in the thread's namespace.
     ///
     /// # Errors
-    /// There is none of that name, or the kernel does not say.
+    /// There is no interface of that name, or the counters cannot be read.
     pub fn of(interface: &str) -> io::Result<Self> {
         let text = std::fs::read_to_string(INTERFACES)?;
         Self::find(&text, interface).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// What there is more than at that time.
+    /// Returns the difference to an earlier reading.
     pub fn since(self, before: Self) -> Self {
         let since = |now: Count, then: Count| Count {
             packets: now.packets.saturating_sub(then.packets),
@@ -36,8 +36,8 @@ impl Traffic {
         Self { received, sent: since(self.sent, before.sent) }
     }
 
-    /// In a table of names, each with eight numbers of what came and eight of what left, of which
-    /// the first two are bytes and packets.
+    /// Finds an interface in a table of names, each with eight numbers received and eight sent; the
+    /// first two of each are bytes and packets.
     fn find(table: &str, interface: &str) -> Option<Self> {
         let rows = table.lines().filter_map(|line| line.split_once(':'));
         let (_, numbers) = rows.into_iter().find(|(name, _)| name.trim() == interface)?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A bump in the wire: packets from ports go through an engine, and what the program says of each
-//! is done. Passed packets go to the host side of their port, those that are sent back out of it,
-//! and redirected ones to the port with the number of the device.
+//! A bump in the wire: takes packets from ports, has an engine run the program on them, and carries
+//! out the verdicts. Passed packets go to the host side of their port, `XDP_TX` packets leave by
+//! their own port, and redirected packets leave by the port with that device number.
 
 use crate::counters::{Counters, Drop};
 use crate::outputs::{Outputs, Side};
@@ -10,12 +10,12 @@ use crate::statistics::{PortRow, Statistics};
 use crate::{Engine, Error, Port, Ran, Way};
 use freeport_ebpf::interpreter::verdict;
 use freeport_ebpf::object::Object;
-use freeport_nic::port::{BATCH, Receive};
-use freeport_nic::server::{Waiting, Wake};
+use freeport_port::{BATCH, Receive};
+use freeport_runtime::server::{Waiting, Wake};
 use freeport_xdp::{Arrival, Target};
 use std::time::{Duration, Instant};
 
-/// How long packets that are at work are waited for at the end.
+/// Longest time to wait, at the end, for packets that the engine has not finished.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Longest sleep.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
@@ -31,17 +31,17 @@ pub struct Wire<E> {
     ran: Ran,
 }
 
-/// Where packets of a port come from.
+/// Sources of the packets of a port.
 struct Input {
     network: Box<dyn Receive>,
     host: Option<Box<dyn Receive>>,
 }
 
 impl<E: Engine> Wire<E> {
-    /// Joins ports to an engine.
+    /// Connects ports to an engine.
     ///
     /// # Errors
-    /// Two ports with the same number.
+    /// Two ports have the same device number.
     pub fn new(engine: E, ports: Vec<Port>) -> Result<Self, Error> {
         let (mut names, mut ifindexes): (Vec<String>, Vec<u32>) = (vec![], vec![]);
         let (mut inputs, mut outputs) = (vec![], Outputs::new());
@@ -60,8 +60,8 @@ impl<E: Engine> Wire<E> {
         Ok(Self { engine, names, ifindexes, inputs, outputs, counters, ran: Ran::default() })
     }
 
-    /// What the host sends leaves by the port, as far as there is room: the program sees only what
-    /// comes in.
+    /// Moves packets that the host sends to the port, as far as there is room. The program sees
+    /// only received packets.
     fn take_from_host(&mut self, port: usize) -> Result<bool, Error> {
         let Self { names, inputs, outputs, counters, .. } = self;
         let Some(host) = &mut inputs[port].host else { return Ok(false) };
@@ -79,7 +79,7 @@ impl<E: Engine> Wire<E> {
         Ok(!batch.is_empty())
     }
 
-    /// What the network brings goes to the engine, as far as that has room.
+    /// Offers packets from the network to the engine, as far as it has room.
     fn take_from_network(&mut self, port: usize) -> Result<bool, Error> {
         let Self { engine, names, ifindexes, inputs, outputs, counters, ran } = self;
         let most = engine.room().min(BATCH);
@@ -103,7 +103,7 @@ impl<E: Engine> Wire<E> {
         Ok(!batch.is_empty())
     }
 
-    /// Lets the engine work on what it has.
+    /// Has the engine work on its packets.
     fn work(&mut self) -> Result<bool, Error> {
         let Self { engine, ifindexes, outputs, counters, ran, .. } = self;
         let is_moved = engine.work()?;
@@ -112,7 +112,7 @@ impl<E: Engine> Wire<E> {
     }
 }
 
-/// Does with each packet that the engine is done with what the program says.
+/// Carries out the verdict of each packet that the engine has finished.
 fn take_all<E: Engine>(
     engine: &mut E,
     ran: &mut Ran,
@@ -125,7 +125,7 @@ fn take_all<E: Engine>(
             counters.stop(stop);
         }
         let place = |ifindex: u32| ifindexes.iter().position(|it| *it == ifindex);
-        // Whatever the engine gives came by a port.
+        // Every packet of the engine came from a port.
         let Some(from) = place(ran.ingress_ifindex) else { continue };
         let bytes = &ran.departure.bytes;
         counters.verdict(from, ran.departure.verdict, bytes.len());

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Goes on with a program until it is stopped, and carries out requests between two rounds. When
-//! nothing moves it looks again for a moment, because the next packet of a busy link is nearer than
-//! a sleep is long; then it sleeps.
+//! Runs a program until it is stopped, and carries out requests between two rounds. When nothing
+//! moves it polls for a moment, because on a busy link the next packet arrives sooner than a sleep
+//! can end; then it sleeps.
 
 use crate::request::short;
 use crate::{Error, Part, Request, Running, Statistics};
 use freeport_ebpf::object::{MapDefinition, Object};
-use freeport_nic::server::{Answer, Jobs, Progress, StatsFormat};
+use freeport_runtime::server::{Answer, Jobs, Progress, StatsFormat};
 use freeport_xdp::{Contents, Dump, EntryName};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-/// How long requests may hold up packets at a time.
+/// Longest time for which requests may delay packets, at a time.
 const SHARE: Duration = Duration::from_micros(100);
-/// How long the worker looks again before it sleeps.
+/// Time for which the worker polls before it sleeps.
 const SPIN: Duration = Duration::from_micros(50);
 
-/// A program at work, with who asks it.
+/// A running program with its clients.
 pub struct Worker {
     jobs: Jobs<Request>,
     control: Control,
 }
 
-/// What requests see and change.
+/// State that requests read and change.
 struct Control {
     running: Box<dyn Running>,
     object: Object,
@@ -34,7 +34,7 @@ struct Control {
 }
 
 impl Worker {
-    /// A program of an object; `about` is what its status begins with.
+    /// Creates a worker for a program of an object; `about` is the beginning of its status.
     pub fn new(
         running: Box<dyn Running>,
         object: Object,
@@ -47,10 +47,10 @@ impl Worker {
         Self { jobs, control }
     }
 
-    /// Goes on until it is stopped, or no packet will ever come again.
+    /// Runs until the program is stopped, or no further packet can arrive.
     ///
     /// # Errors
-    /// What keeps it from going on.
+    /// The program cannot continue.
     pub fn run(&mut self) -> Result<(), Error> {
         let Self { jobs, control } = self;
         let mut moved_at = Instant::now();
@@ -69,10 +69,10 @@ impl Worker {
         control.running.finish()
     }
 
-    /// What was counted.
+    /// Returns the counters.
     ///
     /// # Errors
-    /// A target that does not say.
+    /// The target cannot report them.
     pub fn statistics(&mut self) -> Result<Statistics, Error> {
         self.control.statistics()
     }
@@ -186,7 +186,7 @@ impl Control {
             return Ok(dump.as_json()[0].take());
         }
         let text = dump.to_string();
-        // Without the line that counts.
+        // Drops the last line, which counts entries.
         Ok(text.rsplit_once("Found").map_or("", |(entry, _)| entry).into())
     }
 }

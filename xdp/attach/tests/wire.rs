@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A wire between ports in memory: where packets go, what is dropped and counted, and that what
-//! waits is bounded.
+//! A wire between ports in memory: where packets go, what is dropped and counted, and that queues
+//! are bounded.
 
 use freeport_attach::{Engine, Host, OnCard, OneByOne, Port, Running, Wire};
 use freeport_card::Sim;
 use freeport_ebpf::interpreter::Environment;
 use freeport_ebpf::object::Object;
-use freeport_nic::port::{Generator, Sink};
-use freeport_nic::trace::{Sizes, Trace};
+use freeport_port::trace::{Sizes, Trace};
+use freeport_port::{Generator, Sink};
 use freeport_vliw::Options;
 use freeport_xdp::{Interpreter, Target, compile};
 use serde_json::Value;
 
-/// What a program does with all packets stands in `what`: a verdict, or more than that.
+/// The map `what` holds what the program does with all packets: a verdict, or a code beyond
+/// verdicts.
 const PROGRAM: &str = "#include <linux/bpf.h>\n#include <bpf/bpf_helpers.h>\n\
     struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1);\n\
     __type(key, __u32); __type(value, __u32); } what SEC(\".maps\");\n\
@@ -28,7 +29,7 @@ const PROGRAM: &str = "#include <linux/bpf.h>\n#include <bpf/bpf_helpers.h>\n\
     if (*value >= 100) return bpf_redirect(*value, 0);\n\
     return context ? *value : XDP_PASS; }\n\
     char program_license[] SEC(\"license\") = \"GPL\";\n";
-/// The same to all devices of a map but the packet's own.
+/// Redirects each packet to all devices of a map except its ingress device.
 const BROADCAST: &str = "#include <linux/bpf.h>\n#include <bpf/bpf_helpers.h>\n\
     struct { __uint(type, BPF_MAP_TYPE_DEVMAP); __uint(max_entries, 4);\n\
     __type(key, __u32); __type(value, __u32); } devices SEC(\".maps\");\n\
@@ -63,7 +64,7 @@ fn frames(count: u64) -> Box<Generator> {
     Box::new(generator)
 }
 
-/// Ports 100, 101 and 102, of which the first brings frames and has a host side.
+/// Creates the ports 100, 101 and 102; the first supplies frames and has a host side.
 fn ports(count: u64, room: Option<u64>) -> Vec<Port> {
     let sink = || match room {
         Some(room) => Box::new(Sink::counting().with_room(room)),
@@ -79,7 +80,7 @@ fn ports(count: u64, room: Option<u64>) -> Vec<Port> {
     (0..3).map(port).collect()
 }
 
-/// What is counted once all frames have been looked at.
+/// Runs all frames and returns the statistics.
 fn ran<E: Engine>(object: &Object, engine: E, count: u64, room: Option<u64>) -> Value {
     let mut wire = Wire::new(engine, ports(count, room)).expect("numbers differ");
     for _ in 0..200_000 {
@@ -100,7 +101,8 @@ fn set(target: &mut dyn Target, what: u32) {
     target.update("processors", &1_u32.to_ne_bytes(), &[8, 0, 0, 0]).expect("it is there");
 }
 
-/// What to do, and then packets that left by each port, and to the host, and dropped with a reason.
+/// A case: the program's action, and the packets expected by each port, to the host, and dropped
+/// with a reason.
 type Case = (u32, [u64; 3], u64, Option<&'static str>);
 
 const CASES: [Case; 9] = [
@@ -112,7 +114,7 @@ const CASES: [Case; 9] = [
     (14, [0, 0, FRAMES], 0, None),
     (24, [0, 0, 0], FRAMES, None),
     (101, [0, FRAMES, 0], 0, None),
-    (110, [0, 0, 0], 0, Some("redirected to device 110, which is no port")),
+    (110, [0, 0, 0], 0, Some("redirected to device 110, which is not a port")),
 ];
 
 fn check((what, sent, to_host, reason): Case, stats: &Value) {

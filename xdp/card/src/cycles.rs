@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where cycles go: each cycle in which packets are in work is somebody's.
+//! Attribution of cycles: each cycle in which packets are processed is attributed to a cause.
 //!
-//! Rows leave the core in order, so a cycle belongs to the oldest row that is in it: the one in
-//! execute, which either is done with it or waits. A cycle without a row in execute belongs to what
-//! emptied it: a jump that was taken, a row that decode held back, or the beginning of a packet.
+//! Rows leave the core in order, so a cycle belongs to the oldest row in it: the one in execute,
+//! which either completes or waits. A cycle without a row in execute is attributed to the cause of
+//! the bubble: a taken jump, a row that decode held back, or the beginning of a packet.
 
 use crate::Moment;
 use crate::watch::event;
 
-/// What a row was there for.
+/// Executions and cycles of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RowCycles {
-    /// How often it was executed.
+    /// Number of executions.
     pub executed: u64,
-    /// How often it was left by a jump that was taken, in decode or execute; jumps that fetch has
-    /// obeyed cost nothing and are not counted.
+    /// Number of taken jumps from the row in decode or execute; jumps that fetch follows cost
+    /// nothing and are not counted.
     pub jumps: u64,
-    /// Cycles, by what they are spent on: see [`SPENT_ON`].
+    /// Cycles by their use: see [`SPENT_ON`].
     pub cycles: [u64; SPENT_ON.len()],
 }
 
-/// What a row's cycles are spent on, and what that is called.
+/// Names of the uses of a row's cycles.
 pub const SPENT_ON: [&str; 6] = ["own", "memory", "helper", "long", "order", "jump"];
 const OWN: usize = 0;
 const MEMORY: usize = 1;
@@ -29,65 +29,66 @@ const LONG: usize = 3;
 const ORDER: usize = 4;
 const JUMP: usize = 5;
 
-/// What became of all cycles from the first packet's beginning to the last one's end.
+/// Attribution of all cycles from the first packet's beginning to the last one's end.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Cycles {
     /// By row of the instruction memory.
     pub rows: Vec<RowCycles>,
     /// Cycles until a packet's first row is in execute.
     pub begin: u64,
-    /// Cycles in which no packet was in work, between packets: none was there yet.
+    /// Cycles between packets in which none had arrived.
     pub idle: u64,
-    /// Packets that are done.
+    /// Completed packets.
     pub packets: u64,
-    /// All of these cycles.
+    /// All cycles.
     pub total: u64,
-    /// Cycles since the last packet was done, which count if another one comes.
+    /// Cycles since the last packet was done; they are counted when another one begins.
     pending: u64,
     cause: Cause,
     has_begun: bool,
-    /// Whether what comes before the first verdict is still to be left out.
+    /// Whether everything before the first verdict is still to be excluded.
     leaves_first_out: bool,
 }
 
-/// Why there is no row in execute.
+/// Reason for which there is no row in execute.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Cause {
     /// A packet begins.
     #[default]
     Begin,
-    /// A row, and what of it.
+    /// A row, and the use of the cycle.
     Row(u16, usize),
 }
 
 impl RowCycles {
-    /// All of its cycles.
+    /// Returns the sum of its cycles.
     pub fn sum(&self) -> u64 {
         self.cycles.iter().sum()
     }
 }
 
 impl Cycles {
-    /// Of a core that has executed nothing yet.
+    /// Creates counts for a core that has executed nothing yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same, which counts from the first packet's verdict to the last one's: as many cycles as
-    /// lie between those, and one packet less.
+    /// As [`new`](Self::new), but counts from the first packet's verdict to the last one's: the
+    /// cycles between those, and one packet less.
     pub fn between_verdicts() -> Self {
         Self { leaves_first_out: true, ..Self::default() }
     }
 
-    /// All cycles that belong to a row, to a beginning, or to nobody: as many as [`total`] has.
+    /// Returns the cycles attributed to a row, to a beginning, or to no packet: their sum is
+    /// [`total`].
     ///
     /// [`total`]: Self::total
     pub fn attributed(&self) -> u64 {
         self.rows.iter().map(RowCycles::sum).sum::<u64>() + self.begin + self.idle
     }
 
-    /// The next cycle. Those before the first packet begins and after the last one is done do not
-    /// count.
+    /// Counts the next cycle. Cycles before the first packet begins and after the last one is done
+    /// are excluded.
     pub fn count(&mut self, moment: &Moment) {
         if moment.has(event::ACTIVE) && self.has_begun {
             self.total += 1 + std::mem::take(&mut self.pending);
@@ -110,7 +111,7 @@ impl Cycles {
         }
     }
 
-    /// Says whose the cycle is.
+    /// Attributes a cycle.
     fn attribute(&mut self, moment: &Moment) {
         if let Some(row) = moment.in_execute() {
             let spent = match moment {
@@ -124,7 +125,7 @@ impl Cycles {
             self.cause = self.cause_behind(moment, row);
             return;
         }
-        // What is in decode may end the program there, or wait.
+        // The row in decode may end the program there, or wait.
         match (moment.in_decode(), moment.in_fetch()) {
             (Some(row), _) if moment.has(event::DECODE_ENDS) => self.spend(row, OWN),
             (Some(row), _) if moment.has(event::FETCH_ENDS) => self.spend(row, OWN),
@@ -142,7 +143,7 @@ impl Cycles {
         }
     }
 
-    /// Whose the cycles are without a row in execute, behind one in which `row` was there.
+    /// Returns the cause of cycles without a row in execute, after a cycle with `row` in execute.
     fn cause_behind(&self, moment: &Moment, row: u16) -> Cause {
         if moment.has(event::EXECUTE_JUMPS) {
             return Cause::Row(row, JUMP);
@@ -166,8 +167,8 @@ impl Cycles {
         self.row_mut(row).cycles[spent] += 1;
     }
 
-    /// Counts rows that are done, as the card's counter does: those of which the end of the program
-    /// is found before execute are done, too.
+    /// Counts completed rows as the card's counter does, including rows that end the program before
+    /// execute.
     fn count_rows(&mut self, moment: &Moment) {
         let (execute, decode) = (moment.in_execute(), moment.in_decode());
         let mut done = |row: Option<u16>| {
@@ -215,7 +216,7 @@ mod tests {
     }
 
     /// Row 0 jumps in execute to row 5, which calls a helper and waits twice, and ends in fetch
-    /// with row 6; then another packet comes late.
+    /// with row 6; then another packet arrives late.
     #[test]
     fn every_cycle_is_somebodys() {
         let mut cycles = Cycles::new();

@@ -1,89 +1,89 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where an object's maps lie in map memory, and what the card's table of maps says of them.
+//! Layout of an object's maps in map memory, and their entries in the card's table of maps.
 
 use freeport_ebpf::object::{MapDefinition, MapKind};
 
-/// Bytes at the beginning of map memory that are the host's: keys and values of commands.
+/// Bytes at the start of map memory that are reserved for the host: keys and values of commands.
 pub const STAGING_BYTES: u64 = 1024;
-/// Maps that the table has room for.
+/// Maximum number of maps in the table.
 pub const MAPS_MAX: usize = 32;
-/// What begins in map memory does so at a multiple of this: a window is read at once.
+/// Alignment in map memory, in bytes: a window of this size is read at once.
 const ALIGNMENT: u64 = 32;
-/// Longest keys that the card compares.
+/// Longest keys that the card compares, in bytes.
 const KEY_BYTES_MAX: u64 = 64;
-/// Most entries: the card multiplies their numbers.
+/// Maximum number of entries: the card multiplies their numbers.
 const ENTRIES_MAX: u64 = 1 << 20;
-/// What a map in a map takes.
+/// Size in bytes of an inner map's handle in a value.
 const HANDLE_BYTES: u64 = 8;
-/// Words of a Bloom filter for each value that it is for: when all have come, one of so many others
-/// is taken for known.
+/// Words of a Bloom filter for each value of its capacity: at full capacity the false-positive rate
+/// is about one in this number.
 const BLOOM_WORDS: u64 = 32;
-/// Longest values of maps whose values come with a command.
+/// Longest values of maps whose values are passed with a command, in bytes.
 const VALUE_BYTES_MAX: u64 = 512;
 
-/// Kinds of maps as the card has them.
+/// Kinds of maps on the card.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Values by number, all of which are there.
+    /// Values by index, all of which exist.
     Array = 1,
     /// Values by keys.
     Hash = 2,
-    /// The same, where old ones give way.
+    /// As `Hash`, with eviction of old values.
     LruHash = 3,
     /// Values by the longest prefix.
     Prefixes = 4,
-    /// Values by number, some of which are there.
+    /// Values by index, some of which exist.
     Sparse = 5,
-    /// The same with rows in which programs begin.
+    /// As `Sparse`; values are the first rows of programs.
     Programs = 6,
-    /// Values that leave in the order of their coming.
+    /// Values removed in the order of insertion.
     Queue = 7,
-    /// Values that leave against it.
+    /// Values removed in reverse order of insertion.
     Stack = 8,
-    /// Whether a value may have come.
+    /// A Bloom filter.
     Bloom = 9,
 }
 
-/// What values of a map are besides bytes: bits of its kind in the table.
+/// Meaning of the values of a map other than plain bytes: bits of its kind in the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Holds {
-    /// Nothing.
+    /// Plain bytes.
     Bytes = 0,
-    /// Devices, to all of which a packet may go.
+    /// Devices, to all of which a packet may be sent.
     Devices = 0x40,
-    /// Handles of maps; 0 where there is none.
+    /// Handles of maps; 0 for none.
     Maps = 0x80,
 }
 
-/// A map's place.
+/// Place of a map.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Placed {
-    /// How it works.
+    /// Kind of the map.
     pub kind: Kind,
-    /// What values are besides bytes.
+    /// Meaning of its values.
     pub holds: Holds,
-    /// Bytes of keys; of maps without keys, of values.
+    /// Size of keys in bytes; for maps without keys, of values.
     pub key_bytes: u64,
-    /// Bytes of values.
+    /// Size of values in bytes.
     pub value_bytes: u64,
     /// Values of an entry: one, or one for each core.
     pub values: u64,
-    /// Entries at most.
+    /// Maximum number of entries.
     pub entries: u64,
-    /// Where entries begin.
+    /// Offset of the entries.
     pub entries_at: u64,
-    /// Bytes from one entry to the next.
+    /// Distance between entries in bytes.
     pub stride: u64,
-    /// Buckets, a power of two; 0 for kinds that have none.
+    /// Number of buckets, a power of two; 0 for kinds without buckets.
     pub buckets: u64,
-    /// Where heads of buckets begin.
+    /// Offset of the heads of buckets.
     pub heads_at: u64,
-    /// Where links of entries begin.
+    /// Offset of the links of entries.
     pub links_at: u64,
 }
 
 impl Placed {
-    /// What the table says: the words that can be written.
+    /// Returns the writable words of its table entry.
     pub fn words(&self) -> [u64; 7] {
         let by_core = u64::from(self.values > 1) << 56;
         let kind = self.kind as u64 | self.holds as u64 | by_core;
@@ -93,17 +93,17 @@ impl Placed {
         [kind, self.entries, at, stride, mask, self.heads_at, self.links_at]
     }
 
-    /// Whether its values have keys or numbers.
+    /// Returns whether its values have keys or indices.
     pub fn has_keys(&self) -> bool {
         !matches!(self.kind, Kind::Queue | Kind::Stack | Kind::Bloom)
     }
 
-    /// Where an entry begins.
+    /// Returns the offset of an entry.
     pub fn entry_at(&self, entry: u64) -> u64 {
         self.entries_at + entry * self.stride
     }
 
-    /// Where the value of an entry is, from the entry's beginning.
+    /// Returns the offset of the value within an entry.
     pub fn value_offset(&self) -> u64 {
         match self.kind {
             Kind::Array | Kind::Queue | Kind::Stack | Kind::Bloom => 0,
@@ -112,13 +112,13 @@ impl Placed {
         }
     }
 
-    /// Where a core's value of an entry is, from the entry's beginning. Where all cores have the
-    /// same, there is only that of core 0.
+    /// Returns the offset of a core's value within an entry. If all cores share one value, it is
+    /// that of core 0.
     pub fn value_of(&self, core: u64) -> u64 {
         self.value_offset() + core * self.value_bytes.next_multiple_of(8)
     }
 
-    /// Where a link is, in bytes of map memory.
+    /// Returns the offset of an entry's link in map memory, in bytes.
     pub fn link_at(&self, entry: u64) -> u64 {
         self.links_at + 4 * entry
     }
@@ -127,15 +127,15 @@ impl Placed {
 /// Places of all maps of an object.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Layout {
-    /// Of each map, in the object's order, its place, or why it has none.
+    /// For each map, in the object's order, its place, or the reason for which it has none.
     pub maps: Vec<Result<Placed, String>>,
-    /// Bytes that are used.
+    /// Number of bytes in use.
     pub bytes: u64,
 }
 
 impl Layout {
-    /// Places maps behind each other, those first that come first, on a card with so many cores.
-    /// What has no room, or is of a kind that the card does not have, has no place.
+    /// Places maps consecutively in their order, for a card with this number of cores. A map that
+    /// does not fit, or is of an unsupported kind, has no place.
     pub fn new(maps: &[MapDefinition], map_bytes: u64, cores: u8) -> Self {
         let mut layout = Self { maps: vec![], bytes: STAGING_BYTES };
         for (number, map) in maps.iter().enumerate() {
@@ -154,7 +154,7 @@ impl Layout {
     ) -> Result<Placed, String> {
         let (kind, holds) = kind_of(map.kind)?;
         if let Some(inner) = &map.inner {
-            kind_of(inner.kind).map_err(|reason| format!("of maps in it, {reason}"))?;
+            kind_of(inner.kind).map_err(|reason| format!("inner maps: {reason}"))?;
         }
         map.check()?;
         if number >= MAPS_MAX {
@@ -169,7 +169,7 @@ impl Layout {
         };
         let key_bytes = if has_keys { u64::from(map.key_size) } else { value_bytes };
         if entries == 0 || entries > ENTRIES_MAX {
-            return Err(format!("it has {entries} entries, of 1 to {ENTRIES_MAX}"));
+            return Err(format!("it has {entries} entries; 1 to {ENTRIES_MAX} are supported"));
         }
         if (key_bytes > KEY_BYTES_MAX && !is_line)
             || (kind != Kind::Array && value_bytes > VALUE_BYTES_MAX)
@@ -193,7 +193,7 @@ impl Layout {
             links_at: 0,
         };
         if kind == Kind::Bloom {
-            // What has come is what is there: nothing of it is kept.
+            // Values are not stored.
             placed.value_bytes = 0;
         }
         placed.stride = placed.value_of(placed.values);
@@ -225,12 +225,12 @@ impl Layout {
     }
 }
 
-/// Whether each core has values of its own.
+/// Returns whether each core has separate values.
 fn has_values_by_core(kind: MapKind) -> bool {
     matches!(kind, MapKind::PerCpuArray | MapKind::PerCpuHash | MapKind::LruPerCpuHash)
 }
 
-/// The kind that the card has for one of the kernel's, and what values are.
+/// Returns the card's kind for one of the kernel's, and the meaning of its values.
 fn kind_of(kind: MapKind) -> Result<(Kind, Holds), String> {
     use MapKind::*;
     Ok(match kind {
@@ -247,7 +247,7 @@ fn kind_of(kind: MapKind) -> Result<(Kind, Holds), String> {
         Queue => (Kind::Queue, Holds::Bytes),
         Stack => (Kind::Stack, Holds::Bytes),
         BloomFilter => (Kind::Bloom, Holds::Bytes),
-        _ => return Err(format!("the card has no maps of kind {kind}")),
+        _ => return Err(format!("the card does not support maps of kind {kind}")),
     })
 }
 
@@ -270,7 +270,7 @@ mod tests {
         let layout = Layout::new(&maps, 1 << 16, 1);
         let placed: Vec<_> = layout.maps.iter().map(|map| map.as_ref().expect("room")).collect();
         assert_eq!(placed[0].words(), [1 | 4 << 8 | 12 << 24, 5, 1024, 16, 0, 0, 0]);
-        // Five times 16 end at 1104.
+        // Five times 16 bytes end at 1104.
         assert_eq!(placed[1].words(), [3 | 6 << 8 | 20 << 24, 5, 1120, 32, 7, 1280, 1312]);
         assert_eq!(placed[2].words(), [5 | 0x40 | 4 << 8 | 4 << 24, 3, 1344, 16, 0, 0, 0]);
         assert_eq!(layout.bytes, 1392);
@@ -297,12 +297,13 @@ mod tests {
         let layout = Layout::new(&maps, 1 << 16, 1);
         let placed: Vec<_> = layout.maps.iter().map(|map| map.as_ref().expect("room")).collect();
         assert_eq!(placed[0].words(), [7 | 12 << 8 | 12 << 24, 5, 1024, 16, 0, 0, 0]);
-        // 32 words for each of three, and up to a power of two.
+        // 32 words for each of three values, rounded up to a power of two.
         assert_eq!(placed[1].words(), [9 | 13 << 8, 3, 1120, 0, 127, 1120, 0]);
         assert_eq!(placed[2].words(), [1 | 0x80 | 4 << 8 | 8 << 24, 3, 1632, 8, 0, 0, 0]);
         let inner = Some(Box::new(map(MapKind::RingBuffer, 0, 0, 64)));
         let layout = Layout::new(&[MapDefinition { inner, ..maps[2].clone() }], 1 << 16, 1);
-        let reason = "map `array_of_maps`: of maps in it, the card has no maps of kind ringbuf";
+        let reason =
+            "map `array_of_maps`: inner maps: the card does not support maps of kind ringbuf";
         assert_eq!(layout.maps[0], Err(reason.into()));
     }
 
@@ -317,7 +318,7 @@ mod tests {
         let reasons: Vec<_> = layout.maps.iter().map(|map| map.as_ref().err()).collect();
         assert_eq!(
             reasons[0].map(String::as_str),
-            Some("map `ringbuf`: the card has no maps of kind ringbuf")
+            Some("map `ringbuf`: the card does not support maps of kind ringbuf")
         );
         let room = "map `hash`: it takes 96384 bytes, and of 65536 bytes of map memory 64512 are \
                     left";

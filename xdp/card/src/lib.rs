@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The small processor's hardware (`hardware/sephirot`), simulated cycle by cycle by Verilator.
+//! The hardware of the small processor (`hardware/sephirot`), simulated cycle by cycle with
+//! Verilator.
 //!
-//! [`Nic`] is the card: a host's bus on the one side, packets on the other, and a clock that goes
-//! on when it is told to. [`Layout`] says where an object's maps lie in its memory. [`Sim`] is an
-//! object on the card, as [`Target`](freeport_xdp::Target) like the interpreter and the kernel.
-//! [`Moment`] is what the core's stages do in a cycle, and [`Cycles`] says where all of them go.
+//! [`Nic`] is the card: a host's bus on one side, packets on the other, and a clock that advances
+//! on request. [`Layout`] places an object's maps in its memory. [`Sim`] is an object on the card,
+//! a [`Target`](freeport_xdp::Target) like the interpreter and the kernel. [`Moment`] records the
+//! core's stages in a cycle, and [`Cycles`] attributes all cycles to causes.
 //!
-//! Only with the feature `card` there is a card; without it neither Verilator nor a C++ compiler is
-//! needed, and whoever asks for a card is told so.
+//! The card only exists with the feature `card`; without it neither Verilator nor a C++ compiler is
+//! needed, and creating a card fails with an error that names the feature.
 
 mod cycles;
 #[cfg(feature = "card")]

@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The simulated card as a host and a network see it.
+//! The simulated card from the perspective of host and network.
 
 use crate::{Card, Stamp, Tags};
 use freeport_xdp::Arrival;
 use std::path::Path;
 use thiserror::Error;
 
-/// Cycles in which an access of the host is answered, or the card hangs.
+/// Cycles within which an access of the host must be answered; otherwise the card hangs.
 const ACCESS_CYCLES: u64 = 100_000;
-/// Cycles in which a command is done: the longest walks through a full map.
+/// Polls within which a command must be done: the longest commands walk through a full map.
 const COMMAND_POLLS: u64 = 1_000_000;
 
-/// Addresses of the host's bus, see `docs/internals/sephirot.md`.
+/// Addresses on the host's bus, see `docs/internals/sephirot.md`.
 pub mod address {
-    /// Lanes, rows and bytes of map memory.
+    /// Number of lanes, rows and bytes of map memory.
     pub const IDENTITY: u32 = 0;
-    /// Whether packets are taken, and all emitted.
+    /// Enables reception of packets, and emission of all packets.
     pub const CONTROL: u32 = 0x08;
-    /// Where the program begins, and how many rows there are.
+    /// First row and number of rows of the program.
     pub const ENTRY: u32 = 0x10;
     /// Cycles after which a program is stopped.
     pub const WATCHDOG: u32 = 0x18;
-    /// Nanoseconds.
+    /// Time in nanoseconds.
     pub const TIME: u32 = 0x20;
-    /// State of the random numbers.
+    /// State of the random generator.
     pub const RANDOM: u32 = 0x28;
-    /// Whether the card has no packet.
+    /// Whether the card holds no packet.
     pub const IDLE: u32 = 0x30;
-    /// How many cores are in use.
+    /// Number of cores in use.
     pub const CORES: u32 = 0x38;
     /// The first counter.
     pub const COUNTERS: u32 = 0x100;
-    /// Packets that are done, of the first core.
+    /// Number of completed packets, beginning with the first core's.
     pub const PACKETS_BY_CORE: u32 = 0x200;
     /// Instruction memory.
     pub const ROWS: u32 = 0x1000_0000;
@@ -45,17 +45,17 @@ pub mod address {
 
 /// Bits of `control`.
 pub mod control {
-    /// Take packets.
+    /// Receive packets.
     pub const RUN: u64 = 1;
     /// Emit packets whatever their verdict.
     pub const EMIT_ALL: u64 = 2;
-    /// Let the time go on.
+    /// Run the clock.
     pub const CLOCK: u64 = 4;
 }
 
-/// What map memory is called in addresses of programs and helpers.
+/// Base of map memory in addresses of programs and helpers.
 pub const MAP_REGION: u64 = 0x4000_0000;
-/// What maps are called in them.
+/// Base of map handles in these addresses.
 pub const MAP_HANDLES: u64 = 0x5000_0000;
 
 /// Names of counters, in the order of their addresses.
@@ -87,7 +87,7 @@ pub const COUNTERS: [&str; 25] = [
     "calls",
 ];
 
-/// Counters that say what cycles are spent on, and how they are called.
+/// Counters of cycles by their use, with the names of the uses.
 pub const SPENT: [(&str, &str); 5] = [
     ("rows", "rows"),
     ("jumps", "jumps taken"),
@@ -96,21 +96,21 @@ pub const SPENT: [(&str, &str); 5] = [
     ("long_wait_cycles", "for long arithmetic"),
 ];
 
-/// Why a card did not do something.
+/// Error of the card.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum NicError {
-    /// It does not answer.
+    /// The card does not answer.
     #[error("the card does not answer: {what}")]
     Stuck {
-        /// What was asked of it.
+        /// The operation.
         what: String,
     },
-    /// It has not what is asked for.
-    #[error("{what} are asked for, of a card with {has}")]
+    /// The card does not have the requested size.
+    #[error("{what} requested, but the card has {has}")]
     TooLarge {
-        /// What is asked for.
+        /// The request.
         what: String,
-        /// What it has.
+        /// The card's size.
         has: String,
     },
     /// This build has no card.
@@ -121,51 +121,51 @@ pub enum NicError {
     NotBuilt,
 }
 
-/// What the card says of itself.
+/// Identity of the card.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Identity {
-    /// Operations of a row.
+    /// Operations in a row.
     pub lanes: u8,
-    /// Cores, of which some may not be in use.
+    /// Number of cores, including those not in use.
     pub cores: u8,
-    /// Rows of the instruction memory.
+    /// Number of rows of the instruction memory.
     pub rows: usize,
-    /// Bytes of map memory.
+    /// Size of map memory in bytes.
     pub map_bytes: u64,
 }
 
-/// A simulated card. Its clock only goes on in calls that say so, and in accesses of the host.
+/// A simulated card. Its clock only advances in methods that say so, and in accesses of the host.
 pub struct Nic {
     card: Card,
 }
 
 impl Nic {
-    /// Most cores of a card.
+    /// Maximum number of cores of a card.
     pub const CORES_MAX: u8 = 4;
 
-    /// A card with one core after its reset, with zeros in its memories.
+    /// Creates a card with one core and resets it, with zeros in its memories.
     ///
     /// # Errors
-    /// If this build has no card.
+    /// This build has no card.
     pub fn new() -> Result<Self, NicError> {
         Ok(Self { card: Card::new(1)? })
     }
 
-    /// A card of which so many cores are in use: one with four if it is more than one.
+    /// Creates a card with this number of cores in use: one with four cores if it is more than one.
     ///
     /// # Errors
-    /// If there are none so large, the card does not answer, or this build has none.
+    /// There is no card that large, the card does not answer, or this build has none.
     pub fn with_cores(cores: u8) -> Result<Self, NicError> {
         let mut nic = Self { card: Card::new(cores)? };
         nic.set_cores(cores)?;
         Ok(nic)
     }
 
-    /// Uses so many of the card's cores, from the next packet on that finds the card empty: until
-    /// then none begins.
+    /// Sets the number of cores in use, from the next packet on that finds the card empty: until
+    /// then no packet begins.
     ///
     /// # Errors
-    /// If the card has not so many, or does not answer.
+    /// The card has fewer cores, or does not answer.
     pub fn set_cores(&mut self, cores: u8) -> Result<(), NicError> {
         let most = self.identity()?.cores;
         if !(1..=most).contains(&cores) {
@@ -175,39 +175,39 @@ impl Nic {
         self.host_write(address::CORES, &[cores.into()])
     }
 
-    /// What is behind it.
+    /// Returns the verilated card.
     pub(crate) fn card_mut(&mut self) -> &mut Card {
         &mut self.card
     }
 
-    /// Resets it. Memories keep what they hold; packets are lost.
+    /// Resets the card. Memories keep their contents; packets are lost.
     pub fn reset(&mut self) {
         self.card.reset();
     }
 
-    /// Cycles since it was made.
+    /// Returns the number of cycles since the card was created.
     pub fn cycles(&self) -> u64 {
         self.card.cycles()
     }
 
-    /// Lets cycles pass, in which packets come that were sent.
+    /// Advances the clock, while packets that were sent arrive.
     pub fn step(&mut self, cycles: u64) {
         self.card.step(cycles);
     }
 
-    /// Writes words to addresses that follow each other.
+    /// Writes words to consecutive addresses.
     ///
     /// # Errors
-    /// If the card does not answer.
+    /// The card does not answer.
     pub fn host_write(&mut self, address: u32, words: &[u64]) -> Result<(), NicError> {
         let done = self.card.host_write(address, words, ACCESS_CYCLES);
         self.answered("a write to", address, done, words.len())
     }
 
-    /// Reads words from addresses that follow each other.
+    /// Reads words from consecutive addresses.
     ///
     /// # Errors
-    /// If the card does not answer.
+    /// The card does not answer.
     pub fn host_read(&mut self, address: u32, words: &mut [u64]) -> Result<(), NicError> {
         let done = self.card.host_read(address, words, ACCESS_CYCLES);
         self.answered("a read of", address, done, words.len())
@@ -222,20 +222,20 @@ impl Nic {
         }
     }
 
-    /// One word.
+    /// Reads a word.
     ///
     /// # Errors
-    /// If the card does not answer.
+    /// The card does not answer.
     pub fn read(&mut self, address: u32) -> Result<u64, NicError> {
         let mut words = [0];
         self.host_read(address, &mut words)?;
         Ok(words[0])
     }
 
-    /// What the card says of itself.
+    /// Reads the identity of the card.
     ///
     /// # Errors
-    /// If it does not answer.
+    /// The card does not answer.
     pub fn identity(&mut self) -> Result<Identity, NicError> {
         let word = self.read(address::IDENTITY)?;
         Ok(Identity {
@@ -246,18 +246,18 @@ impl Nic {
         })
     }
 
-    /// Puts encoded rows into the instruction memory, from its start.
+    /// Writes encoded rows to the instruction memory, from its start.
     ///
     /// # Errors
-    /// If the card does not answer.
+    /// The card does not answer.
     pub fn load_rows(&mut self, bytes: &[u8]) -> Result<(), NicError> {
         self.host_write(address::ROWS, &words_of(bytes))
     }
 
-    /// Bytes of map memory, from a multiple of 8.
+    /// Reads bytes of map memory, from a multiple of 8.
     ///
     /// # Errors
-    /// If the card does not answer.
+    /// The card does not answer.
     pub fn read_memory(&mut self, offset: u64, length: usize) -> Result<Vec<u8>, NicError> {
         let mut words = vec![0; length.div_ceil(8)];
         self.host_read(memory_address(offset), &mut words)?;
@@ -266,11 +266,10 @@ impl Nic {
         Ok(bytes)
     }
 
-    /// Writes bytes to map memory from a multiple of 8 on; those between their end and the next
-    /// multiple of 8 stay.
+    /// Writes bytes to map memory from a multiple of 8 on; the rest of the last word is unchanged.
     ///
     /// # Errors
-    /// If the card does not answer.
+    /// The card does not answer.
     pub fn write_memory(&mut self, offset: u64, bytes: &[u8]) -> Result<(), NicError> {
         let mut words = words_of(bytes);
         let rest = bytes.len() % 8;
@@ -281,10 +280,10 @@ impl Nic {
         self.host_write(memory_address(offset), &words)
     }
 
-    /// Has the card call a helper, and gives what it returns.
+    /// Calls a helper on the card, and returns its result.
     ///
     /// # Errors
-    /// If the card does not answer.
+    /// The card does not answer.
     pub fn command(&mut self, helper: u64, arguments: &[u64]) -> Result<u64, NicError> {
         let mut words = vec![helper];
         words.extend(arguments);
@@ -301,26 +300,26 @@ impl Nic {
         Err(NicError::Stuck { what: format!("a call of helper {helper}") })
     }
 
-    /// Lets a packet come, behind those that were sent before.
+    /// Sends a packet after those that were sent before.
     pub fn send(&mut self, arrival: &Arrival<'_>) {
         self.card.send(arrival.bytes, arrival.ingress_ifindex, arrival.rx_queue_index);
     }
 
-    /// Lets cycles pass until a packet has left, and puts its bytes, metadata in front, in place of
-    /// others.
+    /// Advances the clock until a packet has left, and stores its bytes, with the metadata first,
+    /// in `bytes`.
     pub fn receive(&mut self, cycles_max: u64, bytes: &mut Vec<u8>) -> Option<Tags> {
         self.card.run_until_left(1, cycles_max);
         self.card.take(bytes)
     }
 
-    /// Lets cycles pass until so many packets are done since the last [`forget`](Self::forget); how
-    /// many are.
+    /// Advances the clock until this many packets are done since the last [`forget`](Self::forget);
+    /// returns their number.
     pub fn run_until_done(&mut self, packets: u64, cycles_max: u64) -> u64 {
         self.card.run_until_done(packets, cycles_max)
     }
 
-    /// When the first packets were where that have come since the last [`forget`](Self::forget).
-    /// What has not happened yet is 0.
+    /// Returns the times of the first packets since the last [`forget`](Self::forget). The time of
+    /// an event that has not happened yet is 0.
     pub fn stamps(&self, packets: usize) -> Vec<Stamp> {
         self.card.stamps(packets)
     }
@@ -330,43 +329,43 @@ impl Nic {
         self.card.forget();
     }
 
-    /// Lets the buses pause by chance: so many cycles of 256.
+    /// Makes the buses pause at random: in this number of cycles of 256.
     pub fn set_pauses(&mut self, seed: u64, receive: u8, transmit: u8) {
         self.card.set_pauses(seed, receive.into(), transmit.into());
     }
 
-    /// A counter by its name, one of [`COUNTERS`].
+    /// Reads a counter by its name, one of [`COUNTERS`].
     ///
     /// # Errors
-    /// If the card does not answer, or has no such counter.
+    /// The card does not answer, or has no such counter.
     pub fn counter(&mut self, name: &str) -> Result<u64, NicError> {
         let found = COUNTERS.iter().position(|counter| *counter == name && !name.is_empty());
         let number = found.ok_or_else(|| NicError::Stuck { what: format!("no counter {name}") })?;
         self.read(address::COUNTERS + 8 * number as u32)
     }
 
-    /// Packets that are done, of each core of the card.
+    /// Reads the number of completed packets of each core.
     ///
     /// # Errors
-    /// If the card does not answer.
+    /// The card does not answer.
     pub fn packets_by_core(&mut self) -> Result<Vec<u64>, NicError> {
         let mut packets = vec![0; self.identity()?.cores.into()];
         self.host_read(address::PACKETS_BY_CORE, &mut packets)?;
         Ok(packets)
     }
 
-    /// Those of [`SPENT`], in its order.
+    /// Reads the counters of [`SPENT`], in its order.
     ///
     /// # Errors
-    /// If the card does not answer.
+    /// The card does not answer.
     pub fn spent(&mut self) -> Result<Vec<u64>, NicError> {
         SPENT.iter().map(|(counter, _)| self.counter(counter)).collect()
     }
 
-    /// All counters with their names.
+    /// Reads all counters, with their names.
     ///
     /// # Errors
-    /// If the card does not answer.
+    /// The card does not answer.
     pub fn counters(&mut self) -> Result<Vec<(&'static str, u64)>, NicError> {
         let mut values = [0; COUNTERS.len()];
         self.host_read(address::COUNTERS, &mut values)?;
@@ -374,27 +373,27 @@ impl Nic {
         Ok(named.filter(|(name, _)| !name.is_empty()).collect())
     }
 
-    /// Writes all signals from now on to a file, in the format VCD, until the card is dropped.
+    /// Writes all signals from now on to a VCD file, until the card is dropped.
     ///
     /// # Errors
-    /// A file that cannot be made, or a waveform that there is already.
+    /// The file cannot be created, or there already is a waveform.
     pub fn open_waveform(&mut self, path: &Path) -> Result<(), String> {
         if let Err(error) = std::fs::File::create(path) {
             return Err(format!("{}: cannot be written: {error}", path.display()));
         }
         match self.card.open_waveform(path) {
             true => Ok(()),
-            false => Err(format!("{}: the card writes a waveform already", path.display())),
+            false => Err(format!("{}: the card already writes a waveform", path.display())),
         }
     }
 }
 
-/// The host's address of a byte of map memory.
+/// Returns the host's address of a byte of map memory.
 fn memory_address(offset: u64) -> u32 {
     address::MAPS + offset as u32
 }
 
-/// Words of eight bytes, the last one filled with zeros.
+/// Returns words of eight bytes, the last one padded with zeros.
 fn words_of(bytes: &[u8]) -> Vec<u64> {
     let word = |chunk: &[u8]| {
         let mut word = [0; 8];

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! In the place of the verilated card in builds without the feature `card`: there is none, so
-//! nothing is ever asked of one. [`Nic`](crate::Nic) says so to whoever wants one.
+//! Replaces the verilated card in builds without the feature `card`: no card can be created, so its
+//! methods are never called. [`Nic`](crate::Nic) reports that to its callers.
 
 use crate::{Moment, NicError, Stamp, Tags};
 use std::path::Path;
 
-/// Has no values.
+/// A type without values.
 pub enum Card {}
 
 impl Card {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the card records of packets and of its stages, as `shim.cpp` lays it out.
+//! Records of packets and stages, in the layout of `shim.cpp`.
 
-/// When a packet was where, in cycles since the card was made.
+/// Times of a packet's events, in cycles since the card was created.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Stamp {
@@ -9,45 +9,45 @@ pub struct Stamp {
     pub arrived: u64,
     /// Its last beat was taken.
     pub complete: u64,
-    /// Its program's first row was fetched.
+    /// The first row of its program was fetched.
     pub began: u64,
-    /// Its verdict was there.
+    /// Its verdict was decided.
     pub done: u64,
-    /// The core that it went to.
+    /// Core to which it was dispatched.
     pub core: u64,
 }
 
-/// What was on the wires with a packet that left.
+/// Sideband signals of a packet that left.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Tags {
-    /// The verdict.
+    /// Verdict.
     pub verdict: u32,
-    /// Why its program was stopped, 0 if it was not.
+    /// Reason for which its program was stopped; 0 if it was not.
     pub stop: u32,
-    /// Bytes of metadata in front.
+    /// Number of bytes of metadata before the packet.
     pub metadata: u32,
-    /// The map that it is redirected with, or `0xffff_ffff`.
+    /// Map of its redirection, or `0xffff_ffff`.
     pub map: u32,
-    /// The key of that map, or a device.
+    /// Key in that map, or a device.
     pub key: u32,
-    /// The device by which it came.
+    /// Ingress device.
     pub ifindex: u32,
-    /// Bytes in all.
+    /// Total number of bytes.
     pub length: u32,
-    /// The cycle of its first beat.
+    /// Cycle of its first beat.
     pub first: u64,
-    /// The cycle of its last beat.
+    /// Cycle of its last beat.
     pub last: u64,
 }
 
-/// Which rows the core has in its stages in a cycle, and what becomes of them there.
+/// Rows in the stages of the core in a cycle, and what happens to them.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Moment {
-    /// The cycle since the card was made.
+    /// Cycle since the card was created.
     pub cycle: u64,
-    /// What happens, by bits: see [`event`](crate::event).
+    /// Events, as a bit mask: see [`event`](crate::event).
     pub events: u32,
     /// Row in fetch, if there is one.
     pub fetch: u16,
@@ -55,6 +55,6 @@ pub struct Moment {
     pub decode: u16,
     /// Row in execute, if there is one.
     pub execute: u16,
-    /// Nothing: the fields before fill no whole words.
+    /// Padding to a whole word.
     pub unused: u16,
 }

@@ -20,9 +20,9 @@ use freeport_xdp::{Arrival, Contents, Departure, Error, Profiles, Target};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-/// Cycles after which a program is stopped, if nothing else is said.
+/// Default number of cycles after which a program is stopped.
 const WATCHDOG_CYCLES: u64 = 1_000_000;
-/// Cycles that a packet has beside its program: to come and to leave.
+/// Additional cycles of a packet for its arrival and departure.
 const TRANSFER_CYCLES: u64 = 20_000;
 
 /// An object's programs and maps on a simulated card.
@@ -31,9 +31,9 @@ pub struct Sim {
     programs: Vec<Loaded>,
     maps: Vec<MapDefinition>,
     layout: Layout,
-    /// Rows in the instruction memory.
+    /// Number of rows in the instruction memory.
     rows: usize,
-    /// What `entry` and `control` of the card were set to last.
+    /// Last values written to `entry` and `control` of the card.
     entry: Option<(usize, u64)>,
     clock: u64,
     last: Option<Tags>,
@@ -41,7 +41,7 @@ pub struct Sim {
     bytes: Vec<u8>,
 }
 
-/// A program, and where its rows begin or why it has none.
+/// A program, with its first row or the reason for which it has none.
 struct Loaded {
     name: String,
     row: Result<usize, String>,
@@ -53,7 +53,7 @@ impl From<NicError> for Failure {
     }
 }
 
-/// What the card failed to do, in words.
+/// Description of a failure of the card.
 struct Failure(String);
 
 impl Failure {
@@ -63,14 +63,14 @@ impl Failure {
 }
 
 impl Sim {
-    /// Lengths of packets that the card takes. The longest are the kernel's; without a byte there
-    /// is nothing on the bus.
+    /// Packet lengths that the card accepts. The longest is the kernel's; a packet without bytes
+    /// does not appear on the bus.
     pub const LENGTHS: RangeInclusive<usize> = 1..=3520;
 
     /// Compiles all programs of an object that the card can execute, and loads them with its maps.
     ///
     /// # Errors
-    /// An object that does not fit the card, or a card that does not answer.
+    /// The object does not fit the card, or the card does not answer.
     pub fn load(
         object: &Object,
         options: &Options,
@@ -79,7 +79,7 @@ impl Sim {
         Self::load_on(new_card()?, object, options, environment)
     }
 
-    /// The same on a given card, which has not been used: one with several cores, for example.
+    /// As [`load`](Self::load), on a given unused card: one with several cores, for example.
     ///
     /// # Errors
     /// As [`load`](Self::load).
@@ -97,7 +97,7 @@ impl Sim {
         Self::with_images_on(nic, &object, images.collect(), environment)
     }
 
-    /// The same where it is known which ways packets take: see
+    /// As [`load`](Self::load), optimised for the paths in profiles: see
     /// [`compile_profiled`](freeport_vliw::compile_profiled).
     ///
     /// # Errors
@@ -110,7 +110,7 @@ impl Sim {
         Self::load_profiled_on(new_card()?, object, profiles, environment)
     }
 
-    /// The same on a given card, which has not been used.
+    /// As [`load_profiled`](Self::load_profiled), on a given unused card.
     ///
     /// # Errors
     /// As [`load`](Self::load).
@@ -129,8 +129,8 @@ impl Sim {
         Self::with_images_on(nic, &object, images.collect(), environment)
     }
 
-    /// The same with given images: of each program, in the order of the object, there is one or a
-    /// reason why there is none.
+    /// As [`load_on`](Self::load_on), with given images: for each program, in the order of the
+    /// object, an image or the reason for which there is none.
     ///
     /// # Errors
     /// As [`load`](Self::load).
@@ -184,10 +184,10 @@ impl Sim {
         Ok(sim)
     }
 
-    /// Tells the card what time it is, and where random numbers begin, which are the interpreter's.
+    /// Sets the card's time and random seed to those of the interpreter's environment.
     ///
     /// # Errors
-    /// If the card does not answer.
+    /// The card does not answer.
     pub fn set_environment(&mut self, environment: &Environment) -> Result<(), NicError> {
         self.clock = match environment.clock {
             Clock::Running(_) => control::CLOCK,
@@ -198,7 +198,7 @@ impl Sim {
         self.nic.host_write(address::RANDOM, &[environment.seed])
     }
 
-    /// Programs and maps that are in entries of maps from the start.
+    /// Sets initial map entries that refer to programs and maps.
     fn set_slots(&mut self) -> Result<(), Error> {
         for number in 0..self.maps.len() {
             let map = self.maps[number].clone();
@@ -206,7 +206,7 @@ impl Sim {
                 if self.layout.maps[number].is_err() {
                     continue;
                 }
-                // Who calls or looks up what is not here finds nothing, and goes on.
+                // A missing target leaves its entry empty: a lookup or call finds nothing.
                 match target {
                     SlotTarget::Program(program) => {
                         let Some(program) = self.programs.get(program) else { continue };
@@ -226,64 +226,65 @@ impl Sim {
         Ok(())
     }
 
-    /// The card.
+    /// Returns the card.
     pub fn nic_mut(&mut self) -> &mut Nic {
         &mut self.nic
     }
 
-    /// Rows of the instruction memory that the object's programs take.
+    /// Returns the number of rows in the instruction memory that the object's programs take.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Where maps lie.
+    /// Returns the layout of the maps.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// What came with the last packet: where it was redirected to, why its program was stopped.
+    /// Returns the tags of the last packet: its redirection, and the reason for which it was
+    /// stopped.
     pub fn last(&self) -> Option<&Tags> {
         self.last.as_ref()
     }
 
-    /// Where the last packet is redirected to, if its verdict is to redirect it: what the tags say,
-    /// with what the map has for the key.
+    /// Returns the destination of the last packet, if it is redirected: from its tags and the entry
+    /// of the map.
     ///
     /// # Errors
-    /// If the card does not answer.
+    /// The card does not answer.
     pub fn redirect(&mut self) -> Result<Option<Redirect>, Error> {
         let Some(tags) = self.last.filter(|tags| tags.verdict == REDIRECT) else { return Ok(None) };
         let found = self.redirect_of(&tags);
         found.map_err(|failure| failure.of("reading where a packet goes"))
     }
 
-    /// Cycles from the first beat of the last packet to its verdict.
+    /// Returns the cycles from the first beat of the last packet to its verdict.
     pub fn cycles_of_last(&self) -> Option<u64> {
         self.cycles
     }
 
-    /// All values of a map's entries by key: one of each, or one for each core of the card, in
-    /// their order. [`contents`](Target::contents) gives the first core's.
+    /// Returns all values of a map's entries by key: one for each entry, or one for each core of
+    /// the card, in order. [`contents`](Target::contents) returns the first core's.
     ///
     /// # Errors
-    /// No such map, or what the card says.
+    /// There is no such map, or the card refuses.
     pub fn values(&mut self, map: &str) -> Result<BTreeMap<Vec<u8>, Vec<Vec<u8>>>, Error> {
         self.values_of(map).map_err(|it| it.of(&format!("reading {map}")))
     }
 
-    /// Whether a program can run here.
+    /// Checks that a program can run here.
     ///
     /// # Errors
-    /// No such program, or why it cannot.
+    /// There is no such program, or it cannot run.
     pub fn takes(&self, program: &str) -> Result<(), Error> {
         self.row_of(program).map(|_| ())
     }
 
-    /// Lets packets come as fast as the card takes them, and says when each was where. Those that
-    /// leave are lost.
+    /// Sends packets as fast as the card takes them, and returns the times of each. Departing
+    /// packets are discarded.
     ///
     /// # Errors
-    /// No such program, a packet that the card does not take, or a card that does not answer.
+    /// There is no such program, the card does not accept a packet, or it does not answer.
     pub fn run_stream(
         &mut self,
         program: &str,
@@ -292,7 +293,7 @@ impl Sim {
         self.stream(program, arrivals, None)
     }
 
-    /// The same, with who looks on.
+    /// As [`run_stream`](Self::run_stream), with an observer.
     fn stream(
         &mut self,
         program: &str,
@@ -324,15 +325,15 @@ impl Sim {
         if done == count {
             return Ok(stamps);
         }
-        let reason = format!("packet {done} is not done within {cycles_max} cycles");
+        let reason = format!("packet {done} was not completed within {cycles_max} cycles");
         Err(Error::Refused { what: program.into(), reason })
     }
 
-    /// Lets packets come as fast as the card takes them, and says what became of each: all of them
-    /// leave, in this order. With several cores, only packets of a flow leave as they came.
+    /// Sends packets as fast as the card takes them, and returns the outcome of each: all of them
+    /// leave, in this order. With several cores, only packets of the same flow keep their order.
     ///
     /// # Errors
-    /// As with [`run_stream`](Self::run_stream).
+    /// As [`run_stream`](Self::run_stream).
     pub fn run_together(
         &mut self,
         program: &str,
@@ -351,11 +352,11 @@ impl Sim {
         departures
     }
 
-    /// Takes the next packet that leaves.
+    /// Receives the next packet that leaves.
     fn receive(&mut self, program: &str, departure: &mut Departure) -> Result<(), Error> {
         let cycles_max = WATCHDOG_CYCLES + TRANSFER_CYCLES;
         let tags = self.nic.receive(cycles_max, &mut self.bytes).ok_or_else(|| {
-            let reason = format!("the packet does not leave within {cycles_max} cycles");
+            let reason = format!("the packet did not leave within {cycles_max} cycles");
             Error::Refused { what: program.into(), reason }
         })?;
         self.last = Some(tags);
@@ -363,7 +364,7 @@ impl Sim {
         Ok(())
     }
 
-    /// Makes a departure of the packet that was taken last.
+    /// Converts the last packet to a departure.
     fn fill(&self, tags: Tags, departure: &mut Departure) {
         let metadata = (tags.metadata as usize).min(self.bytes.len());
         departure.verdict = tags.verdict;
@@ -373,7 +374,7 @@ impl Sim {
         departure.bytes.extend(&self.bytes[metadata..]);
     }
 
-    /// Takes the packet that was sent alone, and notes how long it took.
+    /// Receives a packet that was sent alone, and records its cycles.
     fn finish(&mut self, program: &str, departure: &mut Departure) -> Result<(), Error> {
         let received = self.receive(program, departure);
         let stamp = self.nic.stamps(1).first().copied();
@@ -382,7 +383,7 @@ impl Sim {
         received
     }
 
-    /// Lets all packets leave, and forgets them.
+    /// Drains all packets, and forgets them.
     fn drain(&mut self) -> Result<(), NicError> {
         for _ in 0..TRANSFER_CYCLES {
             let is_idle = self.nic.read(address::IDLE)? & 1 != 0;
@@ -394,7 +395,7 @@ impl Sim {
         Err(NicError::Stuck { what: "packets do not leave".into() })
     }
 
-    /// Lets programs begin in a row, with these bits of `control`.
+    /// Starts programs at a row, with these bits of `control`.
     fn start(&mut self, row: usize, bits: u64) -> Result<(), NicError> {
         let wanted = Some((row, bits));
         if self.entry == wanted {
@@ -415,12 +416,12 @@ impl Sim {
     }
 }
 
-/// A card with one core.
+/// Creates a card with one core.
 fn new_card() -> Result<Nic, Error> {
     Nic::new().map_err(|error| Error::Load(error.to_string()))
 }
 
-/// The bytes of a program's rows, if the card can execute them from this row on.
+/// Encodes a program's rows, if the card can execute them from this row on.
 fn placed(
     program: &Program,
     mut image: Image,
@@ -432,16 +433,16 @@ fn placed(
     let refused = |reason: String| format!("program `{}`: {reason}", program.name);
     if image.machine.lanes != lanes {
         let compiled = image.machine.lanes;
-        return Err(refused(format!("it is compiled for {compiled} lanes, and there are {lanes}")));
+        return Err(refused(format!(
+            "it is compiled for {compiled} lanes, but the card has {lanes}"
+        )));
     }
     refusals::check(program, &image, layout)?;
     if first + image.rows.len() > rows_max {
         let (rows, left) = (image.rows.len(), rows_max - first.min(rows_max));
-        return Err(refused(format!(
-            "it has {rows} rows, and of {rows_max} there are {left} left"
-        )));
+        return Err(refused(format!("it has {rows} rows, but only {left} of {rows_max} are free")));
     }
-    // Calls name rows of the instruction memory.
+    // Targets of calls are rows of the instruction memory.
     for slot in image.rows.iter_mut().flat_map(|row| row.lanes.iter_mut().flatten()) {
         if let Operation::CallFunction(row) = &mut slot.operation {
             *row += first;
@@ -456,7 +457,7 @@ fn check_length(program: &str, arrival: &Arrival<'_>) -> Result<(), Error> {
         return Ok(());
     }
     let (least, most) = (Sim::LENGTHS.start(), Sim::LENGTHS.end());
-    let reason = format!("packets have {least} to {most} bytes, and this one {length}");
+    let reason = format!("packets must have {least} to {most} bytes, and this one has {length}");
     Err(Error::Refused { what: program.into(), reason })
 }
 

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Finds Verilator and what it is given. The build script and the tests share it; none needs all.
+//! Finds Verilator and its inputs. The build script and the tests share this module; neither uses
+//! all of it.
 
 #![allow(dead_code)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The oldest that takes the hardware's sources.
+/// The oldest supported version.
 const OLDEST: (u32, u32) = (5, 30);
 
-/// A Verilator that can be run.
+/// An executable Verilator.
 pub struct Verilator {
     program: PathBuf,
-    /// What it has to be told in `VERILATOR_ROOT`, where it lies elsewhere than it was made for.
+    /// `VERILATOR_ROOT` for it, if it is installed elsewhere than it was built for.
     root: Option<PathBuf>,
 }
 
 impl Verilator {
-    /// The one that `VERILATOR` names, else one on the path that is new enough, else that of
-    /// `scripts/install.sh`.
+    /// Finds the one that `VERILATOR` names, else one on the path that is recent enough, else that
+    /// of `scripts/install.sh`.
     pub fn find() -> Result<Self, String> {
         if let Some(program) = std::env::var_os("VERILATOR") {
             return Ok(Self { program: program.into(), root: None });
@@ -45,7 +46,7 @@ impl Verilator {
         ))
     }
 
-    /// A call of it.
+    /// Returns a command that calls it.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         if let Some(root) = &self.root {
@@ -54,7 +55,7 @@ impl Verilator {
         command
     }
 
-    /// Where its own headers and sources are.
+    /// Returns the folder of its own headers and sources.
     pub fn root(&self) -> Result<PathBuf, String> {
         if let Some(root) = &self.root {
             return Ok(root.clone());
@@ -64,7 +65,7 @@ impl Verilator {
         Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
     }
 
-    /// The line in which it names its version.
+    /// Returns the line with its version.
     pub fn version_line(&self) -> Option<String> {
         let output = self.command().arg("--version").output().ok()?;
         String::from_utf8(output.stdout).ok().filter(|line| !line.is_empty())
@@ -77,7 +78,7 @@ impl Verilator {
     }
 }
 
-/// All modules of the processor, its constants first.
+/// Returns all modules of the processor, its package of constants first.
 #[allow(dead_code)]
 pub fn sources(hardware: &Path) -> Result<Vec<PathBuf>, String> {
     let mut sources = vec![];
@@ -88,12 +89,12 @@ pub fn sources(hardware: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(sources)
 }
 
-/// Where modules are looked for.
+/// Returns the flags with the folders of modules.
 pub fn include_flags(hardware: &Path) -> Vec<String> {
     ["sephirot", "lib"].map(|folder| format!("-I{}", hardware.join(folder).display())).into()
 }
 
-/// Runs a command, which has nothing to say if all is well.
+/// Runs a command, which must succeed without output.
 pub fn run(command: &mut Command) -> Result<(), String> {
     let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
     if output.status.success() {
@@ -113,7 +114,7 @@ pub fn write_together<'a>(
     std::fs::write(file, lines.collect::<String>()).map_err(failed)
 }
 
-/// Files of a folder with such names, in order.
+/// Returns files of a folder with matching names, in order.
 pub fn files(folder: &Path, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>, String> {
     let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
     let mut found = vec![];

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Looking on while the card works: what its core's stages do, cycle by cycle.
+//! Observation of the card: the stages of its core, cycle by cycle.
 
 use crate::{Card, Moment, Nic, NicError};
 
-/// Bits of [`Moment::events`]: those of `stage_events` in `core.sv`, then the packet's.
+/// Bits of [`Moment::events`]: those of `stage_events` in `core.sv`, then those of the packet.
 pub mod event {
-    /// A packet is in work.
+    /// A packet is being processed.
     pub const ACTIVE: u32 = 1;
     /// A row is in fetch.
     pub const FETCH: u32 = 1 << 1;
@@ -13,13 +13,13 @@ pub mod event {
     pub const DECODE: u32 = 1 << 2;
     /// A row is in execute.
     pub const EXECUTE: u32 = 1 << 3;
-    /// The row in execute is done with this cycle.
+    /// The row in execute completes in this cycle.
     pub const EXECUTE_FINISHES: u32 = 1 << 4;
-    /// The row in decode goes on to execute.
+    /// The row in decode advances to execute.
     pub const DECODE_GOES: u32 = 1 << 5;
     /// The row in decode waits for bytes or for a store.
     pub const DECODE_WAITS: u32 = 1 << 6;
-    /// The row in decode waits for what the one in execute leaves.
+    /// The row in decode waits for results of the row in execute.
     pub const DECODE_CONFLICTS: u32 = 1 << 7;
     /// Decode or execute waits for memory.
     pub const WAITS_MEMORY: u32 = 1 << 8;
@@ -29,7 +29,7 @@ pub mod event {
     pub const WAITS_LONG: u32 = 1 << 10;
     /// A jump is taken in decode.
     pub const DECODE_JUMPS: u32 = 1 << 11;
-    /// A jump is taken in execute, or a function entered or left, or a tail call made.
+    /// A jump is taken in execute, or a function is entered or left, or a tail call is made.
     pub const EXECUTE_JUMPS: u32 = 1 << 12;
     /// The program ends in execute.
     pub const EXECUTE_ENDS: u32 = 1 << 13;
@@ -37,50 +37,50 @@ pub mod event {
     pub const DECODE_ENDS: u32 = 1 << 14;
     /// The program ends in fetch.
     pub const FETCH_ENDS: u32 = 1 << 15;
-    /// There is no such row as fetch has.
+    /// The row in fetch is beyond the last row.
     pub const FETCH_BEYOND: u32 = 1 << 16;
-    /// The row in fetch goes on to decode.
+    /// The row in fetch advances to decode.
     pub const FETCH_GOES: u32 = 1 << 17;
-    /// The first row of a packet is fetched: from the next cycle on it is in work.
+    /// The first row of a packet is fetched: it is processed from the next cycle on.
     pub const PACKET_BEGINS: u32 = 1 << 18;
-    /// The packet in work is done.
+    /// The current packet is done.
     pub const PACKET_ENDS: u32 = 1 << 19;
 }
 
-/// Who is shown each cycle.
+/// Observer that is shown each cycle.
 pub type Watcher<'a> = &'a mut dyn FnMut(&Moment);
 
-/// Cycles after which what was kept is taken: fewer than the shim keeps.
+/// Cycles after which recorded moments are taken: fewer than the shim's buffer holds.
 const PIECE_CYCLES: u64 = 1 << 15;
 
 impl Moment {
-    /// Whether something happens, or all of several things.
+    /// Returns whether an event happens, or all of several events.
     pub fn has(&self, events: u32) -> bool {
         self.events & events == events
     }
 
-    /// The row in fetch.
+    /// Returns the row in fetch.
     pub fn in_fetch(&self) -> Option<u16> {
         self.has(event::FETCH).then_some(self.fetch)
     }
 
-    /// The row in decode.
+    /// Returns the row in decode.
     pub fn in_decode(&self) -> Option<u16> {
         self.has(event::DECODE).then_some(self.decode)
     }
 
-    /// The row in execute.
+    /// Returns the row in execute.
     pub fn in_execute(&self) -> Option<u16> {
         self.has(event::EXECUTE).then_some(self.execute)
     }
 }
 
 impl Nic {
-    /// Lets cycles pass until `runs`, which is given some at a time and says whether what is waited
-    /// for has happened, says so; `watcher` is shown all of them in order.
+    /// Calls `runs`, which advances the clock for a number of cycles at a time, until it returns
+    /// that its condition is met; `watcher` is shown all cycles in order.
     ///
     /// # Errors
-    /// Cycles that it was not shown.
+    /// Cycles were dropped before they could be shown.
     pub(crate) fn watched(
         &mut self,
         cycles_max: u64,
@@ -101,7 +101,9 @@ impl Nic {
         card.watch(false);
         match lost {
             0 => Ok(()),
-            _ => Err(NicError::Stuck { what: format!("{lost} cycles were not watched") }),
+            _ => Err(NicError::Stuck {
+                what: format!("{lost} cycles were dropped before they could be observed"),
+            }),
         }
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Runs the bench of each module: `hardware/sephirot/X.bench.cpp` for module `X`, which says in its
-//! first lines what is verilated, and with which parameters:
+//! Runs the bench of each module: `hardware/sephirot/X.bench.cpp` for module `X`, whose first lines
+//! name the top module and its parameters:
 //!
 //! ```text
 //! // top: X
@@ -14,12 +14,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Lines of a bench in which it says how it is built.
+/// Lines of a bench that may contain its build settings.
 const HEADER_LINES: usize = 30;
-/// What everything is compiled with. Headers are most of the work, so no more is optimized than
-/// makes up for it.
+/// Compiler flags. Headers are most of the work, so optimisation is limited to what pays off.
 const FLAGS: [&str; 5] = ["-std=c++17", "-O1", "-w", "-pthread", "-DVL_TIME_CONTEXT"];
-/// Verilator's own sources, which each bench is linked with.
+/// Verilator's own sources, which are linked with each bench.
 const RUN_TIME: [&str; 2] = ["verilated.cpp", "verilated_threads.cpp"];
 
 #[test]
@@ -41,14 +40,14 @@ fn every_module_keeps_its_contract() {
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
-/// Builds benches, each once for what it is made from.
+/// Builds benches, each once for the same inputs.
 struct Builder {
     hardware: PathBuf,
     verilator: Verilator,
     cache: Cache,
     /// Objects of Verilator's own sources.
     run_time: Vec<PathBuf>,
-    /// All that a bench may depend on: sources of the hardware and of benches.
+    /// All dependencies of benches: sources of the hardware and of benches.
     content: Vec<(String, String)>,
 }
 
@@ -75,7 +74,7 @@ impl Builder {
         Ok(builder)
     }
 
-    /// Runs a bench, once it is built.
+    /// Builds a bench if needed, and runs it.
     fn run(&self, bench: &Path) -> Result<(), String> {
         let failed = |reason: String| format!("{}: {reason}", bench.display());
         let text = std::fs::read_to_string(bench).map_err(|error| failed(error.to_string()))?;
@@ -97,7 +96,7 @@ impl Builder {
         command.args(["--prefix", "Vtop", "--Mdir"]).arg(folder.path());
         command.args(verilator::include_flags(&self.hardware));
         command.args(header("parameters").unwrap_or_default().split_whitespace());
-        // Modules below are found by their names.
+        // Submodules are found by their names.
         let mut sources = vec![self.hardware.join("sephirot/sephirot_pkg.sv")];
         for folder in ["sephirot", "lib"] {
             sources.push(self.hardware.join(folder).join(format!("{top}.sv")));
@@ -134,7 +133,7 @@ fn run(command: &mut Command) -> io::Result<()> {
     verilator::run(command).map_err(io::Error::other)
 }
 
-/// Names and texts of all sources of the hardware, and of its benches.
+/// Returns names and texts of all sources of the hardware and of its benches.
 fn content(hardware: &Path) -> Result<Vec<(String, String)>, String> {
     let mut content = vec![];
     for folder in ["sephirot", "lib"] {

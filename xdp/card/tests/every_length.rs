@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Packets of each kind that a program knows, cut at every length, fare on the simulated card as in
-//! the interpreter: the kernel takes none below 14 bytes, and these two do.
+//! Packets of each kind that a program parses, cut at every length, have the same outcome on the
+//! simulated card as in the interpreter; the kernel does not accept lengths below 14 bytes, but
+//! these two do.
 
 use crate::network;
 use crate::scenarios;

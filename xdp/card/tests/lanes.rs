@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How many cycles a packet takes on a card of so many lanes: the four cases of `freeport bench
-//! xdp` on the card that this crate was built with. `scripts/test-lanes.sh` builds it with others.
+//! Cycles per packet on a card with a given number of lanes: the four cases of `freeport bench xdp`
+//! on the card that this crate was built with. `scripts/test-lanes.sh` builds it with others.
 
 use crate::scenarios;
 use crate::scenarios::Case;
@@ -11,9 +11,9 @@ use freeport_xdp::{Arrival, Interpreter, Profiles, Target};
 const PACKETS: usize = 400;
 /// Packets before those that are counted.
 const WARM_UP: usize = 100;
-/// A frame of 64 bytes is so many beats of the bus, and none takes fewer cycles.
+/// Beats of a 64-byte frame on the bus, which is the minimum number of cycles for it.
 const BEATS: f64 = 2.0;
-/// Names of scenarios, and the verdict of the frame below.
+/// Names of scenarios, and the verdict for the frame below.
 const CASES: [(&str, u32); 4] =
     [("drop", 1), ("transmit", 3), ("redirect", 4), ("stateful_firewall", 4)];
 
@@ -32,7 +32,7 @@ fn packets_take_as_long_as_the_lanes_say() {
     }
 }
 
-/// Cycles from one verdict to the next where packets come without a gap, and rows in memory.
+/// Returns the cycles between verdicts for packets back to back, and the number of rows.
 fn cycles_of(case: &Case, verdict: u32) -> (f64, usize) {
     let (frame, environment) = (frame(), Environment::default());
     let arrival = Arrival { bytes: &frame, ingress_ifindex: 1, rx_queue_index: 0 };
@@ -56,7 +56,7 @@ fn cycles_of(case: &Case, verdict: u32) -> (f64, usize) {
     ((last - first) as f64 / PACKETS as f64, sim.rows())
 }
 
-/// A UDP packet over IPv4 from inside.
+/// Creates a UDP packet over IPv4 from the inside.
 fn frame() -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
     frame.extend([0x45, 0, 0, 50, 0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 192, 0, 2, 7]);

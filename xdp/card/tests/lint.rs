@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Verilator has nothing to say against the card, whatever its number of lanes and cores.
+//! Verilator reports no warnings for the card, with any number of lanes and cores.
 
 use crate::verilator;
 use crate::verilator::Verilator;

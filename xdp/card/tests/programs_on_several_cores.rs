@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The programs of `programs/xdp` on four cores: as many packets leave with the same verdict, bytes
-//! and metadata as the interpreter makes of them one after the other, and the maps hold the same,
-//! where values that each core has for itself are added up. Of programs for which it matters in
-//! which order flows come, it is said why.
+//! The programs of `programs/xdp` on four cores: the departures, with verdict, bytes and metadata,
+//! are the same as the interpreter's for packets one by one, in any order, and the maps have the
+//! same contents, with per-core values added up. Programs that depend on the order of flows are
+//! listed with the reason.
 
 use crate::network;
 use crate::scenarios;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 const CORES: u8 = 4;
 
-/// Scenarios in which a packet's fate depends on packets of other flows before it, and why.
+/// Scenarios in which the outcome of a packet depends on earlier packets of other flows, and why.
 const ORDERED: [(&str, &str); 6] = [
     ("load_balancer", "its flows share one server's rate; and its maps take minutes to be read"),
     ("rate_limiter", "flows of an address share its bucket"),
@@ -25,7 +25,7 @@ const ORDERED: [(&str, &str); 6] = [
     ("port_pool", "ports are given in turn"),
 ];
 
-/// Maps in which it shows in which order flows came, and why.
+/// Maps whose contents depend on the order of flows, and why.
 const ORDERED_MAPS: [(&str, &str, &str); 6] = [
     ("router_ipv4", "cache", "who comes first to an address puts its route there"),
     ("router_ipv4", "counters", "and is counted for that"),
@@ -35,7 +35,7 @@ const ORDERED_MAPS: [(&str, &str, &str); 6] = [
     ("length_histogram", "summary_of_frames", "it is one for all, and changed without a lock"),
 ];
 
-/// How often each departure was.
+/// Number of packets by departure.
 type Fates = BTreeMap<(u32, Vec<u8>, Vec<u8>), usize>;
 
 #[test]
@@ -117,7 +117,7 @@ fn same_map(map: &str, interpreter: &mut Interpreter, sim: &mut Sim) -> Result<(
     }
 }
 
-/// Values of all cores together, by numbers of eight bytes.
+/// Adds up the values of all cores, as numbers of eight bytes.
 fn sum(values: &[Vec<u8>]) -> Vec<u8> {
     let word = |value: &Vec<u8>, at: usize| {
         let mut bytes = [0; 8];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Queues keep their size beside tables whose entries come and go: a pool of ports is lent and
-//! given back until a queue is full, which takes some thousands of packets.
+//! Queues keep their size next to tables whose entries are added and removed: ports of a pool are
+//! allocated and freed until a queue is full, which takes a few thousand packets.
 
 use crate::scenarios;
 use freeport_ebpf::interpreter::Environment;
@@ -14,7 +14,7 @@ fn a_full_queue_takes_no_more_whatever_tables_have_done() {
     let mut cases = scenarios::cases();
     cases.retain(|case| case.scenario.name == "port_pool");
     let [case] = cases.as_slice() else {
-        // Another one may have been asked for by name.
+        // Another scenario may have been selected by name.
         return assert!(std::env::var_os("FREEPORT_CASES").is_some(), "there is no such scenario");
     };
     let interpreter = Interpreter::load(&case.object, Environment::default());

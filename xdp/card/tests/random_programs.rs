@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Random programs that the kernel's verifier takes do on the simulated card what they do in the
-//! interpreter. Passes of the compiler are off at random, so that rows come that no compiler would
-//! make of these instructions else.
+//! Random programs that the kernel's verifier accepts have the same outcome on the simulated card
+//! as in the interpreter. Compiler passes are turned off at random, to get rows that the compiler
+//! would not otherwise make of these instructions.
 
 use crate::scenarios;
 use crate::scenarios::number;
@@ -51,7 +51,7 @@ fn random_programs_fare_alike_on_the_card_and_in_the_interpreter() {
     }
 }
 
-/// What becomes of a packet, and what is in the map then.
+/// Runs a program on a packet; returns the outcome, and the contents of the map.
 fn ran(target: &mut dyn Target, arrival: &Arrival<'_>) -> Result<(Departure, Contents), String> {
     let departure = target.run("random", arrival).map_err(|error| error.to_string())?;
     Ok((departure, target.contents("value").map_err(|error| error.to_string())?))

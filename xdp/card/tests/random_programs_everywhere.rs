@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Random programs that the kernel's verifier takes do the same everywhere: in the kernel, in the
-//! interpreter, on the model of the small processor, and on the simulated card. Verdict, packet and
-//! the map's value, in which all registers and the stack are left, are those of the kernel.
+//! Random programs that the kernel's verifier accepts have the same outcome everywhere: in the
+//! kernel, in the interpreter, on the model of the small processor, and on the simulated card.
+//! Verdict, packet and the map's value, which receives all registers and the stack, equal those of
+//! the kernel.
 
 use crate::scenarios;
 use crate::scenarios::number;
@@ -12,7 +13,7 @@ use freeport_testbed::skip;
 use freeport_xdp::random_program::{PACKET_BYTES, VALUE_BYTES, Verified, object_of};
 use freeport_xdp::{Arrival, Contents, Error, Interpreter, Kernel, RawProgram, Target, Vliw};
 
-/// A verdict, a packet, and the value.
+/// Verdict, packet, and value.
 type Left = (u32, Vec<u8>, Vec<u8>);
 
 #[test]
@@ -22,7 +23,7 @@ fn random_programs_fare_alike_on_all_targets() {
     }
     let programs = if scenarios::is_long() { 5_000 } else { 60 };
     let programs = number("FREEPORT_PROGRAMS").unwrap_or(programs);
-    // Others than those of the tests of two targets.
+    // Seeds different from those of the tests of two targets.
     let first = number("FREEPORT_PROGRAM").unwrap_or(scenarios::seed() + 1_000_000);
     let verified = Verified::each(first..first + programs, compare);
     let verified = verified.expect("the kernel takes their map");
@@ -42,7 +43,7 @@ fn compare(seed: u64, program: &[Instruction], kernel: &RawProgram, random: &mut
         ("model", Box::new(model)),
         ("card", Box::new(card)),
     ];
-    // One is too short, so that the program leaves at its check.
+    // One packet is too short, so that the program exits at its check.
     for length in [PACKET_BYTES, PACKET_BYTES + 7, 300, PACKET_BYTES - 1] {
         let bytes: Vec<u8> = (0..length).map(|_| random.u8(..)).collect();
         let expected = kernel.run(&bytes).expect("the kernel takes packets of this length");
@@ -58,7 +59,7 @@ fn compare(seed: u64, program: &[Instruction], kernel: &RawProgram, random: &mut
     }
 }
 
-/// What becomes of a packet and of a value that is all zeros before.
+/// Runs a program on a packet with a zeroed value; returns verdict, packet and value.
 fn ran(target: &mut dyn Target, bytes: &[u8]) -> Result<Left, String> {
     let said = |error: Error| error.to_string();
     target.update("value", &[0; 4], &[0; VALUE_BYTES]).map_err(said)?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Compiled programs on the simulated card do what they do in the interpreter: those of
-//! `programs/xdp` on the packets of their scenarios. What the card does not take is listed.
+//! Compiled programs on the simulated card have the same outcome as in the interpreter: those of
+//! `programs/xdp` on the packets of their scenarios. Programs that the card refuses are listed.
 
 use crate::network;
 use crate::scenarios;
@@ -8,20 +8,21 @@ use freeport_ebpf::interpreter::{Clock, Environment};
 use freeport_xdp::Interpreter;
 use freeport_xdp::scenario::compare;
 
-/// Scenarios whose programs or maps the card does not have, and what it says of them.
+/// Scenarios whose programs or maps the card refuses, with the reason that it gives.
 const REFUSED: [(&str, &str); 3] = [
     (
         "counters",
-        "program `account`, instruction 52: the card walks over arrays only \
-         (bpf_for_each_map_elem), and calls a function only if it is known which",
+        "program `account`, instruction 52: the card only iterates over arrays \
+         (bpf_for_each_map_elem), with a function that is known",
     ),
     (
         "sampler",
-        "program `watch`, instruction 168: the card has no helper 130 (bpf_ringbuf_output)",
+        "program `watch`, instruction 168: the card does not support helper 130 \
+         (bpf_ringbuf_output)",
     ),
     (
         "fib_forward",
-        "program `forward`, instruction 113: the card has no helper 69 (bpf_fib_lookup)",
+        "program `forward`, instruction 113: the card does not support helper 69 (bpf_fib_lookup)",
     ),
 ];
 

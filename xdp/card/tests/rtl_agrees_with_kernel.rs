@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Programs on the simulated card, and on the model of its processor, do what they do in the
-//! kernel, without the interpreter between them.
+//! Programs on the simulated card, and on the model of its processor, have the same outcome as in
+//! the kernel, without the interpreter in between.
 
 use crate::network;
 use crate::scenarios;

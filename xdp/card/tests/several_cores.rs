@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Several cores of a card: flows keep their order, state that cores share loses nothing, and what
-//! happens to one core is no matter to the others.
+//! Several cores of a card: flows keep their order, state shared by cores loses no updates, and an
+//! event on one core does not affect the others.
 
 use freeport_card::{Nic, Sim, Stamp, Tags, address, control};
 use freeport_ebpf::interpreter::Environment;
@@ -10,11 +10,11 @@ use freeport_xdp::{Arrival, Contents, Target, compile};
 use std::collections::{BTreeMap, BTreeSet};
 
 const FRAME_BYTES: usize = 64;
-/// Where a frame has what programs here look at.
+/// Offset in a frame of the bytes that the programs here read.
 const WORK_AT: usize = 48;
 const NUMBER_AT: usize = 52;
 
-/// A UDP packet of a flow. Programs take longer for it the more work it says that it is.
+/// Creates a UDP packet of a flow. Programs run longer the larger its `work` byte.
 fn frame(flow: u16, work: u8, number: u32) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
     frame.extend([0x45, 0, 0, 50, 0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 192, 0, 2, 7]);
@@ -38,7 +38,7 @@ fn arrivals(frames: &[Vec<u8>]) -> Vec<Arrival<'_>> {
     frames.iter().map(|bytes| Arrival { bytes, ingress_ifindex: 5, rx_queue_index: 1 }).collect()
 }
 
-/// A program on a card of which so many cores are in use.
+/// Loads a program on a card with this number of cores in use.
 fn loaded(cores: u8, body: &str) -> Sim {
     let source = format!(
         "#include <linux/bpf.h>\n#include <bpf/bpf_helpers.h>\n{body}\n\
@@ -53,7 +53,7 @@ fn loaded(cores: u8, body: &str) -> Sim {
     Sim::load_on(nic, &object, &Options::default(), &Environment::default()).expect("it fits")
 }
 
-/// Frames of many flows whose programs take from few cycles to some hundred.
+/// Creates frames of many flows whose programs take from a few cycles to a few hundred.
 fn mixed(count: u32, flows: u32, seed: u64) -> Vec<Vec<u8>> {
     let mut random = fastrand::Rng::with_seed(seed);
     let frame = |number| frame(random.u32(..flows) as u16, random.u8(..16), number);
@@ -138,7 +138,7 @@ fn nothing_is_lost_of_what_cores_share() {
     const PACKETS: u64 = 400;
     for cores in [2, 4] {
         let mut sim = loaded(cores, COUNTS);
-        // Entries of the host are those of all cores.
+        // Entries set by the host are visible to all cores.
         sim.update("apart", &0_u32.to_ne_bytes(), &77_u64.to_ne_bytes()).expect("it is an array");
         sim.update("flows_apart", &999_u32.to_ne_bytes(), &78_u64.to_ne_bytes()).expect("room");
         let frames = mixed(PACKETS as u32, 24, cores.into());
@@ -174,7 +174,8 @@ fn nothing_is_lost_of_what_cores_share() {
     }
 }
 
-/// Takes a number from each of two maps, leaves both in the packet, and puts them back elsewhere.
+/// Pops a number from each of two maps, stores both in the packet, and pushes them to the other
+/// map.
 const POPS: &str = "struct { __uint(type, BPF_MAP_TYPE_QUEUE); __uint(max_entries, 512);
     __type(value, __u32); } queue SEC(\".maps\");
     struct { __uint(type, BPF_MAP_TYPE_STACK); __uint(max_entries, 512);
@@ -223,7 +224,7 @@ fn what_is_in_queues_and_stacks_is_taken_once() {
     }
 }
 
-/// A slot of 64 bits.
+/// Encodes a slot of 64 bits.
 fn slot(opcode: u8, registers: u8, offset: i16, immediate: i32) -> u64 {
     let (offset, immediate) = (offset as u16, immediate as u32);
     u64::from(opcode)
@@ -245,7 +246,7 @@ fn send(nic: &mut Nic, frames: &[Vec<u8>]) {
     arrivals(frames).iter().for_each(|arrival| nic.send(arrival));
 }
 
-/// All packets that leave.
+/// Receives all packets that leave.
 fn receive(nic: &mut Nic, count: usize) -> Vec<(Tags, Vec<u8>)> {
     let mut bytes = vec![];
     let next = |_| {
@@ -257,7 +258,7 @@ fn receive(nic: &mut Nic, count: usize) -> Vec<(Tags, Vec<u8>)> {
 
 #[test]
 fn a_program_that_hangs_holds_up_its_own_core_alone() {
-    // Register 6 is the byte that says what is to be done; 1 is to hang.
+    // Register 6 is the byte that selects the action; 1 is to hang.
     let rows = [
         [slot(0x71, 0xb6, WORK_AT as i16, 0), 0, 0, 0],
         [slot(0x15, 0x06, -1, 1), 0, 0, 0],
@@ -284,7 +285,7 @@ fn a_program_that_hangs_holds_up_its_own_core_alone() {
     assert_eq!(nic.counter("stopped_watchdog"), Ok(1));
 }
 
-/// Rows that put a number into a register, row after row the same, and exit with it.
+/// Returns identical rows that set a register to a number, and an exit with it.
 fn returns(number: u8) -> Vec<u64> {
     let set = 0xb7 | u64::from(number) << 32;
     [[set, 0, 0, 0], [set, 0, 0, 0], [0x95, 0, 0, 0]].concat()
@@ -336,7 +337,7 @@ fn another_number_of_cores_takes_over_between_two_packets() {
         assert!(before.is_none_or(|before| before < number), "{number} is late");
         core_of[number as usize] = bytes[58];
     }
-    // The first meet four cores; those behind the changes fewer, each from one packet on.
+    // The first packets meet four cores; those after the changes fewer, each from some packet on.
     let cores: Vec<BTreeSet<u8>> =
         core_of.chunks(80).map(|part| part.iter().copied().collect()).collect();
     assert_eq!(cores[0], BTreeSet::from([0, 1, 2, 3]));
@@ -349,8 +350,8 @@ fn another_number_of_cores_takes_over_between_two_packets() {
     assert_eq!(both, BTreeSet::from([0, 1]), "and then two");
 }
 
-/// Rows that do to maps what a packet says: 0, add 1 to the first word; 1, have a helper write to
-/// bytes of which the last are behind all maps; 2, add to a word that is behind them.
+/// Returns rows that access maps as a packet says: 0, add 1 to the first word; 1, have a helper
+/// write bytes of which the last are beyond all maps; 2, add to a word beyond them.
 fn rows_that_reach_too_far(map_bytes: u32) -> Vec<u64> {
     const MAPS: u32 = 4 << 28;
     let number = |register: u8, value: u32| slot(0xb4, register, 0, value as i32);
@@ -361,7 +362,7 @@ fn rows_that_reach_too_far(map_bytes: u32) -> Vec<u64> {
         [when(1, 2), when(2, 5), number(8, MAPS + map_bytes), number(4, 24)],
         [add(5), 0, 0, 0],
         [slot(0x9d, 0, 0, 2), 0, 0, 0],
-        // bpf_xdp_load_bytes(context, 0, behind, 24)
+        // bpf_xdp_load_bytes(context, 0, address beyond the maps, 24)
         [number(2, 0), number(3, MAPS + map_bytes - 16), 0, 0],
         [slot(0x85, 0, 0, 189), 0, 0, 0],
         [slot(0x95, 0, 0, 0), 0, 0, 0],
@@ -388,7 +389,7 @@ fn what_is_written_behind_all_maps_holds_up_nobody() {
         let mut counts = [0; 3];
         for (tags, bytes) in receive(&mut nic, frames.len()) {
             let work = usize::from(bytes[WORK_AT]);
-            // The helper says -EFAULT.
+            // The helper returns -EFAULT.
             let expected = [(2, 0), (-14_i32 as u32, 0), (0, 1)][work];
             assert_eq!((tags.verdict, tags.stop), expected, "{cores} cores");
             counts[work] += 1;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The smallest programs, and what the card says of itself.
+//! The smallest programs, and the identity of the card.
 
 use freeport_card::{Nic, address, control};
 use freeport_xdp::Arrival;
 
-/// A row of four lanes whose first one exits with a verdict.
+/// Returns a row of four lanes whose first one exits with a verdict.
 fn exits(verdict: u32) -> Vec<u8> {
     let mut row = vec![0; 32];
     row[0] = 0x9d;
@@ -37,7 +37,7 @@ fn the_card_says_what_it_is_and_remembers_what_it_is_told() {
     nic.host_write(address::CONTROL, &[control::CLOCK]).expect("it answers");
     nic.step(1000);
     let now = nic.read(address::TIME).expect("it answers");
-    // 6.4 ns a cycle.
+    // 6.4 ns per cycle.
     assert!((77 + 6400..77 + 6460).contains(&now), "{now}");
     nic.host_write(address::TABLE + 3 * 64, &[2, 9, 4096]).expect("it answers");
     let mut words = [0; 3];
@@ -80,8 +80,8 @@ fn dropped_packets_only_count() {
     }
 }
 
-/// A packet goes through while signals are written: all that matter are there, and the clock rises
-/// as often as cycles pass.
+/// A packet passes while signals are written: all relevant signals are there, and the clock rises
+/// once in each cycle.
 #[test]
 fn a_waveform_has_the_signals_and_every_clock() {
     let folder = tempfile::tempdir().expect("a folder");

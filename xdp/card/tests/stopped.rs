@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Rows that no compiler makes: what loops, leaves the program, means nothing or reaches for memory
-//! that is not there is stopped, counted, and leaves the next packet alone.
+//! Rows that no compiler emits: a program that loops, leaves its rows, has invalid operations or
+//! accesses memory that does not exist is stopped and counted, and does not affect the next packet.
 
 use freeport_card::{Nic, address, control};
 use freeport_xdp::Arrival;
 
-/// A slot of 64 bits.
+/// Encodes a slot of 64 bits.
 fn slot(opcode: u8, registers: u8, offset: i16, immediate: i32) -> u64 {
     let (offset, immediate) = (offset as u16, immediate as u32);
     u64::from(opcode)
@@ -17,7 +17,7 @@ fn slot(opcode: u8, registers: u8, offset: i16, immediate: i32) -> u64 {
 const NOTHING: u64 = 0;
 const CYCLES_MAX: u64 = 200;
 
-/// A card whose program has these rows; behind them is one that a packet must not reach.
+/// Creates a card with these rows; after them is one that a packet must not reach.
 fn card(rows: &[[u64; 4]]) -> Nic {
     let mut nic = Nic::new().expect("there is a card");
     let beyond = [slot(0x9d, 0, 0, 4), NOTHING, NOTHING, NOTHING];
@@ -29,7 +29,7 @@ fn card(rows: &[[u64; 4]]) -> Nic {
     nic
 }
 
-/// Rows, why a packet is stopped there, and the counter for that.
+/// Returns rows, the reason for which a packet is stopped there, and its counter.
 fn cases() -> Vec<(&'static str, Vec<[u64; 4]>, u32, &'static str)> {
     let alone = |slot: u64| [slot, NOTHING, NOTHING, NOTHING];
     let end = alone(slot(0x9d, 0, 0, 2));
@@ -82,7 +82,7 @@ fn whatever_means_nothing_is_stopped_and_counted() {
 #[test]
 fn the_last_bytes_of_packet_and_stack_are_there() {
     let bytes: Vec<u8> = (0..64).collect();
-    // r6 = the packet's last word, stored at the stack's first word, loaded again, and returned.
+    // r6 = the packet's last word, stored to the stack's first word, loaded again, and returned.
     let rows = [
         [slot(0x79, 0xb6, 56, 0), NOTHING, NOTHING, NOTHING],
         [slot(0x7b, 0x6a, -512, 0), NOTHING, NOTHING, NOTHING],

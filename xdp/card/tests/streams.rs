@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Several packets are in the card at once: one comes, one is in work, another one leaves. They
-//! fare as in the interpreter, one after the other, with state carried along.
+//! Several packets are on the card at once: one arrives, one is processed, another one leaves. They
+//! have the same outcome as in the interpreter, one by one, with state carried along.
 
 use crate::network;
 use crate::scenarios;
@@ -9,11 +9,11 @@ use freeport_xdp::Interpreter;
 use freeport_xdp::scenario::{Streams, compare_streams};
 use std::time::Instant;
 
-/// How many the card has waiting in front of it.
+/// Packets that wait in front of the card.
 const AT_ONCE: u64 = 50;
 
-/// How often the buses pause, of 256, and for how many packets. Without a pause packets meet in the
-/// card; with many one is alone in it now and then.
+/// Returns pairs of the number of cycles of 256 in which the buses pause, and a number of packets.
+/// Without pauses packets meet on the card; with many pauses a packet is sometimes alone on it.
 fn runs() -> [(u8, u64); 2] {
     if scenarios::is_long() { [(0, 100_000), (128, 10_000)] } else { [(0, 150), (128, 100)] }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Each cycle in which the card works is somebody's, and all of them together are what the card
-//! itself has counted, by what they are spent on.
+//! Each cycle in which the card works is attributed, and the sums by use equal the card's own
+//! counters.
 
 use crate::network;
 use crate::objects::object;
@@ -13,12 +13,12 @@ use freeport_xdp::traffic::Traffic;
 
 const PACKETS: usize = 120;
 
-/// Counters of the card that say the same in another way.
+/// Counters of the card that must equal sums of the attribution.
 const COUNTERS: [&str; 6] =
     ["packets", "busy_cycles", "rows", "helper_wait_cycles", "long_wait_cycles", "jumps"];
 
-/// What was counted of the packets of a scenario, and what the card's own counters say; nothing if
-/// the card does not take the program.
+/// Returns the attribution of the packets of a scenario, and the card's own counters; `None` if the
+/// card refuses the program.
 fn counted(scenario: &Scenario, object: &Object) -> Option<(Cycles, [u64; COUNTERS.len()])> {
     let mut sim = Sim::load(object, &Options::default(), &network::environment()).expect("it fits");
     sim.takes(scenario.program).ok()?;

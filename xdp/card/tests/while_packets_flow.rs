@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The host at work while packets flow: another program takes over between two packets, and maps
-//! are read and changed an entry at a time.
+//! Host accesses while packets flow: the program is replaced between two packets, and maps are read
+//! and changed one entry at a time.
 
 use freeport_card::{Nic, Sim, address, control};
 use freeport_ebpf::interpreter::Environment;
@@ -13,7 +13,7 @@ const PACKETS: u64 = 200;
 const FRAME: [u8; 64] = [9; 64];
 const ARRIVAL: Arrival<'_> = Arrival { bytes: &FRAME, ingress_ifindex: 5, rx_queue_index: 1 };
 
-/// Rows that put a number into a register, row after row the same, and exit with it.
+/// Returns identical rows that set a register to a number, and an exit with it.
 fn returns(number: u8) -> Vec<u64> {
     let set = 0xb7 | u64::from(number) << 32;
     [[set, 0, 0, 0], [set, 0, 0, 0], [0x95, 0, 0, 0]].concat()
@@ -42,8 +42,8 @@ fn no_packet_meets_two_programs() {
     }
 }
 
-/// What the host reads of a counter grows by one for each packet that is done, and no read of its
-/// eight bytes is half old and half new; what it writes to other entries stays.
+/// A counter that the host reads grows by one for each completed packet, no read of its eight bytes
+/// is torn, and writes of the host to other entries persist.
 #[test]
 fn maps_are_read_and_changed_while_packets_flow() {
     let source = "#include <linux/bpf.h>\n#include <bpf/bpf_helpers.h>\n\

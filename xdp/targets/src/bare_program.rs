@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Programs that know nothing of packets: they get memory in register 1 and its length in register
-//! 2, and return 64 bits, as those of the data set bpf_conformance do.
+//! Programs that are not XDP programs: they take the address of memory in register 1 and its length
+//! in register 2, and return 64 bits, like those of the data set bpf_conformance.
 //!
-//! An XDP program gets a context instead, and returns 32 bits. So one is put in front that finds
-//! the packet in its context, calls the bare program as a function of its own, and leaves all it
-//! returns in a map. Nothing else changes: the bare program has registers and a stack of its own.
+//! An XDP program takes a context instead, and returns 32 bits. A prologue is therefore added that
+//! finds the packet in its context, calls the bare program as a local function, and stores its
+//! return value in a map. The bare program itself is unchanged, with registers and a stack frame of
+//! its own.
 
 use crate::{Arrival, Contents, Error, Target};
 use freeport_ebpf::instruction::{
@@ -13,13 +14,13 @@ use freeport_ebpf::instruction::{
 use freeport_ebpf::interpreter::verdict::PASS;
 use freeport_ebpf::object::{Function, MapDefinition, MapKind, Object, Program};
 
-/// What the program is called, and the map with what it returned.
+/// Name of the program, and of the map for its return value.
 const NAME: &str = "bare";
 const RETURNED: &str = "returned";
-/// What is there before: not what programs return by chance.
+/// Initial value of the map: one that programs are unlikely to return.
 const NOTHING: u64 = 0x5a5a_0123_4567_a5a5;
 
-/// An object of such a program, its calls of its own functions as they are.
+/// Makes an object of such a program; its local calls stay as they are.
 pub fn object_of_bare(instructions: &[Instruction]) -> Object {
     let front = front();
     let functions = vec![
@@ -44,7 +45,7 @@ pub fn object_of_bare(instructions: &[Instruction]) -> Object {
     Object { programs: vec![program], maps: vec![returned], ..Object::default() }
 }
 
-/// Finds the packet, calls what is behind, and keeps what it returns.
+/// Builds the prologue: finds the packet, calls the bare program, and stores its return value.
 fn front() -> Vec<Instruction> {
     let load = |destination, offset| Operation::Load {
         size: Size::Word,
@@ -83,20 +84,20 @@ fn slots(operations: &[Operation]) -> Vec<Instruction> {
     slots.flat_map(|(first, second)| [Some(first), second]).flatten().collect()
 }
 
-/// Runs it on memory, and gives what it returns.
+/// Runs the program on memory and returns its result.
 ///
 /// # Errors
-/// What the target says, also of such a length, or that the program was stopped.
+/// The target refuses the memory's length or fails, or the program was aborted.
 pub fn run_bare(target: &mut dyn Target, memory: &[u8]) -> Result<u64, Error> {
     target.update(RETURNED, &[0; 4], &NOTHING.to_le_bytes())?;
     let arrival = Arrival { bytes: memory, ingress_ifindex: 1, rx_queue_index: 0 };
     let departure = target.run(NAME, &arrival)?;
     let refused = |reason: &str| Error::Refused { what: NAME.into(), reason: reason.into() };
     if departure.verdict != PASS {
-        return Err(refused("it was stopped before its end"));
+        return Err(refused("it was stopped before it ended"));
     }
     let Contents::Entries(entries) = target.contents(RETURNED)? else {
-        return Err(refused("what it returned cannot be read"));
+        return Err(refused("its return value cannot be read"));
     };
     let value = entries.get(&[0; 4][..]).and_then(|value| value.first_chunk());
     value.map(|bytes| u64::from_le_bytes(*bytes)).ok_or_else(|| refused("it returned nothing"))
@@ -126,6 +127,6 @@ mod tests {
     #[test]
     fn one_that_is_stopped_returns_nothing() {
         let stopped = ran("r0 = *(u64 *)(r1 + 0)\nexit", &[1, 2, 3]);
-        assert!(stopped.is_err_and(|error| error.contains("stopped before its end")));
+        assert!(stopped.is_err_and(|error| error.contains("stopped before it ended")));
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Two targets, packet after packet, and where they part.
+//! Comparison of two targets, packet by packet.
 
 use crate::difference::{difference, differing_lines};
 use crate::{Arrival, Contents, Departure, Error, Target};
@@ -8,87 +8,87 @@ use std::fmt;
 use std::ops::Range;
 use thiserror::Error as ThisError;
 
-/// Compares what two targets do, the first of which is believed. What it keeps between packets is
-/// memory only; the targets are lent to each call.
+/// Compares the behaviour of two targets, of which the first is the reference. Between packets it
+/// keeps only buffers; the targets are borrowed for each call.
 pub struct Comparison {
     names: [&'static str; 2],
     unsteady: Vec<Unsteady>,
     departures: [Departure; 2],
 }
 
-/// What of a map is made of time or chance, and so not compared.
+/// Part of a map that depends on time or chance and is not compared.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unsteady {
-    /// The map.
+    /// Name of the map.
     pub map: String,
-    /// Bytes of each of its values; values may be shorter.
+    /// Byte range of each of its values; values may be shorter.
     pub bytes: Range<usize>,
 }
 
-/// Why two targets are not taken to agree.
+/// Reason for which two targets are not considered to agree.
 #[derive(Debug, ThisError)]
 pub enum Disagreement {
-    /// One of them could not do what it should.
+    /// One of the targets failed.
     #[error("{target}: {error}")]
     Failed {
-        /// Which.
+        /// Name of the target.
         target: &'static str,
-        /// What it says.
+        /// Its error.
         error: Error,
     },
-    /// A packet fared otherwise.
+    /// A packet had a different outcome.
     #[error("packet {number}, {difference}")]
     Packet {
-        /// Its number, as the caller counts.
+        /// Number of the packet, as the caller counts.
         number: u64,
-        /// How it fared.
+        /// The two outcomes.
         difference: Box<PacketDifference>,
     },
-    /// The maps do not have the same names.
+    /// The targets have maps of different names.
     #[error("maps of {}: {:?}, of {}: {:?}", targets[0], maps[0], targets[1], maps[1])]
     Maps {
-        /// The targets' names.
+        /// Names of the targets.
         targets: [&'static str; 2],
-        /// The maps' names of each.
+        /// Names of the maps of each target.
         maps: [Vec<String>; 2],
     },
-    /// A map does not hold the same.
+    /// A map has different contents.
     #[error("map {map}: {difference}")]
     Contents {
-        /// Its name.
+        /// Name of the map.
         map: String,
-        /// Its first difference.
+        /// The first difference.
         difference: String,
     },
 }
 
-/// A packet and what two targets made of it.
+/// A packet and its outcome on two targets.
 #[derive(Debug)]
 pub struct PacketDifference {
-    /// The targets' names.
+    /// Names of the targets.
     pub targets: [&'static str; 2],
-    /// The packet as it came.
+    /// The packet before it was processed.
     pub bytes: Vec<u8>,
-    /// The device by which it came.
+    /// Number of the ingress device.
     pub ingress_ifindex: u32,
-    /// The queue of that device.
+    /// Receive queue of that device.
     pub rx_queue_index: u32,
-    /// What became of it on each.
+    /// The outcome on each target.
     pub departures: [Departure; 2],
-    /// What else there is to say of each, by who knows; nothing if it is empty.
+    /// Notes on each outcome, if the caller has any; else empty.
     pub notes: [String; 2],
 }
 
 impl Comparison {
-    /// Of targets that are called so in messages.
+    /// Creates a comparison of targets that have these names in messages.
     pub fn new(names: [&'static str; 2], unsteady: Vec<Unsteady>) -> Self {
         Self { names, unsteady, departures: Default::default() }
     }
 
-    /// Has both run a program on a packet, which `number` is in messages.
+    /// Runs a program on a packet on both targets; messages call the packet `number`.
     ///
     /// # Errors
-    /// If verdict, bytes or metadata differ, or one of them could not do it.
+    /// Verdict, bytes or metadata differ, or one of the targets failed.
     pub fn run(
         &mut self,
         targets: [&mut dyn Target; 2],
@@ -106,10 +106,10 @@ impl Comparison {
         self.same(number, arrival, expected, found)
     }
 
-    /// What two targets made of a packet that were not run here.
+    /// Compares the outcomes of a packet that was run elsewhere.
     ///
     /// # Errors
-    /// If verdict, bytes or metadata differ.
+    /// Verdict, bytes or metadata differ.
     pub fn same(
         &self,
         number: u64,
@@ -131,15 +131,15 @@ impl Comparison {
         Err(Disagreement::Packet { number, difference })
     }
 
-    /// What became of the last packet on both.
+    /// Returns the outcome of the last packet, which is the same on both targets.
     pub fn departure(&self) -> &Departure {
         &self.departures[0]
     }
 
-    /// The names of all maps, in order.
+    /// Returns the names of all maps, in order.
     ///
     /// # Errors
-    /// If the targets do not have the same.
+    /// The targets have maps of different names.
     pub fn map_names(&self, targets: [&dyn Target; 2]) -> Result<Vec<String>, Disagreement> {
         let mut maps = targets.map(Target::maps);
         maps.iter_mut().for_each(|names| names.sort());
@@ -150,11 +150,11 @@ impl Comparison {
         Ok(names)
     }
 
-    /// What is in a map of both, as [`Target::contents`] reads it: queues, stacks and rings are
-    /// empty afterwards. What is unsteady is 0.
+    /// Compares a map of both targets and returns its contents, as [`Target::contents`] reads them:
+    /// queues, stacks and rings are empty afterwards. Unsteady parts are 0.
     ///
     /// # Errors
-    /// If it is not the same, or cannot be read.
+    /// The contents differ or cannot be read.
     pub fn map(&self, targets: [&mut dyn Target; 2], map: &str) -> Result<Contents, Disagreement> {
         let [reference, subject] = targets;
         let [expected, found] =
@@ -171,7 +171,7 @@ impl Comparison {
         }
     }
 
-    /// Sets to 0 what is not compared.
+    /// Sets the parts that are not compared to 0.
     fn leave_out(&self, map: &str, contents: &mut Contents) {
         for unsteady in self.unsteady.iter().filter(|unsteady| unsteady.map == map) {
             let range = &unsteady.bytes;
@@ -191,11 +191,15 @@ fn clear(value: &mut [u8], range: &Range<usize>) {
     value[range.start.min(end)..end].fill(0);
 }
 
-/// The packet, both outcomes, and the lines of a dump that differ.
+/// Formats the packet, both outcomes, and the differing lines of a hex dump.
 impl fmt::Display for PacketDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (device, queue) = (self.ingress_ifindex, self.rx_queue_index);
-        write!(f, "{} bytes by device {device}, queue {queue}, fares otherwise", self.bytes.len())?;
+        write!(
+            f,
+            "{} bytes by device {device}, queue {queue}, has different outcomes",
+            self.bytes.len()
+        )?;
         let width = self.targets.map(str::len).into_iter().max().unwrap_or(0) + 1;
         for ((name, departure), note) in self.targets.iter().zip(&self.departures).zip(&self.notes)
         {
@@ -240,7 +244,7 @@ mod tests {
         assert_eq!(contents, Contents::Items(vec![vec![9, 0, 0, 9], vec![9, 0]]));
     }
 
-    /// Gives each packet back with one byte and one verdict of its own.
+    /// Returns each packet with a fixed byte appended and a fixed verdict.
     struct Fake {
         verdict: u32,
         byte: u8,
@@ -297,7 +301,7 @@ mod tests {
         let mut one = Fake { verdict: 2, byte: 5, value: 1 };
         let mut other = Fake { verdict: 3, byte: 6, value: 1 };
         let error = comparison.run([&mut one, &mut other], "any", 8, &arrival).err();
-        let expected = "packet 8, 20 bytes by device 3, queue 2, fares otherwise\n\
+        let expected = "packet 8, 20 bytes by device 3, queue 2, has different outcomes\n\
             kernel: XDP_PASS, 20 bytes\n\
             other:  XDP_TX, 20 bytes\n\
             the packet differs in these lines:\n\

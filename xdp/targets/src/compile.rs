@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Sources of XDP programs to objects, by clang.
+//! Compiles sources of XDP programs to objects with clang.
 
 use crate::Error;
 use std::path::Path;
 use std::process::Command;
 
-/// The compiler with its options, to which come only files: for BPF, with debugging information,
-/// which has the types of maps and the lines of instructions. `FREEPORT_BPF_CLANG` names another
-/// than `clang-19`.
+/// Returns the compiler with its options; only the files are missing. It compiles for BPF with
+/// debug information, which has the types of maps and the lines of instructions.
+/// `FREEPORT_BPF_CLANG` names a compiler other than `clang-19`.
 pub fn compiler() -> Command {
     let compiler = std::env::var("FREEPORT_BPF_CLANG").unwrap_or_else(|_| "clang-19".into());
-    // Debian keeps `asm/` in the folder of the machine's architecture.
+    // Debian has `asm/` in the include folder of the architecture.
     let include = format!("/usr/include/{}-linux-gnu", std::env::consts::ARCH);
     let mut command = Command::new(compiler);
     command.args(["-target", "bpf", "-g", "-O2", "-mcpu=v3", "-Wall", "-Wextra", "-Werror"]);
@@ -21,7 +21,7 @@ pub fn compiler() -> Command {
 /// Compiles a source with the [`compiler`].
 ///
 /// # Errors
-/// No compiler, or one that refuses the program: its messages are in the error.
+/// The compiler is missing, or it rejects the program: its messages are in the error.
 pub fn compile(source: &Path) -> Result<Vec<u8>, Error> {
     let mut command = compiler();
     let compiler = command.get_program().to_string_lossy().into_owned();

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What differs between two packets or two maps, as text.
+//! Differences between two packets or two maps, as text.
 
 use crate::Contents;
 use std::fmt::Write;
 
-/// Bytes of a line of a dump.
+/// Bytes in a line of a dump.
 const LINE: usize = 16;
-/// Lines that are shown; the others are only counted.
+/// Lines that are shown, at most; further ones are only counted.
 const LINES_MAX: usize = 16;
 
-/// The lines of a dump of two sequences of bytes in which they differ: those of the one, those of
-/// the other, and marks below the bytes. Nothing if they are the same.
+/// Returns the differing lines of the hex dumps of two byte sequences: first those of one, then
+/// those of the other, with marks below the bytes. Empty if the sequences are equal.
 pub(crate) fn differing_lines(names: [&str; 2], both: [&[u8]; 2]) -> String {
     let width = names.map(str::len).into_iter().max().unwrap_or(0);
     let longer = both.map(<[u8]>::len).into_iter().max().unwrap_or(0);
@@ -42,7 +42,7 @@ pub(crate) fn differing_lines(names: [&str; 2], both: [&[u8]; 2]) -> String {
     text
 }
 
-/// The first difference between the contents of a map.
+/// Returns the first difference between the contents of a map.
 pub(crate) fn difference(
     names: [&str; 2],
     expected: &Contents,

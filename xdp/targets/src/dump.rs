@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is in a map, as text.
+//! Contents of a map as text.
 
 mod json;
 
@@ -9,28 +9,28 @@ use std::fmt;
 
 pub use json::bytes_json;
 
-/// Bytes of a line.
+/// Bytes in a line.
 const LINE: usize = 16;
-/// Keys and values of more bytes together do not share a line.
+/// Keys and values with more bytes in total do not share a line.
 const SHARED_MAX: usize = 24;
 
-/// What is in a map, to be printed: by the names of members where the object has types, else the
-/// bytes as bpftool does it.
+/// Contents of a map to be printed: with the names of members if the object has types, else as
+/// bytes in bpftool's format.
 #[derive(Clone, Copy, Debug)]
 pub struct Dump<'a> {
-    /// The map.
+    /// Definition of the map.
     pub definition: &'a MapDefinition,
-    /// What is in it.
+    /// Contents of the map.
     pub contents: &'a Contents,
 }
 
 impl Dump<'_> {
-    /// What a key means, if the object has its type or that of values.
+    /// Decodes a key, if the object has the type of the map's keys or of its values.
     pub fn key(&self, bytes: &[u8]) -> Option<Datum> {
         self.has_types().then(|| decode(self.definition.key_layout.as_ref(), bytes))
     }
 
-    /// What a value means, if the object has its type or that of keys.
+    /// Decodes a value, if the object has the type of the map's keys or of its values.
     pub fn value(&self, bytes: &[u8]) -> Option<Datum> {
         self.has_types().then(|| decode(self.definition.value_layout.as_ref(), bytes))
     }
@@ -47,7 +47,7 @@ fn decode(layout: Option<&Layout>, bytes: &[u8]) -> Datum {
 impl fmt::Display for Dump<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = match self.contents {
-            Contents::Opaque => return writeln!(f, "what is in it cannot be listed"),
+            Contents::Opaque => return writeln!(f, "its contents cannot be listed"),
             Contents::Entries(entries) => {
                 for (key, value) in entries {
                     match (self.key(key), self.value(value)) {
@@ -81,7 +81,7 @@ fn write_entry(f: &mut fmt::Formatter<'_>, key: &[u8], value: &[u8]) -> fmt::Res
     writeln!(f)
 }
 
-/// A name and bytes, which begin a line of their own if they are long.
+/// Writes a name and bytes, which start on a new line if they are long.
 fn write_bytes(f: &mut fmt::Formatter<'_>, name: &str, bytes: &[u8], is_long: bool) -> fmt::Result {
     write!(f, "{name}:{}", if is_long { "\n" } else { " " })?;
     for (at, byte) in bytes.iter().enumerate() {

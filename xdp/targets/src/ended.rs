@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where and why a program was ended, in the words of its source.
+//! Place and reason of an abort, with the line of the program's source.
 
 use freeport_ebpf::interpreter::Abort;
 use freeport_ebpf::object::{Line, Object};
 
-/// Where and why a program was ended.
+/// Returns where and why a program was aborted.
 pub fn abort(object: &Object, abort: &Abort) -> String {
     let Abort { program, slot, reason } = abort;
     let name = object.programs.get(*program).map_or("?", |program| &program.name);
@@ -16,7 +16,7 @@ pub fn abort(object: &Object, abort: &Abort) -> String {
     }
 }
 
-/// The source line of it, if the object has lines.
+/// Returns the source line of an abort, if the object has line information.
 pub fn line<'o>(object: &'o Object, abort: &Abort) -> Option<&'o Line> {
     object.programs.get(abort.program)?.line(abort.slot)
 }

@@ -1,50 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What can go wrong with an object before or between packets.
+//! Errors of objects on targets.
 
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why an object could not be made, loaded or asked.
+/// Reason for which an object could not be compiled, loaded, run, or read.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// The compiler is not there.
+    /// The compiler is not installed.
     #[error("{compiler} cannot be run: {source}; scripts/install.sh installs it")]
     NoCompiler {
-        /// Its name.
+        /// Name of the compiler.
         compiler: String,
-        /// Why not.
+        /// Cause.
         source: io::Error,
     },
-    /// The compiler does not take the program.
+    /// The compiler rejects the program.
     #[error("{file}: {messages}", file = file.display())]
     Compile {
-        /// The source.
+        /// The source file.
         file: PathBuf,
-        /// What the compiler says.
+        /// The compiler's messages.
         messages: String,
     },
-    /// The target does not take the object; the reason has its own words.
+    /// The target rejects the object, for the reason given.
     #[error("the object cannot be loaded: {0}")]
     Load(String),
-    /// Instructions of a program that cannot run there, each with the reason.
+    /// The program cannot run on the target: the unsupported instructions, each with the reason.
     #[error("{0}")]
     Unsupported(String),
-    /// The image of a program does what it may not.
+    /// The image of a program broke a rule of the processor.
     #[error(transparent)]
     Fault(#[from] freeport_vliw::model::Fault),
-    /// There is no program with this name.
+    /// The object has no program with this name.
     #[error("no program {0} in the object")]
     NoProgram(String),
-    /// There is no map with this name.
+    /// The object has no map with this name.
     #[error("no map {0} in the object")]
     NoMap(String),
-    /// What was asked of a map, or with a packet, is refused.
+    /// The target refused an operation on a map or a packet.
     #[error("{what}: {reason}")]
     Refused {
-        /// What was asked for.
+        /// The operation.
         what: String,
-        /// The target's answer.
+        /// The target's reason.
         reason: String,
     },
 }

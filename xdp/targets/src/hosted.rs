@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Targets in user space: an object's maps in a machine of the interpreter's, whoever it is that
-//! executes the programs.
+//! Targets in user space: the maps of an object in the interpreter's machine, with any executor of
+//! the programs.
 
 use crate::{Arrival, Contents, Departure, Error, InUserSpace, Target};
 use freeport_ebpf::interpreter::{Environment, Machine, Outcome, PACKET_MAX, Packet};
 use freeport_ebpf::maps::{ErrorNumber, Map, flags};
 use freeport_ebpf::object::{MapKind, Object};
 
-/// Who executes programs on a machine.
+/// Executes programs on a machine.
 pub trait Executor {
-    /// Why a program cannot run, if it cannot.
+    /// Returns the reason for which a program cannot run, if it cannot.
     fn refusal(&self, machine: &Machine, program: usize) -> Option<String>;
 
     /// Runs a program on a packet.
     ///
     /// # Errors
-    /// If what came of it means nothing.
+    /// The outcome has no meaning.
     fn run(
         &mut self,
         machine: &mut Machine,
@@ -24,7 +24,7 @@ pub trait Executor {
     ) -> Result<Outcome, Error>;
 }
 
-/// An object in a machine, with who executes its programs.
+/// An object in a machine, with the executor of its programs.
 pub struct Hosted<E> {
     pub(crate) executor: E,
     machine: Machine,
@@ -35,10 +35,10 @@ pub struct Hosted<E> {
 }
 
 impl<E: Executor> Hosted<E> {
-    /// Loads an object with its maps into a world.
+    /// Loads an object with its maps into an environment.
     ///
     /// # Errors
-    /// What is wrong with the object.
+    /// The object is malformed or unsupported.
     pub fn with_executor(
         object: &Object,
         executor: E,
@@ -52,25 +52,25 @@ impl<E: Executor> Hosted<E> {
         Ok(Self { executor, machine, programs, maps, packet, last: None })
     }
 
-    /// What came of the last packet, with where it was redirected to and why it was aborted.
+    /// Returns the outcome of the last packet, with its redirection and the reason for an abort.
     pub fn last(&self) -> Option<&Outcome> {
         self.last.as_ref()
     }
 
-    /// What programs learn of the world, to be changed between packets.
+    /// Returns the environment that programs see, to be changed between packets.
     pub fn environment_mut(&mut self) -> &mut Environment {
         self.machine.environment_mut()
     }
 
-    /// Takes the lines that programs have printed, of which the last few thousand are kept.
+    /// Takes the lines that programs have printed; the last few thousand are kept.
     pub fn take_trace(&mut self) -> Vec<String> {
         self.machine.take_trace()
     }
 
-    /// Whether a program can run here.
+    /// Checks that a program can run here.
     ///
     /// # Errors
-    /// No such program, or all instructions that cannot.
+    /// There is no such program, or it has unsupported instructions; all of them are listed.
     pub fn takes(&self, program: &str) -> Result<(), Error> {
         self.runnable(program).map(|_| ())
     }
@@ -97,7 +97,7 @@ impl<E: Executor> Hosted<E> {
         Ok(())
     }
 
-    /// The number of a program that can run here.
+    /// Returns the number of a program, if it can run here.
     fn runnable(&self, name: &str) -> Result<usize, Error> {
         let found = self.programs.iter().position(|program| program == name);
         let number = found.ok_or_else(|| Error::NoProgram(name.into()))?;
@@ -203,7 +203,7 @@ impl<E: Executor> Target for Hosted<E> {
     }
 }
 
-/// Makes a vector these bytes, in the memory that it has.
+/// Replaces the contents of a vector, and reuses its allocation.
 fn fill(vector: &mut Vec<u8>, bytes: &[u8]) {
     vector.clear();
     vector.extend_from_slice(bytes);

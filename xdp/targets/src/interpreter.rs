@@ -8,7 +8,7 @@ use freeport_ebpf::object::Object;
 /// An object in the interpreter.
 pub type Interpreter = Hosted<Steps>;
 
-/// The machine executes its programs itself.
+/// Executor that runs programs in the interpreter.
 pub struct Steps;
 
 impl Executor for Steps {
@@ -29,16 +29,16 @@ impl Executor for Steps {
 }
 
 impl Interpreter {
-    /// Loads an object with its maps, and all its programs that can run here, into a world.
+    /// Loads an object with its maps, and all its programs that can run here, into an environment.
     ///
     /// # Errors
-    /// What is wrong with the object.
+    /// The object is malformed or unsupported.
     pub fn load(object: &Object, environment: Environment) -> Result<Self, Error> {
         Self::with_executor(object, Steps, environment)
     }
 
-    /// Runs a program on a packet, as [`Target::run`](crate::Target::run) does, with an observer
-    /// who is told of each instruction.
+    /// Runs a program on a packet, as [`Target::run`](crate::Target::run) does, and calls an
+    /// observer for each instruction.
     ///
     /// # Errors
     /// As [`Target::run`](crate::Target::run).

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The kernel as a target: libbpf loads the object, the kernel verifies and translates it, and its
-//! test facility runs it on packets.
+//! The kernel as a target: libbpf loads the object, the kernel verifies and translates it, and
+//! `BPF_PROG_TEST_RUN` runs it on packets.
 //!
-//! The loader is not ours on purpose: what our own reading of objects makes of relocations, maps
-//! and functions is compared with what libbpf makes of them.
+//! The loader is deliberately not ours: the relocations, maps and functions that our own reader
+//! makes of an object are compared with those that libbpf makes of it.
 
 mod attached;
 mod contents;
@@ -21,14 +21,14 @@ use std::fmt::Display;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Room for what a packet becomes: more than the page that it lies in.
+/// Bytes reserved for a packet after a run: more than the page that holds it in the kernel.
 const PACKET_ROOM: usize = 8192;
 
-/// An object in the kernel. The thread that loads it stays on its processor from then on, so that
-/// all runs meet the same values of maps that have one for each processor.
+/// An object in the kernel. Loading pins the thread to its current processor, so that all runs see
+/// the same values of per-CPU maps.
 pub struct Kernel {
     object: Object,
-    /// Maps that were not made.
+    /// Maps that the kernel did not create.
     absent: Vec<String>,
     processor: usize,
     packet: Vec<u8>,
@@ -48,18 +48,18 @@ struct Context {
 const CONTEXT_BYTES: usize = 24;
 
 impl Kernel {
-    /// Shortest and longest packet that the kernel's test facility takes, in bytes.
+    /// Shortest and longest packet that `BPF_PROG_TEST_RUN` accepts, in bytes.
     pub const LENGTHS: std::ops::RangeInclusive<usize> = 14..=3520;
 
-    /// Loads an object with all its programs and maps, none of which is pinned.
+    /// Loads an object with all its programs and maps; no map is pinned.
     ///
     /// # Errors
-    /// What libbpf or the verifier says against it.
+    /// libbpf or the verifier rejects the object.
     pub fn load(object: &[u8]) -> Result<Self, Error> {
         Self::load_part(object, &Loading::default())
     }
 
-    /// Loads part of an object, or all of it otherwise than it says.
+    /// Loads part of an object, or an object with other map sizes and initial values.
     ///
     /// # Errors
     /// As [`load`](Self::load).
@@ -73,10 +73,10 @@ impl Kernel {
         Ok(Self { object, absent, processor, packet: vec![0; PACKET_ROOM] })
     }
 
-    /// Why this process may not load programs, if it may not: what depends on them is skipped then,
-    /// with this as the message.
+    /// Returns the reason for which this process may not load programs, if it may not. Callers skip
+    /// work that depends on them and print the reason.
     pub fn refusal() -> Option<String> {
-        // A map that takes the rights that XDP programs take as well.
+        // Creating this map requires the same privileges as loading an XDP program.
         let options = libbpf_rs::libbpf_sys::bpf_map_create_opts {
             sz: size_of::<libbpf_rs::libbpf_sys::bpf_map_create_opts>() as _,
             ..Default::default()
@@ -90,23 +90,23 @@ impl Kernel {
         })
     }
 
-    /// A map by the name that it has in the source.
+    /// Returns a map by its name in the source.
     fn map(&self, name: &str) -> Result<Map<'_>, Error> {
-        // libbpf has a descriptor for these as well, which is none of a map.
+        // libbpf has a descriptor for these as well, but it is not that of a map.
         if self.is_absent(name) {
-            return Err(refused(format_args!("map `{name}`"))("the kernel does not make it"));
+            return Err(refused(format_args!("map `{name}`"))("the kernel did not create it"));
         }
         let found = self.object.maps().find(|map| plain_name(map) == name);
         found.ok_or_else(|| Error::NoMap(name.into()))
     }
 
-    /// Whether a map was left out.
+    /// Returns whether the kernel did not create the map.
     fn is_absent(&self, name: &str) -> bool {
         self.absent.iter().any(|absent| absent == name)
     }
 }
 
-/// A program of an object by its name.
+/// Returns a program of an object by its name.
 fn named<'o>(object: &'o mut Object, program: &str) -> Result<ProgramMut<'o>, Error> {
     let found = object.progs_mut().find(|it| it.name().to_str() == Some(program));
     found.ok_or_else(|| Error::NoProgram(program.into()))
@@ -134,7 +134,7 @@ impl Target for Kernel {
             run.map_err(refused(format_args!("{program} on {} bytes", arrival.bytes.len())))?;
         departure.verdict = run.return_value;
         let length = run.data.map_or(0, |all| all.len());
-        // What comes back begins with the metadata, and the context says where the packet begins.
+        // The output begins with the metadata; the context has the offset of the packet.
         let (metadata, bytes) =
             self.packet[..length].split_at(Context::start_of_packet(after).min(length));
         departure.metadata.clear();
@@ -194,7 +194,7 @@ impl Target for Kernel {
     }
 
     fn maps(&self) -> Vec<String> {
-        // What libbpf knows of the kernel's configuration is no map of the program's.
+        // libbpf's map of kernel configuration values does not belong to the program.
         let all = self.object.maps().map(|map| plain_name(&map));
         all.filter(|name| name != ".kconfig").collect()
     }
@@ -209,7 +209,7 @@ impl Target for Kernel {
 }
 
 impl Context {
-    /// What a packet comes with.
+    /// Creates the context of an arriving packet.
     fn of(arrival: &Arrival<'_>) -> Self {
         Self {
             data_end: arrival.bytes.len() as u32,
@@ -235,19 +235,19 @@ impl Context {
         bytes
     }
 
-    /// Where the packet begins, in bytes from the start of its metadata.
+    /// Returns the offset of the packet from the start of its metadata, in bytes.
     fn start_of_packet([a, b, c, d, ..]: [u8; CONTEXT_BYTES]) -> usize {
         u32::from_ne_bytes([a, b, c, d]) as usize
     }
 }
 
-/// The name of a map in the source. Those of variables are called as their section, in front of
-/// which libbpf puts the object's name.
+/// Returns the name of a map in the source. A map of variables is named like its section; libbpf
+/// prefixes that with the object's name.
 fn plain_name(map: &Map<'_>) -> String {
     plain(&map.name().to_string_lossy()).to_owned()
 }
 
-/// The same of a name as libbpf has it.
+/// As `plain_name`, for a name that libbpf returned.
 fn plain(name: &str) -> &str {
     name.find('.').map_or(name, |at| &name[at..])
 }
@@ -256,7 +256,7 @@ fn refused<E: Display>(what: impl Display) -> impl FnOnce(E) -> Error {
     move |error| Error::Refused { what: what.to_string(), reason: error.to_string() }
 }
 
-/// Keeps the calling thread where it is, and says where that is.
+/// Pins the calling thread to its current processor and returns the number of that processor.
 fn stay_on_one_processor() -> io::Result<usize> {
     // SAFETY: the call has no arguments.
     let processor = unsafe { libc::sched_getcpu() };
@@ -278,7 +278,7 @@ mod tests {
     use freeport_testbed::skip;
     use std::path::Path;
 
-    /// The programs of the repository.
+    /// Compiles a program of the repository.
     fn compiled(name: &str) -> Vec<u8> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/xdp");
         freeport_testbed::object(&folder.join(name), compiler())

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! XDP objects on targets that agree: the same object, the same maps, the same packets, in the
+//! Targets for XDP objects that agree with each other: the same object, maps and packets in the
 //! kernel, in the interpreter, and on the model of a small processor.
 //!
-//! A [`Target`] runs the programs of a loaded object on packets that it is given, one after the
-//! other, and keeps the maps between them. [`Kernel`] is the machine's own kernel by way of libbpf
-//! and `BPF_PROG_TEST_RUN`, so that no network device is needed. [`scenario`] has what a program is
-//! given to do in tests: entries of its maps, and packets that it knows. [`Comparison`] gives two
-//! targets the same and says where they part; [`scenario::compare()`] does so with a scenario.
+//! A [`Target`] runs the programs of a loaded object on given packets, one by one, and keeps the
+//! maps between them. [`Kernel`] is the running kernel, through libbpf and `BPF_PROG_TEST_RUN`, so
+//! no network device is needed. [`scenario`] defines the tests of each program: entries of its
+//! maps, and kinds of packets. [`Comparison`] runs the same on two targets and reports differences;
+//! [`scenario::compare()`] does so for a scenario.
 
 mod bare_program;
 mod compare;

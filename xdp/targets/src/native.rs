@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Programs as compiled code in user space: lifted to the representation that packet programs
-//! share, and from there made into machine code as those are. One program of an object at a time.
+//! share, and compiled from there. One program of an object at a time.
 
 use crate::{Arrival, Contents, Departure, Error, InUserSpace, Target};
 use freeport_ebpf::interpreter::{Outcome, Redirect, verdict};
@@ -12,16 +12,16 @@ use freeport_native::{Buffer, EndpointIo, Frame, Graph, Options, build};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// Room in front of a packet and behind it.
+/// Headroom and tailroom of a packet, in bytes.
 const HEAD_ROOM: usize = 256;
 const TAIL_ROOM: usize = 4_096;
-/// Bytes that one packet has to itself, of those that come together.
+/// Bytes for each packet of a batch.
 const SLOT_BYTES: usize = 8_192;
-/// Packets that come together where time is taken: as many as a port gives.
+/// Packets in a batch where time is measured: as many as a port returns at a time.
 const BATCH: usize = 64;
-/// Bytes of what tells the verdict of a packet.
+/// Bytes of the record that holds the verdict of a packet.
 const RECORD_BYTES: usize = 8;
-/// The only instance.
+/// The only instance of the program.
 const INSTANCE: InstanceId = InstanceId(0);
 
 /// A program as compiled code, with the maps of its object.
@@ -29,14 +29,14 @@ pub struct Native {
     graph: Graph,
     program: String,
     maps: Vec<(MapDefinition, Option<MapPlace>)>,
-    /// The device and the queue that the code knows.
+    /// Device and queue for which the code is currently set up.
     from: (u32, u32),
     memory: Vec<u8>,
     room: Vec<u8>,
     records: Vec<u8>,
     last: Option<Outcome>,
-    /// Keys of prefixes as they were given, by map and by what is looked up: tables keep no bits
-    /// behind a prefix.
+    /// Prefix keys as they were set, by map and by lookup key: the tables themselves keep no bits
+    /// beyond the prefix.
     prefixes: HashMap<(String, Vec<u8>), Vec<u8>>,
 }
 
@@ -44,7 +44,7 @@ impl Native {
     /// Compiles a program of an object.
     ///
     /// # Errors
-    /// No such program, why it cannot be lifted, and what is wrong with the compiler.
+    /// There is no such program, it cannot be lifted, or the compiler fails.
     pub fn load(object: &Object, program: &str, options: &Options) -> Result<Self, Error> {
         let found = object.programs.iter().find(|it| it.name == program);
         let found = found.ok_or_else(|| Error::NoProgram(program.into()))?;
@@ -71,15 +71,14 @@ impl Native {
         })
     }
 
-    /// How often memory was asked for where there is none, which no program that the kernel takes
-    /// does.
+    /// Returns the number of out-of-range memory accesses. A program that the kernel's verifier
+    /// accepts makes none.
     pub fn out_of_range(&self) -> u64 {
         self.graph.counters().instances.iter().map(|it| it.out_of_range).sum()
     }
 
-    /// Runs packets behind each other, 64 at a time as a port gives them, and says how long that
-    /// took: without the copying of the packets in, and with the reading of the clock once each
-    /// time.
+    /// Runs packets in batches of 64, as a port returns them, and returns the time taken. It
+    /// excludes copying the packets in, and includes reading the clock once for each batch.
     ///
     /// # Errors
     /// As with [`run`](Target::run).
@@ -115,7 +114,7 @@ impl Native {
         Ok(elapsed)
     }
 
-    /// Says where packets come from.
+    /// Sets the ingress device and queue.
     fn come_from(&mut self, device: u32, queue: u32) -> Result<(), Error> {
         if self.from == (device, queue) {
             return Ok(());
@@ -136,13 +135,13 @@ impl Native {
             what: format!("map {name}"),
             reason: map.check().err().unwrap_or_else(|| {
                 let kind = map.kind;
-                format!("there is no {kind} in compiled code")
+                format!("compiled code does not support {kind}")
             }),
         })?;
         Ok((map, place))
     }
 
-    /// The table that a map is, with what keys and values of it are.
+    /// Returns the kind of a map, and a key converted to the form that its table uses.
     fn entry(&self, map: &str, key: &[u8]) -> Result<(MapKind, Bits), Error> {
         let (definition, place) = self.map(map)?;
         let refuse = |error| Err(refused("the key of", map)(error));
@@ -159,12 +158,12 @@ impl Native {
     }
 }
 
-/// Puts a packet into its slot.
+/// Copies a packet into its slot.
 fn place(slot: &mut [u8], arrival: &Arrival<'_>) -> Result<(), Error> {
     let room = slot.get_mut(HEAD_ROOM..HEAD_ROOM + arrival.bytes.len() + TAIL_ROOM);
     let Some(room) = room else {
         let (what, bytes) = ("a packet".to_owned(), arrival.bytes.len());
-        return Err(Error::Refused { what, reason: format!("{bytes} bytes are too many") });
+        return Err(Error::Refused { what, reason: format!("{bytes} bytes are too long") });
     };
     room[..arrival.bytes.len()].copy_from_slice(arrival.bytes);
     Ok(())
@@ -180,7 +179,7 @@ impl InUserSpace for Native {
         }
     }
 
-    /// Instructions are not counted, and why a packet was aborted is not known.
+    /// Instructions are not counted, and the reason of an abort is not known.
     fn last(&self) -> Option<&Outcome> {
         self.last.as_ref()
     }
@@ -211,7 +210,7 @@ impl Target for Native {
         departure.metadata.clear();
         departure.bytes.extend(EndpointIo::produced(&io, 1).next().unwrap_or_default());
         if came == 0 {
-            // A loop that does not end was ended, and the packet with it.
+            // An endless loop was stopped, and the packet is aborted.
             departure.verdict = verdict::ABORTED;
             departure.bytes.extend_from_slice(arrival.bytes);
             return Ok(());
@@ -343,7 +342,7 @@ impl Target for Native {
     }
 }
 
-/// The key of a prefix without the bits behind it.
+/// Returns the key of a prefix with the bits beyond the prefix cleared.
 fn prefix(key: &[u8]) -> Vec<u8> {
     let (length, data) = key.split_at(key.len().min(4));
     let bits = length.iter().rev().fold(0_usize, |bits, byte| bits << 8 | usize::from(*byte));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! In the place of the kernel in builds without the feature `kernel`: nothing can be loaded into
-//! it, and whoever wants to is told so.
+//! Replaces the kernel in builds without the feature `kernel`: every attempt to load something
+//! fails with an error that names the feature.
 
 use crate::{Arrival, Contents, Departure, Error, Loading, Runs, Target, Timed};
 use freeport_ebpf::instruction::Instruction;
@@ -10,18 +10,18 @@ use std::os::fd::BorrowedFd;
 const NOT_BUILT: &str = "this build loads no programs into the kernel: build freeport with its \
                          feature `kernel`, for which libbpf is built";
 
-/// An object in the kernel: there is none.
+/// An object in the kernel; cannot exist in this build.
 pub enum Kernel {}
 
-/// The kernel counting runs of programs: it does not.
+/// Run counting in the kernel; cannot exist in this build.
 #[derive(Debug)]
 pub enum RunTimes {}
 
-/// A program of bare instructions in the kernel: there is none.
+/// A program of bare instructions in the kernel; cannot exist in this build.
 pub enum RawProgram {}
 
 impl RunTimes {
-    /// Never.
+    /// Always fails in this build.
     ///
     /// # Errors
     /// Always.
@@ -31,7 +31,7 @@ impl RunTimes {
 }
 
 impl RawProgram {
-    /// Never loads one.
+    /// Always fails in this build.
     ///
     /// # Errors
     /// Always.
@@ -41,10 +41,10 @@ impl RawProgram {
 }
 
 impl Kernel {
-    /// Shortest and longest packet that the kernel's test facility takes, in bytes.
+    /// Shortest and longest packet that `BPF_PROG_TEST_RUN` accepts, in bytes.
     pub const LENGTHS: std::ops::RangeInclusive<usize> = 14..=3520;
 
-    /// Never loads one.
+    /// Always fails in this build.
     ///
     /// # Errors
     /// Always.
@@ -52,7 +52,7 @@ impl Kernel {
         Err(Error::Load(NOT_BUILT.into()))
     }
 
-    /// Never loads one.
+    /// Always fails in this build.
     ///
     /// # Errors
     /// Always.
@@ -60,7 +60,7 @@ impl Kernel {
         Self::load(object)
     }
 
-    /// Never loads one.
+    /// Always fails in this build.
     ///
     /// # Errors
     /// Always.
@@ -68,39 +68,39 @@ impl Kernel {
         Self::load(object)
     }
 
-    /// Why nothing may be loaded.
+    /// Returns the reason for which nothing can be loaded.
     pub fn refusal() -> Option<String> {
         Some(NOT_BUILT.into())
     }
 
-    /// Of what is not there.
+    /// Cannot be called in this build.
     ///
     /// # Errors
-    /// None that can be.
+    /// Never.
     pub fn program(&self, _name: &str) -> Result<BorrowedFd<'_>, Error> {
         match *self {}
     }
 
-    /// Of what is not there.
+    /// Cannot be called in this build.
     ///
     /// # Errors
-    /// None that can be.
+    /// Never.
     pub fn runs(&self, _program: &str) -> Result<Runs, Error> {
         match *self {}
     }
 
-    /// Of what is not there.
+    /// Cannot be called in this build.
     ///
     /// # Errors
-    /// None that can be.
+    /// Never.
     pub fn contents_by_processor(&mut self, _map: &str) -> Result<Option<Vec<Contents>>, Error> {
         match *self {}
     }
 
-    /// Of what is not there.
+    /// Cannot be called in this build.
     ///
     /// # Errors
-    /// None that can be.
+    /// Never.
     pub fn time(
         &mut self,
         _program: &str,

@@ -49,12 +49,12 @@ impl FromStr for Variable {
     }
 }
 
-/// Sets sizes and variables in an object that is not loaded yet. Settings of whole sections of
-/// variables are made here too, since the kernel freezes constants when it loads them. Returns the
-/// remaining settings.
+/// Sets sizes and variables in an object before it is loaded. Settings of whole sections of
+/// variables are applied here too, since the kernel freezes constants when it loads them. Returns
+/// the remaining settings.
 ///
 /// # Errors
-/// A map or a variable that does not exist, or a value that does not fit.
+/// A map or a variable does not exist, or a value does not fit.
 pub fn prepare(
     object: &mut Object,
     sizes: &[MapSize],
@@ -70,8 +70,8 @@ pub fn prepare(
     Ok(left)
 }
 
-/// Names of the programs that are loaded to run one of them: the program itself, and those in
-/// entries of maps.
+/// Returns the names of the programs that must be loaded to run one of them: the program itself,
+/// and those in map entries.
 pub fn needed<'o>(object: &'o Object, program: &'o str, settings: &'o [Setting]) -> Vec<&'o str> {
     let slots = object.maps.iter().flat_map(|map| &map.slots);
     let in_slots = slots.filter_map(|(_, target)| match target {
@@ -101,7 +101,7 @@ impl MapSize {
         };
         let map = &mut object.maps[found];
         if map.initial.is_some() {
-            return Err(refused("it is of variables, and has one entry".into()));
+            return Err(refused("it holds variables, and has one entry".into()));
         }
         map.set_entries(self.entries);
         Ok(())
@@ -134,7 +134,8 @@ impl Variable {
             [] => return Err(refused(format!("there is none; there are: {}", names.join(", ")))),
             [(one, _), (other, _), ..] => {
                 let [one, other] = [one, other].map(|map| &object.maps[*map].name);
-                let reason = format!("there are several, in {one} and {other}: use --map");
+                let reason =
+                    format!("there are several of that name, in {one} and {other}: use --map");
                 return Err(refused(reason));
             }
         };
@@ -152,7 +153,7 @@ impl Variable {
         })
     }
 
-    /// The variable, and what leads from it to the member or element.
+    /// Splits the path into the variable and the member or element within it.
     fn parts(&self) -> (&str, &str) {
         self.name.split_at(self.name.find(['.', '[']).unwrap_or(self.name.len()))
     }
@@ -231,7 +232,7 @@ mod tests {
                 "variable `rule.most`: 256 does not fit in an unsigned number of 8 bits, 0 to 255",
             ),
             ("ports[2]=1", "variable `ports[2]`: there is no element 2: they are 0 to 1"),
-            ("ports=1", "variable `ports`: it has 2 elements, and 1 are given"),
+            ("ports=1", "variable `ports`: it has 2 elements, but 1 are given"),
             (
                 "rule=1",
                 "variable `rule`: it is a struct with the members most, other: set one of them",
@@ -242,7 +243,7 @@ mod tests {
         }
         for (text, reason) in [
             ("flow=1", "map `flow`: there is none; there are: flows"),
-            (".rodata=2", "map `.rodata`: it is of variables, and has one entry"),
+            (".rodata=2", "map `.rodata`: it holds variables, and has one entry"),
         ] {
             let error = prepare(&mut object(), &[text.parse().unwrap()], &[], vec![]).unwrap_err();
             assert_eq!(error.to_string(), reason);

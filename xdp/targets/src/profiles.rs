@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which ways packets take through the programs of an object, as the interpreter sees it.
+//! Profiles of the paths that packets take through the programs of an object, recorded in the
+//! interpreter.
 
 use freeport_ebpf::analysis::Analysis;
 use freeport_ebpf::interpreter::{Observer, Point};
@@ -7,29 +8,29 @@ use freeport_ebpf::object::{MapDefinition, Object, Program};
 use freeport_vliw::image::Image;
 use freeport_vliw::{Options, Profile, Unsupported, compile, compile_profiled};
 
-/// A profile of each program of an object, among them those that others call in their place.
+/// A profile of each program of an object, including those reached by tail calls.
 pub struct Profiles {
     programs: Vec<Profile>,
 }
 
 impl Profiles {
-    /// Of programs of which nothing was executed yet: see
-    /// [`Interpreter::run_observed`](crate::Interpreter::run_observed).
+    /// Creates empty profiles. [`Interpreter::run_observed`](crate::Interpreter::run_observed)
+    /// fills them.
     pub fn new(object: &Object) -> Self {
         Self { programs: (0..object.programs.len()).map(Profile::new).collect() }
     }
 
-    /// Of a program by its number in the object. There is none if it was not executed: of ways that
-    /// nobody went, none is likely.
+    /// Returns the profile of a program by its number in the object, or `None` if the program was
+    /// not executed: an empty profile would make no path likely.
     pub fn of(&self, program: usize) -> Option<&Profile> {
         self.programs.get(program).filter(|profile| profile.count(0) > 0)
     }
 
-    /// The image of a program, by its number in the object, made for its likely ways if there are
-    /// any.
+    /// Compiles a program, by its number in the object, and optimises for its likely paths if it
+    /// has a profile.
     ///
     /// # Errors
-    /// What the processor cannot execute.
+    /// The processor cannot execute the program.
     pub fn compile(
         &self,
         number: usize,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Random programs that the kernel's verifier takes, to compare targets by instructions that no
-//! compiler would write.
+//! Random programs that the kernel's verifier accepts, to compare targets on instruction sequences
+//! that no compiler would emit.
 //!
 //! The frame of a program is fixed: it checks that the packet is long enough, looks up the only
-//! value of the only map, and fills its registers and stack. Then come random operations on
-//! numbers in registers 0 to 5, on the packet (register 7), on the value (9) and on the stack, with
-//! jumps forward and loops that count down. At the end all registers and the stack go into the
-//! value, so that a wrong result shows even if nothing else came of it.
+//! value of the only map, and fills its registers and stack. Then follow random operations on
+//! numbers in registers 0 to 5, on the packet (register 7), on the value (register 9) and on the
+//! stack, with forward jumps and loops that count down. At the end all registers and the stack are
+//! stored in the value, so that a wrong result shows even if it had no other effect.
 
 use crate::{Error, RawProgram};
 use fastrand::Rng;
@@ -17,13 +17,13 @@ use freeport_ebpf::instruction::{
 use freeport_ebpf::object::{Function, MapDefinition, MapKind, Object, Program};
 use std::ops::Range;
 
-/// Bytes that a packet has at least, or the program ends at once.
+/// Minimum packet length, in bytes; on a shorter packet the program exits at once.
 pub const PACKET_BYTES: usize = 64;
 /// Bytes of the map's value.
 pub const VALUE_BYTES: usize = 256;
-/// Bytes of the stack that are used.
+/// Bytes of the stack in use.
 const STACK_BYTES: i16 = 128;
-/// Where in the value registers and stack are left.
+/// Offset in the value at which registers and stack are stored.
 const RESULTS: i16 = 64;
 
 const PACKET: u8 = 7;
@@ -33,13 +33,13 @@ const FRAME: u8 = 10;
 const HELPER_LOOKUP: u32 = 1;
 /// Registers that hold numbers.
 const NUMBERS: u8 = 6;
-/// What a program returns that did not come to its end.
+/// Return value of a program that did not reach its end.
 const NOT_RUN: i32 = 2;
 
 const SIZES: [Size; 4] = [Size::Byte, Size::Half, Size::Word, Size::Double];
 const WIDTHS: [Width; 2] = [Width::Bits32, Width::Bits64];
 
-/// A program of about `length` random operations. Its map is number 0 of the object.
+/// Generates a program of about `length` random operations. Its map is number 0 of the object.
 pub fn random_program(random: &mut Rng, length: usize) -> Vec<Instruction> {
     let mut program = Builder { slots: vec![], random };
     program.begin();
@@ -54,21 +54,22 @@ pub fn random_program(random: &mut Rng, length: usize) -> Vec<Instruction> {
     program.slots
 }
 
-/// Random programs that the kernel's verifier was asked about.
+/// Result of checking random programs with the kernel's verifier.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Verified {
-    /// How many it took.
+    /// Number of accepted programs.
     pub taken: u64,
-    /// What it said of the others, with their seeds.
+    /// Verifier messages for the others, with their seeds.
     pub refusals: Vec<String>,
 }
 
 impl Verified {
-    /// Makes a program of each seed, and has `compare` run those that the verifier takes: it gets
-    /// the seed, the program, the same in the kernel, and the generator as the program left it.
+    /// Generates a program from each seed and calls `compare` for those that the verifier accepts,
+    /// with the seed, the program, the loaded program, and the generator in its state after
+    /// generation.
     ///
     /// # Errors
-    /// What the kernel says against the map or the call, which is not about the program.
+    /// The kernel refuses the map or the call for a reason that does not concern the program.
     pub fn each(
         seeds: Range<u64>,
         mut compare: impl FnMut(u64, &[Instruction], &RawProgram, &mut Rng),
@@ -92,13 +93,13 @@ impl Verified {
         Ok(verified)
     }
 
-    /// Whether so few are refused that the others show something.
+    /// Returns whether enough programs were accepted for the comparison to be meaningful.
     pub fn is_most(&self) -> bool {
         self.taken >= 9 * self.refusals.len() as u64
     }
 }
 
-/// An object of such a program and its map.
+/// Makes an object of such a program and its map.
 pub fn object_of(instructions: &[Instruction]) -> Object {
     let value = MapDefinition {
         name: "value".into(),
@@ -130,7 +131,7 @@ impl Builder<'_> {
         self.slots.extend(second);
     }
 
-    /// Registers and stack are filled; who cannot go on leaves with [`NOT_RUN`].
+    /// Fills registers and stack; a program that cannot continue returns [`NOT_RUN`].
     fn begin(&mut self) {
         let load = |destination, base, offset| Operation::Load {
             size: Size::Word,
@@ -182,13 +183,13 @@ impl Builder<'_> {
         self.push(Operation::Exit);
     }
 
-    /// Puts a register into the value.
+    /// Stores a register in the value.
     fn leave(&mut self, register: u8, place: i16) {
         let (offset, source) = (RESULTS + place * 8, Operand::Register(register));
         self.push(Operation::Store { size: Size::Double, base: VALUE, offset, source });
     }
 
-    /// A few operations that are jumped over or not.
+    /// Emits a few operations that a conditional jump may skip.
     fn skip_some(&mut self) {
         let jump = self.slots.len();
         let condition = self.choose(&CONDITIONS);
@@ -201,7 +202,7 @@ impl Builder<'_> {
         let distance = (self.slots.len() - jump - 1) as i16;
         self.slots[jump].offset = distance;
         if self.random.u32(..4) == 0 {
-            // What is behind it is reached by a jump from before only.
+            // The code after it can only be reached by an earlier jump.
             let width = self.choose(&WIDTHS);
             let is_long = width == Width::Bits32;
             self.push(Operation::Goto { is_long, distance: 1 });
@@ -210,7 +211,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A loop that counts its register down.
+    /// Emits a loop that counts its register down.
     fn repeat_some(&mut self) {
         let counter = NUMBERS - 1;
         let times = self.random.i32(2..6);
@@ -230,7 +231,7 @@ impl Builder<'_> {
         });
     }
 
-    /// One operation that changes only registers below `numbers`, and memory.
+    /// Emits an operation that changes only registers below `numbers`, and memory.
     fn step(&mut self, numbers: u8) {
         let destination = self.random.u8(..numbers);
         let operation = match self.random.u32(..16) {
@@ -253,9 +254,10 @@ impl Builder<'_> {
         self.clear_upper_half(operation);
     }
 
-    /// Behind a comparing exchange of 32 bits, the upper half of register 0 is zero by RFC 9669.
-    /// The kernel 6.18 on x86 has been seen to leave what was there, when the exchange was made;
-    /// why is not known. So programs do it themselves, and that alone is not compared.
+    /// Clears the upper half of register 0 after a 32-bit compare-and-exchange. RFC 9669 requires
+    /// it to be zero, but kernel 6.18 on x86 was seen to keep the old value when the exchange
+    /// succeeded; the cause is not known. The programs clear it themselves, so that this difference
+    /// alone is not compared.
     fn clear_upper_half(&mut self, operation: Operation) {
         let (width, exchange) = (Width::Bits32, AtomicOperation::CompareExchange);
         if matches!(operation, Operation::Atomic { width: w, operation: o, .. }
@@ -270,7 +272,7 @@ impl Builder<'_> {
         let (width, operation) = (self.choose(&WIDTHS), self.choose(&ARITHMETIC));
         let bits = if width == Width::Bits32 { 32 } else { 64 };
         let source = match (operation, self.operand()) {
-            // What has no meaning is refused, if it is a constant.
+            // The verifier rejects a constant for which the operation is undefined.
             (
                 Arithmetic::ShiftLeft | Arithmetic::ShiftRight | Arithmetic::SignedShiftRight,
                 Operand::Immediate(by),
@@ -317,7 +319,7 @@ impl Builder<'_> {
         Operation::Atomic { width, operation, is_fetching, base: VALUE, offset, source }
     }
 
-    /// Memory that may be read and written, aligned.
+    /// Chooses aligned memory that may be read and written.
     fn place(&mut self) -> (u8, i16, Size) {
         let size = self.choose(&SIZES);
         let bytes = i16::from(size.bytes());
@@ -337,7 +339,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Numbers at which results change, and others.
+    /// Chooses a number, often one at which results change.
     fn number(&mut self) -> u64 {
         const EDGES: [u64; 10] = [
             0,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What each program of `programs/xdp` is given to do when targets are compared: entries of its
-//! maps, packets that it knows, and what of its maps depends on time or chance.
+//! The tests of each program of `programs/xdp` for comparing targets: entries of its maps, kinds of
+//! packets, and the parts of its maps that depend on time or chance.
 
 mod further;
 mod published;
@@ -12,32 +12,34 @@ use std::ops::Range;
 
 pub use trial::{Lengths, Streams, compare, compare_lengths, compare_streams};
 
-/// A program with its surroundings.
+/// A program with its inputs.
 pub struct Scenario {
-    /// Its source without `.bpf.c`, and with what else there are several of one source.
+    /// Name of the source without `.bpf.c`, with a suffix if there are several scenarios of one
+    /// source.
     pub name: &'static str,
-    /// The source.
+    /// Name of the source.
     pub source: &'static str,
-    /// The function.
+    /// Name of the program's function.
     pub program: &'static str,
-    /// What comes.
+    /// Kinds of packets that arrive.
     pub kinds: &'static [Kind],
     /// Fills the maps.
     pub set_up: fn(&mut dyn Target) -> Result<(), Error>,
-    /// Verdicts that have to be among those of a thousand packets, or the comparison shows little.
+    /// Verdicts that must occur within a thousand packets; otherwise the comparison proves little.
     pub verdicts: &'static [u32],
-    /// What is not compared, because it is made of time or chance: bytes of each value of a map.
+    /// Parts that depend on time or chance and are not compared: byte ranges of each value of a
+    /// map.
     pub unsteady: &'static [(&'static str, Range<usize>)],
 }
 
 impl Scenario {
-    /// All of them.
+    /// Returns all scenarios.
     pub fn all() -> Vec<Self> {
         published::scenarios().into_iter().chain(further::scenarios()).collect()
     }
 }
 
-/// Puts fields together as they lie in a C struct.
+/// Concatenates fields as they lie in a C struct.
 pub(crate) fn bytes(fields: &[&[u8]]) -> Vec<u8> {
     fields.concat()
 }
@@ -49,7 +51,7 @@ const TX: u32 = 3;
 const REDIRECT: u32 = 4;
 const FIRST: [u8; 4] = [0; 4];
 
-/// A scenario without anything special.
+/// Creates a scenario with defaults.
 const fn plain(
     name: &'static str,
     program: &'static str,

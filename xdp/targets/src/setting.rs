@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What maps hold before packets come, in the words of bpftool's `map update` and its like, so that
-//! its batch files can be taken.
+//! Initial contents of maps, in the syntax of bpftool's `map update` and similar commands, so that
+//! its batch files can be used.
 
 mod entry;
 
@@ -12,11 +12,11 @@ use freeport_ebpf::object::{MapDefinition, MapKind, Object};
 use std::str::FromStr;
 use thiserror::Error as ThisError;
 
-/// A change of a map.
+/// A change to a map.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setting {
     map: String,
-    /// Nothing for queues, stacks and Bloom filters, which have none.
+    /// None for queues, stacks and Bloom filters, which have no keys.
     key: Option<Vec<u8>>,
     change: Change,
 }
@@ -29,12 +29,12 @@ enum Change {
     Delete,
 }
 
-/// Words that are no setting.
+/// Text that is not a valid setting.
 #[derive(Clone, PartialEq, Eq, Debug, ThisError)]
 #[error("{0}; write NAME key [hex] BYTES value [hex] BYTES [any|exist|noexist]")]
 pub struct NotASetting(String);
 
-/// `NAME key ... value ...`, or all of bpftool's words: `map update name NAME key ...`.
+/// Parses `NAME key ... value ...`, or bpftool's full syntax: `map update name NAME key ...`.
 impl FromStr for Setting {
     type Err = NotASetting;
 
@@ -47,10 +47,10 @@ impl FromStr for Setting {
         let (command, words) = match words.as_slice() {
             [_, ..] if is_short => ("update", words.as_slice()),
             [command, "name", rest @ ..] => (*command, rest),
-            _ => return Err(NotASetting(format!("`{text}` does not say what to do"))),
+            _ => return Err(NotASetting(format!("`{text}` is not a command"))),
         };
         let Some((map, words)) = words.split_first() else {
-            return Err(NotASetting(format!("`{text}` names no map")));
+            return Err(NotASetting(format!("`{text}` does not name a map")));
         };
         let (key, words) = named("key", words)?;
         let change = match (command, words) {
@@ -68,7 +68,8 @@ impl FromStr for Setting {
     }
 }
 
-/// The bytes behind a word, if it is the next one, and the words behind those.
+/// Parses the bytes after a keyword, if the keyword comes next; returns them and the remaining
+/// words.
 fn named<'w, 't>(
     word: &str,
     words: &'w [&'t str],
@@ -84,12 +85,13 @@ fn named<'w, 't>(
     let end = words.iter().position(is_end).unwrap_or(words.len());
     let (bytes, rest) = words.split_at(end);
     let bytes = bytes.iter().map(|text| {
-        byte(text, is_hex).ok_or_else(|| NotASetting(format!("`{text}` is no byte of the {word}")))
+        byte(text, is_hex)
+            .ok_or_else(|| NotASetting(format!("`{text}` is not a valid byte of the {word}")))
     });
     Ok((Some(bytes.collect::<Result<_, _>>()?), rest))
 }
 
-/// As C reads numbers: `0x` is hexadecimal, another leading `0` octal.
+/// Parses a number as C does: `0x` is hexadecimal, any other leading `0` octal.
 fn byte(text: &str, is_hex: bool) -> Option<u8> {
     let digits = text.strip_prefix("0x");
     let (digits, radix) = match digits {
@@ -98,7 +100,7 @@ fn byte(text: &str, is_hex: bool) -> Option<u8> {
         None if text.len() > 1 && text.starts_with('0') => (text, 8),
         None => (text, 10),
     };
-    // A sign is none of bpftool's.
+    // bpftool accepts no sign.
     let has_digits = digits.starts_with(|first: char| first.is_ascii_hexdigit());
     if has_digits { u8::from_str_radix(digits, radix).ok() } else { None }
 }
@@ -108,18 +110,18 @@ fn update_flags(words: &[&str]) -> Result<u64, NotASetting> {
         [] | ["any"] => Ok(flags::ANY),
         ["noexist"] => Ok(flags::NOEXIST),
         ["exist"] => Ok(flags::EXIST),
-        _ => Err(NotASetting(format!("`{}` stands behind the value", words.join(" ")))),
+        _ => Err(NotASetting(format!("unexpected `{}` after the value", words.join(" ")))),
     }
 }
 
 impl Setting {
-    /// Changes the map on a target on which the object is loaded.
+    /// Changes the map on a target that has loaded the object.
     ///
     /// # Errors
-    /// No such map or what else is named, sizes that are not the map's, or what the map says.
+    /// A named map or program does not exist, sizes do not match the map, or the map refuses.
     pub fn apply(&self, object: &Object, target: &mut dyn Target) -> Result<(), Error> {
         let map = find(object, &self.map)?;
-        // What does not run here may be in the kernel.
+        // A map of a kind that is unsupported here may exist in the kernel.
         if !matches!(map.kind, MapKind::Other(_)) {
             map.check().map_err(|reason| self.refused(&reason))?;
         }
@@ -138,7 +140,9 @@ impl Setting {
             Change::Bytes(value, flags) => {
                 check(map, "value", value, map.value_size)?;
                 match map.key_size {
-                    0 if *flags != flags::ANY => Err(self.refused("it has no keys to exist")),
+                    0 if *flags != flags::ANY => {
+                        Err(self.refused("it has no keys, so `exist` and `noexist` do not apply"))
+                    }
                     0 => target.push(&self.map, value),
                     _ => target.update_with(&self.map, key, value, *flags),
                 }
@@ -146,11 +150,11 @@ impl Setting {
         }
     }
 
-    /// Makes it the first content of variables in an object that is not loaded yet; says whether it
-    /// is of variables.
+    /// Makes the setting the initial value of variables in an object that is not loaded yet.
+    /// Returns whether it is a setting of variables.
     ///
     /// # Errors
-    /// No such map, or sizes that are not the map's.
+    /// There is no such map, or the sizes do not match it.
     pub(crate) fn prepare(&self, object: &mut Object) -> Result<bool, Error> {
         let map = find(object, &self.map)?;
         let (key, place) = (self.key.as_deref().unwrap_or_default(), [0; 4]);
@@ -160,7 +164,7 @@ impl Setting {
         check(map, "key", key, map.key_size)?;
         check(map, "value", value, map.value_size)?;
         if key != place || *flags == flags::NOEXIST {
-            return Err(self.refused("variables are one entry, which is there: its key is 0 0 0 0"));
+            return Err(self.refused("variables are a single existing entry, whose key is 0 0 0 0"));
         }
         let name = &self.map;
         let map = object.maps.iter_mut().find(|map| map.name == *name);
@@ -170,7 +174,7 @@ impl Setting {
         Ok(true)
     }
 
-    /// The map or the program of the object that it puts into an entry.
+    /// Returns the map or program of the object that the setting stores in an entry.
     pub fn name(&self) -> Option<&str> {
         match &self.change {
             Change::Named(name) => Some(name),
@@ -183,10 +187,10 @@ impl Setting {
     }
 }
 
-/// The map of an object that has this name.
+/// Returns the map of an object that has this name.
 ///
 /// # Errors
-/// There is none; then those that there are.
+/// There is no such map; the error lists those that exist.
 fn find<'o>(object: &'o Object, name: &str) -> Result<&'o MapDefinition, Error> {
     object.maps.iter().find(|map| map.name == name).ok_or_else(|| {
         let names: Vec<&str> = object.maps.iter().map(|map| map.name.as_str()).collect();
@@ -244,15 +248,15 @@ mod tests {
     #[test]
     fn what_is_no_setting_is_said() {
         for (text, reason) in [
-            ("", "does not say what to do"),
-            ("inside", "does not say what to do"),
-            ("map update name", "names no map"),
+            ("", "is not a command"),
+            ("inside", "is not a command"),
+            ("map update name", "does not name a map"),
             ("inside key 1", "there is no value"),
-            ("inside key 256 value 1", "`256` is no byte of the key"),
-            ("inside key 08 value 1", "`08` is no byte of the key"),
-            ("inside key +1 value 1", "`+1` is no byte of the key"),
-            ("inside key 1 value hex 100", "`100` is no byte of the value"),
-            ("inside key 1 value 1 exist any", "`exist any` stands behind the value"),
+            ("inside key 256 value 1", "`256` is not a valid byte of the key"),
+            ("inside key 08 value 1", "`08` is not a valid byte of the key"),
+            ("inside key +1 value 1", "`+1` is not a valid byte of the key"),
+            ("inside key 1 value hex 100", "`100` is not a valid byte of the value"),
+            ("inside key 1 value 1 exist any", "unexpected `exist any` after the value"),
             ("map delete name inside key 1 value 1", "a key and nothing else"),
             ("map lookup name inside key 1", "no command `lookup`"),
         ] {
@@ -290,7 +294,10 @@ mod tests {
             ("words key 1 2 value 1 2", "map `words`: its value has 1 bytes, and 2 are given"),
             ("words key 1 2 value 1 noexist", "updating words: EEXIST: exists already"),
             ("words key 1 2 value name x", "map `words`: its values are neither"),
-            ("queue value 9 exist", "map `queue`: it has no keys to exist"),
+            (
+                "queue value 9 exist",
+                "map `queue`: it has no keys, so `exist` and `noexist` do not apply",
+            ),
             ("programs key 0 0 0 0 value 1 0 0 0", "map `programs`: its values are maps or"),
             ("programs key 0 0 0 0 value name x", "no program x in the object"),
         ] {

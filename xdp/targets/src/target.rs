@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What every target of an XDP object can do.
+//! The interface of all targets of an XDP object.
 
 use crate::Error;
 use freeport_ebpf::interpreter::Outcome;
@@ -8,21 +8,21 @@ use std::collections::BTreeMap;
 
 /// A loaded object with its maps.
 pub trait Target {
-    /// Runs a program on a packet. What it leaves in maps is there for the next one.
+    /// Runs a program on a packet. Changes to maps remain for the next packet.
     ///
     /// # Errors
-    /// No such program, or the target does not take the packet: the kernel takes none of less than
-    /// 14 or more than 3,520 bytes.
+    /// There is no such program, or the target does not accept the packet: the kernel accepts 14 to
+    /// 3,520 bytes.
     fn run(&mut self, program: &str, arrival: &Arrival<'_>) -> Result<Departure, Error> {
         let mut departure = Departure::default();
         self.run_into(program, arrival, &mut departure)?;
         Ok(departure)
     }
 
-    /// The same, with what became of the packet in place of another that needs no new memory then.
+    /// As [`run`](Self::run), but stores the outcome in `departure`, whose buffers are reused.
     ///
     /// # Errors
-    /// As with [`run`](Self::run).
+    /// As [`run`](Self::run).
     fn run_into(
         &mut self,
         program: &str,
@@ -30,11 +30,11 @@ pub trait Target {
         departure: &mut Departure,
     ) -> Result<(), Error>;
 
-    /// Runs a program on packets behind each other, as close as the target can have them. There are
-    /// as many departures afterwards, in that order.
+    /// Runs a program on packets back to back, as closely as the target can. Stores one departure
+    /// for each packet, in the same order.
     ///
     /// # Errors
-    /// As with [`run`](Self::run); what became of packets before is lost.
+    /// As [`run`](Self::run); the outcomes of earlier packets are lost.
     fn run_all(
         &mut self,
         program: &str,
@@ -48,32 +48,32 @@ pub trait Target {
             .try_for_each(|(arrival, departure)| self.run_into(program, arrival, departure))
     }
 
-    /// Sets an entry of a map; of maps with a value for each processor, all of them.
+    /// Sets an entry of a map; for a per-CPU map, the values of all processors.
     ///
     /// # Errors
-    /// No such map, or what the map says.
+    /// There is no such map, or the map refuses.
     fn update(&mut self, map: &str, key: &[u8], value: &[u8]) -> Result<(), Error> {
         self.update_with(map, key, value, flags::ANY)
     }
 
-    /// The same with flags, those of [`freeport_ebpf::maps::flags`].
+    /// As [`update`](Self::update), with flags of [`freeport_ebpf::maps::flags`].
     ///
     /// # Errors
-    /// No such map, or what the map says.
+    /// There is no such map, or the map refuses.
     fn update_with(&mut self, map: &str, key: &[u8], value: &[u8], flags: u64)
     -> Result<(), Error>;
 
-    /// Takes an entry away.
+    /// Deletes an entry.
     ///
     /// # Errors
-    /// No such map, or what the map says.
+    /// There is no such map, or the map refuses.
     fn delete(&mut self, map: &str, key: &[u8]) -> Result<(), Error>;
 
-    /// The value of an entry, as helpers of programs find it; of maps with a value for each
-    /// processor, that of the one that runs programs. None if there is no such entry.
+    /// Returns the value of an entry as helper functions see it, or `None` if there is no such
+    /// entry; for a per-CPU map, the value of the processor that runs programs.
     ///
     /// # Errors
-    /// No such map, or what the map says.
+    /// There is no such map, or the map refuses.
     fn lookup(&mut self, map: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         match self.contents(map)? {
             Contents::Entries(mut entries) => Ok(entries.remove(key)),
@@ -81,79 +81,80 @@ pub trait Target {
         }
     }
 
-    /// Puts a value into a queue, a stack or a Bloom filter.
+    /// Pushes a value into a queue, a stack or a Bloom filter.
     ///
     /// # Errors
-    /// No such map, or what the map says.
+    /// There is no such map, or the map refuses.
     fn push(&mut self, map: &str, value: &[u8]) -> Result<(), Error>;
 
-    /// Puts a map of the object into a map of maps.
+    /// Stores a map of the object in a map of maps.
     ///
     /// # Errors
-    /// No such map, or what the map says.
+    /// There is no such map, or the map refuses.
     fn put_inside(&mut self, outer: &str, key: &[u8], inner: &str) -> Result<(), Error>;
 
-    /// Puts a program of the object into a map of programs.
+    /// Stores a program of the object in a map of programs.
     ///
     /// # Errors
-    /// No such map or program, or what the map says.
+    /// There is no such map or program, or the map refuses.
     fn put_program(&mut self, map: &str, key: &[u8], program: &str) -> Result<(), Error>;
 
-    /// The names of all maps. Variables are in maps that are called as their section: `.bss`.
+    /// Returns the names of all maps. Maps of variables are named like their section: `.bss`.
     fn maps(&self) -> Vec<String>;
 
-    /// What is in a map, as far as it can be read. Queues, stacks and rings are empty afterwards.
+    /// Returns the contents of a map, as far as it can be read. Queues, stacks and rings are empty
+    /// afterwards.
     ///
     /// # Errors
-    /// No such map, or what the map says.
+    /// There is no such map, or the map refuses.
     fn contents(&mut self, map: &str) -> Result<Contents, Error>;
 }
 
-/// A target in user space, which says more of a packet than what became of it.
+/// Longest packet, in bytes.
 pub trait InUserSpace: Target {
-    /// Most bytes of a packet.
+    /// Longest packet, in bytes.
     const LENGTH_MAX: usize;
 
-    /// Whether a program can run here.
+    /// Checks that a program can run here.
     ///
     /// # Errors
-    /// No such program, or all that keeps it from running.
+    /// There is no such program, or it cannot run; all reasons are listed.
     fn takes(&self, program: &str) -> Result<(), Error>;
 
-    /// What came of the last packet, with where it was redirected to and, where that is known, why
-    /// it was aborted and how many instructions it took.
+    /// Returns the outcome of the last packet with its redirection and, where known, the reason of
+    /// an abort and the number of executed instructions.
     fn last(&self) -> Option<&Outcome>;
 }
 
-/// A packet as it comes.
+/// An arriving packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arrival<'a> {
-    /// From the Ethernet header to the last byte before the checksum.
+    /// Bytes from the Ethernet header up to the frame check sequence, without it.
     pub bytes: &'a [u8],
-    /// The device by which it comes.
+    /// Number of the ingress device.
     pub ingress_ifindex: u32,
-    /// The queue of that device.
+    /// Receive queue of that device.
     pub rx_queue_index: u32,
 }
 
-/// What became of a packet.
+/// The outcome of a packet.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Departure {
-    /// The program's verdict, one of `enum xdp_action` or whatever it returned.
+    /// The program's return value: a verdict of `enum xdp_action`, or any other number.
     pub verdict: u32,
-    /// The packet.
+    /// Bytes of the packet.
     pub bytes: Vec<u8>,
-    /// What was put in front of it for whoever gets it.
+    /// Metadata that the program put in front of the packet for its receiver.
     pub metadata: Vec<u8>,
 }
 
-/// What is in a map.
+/// Contents of a map.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Contents {
-    /// Values by key; of maps with a value for each processor, that of the one that runs programs.
+    /// Values by key; for a per-CPU map, the values of the processor that runs programs.
     Entries(BTreeMap<Vec<u8>, Vec<u8>>),
-    /// Values or records, in the order in which they leave.
+    /// Values or records, in the order in which they are removed.
     Items(Vec<Vec<u8>>),
-    /// Programs, maps, sockets, or what cannot be listed.
+    /// Programs, maps, sockets, or contents that cannot be listed.
     Opaque,
 }

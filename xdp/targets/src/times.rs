@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the kernel says of the time that programs take.
+//! Run times that the kernel reports for programs.
 
 use std::time::Duration;
 
-/// How often the kernel has run a program, and how long that took in all.
+/// Number of runs of a program in the kernel, and their total time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Runs {
-    /// How often.
+    /// Number of runs.
     pub count: u64,
-    /// Nanoseconds.
+    /// Total time in nanoseconds.
     pub time_ns: u64,
 }
 
-/// What the kernel's clock said of some runs on one packet.
+/// Run time by the kernel's clock for repeated runs on one packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timed {
-    /// What the last one returned.
+    /// Verdict of the last run.
     pub verdict: u32,
-    /// The mean of them, in whole nanoseconds.
+    /// Mean time of a run, in whole nanoseconds.
     pub mean: Duration,
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Packets for XDP programs, from a seed: flows that recur, so that what a program keeps matters,
-//! in the protocols that the programs of the repository read; and among them packets that are cut
-//! at every length, or broken.
+//! Packets for XDP programs, generated from a seed: recurring flows, so that state in maps matters,
+//! in the protocols that the programs of the repository parse. Some packets are truncated at any
+//! length, or corrupted.
 
 mod frame;
 pub mod hosts;
@@ -13,14 +13,14 @@ use frame::Frame;
 use hosts::Flow;
 use std::ops::Range;
 
-/// What a packet is.
+/// Kind of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// A segment of a connection, at its place in it most of the time.
+    /// A TCP segment, usually in the right order of its connection.
     Tcp,
     /// The same over IPv6.
     TcpIpv6,
-    /// A datagram without meaning.
+    /// A UDP datagram with random contents.
     Udp,
     /// The same over IPv6.
     UdpIpv6,
@@ -30,7 +30,7 @@ pub enum Kind {
     IcmpIpv6,
     /// A DNS query.
     Dns,
-    /// A datagram to one of the ports that [`hosts::KNOCKS`] has.
+    /// A datagram to one of the ports in [`hosts::KNOCKS`].
     Knock,
     /// An IPv4 packet in a GRE, IPIP or VXLAN tunnel.
     Tunnelled,
@@ -38,31 +38,31 @@ pub enum Kind {
     Request,
     /// A QUIC packet, with a connection id of ours or without.
     Quic,
-    /// IPv6 under the prefix that stands for IPv4, or IPv4 to an address that stands for IPv6.
+    /// IPv6 under the prefix that represents IPv4, or IPv4 to an address that represents IPv6.
     Translated,
     /// IPv6 with extension headers.
     Extended,
-    /// What comes back for the last packet that was sent out: the acknowledgement of a segment.
+    /// A reply to the last packet that was sent: the acknowledgement of a segment.
     Reply,
-    /// A frame of the type for experiments, as `counters.bpf.c` answers.
+    /// A frame with the experimental EtherType, as `counters.bpf.c` answers.
     Question,
-    /// Ethernet and random bytes.
+    /// An Ethernet header and random bytes.
     Other,
 }
 
-/// A packet with where it comes from.
+/// A packet with its ingress device and queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Packet {
-    /// From the Ethernet header on.
+    /// Bytes from the Ethernet header on.
     pub bytes: Vec<u8>,
-    /// The number of a device: 1 to 3.
+    /// Number of the device: 1 to 3.
     pub ingress_ifindex: u32,
-    /// One of its queues; the first device has one, the others have four.
+    /// Receive queue of the device; the first device has one, the others have four.
     pub rx_queue_index: u32,
 }
 
 impl Packet {
-    /// The packet as a target takes it.
+    /// Returns the packet as a target takes it.
     pub fn arrival(&self) -> Arrival<'_> {
         let Self { bytes, ingress_ifindex, rx_queue_index } = self;
         let (ingress_ifindex, rx_queue_index) = (*ingress_ifindex, *rx_queue_index);
@@ -70,7 +70,7 @@ impl Packet {
     }
 }
 
-/// Lengths at which packets are cut, one after the other.
+/// Lengths at which packets are truncated, in ascending order.
 const CUTS: Range<usize> = 14..400;
 
 /// An endless sequence of packets.
@@ -78,20 +78,20 @@ pub struct Traffic {
     random: Rng,
     kinds: &'static [Kind],
     flows: Vec<Flow>,
-    /// The last packet that a program sent out.
+    /// The last packet that a program sent.
     sent: Vec<u8>,
     cut: usize,
 }
 
 impl Traffic {
-    /// The sequence of a seed. Kinds that stand there more than once are more frequent.
+    /// Creates the sequence of a seed. Kinds listed more than once are more frequent.
     pub fn new(seed: u64, kinds: &'static [Kind]) -> Self {
         let mut random = Rng::with_seed(seed);
         let flows = (0..96).map(|_| Flow::new(&mut random)).collect();
         Self { random, kinds, flows, sent: vec![], cut: CUTS.start }
     }
 
-    /// The next packet.
+    /// Generates the next packet.
     pub fn next_packet(&mut self) -> Packet {
         let kind = self.kinds[self.random.usize(..self.kinds.len())];
         let mut bytes = self.whole(kind);
@@ -106,7 +106,7 @@ impl Traffic {
         self.arriving(bytes)
     }
 
-    /// A packet of a kind, neither cut nor broken.
+    /// Generates a packet of a kind, neither truncated nor corrupted.
     pub fn whole_packet(&mut self, kind: Kind) -> Packet {
         let bytes = self.whole(kind);
         self.arriving(bytes)
@@ -118,7 +118,7 @@ impl Traffic {
         Packet { bytes, ingress_ifindex, rx_queue_index: self.random.u32(..queues) }
     }
 
-    /// Tells what became of a packet, so that there can be replies.
+    /// Records the outcome of a packet, so that replies can be generated.
     pub fn observe(&mut self, departure: &Departure) {
         const XDP_TX: u32 = 3;
         if departure.verdict == XDP_TX {
@@ -174,7 +174,7 @@ impl Traffic {
 
     fn break_a_byte(&mut self, bytes: &mut [u8]) {
         for _ in 0..self.random.usize(1..4) {
-            // Mostly in the headers.
+            // Mostly within the headers.
             let end = if self.random.bool() { bytes.len().min(60) } else { bytes.len() };
             bytes[self.random.usize(..end)] ^= 1 << self.random.u32(..8);
         }

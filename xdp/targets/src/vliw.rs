@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The small processor of `docs/internals/vliw.md` as a target: a model of it executes images of an
-//! object's
-//! programs.
+//! object's programs.
 
 use crate::{Error, Executor, Hosted, Profiles};
 use freeport_ebpf::interpreter::{Environment, Machine, Outcome, Packet};
@@ -13,10 +12,10 @@ use freeport_vliw::{Options, compile};
 /// An object with the images of its programs.
 pub type Vliw = Hosted<Rows>;
 
-/// A model of the processor, which finds what images may not do.
+/// A model of the processor, which detects forbidden operations of images.
 pub struct Rows {
     model: Model,
-    /// Why there is no image, for each program.
+    /// Reason for which there is no image, for each program.
     refusals: Vec<Option<String>>,
     last: Option<Statistics>,
 }
@@ -25,7 +24,7 @@ impl Executor for Rows {
     fn refusal(&self, machine: &Machine, program: usize) -> Option<String> {
         match self.refusals.get(program) {
             Some(Some(refusal)) => Some(refusal.clone()),
-            // A map that it uses may be too large for this machine.
+            // A map that the program uses may be too large for this machine.
             Some(None) => machine.refused(program).first().map(ToString::to_string),
             None => Some("it has no image".to_owned()),
         }
@@ -46,10 +45,10 @@ impl Executor for Rows {
 
 impl Vliw {
     /// Compiles all programs of an object that the processor can execute, and loads it with its
-    /// maps into a world.
+    /// maps into an environment.
     ///
     /// # Errors
-    /// What is wrong with the object.
+    /// The object is malformed or unsupported.
     pub fn load(
         object: &Object,
         options: &Options,
@@ -61,11 +60,10 @@ impl Vliw {
         Self::with_images(object, object.programs.iter().map(image).collect(), environment)
     }
 
-    /// The same where it is known which ways packets take: see
-    /// [`Profiles::compile`].
+    /// As `load`, optimised for the paths in profiles; see [`Profiles::compile`].
     ///
     /// # Errors
-    /// What is wrong with the object.
+    /// The object is malformed or unsupported.
     pub fn load_profiled(
         object: &Object,
         options: &Options,
@@ -80,11 +78,11 @@ impl Vliw {
         Self::with_images(object, images.collect(), environment)
     }
 
-    /// The same with given images: of each program, in the order of the object, there is one or a
-    /// reason why there is none.
+    /// As `load`, with given images: for each program, in the order of the object, an
+    /// image or the reason for which there is none.
     ///
     /// # Errors
-    /// What is wrong with the object.
+    /// The object is malformed or unsupported.
     pub fn with_images(
         object: &Object,
         images: Vec<Result<Image, String>>,
@@ -96,22 +94,22 @@ impl Vliw {
         Self::with_executor(object, rows, environment)
     }
 
-    /// The image of a program, by its number in the object.
+    /// Returns the image of a program, by its number in the object.
     pub fn image(&self, program: usize) -> Option<&Image> {
         self.executor.model.image(program)
     }
 
-    /// Keeps what the next packets do, the first `most` rows of it; 0 for nothing.
+    /// Records the first `most` rows executed for each following packet; 0 turns recording off.
     pub fn record(&mut self, most: usize) {
         self.executor.model.record(most);
     }
 
-    /// Takes what was kept, and how many rows more were executed.
+    /// Takes the recorded rows, and the number of rows executed beyond them.
     pub fn take_steps(&mut self) -> (Vec<Step>, u64) {
         self.executor.model.take_steps()
     }
 
-    /// What was done for the last packet.
+    /// Returns the statistics of the last packet.
     pub fn statistics(&self) -> Option<&Statistics> {
         self.executor.last.as_ref()
     }

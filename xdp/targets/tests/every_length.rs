@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Packets of each kind that a program knows, cut at every length: the kernel and the interpreter
-//! fare alike from 14 bytes on, the interpreter and the model of the small processor from none on.
+//! Packets of each kind that a program parses, cut at every length: the kernel and the interpreter
+//! agree from 14 bytes on, the interpreter and the model of the small processor from 0 on.
 
 use crate::network;
 use crate::objects::compiled;
@@ -13,13 +13,14 @@ use freeport_xdp::scenario::{Lengths, Scenario, compare_lengths};
 use freeport_xdp::{Interpreter, Kernel, Target, Vliw};
 use std::ops::RangeInclusive;
 
-/// All of them in long runs, else the short ones, in which headers end, and some of the others.
+/// Returns all lengths in long runs, else the short ones, where headers end, and a sample of the
+/// others.
 fn lengths(all: RangeInclusive<usize>) -> Lengths {
     let (dense_to, one_of) = usual_or_long((200, 16), (usize::MAX, 1));
     Lengths { all, dense_to, one_of }
 }
 
-/// Runs each scenario on both, and fails with all that differ.
+/// Runs each scenario on both targets, and fails with all differences.
 fn compare_all(
     all: RangeInclusive<usize>,
     targets: impl Fn(&[u8], &Object) -> (Box<dyn Target>, Box<dyn Target>),

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the analysis of a program says is so when it runs: of every program of `programs/xdp` on
-//! the packets of its scenarios, and of random programs. Each instruction that is executed must be
-//! said to be reachable, each register and each piece of the stack must hold what is said of it,
-//! each access must be where it is said to be, and none that is proven may miss.
+//! The facts that the analysis of a program states hold when it runs: for every program of
+//! `programs/xdp` on the packets of its scenarios, and for random programs. Each executed
+//! instruction must be stated to be reachable, each register and each stack slot must hold a value
+//! that the facts allow, each access must be where the facts place it, and no access that is proven
+//! may be out of bounds.
 
 use crate::network;
 use crate::objects::object;
@@ -18,7 +19,7 @@ use freeport_xdp::{Arrival, Interpreter, random_program};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// All programs of the folder, by the names of their sources.
+/// Returns all programs of the folder, by the names of their sources.
 fn objects() -> BTreeMap<String, Object> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/xdp");
     let entries = std::fs::read_dir(folder).expect("the folder is there");
@@ -64,18 +65,18 @@ fn what_is_known_of_programs_is_so_when_they_run() {
             assert_eq!(failure, None, "{}: {:02x?}", scenario.name, packet.bytes);
             traffic.observe(&departure);
         }
-        // A program that only drops touches nothing.
+        // A program that only drops packets accesses no memory.
         let is_minimal = scenario.source == "minimal";
         assert!(is_minimal || witness.accesses > packets, "{}", scenario.name);
     }
 }
 
-/// Accesses of all programs, when this was written. Fewer would mean that code is not reached any
-/// more.
+/// Accesses of all programs when this was written. A smaller number would mean that some code is no
+/// longer reached.
 const ACCESSES: usize = 2_553;
 
-/// Of each access it is known which memory it is in and from where to where, of all but six how
-/// many bytes it has at most, and all but four are proven to be inside.
+/// The analysis knows the memory and the range of offsets of each access, the maximum length of all
+/// but six, and proves all but four to be in bounds.
 #[test]
 fn everything_that_programs_touch_has_a_type_and_nearly_all_is_proven() {
     let (mut untyped, mut unproven) = (BTreeMap::new(), BTreeMap::new());
@@ -101,9 +102,9 @@ fn everything_that_programs_touch_has_a_type_and_nearly_all_is_proven() {
             }
         }
     }
-    // Where the texts end that `bpf_strncmp` is given is not known, since data is not looked into.
+    // The lengths of the strings passed to `bpf_strncmp` are unknown, since data is not analysed.
     let texts = (("request_filter".to_owned(), "value of map 4".to_owned()), 4);
-    // Nor is how long a record is that is given away, only how long it is at least.
+    // Only a lower bound is known for the length of a submitted record.
     let records = (("sampler".to_owned(), "record of map 2".to_owned()), 2);
     assert_eq!(untyped, BTreeMap::from([texts.clone(), records]));
     assert_eq!(unproven, BTreeMap::from([texts]));

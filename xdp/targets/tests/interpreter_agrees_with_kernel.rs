@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Every program of `programs/xdp` in the kernel and in the interpreter: the same packets, with
-//! state carried along, must have the same verdict, bytes and metadata, and leave the same in maps.
+//! state carried along, must lead to the same verdict, bytes and metadata, and to the same map
+//! contents.
 //!
-//! The kernel's test facility does not say where a packet is redirected to; only that it is.
+//! The kernel's test facility does not report the destination of a redirected packet.
 
 use crate::network;
 use crate::objects::compiled;
@@ -16,7 +17,7 @@ fn packets() -> u64 {
     if is_long() { 100_000 } else { 1_000 }
 }
 
-/// The kernel takes no such packets, and the programs have to look after themselves.
+/// The kernel does not accept such packets, so the programs themselves must check for them.
 #[test]
 fn no_program_reads_beyond_packets_that_are_shorter_than_a_header() {
     for scenario in Scenario::all() {

@@ -4,13 +4,13 @@
 use freeport_ebpf::object::Object;
 use std::path::Path;
 
-/// The object of a source, which is named without its `.bpf.c`.
+/// Returns the bytes of the object of a source, named without its `.bpf.c`.
 pub fn compiled(source: &str) -> Vec<u8> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/xdp");
     freeport_testbed::object(&folder.join(format!("{source}.bpf.c")), freeport_xdp::compiler())
 }
 
-/// The same, parsed.
+/// Returns the parsed object of a source.
 pub fn object(source: &str) -> Object {
     Object::parse(&compiled(source)).expect("clang makes such objects")
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Random programs that the kernel's verifier takes do the same in the kernel, translated to
-//! machine code, and in the interpreter: what they return, the packet, and all registers and the
-//! stack, which they leave in their map.
+//! Random programs that the kernel's verifier accepts behave the same in the kernel, translated to
+//! machine code, and in the interpreter: result, packet, and all registers and the stack, which
+//! they store in their map.
 
 use fastrand::Rng;
 use freeport_ebpf::instruction::{Instruction, disassemble};
@@ -31,7 +31,7 @@ fn random_programs_fare_alike_in_the_kernel_and_in_the_interpreter() {
 }
 
 fn compare(seed: u64, program: &[Instruction], kernel: &RawProgram, random: &mut Rng) {
-    // One is too short, so that the program leaves at its check.
+    // One packet is too short, so that the program exits at its check.
     for length in [PACKET_BYTES, PACKET_BYTES + 7, 300, PACKET_BYTES - 1] {
         let bytes: Vec<u8> = (0..length).map(|_| random.u8(..)).collect();
         let expected = kernel.run(&bytes).expect("the kernel takes packets of this length");

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Every program of `programs/xdp`, compiled for the small processor, keeps the rules of
-//! `docs/internals/vliw.md` and does what the program does on the paths that are followed, as the
-//! checker has
-//! it, which shares nothing with the compiler; and its rows survive being bytes.
+//! Every program of `programs/xdp`, compiled for the small processor, obeys the rules of
+//! `docs/internals/vliw.md` and behaves like the program on the paths that the checker follows; the
+//! checker shares no code with the compiler. Its rows also survive encoding to bytes and back.
 
 use crate::network;
 use crate::objects::object;
@@ -19,7 +18,7 @@ use freeport_xdp::traffic::Traffic;
 use freeport_xdp::{Interpreter, Target, Vliw};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Options that schedules are checked with, and what they are called.
+/// Options with which schedules are checked, with their names.
 fn variants() -> Vec<(String, Options)> {
     let lanes: &[u8] = if is_long() { &[1, 2, 3, 4, 6, 8] } else { &[4] };
     let all = lanes.iter().flat_map(|&lanes| {
@@ -36,7 +35,7 @@ fn variants() -> Vec<(String, Options)> {
     all.collect()
 }
 
-/// What is wrong with an image, beginning with its bytes.
+/// Checks an image, beginning with its encoding to bytes.
 fn check(image: &Image, object: &Object, number: usize, analysis: &Analysis) -> Result<(), String> {
     let paths = if is_long() { 4_000 } else { 100 };
     let bytes = encode(image).map_err(|error| error.to_string())?;
@@ -49,7 +48,7 @@ fn check(image: &Image, object: &Object, number: usize, analysis: &Analysis) -> 
     }
     let checked = check_paths(image, &object.programs[number], analysis, paths);
     let checked = checked.map_err(|violations| violations[0].to_string())?;
-    // A program without branches has one path; none at all would show nothing.
+    // A program without branches has one path; zero paths would prove nothing.
     if checked.validated == 0 { Err("no path was followed".into()) } else { Ok(()) }
 }
 
@@ -73,7 +72,7 @@ fn schedules_keep_the_rules_and_the_meaning() {
     assert!(failures.is_empty(), "{} fail:\n{}", failures.len(), failures.join("\n"));
 }
 
-/// How often ways are gone that packets of a scenario go.
+/// Records how often packets of a scenario take each path.
 fn profile(scenario: &Scenario, object: &Object, number: usize) -> Profile {
     let mut interpreter =
         Interpreter::load(object, network::environment()).expect("the programs can run here");
@@ -88,7 +87,7 @@ fn profile(scenario: &Scenario, object: &Object, number: usize) -> Profile {
     profile
 }
 
-/// How many rows packets of a scenario take.
+/// Returns the number of rows that packets of a scenario execute.
 fn executed_rows(scenario: &Scenario, processor: &mut Vliw) -> u64 {
     let mut traffic = Traffic::new(3, scenario.kinds);
     let rows = (0..300).map(|_| {

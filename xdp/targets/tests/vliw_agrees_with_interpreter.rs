@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Compiled programs on the model of the small processor do what they do in the interpreter, and
-//! their images break no rule: those of `programs/xdp` on the packets of their scenarios, and
-//! random ones that the kernel's verifier takes. Passes are all on, all off, each off by itself and
-//! off at random, for one lane and for more.
+//! Compiled programs on the model of the small processor behave as in the interpreter, and their
+//! images break no rule: the programs of `programs/xdp` on the packets of their scenarios, and
+//! random ones that the kernel's verifier accepts. Passes are all on, all off, each off by itself
+//! and off at random, for one lane and for several.
 
 use crate::network;
 use crate::objects;
@@ -16,7 +16,7 @@ use freeport_xdp::random_program::{PACKET_BYTES, object_of};
 use freeport_xdp::scenario::{Scenario, compare};
 use freeport_xdp::{Arrival, Contents, Departure, Interpreter, Target, Vliw, random_program};
 
-/// Options without some passes, for a number of lanes, and what they are called.
+/// Returns options without some passes for a number of lanes, with their name.
 fn without(passes: &[&str], lanes: u8) -> (String, Options) {
     let mut options = Options::default();
     options.machine.lanes = lanes;
@@ -26,7 +26,7 @@ fn without(passes: &[&str], lanes: u8) -> (String, Options) {
     (format!("{lanes} lanes without {passes:?}"), options)
 }
 
-/// Options that are tried with each program.
+/// Returns the options that are tried with each program.
 fn variants() -> Vec<(String, Options)> {
     let mut variants: Vec<_> = [1, 2, 3, 4, 8].map(|lanes| without(&[], lanes)).into();
     variants.extend([1, 4].map(|lanes| without(&PASSES, lanes)));
@@ -101,7 +101,7 @@ fn random_programs_fare_alike_on_the_processor_and_in_the_interpreter() {
     }
 }
 
-/// What becomes of a packet, and what is in the map then.
+/// Runs a program on a packet; returns the outcome, and the contents of the map.
 fn ran(target: &mut dyn Target, arrival: &Arrival<'_>) -> Result<(Departure, Contents), String> {
     let departure = target.run("random", arrival).map_err(|error| error.to_string())?;
     Ok((departure, target.contents("value").map_err(|error| error.to_string())?))

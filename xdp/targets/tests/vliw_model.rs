@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The model of the small processor as a target: programs of `programs/xdp` and random ones that
-//! the kernel's verifier takes, as images with one instruction in a row and an empty row between
-//! two, do what they do in the interpreter, and break no rule.
+//! The model of the small processor as a target: images with one instruction in a row, and an empty
+//! row between two, behave as in the interpreter and break no rule. The programs are those of
+//! `programs/xdp` and random ones that the kernel's verifier accepts.
 
 use crate::naive;
 use crate::network;
@@ -16,8 +16,8 @@ use freeport_xdp::random_program::{PACKET_BYTES, object_of};
 use freeport_xdp::scenario::{Scenario, compare};
 use freeport_xdp::{Arrival, Error, Interpreter, Target, Vliw, random_program};
 
-/// Rows of an instruction: what it computes is there for the next one in any lane, and what it
-/// stores.
+/// Rows for each instruction, so that its result and its stores are visible to the next one in any
+/// lane.
 const SPACING: usize = 2;
 
 fn image(program: &Program) -> Result<Image, String> {
@@ -95,7 +95,7 @@ fn a_program_without_an_image_is_refused_with_the_reason() {
 fn a_fault_of_an_image_is_no_verdict() {
     let program = random_program(&mut Rng::with_seed(1), 80);
     let object = object_of(&program);
-    // Without rows between them the first jump reads what another lane has just computed.
+    // Without empty rows the first jump reads a result that another lane has just computed.
     let mut image = naive::naive(&program, &[0], 1);
     for row in image.rows.iter_mut().step_by(2) {
         row.lanes.swap(0, 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Programs that are compiled for what a first run found to be likely still do what they do in the
-//! interpreter: on the packets that the profile is of, and on others.
+//! Programs compiled for the likely paths of a first run still behave as in the interpreter: on the
+//! packets of the profile, and on others.
 
 use crate::network;
 use crate::objects;
@@ -16,7 +16,7 @@ fn environment() -> Environment {
     Environment { clock: Clock::Set(1_000_000_007), ..network::environment() }
 }
 
-/// Which ways packets of a seed take.
+/// Records the paths that packets of a seed take.
 fn profiles(object: &Object, scenario: &Scenario, seed: u64, packets: u64) -> Profiles {
     let mut interpreter = Interpreter::load(object, environment()).expect("it can run");
     (scenario.set_up)(&mut interpreter).expect("its maps take what is put in");

@@ -1,58 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A program on its way to rows: blocks of operations in the order of the program.
+//! A program before scheduling: blocks of operations in the order of the program.
 //!
-//! Until rows are known, a target's row is the number of a block of the same routine, and what is
-//! called is a routine by its number. Each block ends with an operation that always leaves, or with
-//! a call after which the block goes on that a `Goto` behind it names.
+//! Until rows exist, the row of a target is the number of a block of the same routine, and the
+//! callee of a call is the number of a routine. Each block ends with an operation that always
+//! leaves it, or with a call followed by a `Goto` that names the block where execution continues.
 
 use crate::operation::{Operation, Target};
 use freeport_ebpf::analysis::Access;
 
-/// In place of a block: the next row.
+/// Represents the next row, in place of a block.
 pub const NEXT: usize = usize::MAX;
 
 /// A function of the program.
 #[derive(Clone, Debug)]
 pub struct Routine {
-    /// Its name; empty if the object does not say.
+    /// Name of the function; empty if the object does not have it.
     pub name: String,
-    /// Its blocks; the first is where it begins.
+    /// Blocks of the function; the first is its entry.
     pub blocks: Vec<Block>,
-    /// Whether it is the program itself, whose exits end everything.
+    /// Whether it is the program itself, whose exits end the run.
     pub is_program: bool,
 }
 
-/// Instructions that are done one after the other, unless a jump among them leaves.
+/// Instructions that are executed in sequence, unless a jump among them leaves the block.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
-    /// The last one always leaves.
+    /// Instructions of the block; the last one always leaves it.
     pub instructions: Vec<Instruction>,
-    /// The slot of the first instruction of eBPF.
+    /// Slot of the first eBPF instruction.
     pub slot: usize,
 }
 
-/// An operation with where it comes from and what it touches.
+/// An operation with its origins and memory accesses.
 #[derive(Clone, Debug)]
 pub struct Instruction {
-    /// What is done.
+    /// The operation.
     pub operation: Operation,
-    /// Slots of eBPF instructions.
+    /// Slots of the eBPF instructions from which it was made.
     pub origins: Vec<usize>,
-    /// Memory that it touches.
+    /// Its memory accesses.
     pub accesses: Vec<Access>,
-    /// The instructions with this number go into one row, in this order, behind all others there.
+    /// All instructions with the same number go into one row, in this order, after all others
+    /// there.
     pub arm: Option<usize>,
 }
 
 impl Block {
-    /// Blocks that may come next, by the jumps among the instructions.
+    /// Returns the possible successors, by the jumps among the instructions.
     pub fn successors(&self) -> impl Iterator<Item = usize> {
         self.instructions.iter().filter_map(Instruction::successor)
     }
 }
 
 impl Instruction {
-    /// The block that it may jump to.
+    /// Returns the block to which the instruction may jump.
     pub fn successor(&self) -> Option<usize> {
         match self.operation.target() {
             Some(Target::Row(block)) if block != NEXT => Some(block),
@@ -62,7 +63,7 @@ impl Instruction {
 }
 
 impl Routine {
-    /// How many jumps lead to each block; where the routine begins has one more.
+    /// Returns the number of jumps to each block; the entry of the routine counts one more.
     pub fn entrances(&self) -> Vec<usize> {
         let mut entrances = vec![0; self.blocks.len()];
         entrances[0] = 1;
@@ -72,7 +73,7 @@ impl Routine {
         entrances
     }
 
-    /// Empties blocks that cannot be reached.
+    /// Empties unreachable blocks.
     pub fn remove_unreachable(&mut self) {
         let mut is_reached = vec![false; self.blocks.len()];
         let mut left = vec![0];

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whether an image keeps the rules of `docs/internals/vliw.md`, and does what its program does.
+//! Checks that an image obeys the rules of `docs/internals/vliw.md` and is equivalent to its
+//! program.
 //!
-//! Nothing here is shared with what makes images: the rules are read from the page alone, so that a
-//! mistake of one is found by the other.
+//! The checker shares no code with the compiler: it implements the rules from that page alone, so
+//! that an error in one is detected by the other.
 
 mod form;
 mod hazards;
@@ -24,52 +25,52 @@ use freeport_ebpf::analysis::Analysis;
 use freeport_ebpf::object::Program;
 use std::fmt::{self, Display, Formatter};
 
-/// A rule that can be broken.
+/// A rule of images.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Rule {
-    /// There are 1 to 8 lanes, and each row has as many as the machine.
+    /// There are 1 to 8 lanes, and each row has as many lanes as the machine.
     Lanes,
-    /// Functions are in order, begin in a row of their own, and the first one in row 0.
+    /// Functions are in ascending order, each begins at a row of its own, the first at row 0.
     Functions,
     /// Registers are below 16.
     RegisterNumber,
-    /// Fields have values that mean something.
+    /// Fields have valid values.
     Field,
-    /// An operation comes from instructions of the program.
+    /// Each operation has the instructions of the program from which it was made.
     Origin,
     /// Register 10 is never written.
     FramePointer,
-    /// The second lane of a long constant is there, and empty.
+    /// The second lane of a long constant exists and is empty.
     LongConstant,
-    /// Jumps lead to rows of their own function.
+    /// The target of a jump is a row of the same function.
     JumpTarget,
-    /// Functions that are called do not exit with a verdict in a target.
+    /// A called function does not exit with a verdict as a jump target.
     ExitTarget,
-    /// What is called is the first row of a function.
+    /// The target of a call is the first row of a function.
     CallTarget,
     /// A call of a function is the last operation of its row.
     CallIsLast,
-    /// No operation stands behind one that always leaves.
+    /// No operation follows one that always leaves the row.
     BehindLeaving,
-    /// The last row of a function always leaves.
+    /// The last row of a function always leaves it.
     LastRow,
-    /// A row calls one helper at most.
+    /// A row calls at most one helper.
     OneCall,
     /// No two operations of a row write the same register.
     WrittenTwice,
-    /// No operation reads a register that another one of its row writes.
+    /// No operation reads a register that another operation of its row writes.
     ReadAndWritten,
-    /// Accesses of a row that may touch the same bytes are both reads.
+    /// Accesses of a row that may overlap are both reads.
     MemoryConflict,
-    /// The packet's ends are not asked for in a row that moves them.
+    /// The packet's ends are not read in a row that moves them.
     PacketMoved,
-    /// The next row reads what was computed in the lane that computed it.
+    /// A result is read in the next row only in the lane that computed it.
     CrossLane,
-    /// The next row does not load what was stored.
+    /// The next row does not load bytes that this row stores.
     StoreToLoad,
-    /// Effects are those of the program, on each path that was followed.
+    /// The effects equal those of the program, on each path that was followed.
     Meaning,
-    /// What the program does not load on a path is loaded speculatively only.
+    /// A load that the program does not execute on a path is speculative.
     MayMiss,
 }
 
@@ -102,16 +103,16 @@ impl Display for Rule {
     }
 }
 
-/// A rule that is broken, and where.
+/// A violation of a rule.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Violation {
-    /// The row; of rules about two rows the second one.
+    /// The row; for a rule about two rows the second one.
     pub row: usize,
-    /// The lanes that break it.
+    /// The lanes that violate the rule.
     pub lanes: Vec<usize>,
-    /// What is broken.
+    /// The rule.
     pub rule: Rule,
-    /// What there is, with the text of the operations.
+    /// Description of the violation, with the text of the operations.
     pub what: String,
 }
 
@@ -127,19 +128,21 @@ impl Display for Violation {
     }
 }
 
-/// Paths that are followed of each function at most.
+/// Default maximum number of paths followed in each function.
 pub const PATHS_MAX: usize = 1_000;
 
-/// Checks an image of a program, of which the analysis is given.
+/// Checks an image of an analysed program.
 ///
 /// # Errors
-/// All that is wrong with it, in the order of rows: what rows do is asked if their form is right,
-/// and what it means if they keep all rules. Then the first path that differs is told.
+/// All violations, in the order of rows. The behaviour of rows is only checked if their form is
+/// valid, and their meaning if they violate no other rule; then the first path with different
+/// effects is reported.
 pub fn check(image: &Image, program: &Program, analysis: &Analysis) -> Result<(), Vec<Violation>> {
     check_paths(image, program, analysis, PATHS_MAX).map(|_| ())
 }
 
-/// The same, with how many paths are followed of each function at most. Says how many were.
+/// As [`check`], with this maximum number of paths followed in each function. Returns the number of
+/// paths that were validated and abandoned.
 ///
 /// # Errors
 /// As [`check`].
@@ -161,7 +164,7 @@ pub fn check_paths(
     Err(violations)
 }
 
-/// The text of an operation.
+/// Returns the text of an operation.
 fn text(row: &Row, lane: usize) -> String {
     let slot = row.lanes.get(lane).and_then(Option::as_ref);
     slot.map_or_else(|| "-".to_owned(), |slot| format!("`{}`", slot.operation))

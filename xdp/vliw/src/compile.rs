@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! From a program to an image, pass after pass.
+//! Compiles a program to an image, pass by pass.
 
 use crate::blocks::Routine;
 use crate::image::Image;
@@ -23,7 +23,7 @@ use freeport_ebpf::object::{MapDefinition, Program};
 /// The first instruction that the processor cannot execute.
 ///
 /// # Panics
-/// If the machine's lanes are none of [`LANES`](crate::machine::LANES).
+/// The number of lanes is not in [`LANES`](crate::machine::LANES).
 pub fn compile(
     program: &Program,
     maps: &[MapDefinition],
@@ -37,7 +37,7 @@ pub fn compile(
     compile_analysed(program, &analysis, options)
 }
 
-/// The same where the program is analysed already.
+/// As [`compile`], for a program that was analysed already.
 ///
 /// # Errors
 /// As [`compile`].
@@ -49,8 +49,8 @@ pub fn compile_analysed(
     compile_for(program, analysis, None, options)
 }
 
-/// The same where it is known which ways are likely: they are scheduled as one piece even where
-/// others meet them, at the cost of rows that are there twice.
+/// As [`compile_analysed`], with a profile: likely paths are scheduled as one region even where
+/// others join them, at the cost of duplicated rows.
 ///
 /// # Errors
 /// As [`compile`].
@@ -63,7 +63,7 @@ pub fn compile_profiled(
     compile_for(program, analysis, Some(profile), options)
 }
 
-/// The same with a profile or without.
+/// As [`compile_profiled`], with an optional profile.
 pub(crate) fn compile_for(
     program: &Program,
     analysis: &Analysis,
@@ -74,7 +74,7 @@ pub(crate) fn compile_for(
     Ok(layout::link(&program.name, functions, options))
 }
 
-/// The same, and the number of rows that dependences alone would need.
+/// As [`compile_for`], and returns the number of rows that dependences alone would need.
 pub(crate) fn compile_measured(
     program: &Program,
     analysis: &Analysis,
@@ -85,7 +85,7 @@ pub(crate) fn compile_measured(
     Ok((layout::link(&program.name, functions, options), critical_rows))
 }
 
-/// All functions as rows.
+/// Schedules all functions.
 fn schedule_all(
     program: &Program,
     analysis: &Analysis,
@@ -96,7 +96,7 @@ fn schedule_all(
     Ok(routines.into_iter().map(|routine| schedule(routine, analysis, profile, options)).collect())
 }
 
-/// A function as rows.
+/// Schedules a function.
 fn schedule(
     mut routine: Routine,
     analysis: &Analysis,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Images as bytes, which the processor reads: a slot of 64 bits for each lane, in the layout of
-//! eBPF's. The table of opcodes is in `docs/internals/vliw.md`.
+//! Encodes images to bytes for the processor: a slot of 64 bits for each lane, in the layout of
+//! eBPF instructions. The table of opcodes is in `docs/internals/vliw.md`.
 //!
-//! What eBPF has is as eBPF has it. An opcode `0xe_` is that of arithmetic or a conditional jump
-//! whose own code is in the offset, beside what does not fit elsewhere: a second source, a verdict.
+//! Operations of eBPF have eBPF's encoding. An opcode `0xe_` is that of arithmetic or a conditional
+//! jump whose own code is in the offset, to make room for a second source or a verdict.
 
 mod decode;
 
@@ -17,60 +17,61 @@ use thiserror::Error;
 
 /// Opcodes that eBPF does not have.
 mod opcode {
-    /// A constant of one slot; `source` says what it is, as with eBPF's of two.
+    /// A constant in one slot; `source` selects its kind, as in eBPF's two-slot form.
     pub const CONSTANT: u8 = 0x08;
     /// Accesses of six bytes.
     pub const LOAD_SIX: u8 = 0x01;
     pub const LOAD_SIX_SPECULATIVE: u8 = 0x21;
     pub const STORE_SIX_CONSTANT: u8 = 0x02;
     pub const STORE_SIX: u8 = 0x03;
-    /// In place of eBPF's code, which is in the offset.
+    /// Replaces eBPF's code, which is then in the offset.
     pub const EXTENDED: u8 = 0xe0;
-    /// Is the packet long enough, from an address and from its start: else to a row.
+    /// Jumps to a row if the packet is too short: counted from an address, and from the packet's
+    /// start.
     pub const BOUND_FROM: u8 = 0xf5;
     pub const BOUND: u8 = 0xf6;
-    /// The same, else to an exit.
+    /// As above, but exits instead of jumping.
     pub const BOUND_FROM_EXIT: u8 = 0xfd;
     pub const BOUND_EXIT: u8 = 0xfe;
-    /// A call of a helper that names arguments.
+    /// A call of a helper with explicit arguments.
     pub const CALL_WITH: u8 = 0x8d;
     /// An exit with a verdict.
     pub const EXIT_VERDICT: u8 = 0x9d;
 }
 
-/// What is in place of an argument's register.
+/// Codes of arguments that do not come from their register.
 mod given {
-    /// Of the first one: the context, and maps from this number on.
+    /// First argument: the context, and maps from this number on.
     pub const CONTEXT: u16 = 1;
     pub const FIRST_MAP: u16 = 2;
-    /// Of others: a number, or how many words of four bytes below the frame pointer, less one.
+    /// Other arguments: a number, or the number of 4-byte words below the frame pointer, less one.
     pub const NUMBER: u8 = 0x40;
     pub const STACK: u8 = 0x80;
 }
 
-/// What is set in the opcode of a load to make it a speculative one.
+/// Bits in the opcode of a load that make it speculative.
 const SPECULATIVE: u8 = 0xc0;
-/// Bits that a verdict has beside a condition.
+/// Size of a verdict beside a condition, in bits.
 const VERDICT_BITS: u32 = 12;
 
-/// Why an image has no bytes.
+/// Reason for which an image cannot be encoded.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("row {row}, lane {lane}: {reason}: `{operation}`")]
 pub struct NotEncodable {
-    /// Where.
+    /// Row.
     pub row: usize,
-    /// Where in the row.
+    /// Lane.
     pub lane: usize,
-    /// What is there.
+    /// Text of the operation.
     pub operation: String,
-    /// What does not fit.
+    /// Reason.
     pub reason: &'static str,
 }
 
-/// The bytes of an image: of each row those of its lanes, an empty one as zeros.
+/// Encodes an image: for each row the slots of its lanes, an empty lane as zeros.
 ///
 /// # Errors
-/// The first operation with a field that has no room, or stands where another one needs its lane.
+/// The first operation with a field that does not fit, or in a lane that another operation needs.
 pub fn encode(image: &Image) -> Result<Vec<u8>, NotEncodable> {
     let mut bytes = vec![];
     for (number, row) in image.rows.iter().enumerate() {
@@ -103,14 +104,14 @@ fn has_operation(row: &Row, lane: usize) -> bool {
     row.lanes.get(lane).is_some_and(Option::is_some)
 }
 
-/// The slot of an operation, and the second one of a long constant.
+/// The slot of an operation, and the second slot of a long constant.
 type Slots = (Instruction, Option<Instruction>);
 
-/// The slots of an operation in a row.
+/// Encodes an operation in a row.
 fn encode_operation(operation: &Operation, row: usize) -> Result<Slots, &'static str> {
     let mut registers = operation.read().chain(operation.written());
     if registers.any(|register| register >= REGISTERS) {
-        return Err("there are registers 0 to 15");
+        return Err("the registers are 0 to 15");
     }
     let slot = match *operation {
         Operation::Constant { destination, constant } => {
@@ -168,7 +169,7 @@ fn encode_arithmetic(operation: &Operation) -> Result<Instruction, &'static str>
         Operation::Swap { order, destination, source, bits } => {
             (ebpf::Operation::Swap { order, destination, bits }, source)
         }
-        _ => return Err("it is no arithmetic"),
+        _ => return Err("it is not arithmetic"),
     };
     let (slot, _) = plain.encode();
     let is_known = ebpf::decode(&[decode::without_own_registers(slot)], 0).is_ok();
@@ -189,7 +190,7 @@ fn encode_access(operation: &Operation) -> Result<Instruction, &'static str> {
         2 => Ok(Size::Half),
         4 => Ok(Size::Word),
         8 => Ok(Size::Double),
-        _ => Err("accesses have 1, 2, 4, 6 or 8 bytes"),
+        _ => Err("an access has 1, 2, 4, 6 or 8 bytes"),
     };
     let plain = match *operation {
         Operation::Load {
@@ -227,7 +228,7 @@ fn encode_access(operation: &Operation) -> Result<Instruction, &'static str> {
         Operation::Atomic { width, operation, is_fetching, base, offset, source } => {
             ebpf::Operation::Atomic { width, operation, is_fetching, base, offset, source }
         }
-        _ => return Err("it is no access"),
+        _ => return Err("it is not a memory access"),
     };
     let (slot, _) = plain.encode();
     let is_known = ebpf::decode(&[decode::without_own_registers(slot)], 0).is_ok();
@@ -267,13 +268,13 @@ fn encode_control(operation: &Operation, row: usize) -> Result<Instruction, &'st
         Operation::Call { helper, arguments } => return encode_call(helper, arguments),
         Operation::CallFunction(target) => ebpf::Operation::Call(Callee::Local(absolute(target)?)),
         Operation::Exit => ebpf::Operation::Exit,
-        _ => return Err("it is no control"),
+        _ => return Err("it is not a control operation"),
     };
     Ok(plain.encode().0)
 }
 
-/// A call that names arguments: the helper in both registers' fields, the first argument in the
-/// offset, the others in a byte each of the immediate.
+/// Encodes a call with explicit arguments: the helper is in the fields of both registers, the first
+/// argument in the offset, each of the others in a byte of the immediate.
 fn encode_call(helper: u32, arguments: [Argument; 5]) -> Result<Instruction, &'static str> {
     let helper = u8::try_from(helper).map_err(|_| "the helper's number has more than 8 bits")?;
     let [first, others @ ..] = arguments;
@@ -291,7 +292,7 @@ fn encode_call(helper: u32, arguments: [Argument; 5]) -> Result<Instruction, &'s
             Argument::Stack(offset) if (-512..0).contains(&offset) && offset % 4 == 0 => {
                 given::STACK | (-offset / 4 - 1) as u8
             }
-            _ => return Err("an argument is neither near in the frame nor a small number"),
+            _ => return Err("an argument is neither a near frame address nor a small number"),
         };
     }
     Ok(Instruction {
@@ -322,18 +323,18 @@ fn encode_bound(
     Ok(Instruction { opcode, destination: base.unwrap_or(0), source: 0, offset, immediate })
 }
 
-/// Rows from the next one to a target, in 32 bits.
+/// Returns the distance from the next row to a target, in 32 bits.
 fn distance(row: usize, target: usize) -> Result<i32, &'static str> {
     let (row, target) = (i64::from(absolute(row)?), i64::from(absolute(target)?));
     i32::try_from(target - row - 1).map_err(|_| "the target is too far")
 }
 
-/// The same in 16 bits.
+/// Returns the distance from the next row to a target, in 16 bits.
 fn near(row: usize, target: usize) -> Result<i16, &'static str> {
     i16::try_from(distance(row, target)?).map_err(|_| "the target is more than 16 bits away")
 }
 
-/// The number of a row.
+/// Returns the number of a row.
 fn absolute(row: usize) -> Result<i32, &'static str> {
     i32::try_from(row).map_err(|_| "the row's number has more than 31 bits")
 }

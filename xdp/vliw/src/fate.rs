@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What became of each instruction of a program: where it is in the rows, with which others it is
-//! one operation, or that it is in none; and with which pass that came about.
+//! The fate of each instruction of a program: its place in the rows, the instructions with which it
+//! shares an operation, or its removal; and the pass that caused it.
 //!
-//! Passes are switched on one after the other, as [`Effects`](crate::report::Effects) does. The one
-//! that is named is the first from which on the instruction's fate stays what it is in the end.
+//! Passes are enabled one after the other, as [`Effects`](crate::report::Effects) does. The named
+//! pass is the first from which on the instruction's fate equals the final one.
 
 use crate::compile::compile_for;
 use crate::image::Image;
@@ -14,43 +14,43 @@ use freeport_ebpf::instruction::decode;
 use freeport_ebpf::interpreter::Unsupported;
 use freeport_ebpf::object::Program;
 
-/// What became of an instruction.
+/// Fate of an instruction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fate {
-    /// Its first slot.
+    /// First slot of the instruction.
     pub slot: usize,
-    /// Where it is.
+    /// Kind of the fate.
     pub kind: Kind,
-    /// The pass that it owes that to; nothing where it is so without any.
+    /// Pass that caused it; `None` if it is the same without any pass.
     pub pass: Option<&'static str>,
 }
 
-/// Where an instruction is.
+/// Kind of an instruction's fate.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Control never comes there.
+    /// Unreachable.
     Unreached,
-    /// In no row.
+    /// Removed.
     Gone,
-    /// In operations of its own, or in ones that are several instructions.
+    /// In one or more operations, possibly combined with other instructions.
     Placed {
-        /// All of them; there are several where blocks or operations are there twice.
+        /// All places; there are several if blocks or operations are duplicated.
         places: Vec<Place>,
-        /// Slots of the other instructions of those operations, in order.
+        /// Slots of the other instructions in those operations, in order.
         partners: Vec<usize>,
     },
 }
 
-/// An operation of a row.
+/// Place of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Place {
-    /// The row.
+    /// Row.
     pub row: usize,
-    /// The lane.
+    /// Lane.
     pub lane: usize,
 }
 
-/// How an instruction is there with some passes.
+/// State of an instruction with some passes enabled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Presence {
     Gone,
@@ -58,7 +58,7 @@ enum Presence {
     Shared,
 }
 
-/// Compiles a program, and says what became of each instruction, in their order.
+/// Compiles a program, and returns the fate of each instruction, in order.
 ///
 /// # Errors
 /// As [`compile`](crate::compile()).
@@ -89,7 +89,7 @@ pub fn fates(
     Ok((image, fates))
 }
 
-/// Options from where every instruction is kept, with one pass more at a time, to those given.
+/// Returns options from none of the passes, with one more pass at a time, up to the given ones.
 fn switched_on(options: &Options) -> Vec<(Option<&'static str>, Options)> {
     let mut wanted = *options;
     let mut step = Options { machine: options.machine, ..Options::plain() };
@@ -106,7 +106,7 @@ fn switched_on(options: &Options) -> Vec<(Option<&'static str>, Options)> {
     steps
 }
 
-/// How each slot is there in the end.
+/// Returns the final state of a slot.
 fn last(steps: &[(Option<&'static str>, Vec<Presence>)], slot: usize) -> Presence {
     steps.last().map_or(Presence::Gone, |(_, presence)| presence[slot])
 }
@@ -140,7 +140,7 @@ fn kind(image: &Image, slot: usize) -> Kind {
     if places.is_empty() { Kind::Gone } else { Kind::Placed { places, partners } }
 }
 
-/// First slots of all instructions.
+/// Returns the first slots of all instructions.
 fn beginnings(program: &Program) -> Vec<usize> {
     let (mut all, mut slot) = (vec![], 0);
     while slot < program.instructions.len() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Regions one after the other, so that most go on with the next, and rows with the numbers of rows
-//! in their jumps.
+//! Lays out regions so that most fall through to the next one, and resolves jump targets to row
+//! numbers.
 
 use crate::analysis::Live;
 use crate::blocks::NEXT;
@@ -13,13 +13,13 @@ use crate::schedule::list::{List, late};
 use crate::schedule::{Late, Placed};
 use std::collections::HashMap;
 
-/// A function as rows; targets in it are blocks and functions.
+/// A function as rows; its targets are still blocks and functions.
 pub struct Scheduled {
     name: String,
     rows: Vec<Row>,
-    /// The first row of each region, by its block.
+    /// First row of each region, by its block.
     starts: HashMap<usize, usize>,
-    /// Rows that dependences alone would need, however many lanes there were.
+    /// Number of rows that dependences alone would need, with unlimited lanes.
     pub critical_rows: usize,
 }
 
@@ -45,7 +45,7 @@ pub fn schedule(
         scheduled.critical_rows += critical_rows(region, live, falls);
         scheduled.starts.insert(region.block, scheduled.rows.len());
         if let Some(last) = rows.last() {
-            // A jump that is taken to the next row leaves no more time than none.
+            // A taken jump to the next row takes no more time than falling through.
             let jumps = last.iter().filter_map(|placed| placed.operation.target());
             let mut ways = jumps.map(|target| next.is_some_and(|it| target == Target::Row(it)));
             let goes_on = falls || ways.any(|is_next| is_next);
@@ -57,8 +57,8 @@ pub fn schedule(
     scheduled
 }
 
-/// Regions in the order in which they are laid out: each is followed by the one that it ends with a
-/// jump to, if that has no place yet.
+/// Returns regions in the order of layout: each is followed by the target of its final jump, if
+/// that is not placed yet.
 fn order(regions: &[Region]) -> Vec<usize> {
     let numbers: HashMap<usize, usize> =
         regions.iter().enumerate().map(|(number, region)| (region.block, number)).collect();
@@ -77,7 +77,7 @@ fn order(regions: &[Region]) -> Vec<usize> {
     order
 }
 
-/// The block that a region goes on with at its end, if it does so by a jump that always is taken.
+/// Returns the block to which a region's final jump always leads, if there is one.
 fn end(region: &Region) -> Option<usize> {
     let (_, last) = region.needed().last()?;
     match last.operation {
@@ -86,7 +86,8 @@ fn end(region: &Region) -> Option<usize> {
     }
 }
 
-/// The longest way through a region's dependences, in rows. With `falls` its last jump is left out.
+/// Returns the longest path through a region's dependences, in rows. `falls` excludes its last
+/// jump.
 fn critical_rows(region: &Region, live: &HashMap<usize, Live>, falls: bool) -> usize {
     let dependences = Dependences::of(region, live).of;
     let last = region.needed().last().map(|(at, _)| at);
@@ -110,7 +111,7 @@ fn row_of(region: &Region, placed: Vec<Placed>, lanes: usize) -> Row {
     row
 }
 
-/// All functions of a program, the program itself first, as one image.
+/// Links all functions of a program, the program itself first, to an image.
 pub fn link(name: &str, functions: Vec<Scheduled>, options: &Options) -> Image {
     let mut first = 0;
     let mut add = |rows: usize| {
@@ -133,7 +134,7 @@ pub fn link(name: &str, functions: Vec<Scheduled>, options: &Options) -> Image {
     image
 }
 
-/// Puts rows in place of blocks and functions.
+/// Replaces blocks and functions by rows.
 fn resolve(operation: &mut Operation, functions: &[usize], row_of: impl Fn(usize) -> usize) {
     if let Some(Target::Row(block)) = operation.target_mut() {
         *block = row_of(*block);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! XDP programs for a small processor with several lanes (hXDP's Sephirot): eBPF in, rows of
-//! [operations](operation) out. `docs/internals/vliw.md` says what the processor does.
+//! Compiles XDP programs for a small processor with several lanes (hXDP's Sephirot): from eBPF to
+//! rows of [operations](operation). `docs/internals/vliw.md` describes the processor.
 //!
-//! A program's way: `lower` makes blocks of operations, and passes change them while each register
-//! is still that of the program. `passes/superblocks` says which blocks are scheduled as one,
-//! `number` makes regions of those, where each result is a value, and the other passes work on
-//! these. `schedule` fills rows with them and chooses registers meanwhile, and `layout` puts rows
-//! in their order, which is an [`image::Image`]. `analysis` has the facts about regions that both
-//! the passes and the scheduler read.
+//! `lower` translates a program to blocks of operations, and the first passes transform these while
+//! registers are still those of the program. `passes/superblocks` selects blocks that are scheduled
+//! together, `number` makes regions of them, in which each result is a value, and the other passes
+//! transform the regions. `schedule` fills rows with their operations and allocates registers, and
+//! `layout` orders the rows, which form an [`image::Image`]. `analysis` has the facts about regions
+//! that both the passes and the scheduler use.
 //!
-//! [`check`] knows nothing of all that, and says whether an image keeps the rules and does what its
-//! program does. [`model`] executes images, [`encode`] makes bytes of them, [`report`] and [`svg`]
-//! show them, and [`fate`] says what became of single instructions.
+//! [`check`] is independent of these stages: it verifies that an image obeys the rules and is
+//! equivalent to its program. [`model`] executes images, [`encode`] encodes them to bytes,
+//! [`report`] and [`svg`] show them, and [`fate`] reports the fate of single instructions.
 
 #![forbid(unsafe_code)]
 

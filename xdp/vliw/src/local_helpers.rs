@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Helpers as functions of the program: those that call its functions, and those that read texts
-//! byte by byte. Hardware that has no such helpers executes programs that do the same without.
+//! Replaces helpers by functions of the program: those that call its functions, and those that
+//! parse strings byte by byte. Hardware without such helpers can then execute the program.
 //!
-//! It is eBPF before and after: a call of a helper becomes one of a function that is put behind the
-//! program, so slots, source lines and profiles stay what they are. A function that is called back
-//! is called as any other one then. What the helpers give, errors included, is as in
-//! `freeport_ebpf::helper_functions`.
+//! The transformation is from eBPF to eBPF: a helper call becomes a call of a function that is
+//! appended to the program, so slots, source lines and profiles stay valid. Callbacks become
+//! ordinary calls. Results, including errors, equal those of `freeport_ebpf::helper_functions`.
 
 use freeport_ebpf::analysis::graph::Called;
 use freeport_ebpf::analysis::{Analysis, Graph, MapName, Type};
@@ -15,10 +14,10 @@ use freeport_ebpf::instruction::{
 };
 use freeport_ebpf::object::{Function, MapDefinition, MapKind, Object, Program};
 
-/// Functions that may be in progress at once.
+/// Maximum number of active functions.
 const FRAMES_MAX: usize = 8;
 
-/// The object with such programs.
+/// Returns the object with transformed programs.
 pub fn with_local_helpers(object: &Object) -> Object {
     let mut object = object.clone();
     for program in &mut object.programs {
@@ -29,8 +28,8 @@ pub fn with_local_helpers(object: &Object) -> Object {
     object
 }
 
-/// The program with functions in place of helpers; none if there is nothing to do, or if it cannot
-/// be done. A call whose map or function is not known stays what it is.
+/// Returns the program with functions in place of helpers, or `None` if there is nothing to do, or
+/// if it cannot be done. A call with an unknown map or function is left unchanged.
 fn of_program(program: &Program, maps: &[MapDefinition]) -> Option<Program> {
     let analysis = Analysis::of(program, maps).ok()?;
     let mut rewriting = Rewriting { program: program.clone(), made: vec![] };
@@ -45,21 +44,21 @@ fn of_program(program: &Program, maps: &[MapDefinition]) -> Option<Program> {
     }
     let mut program = rewriting.program;
     forget_functions(&mut program);
-    // What calls back is a frame more than the helper needs.
+    // A callback needs one more frame than the helper did.
     let graph = Graph::of(&program).ok()?;
     (frames(&graph) <= FRAMES_MAX).then_some(program)
 }
 
-/// What a function that takes a helper's place is made of.
+/// Contents of a function that replaces a helper.
 #[derive(PartialEq)]
 struct Body {
     name: String,
     text: String,
-    /// The first slot of the function that it calls.
+    /// First slot of the function that it calls.
     callback: Option<usize>,
 }
 
-/// What can take the place of a helper's call.
+/// Returns the body that can replace a helper call.
 fn body(helper: u32, slot: usize, analysis: &Analysis, maps: &[MapDefinition]) -> Option<Body> {
     let name = signature(helper)?.name;
     let (text, calls_back) = match name {
@@ -78,12 +77,12 @@ fn body(helper: u32, slot: usize, analysis: &Analysis, maps: &[MapDefinition]) -
     Some(Body { name: name.to_owned(), text, callback })
 }
 
-/// Reading a number, with what becomes of it.
+/// Returns the code that parses a number, with `end` after it.
 fn number(end: &str) -> String {
     format!("{}{end}", include_str!("local_helpers/strtol.bpf"))
 }
 
-/// Walking over an array, if it is one.
+/// Returns the code that iterates over an array, if the map is one.
 fn for_each(slot: usize, analysis: &Analysis, maps: &[MapDefinition]) -> Option<String> {
     let Type::Map(MapName::Map(map)) = analysis.registers(slot)?[1].holds else { return None };
     let map = maps.get(map as usize)?;
@@ -93,14 +92,15 @@ fn for_each(slot: usize, analysis: &Analysis, maps: &[MapDefinition]) -> Option<
     is_array.then(|| text.replace("MAX_ENTRIES", &entries))
 }
 
-/// A program that is being changed, and the functions that were put behind it.
+/// A program during the transformation, with the functions appended so far.
 struct Rewriting {
     program: Program,
     made: Vec<(Body, usize)>,
 }
 
 impl Rewriting {
-    /// Has a slot call a function of this body, which is made if it is not there yet.
+    /// Replaces the call in a slot by one of a function with this body, which is appended if
+    /// needed.
     fn replace(&mut self, slot: usize, body: Body) {
         let found = self.made.iter().find(|(known, _)| *known == body).map(|(_, start)| *start);
         let start = found.unwrap_or_else(|| self.make(body));
@@ -125,7 +125,7 @@ impl Rewriting {
     }
 }
 
-/// The call of a function from a slot.
+/// Returns the call of a function from a slot.
 fn call(from: usize, to: usize) -> Instruction {
     let distance = to as i64 - from as i64 - 1;
     let distance = i32::try_from(distance).expect("programs have fewer slots than 2^31");
@@ -136,7 +136,7 @@ fn is_local_call(instruction: &Instruction) -> bool {
     instruction.opcode == 0x85 && instruction.source == PSEUDO_CALL
 }
 
-/// Functions that nobody is given any more need nothing that stands for them.
+/// Removes references to functions that are no longer passed to any helper.
 fn forget_functions(program: &mut Program) {
     let Ok(graph) = Graph::of(program) else { return };
     if graph.calls().iter().any(|call| takes_function(call.callee)) {
@@ -163,8 +163,8 @@ fn takes_function(callee: Called) -> bool {
     }
 }
 
-/// Frames that the program needs with all that it calls; if there are too many, at least one more
-/// than there may be.
+/// Returns the number of frames that the program and its callees need; if there are too many, at
+/// least one more than the limit.
 fn frames(graph: &Graph) -> usize {
     let mut frames = vec![1; graph.functions().len()];
     for _ in 0..FRAMES_MAX {

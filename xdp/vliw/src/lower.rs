@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! From eBPF to blocks of operations, one for each instruction (publication, section 3.3: control
-//! flow graph construction).
+//! Translates eBPF to blocks of operations, one for each instruction (publication, section 3.3:
+//! control flow graph construction).
 
 use crate::blocks::{Block, Instruction, Routine};
 use crate::operation::{Arithmetic, Constant, Operand, Operation, Target, Width};
@@ -10,7 +10,7 @@ use freeport_ebpf::instruction::{self as ebpf, Callee};
 use freeport_ebpf::interpreter::Unsupported;
 use freeport_ebpf::object::Program;
 
-/// All functions of a program.
+/// Translates all functions of a program.
 ///
 /// # Errors
 /// The first instruction that cannot be translated.
@@ -38,7 +38,7 @@ pub(crate) fn lower(
     (0..graph.functions().len()).map(routine).collect()
 }
 
-/// The same blocks, with what comes behind calls of functions in blocks of their own.
+/// Splits blocks after calls of functions.
 fn ended_by_calls(mut blocks: Vec<Block>) -> Vec<Block> {
     let is_call = |it: &Instruction| matches!(it.operation, Operation::CallFunction(_));
     let mut at = 0;
@@ -61,7 +61,7 @@ fn ended_by_calls(mut blocks: Vec<Block>) -> Vec<Block> {
     blocks
 }
 
-/// Constants that take two lanes become sums, for processors that have only one.
+/// Replaces two-lane constants by sums, for processors with a single lane.
 fn split_constants(block: &mut Block) {
     let split = std::mem::take(&mut block.instructions).into_iter().flat_map(|instruction| {
         let operations = match instruction.operation {
@@ -78,7 +78,8 @@ fn split_constants(block: &mut Block) {
     block.instructions = split.collect();
 }
 
-/// What makes a number of its halves. The lower one is added with its sign.
+/// Returns the operations that build a number from its halves. The lower one is added
+/// sign-extended.
 fn sum(destination: u8, value: u64) -> Vec<Operation> {
     let low = value as i32;
     let high = (value.wrapping_sub(low as i64 as u64) >> 32) as i32;
@@ -92,13 +93,13 @@ fn sum(destination: u8, value: u64) -> Vec<Operation> {
     vec![step(Arithmetic::Move, high), step(Arithmetic::ShiftLeft, 32), step(Arithmetic::Add, low)]
 }
 
-/// Why an instruction cannot be translated, with its slot.
+/// Slot of an instruction that cannot be translated, and the reason.
 type Refusal = (usize, String);
 
 struct Lowering<'a> {
     graph: &'a Graph,
     analysis: &'a Analysis,
-    /// The first block of the function.
+    /// First block of the function.
     first: usize,
 }
 
@@ -124,18 +125,18 @@ impl Lowering<'_> {
         Ok(Block { instructions, slot: block.slots.start })
     }
 
-    /// The block where a jump leads.
+    /// Returns the block at the target of a jump.
     fn target(&self, slot: usize, distance: i32) -> Result<Target, String> {
         let to = slot as i64 + 1 + i64::from(distance);
-        let to = usize::try_from(to).map_err(|_| "leads in front of the program".to_owned())?;
+        let to = usize::try_from(to).map_err(|_| "leads to before the program".to_owned())?;
         Ok(Target::Row(self.graph.block_of(to) - self.first))
     }
 
-    /// The number of the function that begins at a distance.
+    /// Returns the number of the function that begins at a distance.
     fn function(&self, slot: usize, distance: i32) -> Result<usize, String> {
         let to = usize::try_from(slot as i64 + 1 + i64::from(distance));
         let found = to.ok().and_then(|to| self.graph.function_at(to));
-        found.ok_or_else(|| "no function begins where it leads".to_owned())
+        found.ok_or_else(|| "no function begins at its target".to_owned())
     }
 
     fn operation(&self, slot: usize, operation: ebpf::Operation) -> Result<Operation, String> {
@@ -176,17 +177,17 @@ impl Lowering<'_> {
             Of::Goto { distance, .. } => Operation::Goto(self.target(slot, distance)?),
             Of::Call(Callee::Helper(number)) => match helper_functions::name(number) {
                 Some(_) => Operation::call(number),
-                None => return Err(format!("there is no helper {number}")),
+                None => return Err(format!("helper {number} does not exist")),
             },
             Of::Call(Callee::Local(distance)) => {
                 Operation::CallFunction(self.function(slot, distance)?)
             }
             Of::Call(Callee::Kernel { id, .. }) => {
-                return Err(format!("function {id} of the kernel cannot be called"));
+                return Err(format!("kernel function {id} cannot be called"));
             }
             Of::Exit => Operation::Exit,
             Of::LoadPacket { .. } => {
-                return Err("packets of sockets cannot be accessed".to_owned());
+                return Err("packet access of socket filters is not supported".to_owned());
             }
         })
     }
@@ -200,7 +201,7 @@ impl Lowering<'_> {
                 Constant::Function(self.function(slot, distance)?)
             }
             ebpf::Constant::Variable(id) => {
-                return Err(format!("variable {id} of the kernel cannot be reached"));
+                return Err(format!("kernel variable {id} is not available here"));
             }
         })
     }

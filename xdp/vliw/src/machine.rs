@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The processor that programs are scheduled for: hXDP's Sephirot (section 4.2 of the publication),
-//! with how many lanes it has.
+//! The processor for which programs are scheduled: hXDP's Sephirot (section 4.2 of the
+//! publication), with a configurable number of lanes.
 //!
-//! A row of operations is fetched in each cycle and goes through four stages: fetch, decode
-//! (registers are read, loads begin), execute (results, branches, stores), commit (registers are
-//! written). So what a row computes is there for the second row after it; the row right after it
-//! gets it only in the lane that computed it, which forwards its own result.
+//! A row of operations is fetched in each cycle and passes through four stages: fetch, decode
+//! (reads registers, starts loads), execute (results, branches, stores), commit (writes registers).
+//! A result of a row is therefore available to the second row after it; the next row receives it
+//! only in the lane that computed it, which forwards its own result.
 
 use crate::operation::FRAME_POINTER;
 
-/// Registers: the 11 of eBPF, the packet's start, and those that only the compiler uses. Four bits
-/// name one.
+/// Number of registers: the 11 of eBPF, the packet's start, and those that only the compiler uses.
+/// Four bits select one.
 pub const REGISTERS: u8 = 16;
-/// The register that always holds the address where the packet begins. Only helpers that move it
-/// write it.
+/// The register that always holds the start address of the packet. Only helpers that move it write
+/// it.
 pub const PACKET: u8 = FRAME_POINTER + 1;
-/// The first register that only the compiler uses.
+/// The first register reserved for the compiler.
 pub const FIRST_OWN: u8 = PACKET + 1;
-/// Bytes of a function's frame.
+/// Size of a function's frame in bytes.
 pub const FRAME_BYTES: usize = 512;
-/// Rows from one that stores to the first one that may load the same bytes: a load reads memory a
-/// stage before a store writes it.
+/// Distance in rows from a store to the first row that may load the same bytes: a load reads memory
+/// one stage before a store writes it.
 pub const STORE_TO_LOAD: usize = 2;
-/// Helper functions that a row may call: there is one unit for them.
+/// Maximum number of helper calls in a row: there is one unit for them.
 pub const CALLS_PER_ROW: usize = 1;
-/// Fewest and most lanes.
+/// Supported numbers of lanes.
 pub const LANES: std::ops::RangeInclusive<u8> = 1..=8;
 
-/// What of the processor is chosen when it is built.
+/// Parameters of the processor that are chosen when it is built.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Machine {
-    /// Operations of a row, one of [`LANES`].
+    /// Operations in a row, within [`LANES`].
     pub lanes: u8,
 }
 
 impl Default for Machine {
-    /// Four lanes, as the publication found best.
+    /// Returns a machine with four lanes, the number that the publication found best.
     fn default() -> Self {
         Self { lanes: 4 }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which operations have to stay in their order because of memory.
+//! Order of operations that is required because of memory.
 
 use crate::machine::FRAME_BYTES;
 use crate::operation::Operation;
@@ -7,27 +7,28 @@ use freeport_ebpf::analysis::{Access, Space};
 use freeport_ebpf::helper_functions::{Effect, signature};
 use std::ops::Range;
 
-/// An operation with the memory that it touches.
+/// An operation with its memory accesses.
 #[derive(Clone, Copy)]
 pub struct Touch<'a> {
-    /// What is done.
+    /// The operation.
     pub operation: &'a Operation,
-    /// What it touches.
+    /// Its accesses.
     pub accesses: &'a [Access],
 }
 
 impl Touch<'_> {
-    /// Whether the order of both matters.
+    /// Returns whether the order of the two matters.
     pub fn conflicts(&self, other: &Self) -> bool {
         let (one, another) = (self.effect(), other.effect());
         if one.is_some() && another.is_some() {
-            // Helpers keep their order, whatever they do.
+            // Helpers always keep their order.
             return true;
         }
         self.disturbs(other, one) || other.disturbs(self, another) || self.meets(other)
     }
 
-    /// The effect of a helper; nothing if it is no call, nothing inside if it has none.
+    /// Returns the effect of a helper: `None` for other operations, `Some(None)` for no side
+    /// effect.
     fn effect(&self) -> Option<Option<Effect>> {
         match *self.operation {
             Operation::Call { helper, .. } => Some(signature(helper).and_then(|it| it.effect)),
@@ -42,7 +43,7 @@ impl Touch<'_> {
         self.accesses.iter().any(|one| other.accesses.iter().any(|another| one.conflicts(another)))
     }
 
-    /// Whether it touches memory of which nothing is known: control never comes there.
+    /// Returns whether it accesses unknown memory: control never reaches it.
     fn is_anywhere(&self) -> bool {
         let is_call = matches!(self.operation, Operation::Call { .. });
         self.touches() && self.accesses.is_empty() && !is_call
@@ -57,7 +58,7 @@ impl Touch<'_> {
         matches!(self.operation, Store { .. } | Atomic { .. } | Call { .. })
     }
 
-    /// Whether what a helper does besides, which is this one, matters to the other.
+    /// Returns whether a helper's side effect `effect` matters to the other operation.
     fn disturbs(&self, other: &Self, effect: Option<Option<Effect>>) -> bool {
         let Some(Some(effect)) = effect else { return false };
         let touches = |is_touched: fn(&Access) -> bool| other.accesses.iter().any(is_touched);
@@ -74,7 +75,7 @@ impl Touch<'_> {
     }
 }
 
-/// Whether an operation may move where the packet begins.
+/// Returns whether an operation may move the packet's start.
 pub fn moves_packet(operation: &Operation) -> bool {
     match *operation {
         Operation::Call { helper, .. } => signature(helper)
@@ -84,8 +85,8 @@ pub fn moves_packet(operation: &Operation) -> bool {
     }
 }
 
-/// The bytes of the function's own frame that an access may touch, counted from its lowest, if it
-/// can touch nothing else.
+/// Returns the bytes of the function's own frame, counted from its lowest, that an access may
+/// touch, if it can touch nothing else.
 pub fn own_frame(access: &Access) -> Option<Range<usize>> {
     let Space::Stack { calls_up: Some(0) } = access.space else { return None };
     let all = FRAME_BYTES as i64;

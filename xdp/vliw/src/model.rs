@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The processor as `docs/internals/vliw.md` describes it: a [`Model`] executes images row by row,
-//! with the
-//! memory, maps and helpers of the eBPF interpreter's machine.
+//! with the memory, maps and helpers of the eBPF interpreter's machine.
 //!
-//! It knows no stages. What depends on them is forbidden to images, and a model that is
-//! [strict](Mode::Strict) finds out where an image does it nevertheless: real hardware would read
-//! values there that are not the last ones. That is a [`Fault`] of the image, never an outcome.
+//! The model has no pipeline stages. Behaviour that depends on them is forbidden in images, and a
+//! [strict](Mode::Strict) model detects violations, where real hardware would read stale values. A
+//! violation is a [`Fault`] of the image, never an outcome.
 
 mod fault;
 mod hazard;
@@ -26,21 +25,20 @@ use row::{Call, Control, Found};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// What is in registers of which nobody may know what they hold: no address, and no number that
-/// does no harm.
+/// Content of undefined registers: neither an address nor a harmless number.
 const ANYTHING: u64 = 0xdead_dead_dead_dead;
 
-/// How much a model looks for.
+/// Strictness of a model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Mode {
-    /// It executes rows, and what an image may not do has some meaning.
+    /// Executes rows without checks; forbidden behaviour has some defined meaning.
     Plain,
-    /// It finds what an image may not do, and leaves nothing in registers that hold anything.
+    /// Detects forbidden behaviour, and overwrites registers whose contents are undefined.
     #[default]
     Strict,
 }
 
-/// The processor with what it executes.
+/// The processor with its images.
 pub struct Model {
     images: Vec<Option<Image>>,
     mode: Mode,
@@ -48,45 +46,45 @@ pub struct Model {
     record: RefCell<Record>,
 }
 
-/// What came of a packet.
+/// Outcome of a packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Run {
-    /// What the interpreter would say too; its instructions are rows here.
+    /// As the interpreter reports it, except that its instructions are rows here.
     pub outcome: Outcome,
-    /// What was done.
+    /// Statistics of the run.
     pub statistics: Statistics,
 }
 
-/// What was done for a packet.
+/// Statistics of a packet.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Statistics {
-    /// Rows that were executed.
+    /// Number of executed rows.
     pub rows: u64,
-    /// Operations in them, without those that were skipped because a jump was taken.
+    /// Number of executed operations, without those that a taken jump skipped.
     pub operations: u64,
-    /// Jumps that were taken, those included that end the program.
+    /// Number of taken jumps, including those that end the program.
     pub jumps: u64,
-    /// Calls of helpers by their numbers.
+    /// Number of calls of helpers, by their numbers.
     pub helpers: BTreeMap<u32, u64>,
 }
 
-/// What lasts from row to row.
+/// State that is kept between rows.
 #[derive(Default)]
 struct State {
     statistics: Statistics,
     pipeline: Pipeline,
-    /// The lane that is at work: if the program ends there, it is its fault.
+    /// The current lane, which is reported if the program is aborted.
     lane: usize,
-    /// Executions in progress, one for each helper that calls a function.
+    /// Number of nested executions, one for each helper that calls a function.
     depth: usize,
     fault: Option<Fault>,
 }
 
-/// Why a row is not executed to its end.
+/// Reason for which a row is not completed.
 enum Stop {
-    /// The program ends.
+    /// The program is aborted.
     Abort(Reason),
-    /// The image may not do this.
+    /// The image violates a rule.
     Hazard(Hazard),
 }
 
@@ -103,22 +101,21 @@ impl From<Hazard> for Stop {
 }
 
 impl Model {
-    /// A model of images, one for each program of an object that can be run.
+    /// Creates a model of images, one for each program of an object that can be run.
     pub fn new(images: Vec<Option<Image>>, mode: Mode) -> Self {
         Self { images, mode, state: RefCell::default(), record: RefCell::default() }
     }
 
-    /// The image of a program, by its number in the object.
+    /// Returns the image of a program, by its number in the object.
     pub fn image(&self, program: usize) -> Option<&Image> {
         self.images.get(program)?.as_ref()
     }
 
     /// Runs a program, by its number in the object, on a packet, with the maps of a machine that
-    /// the same object is loaded into.
+    /// has loaded the same object.
     ///
     /// # Errors
-    /// What the image does that it may not. The machine's maps and the packet are left as they were
-    /// then.
+    /// The violation of a rule by the image. Maps and packet then keep the state of that moment.
     pub fn run(
         &self,
         machine: &mut Machine,
@@ -139,7 +136,7 @@ impl Model {
         self.mode == Mode::Strict
     }
 
-    /// Executes the next row; gives register 0 if the execution ends with it.
+    /// Executes the next row; returns register 0 if the execution ends with it.
     fn step(&self, execution: &mut Execution<'_, '_>) -> Result<Option<u64>, Stop> {
         let image = self.image(execution.program()).ok_or(Reason::NotRunnable)?;
         let at = execution.place();
@@ -173,8 +170,8 @@ impl Model {
         self.leave_row(execution, image, at, &found)
     }
 
-    /// Calls a helper, where `before` is what registers had before the row; says whether the same
-    /// program goes on.
+    /// Calls a helper, where `before` has the registers before the row; returns whether the same
+    /// program continues.
     fn call(
         &self,
         execution: &mut Execution<'_, '_>,
@@ -192,7 +189,7 @@ impl Model {
         }
         let given = execution.call_helper(call.helper)?;
         let Some(value) = given else {
-            // Another compiler's rows come next: they wait for this one's.
+            // The rows of the next program do not overlap with this one's.
             self.state.borrow_mut().pipeline.clear();
             return Ok(false);
         };
@@ -205,7 +202,7 @@ impl Model {
         Ok(true)
     }
 
-    /// Goes where control leads.
+    /// Transfers control at the end of a row.
     fn leave_row(
         &self,
         execution: &mut Execution<'_, '_>,
@@ -236,7 +233,7 @@ impl Model {
             return Err(Hazard::Beyond { next }.into());
         }
         if next != at + 1 {
-            // A jump that is taken elsewhere leaves time for all that rows before it do.
+            // A taken jump to another row leaves time for all results of earlier rows.
             self.state.borrow_mut().pipeline.clear();
         }
         execution.set_place(next);
@@ -259,7 +256,7 @@ impl Model {
         Ok(())
     }
 
-    /// Leaves the function that runs; gives register 0 if the execution ends with it.
+    /// Leaves the current function; returns register 0 if the execution ends with it.
     fn leave(&self, execution: &mut Execution<'_, '_>, value: u64) -> Option<u64> {
         execution.registers_mut()[0] = value;
         self.state.borrow_mut().pipeline.clear();
@@ -270,7 +267,8 @@ impl Model {
         None
     }
 
-    /// Functions find nothing but their arguments and their frame.
+    /// Makes all registers undefined at the entry of a function, except its arguments and frame
+    /// pointer.
     fn forget_callers(&self, execution: &mut Execution<'_, '_>) {
         if self.is_strict() {
             let registers = execution.registers_mut();
@@ -280,7 +278,7 @@ impl Model {
         }
     }
 
-    /// Functions leave anything in registers that callers do not count on.
+    /// Makes the registers undefined that a function does not preserve for its caller.
     fn leave_anything(&self, execution: &mut Execution<'_, '_>) {
         if self.is_strict() {
             let registers = execution.registers_mut();
@@ -340,12 +338,12 @@ impl Statistics {
 }
 
 impl Image {
-    /// Whether a row is in the program itself, and not in a function that it calls.
+    /// Returns whether a row belongs to the program itself, and not to a called function.
     fn is_program(&self, row: usize) -> bool {
         self.functions.get(1).is_none_or(|second| row < second.row)
     }
 
-    /// Whether a function begins with a row.
+    /// Returns whether a row is the first of a function.
     fn begins_function(&self, row: usize) -> bool {
         self.functions.iter().any(|function| function.row == row)
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! From blocks to a region: each result becomes a value, and on the way, as options allow, copies
-//! vanish into what reads them, constants into operands, sums into offsets (publication, section
-//! 3.1: three operands), and what is there already is not computed or loaded again.
+//! Value numbering: makes a region of blocks, in which each result is a value. As options allow,
+//! copies are propagated, constants become operands, sums become offsets (publication, section 3.1:
+//! three operands), and redundant computations and loads are removed.
 
 mod simplify;
 
@@ -17,7 +17,7 @@ use freeport_ebpf::helper_functions::signature;
 use freeport_ebpf::instruction::FRAME_POINTER;
 use std::collections::HashMap;
 
-/// The region of a path of blocks of a routine.
+/// Builds the region of a path of blocks of a routine.
 pub fn region(routine: &Routine, path: &[usize], analysis: &Analysis, options: &Options) -> Region {
     let mut numbering = Numbering {
         routine,
@@ -49,28 +49,28 @@ pub fn region(routine: &Routine, path: &[usize], analysis: &Analysis, options: &
     numbering.region
 }
 
-/// An operation with no registers of its own, and what it reads.
+/// An operation without its registers, and the values that it reads.
 type Key = (Operation, Vec<Value>);
 
-/// A region that grows.
+/// A region under construction.
 struct Numbering<'a> {
     routine: &'a Routine,
     analysis: &'a Analysis,
     options: &'a Options,
     region: Region,
-    /// What each register of the program holds.
+    /// Value of each register of the program.
     current: State,
-    /// Of a value that is a copy, what it is a copy of.
+    /// For each value that is a copy, its source.
     copies: HashMap<Value, Value>,
-    /// Whether the packet may begin elsewhere than it did.
+    /// Whether the packet's start may have moved.
     is_packet_moved: bool,
-    /// Values by what gives them, as long as that would give the same again, with the memory that
-    /// they were read from or written to.
+    /// Values by the operation that computes them, while it would still give the same result, with
+    /// the memory that it reads or writes.
     known: HashMap<Key, (Value, Vec<Access>)>,
 }
 
 impl Numbering<'_> {
-    /// Takes what is known of registers where the region begins.
+    /// Takes the facts about registers at the start of the region.
     fn enter(&mut self, slot: usize) {
         let Some(facts) = self.analysis.registers(slot) else { return };
         for (register, fact) in facts.iter().enumerate() {
@@ -105,7 +105,7 @@ impl Numbering<'_> {
         }
     }
 
-    /// Adds a block, behind which the region goes on with another one or ends.
+    /// Adds a block, after which the region continues with another one or ends.
     fn add_block(&mut self, block: &Block, next: Option<usize>) {
         superblocks::kept(block, next).iter().for_each(|instruction| self.add(instruction));
     }
@@ -155,18 +155,18 @@ impl Numbering<'_> {
         }
     }
 
-    /// What an operation reads in registers that it names.
+    /// Returns the values of the registers that an operation names as sources.
     fn reads(&self, operation: &Operation, is_of_arm: bool) -> Vec<Value> {
         let is_pinned =
             matches!(operation, Operation::Exit | Operation::Atomic { is_fetching: true, .. });
         let read = operation.read().enumerate();
-        // An exchange names its address first; the rest, and what an exit returns, is fixed.
+        // An exchange names its address first; its other sources, and that of an exit, are fixed.
         let chosen =
             read.filter(|(at, _)| !is_pinned || (*at == 0 && *operation != Operation::Exit));
         chosen.map(|(_, register)| self.read(register, is_of_arm)).collect()
     }
 
-    /// What it finds in registers that cannot be chosen.
+    /// Returns the values of sources whose registers cannot be chosen.
     fn fixed(&self, operation: &Operation) -> Vec<(u8, Value)> {
         let registers: Vec<u8> = match *operation {
             Operation::Call { helper, .. } => (1..=arguments(helper)).collect(),
@@ -181,8 +181,9 @@ impl Numbering<'_> {
         registers.into_iter().map(|it| (it, self.current[usize::from(it)])).collect()
     }
 
-    /// What a register holds, or what that is a copy of, if its own register still has it. In an
-    /// arm another register may be written in the same row, if it is not one that always stays.
+    /// Returns the value of a register, or its source if it is a copy whose source is still in its
+    /// register. Within an arm, that register may be written in the same row, so only registers
+    /// that never change count.
     fn read(&self, register: u8, is_of_arm: bool) -> Value {
         let mut value = self.current[usize::from(register)];
         while let Some(&source) = self.copies.get(&value) {
@@ -194,7 +195,7 @@ impl Numbering<'_> {
         value
     }
 
-    /// Whether the program still has a value in its register.
+    /// Returns whether a value is still in its register of the program.
     fn is_current(&self, value: Value) -> bool {
         if value == START {
             return !self.is_packet_moved;
@@ -203,7 +204,7 @@ impl Numbering<'_> {
         self.current[usize::from(register)] == value
     }
 
-    /// Adds a node that gives something, unless that is there already.
+    /// Adds a node with a result, unless an equal result exists.
     fn add_result(&mut self, mut node: Node, register: u8) {
         let place = usize::from(register);
         if node.arm.is_some() {
@@ -246,7 +247,7 @@ impl Numbering<'_> {
         self.region.nodes.push(node);
     }
 
-    /// Adds a node that may be skipped: what it gives is then what its register had before.
+    /// Adds a node that may be skipped: its result is then the old value of its register.
     fn add_guarded(&mut self, mut node: Node, register: u8) {
         let before = self.current[usize::from(register)];
         node.before = Some(before);
@@ -260,7 +261,7 @@ impl Numbering<'_> {
         self.region.nodes.push(node);
     }
 
-    /// What is known of a node's result: the constant that it is, and its bits.
+    /// Returns the facts about a node's result: its constant, if it is one, and its bits.
     fn described(&self, node: &Node) -> (Option<u64>, u32) {
         let constant = match node.operation {
             Operation::Constant { constant: Constant::Value(value), .. } => Some(value),
@@ -305,7 +306,7 @@ impl Numbering<'_> {
         (constant, bits)
     }
 
-    /// Forgets what a node may change in memory.
+    /// Forgets values in memory that a node may change.
     fn forget_changed(&mut self, node: &Node) {
         let calls = matches!(node.operation, Operation::CallFunction(_));
         if !node.has_effect() && !calls {
@@ -318,7 +319,7 @@ impl Numbering<'_> {
         });
     }
 
-    /// The load that would give back what a node stores.
+    /// Returns the load that would return the value that a node stores.
     fn stored(&self, node: &Node) -> Option<(Key, Value)> {
         let Operation::Store { bytes, offset, source: Operand::Register(_), .. } = node.operation
         else {
@@ -339,7 +340,7 @@ impl Numbering<'_> {
         (fits && self.options.redundant).then_some(((load, vec![base]), value))
     }
 
-    /// The packet's start is there, and is not loaded.
+    /// Replaces a load of the packet's start by the register that holds it.
     fn take_start(&self, node: &mut Node) {
         if let (Operation::Load { bytes: 4, is_signed: false, .. }, [access]) =
             (node.operation, node.accesses.as_slice())
@@ -352,7 +353,7 @@ impl Numbering<'_> {
         }
     }
 
-    /// Jumps to where the program does nothing but end, end it.
+    /// Replaces jumps to a mere exit by exits.
     fn end_at_once(&self, node: &mut Node) {
         let known = |register| self.region.known(self.read(register, false)).constant;
         match node.operation {
@@ -381,28 +382,28 @@ impl Numbering<'_> {
     }
 }
 
-/// How many bits a number has, from the lowest to the last that is set.
+/// Returns the number of bits of a number up to the highest that is set.
 fn bits_of(number: u64) -> u32 {
     64 - number.leading_zeros()
 }
 
-/// How many arguments a helper takes.
+/// Returns the number of arguments of a helper.
 fn arguments(helper: u32) -> u8 {
     signature(helper).map_or(5, |it| it.arguments.len() as u8)
 }
 
-/// What a node does and reads, whatever registers there are.
+/// Returns the operation of a node without registers, and the values that it reads.
 fn key_of(node: &Node) -> Key {
     (node.operation.with_registers(&[0; 3], Some(0)), node.reads.clone())
 }
 
-/// A copy of an operand.
+/// Returns a copy of an operand.
 fn copy(right: Operand) -> Operation {
     let (width, operation) = (Width::Bits64, Arithmetic::Move);
     Operation::Alu { width, operation, destination: 0, left: 0, right }
 }
 
-/// Whether an operation only gives what it reads.
+/// Returns whether an operation only copies its source.
 fn is_copy(operation: &Operation) -> bool {
     let (width, operation) = match *operation {
         Operation::Alu { width, operation, right: Operand::Register(_), .. } => (width, operation),
@@ -411,7 +412,7 @@ fn is_copy(operation: &Operation) -> bool {
     width == Width::Bits64 && operation == Arithmetic::Move
 }
 
-/// Whether an operation only makes a constant.
+/// Returns whether an operation only creates a constant.
 fn is_constant(operation: &Operation) -> bool {
     matches!(
         operation,
@@ -420,5 +421,5 @@ fn is_constant(operation: &Operation) -> bool {
     )
 }
 
-/// The value that the frame pointer always is.
+/// Value of the frame pointer.
 const FRAME: Value = Value(FRAME_POINTER as usize);

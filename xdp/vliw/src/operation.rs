@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Operations of the processor: those of eBPF, with the extensions of hXDP (three operands, memory
-//! accesses of six bytes, exits that carry their verdict) and our own (whether the packet is long
-//! enough is one operation, loads before it is known whether they are needed).
+//! accesses of six bytes, exits with a verdict) and our own (a check of the packet's length in one
+//! operation, speculative loads).
 
 mod display;
 
@@ -9,16 +9,16 @@ pub use freeport_ebpf::instruction::{
     Arithmetic, AtomicOperation, ByteOrder, Condition, FRAME_POINTER, Operand, Width,
 };
 
-/// What one lane does in one row. Registers are below [`REGISTERS`](crate::machine::REGISTERS);
-/// number 10 is never written.
+/// Operation of a lane in a row. Registers are below [`REGISTERS`](crate::machine::REGISTERS);
+/// register 10 is never written.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Operation {
-    /// `destination = left operation right`; a move takes `right` alone, and `left` is 0. Meanings
-    /// are those of eBPF.
+    /// `destination = left operation right`; a move uses `right` alone, and `left` is 0. The
+    /// semantics are those of eBPF.
     Alu {
-        /// Bits that take part; results of 32 are zero-extended.
+        /// Operand width; 32-bit results are zero-extended.
         width: Width,
-        /// What is computed.
+        /// The arithmetic operation.
         operation: Arithmetic,
         /// Register that is written.
         destination: u8,
@@ -29,7 +29,7 @@ pub enum Operation {
     },
     /// `destination = -source`.
     Negate {
-        /// Bits that take part.
+        /// Operand width.
         width: Width,
         /// Register that is written.
         destination: u8,
@@ -38,18 +38,19 @@ pub enum Operation {
     },
     /// `destination` becomes the sign-extended low bits of `source`.
     MoveSigned {
-        /// Bits of the result; the rest is zero.
+        /// Width of the result; the upper bits are zero.
         width: Width,
         /// Register that is written.
         destination: u8,
         /// Register that is read.
         source: u8,
-        /// How many low bits count: 8, 16 or, for 64 bits, 32.
+        /// Number of low bits that are used: 8, 16 or, for 64 bits, 32.
         bits: u8,
     },
-    /// `destination` becomes the low bytes of `source` in another order, the others zero.
+    /// Copies the low bytes of `source` to `destination` in another order; the other bytes are
+    /// zero.
     Swap {
-        /// Which order.
+        /// Target byte order.
         order: ByteOrder,
         /// Register that is written.
         destination: u8,
@@ -58,154 +59,157 @@ pub enum Operation {
         /// 16, 32 or 64.
         bits: u8,
     },
-    /// `destination` becomes a constant. One that does not fit a slot takes the next lane too.
+    /// Sets `destination` to a constant. One that does not fit a slot also occupies the next lane.
     Constant {
         /// Register that is written.
         destination: u8,
-        /// What it gets.
+        /// The constant.
         constant: Constant,
     },
-    /// `destination` becomes what is at `base + offset`.
+    /// Loads from `base + offset` to `destination`.
     Load {
-        /// 1, 2, 4, 6 or 8.
+        /// Number of bytes: 1, 2, 4, 6 or 8.
         bytes: u8,
-        /// Whether it is sign-extended; else zero-extended. Never so for six bytes.
+        /// Whether the value is sign-extended; otherwise it is zero-extended. Never set for six
+        /// bytes.
         is_signed: bool,
-        /// Whether it may miss: outside of all memory it gives 0 instead of ending the program,
-        /// because it may be done before it is known that it is needed.
+        /// Whether the load is speculative: outside of all memory it gives 0 instead of aborting
+        /// the program, because it may be executed before it is known to be needed.
         is_speculative: bool,
         /// Register that is written.
         destination: u8,
         /// Register with the address.
         base: u8,
-        /// Bytes behind it.
+        /// Offset from it in bytes.
         offset: i16,
     },
     /// Writes the low bytes of `source`, or a sign-extended constant, to `base + offset`.
     Store {
-        /// 1, 2, 4, 6 or 8.
+        /// Number of bytes: 1, 2, 4, 6 or 8.
         bytes: u8,
         /// Register with the address.
         base: u8,
-        /// Bytes behind it.
+        /// Offset from it in bytes.
         offset: i16,
-        /// What is written.
+        /// Value that is written.
         source: Operand,
     },
-    /// As eBPF's; it also writes `source`, or register 0 with a comparing exchange, if it fetches.
+    /// Atomic operation as in eBPF; a fetching one also writes `source`, or register 0 for
+    /// compare-and-exchange.
     Atomic {
-        /// 32 or 64 bits.
+        /// Operand width: 32 or 64 bits.
         width: Width,
-        /// How memory is changed.
+        /// The modification.
         operation: AtomicOperation,
-        /// Whether a register gets the old value; always so for exchanges.
+        /// Whether a register receives the old value; always true for exchanges.
         is_fetching: bool,
         /// Register with the address.
         base: u8,
-        /// Bytes behind it.
+        /// Offset from it in bytes.
         offset: i16,
         /// Register with the operand.
         source: u8,
     },
-    /// Goes to `target` if `left condition right`.
+    /// Jumps to `target` if `left condition right`.
     Jump {
-        /// Bits that are compared.
+        /// Operand width.
         width: Width,
-        /// How they are compared.
+        /// Comparison.
         condition: Condition,
-        /// Register on the left.
+        /// Left operand.
         left: u8,
-        /// Right side; constants are sign-extended.
+        /// Right operand; constants are sign-extended.
         right: Operand,
-        /// Where to.
+        /// Target.
         target: Target,
     },
-    /// Goes to `target` if the packet ends before `base + bytes`, or, without a base, if it is
+    /// Jumps to `target` if the packet ends before `base + bytes`, or, without a base, if it is
     /// shorter than `bytes`.
     Bound {
         /// Register with an address in the packet.
         base: Option<u8>,
-        /// Bytes behind it.
+        /// Offset from it in bytes.
         bytes: i32,
-        /// Where to.
+        /// Target.
         target: Target,
     },
-    /// Goes to `target` always.
+    /// Jumps to `target` unconditionally.
     Goto(Target),
-    /// Calls a helper by the kernel's number. Register 0 gets its result, and no other register
-    /// changes unless it calls functions of the program or moves the packet's start.
+    /// Calls a helper by the kernel's number. Register 0 receives its result, and other registers
+    /// change only if it calls functions of the program or moves the packet's start.
     Call {
-        /// Which.
+        /// Number of the helper.
         helper: u32,
-        /// What it is given in place of registers 1 to 5; those that it does not take are
+        /// Arguments in place of registers 1 to 5; those that the helper does not take are
         /// [`Argument::Register`].
         arguments: [Argument; 5],
     },
     /// Calls a function of the program by its first row. It returns to the next row; then registers
-    /// 6 to 10 are as before, register 0 is its result, and the others hold anything.
+    /// 6 to 10 are unchanged, register 0 has its result, and the others are undefined.
     CallFunction(usize),
-    /// Ends the function with register 0.
+    /// Returns from the function with register 0.
     Exit,
 }
 
-/// What a helper is given.
+/// Argument of a helper.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Argument {
-    /// What the register of that argument holds.
+    /// The content of the argument's register.
     #[default]
     Register,
-    /// The context: as the first argument only.
+    /// The context; only as the first argument.
     Context,
-    /// A map, by its number in the object: as the first argument only, below [`Self::MAPS`].
+    /// A map, by its number in the object; only as the first argument, below [`Self::MAPS`].
     Map(u16),
-    /// An address in the function's own frame, from the frame pointer: as any but the first, a
-    /// multiple of 4.
+    /// An address in the function's own frame, relative to the frame pointer; not as the first
+    /// argument, and a multiple of 4.
     Stack(i16),
-    /// A number: as any but the first, below [`Self::NUMBERS`].
+    /// A number; not as the first argument, below [`Self::NUMBERS`].
     Number(u8),
 }
 
 impl Argument {
-    /// Maps that can be named.
+    /// Number of maps that can be encoded.
     pub const MAPS: u16 = (1 << 12) - 2;
-    /// Numbers that can be given.
+    /// Number of numbers that can be encoded.
     pub const NUMBERS: u8 = 1 << 6;
 }
 
-/// What a constant is.
+/// Kind of a constant.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Constant {
     /// A number.
     Value(u64),
-    /// What stands for a map, by its number in the object.
+    /// A reference to a map, by its number in the object.
     Map(u32),
     /// An address in the first value of a map.
     MapValue {
         /// The map.
         map: u32,
-        /// Bytes behind the start of the value.
+        /// Offset in bytes from the start of the value.
         offset: u32,
     },
-    /// What stands for a function, by its first row.
+    /// A reference to a function, by its first row.
     Function(usize),
 }
 
-/// Where control goes on.
+/// Target of a jump.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Target {
-    /// In a row.
+    /// A row.
     Row(usize),
-    /// Nowhere: the program ends with this verdict. Not in functions that are called.
+    /// An exit with this verdict. Not allowed in called functions.
     Exit(u32),
 }
 
 impl Operation {
-    /// A call of a helper with all arguments in registers.
+    /// Returns a call of a helper with all arguments in registers.
     pub fn call(helper: u32) -> Self {
         Self::Call { helper, arguments: Default::default() }
     }
 
-    /// How many lanes it takes: 2 for a constant of more than 32 bits with a sign, else 1.
+    /// Returns the number of lanes: 2 for a constant that does not fit a signed 32-bit number, else
+    /// 1.
     pub fn lanes(&self) -> usize {
         match *self {
             Self::Constant { constant: Constant::Value(value), .. } => {
@@ -215,7 +219,7 @@ impl Operation {
         }
     }
 
-    /// The register that it writes.
+    /// Returns the register that it writes.
     pub fn written(&self) -> Option<u8> {
         match *self {
             Self::Alu { destination, .. }
@@ -237,22 +241,18 @@ impl Operation {
         }
     }
 
-    /// The registers that it names to be read; what a call is given is not among them.
+    /// Returns the registers that it names as sources, without those of a call's arguments.
     pub fn read(&self) -> impl Iterator<Item = u8> {
-        let register = |operand| match operand {
-            Operand::Register(register) => Some(register),
-            Operand::Immediate(_) => None,
-        };
         let found = match *self {
-            Self::Alu { operation: Arithmetic::Move, right, .. } => [register(right), None, None],
+            Self::Alu { operation: Arithmetic::Move, right, .. } => [right.register(), None, None],
             Self::Alu { left, right, .. } | Self::Jump { left, right, .. } => {
-                [Some(left), register(right), None]
+                [Some(left), right.register(), None]
             }
             Self::Negate { source, .. }
             | Self::MoveSigned { source, .. }
             | Self::Swap { source, .. } => [Some(source), None, None],
             Self::Load { base, .. } => [Some(base), None, None],
-            Self::Store { base, source, .. } => [Some(base), register(source), None],
+            Self::Store { base, source, .. } => [Some(base), source.register(), None],
             Self::Atomic { operation: AtomicOperation::CompareExchange, base, source, .. } => {
                 [Some(base), Some(source), Some(0)]
             }
@@ -266,9 +266,9 @@ impl Operation {
         found.into_iter().flatten()
     }
 
-    /// The same operation with other registers: those that it reads, in the order of
-    /// [`read`](Self::read), and the one that it writes. What is fixed (register 0 of exchanges,
-    /// exits and calls, the source of what fetches) stays.
+    /// Replaces registers: sources in the order of [`read`](Self::read), and the destination. Fixed
+    /// registers stay (register 0 of exchanges, exits and calls, the source of fetching
+    /// operations).
     pub fn with_registers(mut self, read: &[u8], written: Option<u8>) -> Self {
         let mut left_over = read.iter().copied();
         let mut take = |register: &mut u8| {
@@ -310,7 +310,7 @@ impl Operation {
         self
     }
 
-    /// Where it may go to.
+    /// Returns the jump target, if there is one.
     pub fn target(&self) -> Option<Target> {
         match *self {
             Self::Jump { target, .. } | Self::Bound { target, .. } | Self::Goto(target) => {
@@ -320,7 +320,7 @@ impl Operation {
         }
     }
 
-    /// The same, to be changed.
+    /// As [`target`](Self::target), mutable.
     pub fn target_mut(&mut self) -> Option<&mut Target> {
         match self {
             Self::Jump { target, .. } | Self::Bound { target, .. } | Self::Goto(target) => {
@@ -330,18 +330,18 @@ impl Operation {
         }
     }
 
-    /// Whether it decides which row comes next: a jump, a call of a function, an exit.
+    /// Returns whether it decides the next row: a jump, a call of a function, an exit.
     pub fn is_control(&self) -> bool {
         self.target().is_some() || matches!(self, Self::CallFunction(_) | Self::Exit)
     }
 
-    /// Whether control never goes on with the next row.
+    /// Returns whether execution never continues with the next row.
     pub fn is_terminal(&self) -> bool {
         matches!(self, Self::Goto(_) | Self::Exit)
     }
 }
 
-/// Puts another register into an operand, if it is one.
+/// Replaces the register of an operand, if it is one.
 fn take_operand(operand: &mut Operand, mut take: impl FnMut(&mut u8)) {
     if let Operand::Register(register) = operand {
         take(register);

@@ -1,46 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the compiler does besides placing operations in rows; each can be switched off.
+//! Transformations of the compiler other than placing operations in rows; each can be turned off.
 
 use crate::machine::Machine;
 
-/// Passes and the machine. All that changes the program's operations is in here.
+/// Passes and the machine: everything that affects the program's operations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// What is scheduled for.
+    /// Machine for which programs are scheduled.
     pub machine: Machine,
-    /// Comparisons with the packet's end become one operation each, which asks the packet itself.
+    /// Replaces comparisons with the packet's end by one operation that checks the packet's length.
     pub bounds: bool,
-    /// What is zero when a packet begins is not set to zero.
+    /// Removes instructions that zero registers and stack bytes that are zero at the start of a
+    /// packet.
     pub zeroing: bool,
-    /// Copies vanish into what reads them: three operands, addresses with their offset.
+    /// Propagates copies: three operands, addresses with offsets.
     pub three_operands: bool,
-    /// Calls of helpers carry arguments that are known.
+    /// Moves known arguments into helper calls.
     pub calls: bool,
-    /// Where the packet begins is read from its register, and not loaded from the context.
+    /// Reads the packet's start from its register instead of loading it from the context.
     pub packet_register: bool,
-    /// Exits and jumps to them carry a verdict that is known.
+    /// Moves known verdicts into exits, and into jumps to exits.
     pub exits: bool,
-    /// Neighbouring accesses to memory become one, of up to eight bytes, six among them.
+    /// Combines adjacent memory accesses into one of up to eight bytes, including six.
     pub wide_accesses: bool,
-    /// What is loaded, changed and stored again is changed in memory.
+    /// Replaces a load, an operation and a store of the same bytes by an atomic operation.
     pub memory_operations: bool,
-    /// What is only copied into a register is computed there.
+    /// Computes results directly in the register to which they are only copied.
     pub coalescing: bool,
-    /// What is loaded or computed a second time is not.
+    /// Removes redundant loads and computations.
     pub redundant: bool,
-    /// What nobody needs is not done.
+    /// Removes dead operations.
     pub dead: bool,
-    /// Blocks that follow each other are scheduled as one, across the branches between them.
+    /// Schedules consecutive blocks together, across the branches between them.
     pub code_motion: bool,
-    /// Results that only this block needs go to any register that is free.
+    /// Allocates any free register for results that only the region needs.
     pub renaming: bool,
-    /// What two lanes of a row need of the row before is computed in both.
+    /// Computes a result twice if two lanes of the next row need it.
     pub replication: bool,
-    /// Short arms of branches are skipped in their row instead of being jumped over.
+    /// Skips short arms of branches within their row instead of jumping over them.
     pub if_conversion: bool,
 }
 
-/// The switches of [`Options`] by their names.
+/// Names of the switches of [`Options`].
 pub const PASSES: [&str; 15] = [
     "bounds",
     "zeroing",
@@ -66,7 +67,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// All passes on or off, for four lanes.
+    /// Returns options with all passes on or off, for four lanes.
     fn all(is_on: bool) -> Self {
         Self {
             machine: Machine::default(),
@@ -88,18 +89,18 @@ impl Options {
         }
     }
 
-    /// Every instruction is kept as it is, and only placed in rows: what the publication calls
+    /// Returns options that keep every instruction and only schedule them: the publication's
     /// parallelisation, with code motion.
     pub fn keeping_all() -> Self {
         Self { code_motion: true, renaming: true, ..Self::all(false) }
     }
 
-    /// Nothing but one block after the other.
+    /// Returns options that schedule one block after the other, without any pass.
     pub fn plain() -> Self {
         Self::all(false)
     }
 
-    /// The switch of a pass by its name.
+    /// Returns the switch of a pass by its name.
     pub fn pass_mut(&mut self, name: &str) -> Option<&mut bool> {
         Some(match name {
             "bounds" => &mut self.bounds,

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How often instructions were executed, as the interpreter has seen it: which ways are likely.
+//! Execution counts of instructions, recorded in the interpreter, to determine likely paths.
 
 use freeport_ebpf::interpreter::{Observer, Point};
 
-/// Counts of a program's instructions.
+/// Execution counts of a program's instructions.
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
     program: usize,
-    /// How often each slot was executed, and another one than the next after it.
+    /// For each slot, the number of executions, and of those not followed by the next slot.
     counts: Vec<[u64; 2]>,
     last: usize,
 }
 
 impl Profile {
-    /// Of a program by its number in the object, of which nothing was executed yet. It looks on
-    /// where packets are run: see [`Machine::run_observed`].
+    /// Creates an empty profile of a program by its number in the object. It is filled as an
+    /// observer of runs: see [`Machine::run_observed`].
     ///
     /// [`Machine::run_observed`]: freeport_ebpf::interpreter::Machine::run_observed
     pub fn new(program: usize) -> Self {
         Self { program, counts: vec![], last: 0 }
     }
 
-    /// How often the instruction in a slot was executed.
+    /// Returns the number of executions of the instruction in a slot.
     pub fn count(&self, slot: usize) -> u64 {
         self.counts.get(slot).map_or(0, |[count, _]| *count)
     }
 
-    /// How often the jump in a slot was taken.
+    /// Returns the number of times that the jump in a slot was taken.
     pub fn taken(&self, slot: usize) -> u64 {
         self.counts.get(slot).map_or(0, |[_, taken]| *taken)
     }
@@ -42,7 +42,7 @@ impl Observer for Profile {
             self.counts.resize(slot + 1, [0; 2]);
         }
         if slot != self.last + 1 {
-            // Of instructions of two slots, and where packets begin, nobody asks.
+            // Counts after wide loads and at the start of a packet are never read.
             self.counts[self.last][1] += 1;
         }
         self.counts[slot][0] += 1;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Blocks that are scheduled as one: control enters at the first and leaves at any jump. Each
-//! result in it is a value of its own, and what a jump passes on is said by the jump.
+//! Blocks that are scheduled together: control enters at the first and leaves at any jump. Each
+//! result is a separate value, and each jump records the values that it passes on.
 //!
-//! A value belongs to the register of the program that it was in. Whatever reads a value does so
-//! where the program, executed in its order, still has it in that register. So all of a region can
-//! be done in the order of the program with each value in its own register: other registers and
-//! other orders are only ever faster, and a scheduler always has a way on.
+//! A value belongs to the register of the program that held it. A node reads a value only where the
+//! program, executed in order, still has it in that register. A region can therefore always be
+//! executed in program order with each value in its own register. Other registers and other orders
+//! are optimisations, and the scheduler can always make progress.
 
 use crate::blocks::NEXT;
 use crate::machine::{PACKET, REGISTERS};
@@ -13,106 +13,106 @@ use crate::memory::moves_packet;
 use crate::operation::{Arithmetic, Operand, Operation, Target, Width};
 use freeport_ebpf::analysis::Access;
 
-/// A result, or what a register holds when control enters. Those of the registers come first.
+/// A result, or the content of a register at the entry. The values of registers come first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Value(pub usize);
 
-/// Where the packet begins, until it is moved.
+/// The packet's start, until it is moved.
 pub const START: Value = Value(PACKET as usize);
 
-/// What all registers hold.
+/// Values of all registers.
 pub type State = [Value; REGISTERS as usize];
 
-/// Blocks with one entrance.
+/// Blocks with one entry.
 #[derive(Clone, Debug)]
 pub struct Region {
     /// The block at which control enters, whose number jumps use.
     pub block: usize,
-    /// What is done, in the order of the program.
+    /// Nodes in program order.
     pub nodes: Vec<Node>,
-    /// Of each value what is known of it.
+    /// Facts about each value.
     pub values: Vec<Known>,
 }
 
-/// What is known of a value.
+/// Facts about a value.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
-    /// The register that it belongs to.
+    /// Register to which it belongs.
     pub register: u8,
-    /// What gives it; nothing for those that a region begins with.
+    /// Node that computes it; `None` for values at the entry.
     pub node: Option<usize>,
-    /// What it is, if it is a constant.
+    /// Its constant, if it is one.
     pub constant: Option<u64>,
-    /// How many of its bits may be set at most, from the lowest on.
+    /// Maximum number of low bits that may be set.
     pub bits: u32,
-    /// What it is the sum of, if it is there from the beginning.
+    /// Value and constant of which it is the sum, for values at the entry.
     pub sum: Option<(Value, i64)>,
-    /// Whether it is the address of the context, and there from the beginning.
+    /// Whether it is the address of the context, for values at the entry.
     pub is_context: bool,
 }
 
 impl Known {
-    /// Of a value of a register that may be anything.
+    /// Creates the facts of a value of a register without any knowledge.
     fn nothing(register: u8, node: Option<usize>) -> Self {
         Self { register, node, constant: None, bits: 64, sum: None, is_context: false }
     }
 }
 
-/// An operation on values. The registers that it names mean nothing until it is scheduled.
+/// An operation on values. Its register fields are meaningless until it is scheduled.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// What is done.
+    /// The operation.
     pub operation: Operation,
-    /// Slots of eBPF instructions.
+    /// Slots of the eBPF instructions from which it was made.
     pub origins: Vec<usize>,
-    /// Memory that it touches.
+    /// Its memory accesses.
     pub accesses: Vec<Access>,
-    /// What it reads, in the order of [`Operation::read`].
+    /// Values that it reads, in the order of [`Operation::read`].
     pub reads: Vec<Value>,
-    /// What it finds in registers that cannot be chosen.
+    /// Values that it reads in fixed registers.
     pub fixed: Vec<(u8, Value)>,
-    /// What the register of its result has if it is skipped.
+    /// Previous value of its result's register, which remains if it is skipped.
     pub before: Option<Value>,
-    /// What it gives.
+    /// Its result.
     pub result: Option<Value>,
-    /// Whether its result is in its own register and no other.
+    /// Whether its result must be in its own register.
     pub is_result_fixed: bool,
-    /// The nodes with this number go into one row, in this order, behind all others there.
+    /// All nodes with the same number go into one row, in this order, after all others there.
     pub arm: Option<usize>,
-    /// What registers hold if it leaves.
+    /// Values of registers if it leaves the region.
     pub state: Option<Box<State>>,
-    /// Whether another node does what it did.
+    /// Whether another node replaces it.
     pub is_gone: bool,
-    /// Whether anybody needs it.
+    /// Whether it is needed.
     pub is_needed: bool,
 }
 
 impl Region {
-    /// A region without anything in it.
+    /// Creates an empty region.
     pub fn new(block: usize) -> Self {
         let entry = |register| Known::nothing(register, None);
         Self { block, nodes: vec![], values: (0..REGISTERS).map(entry).collect() }
     }
 
-    /// A new value for what the next node gives.
+    /// Creates a value for the result of the next node.
     pub fn add_value(&mut self, register: u8) -> Value {
         let node = Some(self.nodes.len());
         self.values.push(Known::nothing(register, node));
         Value(self.values.len() - 1)
     }
 
-    /// What is known of a value.
+    /// Returns the facts about a value.
     pub fn known(&self, value: Value) -> &Known {
         &self.values[value.0]
     }
 
-    /// The node that a value is the result of, if it always is.
+    /// Returns the node that computes a value, unless it may be skipped.
     pub fn giver(&self, value: Value) -> Option<&Node> {
         let node = self.known(value).node.map(|node| &self.nodes[node])?;
         node.arm.is_none().then_some(node)
     }
 
-    /// Whether the program, executed in its order, has a value in its own register before a node.
+    /// Returns whether, in program order, a value is in its own register before a node.
     pub fn is_current(&self, value: Value, at: usize) -> bool {
         let register = self.known(value).register;
         if register == PACKET {
@@ -123,7 +123,7 @@ impl Region {
         last.unwrap_or(Value(register.into())) == value
     }
 
-    /// Makes a constant before a node, which that one will have for a reason.
+    /// Inserts a constant before a node that will use it.
     pub fn insert_constant(&mut self, at: usize, register: u8, constant: i32) -> Value {
         for known in &mut self.values {
             known.node = known.node.map(|node| if node >= at { node + 1 } else { node });
@@ -150,7 +150,7 @@ impl Region {
         value
     }
 
-    /// Does behind a node the same again, for a value of another register.
+    /// Duplicates a node after it, for a value of another register.
     pub fn insert_again(&mut self, at: usize, register: u8) -> Value {
         for known in &mut self.values {
             known.node = known.node.map(|node| if node > at { node + 1 } else { node });
@@ -163,14 +163,14 @@ impl Region {
         Value(self.values.len() - 1)
     }
 
-    /// Nodes that are needed, with their places.
+    /// Returns needed nodes with their indices.
     pub fn needed(&self) -> impl Iterator<Item = (usize, &Node)> {
         self.nodes.iter().enumerate().filter(|(_, node)| node.is_needed)
     }
 }
 
 impl Node {
-    /// Where it may lead within the routine.
+    /// Returns the jump target within the routine.
     pub fn successor(&self) -> Option<usize> {
         match self.operation.target() {
             Some(Target::Row(block)) if block != NEXT => Some(block),
@@ -178,8 +178,8 @@ impl Node {
         }
     }
 
-    /// Whether it changes more than a register, so that it must be done when the program does it,
-    /// and not if it does not.
+    /// Returns whether it changes more than a register, so that it must be executed exactly when
+    /// the program executes it.
     pub fn has_effect(&self) -> bool {
         matches!(
             self.operation,
@@ -187,18 +187,18 @@ impl Node {
         )
     }
 
-    /// Everything that it uses, but what its jump passes on.
+    /// Returns all values that it uses, except those that its jump passes on.
     pub fn used(&self) -> impl Iterator<Item = Value> {
         let fixed = self.fixed.iter().map(|(_, value)| *value);
         self.reads.iter().copied().chain(fixed).chain(self.before)
     }
 
-    /// Whether it only skips what is behind it in its row.
+    /// Returns whether it only skips later lanes of its row.
     pub fn is_skip(&self) -> bool {
         self.operation.target() == Some(Target::Row(NEXT))
     }
 
-    /// Whether it decides where control goes.
+    /// Returns whether it decides the next row.
     pub fn is_control(&self) -> bool {
         self.operation.is_control() && !self.is_skip()
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What became of a program, in numbers: how long its schedule is, how full its rows are, and what
-//! each pass and each lane is good for.
+//! Figures of a compiled program: length of its schedule, utilisation of its rows, and the benefit
+//! of each pass and each lane.
 
 use crate::compile::{compile_analysed, compile_measured};
 use crate::image::{Image, Row};
@@ -11,62 +11,62 @@ use freeport_ebpf::instruction::decode;
 use freeport_ebpf::interpreter::Unsupported;
 use freeport_ebpf::object::Program;
 
-/// How large a schedule is.
+/// Size of a schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Size {
-    /// Rows: cycles, if each was executed once and nothing waited.
+    /// Number of rows: the cycles, if each was executed once without waiting.
     pub rows: usize,
-    /// Operations in them; a long constant is one.
+    /// Number of operations; a long constant is one.
     pub operations: usize,
 }
 
-/// A program's schedule, and how good it is.
+/// A program's schedule with its figures.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Report {
     /// The schedule.
     pub image: Image,
-    /// Instructions of eBPF that the program has. One of two slots counts once.
+    /// Number of eBPF instructions of the program. A wide load counts once.
     pub instructions: usize,
-    /// How large the schedule is.
+    /// Size of the schedule.
     pub size: Size,
-    /// Rows that the longest ways through its dependences would need, with any number of lanes.
+    /// Number of rows that the longest dependence paths would need, with unlimited lanes.
     pub critical_rows: usize,
-    /// By number of lanes, from 0 on, how many rows use that many; a long constant uses two.
+    /// Number of rows by the number of lanes in use, from 0 on; a long constant uses two.
     pub rows_by_lanes: Vec<usize>,
-    /// Functions in the order of the image: the name, and how many rows.
+    /// Functions in the order of the image: name, and number of rows.
     pub functions: Vec<(String, usize)>,
 }
 
-/// What passes and lanes are good for.
+/// Benefit of passes and lanes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Effects {
-    /// Every instruction is kept.
+    /// Size with every instruction kept.
     pub keeping_all: Size,
-    /// From there one pass after the other is switched on, in the order of [`PASSES`]; the last has
-    /// all of them. What is on from the beginning is not among them.
+    /// Sizes with one more pass enabled at a time, in the order of [`PASSES`]; the last has all of
+    /// them. Passes that are already on are not listed.
     pub cumulative: Vec<Effect>,
-    /// All passes but one.
+    /// Sizes with all passes but one.
     pub without: Vec<Effect>,
-    /// With the passes that are asked for, and each number of lanes.
+    /// Sizes with the requested passes, for each number of lanes.
     pub lanes: Vec<(u8, Size)>,
 }
 
-/// What a pass is good for.
+/// Benefit of a pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Effect {
     /// One of [`PASSES`].
     pub pass: &'static str,
-    /// What the schedule's size is with it, or without it.
+    /// Size of the schedule with the pass, or without it.
     pub size: Size,
 }
 
 impl Size {
-    /// Of a schedule.
+    /// Returns the size of a schedule.
     pub fn of(image: &Image) -> Self {
         Self { rows: image.rows.len(), operations: image.operations() }
     }
 
-    /// Operations per row: the static instructions per cycle of the publication.
+    /// Returns the operations per row: the publication's static instructions per cycle.
     pub fn operations_per_row(&self) -> f64 {
         self.operations as f64 / self.rows.max(1) as f64
     }
@@ -94,8 +94,8 @@ impl Report {
 }
 
 impl Effects {
-    /// Compiles a program with one pass more or less at a time, for the machine of `options`, and
-    /// with its passes for other machines.
+    /// Compiles a program with one more or one fewer pass at a time, for the machine of `options`,
+    /// and with its passes for other machines.
     ///
     /// # Errors
     /// As [`compile`](crate::compile()).
@@ -128,12 +128,12 @@ impl Effects {
     }
 }
 
-/// Switches a pass on or off, and says whether it was on.
+/// Turns a pass on or off; returns whether it was on.
 fn switch(options: &mut Options, pass: &str, is_on: bool) -> bool {
     options.pass_mut(pass).is_some_and(|switch| std::mem::replace(switch, is_on))
 }
 
-/// Instructions of all functions.
+/// Returns the number of instructions of all functions.
 fn instructions(program: &Program) -> usize {
     let (mut count, mut slot) = (0, 0);
     while slot < program.instructions.len() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A schedule as a picture: a line a row, a column a lane, a box an operation, and on the right
-//! where jumps lead to. Where it was counted, rows are as dark as they are hot.
+//! Draws a schedule: a line for each row, a column for each lane, a box for each operation, and the
+//! targets of jumps on the right. With execution counts, hot rows are darker.
 
 mod heat;
 mod jumps;
@@ -8,6 +8,7 @@ mod jumps;
 use crate::image::{Image, Slot};
 use crate::operation::{Operation, Target};
 use freeport_ebpf::object::Program;
+use freeport_svg::Drawing;
 pub use heat::Heat;
 use jumps::Jumps;
 use std::collections::BTreeSet;
@@ -29,14 +30,14 @@ rect { stroke-width: 1px }
 .jump { fill: none; stroke-width: 1.2px }";
 
 const MARGIN: f64 = 16.0;
-/// Where rows begin, and what is above them.
+/// Top of the first row, below the header.
 const TOP: f64 = 84.0;
 const ROW: f64 = 22.0;
 const BOX_HEIGHT: f64 = 19.0;
 const NUMBER_WIDTH: f64 = 40.0;
 const LANE: f64 = 196.0;
 const BOX_WIDTH: f64 = 190.0;
-/// What each kind takes of the legend, and all of them together.
+/// Width of an entry of the legend, and of all entries.
 const LEGEND: f64 = 104.0;
 const LEGEND_WIDTH: f64 = 5.0 * LEGEND + 190.0;
 
@@ -57,13 +58,10 @@ fn draw(image: &Image, program: &Program, heat: Option<&Heat>) -> String {
     let end = left + f64::from(image.machine.lanes) * LANE;
     let width = (end + jumps.width()).max(LEGEND_WIDTH) + MARGIN;
     let height = places.end + MARGIN;
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-         viewBox=\"0 0 {width} {height}\" role=\"img\">\n"
-    );
-    let name = escape(&image.name);
-    let _ = writeln!(out, "<title>Schedule of {name}</title>\n<style>\n{STYLE}\n</style>");
+    let title = format!("Schedule of {}", image.name);
+    let mut out = Drawing::titled((width, height), &title, STYLE);
     draw_definitions(&mut out);
+    out.background("#fff");
     let (operations, rows) = (image.operations(), image.rows.len());
     let title = format!("program {}: {operations} operations in {rows} rows", image.name);
     text(&mut out, "title", "start", (MARGIN, 26.0), &title);
@@ -83,21 +81,21 @@ fn draw(image: &Image, program: &Program, heat: Option<&Heat>) -> String {
     }
     draw_rows(&mut out, image, program, &places);
     jumps.draw(&mut out, &places, end);
-    out + "</svg>\n"
+    out.finish()
 }
 
-/// Where rows are.
+/// Positions of rows.
 struct Places {
-    /// Upper ends, by row.
+    /// Tops, by row.
     rows: Vec<f64>,
-    /// The lower end of the last one.
+    /// Bottom of the last one.
     end: f64,
-    /// Where lanes begin.
+    /// Left edge of the lanes.
     left: f64,
 }
 
 impl Places {
-    /// Each row where a function begins has room for its name above.
+    /// Computes the positions; each first row of a function has room for its name above.
     fn of(image: &Image, left: f64) -> Self {
         let begins: BTreeSet<usize> = image.functions.iter().map(|function| function.row).collect();
         let (mut rows, mut end) = (vec![], TOP);
@@ -110,38 +108,44 @@ impl Places {
     }
 }
 
-/// Text of a box does not leave it: one clip for boxes of a lane, one for those of two.
-fn draw_definitions(out: &mut String) {
-    *out += "<defs>";
+/// Defines clips that keep text inside its box: one for boxes of one lane, one for those of two.
+fn draw_definitions(out: &mut Drawing) {
+    out.open("defs", &[]);
     for lanes in [1, 2] {
+        out.open("clipPath", &[("id", &format_args!("lanes{lanes}"))]);
         let width = box_width(lanes) - 3.0;
-        let _ = write!(
-            out,
-            "<clipPath id=\"lanes{lanes}\"><rect width=\"{width}\" height=\"{BOX_HEIGHT}\"/>\
-             </clipPath>"
-        );
+        out.element("rect", &[("width", &width), ("height", &BOX_HEIGHT)]);
+        out.close("clipPath");
     }
-    *out += "</defs>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n";
+    out.close("defs");
 }
 
-fn draw_legend(out: &mut String) {
+fn draw_legend(out: &mut Drawing) {
     let kinds = ["arithmetic", "load", "store", "control", "call", "control skip"];
     for (at, class) in kinds.into_iter().enumerate() {
         let x = MARGIN + at as f64 * LEGEND;
-        let name = if class == "control skip" { "skips what is behind it" } else { class };
-        let _ = writeln!(
-            out,
-            "<rect class=\"{class}\" x=\"{x}\" y=\"38\" width=\"14\" height=\"14\" rx=\"2\"/>"
+        let name = if class == "control skip" { "skips later lanes" } else { class };
+        out.element(
+            "rect",
+            &[
+                ("class", &class),
+                ("x", &x),
+                ("y", &38),
+                ("width", &14),
+                ("height", &14),
+                ("rx", &2),
+            ],
         );
         text(out, "", "start", (x + 20.0, 49.0), name);
     }
 }
 
-fn draw_rows(out: &mut String, image: &Image, program: &Program, places: &Places) {
+fn draw_rows(out: &mut Drawing, image: &Image, program: &Program, places: &Places) {
     let width = places.left + f64::from(image.machine.lanes) * LANE;
     for (number, (row, y)) in image.rows.iter().zip(&places.rows).enumerate() {
         let below = y + (ROW + BOX_HEIGHT) / 2.0;
-        let _ = writeln!(out, "<path class=\"line\" d=\"M{MARGIN} {below}H{width}\"/>");
+        let line = format!("M{MARGIN} {below}H{width}");
+        out.element("path", &[("class", &"line"), ("d", &line)]);
         let at = (places.left - 8.0, y + 14.0);
         text(out, "dim", "end", at, &number.to_string());
         for (lane, slot) in row.slots() {
@@ -152,7 +156,7 @@ fn draw_rows(out: &mut String, image: &Image, program: &Program, places: &Places
 }
 
 fn draw_operation(
-    out: &mut String,
+    out: &mut Drawing,
     program: &Program,
     slot: &Slot,
     (row, lane): (usize, usize),
@@ -161,22 +165,25 @@ fn draw_operation(
     let skips = slot.operation.target() == Some(Target::Row(row + 1));
     let class = if skips { "control skip" } else { kind(&slot.operation) };
     let lanes = slot.operation.lanes();
-    let _ = writeln!(
-        out,
-        "<g class=\"operation\" transform=\"translate({x} {y})\"><title>{}</title>\n\
-         <rect class=\"{class}\" width=\"{}\" height=\"{BOX_HEIGHT}\" rx=\"3\"/>\n\
-         <g clip-path=\"url(#lanes{lanes})\"><text x=\"5\" y=\"13.5\">{}</text></g></g>",
-        escape(&explanation(program, slot, row, lane)),
-        box_width(lanes),
-        escape(&slot.operation.to_string()),
+    let place = format!("translate({x} {y})");
+    out.open("g", &[("class", &"operation"), ("transform", &place)]);
+    out.text("title", &[], &explanation(program, slot, row, lane));
+    let width = box_width(lanes);
+    out.element(
+        "rect",
+        &[("class", &class), ("width", &width), ("height", &BOX_HEIGHT), ("rx", &3)],
     );
+    out.open("g", &[("clip-path", &format_args!("url(#lanes{lanes})"))]);
+    out.text("text", &[("x", &5), ("y", &13.5)], &slot.operation.to_string());
+    out.close("g");
+    out.close("g");
 }
 
 fn box_width(lanes: usize) -> f64 {
     (lanes.max(1) - 1) as f64 * LANE + BOX_WIDTH
 }
 
-/// What an operation is, where, and what it comes from.
+/// Describes an operation, its place, and its origins.
 fn explanation(program: &Program, slot: &Slot, row: usize, lane: usize) -> String {
     let origins: Vec<String> = slot.origins.iter().map(ToString::to_string).collect();
     let mut all = format!("{}\nrow {row}, lane {lane}\n", slot.operation);
@@ -190,7 +197,7 @@ fn explanation(program: &Program, slot: &Slot, row: usize, lane: usize) -> Strin
     all
 }
 
-/// How it is coloured.
+/// Returns the class that determines its colour.
 fn kind(operation: &Operation) -> &'static str {
     match operation {
         Operation::Alu { .. }
@@ -207,21 +214,10 @@ fn kind(operation: &Operation) -> &'static str {
     }
 }
 
-fn text(out: &mut String, class: &str, anchor: &str, (x, y): (f64, f64), text: &str) {
-    let text = escape(text);
-    let _ = writeln!(
-        out,
-        "<text class=\"{class}\" text-anchor=\"{anchor}\" x=\"{x}\" y=\"{y}\">{text}</text>"
-    );
-}
-
-/// Names and lines are what an object says: some characters mean something in a document, and some
-/// may not be in one at all.
-fn escape(text: &str) -> String {
-    let is_allowed =
-        |it: &char| *it == '\n' || !(it.is_control() || "\u{fffe}\u{ffff}".contains(*it));
-    let text: String = text.chars().map(|it| if is_allowed(&it) { it } else { ' ' }).collect();
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+fn text(out: &mut Drawing, class: &str, anchor: &str, (x, y): (f64, f64), text: &str) {
+    let attributes: freeport_svg::Attributes =
+        &[("class", &class), ("text-anchor", &anchor), ("x", &x), ("y", &y)];
+    out.text("text", attributes, text);
 }
 
 #[cfg(test)]
@@ -264,8 +260,8 @@ mod tests {
         (image, svg)
     }
 
-    /// Every element that is opened is closed, in order, and every `&` begins an entity; gives the
-    /// names of all elements.
+    /// Checks that every opened element is closed, in order, and that every `&` begins an entity;
+    /// returns the names of all elements.
     fn elements(document: &str) -> Vec<&str> {
         let (mut open, mut all) = (vec![], vec![]);
         for piece in document.split('<').skip(1) {
@@ -300,7 +296,7 @@ mod tests {
                 let all = elements(&svg);
                 assert_eq!(all[0], "svg");
                 let kinds = 6;
-                let others = kinds + 3; // both clips, and the page
+                let others = kinds + 3; // Both clips, and the page.
                 assert_eq!(all.iter().filter(|it| **it == "rect").count(), boxes + others);
             }
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Programs whose helpers are functions of their own do what those with helpers do, in the
-//! interpreter and compiled, on the model: results, errors, what is written, and what stays a
-//! helper.
+//! Programs whose helpers are replaced by functions behave like the originals, in the interpreter
+//! and compiled, on the model: results, errors, memory that is written, and the helpers that
+//! remain.
 
 use fastrand::Rng;
 use freeport_ebpf::analysis::Graph;
@@ -31,7 +31,7 @@ fn object(text: &str, kind: MapKind) -> Object {
     Object { programs: vec![program], maps: vec![map(kind)], ..Object::default() }
 }
 
-/// A program as it is written, and with functions for helpers.
+/// A program in its original form, and with functions for helpers.
 struct Both {
     objects: [Object; 2],
     image: Image,
@@ -44,7 +44,7 @@ impl Both {
         Self { objects: [object, changed], image: image.expect("it can be executed") }
     }
 
-    /// Helpers that are called still.
+    /// Returns the helpers that are still called.
     fn helpers(&self) -> Vec<u32> {
         let graph = Graph::of(&self.objects[1].programs[0]).expect("it has a graph");
         let calls = graph.calls().iter().filter_map(|call| match call.callee {
@@ -54,8 +54,8 @@ impl Both {
         calls.collect()
     }
 
-    /// What register 0 and the packet are at the end. It is the same in the interpreter with both,
-    /// and on the model.
+    /// Returns register 0 and the packet at the end. The interpreter with both forms, and the
+    /// model, must agree.
     fn outcome(&self, bytes: &[u8], what: &str) -> (i32, Vec<u8>) {
         let [original, changed] = self.objects.each_ref().map(|object| {
             let mut machine = Machine::load(object, Environment::default()).expect("it can run");
@@ -77,7 +77,7 @@ impl Both {
     }
 }
 
-/// A program that loops; the function adds up what it gets, and ends the loop when told to.
+/// Creates a program that loops; the function adds up its arguments, and ends the loop at `stop`.
 fn looping(count: u64, stop: u64, flags: u64) -> Object {
     let text = format!(
         "*(u64 *)(r10 - 8) = 0
@@ -124,7 +124,8 @@ fn loops_are_as_long_as_the_helpers() {
     assert_eq!(end(1 << 23, 5, 0), 15_000 + 6 + 7, "as many as there may be");
 }
 
-/// A program that walks over its map after it has set two entries, and adds keys and values up.
+/// Creates a program that sets two entries of its map, then iterates over it and adds up keys and
+/// values.
 fn walking(kind: MapKind, stop: u32, flags: u64) -> Object {
     let text = format!(
         "r6 = 1
@@ -211,7 +212,7 @@ fn what_is_not_known_stays_a_helper() {
     assert_eq!(either.helpers(), [181]);
     assert_eq!(either.outcome(&[0; 16], "the other one").0, 1);
     assert_eq!(either.outcome(&[], "the one").0, 3);
-    // Seven functions in progress leave no room for one between the last two.
+    // Seven active functions leave no room for another between the last two.
     let nested: String =
         (1..7).map(|at| format!("call f{at}\nexit\nf{at}:\n")).collect::<Vec<_>>().concat();
     let deep = |calls: &str| {
@@ -224,8 +225,8 @@ fn what_is_not_known_stays_a_helper() {
     assert_eq!(deep(&nested).outcome(&[0; 16], "deep").0, 3);
 }
 
-/// A program that has packet bytes in its stack, calls a helper with them, and puts what it wrote
-/// to the beginning of the packet.
+/// Creates a program that copies packet bytes to its stack, calls a helper with them, and writes
+/// the result to the start of the packet.
 fn reading(helper: u32, rest: &str) -> Object {
     let copy: String = (0..96)
         .step_by(8)
@@ -257,7 +258,7 @@ fn reading(helper: u32, rest: &str) -> Object {
     object(&text, MapKind::Array)
 }
 
-/// A packet with a length in front and a text behind.
+/// Creates a packet that begins with a length, followed by a text.
 fn packet(length: usize, text: &[u8]) -> Vec<u8> {
     let mut packet = vec![length as u8, 0, 0, 0, 0, 0, 0, 0];
     packet.extend(text);

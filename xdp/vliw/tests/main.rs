@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tests of compiler and model from outside: one binary, since each is linked anew.
+//! Tests of the public interface of compiler and model: one binary, since each is linked
+//! separately.
 
 mod local_helpers;
 mod model;
@@ -7,7 +8,7 @@ mod passes;
 mod patterns;
 mod profiles;
 #[path = "../../../compiler/ebpf/tests/interpreter/program.rs"]
-#[allow(dead_code)] // What the interpreter's tests use is more.
+#[allow(dead_code)] // The interpreter's tests use more of it.
 mod program;
 #[path = "../../../compiler/ebpf/tests/interpreter/wild.rs"]
 mod wild;

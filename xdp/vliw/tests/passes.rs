@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What each pass is good for: of a small program in `passes/NAME.bpf`, the rows without the pass
-//! that has this name and with it, as `passes/NAME.expect` has them. Both images do what the
-//! program does, as the checker has it.
+//! The effect of each pass: for a small program in `passes/NAME.bpf`, the rows without and with the
+//! pass of this name, as in `passes/NAME.expect`. The checker verifies that both images are
+//! equivalent to the program.
 
 use freeport_ebpf::analysis::Analysis;
 use freeport_ebpf::instruction::assemble;
@@ -22,7 +22,7 @@ fn maps() -> Vec<MapDefinition> {
     vec![MapDefinition { name, kind, key_size, value_size, max_entries, ..Default::default() }]
 }
 
-/// The rows of a program, which are checked.
+/// Compiles a program and checks its rows.
 fn rows(program: &Program, options: &Options) -> Image {
     let analysis = Analysis::of(program, &maps()).expect("it has a graph");
     let image = compile_analysed(program, &analysis, options).expect("it can be executed");

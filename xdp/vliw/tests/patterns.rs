@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Patterns that are tried all: branches of one row taken in any combination, and operations with
-//! three operands in any registers (sheet of hXDP, HX-16 and HX-11). The model has to do with the
-//! compiled program what the interpreter does with the program.
+//! Exhaustive patterns: branches of one row taken in any combination, and operations with three
+//! operands in any registers (sheet of hXDP, HX-16 and HX-11). The model must do with the compiled
+//! program what the interpreter does with the program.
 
 use freeport_ebpf::instruction::assemble;
 use freeport_ebpf::interpreter::{Environment, Machine, Packet};
@@ -10,14 +10,14 @@ use freeport_vliw::image::Image;
 use freeport_vliw::model::{Mode, Model};
 use freeport_vliw::{Options, compile};
 
-/// An object of a program.
+/// Makes an object of a program.
 fn object(text: &str) -> Object {
     let instructions = assemble(text).unwrap_or_else(|error| panic!("{error}: {text}"));
     let program = Program { name: "main".into(), instructions, ..Program::default() };
     Object { programs: vec![program], ..Object::default() }
 }
 
-/// What register 0 is at the end, in the interpreter and on the model.
+/// Returns register 0 at the end, in the interpreter and on the model.
 fn values(object: &Object, image: &Image, packet: &[u8]) -> [u64; 2] {
     let mut machine = Machine::load(object, Environment::default()).expect("it can run");
     let mut packets = [packet, packet].map(|it| Packet::new(it).expect("a short one"));
@@ -69,7 +69,7 @@ fn branches_of_a_row_are_taken_in_the_order_of_the_program() {
             (0..4).for_each(|bit| packet[bit] = pattern >> bit & 1);
             let [interpreted, executed] = values(&object, &image, &packet);
             assert_eq!(interpreted, executed, "{pattern:04b}, {lanes} lanes\n{image}");
-            // The first that is taken says how it ends.
+            // The first taken branch determines the exit.
             assert_eq!(interpreted, 11 + u64::from(pattern.trailing_zeros().min(4)));
         }
     }
@@ -78,7 +78,7 @@ fn branches_of_a_row_are_taken_in_the_order_of_the_program() {
 
 #[test]
 fn three_operands_may_be_any_registers() {
-    // Nothing of this is known beforehand.
+    // None of these values is known statically.
     let others: String = (1..10).map(|it| format!("r{it} = r0\nr{it} *= {}\n", 3 + it)).collect();
     let start = format!("r0 = *(u32 *)(r1 + 12)\nr0 += 1000\n{others}");
     let end: String = (1..10).map(|it| format!("r0 *= 31\nr0 += r{it}\n")).collect();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Schedules for likely ways, whatever the control flow is: what has a profile compiles, keeps the
+//! Schedules for likely paths, with any control flow: a program with a profile compiles, obeys the
 //! rules and ends as in the interpreter.
 
 use crate::program::{object, packet};
@@ -12,11 +12,11 @@ use freeport_ebpf::object::MapDefinition;
 use freeport_vliw::model::{Mode, Model};
 use freeport_vliw::{Options, Profile, compile_profiled};
 
-/// Programs that are tried.
+/// Number of programs.
 const PROGRAMS: u64 = 3_000;
 
-/// Compiles a program for the ways that some packets take; says what the model and the interpreter
-/// make of these then. Nothing if the program cannot be loaded.
+/// Compiles a program for the paths of some packets; returns the verdicts of the model and the
+/// interpreter for these packets, or `None` if the program cannot be loaded.
 fn both(program: &[Instruction], maps: Vec<MapDefinition>, lanes: u8) -> Option<[Vec<u32>; 2]> {
     let environment =
         Environment { clock: Clock::Set(5), instructions_max: 2_000, ..Environment::default() };
@@ -39,7 +39,7 @@ fn both(program: &[Instruction], maps: Vec<MapDefinition>, lanes: u8) -> Option<
     let (mut all, mut found) = (vec![], vec![]);
     for (length, (is_own_end, verdict)) in lengths.into_iter().zip(expected) {
         let ran = model.run(&mut machine, 0, &mut packet(length)).expect("nothing is looked for");
-        // Programs that are ended may have done less before, and later packets find that.
+        // An aborted program may have had fewer effects before, which later packets observe.
         if !is_own_end {
             break;
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The client's side of one connection.
+//! The client's side of a connection.
 
 use super::super::Host;
 use super::{field, read_head};
@@ -8,27 +8,27 @@ use std::io::{BufReader, Read, Write};
 use std::net::{SocketAddrV4, TcpStream};
 use std::time::Duration;
 
-/// Most bytes of a body: a longer one is refused.
+/// Maximum size of a body; longer ones are rejected.
 const MOST_BODY: usize = 64 << 20;
 
-/// A connection that is kept for more than one request.
+/// A connection that is kept for several requests.
 #[derive(Debug)]
 pub struct Connection {
     reader: BufReader<TcpStream>,
 }
 
-/// What came back.
+/// A response.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Response {
-    /// Such as 200.
+    /// Status code, such as 200.
     pub status: u16,
-    /// Who answered.
+    /// Name of the server that answered.
     pub backend: String,
-    /// The body.
+    /// Body.
     pub body: Vec<u8>,
 }
 
-/// One request over a connection of its own, which the server closes first.
+/// Sends one request over a new connection, which the server closes first.
 ///
 /// # Errors
 /// No connection or no answer, each within `wait`.
@@ -37,7 +37,7 @@ pub fn get(host: &Host, server: SocketAddrV4, path: &str, wait: Duration) -> Res
 }
 
 impl Connection {
-    /// Connects from a host; `wait` is how long this, and each answer, may take.
+    /// Connects from a host; `wait` is the time limit for this and for each answer.
     ///
     /// # Errors
     /// No connection.
@@ -45,7 +45,7 @@ impl Connection {
         host.within(|| Self::open_here(server, wait))
     }
 
-    /// The same from the host that the thread is on.
+    /// Connects from the host that the thread is on.
     ///
     /// # Errors
     /// As for `open`.
@@ -58,24 +58,24 @@ impl Connection {
         Ok(Self { reader: BufReader::new(stream) })
     }
 
-    /// One request; the connection is kept.
+    /// Sends one request and keeps the connection.
     ///
     /// # Errors
-    /// No answer, or none that is HTTP.
+    /// No answer, or one that is not HTTP.
     pub fn get(&mut self, path: &str) -> Result<Response> {
         self.send(path, "")?;
         self.receive()
     }
 
-    /// One request, after which the server closes; waits until it has.
+    /// Sends one request after which the server closes, and waits until it has.
     ///
     /// # Errors
-    /// As for `get`, and a connection that stays open.
+    /// As for `get`, or the connection stays open.
     pub fn last(mut self, path: &str) -> Result<Response> {
         self.send(path, "Connection: close\r\n")?;
         let response = self.receive()?;
         let more = self.reader.read(&mut [0]).context("waiting for the server to close")?;
-        ensure!(more == 0, "the answer goes on behind its end");
+        ensure!(more == 0, "the server sends data after the answer");
         Ok(response)
     }
 
@@ -89,12 +89,12 @@ impl Connection {
         let head = head.context("the server closed instead of answering")?;
         let status = head[0].split(' ').nth(1).and_then(|status| status.parse().ok());
         let length = field(&head, "content-length").and_then(|length| length.parse().ok());
-        let length: usize = length.context("an answer without a length")?;
-        ensure!(length <= MOST_BODY, "a body of {length} bytes is refused");
+        let length: usize = length.context("the answer has no length")?;
+        ensure!(length <= MOST_BODY, "the body has {length} bytes, which is too long");
         let mut body = vec![0; length];
         self.reader.read_exact(&mut body).context("receiving a body")?;
         Ok(Response {
-            status: status.context("an answer without a status")?,
+            status: status.context("the answer has no status")?,
             backend: field(&head, "x-backend").unwrap_or_default().into(),
             body,
         })

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Several clients that ask one after the other, each when it has its answer: closed loops.
+//! Several clients that send the next request when the previous one is answered: closed loops.
 
-use super::super::{Host, Latencies, PATIENCE};
+use super::super::{Host, PATIENCE};
 use super::Connection;
+use crate::harness::histogram::Histogram;
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
@@ -12,62 +13,62 @@ use std::time::{Duration, Instant};
 /// How clients use connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Connections {
-    /// One for each request.
+    /// A new connection for each request.
     Fresh,
-    /// One for all requests of a client.
+    /// One connection for all requests of a client.
     Kept,
 }
 
-/// What is to be asked.
+/// The requests to send.
 #[derive(Clone, Debug)]
 pub struct Load<'a> {
-    /// Where the clients are.
+    /// Host of the clients.
     pub host: &'a Host,
-    /// Whom they ask.
+    /// Address of the server.
     pub server: SocketAddrV4,
-    /// For what.
+    /// Requested path.
     pub path: &'a str,
-    /// Over which connections.
+    /// Use of connections.
     pub connections: Connections,
-    /// How many clients ask at a time.
+    /// Number of concurrent clients.
     pub clients: usize,
-    /// How many requests there are in all, at most.
+    /// Maximum number of requests in total.
     pub requests: u64,
-    /// After how long no more are made.
+    /// Time limit, after which no more requests are sent.
     pub limit: Duration,
 }
 
-/// What came of it.
+/// Results of a load.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Outcome {
-    /// How long each answered request took, with its connection if that was fresh.
-    pub latencies: Latencies,
-    /// When each of them was answered, from the beginning; sorted.
+    /// Latency of each answered request, including its connection if that was new.
+    pub latencies: Histogram,
+    /// Times of the answers since the start, sorted.
     pub answered: Vec<Duration>,
-    /// Requests that got no answer, or another than 200, by what was the matter.
+    /// Requests without an answer of status 200, by the reason.
     pub failures: BTreeMap<String, u64>,
-    /// Answers by who gave them.
+    /// Answers by backend.
     pub backends: BTreeMap<String, u64>,
-    /// From the first request to the last answer.
+    /// Time from the first request to the last answer.
     pub elapsed: Duration,
 }
 
-/// What one client saw.
+/// Results of one client.
 #[derive(Default)]
 struct Seen {
-    /// Begin and end of each answered request.
+    /// Start and end of each answered request.
     times: Vec<(Instant, Instant)>,
     failures: BTreeMap<String, u64>,
     backends: BTreeMap<String, u64>,
 }
 
 impl Load<'_> {
-    /// Asks until there are as many requests as there are to be, the time is up, or `is_to_stop`.
+    /// Sends requests until their number is reached, the time is up, or `is_to_stop` is set.
     ///
     /// # Errors
-    /// The host cannot be entered. Requests that fail are counted.
+    /// The host cannot be entered. Failed requests are counted.
     pub fn run(&self, is_to_stop: &AtomicBool) -> Result<Outcome> {
-        ensure!(self.clients > 0, "at least one client has to ask");
+        ensure!(self.clients > 0, "a load needs at least one client");
         let begin = Instant::now();
         let begun = AtomicU64::new(0);
         let goes_on = || {
@@ -75,12 +76,13 @@ impl Load<'_> {
                 && !is_to_stop.load(Ordering::Relaxed)
                 && begun.fetch_add(1, Ordering::Relaxed) < self.requests
         };
-        // Threads are on the host where the thread is that starts them.
+        // Threads inherit the host of the thread that starts them.
         let seen = self.host.within(|| {
             std::thread::scope(|scope| {
                 let clients: Vec<_> =
                     (0..self.clients).map(|_| scope.spawn(|| self.ask(&goes_on))).collect();
-                let joined = clients.into_iter().map(|it| it.join().ok().context("it panicked"));
+                let joined =
+                    clients.into_iter().map(|it| it.join().ok().context("a client panicked"));
                 joined.collect::<Result<Vec<Seen>>>()
             })
         })?;
@@ -115,7 +117,7 @@ impl Load<'_> {
                 if kept.is_none() {
                     *kept = Some(connect()?);
                 }
-                kept.as_mut().context("it was just made")?.get(self.path)?
+                kept.as_mut().context("the connection is not open")?.get(self.path)?
             }
         };
         Ok((response.status, response.backend))
@@ -125,9 +127,8 @@ impl Load<'_> {
 impl Outcome {
     fn of(seen: Vec<Seen>, begin: Instant) -> Self {
         let mut outcome = Self::default();
-        let mut took = vec![];
         for Seen { times, failures, backends } in seen {
-            took.extend(times.iter().map(|(from, to)| *to - *from));
+            times.iter().for_each(|(from, to)| outcome.latencies.add(*to - *from));
             outcome.answered.extend(times.iter().map(|(_, to)| *to - begin));
             for (to, from) in [(&mut outcome.failures, failures), (&mut outcome.backends, backends)]
             {
@@ -136,16 +137,15 @@ impl Outcome {
         }
         outcome.answered.sort_unstable();
         outcome.elapsed = outcome.answered.last().copied().unwrap_or_default();
-        outcome.latencies = took.into_iter().collect();
         outcome
     }
 
-    /// Answered requests a second.
+    /// Returns the number of answered requests per second.
     pub fn per_second(&self) -> f64 {
         self.answered.len() as f64 / self.elapsed.as_secs_f64().max(1e-9)
     }
 
-    /// Requests that were not answered as they should be.
+    /// Returns the number of failed requests.
     pub fn failed(&self) -> u64 {
         self.failures.values().sum()
     }

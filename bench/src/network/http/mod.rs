@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! HTTP/1.1, as much of it as a small server and its clients need: GET, lengths known in advance,
-//! connections that are kept or closed.
+//! A subset of HTTP/1.1 for a small server and its clients: GET, known lengths, and connections
+//! that are kept or closed.
 
 mod client;
 mod load;
@@ -12,12 +12,12 @@ pub use server::HttpServer;
 
 use std::io::{self, BufRead};
 
-/// Most lines of a head: more are not read.
+/// Maximum number of header lines.
 const MOST_LINES: usize = 100;
-/// Most bytes of a line.
+/// Maximum length of a line in bytes.
 const MOST_LINE_BYTES: u64 = 8_192;
 
-/// The lines of a head, without the empty one behind it; none where the other side closed instead.
+/// Reads the lines of a head, without the empty line after it; none if the peer closed instead.
 fn read_head(reader: &mut impl BufRead) -> io::Result<Option<Vec<String>>> {
     let mut lines = vec![];
     while lines.len() < MOST_LINES {
@@ -32,10 +32,10 @@ fn read_head(reader: &mut impl BufRead) -> io::Result<Option<Vec<String>>> {
         }
         lines.push(line.to_owned());
     }
-    Err(io::Error::new(io::ErrorKind::InvalidData, "a head that does not end as HTTP has it"))
+    Err(io::Error::new(io::ErrorKind::InvalidData, "the header is too long or truncated"))
 }
 
-/// The value of a field of a head.
+/// Returns the value of a header field.
 fn field<'h>(head: &'h [String], name: &str) -> Option<&'h str> {
     head.iter().skip(1).find_map(|line| {
         let (key, value) = line.split_once(':')?;

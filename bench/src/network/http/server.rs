@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A server that says who it is: `/` gives its name, `/bytes/N` that many bytes, and every answer
+//! A server that names itself: `/` returns its name, `/bytes/N` returns N bytes, and every answer
 //! has the name in `X-Backend`.
 
 use super::super::{Host, PATIENCE, Service};
@@ -10,7 +10,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Most bytes that `/bytes/N` gives.
+/// Maximum size of `/bytes/N`.
 const MOST_BYTES: usize = 16 << 20;
 
 /// A running server; it ends when it is dropped.
@@ -27,35 +27,35 @@ struct Counts {
 }
 
 impl HttpServer {
-    /// Listens on all addresses of a host, under that name.
+    /// Listens on all addresses of a host, under a name.
     ///
     /// # Errors
-    /// A port that is taken.
+    /// The port is in use.
     pub fn start(host: &Host, port: u16, name: &str) -> Result<Self> {
         let counts = Arc::new(Counts::default());
         let service = Service::start(host, port, {
             let (counts, name) = (Arc::clone(&counts), name.to_owned());
             move |stream| {
                 counts.connections.fetch_add(1, Ordering::Relaxed);
-                // A connection that breaks is for the client to tell.
+                // The client reports broken connections.
                 drop(serve(&stream, &name, &counts));
             }
         })?;
         Ok(Self { counts, _service: service })
     }
 
-    /// Connections that were accepted so far.
+    /// Returns the number of connections accepted so far.
     pub fn connections(&self) -> u64 {
         self.counts.connections.load(Ordering::Relaxed)
     }
 
-    /// Requests that an answer was made to so far.
+    /// Returns the number of requests answered so far.
     pub fn requests(&self) -> u64 {
         self.counts.requests.load(Ordering::Relaxed)
     }
 }
 
-/// Answers until the client closes, or asks for that.
+/// Serves requests until the client closes, or requests that.
 fn serve(stream: &TcpStream, name: &str, counts: &Counts) -> io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut reader = BufReader::new(stream);
@@ -66,7 +66,7 @@ fn serve(stream: &TcpStream, name: &str, counts: &Counts) -> io::Result<()> {
             format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nX-Backend: {name}\r\n", body.len());
         response += if is_last { "Connection: close\r\n\r\n" } else { "\r\n" };
         let mut writer = stream;
-        // Before the answer, so that who has it finds it counted.
+        // Counted before the answer, so that a client that has the answer finds it counted.
         counts.requests.fetch_add(1, Ordering::Relaxed);
         writer.write_all(&[response.as_bytes(), &body].concat())?;
         if is_last {

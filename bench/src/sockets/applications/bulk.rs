@@ -8,14 +8,14 @@ use std::process::Command;
 
 pub const PROGRAMS: [&str; 1] = ["iperf3"];
 
-/// Who receives.
+/// Returns the command of the receiver.
 pub fn server(new: impl Fn(&str) -> Command, site: &Site<'_>) -> Command {
     let mut command = new(PROGRAMS[0]);
     command.args(["-s", "-B", "127.0.0.1", "-p", &site.port.to_string()]);
     command
 }
 
-/// Sends as long as a round is, blocks of so many bytes.
+/// Sends blocks of the cell's size for the length of a round.
 pub fn send(service: &Service, cell: &Cell, with: &Measuring<'_>) -> Result<Figures> {
     let options = [
         ("-c", "127.0.0.1".to_owned()),
@@ -34,9 +34,9 @@ pub fn send(service: &Service, cell: &Cell, with: &Measuring<'_>) -> Result<Figu
     Ok(Figures { amount, seconds, p50_us, p99_us, processor_time })
 }
 
-/// Bytes that have arrived, and seconds.
+/// Parses the received bytes and seconds.
 fn read(said: &str) -> Result<[f64; 2]> {
-    let told: Value = serde_json::from_str(said).context("not what it says usually")?;
+    let told: Value = serde_json::from_str(said).context("iperf3 printed no JSON")?;
     let received = &told["end"]["sum_received"];
     let number = |name: &str| received[name].as_f64();
     let error = || format!("nothing arrived: {}", told["error"]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! memcached, asked for one value by a program of the bench's own, which compares every byte.
+//! memcached, with a client of the bench that requests one value and compares every byte.
 
 use super::super::carriers::argue;
 use super::super::peer::Role;
@@ -17,15 +17,15 @@ use std::time::Duration;
 pub const PROGRAMS: [&str; 1] = ["memcached"];
 
 const STORED: &[u8] = b"STORED\r\n";
-/// How long it may take to store something.
+/// Time limit for storing a value.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A server with so many threads, on TCP only.
+/// Returns the command of a server with the cell's number of threads, on TCP only.
 pub fn server(new: impl Fn(&str) -> Command, site: &Site<'_>, cell: &Cell) -> Command {
     let mut command = new(PROGRAMS[0]);
     command.args(["-l", "127.0.0.1", "-U", "0", "-m", "64"]);
     command.args(["-p", &site.port.to_string(), "-t", &cell.workers.to_string()]);
-    // SAFETY: gives a number.
+    // SAFETY: the call returns a number.
     if unsafe { libc::geteuid() } == 0 {
         command.args(["-u", "root"]);
     }
@@ -36,18 +36,18 @@ fn value(cell: &Cell) -> String {
     ('a'..='z').cycle().take(cell.value_bytes).collect()
 }
 
-/// Stores what will be asked for.
+/// Stores the value that will be requested.
 pub fn fill(port: u16, cell: &Cell) -> Result<()> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
     stream.set_read_timeout(Some(PATIENCE))?;
     write!(stream, "set key 0 0 {}\r\n{}\r\n", cell.value_bytes, value(cell))?;
     let mut answer = vec![0; STORED.len()];
     stream.read_exact(&mut answer).context("memcached does not answer")?;
-    ensure!(answer == STORED, "memcached stores nothing");
+    ensure!(answer == STORED, "memcached does not store the value");
     Ok(())
 }
 
-/// Asks for it, as long as a round is.
+/// Requests the value for the length of a round.
 pub fn ask(service: &Service, cell: &Cell, with: &Measuring<'_>) -> Result<Figures> {
     let (desk, descriptor) = Shared::<Desk>::inherited()?;
     desk.ports[0].store(service.port.into(), Ordering::Release);
@@ -59,7 +59,7 @@ pub fn ask(service: &Service, cell: &Cell, with: &Measuring<'_>) -> Result<Figur
     argue(&mut command, "request", "get key\r\n");
     let answer = format!("VALUE key 0 {}\r\n{}\r\nEND\r\n", cell.value_bytes, value(cell));
     argue(&mut command, "answer", answer);
-    let (_, processor_time) = service.run(cell, with, "who asks memcached", command)?;
+    let (_, processor_time) = service.run(cell, with, "the client of memcached", command)?;
     let trips = desk.trips();
     Ok(Figures {
         amount: trips.len() as f64,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Unmodified servers and those who ask them: a cell of the table for each way to use one. All
-//! have folders, ports and configurations of the bench's own.
+//! Unmodified servers and their clients: a cell of the table for each setting. All have private
+//! folders, ports and configurations.
 
 mod bulk;
 mod memcached;
@@ -10,52 +10,52 @@ mod redis;
 
 use super::launcher::{Launcher, Mode};
 use super::programs::{Program, is_installed, until};
-use crate::metrics::{Metric, MetricResult, Round, Series, cost, rate};
-use crate::report::Traffic;
+use crate::harness::metrics::{Metric, MetricResult, Round, Series, cost, rate};
+use crate::harness::report::Traffic;
 use anyhow::{Context, Error, Result, ensure};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// A server, and who asks it.
+/// A server and its client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Application {
     RedisSet,
     RedisGet,
     Nginx,
-    /// nginx, and php-fpm behind it.
+    /// nginx with php-fpm as its backend.
     Php,
     Memcached,
     Bulk,
 }
 
-/// Where the server and who asks are.
+/// Cores of the server and the client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Spread {
-    /// On a core each.
+    /// One core each.
     Across,
     /// Both on one core.
     Same,
-    /// Wherever the system puts them.
+    /// Chosen by the system.
     Anywhere,
 }
 
-/// One way to use an application.
+/// One setting of an application.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cell {
     pub application: Application,
-    /// Bytes of what is asked for.
+    /// Bytes of the requested value.
     pub value_bytes: usize,
     pub connections: usize,
-    /// Requests at once on each.
+    /// Outstanding requests per connection.
     pub pipeline: usize,
     /// Threads or processes of the server.
     pub workers: usize,
     pub spread: Spread,
 }
 
-/// What a round moved, and how long single requests took; not a number, where nobody says.
+/// Amount of work of a round, and latencies of requests; NaN where they are not reported.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Figures {
     /// Requests, or bytes where there are none.
@@ -63,41 +63,41 @@ pub struct Figures {
     pub seconds: f64,
     pub p50_us: f64,
     pub p99_us: f64,
-    /// Processor time of who asks.
+    /// Processor time of the client.
     pub processor_time: Duration,
 }
 
-/// What a round of requests gives.
+/// Metrics of requests.
 pub const OF_REQUESTS: [Metric; 5] = [
     rate("requests", "requests/s", "requests"),
     cost("latency_p50", "us", "median latency"),
     cost("latency_p99", "us", "99th percentile"),
     cost("server_cpu", "s/million requests", "processor time of the server"),
-    cost("client_cpu", "s/million requests", "processor time of who asks"),
+    cost("client_cpu", "s/million requests", "processor time of the client"),
 ];
-/// What a round of bytes gives.
+/// Metrics of bulk transfers.
 pub const OF_BYTES: [Metric; 3] = [
     rate("throughput", "GB/s", "throughput"),
     cost("server_cpu", "s/GB", "processor time of the server"),
-    cost("client_cpu", "s/GB", "processor time of who sends"),
+    cost("client_cpu", "s/GB", "processor time of the sender"),
 ];
 
-/// How long a server may take to begin.
+/// Time limit for the start of a server.
 const BEGINNING: Duration = Duration::from_secs(20);
-/// How often a server is begun that does not begin.
+/// Number of attempts to start a server.
 const ATTEMPTS: usize = 3;
-/// How long who asks may take beyond the time that was asked for.
+/// Time that a client may take beyond the length of a round.
 const LONGEST: Duration = Duration::from_secs(60);
-/// Requests a second at first, where a number of them has to be said.
+/// Initial requests per second, where their number must be given in advance.
 const FIRST_RATE: f64 = 4_000.0;
 
-/// How often and how long, and with what.
+/// Number and length of rounds, and the launcher.
 pub struct Measuring<'a> {
     pub launcher: &'a Launcher,
     pub rounds: u32,
     pub seconds: u32,
     pub cores: &'a [usize],
-    /// For the bench's files.
+    /// Folder for the bench's files.
     pub folder: &'a Path,
 }
 
@@ -113,7 +113,7 @@ impl Application {
         }
     }
 
-    /// The programs that it needs.
+    /// Returns the programs that it needs.
     fn programs(self) -> &'static [&'static str] {
         match self {
             Self::RedisSet | Self::RedisGet => &redis::PROGRAMS,
@@ -129,7 +129,7 @@ impl Application {
 }
 
 impl Cell {
-    /// For people.
+    /// Returns its title in tables.
     pub fn title(&self) -> String {
         let mut title = self.application.name().replace('-', " ");
         if matches!(self.application, Application::Nginx) && self.value_bytes >= 1 << 20 {
@@ -155,7 +155,7 @@ impl Cell {
         }
     }
 
-    /// A result without figures.
+    /// Returns a result without values.
     pub fn nothing(&self) -> MetricResult {
         let empty = |mode: Mode| Series { name: mode.name(), rounds: vec![] };
         MetricResult {
@@ -168,11 +168,11 @@ impl Cell {
         }
     }
 
-    /// Plain and accelerated in turn, round after round. What is not installed is said in the
-    /// result.
+    /// Measures plain and accelerated in turn, round after round. If a program is not installed,
+    /// the result says so.
     ///
     /// # Errors
-    /// What is installed does not work.
+    /// An installed program fails.
     pub fn measure(&self, with: &Measuring<'_>) -> Result<MetricResult> {
         let mut result = self.nothing();
         let missing = |program: &&&str| !is_installed(program);
@@ -198,7 +198,7 @@ impl Cell {
                 let round = round.map_err(|error| service.blame(error));
                 let round = round.context(service.mode.name())?;
                 let series = result.series.iter_mut().find(|it| it.name == service.mode.name());
-                series.context("every mode has one")?.rounds.push(round);
+                series.context("a mode has no series")?.rounds.push(round);
             }
         }
         result.note = with.launcher.doubt_since(before);
@@ -215,12 +215,12 @@ impl Spread {
         }
     }
 
-    /// Whether there are enough cores.
+    /// Returns whether there are enough cores.
     pub fn is_possible(self, cores: usize) -> bool {
         self != Self::Across || cores > 1
     }
 
-    /// The cores of the server and of who asks.
+    /// Returns the cores of the server and of the client.
     fn cores(self, allowed: &[usize]) -> [&[usize]; 2] {
         match self {
             Self::Across => [&allowed[..1], &allowed[1..2]],
@@ -230,18 +230,18 @@ impl Spread {
     }
 }
 
-/// A server that runs.
+/// A running server.
 pub struct Service {
     pub mode: Mode,
     pub port: u16,
     program: Program,
-    /// What is behind it, if there is anything.
+    /// Its backend, if it has one.
     backend: Option<Program>,
-    /// Requests a second in the last round.
+    /// Requests per second in the last round.
     rate: f64,
 }
 
-/// Where a server's files are, and where it has to listen.
+/// The folder of a server's files, and the port it listens on.
 pub struct Site<'a> {
     pub folder: &'a Path,
     pub port: u16,
@@ -251,7 +251,7 @@ impl Service {
     fn start(cell: &Cell, mode: Mode, with: &Measuring<'_>) -> Result<Self> {
         let mut begun = Self::try_start(cell, mode, with);
         for _ in 1..ATTEMPTS {
-            // Somebody may have taken the port before the server could.
+            // Another process may have taken the port before the server could.
             if begun.is_err() {
                 begun = Self::try_start(cell, mode, with);
             }
@@ -261,7 +261,7 @@ impl Service {
 
     fn try_start(cell: &Cell, mode: Mode, with: &Measuring<'_>) -> Result<Self> {
         let folder = with.folder.join(format!("{}-{}", cell.application.name(), mode.name()));
-        std::fs::create_dir_all(&folder).context("a folder for a server")?;
+        std::fs::create_dir_all(&folder).context("no folder can be created for a server")?;
         let site = Site { folder: &folder, port: free_port()? };
         let new = |program: &str| with.launcher.command(mode, program);
         let [cores, _] = cell.spread.cores(with.cores);
@@ -294,13 +294,13 @@ impl Service {
         Ok(service)
     }
 
-    /// Processor time that all of it has had.
+    /// Returns the processor time of the server and its backend.
     fn processor_time(&self) -> Duration {
         let programs = [Some(&self.program), self.backend.as_ref()].into_iter().flatten();
         programs.map(Program::processor_time).sum()
     }
 
-    /// The error of who asked, or of the server if that has ended.
+    /// Returns the error of the client, or of the server if that has exited.
     fn blame(&self, error: Error) -> Error {
         match self.program.end() {
             Some(end) => error.context(end),
@@ -308,7 +308,7 @@ impl Service {
         }
     }
 
-    /// One round; gives a figure for each metric.
+    /// Measures one round; returns a value for each metric.
     fn round(&mut self, cell: &Cell, with: &Measuring<'_>) -> Result<Round> {
         let before = self.processor_time();
         let figures = match cell.application {
@@ -322,7 +322,7 @@ impl Service {
             Application::Bulk => bulk::send(self, cell, with)?,
         };
         let server = self.processor_time().saturating_sub(before);
-        ensure!(figures.amount > 0.0 && figures.seconds > 0.0, "nothing was answered");
+        ensure!(figures.amount > 0.0 && figures.seconds > 0.0, "no request was answered");
         self.rate = figures.amount / figures.seconds;
         let unit = if cell.application == Application::Bulk { 1e9 } else { 1e6 };
         let cost = |time: Duration| time.as_secs_f64() / figures.amount * unit;
@@ -333,7 +333,7 @@ impl Service {
         })
     }
 
-    /// Runs who asks, to its end; gives what it said and the processor time that it had.
+    /// Runs a client until it exits; returns its output and processor time.
     fn client(
         &self,
         cell: &Cell,
@@ -361,12 +361,12 @@ impl Service {
     }
 }
 
-/// Whether somebody listens at a port.
+/// Returns whether a process listens on a port.
 fn does_answer(port: u16) -> bool {
     TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
-/// A port that nobody has, for now.
+/// Returns a port that is free at the moment.
 fn free_port() -> Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no TCP on 127.0.0.1")?;
     Ok(listener.local_addr()?.port())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! nginx, asked by wrk for a file over kept connections.
+//! nginx, with wrk as the client of a file over kept connections.
 
 use super::{Cell, Figures, Measuring, Service, Site};
 use anyhow::{Context, Result, ensure};
@@ -7,17 +7,18 @@ use std::process::Command;
 
 pub const PROGRAMS: [&str; 2] = ["nginx", "wrk"];
 
-/// The file.
+/// Name of the file.
 const PATH: &str = "value";
 
-/// A server of one file, as an ordinary process.
+/// Returns the command of a server of one file, as an ordinary process.
 pub fn server(new: impl Fn(&str) -> Command, site: &Site<'_>, cell: &Cell) -> Result<Command> {
     let command = configured(new, site, cell, "", "")?;
     std::fs::write(site.folder.join("site").join(PATH), vec![b'v'; cell.value_bytes])?;
     Ok(command)
 }
 
-/// A server with these lines besides, outside of what it serves and inside.
+/// Returns the command of a server with additional lines of configuration, outside and inside its
+/// `server` block.
 pub fn configured(
     new: impl Fn(&str) -> Command,
     site: &Site<'_>,
@@ -26,9 +27,9 @@ pub fn configured(
     inside: &str,
 ) -> Result<Command> {
     let folder = site.folder.display();
-    // SAFETY: gives a number.
+    // SAFETY: the call returns a number.
     let is_root = unsafe { libc::geteuid() } == 0;
-    // Others cannot look into the bench's folder.
+    // Other users cannot access the bench's folder.
     let user = if is_root { "user root;\n" } else { "" };
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|name| format!("    {name}_temp_path {folder}/{name};\n"))
@@ -50,12 +51,12 @@ pub fn configured(
     Ok(command)
 }
 
-/// Asks for the file, as long as a round is.
+/// Requests the file for the length of a round.
 pub fn ask(service: &Service, cell: &Cell, with: &Measuring<'_>) -> Result<Figures> {
     ask_for(PATH, service, cell, with)
 }
 
-/// Asks for something else.
+/// Requests another path.
 pub fn ask_for(
     path: &str,
     service: &Service,
@@ -67,7 +68,7 @@ pub fn ask_for(
         format!("-c{}", cell.connections),
         format!("-d{}s", with.seconds),
         "--latency".into(),
-        // On a slow machine an answer may take longer than wrk usually waits.
+        // On a slow machine an answer may take longer than the default timeout of wrk.
         "--timeout=30s".into(),
         format!("http://127.0.0.1:{}/{path}", service.port),
     ];
@@ -76,7 +77,7 @@ pub fn ask_for(
     Ok(Figures { amount, seconds, p50_us, p99_us, processor_time })
 }
 
-/// Requests, seconds, and how many microseconds a half and 99 of a hundred took no longer than.
+/// Parses the requests, seconds, and the median and 99th percentile of latencies in microseconds.
 fn read(said: &str) -> Result<[f64; 4]> {
     let errors = said.lines().find(|line| {
         let line = line.trim_start();
@@ -84,7 +85,7 @@ fn read(said: &str) -> Result<[f64; 4]> {
     });
     ensure!(errors.is_none(), "requests failed: {}", errors.unwrap_or_default().trim());
     let done = said.lines().find_map(|line| line.trim_start().split_once(" requests in "));
-    let (requests, rest) = done.context("it counts no requests")?;
+    let (requests, rest) = done.context("wrk reports no number of requests")?;
     let micros = |part: &str| {
         let time = said.lines().find_map(|line| line.trim_start().strip_prefix(part));
         seconds(time.with_context(|| format!("no {part}"))?.trim()).map(|time| time * 1e6)
@@ -93,7 +94,7 @@ fn read(said: &str) -> Result<[f64; 4]> {
     Ok([requests.parse()?, time, micros("50%")?, micros("99%")?])
 }
 
-/// A time with its unit.
+/// Parses a time with its unit.
 fn seconds(text: &str) -> Result<f64> {
     let digits = text.trim_end_matches(|it: char| it.is_ascii_alphabetic());
     let times = match &text[digits.len()..] {
@@ -101,9 +102,9 @@ fn seconds(text: &str) -> Result<f64> {
         "ms" => 1e-3,
         "s" => 1.0,
         "m" => 60.0,
-        unit => anyhow::bail!("{unit:?} is no unit of time"),
+        unit => anyhow::bail!("{unit:?} is not a unit of time"),
     };
-    Ok(digits.parse::<f64>().with_context(|| format!("{text:?} is no time"))? * times)
+    Ok(digits.parse::<f64>().with_context(|| format!("{text:?} is not a time"))? * times)
 }
 
 #[cfg(test)]

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! nginx in front of PHP (`php-fpm`), asked by wrk for a page that is made anew each time: three
-//! programs in a row, all accelerated or none.
+//! nginx in front of PHP (`php-fpm`), with wrk as the client of a page that is generated for each
+//! request: three programs in a row, all or none of them accelerated.
 
 use super::nginx;
 use super::{Cell, Site};
 use anyhow::{Context, Result};
 use std::process::Command;
 
-/// The page.
+/// Name of the page.
 pub const PAGE: &str = "page.php";
-/// Connections that each process of nginx keeps.
+/// Connections to the backend that each process of nginx keeps.
 const KEPT: usize = 2;
-/// Processes that make the page. Each serves one connection until that is closed, so there are more
-/// than are kept.
+/// Processes that generate the page. Each serves one connection until that is closed, so there must
+/// be more of them than kept connections.
 const MAKERS: usize = 8;
 
-/// The program, which has its version in its name; `None`: it is not installed.
+/// Returns the name of the program, which contains its version; `None` if it is not installed.
 pub fn program() -> Option<String> {
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
     let of_folder = |folder: &str| {
@@ -26,7 +26,7 @@ pub fn program() -> Option<String> {
     found.max()
 }
 
-/// Those who make the page, at a port of their own.
+/// Returns the command of the backend, which listens on `port`.
 pub fn backend(new: impl Fn(&str) -> Command, site: &Site<'_>, port: u16) -> Result<Command> {
     let folder = site.folder.join("site");
     std::fs::create_dir_all(&folder)?;
@@ -44,7 +44,7 @@ pub fn backend(new: impl Fn(&str) -> Command, site: &Site<'_>, port: u16) -> Res
     Ok(command)
 }
 
-/// The server in front of them, which keeps its connections to them.
+/// Returns the command of the server in front of it, which keeps its connections to the backend.
 pub fn server(
     new: impl Fn(&str) -> Command,
     site: &Site<'_>,
@@ -61,9 +61,9 @@ pub fn server(
     nginx::configured(new, site, cell, &outside, &inside)
 }
 
-/// Of the bench's user.
+/// Returns the name of the bench's user.
 fn user_name() -> String {
-    // SAFETY: gives a number.
+    // SAFETY: the call returns a number.
     let own = unsafe { libc::geteuid() };
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     let is_own = |line: &&str| line.split(':').nth(2).and_then(|it| it.parse().ok()) == Some(own);

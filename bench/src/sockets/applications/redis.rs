@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! redis, asked by its own benchmark.
+//! redis, with its own benchmark as the client.
 
 use super::{Application, Cell, FIRST_RATE, Figures, Measuring, Service, Site};
 use anyhow::{Context, Result, ensure};
@@ -7,11 +7,10 @@ use std::process::Command;
 
 pub const PROGRAMS: [&str; 2] = ["redis-server", "redis-benchmark"];
 
-/// Parts of a second in the first rounds, from which follows how many requests take as long as a
-/// round.
+/// Lengths of the trial rounds in seconds, which determine how many requests a round takes.
 const TRIALS: [f64; 2] = [0.1, 0.2];
 
-/// A server that keeps nothing.
+/// Returns the command of a server without persistence.
 pub fn server(new: impl Fn(&str) -> Command, site: &Site<'_>) -> Command {
     let mut command = new(PROGRAMS[0]);
     command.args(["--bind", "127.0.0.1", "--port", &site.port.to_string()]);
@@ -20,7 +19,8 @@ pub fn server(new: impl Fn(&str) -> Command, site: &Site<'_>) -> Command {
     command
 }
 
-/// Requests a second, found out in a fraction of one; what will be asked for is there then.
+/// Returns the requests per second of short trials, which also store the value that will be
+/// requested.
 pub fn first_rate(service: &Service, cell: &Cell, with: &Measuring<'_>) -> Result<f64> {
     ask(service, &Cell { application: Application::RedisSet, ..*cell }, with, 1)?;
     let mut rate = FIRST_RATE;
@@ -31,7 +31,7 @@ pub fn first_rate(service: &Service, cell: &Cell, with: &Measuring<'_>) -> Resul
     Ok(rate)
 }
 
-/// Makes so many requests.
+/// Sends this many requests.
 pub fn ask(service: &Service, cell: &Cell, with: &Measuring<'_>, requests: u64) -> Result<Figures> {
     let test = if cell.application == Application::RedisSet { "set" } else { "get" };
     let options = [
@@ -53,16 +53,17 @@ pub fn ask(service: &Service, cell: &Cell, with: &Measuring<'_>, requests: u64) 
     Ok(Figures { amount, seconds: amount / rate, p50_us, p99_us, processor_time })
 }
 
-/// Requests a second, and how many microseconds a half and 99 of a hundred took no longer than.
+/// Parses the requests per second, and the median and 99th percentile of latencies in microseconds.
 fn read(said: &str) -> Result<[f64; 3]> {
     let rows = said.lines().filter(|line| line.starts_with('"'));
     let mut rows = rows.map(|row| row.split(',').map(|field| field.trim_matches('"')));
-    let names = rows.next().context("no names of columns")?;
-    let values: Vec<(&str, &str)> = names.zip(rows.next().context("no figures")?).collect();
+    let names = rows.next().context("redis-benchmark printed no column names")?;
+    let values: Vec<(&str, &str)> =
+        names.zip(rows.next().context("redis-benchmark printed no values")?).collect();
     let value = |name: &str| -> Result<f64> {
         let value = values.iter().find(|(it, _)| *it == name).map(|(_, value)| *value);
         let value = value.with_context(|| format!("no column {name}"))?;
-        value.parse().with_context(|| format!("{value:?} is no {name}"))
+        value.parse().with_context(|| format!("{value:?} is not a valid {name}"))
     };
     Ok([value("rps")?, value("p50_latency_ms")? * 1e3, value("p99_latency_ms")? * 1e3])
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Who holds many connections to one server, and asks over each in turn. Every byte of every
-//! answer is compared.
+//! A client that holds many connections to one server and sends a request over each in turn. Every
+//! byte of every answer is compared.
 
 use crate::between::desk::{Desk, now};
 use anyhow::{Context, Result, ensure};
@@ -11,32 +11,33 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Bytes of a message: the number of the connection, and what tells it from the one before.
+/// Bytes of a message: the number of the connection, and what distinguishes it from the previous
+/// one.
 pub const MESSAGE_BYTES: usize = 64;
-/// How often each connection is used before anything counts, at least.
+/// Minimum number of uses of each connection before the measurement.
 const WARM_UPS: u64 = 16;
-/// How long they may take to leave the kernel.
+/// Time limit for the connections to leave the kernel.
 const LEAVING: Duration = Duration::from_secs(120);
-/// Between two looks whether the bench is done with looking at the memory.
+/// Interval between two polls of whether the bench has measured memory.
 const LOOKING: Duration = Duration::from_millis(1);
-/// The bench, and this.
+/// The bench and this process.
 const PARTIES: u64 = 2;
 
-/// What the library is asked by name, if it is here.
+/// Type of the library's function that reports whether a connection is accelerated.
 type IsAccelerated = unsafe extern "C" fn(libc::c_int) -> libc::c_int;
 
 /// Connections to one server.
 pub struct Crowd {
     connections: Vec<TcpStream>,
-    /// How many messages have gone to and fro.
+    /// Number of round trips so far.
     sent: u64,
 }
 
 impl Crowd {
-    /// So many, open.
+    /// Opens this many connections.
     ///
     /// # Errors
-    /// One cannot be opened.
+    /// A connection cannot be opened.
     pub fn new(port: u16, connections: usize) -> Result<Self> {
         let connect = |number| {
             let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port));
@@ -48,11 +49,11 @@ impl Crowd {
         Ok(Self { connections, sent: 0 })
     }
 
-    /// Uses all until they are accelerated, waits until the bench has seen what that takes, and
-    /// then asks over one after the other for a time.
+    /// Uses all connections until they are accelerated, waits until the bench has measured memory,
+    /// and then sends requests in turn for `time`.
     ///
     /// # Errors
-    /// No answer, or another one.
+    /// No answer, or an unexpected one.
     pub fn run(&mut self, desk: &Desk, time: Duration) -> Result<()> {
         self.warm_up(desk)?;
         desk.arrive();
@@ -75,7 +76,7 @@ impl Crowd {
         Ok(())
     }
 
-    /// Leaves on the desk how many are accelerated.
+    /// Stores the number of accelerated connections on the desk.
     fn warm_up(&mut self, desk: &Desk) -> Result<()> {
         let library = library();
         let deadline = Instant::now() + LEAVING;
@@ -92,7 +93,7 @@ impl Crowd {
     }
 
     fn accelerated(&self, is_accelerated: IsAccelerated) -> usize {
-        // SAFETY: takes any number.
+        // SAFETY: the function takes any number.
         let is_so = |stream: &&TcpStream| unsafe { is_accelerated(stream.as_raw_fd()) } != 0;
         self.connections.iter().filter(is_so).count()
     }
@@ -103,32 +104,32 @@ impl Crowd {
         let (mut message, mut answer) = ([number as u8; MESSAGE_BYTES], [0; MESSAGE_BYTES]);
         message[..8].copy_from_slice(&(number as u64).to_ne_bytes());
         message[8..16].copy_from_slice(&self.sent.to_ne_bytes());
-        stream.write_all(&message).context("nobody takes a request")?;
+        stream.write_all(&message).context("a request cannot be sent")?;
         stream.read_exact(&mut answer).context("no answer")?;
-        ensure!(answer == message, "another answer than expected, on connection {number}");
+        ensure!(answer == message, "an unexpected answer on connection {number}");
         Ok(())
     }
 }
 
 fn library() -> Option<IsAccelerated> {
-    // SAFETY: a name that ends with zero.
+    // SAFETY: the name is terminated by zero.
     let found =
         unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"freeport_is_accelerated".as_ptr().cast()) };
     // SAFETY: the library's function has this type.
     (!found.is_null()).then(|| unsafe { std::mem::transmute(found) })
 }
 
-/// Lets this process have as many descriptors as it may.
+/// Raises this process's limit of descriptors to the maximum.
 ///
 /// # Errors
 /// The system refuses.
 pub fn raise_limit() -> Result<()> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: writes to the place given.
+    // SAFETY: the call writes to the given place.
     let is_read = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0;
     limit.rlim_cur = limit.rlim_max;
-    // SAFETY: reads the limits.
+    // SAFETY: the call reads the limits.
     let is_set = is_read && unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) } == 0;
-    ensure!(is_set, "the limit of descriptors: {}", Error::last_os_error());
+    ensure!(is_set, "the limit of descriptors cannot be raised: {}", Error::last_os_error());
     Ok(())
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Two programs of which one is killed: what both do meanwhile, and when the other one notices.
+//! Two programs of which one is killed: what both do at that time, and when the other notices.
 
 use crate::between::desk::Desk;
 use anyhow::{Context, Result, bail, ensure};
@@ -11,39 +11,39 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-/// What both do when one of them is killed.
+/// Activity of both programs when one of them is killed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum Scene {
-    /// The survivor waits in `recv`, and nobody does anything
+    /// The survivor waits in `recv`, and no data is sent
     Recv,
-    /// The same in `poll`
+    /// The survivor waits in `poll`
     Poll,
-    /// The same in `select`
+    /// The survivor waits in `select`
     Select,
-    /// The same in `epoll_wait`
+    /// The survivor waits in `epoll_wait`
     Epoll,
-    /// The survivor asks again and again, without blocking
+    /// The survivor calls `recv` repeatedly, without blocking
     Spin,
-    /// The survivor receives what the other sends as fast as it can
+    /// The survivor receives as fast as the peer can send
     Bulk,
-    /// The survivor has sent something that the other has not read, and waits in `recv`
+    /// The survivor has sent data that the peer has not read, and waits in `recv`
     Unread,
-    /// The survivor waits in `send`, since the other reads nothing
+    /// The survivor waits in `send`, since the peer does not read
     FullSend,
-    /// The survivor tries again and again to send, without blocking, since the other reads nothing
+    /// The survivor calls `send` repeatedly, without blocking, since the peer does not read
     FullSpin,
-    /// The survivor sends a little each millisecond, and never receives
+    /// The survivor sends a little every millisecond, and never receives
     OneWay,
-    /// The connection is new, and may just be about to leave the kernel
+    /// The connection is new, and may be about to leave the kernel
     Halfway,
-    /// Who is killed is a child that serves what its parent has accepted
+    /// The killed process is a child that serves what its parent has accepted
     Worker,
     /// The survivor waits in `recv`, and the monitor was killed before
     NoMonitor,
 }
 
 impl Scene {
-    /// For people.
+    /// Returns its title in tables.
     pub fn title(self) -> &'static str {
         match self {
             Self::Recv => "in recv",
@@ -63,17 +63,17 @@ impl Scene {
     }
 }
 
-/// Bytes of what is sent at once where there is much.
+/// Bytes per call in bulk transfers.
 const MUCH: usize = 64 << 10;
-/// Bytes of messages otherwise.
+/// Bytes per message otherwise.
 const LITTLE: usize = 64;
-/// Between two messages that go one way.
+/// Interval between messages that go one way.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Waits for the end of a connection as the scene says, and notes when that came.
+/// Waits for the end of a connection as the scene says, and records when it was noticed.
 ///
 /// # Errors
-/// The end is none.
+/// The connection ends in another way.
 pub fn survive(mut stream: TcpStream, scene: Scene, desk: &Desk) -> Result<()> {
     if scene != Scene::Unread {
         desk.arrive();
@@ -113,7 +113,7 @@ pub fn survive(mut stream: TcpStream, scene: Scene, desk: &Desk) -> Result<()> {
     Ok(())
 }
 
-/// Does what the other one does who is killed.
+/// Plays the process that is killed.
 ///
 /// # Errors
 /// It was not killed.
@@ -121,11 +121,11 @@ pub fn die(mut stream: TcpStream, scene: Scene, desk: &Desk) -> Result<()> {
     if scene == Scene::Worker {
         // SAFETY: this process has one thread.
         let child = unsafe { libc::fork() };
-        ensure!(child >= 0, "no child");
+        ensure!(child >= 0, "no child can be forked");
         if child > 0 {
             drop(stream);
             desk.process.store(child as u64, Ordering::Release);
-            // SAFETY: its own child.
+            // SAFETY: the process is its own child.
             unsafe { libc::waitpid(child, ptr::null_mut(), 0) };
             return Ok(());
         }
@@ -133,11 +133,11 @@ pub fn die(mut stream: TcpStream, scene: Scene, desk: &Desk) -> Result<()> {
         desk.process.store(std::process::id().into(), Ordering::Release);
     }
     if scene == Scene::Worker || scene == Scene::Halfway {
-        // What it had from its parent leaves the kernel with messages.
+        // The connection from its parent leaves the kernel with messages.
         desk.arrive();
         let mut message = [1; LITTLE];
         while stream.read_exact(&mut message).is_ok() && stream.write_all(&message).is_ok() {}
-        bail!("the survivor has gone first");
+        bail!("the survivor exited first");
     }
     desk.arrive();
     match scene {
@@ -150,10 +150,10 @@ pub fn die(mut stream: TcpStream, scene: Scene, desk: &Desk) -> Result<()> {
             let _ = stream.read(&mut [0]);
         }
     }
-    bail!("the survivor has gone first");
+    bail!("the survivor exited first");
 }
 
-/// Receives what there is, until the end.
+/// Receives until the end of the connection.
 fn to_end(stream: &mut TcpStream) -> Result<()> {
     let mut bytes = vec![0; MUCH];
     loop {
@@ -162,7 +162,9 @@ fn to_end(stream: &mut TcpStream) -> Result<()> {
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(()),
-            Err(error) => return Err(error).context("no end, but something else"),
+            Err(error) => {
+                return Err(error).context("another error than the end of the connection");
+            }
         }
     }
 }
@@ -203,6 +205,6 @@ fn wait(stream: &TcpStream, scene: Scene) -> Result<()> {
             unsafe { libc::epoll_wait(epoll, &mut event, 1, -1) }
         }
     };
-    ensure!(found == 1, "nothing came, but {}", io::Error::last_os_error());
+    ensure!(found == 1, "nothing arrived: {}", io::Error::last_os_error());
     Ok(())
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A server that sends back what comes, over any number of connections, until it is ended.
+//! A server that echoes what it receives, over any number of connections, until it is killed.
 
 use super::epoll::Epoll;
 use anyhow::Result;
@@ -7,10 +7,10 @@ use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-/// The number of the listener; connections have others.
+/// Number of the listener; connections have others.
 const LISTENER: usize = 0;
 
-/// Serves without an end.
+/// Serves forever.
 ///
 /// # Errors
 /// The system fails; connections that fail are closed.

@@ -1,53 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Waiting for any of several connections, as servers do.
+//! Waiting for any of several connections by `epoll`.
 
 use anyhow::{Context, Result};
 use std::io::{Error, ErrorKind};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// Events that are taken at a time.
+/// Maximum number of events per call.
 const EVENTS: usize = 64;
 
 /// A set of connections, each with a number.
 pub struct Epoll(OwnedFd);
 
 impl Epoll {
-    /// An empty one.
+    /// Creates an empty set.
     ///
     /// # Errors
-    /// The system has none.
+    /// The system has no descriptor left.
     pub fn new() -> Result<Self> {
-        // SAFETY: a number in, a new descriptor out.
+        // SAFETY: the call takes a number and returns a new descriptor.
         let descriptor = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
         if descriptor < 0 {
             return Err(Error::last_os_error()).context("no epoll descriptor");
         }
-        // SAFETY: new, and nobody else's.
+        // SAFETY: the descriptor is new and has no other owner.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor) }))
     }
 
-    /// Adds one, to be told when it has something to read.
+    /// Adds a descriptor that is reported when it becomes readable.
     ///
     /// # Errors
-    /// The system cannot.
+    /// The system refuses.
     pub fn add(&self, descriptor: &impl AsRawFd, number: usize) -> Result<()> {
         let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: number as u64 };
         let (set, it) = (self.0.as_raw_fd(), descriptor.as_raw_fd());
-        // SAFETY: reads the event.
+        // SAFETY: the call reads the event.
         match unsafe { libc::epoll_ctl(set, libc::EPOLL_CTL_ADD, it, &mut event) } {
             0 => Ok(()),
             _ => Err(Error::last_os_error()).context("a connection cannot be watched"),
         }
     }
 
-    /// Waits until at least one has something, for so long at most; gives their numbers.
+    /// Waits for at most `within_ms` milliseconds until at least one is readable; returns their
+    /// numbers.
     ///
     /// # Errors
-    /// The system cannot.
+    /// The system refuses.
     pub fn wait(&self, within_ms: i32) -> Result<Vec<usize>> {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS];
         let set = self.0.as_raw_fd();
-        // SAFETY: writes at most that many events.
+        // SAFETY: the call writes at most that many events.
         let count = unsafe { libc::epoll_wait(set, events.as_mut_ptr(), EVENTS as i32, within_ms) };
         if count < 0 {
             let error = Error::last_os_error();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Who asks over several connections: over each the next request when the last is answered. Every
-//! byte of every answer is compared.
+//! A client with several connections: each sends the next request when the previous one is
+//! answered. Every byte of every answer is compared.
 
 use super::epoll::Epoll;
 use crate::between::desk::{Desk, now};
@@ -9,20 +9,20 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// How long an answer may take.
+/// Time limit for an answer.
 const PATIENCE_MS: i32 = 10_000;
 
-/// What is asked, and how long.
+/// The request, and how long to send it.
 pub struct Load<'a> {
     pub port: u16,
     pub connections: usize,
     pub request: &'a [u8],
-    /// What has to come back.
+    /// The expected answer.
     pub answer: &'a [u8],
     pub time: Duration,
 }
 
-/// A connection, and how much of its answer has come.
+/// A connection, and the number of bytes of its answer that have arrived.
 struct Connection {
     stream: TcpStream,
     asked: u64,
@@ -30,12 +30,15 @@ struct Connection {
 }
 
 impl Load<'_> {
-    /// Asks; leaves the times on the desk. The connections are still open.
+    /// Sends requests and records the times on the desk. Returns the connections, still open.
     ///
     /// # Errors
-    /// No connection, no answer, or another one.
+    /// No connection, no answer, or an unexpected one.
     pub fn run(&self, desk: &Desk) -> Result<impl Sized> {
-        ensure!(!self.request.is_empty() && !self.answer.is_empty(), "nothing is asked");
+        ensure!(
+            !self.request.is_empty() && !self.answer.is_empty(),
+            "the request or the answer is empty"
+        );
         let epoll = Epoll::new()?;
         let mut connections = vec![];
         for number in 0..self.connections {
@@ -50,7 +53,7 @@ impl Load<'_> {
         Ok(connections)
     }
 
-    /// Asks over all connections for the time, and waits until all is answered.
+    /// Sends requests over all connections for the given time, and waits until all are answered.
     fn ask(&self, epoll: &Epoll, connections: &mut [Connection], desk: &Desk) -> Result<()> {
         let deadline = Instant::now() + self.time;
         let mut buffer = vec![0; self.answer.len()];
@@ -82,17 +85,17 @@ impl Connection {
     fn ask(&mut self, request: &[u8]) -> Result<()> {
         self.asked = now();
         self.filled = 0;
-        self.stream.write_all(request).context("nobody takes a request")
+        self.stream.write_all(request).context("a request cannot be sent")
     }
 
-    /// Takes what has come; gives whether the answer is complete.
+    /// Receives data; returns whether the answer is complete.
     fn take(&mut self, buffer: &mut [u8], answer: &[u8]) -> Result<bool> {
         let expected = &answer[self.filled..];
         let count = self.stream.read(&mut buffer[..expected.len()])?;
         ensure!(count > 0, "the server has closed instead of answering");
         if buffer[..count] != expected[..count] {
             let came = String::from_utf8_lossy(&buffer[..count.min(80)]).into_owned();
-            bail!("another answer than expected: {came:?}");
+            bail!("an unexpected answer: {came:?}");
         }
         self.filled += count;
         Ok(self.filled == answer.len())

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport bench peer`: the programs that `freeport bench sockets` measures, where those of
-//! others do not do. They know nothing of Freeport: ordinary sockets, and the bench decides by how
-//! it starts them whether they are accelerated. Who holds many connections only asks the library,
-//! if there is one, how many of them it has accelerated.
+//! `freeport bench peer`: programs that `freeport bench sockets` measures where well-known programs
+//! are not suitable. They use ordinary sockets and know nothing of Freeport; the bench accelerates
+//! them or not by how it starts them. Only the client with many connections asks the library, if it
+//! is loaded, how many of them are accelerated.
 
 mod connecting;
 mod crowd;
@@ -23,19 +23,19 @@ use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Plays a part in a measurement of sockets: for `freeport bench sockets` only
+/// Plays a role in a measurement of sockets: for `freeport bench sockets` only
 #[derive(Clone, Debug, clap::Args)]
 #[group(skip)]
 pub struct Arguments {
     #[arg(value_enum)]
     role: Role,
-    /// The descriptor of the memory where all meet
+    /// Descriptor of the memory in which all processes meet
     #[arg(long)]
     desk: RawFd,
-    /// Which pair it belongs to
+    /// Index of the pair that this process belongs to
     #[arg(long, default_value_t = 0)]
     pair: usize,
-    /// How many meet
+    /// Number of processes that meet
     #[arg(long, default_value_t = 2)]
     parties: u64,
     #[arg(long, default_value_t = 8)]
@@ -50,7 +50,7 @@ pub struct Arguments {
     connections: usize,
     #[arg(long, default_value_t = 0)]
     time_ms: u64,
-    /// How long connections stay open after that
+    /// Time for which connections stay open afterwards
     #[arg(long, default_value_t = 0)]
     silence_ms: u64,
     #[arg(long, value_enum, default_value = "recv")]
@@ -61,39 +61,39 @@ pub struct Arguments {
     answer: String,
 }
 
-/// What it does.
+/// The role of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum Role {
-    /// Connects, sends messages and waits for each to come back
+    /// Connect, send messages and wait for each to be echoed
     Ask,
-    /// Listens, and sends back what comes
+    /// Listen, and echo messages
     Answer,
-    /// Connects, and sends messages
+    /// Connect, and send messages
     Send,
-    /// Listens, and takes messages
+    /// Listen, and receive messages
     Receive,
-    /// Connects, to another listener every few times
+    /// Connect, to another listener every few times
     Connect,
-    /// Accepts and closes, and listens elsewhere every few times
+    /// Accept and close, and listen elsewhere every few times
     Accept,
-    /// Connects to the same listener, after it has done that for a while
+    /// Connect to the same listener, after some connections that are not counted
     Reconnect,
-    /// Accepts and closes again and again
+    /// Accept and close again and again
     Reaccept,
-    /// Listens, and sends back what comes over any connection
+    /// Listen, and echo over any connection
     Echo,
-    /// Connects, and sends a request over each connection when the last is answered
+    /// Connect, and send a request over each connection when the previous one is answered
     Load,
-    /// Holds many connections, and sends a message over each in turn
+    /// Hold many connections, and send a message over each in turn
     Crowd,
-    /// Connects, and notices that the other one is killed
+    /// Connect, and notice that the peer is killed
     Survive,
-    /// Listens, and is killed
+    /// Listen, and be killed
     Die,
 }
 
 impl Role {
-    /// What the command line calls it.
+    /// Returns its name on the command line.
     pub fn word(self) -> &'static str {
         match self {
             Self::Ask => "ask",
@@ -113,21 +113,22 @@ impl Role {
     }
 }
 
-/// For how long messages go to and fro before anything counts.
+/// Time for which messages are exchanged before the measurement.
 const WARM_UP: Duration = Duration::from_millis(30);
-/// Bytes of the first in a message of the warm-up.
+/// First byte of a message that continues the warm-up.
 const GO_ON: u8 = 1;
 const LAST: u8 = 0;
 
-/// Plays the part; why it failed is left on the desk.
+/// Plays the role; its error is left on the desk.
 ///
 /// # Errors
-/// There is no desk, or the part cannot be played.
+/// There is no desk, or the role fails.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    ensure!(arguments.desk > 2, "the desk is not a standard stream");
-    // SAFETY: given to this program, and nobody else in it uses it.
+    ensure!(arguments.desk > 2, "--desk must not be a standard stream");
+    // SAFETY: the descriptor was passed to this program and has no other owner.
     let descriptor = unsafe { OwnedFd::from_raw_fd(arguments.desk) };
-    let desk = Shared::<Desk>::of(&descriptor).context("no desk")?;
+    let desk = Shared::<Desk>::of(&descriptor)
+        .context("the shared memory of the measurement is missing")?;
     arguments.play(&desk).inspect_err(|error| desk.reason.say(&format!("{error:#}")))
 }
 
@@ -152,7 +153,7 @@ impl Arguments {
                 crowd::raise_limit()?;
                 let mut crowd = crowd::Crowd::new(self.port(desk)?, self.connections)?;
                 crowd.run(desk, Duration::from_millis(self.time_ms))?;
-                // The bench ends it: nobody shall be busy closing while others are measured.
+                // The bench kills it: closing its connections would disturb other measurements.
                 loop {
                     std::thread::park();
                 }
@@ -182,25 +183,25 @@ impl Arguments {
         }
     }
 
-    /// Where the others of the pair find this.
+    /// Listens, and announces the port to the pair.
     fn listen(&self, desk: &Desk) -> Result<TcpListener> {
         let listener =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no TCP on 127.0.0.1")?;
-        let port = desk.ports.get(self.pair).context("there are not as many pairs")?;
+        let port = desk.ports.get(self.pair).context("the number of the pair is too high")?;
         port.store(listener.local_addr()?.port().into(), Ordering::Release);
         Ok(listener)
     }
 
-    /// Waits until the other of the pair listens.
+    /// Waits until the other process of the pair listens; returns its port.
     fn port(&self, desk: &Desk) -> Result<u16> {
-        let port = desk.ports.get(self.pair).context("there are not as many pairs")?;
+        let port = desk.ports.get(self.pair).context("the number of the pair is too high")?;
         let deadline = Instant::now() + LONGEST;
         loop {
             match port.load(Ordering::Acquire) {
                 0 => std::thread::sleep(Duration::from_micros(200)),
-                port => return u16::try_from(port).context("no port"),
+                port => return u16::try_from(port).context("the port is out of range"),
             }
-            ensure!(Instant::now() < deadline, "nobody listens");
+            ensure!(Instant::now() < deadline, "the other process of the pair does not listen");
         }
     }
 

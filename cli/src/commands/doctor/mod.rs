@@ -8,8 +8,8 @@ mod report;
 mod sockets;
 
 use clap::Args;
-use freeport_nic::namespace::Namespace;
-use freeport_nic::port::{TapOptions, TapPort, XdpOptions, XdpPort};
+use freeport_port::namespace::Namespace;
+use freeport_port::{TapOptions, TapPort, XdpOptions, XdpPort};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{self, Write};

@@ -5,12 +5,12 @@ use anyhow::bail;
 use clap::ValueEnum;
 use freeport_ir::Program;
 use freeport_ir::interp::{self, Schedule};
-use freeport_nic::cpu::CpuDevice;
-use freeport_nic::device::{Device, DeviceError};
-use freeport_nic::interpreter::InterpreterDevice;
-use freeport_nic::placement::Placement;
-use freeport_nic::steering::Manager;
-use freeport_nic::workers::{Replicas, WorkersDevice};
+use freeport_runtime::cpu::CpuDevice;
+use freeport_runtime::device::{Device, DeviceError};
+use freeport_runtime::interpreter::InterpreterDevice;
+use freeport_runtime::placement::Placement;
+use freeport_runtime::steering::Manager;
+use freeport_runtime::workers::{Replicas, WorkersDevice};
 use std::sync::Arc;
 
 /// A back end.
@@ -57,7 +57,7 @@ pub fn load(program: Program, how: &How) -> anyhow::Result<Box<dyn Device + Send
             let options = interp::Options {
                 schedule: how.seed.map_or(Schedule::RoundRobin, |_| Schedule::Random { seed }),
                 random_seed: seed,
-                clock: interp::Clock::Measured(freeport_nic::clock::monotonic_ns),
+                clock: interp::Clock::Measured(freeport_runtime::clock::monotonic_ns),
                 ..interp::Options::default()
             };
             let mut device = InterpreterDevice::load(program, &options)?;

@@ -5,8 +5,8 @@
 use super::device::Managed;
 use super::{Arguments, name_of, print_told};
 use freeport_ir::InstanceId;
-use freeport_nic::device::{Run, RunEnd};
-use freeport_nic::server::JoinedPorts;
+use freeport_runtime::device::{Run, RunEnd};
+use freeport_runtime::server::JoinedPorts;
 use std::io::BufRead;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;

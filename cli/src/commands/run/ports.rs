@@ -6,8 +6,8 @@ use crate::endpoint::Target;
 use crate::interface::Interfaces;
 use crate::progress::Progress;
 use anyhow::bail;
-use freeport_nic::port::{BATCH, Capture, Receive};
-use freeport_nic::server::JoinedPorts;
+use freeport_port::{BATCH, Capture, Receive};
+use freeport_runtime::server::JoinedPorts;
 use std::path::PathBuf;
 
 /// Frames per batch if channels are logged.

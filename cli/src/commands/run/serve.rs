@@ -7,8 +7,8 @@ use crate::program;
 use anyhow::Context;
 use freeport_ir::Program;
 use freeport_ir::channel_log::log_known_channels;
-use freeport_nic::device::RunEnd;
-use freeport_nic::server::{
+use freeport_runtime::device::RunEnd;
+use freeport_runtime::server::{
     Handle, JoinedPorts, Load, Loaded, OfGraphs, Request, RunFolder, Server, StatsFormat, Worker,
     WorkerEnd, jobs, serve_metrics, stop_on_interrupts,
 };

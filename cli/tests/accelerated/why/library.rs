@@ -52,7 +52,7 @@ fn what_the_peer_lacks_is_told() {
     let (node, _monitor) = Node::new();
     let Some(scene) = Scene::new(&node, Mode::Accelerated, &["plain peer"]) else { return };
     let told = scene.is_for("PeerPlain");
-    assert!(told.contains("is not preloaded: begin it with"), "{told}");
+    assert!(told.contains("is not preloaded: start it with"), "{told}");
 }
 
 #[test]

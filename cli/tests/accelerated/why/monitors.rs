@@ -37,7 +37,7 @@ fn both_monitors_are_named_where_the_ends_have_two() {
         assert!(paths.iter().all(|path| text.contains(path)), "{text}");
         let pids = [server.pid(), client.pid()];
         assert!(pids.iter().all(|pid| text.contains(&format!("process {pid}"))), "{text}");
-        assert!(text.contains("begin process ") && text.contains("FREEPORT_MONITOR="), "{text}");
+        assert!(text.contains("restart process ") && text.contains("FREEPORT_MONITOR="), "{text}");
     }
 }
 

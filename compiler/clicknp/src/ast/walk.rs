@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What statements, expressions and types are made of, one level at a time.
+//! Traversal of statements, expressions and types, one level at a time.
 
 use super::{
     Declaration, Expr, ExprKind, LoopKind, PragmaKind, Statement, StatementKind, TemplateArg,
     TypeExpr, TypeKind,
 };
 
-/// The statements right inside of one.
+/// Returns the statements directly inside a statement.
 pub(crate) fn statements_in(statement: &Statement) -> Vec<&Statement> {
     match &statement.kind {
         StatementKind::Block(block) | StatementKind::Async(block) => {
@@ -27,13 +27,13 @@ pub(crate) fn statements_in(statement: &Statement) -> Vec<&Statement> {
     }
 }
 
-/// The statement and all inside of it.
+/// Visits a statement and all statements inside it.
 pub(crate) fn each_statement<'a>(statement: &'a Statement, visit: &mut dyn FnMut(&'a Statement)) {
     visit(statement);
     statements_in(statement).into_iter().for_each(|inner| each_statement(inner, visit));
 }
 
-/// The expressions of a statement itself, without those of statements inside of it.
+/// Returns the expressions of a statement itself, without those of nested statements.
 pub(crate) fn expressions_in(statement: &Statement) -> Vec<&Expr> {
     match &statement.kind {
         StatementKind::Expr(expr) => vec![expr],
@@ -65,13 +65,13 @@ pub(crate) fn expressions_in(statement: &Statement) -> Vec<&Expr> {
     }
 }
 
-/// The expressions of a declaration: sizes and its value. Those of its type are left out.
+/// Returns the expressions of a declaration: sizes and initialiser, but not those of its type.
 pub(crate) fn expressions_of_declaration(one: &Declaration) -> Vec<&Expr> {
     let sizes = one.dimensions.iter().flatten();
     sizes.chain(&one.bit_width).chain(&one.init).collect()
 }
 
-/// The expressions right inside of one.
+/// Returns the direct subexpressions of an expression.
 pub(crate) fn parts_of(expr: &Expr) -> Vec<&Expr> {
     match &expr.kind {
         ExprKind::Unary(_, of)
@@ -100,7 +100,7 @@ pub(crate) fn parts_of(expr: &Expr) -> Vec<&Expr> {
     }
 }
 
-/// The types that an expression writes, and the template arguments.
+/// Returns the type and the template arguments that an expression contains.
 pub(crate) fn types_in(expr: &Expr) -> (Option<&TypeExpr>, &[TemplateArg]) {
     match &expr.kind {
         ExprKind::Cast(ty, _) | ExprKind::SizeofType(ty) => (Some(ty), &[]),
@@ -109,7 +109,7 @@ pub(crate) fn types_in(expr: &Expr) -> (Option<&TypeExpr>, &[TemplateArg]) {
     }
 }
 
-/// Every name that a type mentions: a lone name may be a type or a number.
+/// Visits every name that a type mentions: a lone name may be a type or a number.
 pub(crate) fn each_name_of_type<'a>(ty: &'a TypeExpr, visit: &mut dyn FnMut(&'a str)) {
     match &ty.kind {
         TypeKind::Named(name, args) => {
@@ -127,7 +127,7 @@ pub(crate) fn each_name_of_type<'a>(ty: &'a TypeExpr, visit: &mut dyn FnMut(&'a 
     }
 }
 
-/// Every name that a template argument mentions.
+/// Visits every name that a template argument mentions.
 pub(crate) fn each_name_of_arg<'a>(arg: &'a TemplateArg, visit: &mut dyn FnMut(&'a str)) {
     match arg {
         TemplateArg::Type(ty) => each_name_of_type(ty, visit),
@@ -135,7 +135,7 @@ pub(crate) fn each_name_of_arg<'a>(arg: &'a TemplateArg, visit: &mut dyn FnMut(&
     }
 }
 
-/// Every name that an expression mentions.
+/// Visits every name that an expression mentions.
 pub(crate) fn each_name<'a>(expr: &'a Expr, visit: &mut dyn FnMut(&'a str)) {
     if let ExprKind::Name(name, _) = &expr.kind {
         visit(name);
@@ -146,7 +146,7 @@ pub(crate) fn each_name<'a>(expr: &'a Expr, visit: &mut dyn FnMut(&'a str)) {
     parts_of(expr).into_iter().for_each(|part| each_name(part, visit));
 }
 
-/// The expression and all inside of it.
+/// Visits an expression and all its subexpressions.
 pub(crate) fn each_expression<'a>(expr: &'a Expr, visit: &mut dyn FnMut(&'a Expr)) {
     visit(expr);
     parts_of(expr).into_iter().for_each(|part| each_expression(part, visit));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Makes channels of edges: through the junctions of groups, with every port joined and both ends
-//! carrying the same items.
+//! Creates channels from edges: through the junctions of groups, with a check that every port is
+//! connected and that both ends carry the same items.
 
 use super::{ConfigBuilder, ENDPOINTS, Terminal};
 use crate::diagnostic::Diagnostic;
@@ -9,18 +9,18 @@ use crate::types::WINDOW_BYTES;
 use freeport_ir as ir;
 use std::collections::HashMap;
 
-/// A connection as written.
+/// A connection as written in the source.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Edge {
     pub(super) from: Terminal,
     pub(super) to: Terminal,
     pub(super) depth: Option<u32>,
     pub(super) lossy: bool,
-    /// The arrow.
+    /// Location of the arrow.
     pub(super) span: Span,
 }
 
-/// All edges, in the order they were written.
+/// All edges, in the order of the source.
 #[derive(Default)]
 pub(super) struct Edges {
     all: Vec<Edge>,
@@ -45,8 +45,8 @@ impl Edges {
 }
 
 impl ConfigBuilder<'_, '_> {
-    /// Makes the channels. After other errors, what is left open says nothing new: the chain that
-    /// is wrong may be the one that should have joined it.
+    /// Creates the channels. After other errors, unconnected ports are not reported: the faulty
+    /// chain may be the one that should have connected them.
     pub(super) fn make_channels(&mut self) {
         for edge in self.edges.all.clone() {
             if !matches!(edge.from, Terminal::Junction(_))
@@ -61,8 +61,9 @@ impl ConfigBuilder<'_, '_> {
         }
     }
 
-    /// An edge together with the edges that go on from the junctions it meets, and what passes;
-    /// none if one of them does not go on. The channel holds what the deepest asks for.
+    /// Follows an edge through the junctions it meets; returns the whole edge and its kind of item,
+    /// or `None` if a junction has no further edge. The channel gets the greatest depth along the
+    /// way.
     fn through_junctions(&mut self, edge: Edge) -> Option<(Edge, ir::Item)> {
         let mut whole = edge;
         let mut item = self.item_of(edge.from, true);
@@ -110,7 +111,7 @@ impl ConfigBuilder<'_, '_> {
         ir::EndpointId::new(self.graph.endpoints.len() - 1)
     }
 
-    /// What passes a port; none for an endpoint, which takes what the other end carries.
+    /// Returns the kind of item of a port; `None` for an endpoint, which adapts to its peer.
     fn item_of(&self, terminal: Terminal, is_writer: bool) -> Option<ir::Item> {
         match terminal {
             Terminal::Endpoint(_) => None,
@@ -126,7 +127,7 @@ impl ConfigBuilder<'_, '_> {
         (if is_writer { outputs } else { inputs }).get(port.index())
     }
 
-    /// What a terminal is called in a message.
+    /// Returns the name of a terminal for messages.
     pub(super) fn terminal_name(&self, terminal: Terminal, is_writer: bool) -> String {
         match terminal {
             Terminal::Endpoint(at) => format!("`{}`", ENDPOINTS[at].0),
@@ -140,7 +141,7 @@ impl ConfigBuilder<'_, '_> {
         }
     }
 
-    /// Reports the ports of instances that no edge ends at.
+    /// Reports the ports of instances without an edge.
     fn check_ports(&mut self) {
         let mut errors = vec![];
         for (at, instance) in self.graph.instances.iter().enumerate() {
@@ -163,7 +164,7 @@ impl ConfigBuilder<'_, '_> {
         self.diagnostics.append(&mut errors);
     }
 
-    /// Reports the ports of groups that are joined on one side only, or on none.
+    /// Reports the ports of groups that lack an edge on one side or both.
     fn check_junctions(&mut self) {
         let mut errors = vec![];
         for (at, junction) in self.junctions.iter().enumerate() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads chains: which terminal each node is left and entered by, one lane per copy.
+//! Resolves chains: the output and input terminals of each node, with one lane per copy.
 //!
 //! An edge has one lane, unless a side is *wide*: an array of instances without `#k`, or an array
-//! of ports selected by its name alone. Then both sides must have as many lanes.
+//! of ports selected by its name alone. Then both sides must have the same number of lanes.
 
 use super::channels::Edge;
 use super::{ConfigBuilder, Declared, ENDPOINTS, Node, Terminal, endpoint_of};
@@ -14,7 +14,7 @@ use crate::source::Span;
 use crate::spelling::nearest;
 use freeport_ir as ir;
 
-/// Which end of an edge a node is.
+/// Role of a node in an edge.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     Writer,
@@ -22,7 +22,7 @@ enum Side {
 }
 
 impl Side {
-    /// What the ports on that side of an instance are called.
+    /// Returns the word for the ports on that side of an instance.
     fn port(self) -> &'static str {
         match self {
             Side::Writer => "output",
@@ -31,14 +31,14 @@ impl Side {
     }
 }
 
-/// The ports chosen by a selector.
+/// Ports chosen by a selector.
 struct Selection {
     terminals: Vec<Terminal>,
-    /// Whether an array of ports was named as a whole.
+    /// Whether a whole array of ports was named.
     is_whole_array: bool,
 }
 
-/// One end of an edge: for each copy the ports that were chosen.
+/// One end of an edge: the ports chosen for each copy.
 struct End {
     copies: Vec<Selection>,
     is_array: bool,
@@ -50,7 +50,7 @@ impl End {
         self.is_array || self.copies.iter().any(|copy| copy.is_whole_array)
     }
 
-    /// The terminals of all lanes.
+    /// Returns the terminals of all lanes.
     fn lanes(&self, is_wide: bool) -> Vec<Terminal> {
         match &self.copies[..] {
             [only] if is_wide && !self.is_array => only.terminals.clone(),
@@ -60,7 +60,7 @@ impl End {
 }
 
 impl<'a> ConfigBuilder<'a, '_> {
-    /// Reads the chains of the file and of every instance of a group.
+    /// Resolves the chains of the file and of every instance of a group.
     pub(super) fn connect_all(&mut self, statements: &[&'a ConfigStatement]) {
         for statement in statements {
             self.statement(0, statement);
@@ -126,7 +126,7 @@ impl<'a> ConfigBuilder<'a, '_> {
         }
     }
 
-    /// Adds an edge, unless one of its ends has one.
+    /// Adds an edge, unless one of its ends is already connected.
     fn add_edge(&mut self, edge: Edge, (writer, reader): (Span, Span)) {
         let taken = self.edges.from(edge.from).map(|first| (edge.from, writer, first.span));
         let taken = taken.or_else(|| {
@@ -145,7 +145,7 @@ impl<'a> ConfigBuilder<'a, '_> {
         self.report(error);
     }
 
-    /// What a node is as an end of an edge.
+    /// Resolves a node as an end of an edge.
     fn end(&mut self, scope: usize, node: &'a ConfigNode, side: Side) -> Option<End> {
         let span = node.name.span;
         let selector = match side {
@@ -174,13 +174,13 @@ impl<'a> ConfigBuilder<'a, '_> {
         Some(End { copies, is_array, span })
     }
 
-    /// The instances that a node names, and whether they are an array.
+    /// Returns the instances that a node names, and whether they form an array.
     fn copies(&mut self, scope: usize, node: &'a ConfigNode) -> Option<(Vec<Node>, bool)> {
         let name = &node.name;
         let Some(declared) = self.scopes[scope].names.get(name.text.as_str()) else {
             let error = self.unknown_instance(scope, name);
             self.report(error);
-            // Its other uses are not errors too.
+            // Suppresses errors for further uses of the name.
             let nodes = vec![Node::Unknown];
             let declared = Declared { nodes, is_array: false, span: name.span };
             self.scopes[scope].names.insert(&name.text, declared);
@@ -198,7 +198,7 @@ impl<'a> ConfigBuilder<'a, '_> {
         Some((vec![nodes[copy as usize - 1]], false))
     }
 
-    /// The error of a name in a chain that stands for nothing.
+    /// Returns the error for an unknown name in a chain.
     fn unknown_instance(&mut self, scope: usize, name: &Name) -> Diagnostic {
         let text = name.text.as_str();
         let error = Diagnostic::error("E0502", name.span, format!("no instance `{text}`"));
@@ -215,12 +215,12 @@ impl<'a> ConfigBuilder<'a, '_> {
         }
         if text.starts_with("from_") || text.starts_with("to_") {
             let all: Vec<_> = ENDPOINTS.iter().map(|(end, _)| format!("`{end}`")).collect();
-            let message = format!("no outer end `{text}`");
+            let message = format!("no endpoint `{text}`");
             return Diagnostic::error("E0502", name.span, message)
                 .label("not one of the ends that exist")
                 .help(format!(
-                    "there are {}; which interface or file each one is, is said when the \
-                     program is run: `--in from_tor=xdp:eth0`",
+                    "there are {}; the interface or file of each is given when the program is run: \
+                     `--in from_tor=xdp:eth0`",
                     all.join(", ")
                 ));
         }
@@ -231,12 +231,12 @@ impl<'a> ConfigBuilder<'a, '_> {
             (_, Some(element)) => error
                 .label(format!("did you mean an instance of `{element}`?"))
                 .help(declare(&element)),
-            _ => error.help("declare it, `Element :: name`, or join an outer end"),
+            _ => error.help("declare it, `Element :: name`, or connect an endpoint"),
         }
     }
 
-    /// The instance or outer end whose name is nearly that one. All ends begin alike, so what
-    /// follows has to be alike.
+    /// Returns the instance or endpoint with a similar name. All endpoints have the same prefixes,
+    /// so the part after the prefix must be similar.
     fn similar_end(&self, scope: usize, text: &str) -> Option<String> {
         for way in ["from_", "to_"] {
             let Some(rest) = text.strip_prefix(way) else { continue };
@@ -276,7 +276,7 @@ impl<'a> ConfigBuilder<'a, '_> {
         Some(End { copies, is_array: false, span })
     }
 
-    /// `begin` and `end`: the ports of the group, seen from inside.
+    /// Resolves `begin` and `end`: the ports of the group, seen from inside.
     fn group_port(
         &mut self,
         scope: usize,
@@ -307,7 +307,7 @@ impl<'a> ConfigBuilder<'a, '_> {
         Some(End { copies: vec![selection], is_array: false, span })
     }
 
-    /// The ports of an instance on one side; none if it could not be made.
+    /// Returns the ports of an instance on one side; `None` if it could not be created.
     fn ports(&self, node: Node, side: Side) -> Option<Vec<(String, Terminal)>> {
         match node {
             Node::Unknown => None,
@@ -330,7 +330,8 @@ impl<'a> ConfigBuilder<'a, '_> {
         }
     }
 
-    /// The ports that a selector chooses: by default the first, with the rest of its array.
+    /// Returns the ports that a selector chooses: by default the first one, with the rest of its
+    /// array.
     fn select(
         &mut self,
         scope: usize,
@@ -393,7 +394,7 @@ impl<'a> ConfigBuilder<'a, '_> {
         None
     }
 
-    /// The port of that number, from 1.
+    /// Returns the port with that number, from 1.
     fn numbered(
         &mut self,
         scope: usize,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Makes the instances: arrays copy by copy, groups with all that is inside them.
+//! Creates the instances: arrays copy by copy, groups with their contents.
 
 use super::{
     ConfigBuilder, Declared, INSTANCES_MAX, Junction, Node, Scope, Substitution, duplicate,
@@ -13,10 +13,10 @@ use crate::spelling::nearest;
 use freeport_ir as ir;
 use std::collections::HashMap;
 
-/// Groups inside groups.
+/// Maximum nesting depth of groups.
 const GROUP_DEPTH_MAX: usize = 64;
 
-/// What is asked of an instance, besides its type and name.
+/// Qualifiers of an instance, besides its type and name.
 #[derive(Clone, Copy)]
 struct Wishes {
     host: bool,
@@ -30,7 +30,7 @@ impl Wishes {
         Self { host, verilog, controlled }
     }
 
-    /// What is asked of a group is asked of all that is inside.
+    /// Adds the qualifiers of the enclosing group, which apply to all its contents.
     fn with(self, outer: Self) -> Self {
         Self {
             host: self.host || outer.host,
@@ -41,7 +41,7 @@ impl Wishes {
 }
 
 impl<'a> ConfigBuilder<'a, '_> {
-    /// Makes the instances of the file.
+    /// Creates the instances of the file.
     pub(super) fn file_scope(&mut self, statements: &[&'a ConfigStatement]) {
         self.scopes.push(Scope {
             prefix: String::new(),
@@ -72,7 +72,7 @@ impl<'a> ConfigBuilder<'a, '_> {
                 ConfigStatement::Connect(_) => {}
             }
         }
-        // Behind all instances, so that their init functions come before those of managers.
+        // Managers follow all instances, so that the init functions of those run first.
         for manager in managers {
             self.manage(scope, manager);
         }
@@ -87,7 +87,7 @@ impl<'a> ConfigBuilder<'a, '_> {
     ) {
         let name = &declaration.name;
         if endpoint_of(&name.text).is_some() || matches!(name.text.as_str(), "begin" | "end") {
-            let message = format!("`{}` is the name of an outer port", name.text);
+            let message = format!("`{}` is the name of an endpoint", name.text);
             return self.error("E0509", name.span, message);
         }
         if let Some(first) = self.scopes[scope].names.get(name.text.as_str()) {
@@ -109,7 +109,7 @@ impl<'a> ConfigBuilder<'a, '_> {
             let is_made = !std::mem::replace(&mut self.has_failed, had_failed);
             self.has_failed |= !is_made;
             if !is_made {
-                // Every further copy has the same errors.
+                // Further copies would have the same errors.
                 nodes.resize(count.unwrap_or(0) as usize, Node::Unknown);
                 break;
             }
@@ -117,7 +117,7 @@ impl<'a> ConfigBuilder<'a, '_> {
         if nodes.is_empty() {
             nodes.push(Node::Unknown);
         }
-        // Written the other way round, it is still known by the name that was meant.
+        // Registers the intended name of a declaration written in reverse order.
         let is_turned = matches!(nodes[0], Node::Unknown)
             && declaration.object.is_none()
             && !self.is_element(&declaration.element.text)
@@ -126,7 +126,7 @@ impl<'a> ConfigBuilder<'a, '_> {
         self.scopes[scope].names.insert(&own.text, Declared { nodes, is_array, span: name.span });
     }
 
-    /// Makes one instance.
+    /// Creates one instance.
     fn make(
         &mut self,
         scope: usize,
@@ -155,7 +155,7 @@ impl<'a> ConfigBuilder<'a, '_> {
             let name = &declaration.name.text;
             let error = match self.similar_element(&of.text) {
                 _ if self.is_element(name) => {
-                    error.help(format!("the element stands first: `{name} :: {}`", of.text))
+                    error.help(format!("the element comes first: `{name} :: {}`", of.text))
                 }
                 Some(other) => error.help(format!("did you mean `{other}`?")),
                 None => error,
@@ -167,7 +167,7 @@ impl<'a> ConfigBuilder<'a, '_> {
         self.instance(declaration, element, name, wishes)
     }
 
-    /// An instance of an element, if that could be made.
+    /// Creates an instance of an element, if the element could be created.
     fn instance(
         &mut self,
         declaration: &InstanceDeclaration,
@@ -187,14 +187,14 @@ impl<'a> ConfigBuilder<'a, '_> {
         Node::Element(ir::InstanceId::new(self.graph.instances.len() - 1))
     }
 
-    /// Whether there is an element or group of that name, in the program or in the library.
+    /// Returns whether there is an element or group of that name, in the program or in the library.
     pub(super) fn is_element(&mut self, name: &str) -> bool {
         let own = &self.definitions;
         let is_own = own.elements.contains_key(name) || own.groups.contains_key(name);
         is_own || self.index().file_of(name).is_some()
     }
 
-    /// The name of an element or group that is nearly that one.
+    /// Returns a similar name of an element or group.
     pub(super) fn similar_element(&mut self, name: &str) -> Option<String> {
         self.index();
         let own = self.definitions.elements.keys().chain(self.definitions.groups.keys());
@@ -240,7 +240,7 @@ impl<'a> ConfigBuilder<'a, '_> {
         Node::Group(scope)
     }
 
-    /// The parameters of a group, each with its argument or default.
+    /// Binds each parameter of a group to its argument or default.
     fn bind(
         &mut self,
         group: &'a Group,
@@ -267,7 +267,7 @@ impl<'a> ConfigBuilder<'a, '_> {
         }
         let mut substitution = Substitution::default();
         for (param, arg) in group.params.iter().zip(given) {
-            // A default may speak of the parameters before it.
+            // A default may refer to earlier parameters.
             let default = param.default.as_ref().map(|default| substitution.arg(default));
             let Some(arg) = arg.cloned().or(default) else {
                 let message = format!("parameter `{}` has no value", param.name.text);
@@ -280,7 +280,7 @@ impl<'a> ConfigBuilder<'a, '_> {
         Some(substitution)
     }
 
-    /// Makes a junction for each port of a group.
+    /// Creates a junction for each port of a group.
     fn junctions(&mut self, scope: usize, ports: &[Port], of: &str) -> Vec<(String, usize)> {
         let mut all = vec![];
         for port in ports {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Makes managers (ClickNP 3.1): of each an element, and one instance called `manager` on the host,
-//! which may call the methods of the instances that stand beside it.
+//! Creates managers (ClickNP 3.1): an element for each, and one instance named `manager` on the
+//! host, which may call the methods of the instances beside it.
 
 use super::{Callable, Callee, ConfigBuilder, Declared, Node, duplicate};
 use crate::ast::{Element, Name};
 use freeport_ir as ir;
 
-/// What the instance of a manager is called.
+/// Name of the instance of a manager.
 const MANAGER: &str = "manager";
 
 impl<'a> ConfigBuilder<'a, '_> {
-    /// Makes the manager of a scope, whose instances are all made.
+    /// Creates the manager of a scope, after all its instances.
     pub(super) fn manage(&mut self, scope: usize, manager: &'a Element) {
         let own = &self.scopes[scope];
         if let Some(first) = own.names.get(MANAGER) {

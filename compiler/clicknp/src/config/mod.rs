@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! From the configuration to the graph of the IR.
+//! Translates the configuration to the graph of the IR.
 //!
-//! 1. `expand` makes the instances: arrays copy by copy, groups recursively. A group's ports become
-//!    junctions, each with an outer and an inner side.
-//!    `manage` makes the manager of the file, and that of each group, behind what it may call.
-//! 2. `connect` reads the chains of the file and of every group, into edges between terminals:
-//!    ports, endpoints and junctions. Each terminal is an end of one edge at most.
-//! 3. `channels` follows the edges through the junctions, checks that nothing is left open and
-//!    that both ends carry the same items, and makes the channels.
+//! 1. `expand` creates the instances: arrays copy by copy, groups recursively. A group's ports
+//!    become junctions, each with an outer and an inner side. `manage` creates the manager of the
+//!    file, and that of each group, after the instances it may call.
+//! 2. `connect` resolves the chains of the file and of every group into edges between terminals:
+//!    ports, endpoints and junctions. Each terminal is an end of at most one edge.
+//! 3. `channels` follows the edges through the junctions, checks that everything is connected and
+//!    that both ends carry the same items, and creates the channels.
 //!
-//! The parameters of a group are put in place of their names before anything is evaluated, so the
-//! checker of expressions and elements sees only what could stand in a file by itself.
+//! Parameters of a group are substituted before anything is evaluated, so the checker of
+//! expressions and elements sees only constructs that may occur in a file.
 
 mod channels;
 mod connect;
@@ -31,29 +31,30 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use substitute::Substitution;
 
-/// Most instances of a graph, and most copies in one array.
+/// Maximum instances of a graph, and maximum copies in one array.
 const INSTANCES_MAX: u64 = 65_536;
-/// Most items that a channel can be asked to hold.
+/// Maximum depth of a channel.
 const DEPTH_MAX: u64 = 1 << 20;
 
-/// What the configuration asks of the checker of elements. Whoever gives none reports why.
+/// Services of the checker of elements for the configuration. A method that returns `None` has
+/// reported why.
 pub trait Elements<'a> {
-    /// The element `name`, specialised to arguments given by position or by name.
+    /// Returns the element `name`, specialised to arguments given by position or by name.
     fn element(
         &mut self,
         name: &Name,
         args: &[(Option<Name>, TemplateArg)],
     ) -> Option<ir::ElementId>;
 
-    /// The program of an object as an element, with ports for the devices that are given.
+    /// Returns the program of an object as an element, with ports for the given devices.
     fn object(
         &mut self,
         object: &ObjectProgram,
         args: &[(Option<Name>, TemplateArg)],
     ) -> Option<ir::ElementId>;
 
-    /// The element of a manager, an instance of which is to have that name, and whose group has
-    /// those arguments. `instances` are those that it may call.
+    /// Returns the element of a manager whose instance has this name and whose group has these
+    /// arguments. `instances` are those that it may call.
     fn manager(
         &mut self,
         manager: &'a Element,
@@ -62,40 +63,40 @@ pub trait Elements<'a> {
         instances: Vec<Callable>,
     ) -> Option<ir::ElementId>;
 
-    /// The ports of an element: inputs, outputs. Those of an array are named `name[i]`.
+    /// Returns the input and output ports of an element. Those of an array are named `name[i]`.
     fn ports(&self, element: ir::ElementId) -> (&[ir::Port], &[ir::Port]);
 
-    /// The value of a constant expression.
+    /// Returns the value of a constant expression.
     fn constant(&mut self, value: &Expr) -> Option<u64>;
 
-    /// What passes a port of type `ty`.
+    /// Returns the kind of item of a port of type `ty`.
     fn port_item(&mut self, ty: &TypeExpr) -> Option<ir::Item>;
 }
 
-/// What a manager may call by a name: an instance, or the instances of an array.
+/// A name that a manager may call: an instance, or the instances of an array.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Callable {
-    /// The name.
+    /// Name of the instance or array.
     pub name: Name,
     /// Whether it was declared with a count.
     pub is_array: bool,
-    /// One for each instance.
+    /// Callees, one for each instance.
     pub callees: Vec<Callee>,
 }
 
-/// Whose methods a call of an instance calls.
+/// Target of a method call on an instance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Callee {
-    /// Its own; of an instance of a group, those of its manager.
+    /// The instance itself; for an instance of a group, the group's manager.
     Instance(ir::InstanceId, ir::ElementId),
-    /// Nobody's: a group without a manager.
+    /// No target: a group without a manager.
     NoManager,
-    /// One that could not be made; the error was reported.
+    /// An instance that could not be created; the error was reported.
     Unknown,
 }
 
-/// Makes the graph of the configuration of `files[0]`; the other files give elements and groups.
-/// Errors go to `diagnostics`; without any, the graph is complete.
+/// Builds the graph of the configuration of `files[0]`; the other files provide elements and
+/// groups. Errors go to `diagnostics`; without any, the graph is complete.
 pub fn build<'a>(
     files: &'a [File],
     sources: &'a SourceMap,
@@ -181,11 +182,11 @@ fn warn_of_imported(item: &TopItem, diagnostics: &mut Vec<Diagnostic>) {
 }
 
 fn duplicate(what: &str, name: &Name, first: Span) -> Diagnostic {
-    let message = format!("there are two of {what} `{}`", name.text);
+    let message = format!("{what} `{}` is declared twice", name.text);
     Diagnostic::error("E0509", name.span, message).note(first, "the first is here")
 }
 
-/// What a name of the configuration stands for.
+/// Meaning of a name in the configuration.
 struct Declared {
     /// The instance, or the instances of an array.
     nodes: Vec<Node>,
@@ -197,28 +198,28 @@ struct Declared {
 #[derive(Clone, Copy)]
 enum Node {
     Element(ir::InstanceId),
-    /// The scope of its inside.
+    /// Scope of its contents.
     Group(usize),
-    /// One that could not be made; the error was reported.
+    /// An instance that could not be created; the error was reported.
     Unknown,
 }
 
-/// The file, or the inside of an instance of a group.
+/// The file, or the contents of an instance of a group.
 struct Scope<'a> {
-    /// Before the names of its instances, such as `outer.`.
+    /// Prefix of the names of its instances, such as `outer.`.
     prefix: String,
     names: HashMap<&'a str, Declared>,
     substitution: Substitution,
-    /// Absent for the file.
+    /// The group; absent for the file.
     group: Option<&'a Group>,
-    /// The group's ports: name and junction.
+    /// Ports of the group: name and junction.
     inputs: Vec<(String, usize)>,
     outputs: Vec<(String, usize)>,
 }
 
 /// A port of an instance of a group.
 struct Junction {
-    /// For messages, such as `input in of pair`.
+    /// Name for messages, such as `input in of pair`.
     name: String,
     item: Option<ir::Item>,
     span: Span,
@@ -233,7 +234,7 @@ enum Terminal {
     Junction(usize),
 }
 
-/// The outer ends of a graph.
+/// The endpoints of a graph.
 const ENDPOINTS: [(&str, ir::Direction); 8] = [
     ("from_tor", ir::Direction::Into),
     ("to_tor", ir::Direction::OutOf),
@@ -251,24 +252,24 @@ fn endpoint_of(name: &str) -> Option<usize> {
 
 struct ConfigBuilder<'a, 'e> {
     sources: &'a SourceMap,
-    /// Where elements are that no file defines, for advice.
+    /// Library folders with elements that no file defines, for advice.
     library: &'a [PathBuf],
     index: Option<Index>,
     elements: &'e mut dyn Elements<'a>,
     diagnostics: &'e mut Vec<Diagnostic>,
     definitions: Definitions<'a>,
     graph: ir::Graph,
-    /// Where each instance of the graph was declared.
+    /// Location of the declaration of each instance in the graph.
     spans: Vec<Span>,
     scopes: Vec<Scope<'a>>,
     junctions: Vec<Junction>,
     edges: Edges,
-    /// Whether something could not be made, for a reason that was reported.
+    /// Whether something could not be created, for a reason that was reported.
     has_failed: bool,
 }
 
 impl ConfigBuilder<'_, '_> {
-    /// Whether the graph is as large as may be; groups in arrays in groups grow fast.
+    /// Returns whether the graph has reached the size limit; groups in arrays in groups grow fast.
     fn is_full(&self) -> bool {
         let size = self.graph.instances.len() + self.scopes.len() + self.junctions.len();
         size as u64 > INSTANCES_MAX
@@ -283,7 +284,7 @@ impl ConfigBuilder<'_, '_> {
         self.diagnostics.push(error);
     }
 
-    /// The value of a constant of that scope, if it is between `least` and `most`.
+    /// Returns the value of a constant in that scope, if it is between `least` and `most`.
     fn number(&mut self, scope: usize, value: &Expr, least: u64, most: u64) -> Option<u64> {
         let closed = self.scopes[scope].substitution.expr(value);
         let Some(number) = self.elements.constant(&closed) else {

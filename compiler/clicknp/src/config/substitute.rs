@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Puts the arguments of a group in place of its parameters' names.
+//! Substitutes the arguments of a group for its parameters.
 //!
-//! Arguments are closed: their own parameters have been put in place already, and what is left are
-//! names of the file, so nothing can be captured.
+//! Arguments are closed: their own parameters have already been substituted, and the remaining
+//! names belong to the file, so no name can be captured.
 
 use crate::ast::{Expr, ExprKind, Name, TemplateArg, TemplateParam, TypeExpr, TypeKind};
 use std::collections::HashMap;
 
-/// Parameters and what stands for them.
+/// Parameters and their arguments.
 #[derive(Clone, Default)]
 pub(super) struct Substitution(HashMap<String, TemplateArg>);
 
@@ -20,7 +20,7 @@ impl Substitution {
         self.0.contains_key(name)
     }
 
-    /// The argument for each of these parameters, by name.
+    /// Returns the argument for each of these parameters, by name.
     pub(super) fn given(&self, params: &[TemplateParam]) -> Vec<(Option<Name>, TemplateArg)> {
         let given = params.iter().filter_map(|param| {
             let arg = self.0.get(&param.name.text)?;
@@ -32,7 +32,7 @@ impl Substitution {
     pub(super) fn arg(&self, arg: &TemplateArg) -> TemplateArg {
         match arg {
             TemplateArg::Type(ty) => TemplateArg::Type(self.type_expr(ty)),
-            // A lone name may stand for a type.
+            // A lone name may refer to a type.
             TemplateArg::Value(Expr { kind: ExprKind::Name(name, args), .. })
                 if args.is_empty() && self.contains(name) =>
             {
@@ -104,7 +104,7 @@ impl Substitution {
                 },
                 _ => ExprKind::SizeofExpr(boxed(inner)),
             },
-            // Nothing else can be part of a constant of the configuration.
+            // No other expression can be part of a constant in the configuration.
             other => other.clone(),
         };
         Expr { kind, span: value.span }

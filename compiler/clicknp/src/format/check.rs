@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whether two texts differ in white space only: the same tokens, with the same comments between
-//! the same ones. It looks at the texts anew and knows nothing of how one was made of the other.
+//! Checks that two texts differ only in white space: they have the same tokens, with the same
+//! comments between the same tokens. It parses both texts independently of how one was produced
+//! from the other.
 
 use super::pieces::{Piece, pieces_of};
 use crate::lexer::tokens_of;
 use crate::parser::Roles;
 use crate::source::SourceMap;
 
-/// The first thing in which `after` differs from `before`, if there is one.
+/// Returns the first difference between `before` and `after` other than white space, if any.
 pub fn first_change(before: &str, after: &str) -> Option<String> {
     with_pieces(before, |one| {
         with_pieces(after, |other| {
@@ -43,7 +44,7 @@ fn is_same(one: &Piece, other: &Piece) -> bool {
         && same_comments()
 }
 
-/// The lines of a comment without the blanks around them.
+/// Returns the lines of a comment, trimmed.
 fn lines(comment: &str) -> impl Iterator<Item = &str> {
     comment.split('\n').map(str::trim)
 }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What formatting changes in a text: the lines that were, and the lines that would be. Both texts
-//! have the same characters but for blanks, so equal places are found by counting.
+//! Differences that formatting makes in a text: the old lines and the new lines. Both texts have
+//! the same characters except for blanks, so matching positions are found by counting.
 
 use std::fmt;
 
 /// Lines that are replaced by others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// The number of the first line in the text before, from 1.
+    /// Number of the first line in the old text, from 1.
     pub line: usize,
-    /// The lines that were.
+    /// Old lines.
     pub before: Vec<String>,
-    /// The lines that would be.
+    /// New lines.
     pub after: Vec<String>,
 }
 
-/// What changes from one text to another, which differs from it in blanks only.
+/// Returns the changes between two texts that differ only in blanks.
 pub fn changes(before: &str, after: &str) -> Vec<Change> {
     let old: Vec<&str> = before.split_inclusive('\n').collect();
     let new: Vec<&str> = after.split_inclusive('\n').collect();
@@ -37,7 +37,7 @@ pub fn changes(before: &str, after: &str) -> Vec<Change> {
     changes
 }
 
-/// The lines that are next in both texts up to which they have equally many characters.
+/// Returns the next lines in both texts before which the same number of characters have occurred.
 fn next_equal_place(old: &[&str], new: &[&str], at: usize, to: usize) -> (usize, usize) {
     let (mut at, mut to) = (at, to);
     let (mut old_count, mut new_count) = (0, 0);
@@ -65,8 +65,8 @@ fn characters(line: &str) -> usize {
     line.chars().filter(|it| !it.is_whitespace()).count()
 }
 
-/// The change from some lines to others without the lines at both ends that stay; `start` lines
-/// are before the first of them.
+/// Returns the change between two sequences of lines, without the equal lines at both ends; `start`
+/// lines precede the sequences.
 fn change_between(old: &[&str], new: &[&str], start: usize) -> Option<Change> {
     let head = old.iter().zip(new).take_while(|(one, other)| one == other).count();
     let (old, new) = (&old[head..], &new[head..]);
@@ -78,7 +78,7 @@ fn change_between(old: &[&str], new: &[&str], start: usize) -> Option<Change> {
     (!old.is_empty() || !new.is_empty()).then_some(change)
 }
 
-/// A line, with blanks at its end to be seen, and whether that end is missing.
+/// Formats a line with visible trailing blanks, and a mark if its line end is missing.
 fn visible(line: &str) -> String {
     let (line, end) = match line.strip_suffix('\n') {
         Some(line) => (line, ""),

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The formatter: a program's text in the one style that docs/reference/language.md describes.
+//! The formatter, which gives programs the style that docs/reference/language.md describes.
 //!
-//! 1. The text is cut into `pieces`: its tokens, and all comments between them. The parser tells
-//!    what each token does, and rejects a text that is wrong.
-//! 2. The `outline` says which pieces begin lines, and how deep. Every piece belongs to one line.
-//! 3. A line that is too long is broken (`wrapping`); `spacing` says where blanks stand.
-//! 4. The lines become a text (`writing`), with comments in columns.
+//! 1. The text is split into `pieces`: its tokens, and all comments between them. The parser
+//!    determines the role of each token, and rejects an invalid text.
+//! 2. The `outline` determines which pieces begin lines, and their depth. Every piece belongs to
+//!    one line.
+//! 3. A line that is too long is broken (`wrapping`); `spacing` determines the blanks.
+//! 4. The lines are joined to a text (`writing`), with comments aligned in columns.
 //!
-//! Only white space ever changes. That is so by the way it is done, and is checked for each text.
+//! Only white space ever changes. This holds by construction, and is checked for each text.
 
 mod check;
 mod difference;
@@ -26,32 +27,33 @@ use crate::parser::roles_of;
 use crate::source::{SourceMap, without_mark};
 use std::path::Path;
 
-/// Columns of a line, at most.
+/// Maximum columns of a line.
 const WIDTH: usize = 100;
-/// Columns from a block to what is in it.
+/// Indentation of a block's contents, in columns.
 const INDENT: usize = 4;
-/// Columns between code and a comment behind it, at least.
+/// Minimum columns between code and a comment after it.
 const GAP: usize = 2;
-/// The column up to which further lines are aligned with what they belong to.
+/// Maximum column for aligning continuation lines.
 const ALIGNED_MAX: usize = 60;
 
-/// Why a text was not formatted.
+/// Why a text could not be formatted.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Unformatted {
-    /// It is wrong. What there is to say about it is ready to be shown.
+    /// The text is invalid. Contains the formatted messages.
     #[error("{0}")]
     Wrong(String),
-    /// It, or what it would become, is too large.
+    /// The text, or its formatted version, is too large.
     #[error("more than {FILE_BYTES_MAX} bytes")]
     TooLarge,
     /// More than white space would have changed: an error in the formatter.
     #[error(
-        "an error in the formatter: it would have changed {0}; nothing was written, please tell us"
+        "an error in the formatter: it would have changed {0}; nothing was written, please \
+         report it"
     )]
     Changed(String),
 }
 
-/// The text in the one style. `name` is for messages.
+/// Formats a text. `name` is used in messages.
 ///
 /// # Errors
 /// See [`Unformatted`].
@@ -74,7 +76,7 @@ pub fn format_text(name: impl AsRef<Path>, text: &str) -> Result<String, Unforma
     let mut output = writing::Output::default();
     for line in outline::lines_of(&pieces, &roles) {
         let first = &pieces[line.pieces.start];
-        // What stands before a brace belongs to the block that it closes.
+        // Comments before a closing brace belong to the block it closes.
         let indent = line.indent + if first.is("}") { INDENT } else { 0 };
         let glued = output.add_comments(first, indent);
         wrapping::write_line(&pieces, &line, glued, &mut output);
@@ -93,7 +95,7 @@ pub fn format_text(name: impl AsRef<Path>, text: &str) -> Result<String, Unforma
     }
 }
 
-/// `formatted` with the line ends of `text`: those of its first line.
+/// Converts the line ends of `formatted` to those of `text`, as seen in its first line.
 fn with_line_ends_of(text: &str, formatted: String) -> String {
     let first = text.split('\n').next().unwrap_or_default();
     let has_returns = first.len() < text.len() && first.ends_with('\r');

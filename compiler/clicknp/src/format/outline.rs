@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which pieces begin lines, and how deep: an element's sections, a block's statements, members,
-//! values. What stands between two such pieces is one logical line, whatever its length.
+//! Determines which pieces begin lines, and their depth: an element's sections, a block's
+//! statements, members, values. The pieces between two such positions form one logical line,
+//! whatever its length.
 //!
 //! The text was parsed without an error, so brackets match and statements end. Every piece belongs
-//! to exactly one logical line, in order: nothing can be lost here.
+//! to exactly one logical line, in order, so nothing can be lost here.
 
 use super::pieces::Piece;
 use super::spacing::width_within;
@@ -12,23 +13,23 @@ use crate::parser::{Block, Role, Roles};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// The pieces of a logical line.
+/// A logical line.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// Which pieces.
+    /// Its pieces.
     pub pieces: Range<usize>,
-    /// Columns in front of it.
+    /// Indentation in columns.
     pub indent: usize,
-    /// What it is.
+    /// Kind of line.
     pub kind: Kind,
 }
 
-/// What a logical line is.
+/// Kind of a logical line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Of code.
+    /// Code.
     Code,
-    /// A variable, member or value: one of several that are read as a table.
+    /// A variable, member or value: one of several that form a table.
     Declaration,
     /// The head of an element, a group, a function.
     Head,
@@ -36,7 +37,7 @@ pub enum Kind {
     Config,
 }
 
-/// The logical lines of a text. The last piece, its end, is none of them.
+/// Returns the logical lines of a text. The last piece, the end of the text, is in none.
 pub fn lines_of(pieces: &[Piece], roles: &Roles) -> Vec<Line> {
     let by_start = pieces.iter().enumerate().map(|(at, piece)| (piece.start, at));
     let mut outline = Outline { pieces, roles, by_start: by_start.collect(), lines: vec![] };
@@ -50,12 +51,12 @@ struct Outline<'a> {
     pieces: &'a [Piece<'a>],
     roles: &'a Roles,
     by_start: HashMap<u32, usize>,
-    /// The last one is still open: it ends where the next begins.
+    /// Lines so far. The last one is still open: it ends where the next begins.
     lines: Vec<Line>,
 }
 
 impl Outline<'_> {
-    /// Begins a line with that piece.
+    /// Begins a line at that piece.
     fn begin(&mut self, at: usize, indent: usize, kind: Kind) {
         if self.lines.last().is_some_and(|line| line.pieces.start == at) {
             return;
@@ -70,7 +71,7 @@ impl Outline<'_> {
         }
     }
 
-    /// Whether the open line, with the pieces up to `end`, fits on a line.
+    /// Returns whether the open line, with the pieces up to `end`, fits on one line.
     fn fits(&self, end: usize) -> bool {
         self.lines.last().is_some_and(|line| self.fits_from(line.pieces.start, end, line.indent))
     }
@@ -87,7 +88,7 @@ impl Outline<'_> {
         self.pieces[at].mate.expect("brackets match in a text that was parsed")
     }
 
-    /// Items of a file or of a group.
+    /// Handles the items of a file or group.
     fn items(&mut self, mut at: usize, end: usize, indent: usize) {
         while at < end {
             if self.pieces[at].is(";")
@@ -119,7 +120,7 @@ impl Outline<'_> {
         self.rest_of_item(at, indent)
     }
 
-    /// The rest of an item or section, of which the line was begun.
+    /// Handles the rest of an item or section whose line has begun.
     fn rest_of_item(&mut self, at: usize, indent: usize) -> usize {
         let mut at = at;
         if self.pieces[at].is("template") {
@@ -134,7 +135,7 @@ impl Outline<'_> {
         self.rest(at, indent, true)
     }
 
-    /// The rest of what ends with `;` or with a block, of which the line was begun.
+    /// Handles the rest of a construct that ends with `;` or with a block, whose line has begun.
     fn rest(&mut self, mut at: usize, indent: usize, may_stay: bool) -> usize {
         while at < self.pieces.len() - 1 {
             let piece = &self.pieces[at];
@@ -153,7 +154,7 @@ impl Outline<'_> {
         at
     }
 
-    /// A block, whose `{` is at `open`; gives the piece behind it.
+    /// Handles a block whose `{` is at `open`; returns the piece after it.
     fn block(&mut self, open: usize, indent: usize, kind: Block, may_stay: bool) -> usize {
         if has_line_comment(&self.pieces[open]) {
             self.begin(open, indent, Kind::Code);
@@ -183,7 +184,8 @@ impl Outline<'_> {
         close + 1
     }
 
-    /// Whether a block stays on the line of its `{`: it was written so, fits, and is simple.
+    /// Returns whether a block stays on the line of its `{`: it was written so, fits, and is
+    /// simple.
     fn stays_on_line(&self, open: usize, close: usize, kind: Block) -> bool {
         if close - open > WIDTH {
             return false;
@@ -204,12 +206,12 @@ impl Outline<'_> {
         is_simple && is_on_line && self.fits(end)
     }
 
-    /// Whether these pieces are one statement without another one in it.
+    /// Returns whether these pieces are one statement without nested statements.
     fn is_simple_statement(&self, at: usize, end: usize) -> bool {
         !self.is_control(at) && self.end_of_simple(at) == end
     }
 
-    /// Whether a statement begins there that holds others, or a pragma.
+    /// Returns whether a statement that contains others, or a pragma, begins there.
     fn is_control(&self, at: usize) -> bool {
         let piece = &self.pieces[at];
         let words = ["if", "for", "while", "do", "switch", "case", "default"];
@@ -221,7 +223,8 @@ impl Outline<'_> {
             || words.iter().any(|word| piece.is(word))
     }
 
-    /// Behind the `;` that ends what begins there, or behind the last piece on a line's length.
+    /// Returns the position after the `;` that ends the statement, or where a line's length is
+    /// exceeded.
     fn end_of_simple(&self, start: usize) -> usize {
         let last = self.pieces.len() - 1;
         let mut at = start;
@@ -236,7 +239,7 @@ impl Outline<'_> {
         at
     }
 
-    /// Variables, members or values. Those that shared a line still do.
+    /// Handles variables, members or values. Those that shared a line still do.
     fn declarations(&mut self, open: usize, close: usize, indent: usize, kind: Block) {
         let mut at = open;
         let mut was_simple = false;
@@ -259,7 +262,7 @@ impl Outline<'_> {
         }
     }
 
-    /// Behind the `,` that ends a value of an enum.
+    /// Returns the position after the `,` that ends a value of an enum.
     fn end_of_value(&self, mut at: usize, close: usize) -> usize {
         while at < close {
             match self.pieces[at].text {
@@ -278,7 +281,7 @@ impl Outline<'_> {
         }
     }
 
-    /// A statement, whose line was begun. A pragma is one by itself.
+    /// Handles a statement whose line has begun. A pragma is a statement of its own.
     fn statement(&mut self, at: usize, indent: usize) -> usize {
         let piece = &self.pieces[at];
         if piece.begins_pragma() {
@@ -322,7 +325,7 @@ impl Outline<'_> {
         at
     }
 
-    /// The body of a statement: a block, a short statement on the same line if it was there, or a
+    /// Handles the body of a statement: a block, a short statement kept on the same line, or a
     /// statement on lines of its own.
     fn body(&mut self, at: usize, indent: usize) -> usize {
         if self.pieces[at].block().is_some() {
@@ -337,7 +340,7 @@ impl Outline<'_> {
         self.body_below(at, indent + INDENT)
     }
 
-    /// A body on lines of its own, with the pragmas of a loop.
+    /// Handles a body on lines of its own, with the pragmas of a loop.
     fn body_below(&mut self, mut at: usize, indent: usize) -> usize {
         loop {
             self.begin(at, indent, Kind::Code);
@@ -352,7 +355,8 @@ impl Outline<'_> {
         }
     }
 
-    /// `else`, or the `while` behind a body: on the line of the brace before it, if there is one.
+    /// Handles `else`, or the `while` after a body: on the line of the preceding brace, if there is
+    /// one.
     fn go_on(&mut self, at: usize, indent: usize) {
         let is_behind_brace = self.pieces[at - 1].is("}")
             && self.lines.last().is_some_and(|line| line.pieces.start == at - 1);
@@ -396,7 +400,8 @@ impl Outline<'_> {
         at + colon.map_or(1, |colon| colon + 1)
     }
 
-    /// Behind the statements of an arm, if they all stand on the line of its label and fit there.
+    /// Returns the position after the statements of an arm, if they are all on the line of its
+    /// label and fit.
     fn short_arm(&self, start: usize, close: usize) -> Option<usize> {
         let mut at = start;
         while at < close && !self.pieces[at].is("case") && !self.pieces[at].is("default") {
@@ -413,7 +418,7 @@ impl Outline<'_> {
     }
 }
 
-/// Whether a comment before the piece puts it on a new line.
+/// Returns whether a comment before the piece puts it on a new line.
 fn has_line_comment(piece: &Piece) -> bool {
     !piece.comments.is_empty() && piece.is_on_new_line()
 }

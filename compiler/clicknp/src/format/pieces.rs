@@ -1,58 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A text as its tokens with all comments between them, from which nothing but white space is
-//! missing. A pragma is no single piece: the tokens of its line are pieces like others.
+//! A text as its tokens with all comments between them, without loss except for white space. A
+//! pragma is not a single piece: the tokens of its line are ordinary pieces.
 
 use crate::lexer::{Token, TokenKind};
 use crate::parser::{Block, Role, Roles};
 
-/// Columns from one tab stop to the next, in texts that have tabs.
+/// Distance of tab stops in texts that contain tabs.
 const TAB_COLUMNS: usize = 4;
 
-/// A token, and what stands between it and the one before.
+/// A token, and the text between it and the previous one.
 #[derive(Clone, Debug)]
 pub struct Piece<'a> {
-    /// As written.
+    /// Text as written.
     pub text: &'a str,
     /// Whether it is a name or keyword.
     pub is_word: bool,
-    /// What it does, where its text does not say so.
+    /// Role of the token, if its text is ambiguous.
     pub role: Option<Role>,
-    /// `>` of arguments or parameters in it: a `>>` can end two.
+    /// Number of `>` in it that end arguments or parameters: `>>` can end two.
     pub angle_ends: usize,
-    /// Whether it stands in a pragma.
+    /// Whether it is part of a pragma.
     pub is_in_pragma: bool,
     /// Comments before it.
     pub comments: Vec<Comment<'a>>,
-    /// Line ends between the last comment, or else the piece before, and it.
+    /// Number of line ends before it, after the last comment or the previous piece.
     pub line_ends: usize,
-    /// Its first byte.
+    /// Position of its first byte.
     pub start: u32,
-    /// The bracket that belongs to it, for round, square and curly ones.
+    /// Matching bracket, for round, square and curly ones.
     pub mate: Option<usize>,
 }
 
 /// A comment.
 #[derive(Clone, Debug)]
 pub struct Comment<'a> {
-    /// With its marks, without blanks at its end.
+    /// Text with its comment marks, without trailing blanks.
     pub text: &'a str,
-    /// Line ends between what stands before and it.
+    /// Number of line ends before it.
     pub line_ends: usize,
-    /// The column that it begins in, from 0.
+    /// Column where it begins, from 0.
     pub column: usize,
-    /// The column of the first that stands on its line.
+    /// Column of the first character on its line.
     pub line_column: usize,
-    /// Columns between the piece before and it, if that is on the same line.
+    /// Columns between it and the previous piece, if that is on the same line.
     pub gap: usize,
 }
 
 impl<'a> Piece<'a> {
-    /// Whether it is that mark or word.
+    /// Returns whether it is that mark or word.
     pub fn is(&self, text: &str) -> bool {
         self.text == text && self.role.is_none()
     }
 
-    /// The kind of block that it opens.
+    /// Returns the kind of block that it opens.
     pub fn block(&self) -> Option<Block> {
         match self.role {
             Some(Role::Block(kind)) => Some(kind),
@@ -60,20 +60,21 @@ impl<'a> Piece<'a> {
         }
     }
 
-    /// Whether it is the `#pragma` of a pragma.
+    /// Returns whether it is the `#pragma` of a pragma.
     pub fn begins_pragma(&self) -> bool {
         self.is_in_pragma && self.text == PRAGMA
     }
 
-    /// Whether the text has a line end, or must have one, between the piece before and it.
+    /// Returns whether the text has, or must have, a line end between the previous piece and this
+    /// one.
     pub fn is_on_new_line(&self) -> bool {
         self.line_ends > 0 || self.comments.iter().any(Comment::needs_line)
     }
 }
 
 impl Piece<'_> {
-    /// Of the comments before the first piece of a line: how many, at the start, stand behind the
-    /// line before, and how many, at the end, on the line of the piece.
+    /// Classifies the comments before the first piece of a line: returns how many at the start are
+    /// after the previous line's code, and how many at the end are on the line of the piece.
     pub fn comments_on_lines(&self, is_first_in_text: bool) -> (usize, usize) {
         let is_new = |comment: &Comment| comment.line_ends > 0 || comment.has_lines();
         let behind = match is_first_in_text {
@@ -92,27 +93,27 @@ impl Piece<'_> {
 }
 
 impl Comment<'_> {
-    /// Whether it goes on to the end of its line.
+    /// Returns whether it extends to the end of its line.
     pub fn is_line(&self) -> bool {
         self.text.starts_with("//")
     }
 
-    /// Whether it has several lines.
+    /// Returns whether it has several lines.
     pub fn has_lines(&self) -> bool {
         self.text.contains('\n')
     }
 
-    /// Whether it does not stand in the middle of a line.
+    /// Returns whether it cannot be in the middle of a line.
     pub fn needs_line(&self) -> bool {
         self.line_ends > 0 || self.is_line() || self.has_lines()
     }
 }
 
-/// How the first piece of a pragma is written.
+/// Spelling of the first piece of a pragma.
 const PRAGMA: &str = "#pragma";
 
-/// The pieces of a text that was cut into `tokens` without an error. The last one is empty: the end
-/// of the text.
+/// Returns the pieces of a text that was split into `tokens` without an error. The last one is
+/// empty: the end of the text.
 pub fn pieces_of<'a>(text: &'a str, tokens: &[Token], roles: &Roles) -> Vec<Piece<'a>> {
     let mut maker = Maker { text, roles, cursor: Cursor::default(), end: 0, pieces: vec![] };
     for token in tokens {
@@ -130,7 +131,7 @@ struct Maker<'a, 'b> {
     text: &'a str,
     roles: &'b Roles,
     cursor: Cursor,
-    /// Behind the piece made last.
+    /// Position after the last piece.
     end: usize,
     pieces: Vec<Piece<'a>>,
 }
@@ -171,7 +172,8 @@ impl<'a> Maker<'a, '_> {
         self.end = end;
     }
 
-    /// The comments up to a piece, and the line ends between the last of them and it.
+    /// Returns the comments before a piece, and the number of line ends between the last of them
+    /// and it.
     fn gap(&mut self, start: usize) -> (Vec<Comment<'a>>, usize) {
         let mut comments = vec![];
         let mut line_ends = 0;
@@ -203,13 +205,13 @@ impl<'a> Maker<'a, '_> {
     }
 }
 
-/// A place in a text and its column; goes forward only, so that the whole way costs one look at
-/// each character.
+/// A position in a text and its column. It only moves forward, so that each character is visited
+/// once.
 #[derive(Default)]
 struct Cursor {
     at: usize,
     column: usize,
-    /// The column of the first on this line that is no blank, once that is behind.
+    /// Column of the first non-blank character on this line, once passed.
     line_column: usize,
     has_begun: bool,
 }

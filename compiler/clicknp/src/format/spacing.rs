@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where blanks stand between two pieces on one line, and how wide that makes a line.
+//! Determines the blanks between two pieces on one line, and the resulting width of the line.
 
 use super::pieces::{Comment, Piece};
 use crate::lexer::MARKS;
 use crate::parser::Role;
 use std::ops::Range;
 
-/// Words before a `(` that are no functions.
+/// Words before a `(` that are not functions.
 const KEYWORDS: [&str; 9] =
     ["if", "else", "for", "while", "do", "switch", "case", "return", "async"];
 
-/// Whether a blank stands before piece `right`, which is not the first.
+/// Returns whether a blank precedes piece `right`, which is not the first.
 pub fn is_spaced(pieces: &[Piece], right: usize) -> bool {
     wants_space(pieces, right) || would_merge(pieces[right - 1].text, pieces[right].text)
 }
 
-/// Whether a blank stands between a comment and what is before or after it on its line.
+/// Returns whether there is a blank between a comment and its neighbour on the same line.
 pub fn is_comment_spaced(before: Option<&Piece>, after: Option<&Piece>) -> bool {
     !before.is_some_and(|piece| ["(", "["].contains(&piece.text))
         && !after.is_some_and(|piece| [")", "]", ",", ";"].contains(&piece.text))
 }
 
-/// Columns of these pieces on one line; none if that is more than `most`, or if a comment between
-/// them ends a line.
+/// Returns the columns of these pieces on one line; `None` if that exceeds `most`, or if a comment
+/// between them ends a line.
 pub fn width_within(pieces: &[Piece], range: Range<usize>, most: usize) -> Option<usize> {
     let mut width = 0;
     for at in range.clone() {
@@ -48,7 +48,7 @@ pub fn width_within(pieces: &[Piece], range: Range<usize>, most: usize) -> Optio
     Some(width)
 }
 
-/// The level of a binary operator, looser ones first.
+/// Returns the level of a binary operator, looser ones first.
 pub fn operator_level(piece: &Piece) -> Option<usize> {
     if piece.role.is_some() || piece.is_word {
         return None;
@@ -68,7 +68,7 @@ pub fn operator_level(piece: &Piece) -> Option<usize> {
     })
 }
 
-/// Whether it is `=`, or an operator with it.
+/// Returns whether it is `=`, or a compound assignment operator.
 pub fn is_assignment(piece: &Piece) -> bool {
     let compares = ["==", "!=", "<=", ">="].contains(&piece.text);
     piece.role.is_none() && piece.text.ends_with('=') && piece.text.len() <= 3 && !compares
@@ -90,7 +90,7 @@ fn wants_space(pieces: &[Piece], at: usize) -> bool {
     }
 }
 
-/// As [`wants_space`], where one of the two is a bracket.
+/// Decides like [`wants_space`], if one of the two is a bracket.
 fn around_brackets(pieces: &[Piece], at: usize) -> Option<bool> {
     let (left, right) = (&pieces[at - 1], &pieces[at]);
     let is_options = |piece: &Piece, at: usize| {
@@ -119,7 +119,7 @@ fn around_brackets(pieces: &[Piece], at: usize) -> Option<bool> {
     })
 }
 
-/// Whether the slice of that colon has operators, so that the colon needs room.
+/// Returns whether the slice of that colon contains operators, so that the colon needs blanks.
 fn is_wide_slice(pieces: &[Piece], colon: usize) -> bool {
     let is_inside = |piece: &&Piece| !matches!(piece.text, "[" | "]");
     let before = pieces[..colon].iter().rev().take_while(is_inside);
@@ -127,10 +127,10 @@ fn is_wide_slice(pieces: &[Piece], colon: usize) -> bool {
     before.take(SLICE_PIECES).chain(after.take(SLICE_PIECES)).any(|it| operator_level(it).is_some())
 }
 
-/// Pieces on a side of a slice's colon that are looked at for operators.
+/// Maximum pieces on each side of a slice's colon that are searched for operators.
 const SLICE_PIECES: usize = 16;
 
-/// Whether two pieces without a blank between them would be read as something else.
+/// Returns whether two pieces without a blank between them would be read as something else.
 fn would_merge(left: &str, right: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let (Some(last), Some(first)) = (left.chars().last(), right.chars().next()) else {

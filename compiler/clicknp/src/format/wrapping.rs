@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Breaks a logical line that is too long into several.
 //!
-//! Where a user has broken it at a place that is one for it, it stays broken; where that is not
-//! enough, it is broken at the loosest place that leaves the first part short enough. What follows
-//! is aligned behind the bracket that is open there, or behind `=` or `return`. A list whose `{`
-//! ends a line, and a chain of connections, keep their lines even if they would fit on one.
+//! A line that the user has broken at a permitted position stays broken. If that is not enough, it
+//! is broken at the loosest position that leaves the first part short enough. The continuation is
+//! aligned after the innermost open bracket, or after `=` or `return`. A list whose `{` ends a
+//! line, and a chain of connections, keep their lines even if they would fit on one.
 
 use super::outline::{Kind, Line};
 use super::pieces::{Comment, Piece};
@@ -14,7 +14,7 @@ use super::{ALIGNED_MAX, INDENT, WIDTH};
 use crate::parser::Role;
 use std::ops::Range;
 
-/// Ranks of places to break, by which looser ones are taken first: the nesting counts most.
+/// Weights that make up the rank of a break position; the line is broken at the lowest rank.
 const RANK_OF_NESTING: usize = 32;
 const RANK_OF_QUESTION: usize = 1;
 const RANK_OF_HEAD: usize = 3;
@@ -22,8 +22,8 @@ const RANK_OF_OPERATORS: usize = 4;
 const RANK_OF_ASSIGNMENT: usize = 1 << 20;
 const RANK_OF_BRACKET: usize = 1 << 21;
 
-/// Appends a logical line. The comments before its first piece are written already, but for those
-/// that stand right before it, on its line.
+/// Appends a logical line. The comments before its first piece are written already, except those on
+/// its line.
 pub fn write_line(pieces: &[Piece], line: &Line, glued: &[Comment], output: &mut Output) {
     let atoms = atoms_of(pieces, line, glued);
     let mut wrapper = Wrapper {
@@ -48,7 +48,7 @@ pub fn write_line(pieces: &[Piece], line: &Line, glued: &[Comment], output: &mut
     }
 }
 
-/// A piece or a comment on its way to a line.
+/// A piece or a comment to be placed on a line.
 struct Atom<'a> {
     text: &'a str,
     piece: Option<&'a Piece<'a>>,
@@ -58,12 +58,12 @@ struct Atom<'a> {
     has_blank_line: bool,
 }
 
-/// Whether a line ends before an atom.
+/// Whether a line may or must end before an atom.
 enum Break {
     Never,
     May {
         rank: usize,
-        /// Whether the user has broken it here.
+        /// Whether the user has broken the line here.
         is_wanted: bool,
     },
     Must,
@@ -136,17 +136,17 @@ fn comment_atom<'a>(comment: &'a Comment<'a>, is_spaced: bool, before: Break) ->
     }
 }
 
-/// Whether the last atom is a comment that ends its line.
+/// Returns whether the last atom is a comment that ends its line.
 fn ends_line(atoms: &[Atom]) -> bool {
     let last = atoms.last().and_then(|atom| atom.comment);
     last.is_some_and(|comment| comment.is_line() || comment.has_lines())
 }
 
-/// Where a logical line can be broken.
+/// Positions where a logical line can be broken.
 struct Places<'a> {
     pieces: &'a [Piece<'a>],
     line: &'a Line,
-    /// Open brackets, angles among them; whether each is that of a list with lines of its own.
+    /// Open brackets, including angles; whether each belongs to a list with lines of its own.
     open: Vec<Bracket>,
     is_too_long: bool,
 }
@@ -154,7 +154,7 @@ struct Places<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Bracket {
     Plain,
-    /// A list of which lines are broken where the user did.
+    /// A list whose line breaks are kept.
     KeptList,
     /// A list that is broken because it does not fit.
     FilledList,
@@ -167,7 +167,7 @@ impl<'a> Places<'a> {
         Self { pieces, line, open: vec![], is_too_long }
     }
 
-    /// What may be before that piece; pieces are asked about in order.
+    /// Returns whether a line may end before that piece; pieces must be queried in order.
     fn before(&mut self, at: usize) -> Break {
         let piece = &self.pieces[at];
         if piece.is_in_pragma {
@@ -209,7 +209,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// What may be before a piece that is not the first and closes nothing.
+    /// Decides for a piece that is not the first and closes no bracket.
     fn between(&self, at: usize) -> Break {
         let (left, right) = (&self.pieces[at - 1], &self.pieces[at]);
         let in_list = self.open.last().copied().unwrap_or(Bracket::Plain);
@@ -257,14 +257,14 @@ impl<'a> Places<'a> {
         (left.text == "(").then_some(RANK_OF_BRACKET + nested)
     }
 
-    /// Whether the user has broken the line here, or on the other side of the operator.
+    /// Returns whether the user has broken the line here, or on the other side of the operator.
     fn is_wanted(&self, at: usize) -> bool {
         let (left, right) = (&self.pieces[at - 1], &self.pieces[at]);
         let is_inner = at > self.line.pieces.start + 1;
         let joins_left = left.text == "," || operator_level(left).is_some() || left.is("->");
         let joins_right =
             is_link(self.line, right) || right.is("?") || right.role == Some(Role::Conditional);
-        // A comment breaks the line where it stands, and nowhere else.
+        // A comment breaks the line at its own position only.
         let is_broken =
             |piece: &Piece| piece.line_ends > 0 && !piece.comments.iter().any(Comment::needs_line);
         let next = self.pieces[..self.line.pieces.end].get(at + 1);
@@ -274,29 +274,29 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Whether a piece joins two instances of a chain.
+/// Returns whether a piece connects two instances of a chain.
 fn is_link(line: &Line, piece: &Piece) -> bool {
     line.kind == Kind::Config && piece.is("->")
 }
 
-/// A bracket that is open.
+/// An open bracket.
 struct Open {
-    /// The column of what stands in it.
+    /// Column of its contents.
     column: usize,
-    /// The column of the line that it is on.
+    /// Column of the line that it is on.
     line: usize,
 }
 
 struct Wrapper<'a> {
     atoms: &'a [Atom<'a>],
     kind: Kind,
-    /// The column of further lines where no bracket is open.
+    /// Column of continuation lines outside brackets.
     anchor: usize,
     open: Vec<Open>,
 }
 
 impl Wrapper<'_> {
-    /// Whether the atoms from `start` on fit on one line, up to where it must end.
+    /// Returns whether the atoms from `start` fit on one line, up to the next required line end.
     fn fits(&self, start: usize, indent: usize) -> bool {
         let mut width = indent;
         for (at, atom) in self.atoms.iter().enumerate().skip(start) {
@@ -311,7 +311,7 @@ impl Wrapper<'_> {
         true
     }
 
-    /// Where the line that begins with atom `start` ends.
+    /// Returns the end of the line that begins with atom `start`.
     fn end_of_line(&self, start: usize, indent: usize, fits: bool) -> usize {
         let mut best: Option<(usize, usize)> = None;
         let mut column = indent + self.atoms[start].width();
@@ -335,7 +335,7 @@ impl Wrapper<'_> {
         self.atoms.len()
     }
 
-    /// The line of these atoms.
+    /// Builds the line of these atoms.
     fn written(&mut self, range: Range<usize>, indent: usize, base: usize) -> OutputLine {
         let first = &self.atoms[range.start];
         let is_table = self.kind == Kind::Declaration || !self.open.is_empty();
@@ -365,7 +365,7 @@ impl Wrapper<'_> {
         line
     }
 
-    /// Keeps the brackets that are open, and where further lines are aligned.
+    /// Updates the open brackets and the alignment of continuation lines.
     fn pass(&mut self, atom: &Atom, column: usize, indent: usize, base: usize, goes_on: bool) {
         let Some(piece) = atom.piece else { return };
         let opens_angle = matches!(piece.role, Some(Role::Arguments | Role::Parameters));
@@ -392,7 +392,7 @@ impl Wrapper<'_> {
         }
     }
 
-    /// The indentation of a line that begins with atom `at`.
+    /// Returns the indentation of a line that begins with atom `at`.
     fn indent_of(&self, at: usize) -> usize {
         match self.open.last() {
             Some(open) if self.atoms[at].is_mark(&[")", "]", "}"]) => open.line,

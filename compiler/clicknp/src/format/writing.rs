@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! From lines to the text: comments on lines of their own, blank lines, and comments behind code in
-//! a common column.
+//! Writes lines to the text: comments on lines of their own, blank lines, and comments after code
+//! in a common column.
 //!
-//! Lines that follow each other keep the column that most of their comments are in, as long as
-//! there is room; so a table that someone has aligned stays as it is.
+//! Consecutive lines keep the column that most of their comments are in, if there is room; so a
+//! table that a user has aligned stays as it is.
 
 use super::pieces::{Comment, Piece};
 use super::{GAP, WIDTH};
 
-/// A line as it is going to be written.
+/// A line to be written.
 #[derive(Clone, Debug, Default)]
 pub struct OutputLine {
-    /// Columns in front of it.
+    /// Indentation in columns.
     indent: usize,
-    /// Its code, or a comment by itself, which may go on over several lines.
+    /// Code, or a comment by itself, which may span several lines.
     pub text: String,
-    /// Whether a blank line stands before it.
+    /// Whether a blank line precedes it.
     has_blank_line: bool,
-    /// Whether it is one of several that are read as a table: those without a comment do not end a
-    /// column of comments.
+    /// Whether it is one of several that form a table: lines without a comment do not interrupt a
+    /// column of comments there.
     is_table: bool,
     is_comment: bool,
     trailing: Option<Trailing>,
 }
 
-/// A comment behind code.
+/// A comment after code.
 #[derive(Clone, Debug)]
 struct Trailing {
     text: String,
-    /// Where it would be if it moved with its code; 0 if it just follows it.
+    /// Column if it moved with its code; 0 if it just follows it.
     column: usize,
-    /// Where it was.
+    /// Column in the original text.
     column_before: usize,
 }
 
 impl OutputLine {
-    /// An empty line.
+    /// Creates an empty line.
     pub fn new(indent: usize, has_blank_line: bool, is_table: bool) -> Self {
         Self { indent, has_blank_line, is_table, ..Self::default() }
     }
@@ -64,7 +64,7 @@ impl OutputLine {
         self.indent + self.text.chars().count()
     }
 
-    /// The end of the comment in it that begins in that column.
+    /// Returns the end of its comment if that begins in this column.
     fn width_with(&self, column: usize) -> usize {
         let trailing = self.trailing.as_ref();
         trailing.map_or(0, |trailing| column + trailing.text.chars().count())
@@ -85,8 +85,8 @@ impl Output {
         self.lines.push(line);
     }
 
-    /// Appends the comments before the first piece of a logical line; gives those that go on the
-    /// line of that piece.
+    /// Appends the comments before the first piece of a logical line; returns those that belong on
+    /// the line of that piece.
     pub fn add_comments<'a>(&mut self, piece: &'a Piece, indent: usize) -> &'a [Comment<'a>] {
         let (behind, glued) = piece.comments_on_lines(self.lines.is_empty());
         let (behind, own) = piece.comments.split_at(behind);
@@ -123,8 +123,8 @@ impl Output {
         self.add(line);
     }
 
-    /// The line without code for a comment that goes on with the one above it, in its column behind
-    /// code.
+    /// Returns the line without code for a comment that continues the one above it, in that
+    /// comment's column after code.
     fn continuation(&self, comment: &Comment) -> Option<OutputLine> {
         let last = self.lines.last()?;
         let above = last.trailing.as_ref()?;
@@ -137,12 +137,12 @@ impl Output {
         goes_on.then(|| OutputLine { trailing, ..OutputLine::new(last.indent, false, true) })
     }
 
-    /// The bytes of the text that these lines make, at least.
+    /// Returns the minimum size in bytes of the text that these lines make.
     pub fn size(&self) -> usize {
         self.lines.iter().map(|line| line.indent + line.text.len() + 1).sum()
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn text(mut self) -> String {
         self.align();
         let mut text = String::with_capacity(self.size());
@@ -161,7 +161,7 @@ impl Output {
         text
     }
 
-    /// Puts comments behind code into common columns.
+    /// Aligns comments after code in common columns.
     fn align(&mut self) {
         let lines = &mut self.lines;
         let mut start = 0;
@@ -184,7 +184,7 @@ impl Output {
     }
 }
 
-/// Puts the comments of these lines into one column: that of most of them, if there is room.
+/// Aligns the comments of these lines in the column that most of them use, if there is room.
 fn align_group(lines: &mut [OutputLine]) {
     let with_comment: Vec<&OutputLine> = lines.iter().filter(|it| it.trailing.is_some()).collect();
     let Some(least) = with_comment.iter().map(|line| line.width() + GAP).max() else { return };
@@ -202,8 +202,8 @@ fn align_group(lines: &mut [OutputLine]) {
     }
 }
 
-/// A comment whose first line begins in column `indent`; the others move with it, or follow it by
-/// the star that each begins with.
+/// Moves a comment so that its first line begins in column `indent`; further lines move with it, or
+/// are aligned by their leading stars.
 fn moved(comment: &Comment, indent: usize) -> String {
     let mut lines = comment.text.split('\n').map(str::trim_end);
     let mut text = lines.next().unwrap_or_default().to_string();

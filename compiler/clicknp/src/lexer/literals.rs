@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Literals: numbers of any size, addresses, characters and texts.
+//! Literals: numbers of any size, addresses, characters and strings.
 //!
-//! A literal that is wrong in its value (too large, a bad escape) is reported and still becomes a
-//! token, so that the parser does not stumble over its absence.
+//! A literal with an invalid value (too large, a bad escape) is reported and still becomes a token,
+//! so that the parser does not report its absence.
 
 use super::{Lexer, TokenKind};
 use crate::diagnostic::Diagnostic;
 use num_bigint::BigUint;
 
-/// The widest number there is, in bits: as wide as the widest integer type.
+/// Maximum width of a number: that of the widest integer type.
 const NUMBER_BITS_MAX: u64 = 4096;
-/// Digits that no number of that width needs, in base 2 with room for leading zeros.
+/// Maximum digits of a number: enough for base 2, with room for leading zeros.
 const DIGITS_MAX: usize = 2 * NUMBER_BITS_MAX as usize;
 
 impl<'a> Lexer<'a> {
-    /// Six pairs of hexadecimal digits with colons between them, if they stand here.
+    /// Reads six pairs of hexadecimal digits separated by colons, if they are next.
     pub(super) fn mac(&mut self) -> Option<TokenKind> {
         let bytes = self.rest().as_bytes();
         let mut value = 0u64;
@@ -38,7 +38,7 @@ impl<'a> Lexer<'a> {
         Some(TokenKind::Mac(value))
     }
 
-    /// A number or an IPv4 address.
+    /// Reads a number or an IPv4 address.
     pub(super) fn number(&mut self) -> Option<TokenKind> {
         let start = self.at;
         if let Some(address) = self.ipv4() {
@@ -50,7 +50,7 @@ impl<'a> Lexer<'a> {
         {
             self.at += 1;
             self.number_word();
-            let message = "floating-point numbers are not in the language";
+            let message = "floating-point numbers are not part of the language";
             let help = "write it as an integer, scaled as needed: 1500 thousandths";
             let error = Diagnostic::error("E0105", self.span(start, self.at), message);
             self.diagnostics.push(error.label("not an integer").help(help));
@@ -60,7 +60,7 @@ impl<'a> Lexer<'a> {
         Some(TokenKind::Number(value, suffix))
     }
 
-    /// Letters, digits, underlines and digit separators.
+    /// Reads letters, digits, underscores and digit separators.
     fn number_word(&mut self) -> &'a str {
         let rest = self.rest();
         let bytes = rest.as_bytes();
@@ -95,7 +95,7 @@ impl<'a> Lexer<'a> {
         Some(TokenKind::Ipv4(u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])))
     }
 
-    /// The value of a number as written, and its suffix.
+    /// Returns the value of a number, and its suffix.
     fn value_of(&mut self, word: &str, start: usize) -> (BigUint, String) {
         let word = word.replace('\'', "").to_ascii_lowercase();
         let (radix, body) = match word.as_bytes() {
@@ -114,7 +114,7 @@ impl<'a> Lexer<'a> {
             } else if digits.is_empty() {
                 "a number without digits".to_string()
             } else {
-                format!("`{suffix}` is no suffix of a number; there are u, l, ul, ll and ull")
+                format!("`{suffix}` is not a suffix of a number; use u, l, ul, ll or ull")
             };
             self.report("E0103", start, what);
             return (BigUint::ZERO, String::new());
@@ -131,7 +131,7 @@ impl<'a> Lexer<'a> {
         (value, suffix)
     }
 
-    /// `"text"`; it ends at the end of the line at the latest.
+    /// Reads `"text"`; it ends at the end of the line at the latest.
     pub(super) fn string(&mut self) -> Option<TokenKind> {
         let start = self.at;
         self.at += 1;
@@ -156,7 +156,7 @@ impl<'a> Lexer<'a> {
         Some(TokenKind::Text(text))
     }
 
-    /// `'c'`
+    /// Reads `'c'`.
     pub(super) fn character(&mut self) -> Option<TokenKind> {
         let start = self.at;
         self.at += 1;
@@ -182,7 +182,7 @@ impl<'a> Lexer<'a> {
         Some(TokenKind::Char(0))
     }
 
-    /// An escape, from its backslash on.
+    /// Reads an escape sequence, including its backslash.
     fn escape(&mut self) -> u8 {
         let start = self.at;
         self.at += 1;
@@ -203,7 +203,7 @@ impl<'a> Lexer<'a> {
             'x' => self.escape_number(start, 16, 2),
             '\\' | '\'' | '"' | '?' => letter as u8,
             _ => {
-                // A newline must still end the text that this stands in.
+                // A newline must still end the enclosing literal.
                 if letter == '\n' {
                     self.at -= 1;
                 }

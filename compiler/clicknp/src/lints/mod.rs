@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Warnings: what has a meaning and is certainly not meant. A program that warns of nothing wrong
-//! is left alone, so a lint says nothing where it cannot be sure; templates are judged by the
-//! arguments that they are used with, and numbers that come from parameters are not judged at all.
+//! Warnings about code that has a meaning but certainly not the intended one. To avoid false
+//! alarms, a lint reports only what it can be sure of; templates are judged by the arguments that
+//! they are used with, and numbers that depend on parameters are not judged at all.
 //!
-//! Three places find them. What the text alone shows stands here, in [`of_files`]; what needs types
-//! is told where the expression is lowered (`lower/warnings.rs`); what needs the ways through a
-//! handler is found in its IR ([`of_program`]). None is told of a program that has errors.
+//! Lints run at three places. Lints on the text alone are here, in [`of_files`]; those that need
+//! types run while expressions are lowered (`lower/warnings.rs`); those that need the paths through
+//! a handler examine its IR ([`of_program`]). No warning is reported for a program with errors.
 
 mod ports;
 mod statements;
@@ -20,9 +20,9 @@ pub use ports::of_program;
 /// A kind of warning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lint {
-    /// As messages show it.
+    /// Code shown in messages.
     pub code: &'static str,
-    /// What it is called.
+    /// Name of the lint.
     pub name: &'static str,
 }
 
@@ -49,12 +49,13 @@ pub const LINTS: [Lint; 15] = [
     lint("W0615", "more rounds than the watchdog allows"),
 ];
 
-/// Whether a warning is told only of a program without errors: it may come of one of them.
+/// Returns whether a warning is reported only for a program without errors, because an error may be
+/// its cause.
 pub(crate) fn is_of_sound_programs(code: &str) -> bool {
     LINTS.iter().skip(3).any(|lint| lint.code == code)
 }
 
-/// What the texts of a program show.
+/// Returns the warnings about the texts of a program.
 pub fn of_files(files: &[File], sources: &SourceMap) -> Vec<Diagnostic> {
     let mut found = vec![];
     if files.first().is_some_and(|file| file.items.is_empty()) {
@@ -70,14 +71,14 @@ pub fn of_files(files: &[File], sources: &SourceMap) -> Vec<Diagnostic> {
     found
 }
 
-/// The warning of a program in which nothing runs.
+/// Returns the warning for a program in which nothing runs.
 pub fn empty_program(span: Span) -> Diagnostic {
     Diagnostic::warning("W0614", span, "this program is empty")
         .label("no instance, and no chain")
         .help("declare an instance, `Pass :: pass`, and join it: `from_tor -> pass -> to_tor`")
 }
 
-/// Every block of statements that a file has: of functions, and of sections of elements.
+/// Returns every block of statements in a file: of functions, and of sections of elements.
 fn blocks_of(file: &File) -> Vec<&Block> {
     let mut blocks = vec![];
     for item in &file.items {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Input ports that nothing reads, and those that a firing reads twice.
+//! Input ports that are never read, and those that a firing reads twice.
 
 use crate::ast::walk::{each_expression, each_statement, expressions_in};
 use crate::ast::{Element, Expr, ExprKind};
@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 const READ: &str = "read_input_port";
 
-/// Warns of the inputs that no section and no function of an element reads.
+/// Warns about inputs that no section and no function of an element reads.
 pub(super) fn check_read(element: &Element, found: &mut Vec<Diagnostic>) {
     let mut read: Vec<&Expr> = vec![];
     for block in super::blocks_of_element(element) {
@@ -28,7 +28,7 @@ pub(super) fn check_read(element: &Element, found: &mut Vec<Diagnostic>) {
         let name = &port.name.text;
         found.push(
             Diagnostic::warning("W0605", port.name.span, format!("`{name}` is never read"))
-                .label("what comes here stays, and its sender waits for ever")
+                .label("items that arrive here stay, and their sender waits forever")
                 .help(format!("take each item with `{READ}({name})`, or remove the port")),
         );
     }
@@ -41,7 +41,7 @@ fn port_read(expr: &Expr) -> Option<&Expr> {
     }
 }
 
-/// The port that is named; none for one that is counted.
+/// Returns the name of the port; `None` for a port given by number.
 fn port_name(port: &Expr) -> Option<&str> {
     match &port.kind {
         ExprKind::Name(name, _) => Some(name),
@@ -50,7 +50,7 @@ fn port_name(port: &Expr) -> Option<&str> {
     }
 }
 
-/// What the handlers of a program show.
+/// Returns the warnings about the handlers of a program.
 pub fn of_program(program: &Program, sources: &SourceMap) -> Vec<Diagnostic> {
     let mut always = HashMap::new();
     let mut found = vec![];
@@ -71,7 +71,7 @@ pub fn of_program(program: &Program, sources: &SourceMap) -> Vec<Diagnostic> {
     found
 }
 
-/// The reads that certainly come behind another one of the same port, each with one of those.
+/// Returns the reads that certainly follow another read of the same port, each with that one.
 fn reads_twice(
     program: &Program,
     function: &Function,
@@ -92,7 +92,7 @@ fn reads_twice(
     twice
 }
 
-/// The reads of a function, those of its calls among them, in the order of its blocks.
+/// Returns the reads of a function, including those in its calls, in the order of its blocks.
 fn reads_of(
     program: &Program,
     function: &Function,
@@ -118,7 +118,7 @@ fn reads_of(
     reads
 }
 
-/// The ports that a function reads whenever it is called.
+/// Returns the ports that a function reads whenever it is called.
 fn always_read(
     program: &Program,
     id: FunctionId,
@@ -127,7 +127,7 @@ fn always_read(
     if let Some(ports) = known.get(&id) {
         return ports.clone();
     }
-    // There is no recursion, but nothing here should rely on that.
+    // There is no recursion, but this code should not rely on that.
     known.insert(id, vec![]);
     let function = program.function(id);
     let dominators = Dominators::of(function);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Slips that C lets pass: `if (x = 3)`, and `x == 5;` alone.
+//! Mistakes that C permits: `if (x = 3)`, and `x == 5;` alone.
 
 use crate::ast::walk::{each_expression, each_statement};
 use crate::ast::{BinaryOperator, TypeKind};
@@ -24,7 +24,7 @@ fn condition_of(statement: &Statement) -> Option<&Expr> {
     }
 }
 
-/// An assignment in parentheses of its own is meant.
+/// Warns about an assignment as a condition; extra parentheses mark it as intended.
 fn check_condition(cond: &Expr, sources: &SourceMap, found: &mut Vec<Diagnostic>) {
     let ExprKind::Assign(None, ..) = &cond.kind else { return };
     if sources.text(cond.span).starts_with('(') {
@@ -33,11 +33,11 @@ fn check_condition(cond: &Expr, sources: &SourceMap, found: &mut Vec<Diagnostic>
     found.push(
         Diagnostic::warning("W0608", cond.span, "this condition assigns")
             .label("`=` assigns, `==` compares")
-            .help("write `==`; an assignment that is meant stands in parentheses of its own"),
+            .help("write `==`, or put an intended assignment in extra parentheses"),
     );
 }
 
-/// The expressions that stand for what they do, not for what they give.
+/// Returns the expressions that are evaluated for their effect, not for their value.
 fn effects_of(statement: &Statement) -> Vec<&Expr> {
     let whole = match &statement.kind {
         StatementKind::Expr(expr) => Some(expr),
@@ -59,18 +59,18 @@ fn effects_of(statement: &Statement) -> Vec<&Expr> {
 }
 
 fn check_effect(expr: &Expr, found: &mut Vec<Diagnostic>) {
-    // `(void)x;` says that this is meant.
+    // `(void)x;` marks this as intended.
     let is_meant = matches!(&expr.kind, ExprKind::Cast(ty, _)
         if matches!(&ty.kind, TypeKind::Named(name, _) if name == "void"));
     let help = match &expr.kind {
         ExprKind::Binary(BinaryOperator::Eq, ..) => "write `=` to assign",
-        // What stands behind these may have an effect, and often is meant to.
+        // The right operand of these may have an effect, which is often intended.
         ExprKind::Binary(BinaryOperator::And | BinaryOperator::Or, ..) if has_effect(expr) => {
             return;
         }
         ExprKind::Binary(..) => "assign it to something, or remove it",
         _ if has_effect(expr) || is_meant => return,
-        _ => "remove it, or write what is to be done with it",
+        _ => "remove it, or use its value",
     };
     found.push(
         Diagnostic::warning("W0609", expr.span, "this statement has no effect")

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Local variables that nothing reads. One whose name begins with `_` is meant so.
+//! Local variables that are never read. A name that begins with `_` marks this as intended.
 //!
-//! What is written through a pointer, to a member or to an element counts as a use, since it may be
-//! seen elsewhere.
+//! A write through a pointer, to a member or to an element counts as a use, since it may be visible
+//! elsewhere.
 
 use crate::ast::walk::{
     each_name, each_name_of_type, expressions_in, expressions_of_declaration, parts_of,
@@ -34,7 +34,7 @@ fn told(name: &Name, is_assigned: bool) -> Diagnostic {
         true => (format!("`{text}` is assigned to and never read"), "nothing uses its value"),
         false => (format!("`{text}` is never used"), "nothing names it again"),
     };
-    let help = format!("remove it; `_{text}` says that this is meant");
+    let help = format!("remove it, or name it `_{text}` if this is intended");
     Diagnostic::warning("W0607", name.span, message).label(label).help(help)
 }
 
@@ -102,7 +102,7 @@ impl<'a> Scopes<'a> {
         }
     }
 
-    /// An expression whose value nothing uses.
+    /// Handles an expression whose value is unused.
     fn effect(&mut self, expr: &'a Expr) {
         let target = match &expr.kind {
             ExprKind::Comma(left, right) => {

@@ -1,51 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A look ahead over statements: which names they assign to, and which they use at all.
+//! Look-ahead over statements: the names they assign to, and the names they use.
 
 use crate::ast::walk::{expressions_in, parts_of, statements_in};
 use crate::ast::{Block, Declaration, Expr, ExprKind, Statement, StatementKind, UnaryOperator};
 use std::collections::HashSet;
 
-/// Names of a piece of program.
+/// Names in a part of a program.
 #[derive(Default, Debug)]
 pub struct Names {
-    /// Assigned to, whole or in part, or with their address taken.
+    /// Names assigned to, completely or partly, or whose address is taken.
     pub assigned: HashSet<String>,
-    /// Assigned to as a whole: pointers among them move.
+    /// Names assigned to completely; pointers among them change their target.
     pub moved: HashSet<String>,
-    /// Occurring in any way.
+    /// Names that occur in any way.
     pub used: HashSet<String>,
-    /// Called functions.
+    /// Names of called functions.
     pub called: HashSet<String>,
-    /// Passed to functions: an array among them may be assigned to there.
+    /// Names passed to functions, which may assign to arrays among them.
     pub passed: HashSet<String>,
     /// Whether pointers are declared, through which anything may be assigned to.
     pub has_pointers: bool,
-    /// Ways an array is indexed by a lone name: array and index.
+    /// Arrays indexed by a lone name, with that name.
     pub indexed: Vec<(Expr, String)>,
 }
 
-/// The names of a block.
+/// Returns the names of a block.
 pub fn of_block(block: &Block) -> Names {
     let mut names = Names::default();
     block.statements.iter().for_each(|statement| names.statement(statement));
     names
 }
 
-/// The names of a statement.
+/// Returns the names of a statement.
 pub fn of_statement(statement: &Statement) -> Names {
     let mut names = Names::default();
     names.statement(statement);
     names
 }
 
-/// The names of an expression.
+/// Returns the names of an expression.
 pub fn of_expr(expr: &Expr) -> Names {
     let mut names = Names::default();
     names.expr(expr);
     names
 }
 
-/// The variable that a target is part of.
+/// Returns the variable that a target is part of.
 pub fn root(target: &Expr) -> Option<&str> {
     match &target.kind {
         ExprKind::Name(name, _) => Some(name),
@@ -67,7 +67,7 @@ impl Names {
 
     fn declaration(&mut self, declaration: &Declaration) {
         self.has_pointers |= declaration.ty.pointers > 0;
-        // A pointer to something lets it be assigned to.
+        // A pointer to a variable allows assignments to it.
         if declaration.ty.pointers > 0
             && let Some(name) = declaration.init.as_ref().and_then(root)
         {
@@ -106,7 +106,7 @@ impl Names {
                     self.indexed.push((of.as_ref().clone(), index.clone()));
                 }
             }
-            // Nothing of it happens.
+            // The operand is not evaluated.
             ExprKind::SizeofExpr(_) => return,
             _ => {}
         }

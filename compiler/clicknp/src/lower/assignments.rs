@@ -24,7 +24,8 @@ impl<'a> Body<'_, 'a> {
             return self.pointer_assignment(id, op, value, span);
         }
         if op.is_none() && self.is_harmless(target) {
-            // The value first: nothing of the target is computed while it may change.
+            // The value comes first, so that no part of the target is computed while the value may
+            // change it.
             let value_span = value.span;
             let value = self.value(value)?;
             let place = self.target(target)?;
@@ -71,7 +72,7 @@ impl<'a> Body<'_, 'a> {
         Ok(Operand::Pointer(self.pointee(id, span)?))
     }
 
-    /// `++x`, `x++`, `--x`, `x--`
+    /// Lowers `++x`, `x++`, `--x` and `x--`.
     pub(super) fn step(
         &mut self,
         increment: bool,
@@ -101,7 +102,8 @@ impl<'a> Body<'_, 'a> {
     }
 }
 
-/// The value of an assignment: what the target holds now, cut to it where it is a bit field.
+/// Returns the value of an assignment: the new contents of the target, truncated if it is a bit
+/// field.
 fn stored(place: &Place, value: Value, body: &mut Body<'_, '_>) -> Value {
     let Some(width) = place.bit_field else { return value };
     let id = body.materialise(&value);

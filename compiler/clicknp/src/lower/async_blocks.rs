@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `async` blocks (ClickNP 4.11): a function of their own, which is given the locals that the block
-//! uses and gives back the ones it may change. Its meaning is that of the block in place.
+//! `async` blocks (ClickNP 4.11). Each becomes a function of its own, which receives the locals
+//! that the block uses and returns the ones it may change. The meaning is that of the block in
+//! place.
 
 use super::assigned;
 use super::body::{Body, Returns, Role};
@@ -14,7 +15,7 @@ use crate::source::Span;
 use crate::types::{Type, layout};
 use freeport_ir::{CallOrder, Function, Latency, ObjectRef, Op, Term, Type as IrType, ValueId};
 
-/// Most bits of locals that pass into or out of a block.
+/// Maximum width of all locals passed into or out of a block.
 const MOST_BITS: u64 = 1 << 16;
 
 /// A local that the block uses.
@@ -29,9 +30,9 @@ impl<'a> Body<'_, 'a> {
     pub(super) fn async_block(&mut self, block: &'a Block, span: Span) -> Lowered<()> {
         if self.role != Role::Handler || !self.expanding.is_empty() {
             return Err(self.report(
-                Diagnostic::error("E0312", span, "`async` belongs into `.handler`")
+                Diagnostic::error("E0312", span, "`async` is only allowed in `.handler`")
                     .label("not in a handler")
-                    .help("move the block to the handler, or leave `async` away"),
+                    .help("move the block to the handler, or omit `async`"),
             ));
         }
         let shared = self.shared_locals(block, span)?;
@@ -59,7 +60,7 @@ impl<'a> Body<'_, 'a> {
         Ok(())
     }
 
-    /// The locals of the handler that the block names.
+    /// Returns the locals of the handler that the block names.
     fn shared_locals(&mut self, block: &Block, span: Span) -> Lowered<Vec<Shared>> {
         let names = assigned::of_block(block);
         let mut used: Vec<_> = names.used.iter().cloned().collect();
@@ -115,7 +116,7 @@ impl<'a> Body<'_, 'a> {
         )
     }
 
-    /// Lowers the block as a function of its locals; gives the width of its result, if any.
+    /// Lowers the block as a function of its locals; returns the width of its result, if any.
     fn async_function(
         &mut self,
         block: &'a Block,
@@ -131,7 +132,7 @@ impl<'a> Body<'_, 'a> {
         let mut body = Body::new(lowering, function, Some(element), Role::Async, returns);
         body.moved = assigned::of_block(block).moved;
         for scope in &self.scopes[1..] {
-            // Constants and types of the handler hold inside too.
+            // Constants and types of the handler are visible inside too.
             let known = scope.iter().filter(|(_, (binding, _))| {
                 matches!(binding, Binding::Constant(_) | Binding::Table(_) | Binding::Type(_))
             });
@@ -173,7 +174,7 @@ impl<'a> Body<'_, 'a> {
         Ok((self.lowering.add_function(function), result))
     }
 
-    /// All of a variable as one value, arrays element by element.
+    /// Loads a whole variable as one value, arrays element by element.
     fn whole_value(&mut self, place: &Place, span: Span) -> Lowered<ValueId> {
         let Type::Array(..) = &place.ty else {
             let value = self.load(place, span)?;
@@ -190,7 +191,7 @@ impl<'a> Body<'_, 'a> {
         Ok(self.builder.push(Op::Concat(parts), IrType::Bits(width)))
     }
 
-    /// The opposite of [`Body::whole_value`].
+    /// Stores a value made by [`Body::whole_value`].
     fn store_whole(&mut self, place: &Place, id: ValueId, span: Span) -> Lowered<()> {
         let (inner, count) = place.ty.innermost();
         let (inner, stride) = (inner.clone(), layout::size_bytes(inner) * 8);
@@ -204,7 +205,7 @@ impl<'a> Body<'_, 'a> {
     }
 }
 
-/// Bits of a variable without the gaps between array elements.
+/// Returns the width of a variable without padding between array elements.
 fn packed_bits(ty: &Type) -> u64 {
     let (inner, count) = ty.innermost();
     inner.value_bits().saturating_mul(count)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One function being lowered: a cursor into its IR, the names in scope, and where `return`,
-//! `break` and `continue` lead.
+//! State of a function being lowered: a cursor into its IR, the names in scope, and the targets of
+//! `return`, `break` and `continue`.
 
 use super::elements::ElementContext;
 use super::names::{ConstantTable, Scope};
@@ -21,54 +21,55 @@ use freeport_ir::{
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Elements of an array that may become registers without being asked to (ClickNP 2.7; the number
-/// is ours).
+/// Maximum elements of an array that may become registers without a qualifier (ClickNP 2.7; the
+/// number is ours).
 pub const REGISTER_THRESHOLD: u64 = 64;
 
 /// A function being lowered.
 pub struct Body<'l, 'a> {
-    /// The whole compilation.
+    /// State of the whole compilation.
     pub lowering: &'l mut Lowering<'a>,
     /// The IR so far.
     pub builder: Builder,
-    /// Names, the innermost scope last; the first are the environment's and the element's.
+    /// Scopes, the innermost last; the first are those of the environment and the element.
     pub scopes: Vec<Scope<'a>>,
     /// The element it belongs to, if any.
     pub element: Option<Arc<ElementContext<'a>>>,
-    /// What kind of function it is.
+    /// Kind of function.
     pub role: Role,
-    /// Where `return` leads.
+    /// Meaning of `return`.
     pub returns: Returns,
-    /// Where `break` and `continue` lead, innermost last.
+    /// Targets of `break` and `continue`, innermost last.
     pub control: Vec<Control>,
     /// Pointer variables, by [`PointerId`](super::pointers::PointerId).
     pub pointers: Vec<PointerVariable>,
-    /// Names assigned to as a whole somewhere in the function: a pointer among them moves.
+    /// Names assigned to completely somewhere in the function; pointers among them change their
+    /// target.
     pub moved: HashSet<String>,
-    /// Locals that were indexed by a computed number: they are memories.
+    /// Locals that are indexed by a computed number, which makes them memories.
     pub indexed_locals: HashSet<LocalId>,
     /// Objects that hold constant arrays.
     pub tables: Vec<(Arc<ConstantTable>, ObjectRef)>,
-    /// Largest values of the iterators of the loops around.
+    /// Maximum values of the iterators of enclosing loops.
     pub iterators: HashMap<String, i128>,
-    /// Calls that were expanded in place so far.
+    /// Number of calls expanded in place so far.
     pub expansions: usize,
-    /// In `.signal`: the signal, and where its answer is kept.
+    /// In `.signal`: the signal, and the place of its answer.
     pub signal: Option<(Value, Place)>,
-    /// Rounds of the loops around that are certain to run as often.
+    /// Product of the iterations of enclosing loops that are certain to run completely.
     pub rounds_around: u64,
-    /// What is wrong if control comes there.
+    /// Possible warnings about code that may be unreachable.
     pub doubts: super::warnings::Doubts,
     /// Functions being expanded in place, outermost first.
     pub expanding: Vec<(*const ast::Function, Key)>,
 }
 
-/// What kind of function a body is.
+/// Kind of function of a body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// None: an expression of constants.
+    /// No function: a constant expression.
     Constant,
-    /// A function.
+    /// An ordinary function.
     Function,
     /// `.init`
     Init,
@@ -82,22 +83,22 @@ pub enum Role {
     Async,
 }
 
-/// What `return` means.
+/// Meaning of `return`.
 #[derive(Clone, Debug)]
 pub enum Returns {
-    /// Ends the firing, with the mask of that many inputs.
+    /// Ends the firing, with a mask of this many inputs.
     Mask(u32),
-    /// Ends the function, with a value of that type.
+    /// Ends the function, with a value of this type.
     Value(Type),
     /// Ends the signal handler; the answer is in the local object.
     Answer(Place),
     /// Ends an expansion in place.
     Expansion {
-        /// Of what type.
+        /// Result type.
         ty: Type,
-        /// Where the value goes; none for `void`.
+        /// Place for the value; `None` for `void`.
         result: Option<Place>,
-        /// Where it goes on.
+        /// Block where control continues.
         exit: BlockId,
     },
     /// Not allowed: an `async` block.
@@ -107,16 +108,16 @@ pub enum Returns {
 /// A loop or switch around a statement.
 #[derive(Clone, Copy, Debug)]
 pub struct Control {
-    /// Where `break` leads.
+    /// Target of `break`.
     pub exit: BlockId,
-    /// Where `continue` leads; for a switch, that of the loop around it.
+    /// Target of `continue`; in a switch, that of the enclosing loop.
     pub next: Option<BlockId>,
     /// Whether it is a switch, whose arms may be entered past a declaration.
     pub is_switch: bool,
 }
 
 impl<'l, 'a> Body<'l, 'a> {
-    /// Begins a function.
+    /// Starts a function.
     pub fn new(
         lowering: &'l mut Lowering<'a>,
         function: Function,
@@ -151,7 +152,7 @@ impl<'l, 'a> Body<'l, 'a> {
         self.lowering.report(diagnostic)
     }
 
-    /// The result of `check`, without what it reports.
+    /// Returns the result of `check`, and discards its diagnostics.
     pub fn quietly<T>(
         &mut self,
         check: impl FnOnce(&mut Self) -> Result<T, Reported>,
@@ -162,12 +163,12 @@ impl<'l, 'a> Body<'l, 'a> {
         result
     }
 
-    /// What follows was written at `span`.
+    /// Sets the source location of the following code.
     pub fn at(&mut self, span: Span) {
         self.builder.loc = self.lowering.sources.loc(span);
     }
 
-    /// Runs `lower` with a scope of its own.
+    /// Runs `lower` with a new scope.
     pub fn scoped<T>(&mut self, lower: impl FnOnce(&mut Self) -> T) -> T {
         self.scopes.push(Scope::new());
         let result = lower(self);
@@ -175,24 +176,24 @@ impl<'l, 'a> Body<'l, 'a> {
         result
     }
 
-    /// A new firing-lifetime object for a variable of type `ty`, 0 so far.
+    /// Adds a firing-lifetime object for a variable of type `ty`, initially 0.
     pub fn new_local(&mut self, name: &str, ty: &Type, span: Span) -> Place {
         Place::whole(ObjectRef::Local(self.new_object(name, ty, span)), ty)
     }
 
-    /// The object of [`Body::new_local`].
+    /// Adds the object for [`Body::new_local`].
     pub fn new_object(&mut self, name: &str, ty: &Type, span: Span) -> LocalId {
         let loc = self.lowering.sources.loc(span);
         let object = object_of(name, ty, Lifetime::Firing, loc);
         self.builder.function_mut().add_local(object)
     }
 
-    /// A temporary variable that holds a value across blocks.
+    /// Adds a temporary variable that holds a value across blocks.
     pub fn new_temporary(&mut self, ty: &Type, span: Span) -> Place {
         self.new_local("temporary", ty, span)
     }
 
-    /// The object `place` is in.
+    /// Returns the object that a reference names.
     pub fn object(&self, object: ObjectRef) -> &Object {
         match object {
             ObjectRef::Local(local) => &self.builder.function().locals[local.index()],
@@ -203,7 +204,7 @@ impl<'l, 'a> Body<'l, 'a> {
         }
     }
 
-    /// Notes that an object is indexed by a computed number.
+    /// Records that an object is indexed by a computed number.
     pub fn note_indexed(&mut self, object: ObjectRef) {
         match (object, &self.element) {
             (ObjectRef::Local(local), _) => {
@@ -216,7 +217,7 @@ impl<'l, 'a> Body<'l, 'a> {
         }
     }
 
-    /// The finished function; its arrays go to memory where they need it (ClickNP 2.7).
+    /// Returns the finished function; arrays are moved to memory if necessary (ClickNP 2.7).
     pub fn finish(mut self) -> Function {
         self.settle_doubts();
         for at in 0..self.builder.function().locals.len() {
@@ -229,18 +230,19 @@ impl<'l, 'a> Body<'l, 'a> {
             }
         }
         let mut function = self.builder.finish();
-        // What follows a `return`, and sides that are not there, have blocks without an end.
+        // Code after a `return`, and untaken sides of constant conditions, leave blocks without a
+        // terminator.
         remove_unreachable_blocks(&mut function);
         function
     }
 
-    /// A 64-bit constant.
+    /// Appends a 64-bit constant.
     pub fn offset(&mut self, value: u64) -> ValueId {
         self.builder.constant(Bits::from_u64(64, value))
     }
 }
 
-/// The object of a variable: an array becomes as many elements, anything else is one.
+/// Returns the object of a variable: an array has its own number of elements, anything else one.
 pub fn object_of(name: &str, ty: &Type, lifetime: Lifetime, loc: freeport_ir::Loc) -> Object {
     let (item, depth) = ty.innermost();
     Object {
@@ -257,7 +259,7 @@ pub fn object_of(name: &str, ty: &Type, lifetime: Lifetime, loc: freeport_ir::Lo
     }
 }
 
-/// Bits between the starts of two neighbouring elements in memory.
+/// Returns the distance in bits between neighbouring elements in memory.
 pub fn stride_bits(ty: &Type) -> u64 {
     layout::size_bytes(ty.innermost().0) * 8
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How often a loop can run (ClickNP 4.8): by counting its rounds where all is constant, by the
-//! largest value of what its iterator is compared with, or by the array that the iterator indexes.
+//! Bounds of loops (ClickNP 4.8): by counting the iterations if everything is constant, by the
+//! maximum of the limit that the iterator is compared with, or by the array that the iterator
+//! indexes.
 
 use super::assigned;
 use super::body::Body;
@@ -10,25 +11,25 @@ use crate::ast::{BinaryOperator, Expr, ExprKind, Loop, LoopKind, StatementKind};
 use crate::types::Type;
 use freeport_ir::{BinaryOp, Bits, UnaryOp};
 
-/// Most rounds that are counted one by one.
+/// Maximum iterations that are counted one by one.
 const COUNTED_ROUNDS: u64 = 65_536;
-/// Widest type whose largest value alone may bound a loop.
+/// Maximum width of a type whose maximum value alone may bound a loop.
 const NARROW_BITS: u64 = 16;
 
-/// What is known of a loop.
+/// Properties of a loop.
 #[derive(Default)]
 pub struct Bound {
-    /// Most rounds.
+    /// Maximum number of iterations.
     pub bound: Option<u64>,
-    /// The iterator and its largest value inside the loop.
+    /// Iterator and its maximum value inside the loop.
     pub iterator: Option<(String, i128)>,
-    /// How many rounds it runs each time, where that is certain and nothing leaves it.
+    /// Number of iterations each time, if it is certain and nothing leaves the loop early.
     pub rounds: Option<u64>,
-    /// Whether its condition is true for every value that the iterator comes to.
+    /// Whether its condition is true for every value that the iterator takes.
     pub is_endless: bool,
 }
 
-/// A loop that counts a variable.
+/// A loop with a counter variable.
 struct Counter<'e> {
     name: &'e str,
     start: &'e Expr,
@@ -57,7 +58,7 @@ impl<'a> Body<'_, 'a> {
         Bound { rounds, is_endless, ..found }
     }
 
-    /// Runs the loop's head alone, as far as that goes; it tells of a value that comes again.
+    /// Evaluates the loop's head alone, as far as possible, and detects repeated values.
     fn count(&mut self, counter: &Counter) -> Option<Bound> {
         let ty = self.type_of_variable(counter.name)?;
         let mut value = self.try_constant(counter.start)?.converted(&ty)?;
@@ -88,8 +89,9 @@ impl<'a> Body<'_, 'a> {
         None
     }
 
-    /// Whether the condition compares the iterator with a constant that no value of its type is
-    /// beyond. Over the negative values, and over the others, a comparison changes once at most.
+    /// Returns whether the condition compares the iterator with a constant that no value of its
+    /// type exceeds. Over the negative values, and over the others, a comparison changes at most
+    /// once.
     fn is_always_true(&mut self, counter: &Counter) -> bool {
         self.always_true(counter).unwrap_or(false)
     }
@@ -120,7 +122,7 @@ impl<'a> Body<'_, 'a> {
         Some(true)
     }
 
-    /// The iterator after a step, by its value before.
+    /// Returns the iterator after a step, given its value before.
     fn stepped(&mut self, counter: &Counter, before: &Constant) -> Option<Constant> {
         let one = Constant::of(crate::types::INT, 1);
         match &counter.step.kind {
@@ -139,7 +141,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// `i < limit`, counting up: by the largest value of the limit.
+    /// Bounds `i < limit`, counting up, by the maximum of the limit.
     fn bound_by_limit(&mut self, counter: &Counter) -> Bound {
         self.limit(counter).unwrap_or_default()
     }
@@ -162,18 +164,18 @@ impl<'a> Body<'_, 'a> {
         Some(Bound { bound: Some(rounds), iterator, rounds: certain, is_endless: false })
     }
 
-    /// Whether start and limit are known, so that the bound is how often it goes round.
+    /// Returns whether start and limit are known, so that the bound is the number of iterations.
     fn is_certain(&mut self, counter: &Counter) -> bool {
         let ExprKind::Binary(_, left, right) = &counter.cond.kind else { return false };
         let limit = if is_name(left, counter.name) { right } else { left };
         self.try_constant(counter.start).is_some() && self.try_constant(limit).is_some()
     }
 
-    /// One more than the largest value of the iterator for which the condition can be true.
+    /// Returns one more than the maximum value of the iterator for which the condition can be true.
     fn limit_of_cond(&mut self, name: &str, cond: &Expr) -> Option<i128> {
         let ExprKind::Binary(op, left, right) = &cond.kind else { return None };
         match op {
-            // Either side of `&&` alone ends the loop.
+            // Either side of `&&` alone can end the loop.
             BinaryOperator::And => {
                 let (left, right) =
                     (self.limit_of_cond(name, left), self.limit_of_cond(name, right));
@@ -210,7 +212,8 @@ impl<'a> Body<'_, 'a> {
         (by > 0).then_some(by)
     }
 
-    /// The iterator indexes an array, and every round moves it on: the array's size bounds it.
+    /// Bounds a loop by the size of an array, if the iterator indexes it and every iteration
+    /// advances the iterator.
     fn bound_by_array(&mut self, counter: &Counter, inside: &assigned::Names) -> Bound {
         let is_moved_once = !inside.assigned.contains(counter.name);
         if !is_moved_once || self.increment(counter).is_none() {
@@ -234,7 +237,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// The type of a variable or a part of one, without evaluating anything.
+    /// Returns the type of a variable or a part of one, without evaluating anything.
     fn type_of_place(&mut self, expr: &Expr) -> Option<Type> {
         match &expr.kind {
             ExprKind::Name(name, _) => self.type_of_variable(name),
@@ -268,12 +271,12 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// The smallest value of an expression, where it is not negative: all parts are unsigned.
+    /// Returns the minimum of an expression, if it cannot be negative: all parts are unsigned.
     fn least(&mut self, expr: &Expr) -> Option<i128> {
         self.most(expr).map(|_| 0)
     }
 
-    /// The largest value of an expression that is never negative.
+    /// Returns the maximum of an expression that is never negative.
     fn most(&mut self, expr: &Expr) -> Option<i128> {
         if let Some(constant) = self.try_constant(expr) {
             return constant.as_i128().filter(|value| *value >= 0);
@@ -307,7 +310,7 @@ impl<'a> Body<'_, 'a> {
                 let masks = [self.try_constant(left), self.try_constant(right)];
                 masks.into_iter().flatten().find_map(|mask| mask.as_i128().filter(|m| *m >= 0))
             }
-            // The smaller of two by `?:` is at most the larger side.
+            // A minimum written with `?:` is at most its larger side.
             ExprKind::Conditional(_, yes, no) => Some(self.most(yes)?.max(self.most(no)?)),
             _ => {
                 let ty = self.type_of_place(expr)?;
@@ -319,7 +322,7 @@ impl<'a> Body<'_, 'a> {
     }
 }
 
-/// The variable that a `for` loop counts, where it has that form.
+/// Returns the counter of a `for` loop, if it has that form.
 fn counter_of(one: &Loop) -> Option<Counter<'_>> {
     let LoopKind::For { init: Some(init), step: Some(step) } = &one.kind else { return None };
     let (name, start) = match &init.kind {

@@ -14,7 +14,7 @@ use crate::types::{IntType, Type, UINT, ULONG};
 use freeport_ir::{BinaryOp, Op, Probe, Type as IrType, UnaryOp, ValueId};
 
 impl<'a> Body<'_, 'a> {
-    /// A call of a function that the program does not define.
+    /// Lowers a call of a function that the program does not define.
     pub(super) fn builtin(
         &mut self,
         name: &'a Name,
@@ -82,14 +82,14 @@ impl<'a> Body<'_, 'a> {
         Ok(Operand::Value(Value::computed(ty, id)))
     }
 
-    /// A count of bits of a number, in the number's own width, as a `uint`.
+    /// Lowers a bit count of a number, in the number's own width, to a `uint`.
     fn counted(&mut self, op: UnaryOp, value: &'a Expr, span: Span) -> Lowered<Operand> {
         let value = self.number(value)?;
         self.at(span);
         let width = value.width();
         let id = self.materialise(&value);
-        // The IR counts in the operand's width, and a narrow one cannot hold its own width. One
-        // more bit than needed is kept above (for leading zeros: below) the number.
+        // The IR counts in the operand's width, and a narrow width cannot represent itself. So at
+        // least one bit is added above (for leading zeros: below) the number.
         let wide = (width + 1).max(8);
         let spare = wide - width;
         let padded: ValueId = match op {
@@ -157,7 +157,7 @@ impl<'a> Body<'_, 'a> {
     fn no_signal(&mut self, span: Span) -> Reported {
         self.report(
             Diagnostic::error("E0312", span, "there is no signal here")
-                .label("used outside of `.signal`")
+                .label("used outside `.signal`")
                 .help("signals are read and answered in `.signal` alone"),
         )
     }
@@ -193,7 +193,7 @@ impl<'a> Body<'_, 'a> {
     }
 }
 
-/// What is written in place of a function of C's library, or of Click.
+/// Returns the replacement for a function of C's library, or of Click.
 fn function_of_c(name: &str) -> Option<&'static str> {
     Some(match name {
         "memcpy" | "memmove" | "__builtin_memcpy" | "bcopy" | "strcpy" | "strncpy" => {
@@ -204,13 +204,13 @@ fn function_of_c(name: &str) -> Option<&'static str> {
             "variables begin as 0; write the others in a `for` loop, or assign a struct as a whole"
         }
         "memcmp" | "strcmp" | "strncmp" | "bcmp" => {
-            "compare numbers as wide as what is compared, such as `*(uint48 *)p.data == address`"
+            "compare numbers of the same width, such as `*(uint48 *)p.data == address`"
         }
-        "assert" | "abort" | "exit" => "there is nothing to end: count what is wrong in `.state`",
+        "assert" | "abort" | "exit" => "a program does not exit: count errors in `.state`",
         "min" | "max" | "abs" => "write it with `?:`, such as `a < b ? a : b`",
         "rand" | "drand48" => "did you mean `random`?",
         "time" | "clock_gettime" | "gettimeofday" | "bpf_ktime_get_ns" => {
-            "`now()` gives nanoseconds of a clock that never goes back"
+            "`now()` returns the nanoseconds of a monotonic clock"
         }
         "puts" | "fprintf" | "click_chatter" | "bpf_printk" => "did you mean `printf`?",
         "output" | "push" => "write `set_output_port(out, p)` with the name of a port",
@@ -219,7 +219,7 @@ fn function_of_c(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Built-in functions and how many arguments they take; `printf` takes one and more.
+/// Built-in functions with their numbers of arguments; `printf` takes one or more.
 const BUILT_IN: [(&str, usize); 25] = [
     ("get_input_port", 0),
     ("test_input_port", 1),
@@ -252,7 +252,7 @@ fn one_bit() -> freeport_ir::Bits {
     freeport_ir::Bits::from_bool(true)
 }
 
-/// How many values a format takes; else the conversion that there is not.
+/// Returns the number of values that a format takes, or the unknown conversion.
 fn conversions(format: &str) -> Result<usize, String> {
     let mut count = 0;
     let mut rest = format;

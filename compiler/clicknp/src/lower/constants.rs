@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Constants, and what operators make of them. The type rules stand here once, for constants and
-//! for computed values alike ([`plan`]).
+//! Constants, and the operators on them. The type rules are here, shared by constants and computed
+//! values ([`plan`]).
 
 use super::Side;
 use super::body::Body;
@@ -13,25 +13,25 @@ use num_bigint::BigUint;
 /// A number known at compile time.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Constant {
-    /// Its type, a number.
+    /// Type, which is a number.
     pub ty: Type,
-    /// As many bits as the type has.
+    /// Value, in the width of the type.
     pub bits: Bits,
 }
 
-/// How a binary operator computes.
+/// How a binary operator is computed.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Operation {
     /// Both operands and the result have one type.
     Arithmetic(BinaryOp),
-    /// The right operand counts bits, unsigned.
+    /// The right operand is an unsigned bit count.
     Shift(BinaryOp),
-    /// The result is an `int` of 0 or 1; with `true`, the operands change places.
+    /// The result is an `int` of 0 or 1; with `true`, the operands are swapped.
     Compare(CompareOp, bool),
 }
 
-/// The operation of a binary operator (not `&&`, `||`), and the type its operands (of a shift: the
-/// left one) are converted to.
+/// Returns the operation of a binary operator (not `&&`, `||`), and the type that its operands (for
+/// a shift: the left one) are converted to.
 pub fn plan(op: BinaryOperator, left: Operand, right: Operand) -> (Operation, IntType) {
     let is_shift = matches!(op, BinaryOperator::Shl | BinaryOperator::Shr);
     let (left, right) = (left.promoted(), right.promoted());
@@ -60,45 +60,45 @@ pub fn plan(op: BinaryOperator, left: Operand, right: Operand) -> (Operation, In
     (operation, ty)
 }
 
-/// What promotion looks at: the type of an operand, and the bit field it comes from.
+/// Properties of an operand that determine its promotion.
 #[derive(Clone, Copy, Debug)]
 pub struct Operand {
-    /// Its type.
+    /// Type of the operand.
     pub ty: IntType,
-    /// Its width where it comes from a bit field.
+    /// Width of the bit field it comes from, if any.
     pub bit_field: Option<u32>,
 }
 
 impl Operand {
-    /// The type it is computed in when alone.
+    /// Returns its promoted type.
     pub fn promoted(self) -> IntType {
         conversions::promoted(self.ty, self.bit_field)
     }
 }
 
 impl Constant {
-    /// A number of a type, cut to it.
+    /// Returns a number of a type, truncated to its width.
     pub fn of(ty: IntType, value: u64) -> Self {
         Self { ty: Type::Int(ty), bits: Bits::from_u64(ty.width, value) }
     }
 
-    /// 0 or 1.
+    /// Returns 0 or 1.
     pub fn flag(value: bool) -> Self {
         Self::of(INT, u64::from(value))
     }
 
-    /// A literal of any size.
+    /// Returns a literal of any size.
     pub fn literal(value: &BigUint, suffix: &str, is_decimal: bool) -> Self {
         let ty = conversions::of_literal(value, suffix, is_decimal);
         Self { ty: Type::Int(ty), bits: Bits::from_le_bytes(ty.width, &value.to_bytes_le()) }
     }
 
-    /// Whether it is not 0.
+    /// Returns whether it is not 0.
     pub fn truth(&self) -> bool {
         !self.bits.is_zero()
     }
 
-    /// The number, where it is not negative and fits 64 bits.
+    /// Returns the number, if it is not negative and fits 64 bits.
     pub fn as_u64(&self) -> Option<u64> {
         if self.is_signed() && self.bits.is_negative() {
             return None;
@@ -106,7 +106,7 @@ impl Constant {
         self.bits.checked_u64()
     }
 
-    /// The number, where it fits.
+    /// Returns the number, if it fits.
     pub fn as_i128(&self) -> Option<i128> {
         if self.bits.width() > 127 {
             return self.as_u64().map(i128::from);
@@ -116,7 +116,7 @@ impl Constant {
         Some(bits.to_u128() as i128)
     }
 
-    /// In another number type; none if that is not a number.
+    /// Converts it to another number type; `None` if that is not a number.
     pub fn converted(&self, ty: &Type) -> Option<Self> {
         let bits = match ty {
             Type::Bool => Bits::from_bool(self.truth()),
@@ -127,7 +127,7 @@ impl Constant {
         Some(Self { ty: ty.clone(), bits })
     }
 
-    /// The result of an operator before it.
+    /// Applies a unary operator.
     pub fn unary(&self, op: UnaryOperator) -> Option<Self> {
         let ty = Type::Int(self.operand()?.promoted());
         let value = self.converted(&ty)?;
@@ -141,7 +141,7 @@ impl Constant {
         Some(Self { ty, bits })
     }
 
-    /// The result of an operator between two.
+    /// Applies a binary operator.
     pub fn binary(op: BinaryOperator, left: &Self, right: &Self) -> Option<Self> {
         match op {
             BinaryOperator::And => return Some(Self::flag(left.truth() && right.truth())),
@@ -159,7 +159,8 @@ impl Constant {
             Operation::Shift(op) => {
                 let count = Type::Int(right.operand()?.promoted());
                 let count = right.converted(&count)?.bits.saturating_u64();
-                // A count beyond the width acts as the width does; both operands have one width.
+                // A count beyond the width has the same effect as the width; both operands have one
+                // width.
                 let wide = int.width.max(64);
                 let count = Bits::from_u64(wide, count);
                 let filled = if int.is_signed && op == BinaryOp::AShr {
@@ -177,7 +178,7 @@ impl Constant {
         }
     }
 
-    /// Its type, as an operand.
+    /// Returns its properties as an operand.
     pub fn operand(&self) -> Option<Operand> {
         Some(Operand { ty: self.ty.as_integer()?, bit_field: None })
     }
@@ -188,8 +189,8 @@ impl Constant {
 }
 
 impl Body<'_, '_> {
-    /// The value of an expression of constants; none where it is not one. Nothing is computed at
-    /// run time, and nothing reported.
+    /// Returns the value of a constant expression; `None` if it is not constant. Emits no code, and
+    /// reports nothing.
     pub fn try_constant(&mut self, expr: &Expr) -> Option<Constant> {
         match &expr.kind {
             ExprKind::Number(value, suffix) => Some(self.literal(value, suffix, expr.span)),
@@ -249,7 +250,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// The constant that a number stands for; how it is written decides its type.
+    /// Returns the constant for a number literal; its spelling determines its type.
     pub fn literal(&self, value: &BigUint, suffix: &str, span: crate::source::Span) -> Constant {
         let text = self.lowering.sources.text(span);
         let is_decimal = !text.starts_with('0') || text == "0";

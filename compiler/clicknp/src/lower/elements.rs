@@ -21,16 +21,16 @@ use freeport_ir::{
 };
 use std::sync::Arc;
 
-/// What the functions of an element have in common.
+/// State shared by the functions of an element.
 #[derive(Debug)]
 pub struct ElementContext<'a> {
-    /// Its place in the program.
+    /// Index in the program.
     pub id: ElementId,
-    /// Its name with its arguments.
+    /// Name, with its arguments.
     pub name: String,
     /// Template parameters, ports, state and functions.
     pub scope: Scope<'a>,
-    /// Ports before `->`, arrays as one.
+    /// Ports before `->`, with an array as one.
     pub inputs: Vec<PortShape>,
     /// Ports after `->`.
     pub outputs: Vec<PortShape>,
@@ -38,7 +38,7 @@ pub struct ElementContext<'a> {
     pub is_manager: bool,
 }
 
-/// The sections that there is one of.
+/// Sections that may occur once.
 #[derive(Default)]
 struct Sections<'a> {
     init: Option<(&'a Block, Span)>,
@@ -60,8 +60,8 @@ impl<'a> Lowering<'a> {
         made
     }
 
-    /// An element of its own, or a manager where there are instances that it may call; none if
-    /// something was wrong, which has been reported.
+    /// Lowers an element, or a manager if there are instances that it may call; returns `None`
+    /// after an error, which has been reported.
     pub(super) fn make_element(
         &mut self,
         element: &'a ast::Element,
@@ -143,7 +143,7 @@ impl<'a> Lowering<'a> {
             };
             if let Some((_, before)) = slot.replace((block, span)) {
                 return Err(self.report(
-                    Diagnostic::error("E0407", span, "this section is there twice")
+                    Diagnostic::error("E0407", span, "this section occurs twice")
                         .label("an element has one of each")
                         .note(before, "the first one")
                         .help("join the two"),
@@ -161,7 +161,7 @@ impl<'a> Lowering<'a> {
         Ok(found)
     }
 
-    /// A handler that does nothing: a manager has nothing to wait for.
+    /// Adds a handler that does nothing: a manager has nothing to wait for.
     fn empty_handler(
         &mut self,
         context: &ElementContext<'a>,
@@ -173,7 +173,7 @@ impl<'a> Lowering<'a> {
         self.add_function(handler)
     }
 
-    /// The names that all functions of the element see, with its ports and state.
+    /// Returns the names visible in all functions of the element, with its ports and state.
     fn element_context(
         &mut self,
         element: &'a ast::Element,
@@ -207,7 +207,7 @@ impl<'a> Lowering<'a> {
             match section {
                 Section::State(declarations, _) => {
                     for declaration in declarations {
-                        // A wrong one is reported; the others are checked all the same.
+                        // An invalid variable is reported; the others are still checked.
                         let made = body.state_variable(declaration, id, &mut variables);
                         if let (Err(_), Some(name)) = (made, &declaration.name) {
                             body.declare_wrong(name);
@@ -329,7 +329,7 @@ impl<'a> Lowering<'a> {
         outcome
     }
 
-    /// The state object that holds a constant array, which the host does not see.
+    /// Returns the state object that holds a constant array, which is not visible to the host.
     pub(super) fn table_state(
         &mut self,
         element: &ElementContext<'a>,
@@ -348,7 +348,7 @@ impl<'a> Lowering<'a> {
         object.init = table.elements.clone();
         object.host_visible = false;
         let state = &mut self.program.elements[element.id.index()].state;
-        // Two functions may each have a constant of one name.
+        // Two functions may have constants of the same name.
         while state.iter().any(|other| other.name == object.name) {
             object.name.push('_');
         }
@@ -358,7 +358,7 @@ impl<'a> Lowering<'a> {
         id
     }
 
-    /// Moves arrays that are indexed by computed numbers, or are large, to memory (ClickNP 2.7).
+    /// Moves arrays that are large, or indexed by computed numbers, to memory (ClickNP 2.7).
     pub(super) fn place_state(&mut self) {
         for (at, element) in self.program.elements.iter_mut().enumerate() {
             for (object_at, object) in element.state.iter_mut().enumerate() {
@@ -396,7 +396,7 @@ impl<'a> Body<'_, 'a> {
         if matches!(ty.innermost().0, Type::Pointer(_) | Type::Void) {
             return Err(self.report(
                 Diagnostic::error("E0213", one.span, format!("a state variable of type `{ty}`"))
-                    .label("pointers exist only inside of functions")
+                    .label("pointers exist only inside functions")
                     .help("keep an index instead"),
             ));
         }
@@ -408,9 +408,9 @@ impl<'a> Body<'_, 'a> {
         let mut object = object_of(&name.text, &ty, Lifetime::Instance, loc);
         object.init = init;
         object.space = match one.place {
-            Some(ast::Place::Local) => Space::Local,
-            Some(ast::Place::Global) => Space::Global,
-            Some(ast::Place::Register) | None => Space::Register,
+            Some(ast::MemoryQualifier::Local) => Space::Local,
+            Some(ast::MemoryQualifier::Global) => Space::Global,
+            Some(ast::MemoryQualifier::Register) | None => Space::Register,
         };
         object.is_pinned = one.place.is_some();
         let state = &mut self.lowering.program.elements[id.index()].state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Expressions: each is checked and emitted in one walk.
+//! Expressions: each is checked and emitted in one traversal.
 
 use super::body::Body;
 use super::constants::Constant;
@@ -15,21 +15,21 @@ use crate::types::{Type, ULONG, WINDOW_BYTES, layout};
 use freeport_ir::{Bits, ObjectRef};
 use std::sync::Arc;
 
-/// What an expression gives.
+/// Result of an expression.
 #[derive(Clone, Debug)]
 pub enum Operand {
     /// A value.
     Value(Value),
-    /// Something in memory, which has a value and can be assigned to.
+    /// Something in memory, which can be loaded and assigned to.
     Place(Place),
     /// A pointer to something.
     Pointer(Place),
-    /// Nothing.
+    /// No value.
     Void,
 }
 
 impl<'a> Body<'_, 'a> {
-    /// Any expression.
+    /// Lowers any expression.
     pub fn operand(&mut self, expr: &'a Expr) -> Lowered<Operand> {
         self.at(expr.span);
         match &expr.kind {
@@ -40,9 +40,11 @@ impl<'a> Body<'_, 'a> {
             | ExprKind::Mac(_)
             | ExprKind::SizeofType(_) => Ok(Operand::Value(Value::known(self.constant(expr)?))),
             ExprKind::Text(_) => Err(self.misplaced("a text", "only `printf` takes a text", expr)),
-            ExprKind::List(_) => {
-                Err(self.misplaced("a list", "a list stands after `=` of a declaration", expr))
-            }
+            ExprKind::List(_) => Err(self.misplaced(
+                "a list",
+                "a list is only allowed after `=` in a declaration",
+                expr,
+            )),
             ExprKind::Name(name, _) => self.named(name, expr.span),
             ExprKind::Unary(op, operand) => self.unary(*op, operand, expr.span),
             ExprKind::Binary(op, left, right) => self.binary(*op, left, right, expr.span),
@@ -80,13 +82,13 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// An expression that has a value: a number, struct or union.
+    /// Lowers an expression that has a value: a number, struct or union.
     pub fn value(&mut self, expr: &'a Expr) -> Lowered<Value> {
         let operand = self.operand(expr)?;
         self.value_of(operand, expr.span)
     }
 
-    /// The value of an operand.
+    /// Returns the value of an operand.
     pub fn value_of(&mut self, operand: Operand, span: Span) -> Lowered<Value> {
         match operand {
             Operand::Value(value) => Ok(value),
@@ -104,7 +106,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// An expression whose value is a number.
+    /// Lowers an expression whose value is a number.
     pub fn number(&mut self, expr: &'a Expr) -> Lowered<Value> {
         let value = self.value(expr)?;
         self.check_number(&value, expr.span)?;
@@ -127,13 +129,13 @@ impl<'a> Body<'_, 'a> {
         ))
     }
 
-    /// An expression converted to a type, as by assignment.
+    /// Lowers an expression, converted to a type as by assignment.
     pub fn value_as(&mut self, expr: &'a Expr, ty: &Type) -> Lowered<Value> {
         let value = self.value(expr)?;
         self.convert(&value, ty, expr.span)
     }
 
-    /// A value converted to a type, as by assignment.
+    /// Converts a value to a type, as by assignment.
     pub fn convert(&mut self, value: &Value, ty: &Type, span: Span) -> Lowered<Value> {
         if value.ty.is_integer() && ty.is_integer() {
             return Ok(self.converted(value, ty));
@@ -185,8 +187,8 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// The type that stands where an expression could: the parser cannot know those that a template
-    /// is given, and those of library files that are found without an import.
+    /// Returns the type in place of an expression: the parser does not know types that are template
+    /// arguments, and those of library files found without an import.
     fn type_called(&mut self, expr: &Expr) -> Lowered<Option<Type>> {
         let ExprKind::Name(name, args) = &expr.kind else { return Ok(None) };
         match self.lookup(name) {
@@ -213,7 +215,7 @@ impl<'a> Body<'_, 'a> {
         )
     }
 
-    /// The object that holds a constant array: one for the element, or one for the function.
+    /// Returns the object that holds a constant array: one per element, or one per function.
     fn table_object(&mut self, table: &Arc<super::names::ConstantTable>, span: Span) -> ObjectRef {
         let known = self.tables.iter().find(|(other, _)| Arc::ptr_eq(other, table));
         if let Some((_, object)) = known {
@@ -232,21 +234,21 @@ impl<'a> Body<'_, 'a> {
         object
     }
 
-    /// Reports a name that means nothing, with the nearest one that does.
+    /// Reports an unknown name, with the most similar known one.
     pub fn unknown_name(&mut self, name: &str, span: Span) -> Reported {
         let diagnostic = Diagnostic::error("E0201", span, format!("`{name}` is not defined"))
             .label("nothing has this name here");
         let local = self.scopes.iter().flat_map(|scope| scope.keys());
         let all = local.chain(self.lowering.value_names()).map(String::as_str);
         let otherwise = match name {
-            "NULL" | "nullptr" => "`!p` tells that a lookup found nothing; there is no other null",
+            "NULL" | "nullptr" => "`!p` is true if a lookup found nothing; there is no other null",
             _ => "declare it before it is used, or import the file that does",
         };
         let help = did_you_mean(nearest(name, all), otherwise);
         self.report(diagnostic.help(help))
     }
 
-    /// Something in memory that may be assigned to.
+    /// Lowers an assignable expression.
     pub fn target(&mut self, expr: &'a Expr) -> Lowered<Place> {
         let is_constant =
             matches!(expr.kind, ExprKind::Name(..)) && self.try_constant(expr).is_some();
@@ -303,7 +305,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// An operand; of an array, a pointer to its first element.
+    /// Lowers an operand; an array becomes a pointer to its first element.
     pub fn decayed(&mut self, expr: &'a Expr) -> Lowered<Operand> {
         Ok(match self.operand(expr)? {
             Operand::Place(place) => match place.decayed() {
@@ -322,7 +324,7 @@ impl<'a> Body<'_, 'a> {
         )
     }
 
-    /// Reports `->` behind what is no pointer.
+    /// Reports `->` after a value that is not a pointer.
     fn followed(&mut self, operand: &Operand, span: Span) -> Reported {
         let ty = match operand {
             Operand::Place(place) => Some(&place.ty),
@@ -334,12 +336,12 @@ impl<'a> Body<'_, 'a> {
         }
         self.report(
             Diagnostic::error("E0212", span, "this is neither an array nor a pointer")
-                .label("no pointer, so `->` does not lead anywhere")
+                .label("not a pointer, so `->` cannot follow it")
                 .help("write `.` before the member"),
         )
     }
 
-    /// `of.member` or `of->member`.
+    /// Lowers `of.member` or `of->member`.
     fn member(&mut self, of: &'a Expr, member: &'a Name, through: bool) -> Lowered<Operand> {
         let operand = if through { self.decayed(of)? } else { self.operand(of)? };
         let operand = match (operand, through) {
@@ -356,7 +358,7 @@ impl<'a> Body<'_, 'a> {
             return self.packet_member(of, packet, member);
         }
         let Type::Record(record) = &ty else {
-            let message = format!("`.{}` of something that is no struct or union", member.text);
+            let message = format!("`.{}` of something that is not a struct or union", member.text);
             return Err(self.report(
                 Diagnostic::error("E0205", of.span, message)
                     .label(format!("of type `{ty}`"))
@@ -386,7 +388,8 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// A member of a value that is in no variable: numbers are cut out, others get a temporary.
+    /// Returns a member of a value that is not in a variable: numbers are extracted, other types
+    /// get a temporary.
     fn value_member(
         &mut self,
         value: &Value,
@@ -427,13 +430,13 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// The type of an expression, which is not evaluated.
+    /// Returns the type of an expression without evaluating it.
     pub(super) fn type_of(&mut self, expr: &'a Expr) -> Lowered<Type> {
         let kept = self.builder.block();
         let aside = self.builder.new_block();
         self.builder.switch_to(aside);
         let operand = self.operand(expr);
-        // What was emitted is in blocks that nothing leads to.
+        // The emitted code is in unreachable blocks.
         self.builder.switch_to(kept);
         Ok(match operand? {
             Operand::Value(value) => value.ty,
@@ -451,14 +454,14 @@ impl<'a> Body<'_, 'a> {
         )
     }
 
-    /// A value of all zeros.
+    /// Returns a value of all zeros.
     pub fn zero(&self, ty: &Type) -> Value {
         let bits = Bits::zero(ty.value_bits() as u32);
         Value { ty: ty.clone(), bit_field: None, data: Data::Known(bits) }
     }
 
-    /// Whether evaluating an expression has no effect and cannot go wrong, so that it may be
-    /// evaluated even where it is not needed.
+    /// Returns whether evaluating an expression has no effect and cannot go out of range, so that
+    /// it may be evaluated speculatively.
     pub fn is_harmless(&mut self, expr: &Expr) -> bool {
         match &expr.kind {
             ExprKind::Number(..) | ExprKind::Bool(_) | ExprKind::Char(_) | ExprKind::Ipv4(_) => {
@@ -492,7 +495,7 @@ impl<'a> Body<'_, 'a> {
         place.is_some_and(|place| matches!(place.base, Base::Object(_)))
     }
 
-    /// The operator of a compound assignment or a step, applied to values.
+    /// Applies the operator of a compound assignment or a step to values.
     pub fn combined(
         &mut self,
         op: BinaryOperator,

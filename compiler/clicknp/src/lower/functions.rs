@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Functions and calls. A function of values becomes an IR function, once per set of template
-//! arguments; one with pointer or array parameters is expanded where it is called, because what
-//! those refer to must be known.
+//! arguments. One with pointer or array parameters is expanded at each call, because the targets of
+//! its parameters must be known.
 
 use super::assigned;
 use super::body::{Body, Returns, Role};
@@ -21,13 +21,13 @@ use freeport_ir::{
 };
 use std::sync::Arc;
 
-/// Most functions that are lowered inside of each other, as template recursion does.
+/// Maximum depth of functions that are lowered within each other, as in template recursion.
 pub const MOST_DEPTH: usize = 64;
 
-/// Most calls that are expanded in place in one function.
+/// Maximum number of calls expanded in place in one function.
 const MOST_EXPANSIONS: usize = 4096;
 
-/// A function with its template arguments, as part of an element or by itself.
+/// A function with its template arguments, part of an element or standalone.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct FunctionKey {
     span: Span,
@@ -35,29 +35,29 @@ pub struct FunctionKey {
     owner: Option<ElementId>,
 }
 
-/// How far the lowering of a function is.
+/// State of the lowering of a function.
 #[derive(Clone, Debug)]
 pub enum Progress {
-    /// It has begun: a call now would be recursion.
+    /// In progress: a call now would be recursion.
     Begun,
-    /// It is done.
+    /// Completed.
     Done(Lowered<Signature>),
 }
 
 /// A function of the IR and its types.
 #[derive(Clone, Debug)]
 pub struct Signature {
-    /// Which.
+    /// Function of the IR.
     pub function: FunctionId,
     /// Names and types of its parameters.
     pub params: Vec<(String, Type)>,
-    /// Its result, possibly `void`.
+    /// Result type, possibly `void`.
     pub result: Type,
 }
 
 impl<'a> Lowering<'a> {
-    /// The function called `name` at the top level, lowered by itself; none if there is none, or
-    /// it is a template, takes pointers or arrays, or is wrong.
+    /// Lowers the top-level function called `name`; returns `None` if it does not exist, is a
+    /// template, takes pointers or arrays, or has errors.
     pub fn function(&mut self, name: &str) -> Option<Signature> {
         let Some(super::Global::Function(function)) = self.globals.get(name).copied() else {
             return None;
@@ -158,11 +158,11 @@ impl<'a> Lowering<'a> {
     }
 
     fn too_deep(&mut self, key: &Key, call: Span) -> Reported {
-        let message = format!("calls of `{key}` become too many functions, or too deep ones");
+        let message = format!("calls of `{key}` become too many functions, or nest too deeply");
         self.report(
             Diagnostic::error("E0311", call, message)
                 .label(format!(
-                    "at most {MOST_DEPTH} inside of each other, and {MOST_EXPANSIONS} in place"
+                    "at most {MOST_DEPTH} nested, and {MOST_EXPANSIONS} expanded in place"
                 ))
                 .help("end the recursion with `if` on a constant"),
         )
@@ -174,7 +174,7 @@ fn takes_references(function: &ast::Function) -> bool {
 }
 
 impl<'a> Body<'_, 'a> {
-    /// Declares a parameter that is a value.
+    /// Declares a parameter that is passed by value.
     fn parameter(&mut self, param: &'a ast::Declaration, is_inline: bool) -> Lowered<Type> {
         let ty = self.resolve(&param.ty)?;
         if let Type::Packet(_) = ty {
@@ -216,7 +216,7 @@ impl<'a> Body<'_, 'a> {
         )
     }
 
-    /// `name<template>(args)`
+    /// Lowers `name<template>(args)`.
     pub(super) fn call(
         &mut self,
         name: &'a Name,
@@ -260,7 +260,7 @@ impl<'a> Body<'_, 'a> {
         Ok(Operand::Value(Value::computed(signature.result, id)))
     }
 
-    /// Whether a typedef or template argument makes a parameter a pointer or an array.
+    /// Returns whether a typedef or template argument makes a parameter a pointer or an array.
     fn has_reference_type(&mut self, function: &'a ast::Function, key: &Key) -> bool {
         let mut scope = Scope::new();
         for (param, value) in function.template.iter().zip(&key.args) {
@@ -336,7 +336,7 @@ impl<'a> Body<'_, 'a> {
         outcome
     }
 
-    /// An argument: a place where it has one.
+    /// Lowers an argument, as a place if it has one.
     fn decay_kept(&mut self, arg: &'a Expr) -> Lowered<Operand> {
         match self.operand(arg)? {
             Operand::Place(place) if !matches!(place.ty, Type::Array(..)) => {
@@ -363,7 +363,7 @@ impl<'a> Body<'_, 'a> {
         self.check_result(&ty, function.result.span)?;
         let result = (ty != Type::Void).then(|| self.new_temporary(&ty, span));
         if let Some(result) = &result {
-            // In a loop, what the last call gave must not be seen.
+            // In a loop, the result of the previous call must not be visible.
             self.clear(result, span)?;
         }
         let exit: BlockId = self.builder.new_block();

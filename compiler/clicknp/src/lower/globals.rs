@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Names at the top level of files: found in any order, and worked out when first used.
+//! Top-level names of files: declared in any order, and evaluated at first use.
 
 use super::constants::Constant;
 use super::names::{Binding, ConstantTable};
@@ -10,16 +10,16 @@ use crate::source::Span;
 use crate::types::{INT, Type, UINT};
 use std::sync::Arc;
 
-/// What a name at the top level was declared as.
+/// Declaration of a top-level name.
 #[derive(Clone, Copy, Debug)]
 pub enum Global<'a> {
     /// A struct or union.
     Record(&'a ast::Record),
-    /// Another name of a type.
+    /// An alias of a type.
     Typedef(&'a ast::Typedef),
     /// The name of an enum's type.
     Enum,
-    /// A name of an enum's value, by number.
+    /// A value of an enum, by index.
     Variant(&'a ast::Enum, usize),
     /// A constant.
     Const(&'a ast::Declaration),
@@ -30,12 +30,12 @@ pub enum Global<'a> {
 }
 
 impl<'a> Lowering<'a> {
-    /// Takes in the names of all files.
+    /// Collects the names of all files.
     pub(super) fn collect(&mut self, files: &'a [File]) {
         let mut seen = std::collections::HashMap::new();
         for item in files.iter().flat_map(|file| &file.items) {
             for (name, global) in declared(item) {
-                // The configuration tells of elements that are there twice.
+                // Duplicate elements are reported by the configuration.
                 let is_element = matches!(global, Global::Element(_));
                 let before = seen.insert(name.text.clone(), (name.span, is_element));
                 let before = before.filter(|(_, was_element)| !(is_element && *was_element));
@@ -54,7 +54,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// The names at the top level that have a value, or are called.
+    /// Returns the top-level names that have a value or can be called.
     pub(super) fn value_names(&self) -> impl Iterator<Item = &String> {
         let is_value = |it: &Global| {
             matches!(it, Global::Variant(..) | Global::Const(_) | Global::Function(_))
@@ -62,33 +62,33 @@ impl<'a> Lowering<'a> {
         self.globals.iter().filter(move |(_, global)| is_value(global)).map(|(name, _)| name)
     }
 
-    /// The names of types at the top level.
+    /// Returns the names of top-level types.
     pub(super) fn type_names(&self) -> impl Iterator<Item = &String> {
         let is_type =
             |it: &Global| matches!(it, Global::Record(_) | Global::Typedef(_) | Global::Enum);
         self.globals.iter().filter(move |(_, global)| is_type(global)).map(|(name, _)| name)
     }
 
-    /// The names of functions at the top level.
+    /// Returns the names of top-level functions.
     pub(super) fn function_names(&self) -> impl Iterator<Item = &String> {
         let is_function = |it: &Global| matches!(it, Global::Function(_));
         self.globals.iter().filter(move |(_, global)| is_function(global)).map(|(name, _)| name)
     }
 
-    /// What a name at the top level stands for in an expression.
+    /// Returns the binding of a top-level name in an expression.
     pub(super) fn global(&mut self, name: &str) -> Option<Binding<'a>> {
         if let Some(known) = self.bindings.get(name) {
             return known.clone();
         }
         let global = *self.globals.get(name)?;
-        // Until it is known, a constant that needs itself has no value.
+        // Until it is evaluated, a constant that depends on itself has no value.
         self.bindings.insert(name.to_string(), None);
-        // What is wrong with it is told once, whoever asks first, even those who only try.
+        // Its errors are reported once, at the first use, even if that use suppresses diagnostics.
         let others = std::mem::take(&mut self.diagnostics);
         self.in_work.push(name.to_string());
         let binding = match global {
             Global::Const(declaration) => {
-                // One that went wrong was reported; what uses it need not be.
+                // The error was reported; uses of the constant should not add further ones.
                 let zero = Binding::Constant(Constant::of(INT, 0));
                 Some(self.constant_body().constant_binding(declaration).unwrap_or(zero))
             }
@@ -103,7 +103,7 @@ impl<'a> Lowering<'a> {
         binding
     }
 
-    /// Reports a constant that is needed for its own value, with all on the way.
+    /// Reports a constant whose value depends on itself, with the whole cycle.
     pub(super) fn circle(&mut self, name: &str, span: Span) -> Option<super::Reported> {
         let start = self.in_work.iter().position(|own| own == name)?;
         let way = self.in_work[start..].to_vec();
@@ -126,7 +126,7 @@ impl<'a> Lowering<'a> {
         Some(self.report(error))
     }
 
-    /// The value of an enum's name: its own, or one more than the one before.
+    /// Returns the value of an enum's name: the given one, or one more than the previous.
     fn variant(&mut self, of: &'a ast::Enum, at: usize) -> Constant {
         let given = (0..=at).rev().find_map(|at| Some((at, of.variants[at].1.as_ref()?)));
         let (from, base) = match given {
@@ -143,7 +143,7 @@ impl<'a> Lowering<'a> {
         Constant::of(INT, base.wrapping_add((at - from) as u64))
     }
 
-    /// The type that a name at the top level stands for.
+    /// Returns the type that a top-level name stands for.
     pub(super) fn global_type(&mut self, name: &str, span: Span) -> Lowered<Option<Type>> {
         if let Some(known) = self.types.get(name) {
             return match known {
@@ -176,7 +176,7 @@ impl<'a> Lowering<'a> {
                 Ok(Some(ty))
             }
             Err(reported) => {
-                // Its uses are not errors too.
+                // Suppresses errors for its uses.
                 self.wrong_types.insert(name.to_string());
                 Err(reported)
             }
@@ -192,7 +192,7 @@ impl<'a> Lowering<'a> {
     }
 }
 
-/// The names that an item of a file declares.
+/// Returns the names that an item of a file declares.
 fn declared(item: &TopItem) -> Vec<(&Name, Global<'_>)> {
     match item {
         TopItem::Record(record) => {
@@ -215,7 +215,7 @@ fn declared(item: &TopItem) -> Vec<(&Name, Global<'_>)> {
 }
 
 impl<'a> super::body::Body<'_, 'a> {
-    /// The binding of a `const` declaration whose initialiser is known at compile time.
+    /// Returns the binding of a `const` declaration whose initialiser is known at compile time.
     pub(super) fn constant_binding(
         &mut self,
         declaration: &'a ast::Declaration,
@@ -246,7 +246,8 @@ impl<'a> super::body::Body<'_, 'a> {
         ))
     }
 
-    /// The type of a declaration, with its dimensions; `[]` takes the size of the initialiser.
+    /// Returns the type of a declaration, with its dimensions; `[]` takes the size of the
+    /// initialiser.
     pub(super) fn declared_type(&mut self, declaration: &ast::Declaration) -> Lowered<Type> {
         let ty = self.resolve(&declaration.ty)?;
         let given = match declaration.init.as_ref().map(|init| &init.kind) {

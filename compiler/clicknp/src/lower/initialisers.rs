@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What stands after `=` of a declaration: a value, or a list for an array or record.
+//! Initialisers of declarations: a value, or a list for an array or record.
 
 use super::body::Body;
 use super::places::Place;
@@ -11,7 +11,7 @@ use crate::types::{Field, Record, Type, layout};
 use freeport_ir::Bits;
 
 impl<'a> Body<'_, 'a> {
-    /// Stores the initialiser into a variable; what a list leaves out becomes 0.
+    /// Stores the initialiser into a variable; parts that a list omits become 0.
     pub(super) fn initialise(&mut self, place: &Place, init: &'a Expr) -> Lowered<()> {
         match (&init.kind, &place.ty) {
             (ExprKind::List(items), Type::Array(item, count)) => {
@@ -81,7 +81,7 @@ impl<'a> Body<'_, 'a> {
         Ok(())
     }
 
-    /// The member that each value of a list is for, with its bit.
+    /// Returns the member that each value of a list initialises, with its bit.
     fn members_of<'e>(
         &mut self,
         record: &Record,
@@ -117,7 +117,7 @@ impl<'a> Body<'_, 'a> {
         Ok(found)
     }
 
-    /// The elements of a constant array; what the list leaves out is 0.
+    /// Returns the elements of a constant array; elements that the list omits are 0.
     pub(super) fn constant_elements(&mut self, ty: &Type, init: &Expr) -> Lowered<Vec<Bits>> {
         match (ty, &init.kind) {
             (Type::Array(item, count), ExprKind::List(items)) => {
@@ -134,7 +134,7 @@ impl<'a> Body<'_, 'a> {
                 let (inner, total) = ty.innermost();
                 let zero = Bits::zero(inner.value_bits() as u32);
                 let total = usize::try_from(total).unwrap_or(usize::MAX);
-                // What is missing at the end of an object is 0 anyway; keep rows in their places.
+                // Missing elements at the end of an object are 0 anyway; this keeps rows aligned.
                 if total <= MOST_LISTED {
                     all.resize(total, zero);
                 }
@@ -152,7 +152,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// The initial contents of a state variable, element by element.
+    /// Returns the initial contents of a state variable, element by element.
     pub(super) fn initial_contents(&mut self, ty: &Type, init: &Expr) -> Lowered<Vec<Bits>> {
         match (ty, &init.kind) {
             (Type::Record(record), ExprKind::List(items)) => {
@@ -215,5 +215,5 @@ impl<'a> Body<'_, 'a> {
     }
 }
 
-/// Most elements of a constant array that are kept one by one when the list is shorter.
+/// Maximum elements of a constant array that are listed in full when the initialiser is shorter.
 const MOST_LISTED: usize = 1 << 20;

@@ -12,7 +12,7 @@ use crate::source::Span;
 use crate::types::Type;
 use freeport_ir::{BinaryOp, CompareOp, LoopInfo, Probe, Unroll};
 
-/// What the pragmas before a loop say.
+/// Requests of the pragmas before a loop.
 struct Wishes {
     bound: Option<u64>,
     unroll: Unroll,
@@ -58,7 +58,7 @@ impl<'a> Body<'_, 'a> {
     fn rounds(&mut self, one: &'a Loop, info: LoopInfo) -> Lowered<()> {
         let [header, inside, next, exit] = [(); 4].map(|()| self.builder.new_block());
         // `do` tests at its end, and a condition of several blocks cannot be in the header, which
-        // goes into the loop by one edge: a flag carries the answer there.
+        // enters the loop by one edge: a flag carries the result there.
         let is_do = matches!(one.kind, LoopKind::DoWhile);
         let is_branching = one.cond.as_ref().is_some_and(|cond| self.branches(cond));
         let again = (is_do || is_branching).then(|| self.new_temporary(&Type::Bool, one.span));
@@ -137,7 +137,7 @@ impl<'a> Body<'_, 'a> {
                 "use a wider type for the counter, or an `int` to count down to 0",
             ),
             LoopKind::For { .. } => {
-                ("the number of rounds does not follow from the program", usual)
+                ("the number of iterations cannot be derived from the program", usual)
             }
             _ => ("this kind of loop has a bound only by a pragma", usual),
         };
@@ -181,7 +181,7 @@ impl<'a> Body<'_, 'a> {
         Ok(())
     }
 
-    /// Whether evaluating a condition takes more than one block.
+    /// Returns whether evaluating a condition takes more than one block.
     fn branches(&mut self, cond: &Expr) -> bool {
         match &cond.kind {
             _ if self.is_harmless(cond) => false,

@@ -2,8 +2,8 @@
 //! Managers: elements that call methods of the instances beside them (ClickNP 3.1, the host
 //! manager; 8.3, which places a firewall's rules).
 //!
-//! Which of an array of instances is called may be computed. As an instance is a part of an
-//! operation in the IR, that becomes a switch with a call for each of them.
+//! The index in an array of instances may be computed. In the IR, an operation names a fixed
+//! instance, so such a call becomes a switch with a call for each instance.
 
 use super::body::Body;
 use super::expressions::Operand;
@@ -22,16 +22,16 @@ use freeport_ir::{
 };
 use std::sync::Arc;
 
-/// What stands before the `.` of a method call.
+/// Instances before the `.` of a method call.
 pub struct Callees<'a> {
     callable: Arc<Callable>,
-    /// Which of an array.
+    /// Index in an array.
     index: Option<&'a Expr>,
     span: Span,
 }
 
 impl<'a> Lowering<'a> {
-    /// The element of a manager; none if that went wrong, which has been reported.
+    /// Lowers the element of a manager; returns `None` after an error, which has been reported.
     pub fn manager(
         &mut self,
         manager: &'a ast::Element,
@@ -48,7 +48,7 @@ impl<'a> Lowering<'a> {
 }
 
 impl<'a> Body<'_, 'a> {
-    /// The instances that `of` names, if it does.
+    /// Returns the instances that `of` names, if any.
     pub(super) fn callees(&mut self, of: &'a Expr) -> Lowered<Option<Callees<'a>>> {
         let (named, index) = match &of.kind {
             ExprKind::Index(array, index) => (array.as_ref(), Some(index.as_ref())),
@@ -63,13 +63,13 @@ impl<'a> Body<'_, 'a> {
             None if is_manager && name == "manager" => Err(self.report(
                 Diagnostic::error("E0310", named.span, "the manager calls itself")
                     .label("recursion")
-                    .help("put what two methods need into a function beside them, and call that"),
+                    .help("put the shared code of two methods into a function beside them"),
             )),
             None if is_manager => Err(self.no_instance(name, named.span)),
             None => Err(self.report(
                 Diagnostic::error("E0340", named.span, format!("`{name}` is not defined"))
                     .label("an element has methods of its own tables only")
-                    .help("what calls methods of instances is the `.manager` beside them"),
+                    .help("methods of instances are called by the `.manager` beside them"),
             )),
             Some(_) => Ok(None),
         }
@@ -95,7 +95,7 @@ impl<'a> Body<'_, 'a> {
         )
     }
 
-    /// Reports an instance where anything but a call is wanted of it.
+    /// Reports a use of an instance other than a call.
     pub(super) fn instance_as_value(&mut self, name: &str, span: Span) -> Reported {
         self.report(
             Diagnostic::error("E0340", span, format!("the instance `{name}` is not a value"))
@@ -104,7 +104,7 @@ impl<'a> Body<'_, 'a> {
         )
     }
 
-    /// `of.method(args)`
+    /// Lowers `of.method(args)`.
     pub(super) fn call_method(
         &mut self,
         callees: Callees<'a>,
@@ -140,7 +140,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// The instances that may be called, with their elements, which are of one kind.
+    /// Returns the instances that may be called, with their elements, which must be of one kind.
     fn instances_of(&mut self, callees: &Callees<'a>) -> Lowered<Vec<(InstanceId, ElementId)>> {
         let Callees { callable, index, span } = callees;
         let name = &callable.name.text;
@@ -181,7 +181,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// The method of an element by its name: its number and signature.
+    /// Returns the number and signature of an element's method by name.
     fn method_of(
         &mut self,
         element: ElementId,
@@ -206,7 +206,7 @@ impl<'a> Body<'_, 'a> {
         ))
     }
 
-    /// Which of an array of instances is meant.
+    /// Determines which instance of an array is called.
     fn which(&mut self, index: &'a Expr, count: usize, callees: &Callees<'a>) -> Lowered<Which> {
         let value = self.number(index)?;
         let Some(constant) = value.as_constant() else {
@@ -243,7 +243,7 @@ impl<'a> Body<'_, 'a> {
         Operand::Value(Value::computed(result.clone(), id))
     }
 
-    /// A call of the instance of a computed number; of one that is not there nothing comes but 0.
+    /// Calls the instance with a computed index; an index out of range gives 0.
     fn call_one_of(
         &mut self,
         which: ValueId,
@@ -255,7 +255,7 @@ impl<'a> Body<'_, 'a> {
     ) -> Lowered<Operand> {
         let kept = (*result != Type::Void).then(|| self.new_temporary(result, span));
         if let Some(kept) = &kept {
-            // In a loop, what the last call gave must not be seen.
+            // In a loop, the result of the previous call must not be visible.
             self.clear(kept, span)?;
         }
         let exit = self.builder.new_block();
@@ -281,7 +281,7 @@ impl<'a> Body<'_, 'a> {
     }
 }
 
-/// One of an array of instances.
+/// Index in an array of instances.
 enum Which {
     Known(usize),
     Computed(ValueId),

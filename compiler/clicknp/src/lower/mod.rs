@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! From the syntax tree to the IR: names, types, constants, templates and checks, all in one walk
-//! over each function that is used.
+//! Lowering of the syntax tree to the IR: names, types, constants, templates and checks, in one
+//! traversal of each function that is used.
 //!
-//! A [`Lowering`] holds the names of all files. Elements and functions are lowered when they are
-//! asked for, once per set of template arguments. Every local variable becomes an object of the
-//! function; the passes of the IR make values of them.
+//! A [`Lowering`] holds the names of all files. Elements and functions are lowered on demand, once
+//! per set of template arguments. Every local variable becomes an object of the function; the
+//! passes of the IR convert them to values.
 
 mod assigned;
 mod assignments;
@@ -50,7 +50,7 @@ use names::Binding;
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
-/// That something was wrong, and has been reported.
+/// Marks an error that has been reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reported(());
 
@@ -72,32 +72,32 @@ pub struct Lowering<'a> {
     globals: HashMap<String, Global<'a>>,
     bindings: HashMap<String, Option<Binding<'a>>>,
     types: HashMap<String, Option<Type>>,
-    /// Of these, those whose definition is wrong, which was reported.
+    /// Types whose definition is invalid, which was reported.
     wrong_types: HashSet<String>,
     flit: Type,
     signal: Type,
     program: Program,
     layouts: Layouts,
     diagnostics: Vec<Diagnostic>,
-    /// Those about constants at the top level.
+    /// Diagnostics about top-level constants.
     settled: Vec<Diagnostic>,
-    /// Constants at the top level that are being worked out, outermost first.
+    /// Top-level constants being evaluated, outermost first.
     in_work: Vec<String>,
     elements: HashMap<templates::Key, Option<ElementId>>,
     /// Programs of objects, by path, name and devices.
     objects: HashMap<(PathBuf, Option<String>, Vec<u32>), Option<ElementId>>,
     functions: HashMap<functions::FunctionKey, functions::Progress>,
-    /// State that is indexed by a computed number.
+    /// State objects that are indexed by a computed number.
     indexed_state: HashSet<(ElementId, ObjectId)>,
-    /// State that holds constant arrays.
+    /// State objects that hold constant arrays.
     table_states: Vec<(ElementId, std::sync::Arc<names::ConstantTable>, ObjectId)>,
-    /// By element: its methods, in the order of their numbers.
+    /// Methods of each element, in the order of their numbers.
     methods: HashMap<ElementId, Vec<(String, Signature)>>,
-    /// Functions being lowered.
+    /// Depth of functions being lowered.
     depth: usize,
 }
 
-/// What came of a compilation.
+/// Result of a compilation.
 #[derive(Debug)]
 pub struct Finished {
     /// Elements and functions; the graph is empty.
@@ -109,7 +109,7 @@ pub struct Finished {
 }
 
 impl<'a> Lowering<'a> {
-    /// Begins with the names of all files.
+    /// Starts with the names of all files.
     pub fn new(files: &'a [File], sources: &'a SourceMap) -> Self {
         let name = |file: &crate::source::SourceFile| file.path.display().to_string();
         let program =
@@ -139,15 +139,15 @@ impl<'a> Lowering<'a> {
         lowering
     }
 
-    /// The element `name`, specialised to arguments given by position or by name; none if that
-    /// went wrong, which has been reported.
+    /// Returns the element `name`, specialised to arguments given by position or by name; `None`
+    /// after an error, which has been reported.
     pub fn element(
         &mut self,
         name: &Name,
         args: &[(Option<Name>, TemplateArg)],
     ) -> Option<ElementId> {
-        // Whoever asks knows that there is one; if the name means something else besides, that
-        // was reported.
+        // The caller knows that the element exists; if the name has another meaning too, that was
+        // reported.
         let Some(Global::Element(element)) = self.globals.get(&name.text).copied() else {
             return None;
         };
@@ -157,8 +157,8 @@ impl<'a> Lowering<'a> {
         self.specialise_element(element, given)
     }
 
-    /// Every element of file number `file` that has no parameters without defaults, and every
-    /// function that is no template: what can be checked without being used.
+    /// Checks every element of file number `file` whose parameters all have defaults, and every
+    /// function that is not a template: these can be checked without being used.
     pub fn check_file(&mut self, files: &'a [File], file: usize) {
         for item in &files[file].items {
             match item {
@@ -185,25 +185,27 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// The ports of an element: inputs, outputs. Those of an array are named `name[i]`.
+    /// Returns the input and output ports of an element. Those of an array are named `name[i]`.
     pub fn ports(&self, element: ElementId) -> (&[ir::Port], &[ir::Port]) {
         let element = self.program.element(element);
         (&element.inputs, &element.outputs)
     }
 
-    /// The value of a constant expression; none if it is not one, which has been reported.
+    /// Returns the value of a constant expression; `None` if it is not constant, which has been
+    /// reported.
     pub fn constant(&mut self, value: &Expr) -> Option<u64> {
         self.constant_body().constant_u64(value).ok()
     }
 
-    /// What passes a port of type `ty`; none if it cannot, which has been reported.
+    /// Returns the kind of item of a port of type `ty`; `None` if there is none, which has been
+    /// reported.
     pub fn port_item(&mut self, ty: &TypeExpr) -> Option<Item> {
         let mut body = self.constant_body();
         let resolved = body.resolve(ty).ok()?;
         body.item_of(&resolved, ty.span).ok()
     }
 
-    /// The program so far, with its diagnostics.
+    /// Returns the program with its diagnostics.
     pub fn finish(mut self) -> Finished {
         self.place_state();
         self.diagnostics.append(&mut self.settled);
@@ -213,7 +215,7 @@ impl<'a> Lowering<'a> {
         Finished { program, diagnostics, layouts }
     }
 
-    /// Whether nothing has gone wrong so far.
+    /// Returns whether there are no errors so far.
     pub fn is_sound(&self) -> bool {
         let all = self.diagnostics.iter().chain(&self.settled);
         all.into_iter().all(|one| one.severity != Severity::Error)
@@ -224,7 +226,7 @@ impl<'a> Lowering<'a> {
         Reported(())
     }
 
-    /// A body for expressions of constants, outside of any function.
+    /// Creates a body for constant expressions, outside any function.
     fn constant_body(&mut self) -> body::Body<'_, 'a> {
         let function = Function::new("constant", None, ir::Loc::default());
         let returns = body::Returns::Nowhere;

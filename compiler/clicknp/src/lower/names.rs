@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What names stand for, inner scopes before outer ones, and the types that are written with them.
+//! Name lookup, inner scopes before outer ones, and resolution of types.
 
 use super::body::Body;
 use super::constants::Constant;
@@ -19,7 +19,7 @@ use freeport_ir::Bits;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What a name stands for.
+/// Meaning of a name.
 #[derive(Clone, Debug)]
 pub enum Binding<'a> {
     /// A variable.
@@ -30,7 +30,7 @@ pub enum Binding<'a> {
     Packet(PacketVariable),
     /// A variable of another arm of the switch, which is not set here.
     OfOtherArm,
-    /// A variable whose declaration is wrong, which has been told: its uses are not errors too.
+    /// A variable with an invalid declaration, which was reported: its uses are not reported too.
     Wrong,
     /// A number known at compile time.
     Constant(Constant),
@@ -40,7 +40,7 @@ pub enum Binding<'a> {
     Keyed(Arc<KeyedTable>),
     /// A type.
     Type(Type),
-    /// A port, or an array of them: its place in the element's list of that side.
+    /// A port, or an array of them: its index in the element's list of that side.
     Port(Side, usize),
     /// A function of the element.
     Function(&'a ast::Function),
@@ -53,17 +53,17 @@ pub enum Binding<'a> {
 pub struct ConstantTable {
     /// Its name.
     pub name: String,
-    /// An array.
+    /// Type, which is an array.
     pub ty: Type,
-    /// The elements of the innermost type, in order.
+    /// Elements of the innermost type, in order.
     pub elements: Vec<Bits>,
 }
 
-/// Names declared between a pair of braces.
+/// Names declared in one block.
 pub type Scope<'a> = HashMap<String, (Binding<'a>, Span)>;
 
 impl<'a> Body<'_, 'a> {
-    /// What `name` stands for here.
+    /// Looks up `name`.
     pub fn lookup(&mut self, name: &str) -> Option<Binding<'a>> {
         let local = self.scopes.iter().rev().find_map(|scope| scope.get(name));
         match local {
@@ -72,7 +72,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// Gives `name` a meaning in the innermost scope.
+    /// Binds `name` in the innermost scope.
     pub fn declare(&mut self, name: &Name, binding: Binding<'a>) {
         let scope = self.scopes.last_mut().expect("a body has a scope");
         if let Some((_, before)) = scope.insert(name.text.clone(), (binding, name.span)) {
@@ -85,7 +85,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// The type that `ty` writes.
+    /// Resolves a type expression.
     pub fn resolve(&mut self, ty: &TypeExpr) -> Lowered<Type> {
         let mut resolved = match &ty.kind {
             TypeKind::Named(name, args) => {
@@ -100,7 +100,7 @@ impl<'a> Body<'_, 'a> {
                     return Err(self.report(
                         Diagnostic::error("E0216", ty.span, message)
                             .label("only elements and template functions do")
-                            .help("remove what stands between `<` and `>`"),
+                            .help("remove the text between `<` and `>`"),
                     ));
                 }
                 self.type_named(name, ty.span)?
@@ -124,7 +124,7 @@ impl<'a> Body<'_, 'a> {
         Ok(resolved)
     }
 
-    /// `packet` or `packet<window>`
+    /// Resolves `packet` or `packet<window>`.
     fn packet_type(&mut self, args: &[TemplateArg], pointers: u32, span: Span) -> Lowered<Type> {
         if pointers > 0 {
             return Err(self.packet_kept(span));
@@ -144,7 +144,7 @@ impl<'a> Body<'_, 'a> {
         ))
     }
 
-    /// `ty` with the array dimensions after the declared name, outermost first.
+    /// Adds the array dimensions after the declared name to `ty`, outermost first.
     pub fn with_dimensions(
         &mut self,
         ty: Type,
@@ -182,7 +182,7 @@ impl<'a> Body<'_, 'a> {
         Ok(ty)
     }
 
-    /// The type called `name`.
+    /// Resolves the type called `name`.
     pub fn type_named(&mut self, name: &str, span: Span) -> Lowered<Type> {
         let local = self.scopes.iter().rev().find_map(|scope| scope.get(name));
         if let Some((Binding::Type(ty), _)) = local {
@@ -215,7 +215,7 @@ impl<'a> Body<'_, 'a> {
         ))
     }
 
-    /// The layout of a record.
+    /// Computes the layout of a record.
     pub fn resolve_record(&mut self, record: &ast::Record) -> Lowered<crate::types::Record> {
         let mut members: Vec<Member> = vec![];
         for member in &record.members {
@@ -254,7 +254,7 @@ impl<'a> Body<'_, 'a> {
             return Err(self.report(
                 Diagnostic::error("E0210", record.span, "this record is too large")
                     .label(format!("{} bytes; at most {MOST_RECORD_BYTES}", placed.size_bytes))
-                    .help("make a variable of its own of its large array"),
+                    .help("move its large array to a variable of its own"),
             ));
         }
         Ok(placed)
@@ -273,7 +273,7 @@ impl<'a> Body<'_, 'a> {
         Ok(bits as u32)
     }
 
-    /// A constant that is not negative and fits 64 bits.
+    /// Evaluates a constant that is not negative and fits 64 bits.
     pub fn constant_u64(&mut self, expr: &Expr) -> Lowered<u64> {
         let constant = self.constant(expr)?;
         constant.as_u64().ok_or_else(|| {
@@ -285,7 +285,7 @@ impl<'a> Body<'_, 'a> {
         })
     }
 
-    /// A constant.
+    /// Evaluates a constant.
     pub fn constant(&mut self, expr: &Expr) -> Lowered<Constant> {
         if let Some(constant) = self.try_constant(expr) {
             self.warn_of_constant(expr);
@@ -299,7 +299,7 @@ impl<'a> Body<'_, 'a> {
         ))
     }
 
-    /// Reports a name that has no meaning, rather than that it is not a constant.
+    /// Reports unknown names, in preference to the error that an expression is not constant.
     fn check_names(&mut self, expr: &Expr) -> Lowered<()> {
         match &expr.kind {
             ast::ExprKind::Name(name, _) => match self.lookup(name) {
@@ -329,7 +329,7 @@ impl<'a> Body<'_, 'a> {
     }
 }
 
-/// What types of C, of the kernel's headers and of other languages are called here.
+/// Returns the equivalent of a type of C, of the kernel's headers or of another language.
 fn type_of_elsewhere(name: &str) -> Option<&'static str> {
     Some(match name {
         "u8" | "__u8" | "byte" | "u_char" | "uint8" => "uchar",
@@ -346,9 +346,9 @@ fn type_of_elsewhere(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Widest header window of a packet: as much as a packet may grow to.
+/// Maximum header window of a packet: the maximum size of a packet.
 const MOST_WINDOW_BYTES: u64 = 9216;
-/// Most bytes of an array.
+/// Maximum size of an array in bytes.
 const MOST_BYTES: u64 = 1 << 32;
-/// Most bytes of a record: its value is one bit vector.
+/// Maximum size of a record in bytes: its value is one bit vector.
 const MOST_RECORD_BYTES: u64 = 1 << 16;

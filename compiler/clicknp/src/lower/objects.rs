@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Programs of XDP objects as elements: lifted, and put among those of the file. Their maps are
-//! tables of the element, and their data variables, under the names that they have in the object.
+//! Programs of XDP objects as elements: lifted, and added to the elements of the file. Their maps
+//! become tables of the element, and their data variables become state, under their names in the
+//! object.
 
 use super::Lowering;
 use crate::ast::{Name, ObjectProgram, TemplateArg};
@@ -12,14 +13,14 @@ use freeport_ebpf::object::{Layout, MapDefinition, Object, Program, ProgramKind}
 use freeport_ir::{self as ir, ElementId, FunctionId, Loc, ObjectId, Table, TableId, TableKind};
 use std::path::Path;
 
-/// Most devices that an element has ports for: the program is in it once for each.
+/// Maximum devices that an element has ports for: the program is instantiated once for each.
 const DEVICES_MAX: usize = 16;
-/// Most numbers of a key or a value that are told one by one.
+/// Maximum numbers in a key or a value that are listed individually.
 const MOST_FIELDS: usize = 4096;
 
 impl Lowering<'_> {
-    /// The element of a program of an object, with ports for the devices that are given; none if
-    /// there is none, which has been reported.
+    /// Returns the element of a program of an object, with ports for the given devices; `None`
+    /// after an error, which has been reported.
     pub fn object(
         &mut self,
         object: &ObjectProgram,
@@ -43,7 +44,7 @@ impl Lowering<'_> {
         made
     }
 
-    /// The devices that an element has ports for.
+    /// Returns the devices that an element has ports for.
     fn devices(
         &mut self,
         object: &ObjectProgram,
@@ -66,7 +67,7 @@ impl Lowering<'_> {
             match u32::try_from(number) {
                 Ok(device) if device != 0 && !devices.contains(&device) => devices.push(device),
                 _ => {
-                    let message = format!("{number} is no device, or is given twice");
+                    let message = format!("{number} is not a device, or is given twice");
                     self.report(Diagnostic::error("E0520", value.span, message));
                     return None;
                 }
@@ -105,7 +106,7 @@ impl Lowering<'_> {
         Ok(self.add_lifted(lifted.program, self.sources.loc(span), &read.maps))
     }
 
-    /// Puts the one element of a program among the others; all of it was written at `loc`.
+    /// Adds the only element of a lifted program; its location is `loc` throughout.
     fn add_lifted(&mut self, lifted: ir::Program, loc: Loc, maps: &[MapDefinition]) -> ElementId {
         let id = ElementId::new(self.program.elements.len());
         for mut function in lifted.functions {
@@ -134,7 +135,7 @@ impl Lowering<'_> {
 fn read(path: &Path) -> Result<Vec<u8>, String> {
     let meta = std::fs::metadata(path).map_err(|error| error.to_string())?;
     if !meta.is_file() {
-        return Err("it is no file".to_owned());
+        return Err("it is not a file".to_owned());
     }
     if meta.len() > FILE_BYTES_MAX {
         return Err(format!("it has more than {FILE_BYTES_MAX} bytes"));
@@ -142,7 +143,7 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     std::fs::read(path).map_err(|error| error.to_string())
 }
 
-/// The program that is meant.
+/// Returns the selected program.
 fn chosen<'o>(read: &'o Object, object: &ObjectProgram) -> Result<&'o Program, Box<Diagnostic>> {
     let is_xdp = |program: &&Program| !matches!(program.kind, ProgramKind::Other(_));
     let all: Vec<&Program> = read.programs.iter().filter(is_xdp).collect();
@@ -153,7 +154,7 @@ fn chosen<'o>(read: &'o Object, object: &ObjectProgram) -> Result<&'o Program, B
         (None, [program]) => Ok(*program),
         (None, []) => Err(error(path, "there is no XDP program in the object")),
         (None, _) => Err(error(path, "there are several programs in the object")
-            .help(format!("name one behind the path: {names}"))),
+            .help(format!("name one after the path: {names}"))),
         (Some(name), _) => {
             let found = all.iter().find(|program| program.name == name.text);
             let message = format!("there is no XDP program `{}` in the object", name.text);
@@ -164,7 +165,7 @@ fn chosen<'o>(read: &'o Object, object: &ObjectProgram) -> Result<&'o Program, B
     found.map_err(Box::new)
 }
 
-/// What the host is told of the element.
+/// Returns the layout of the element for the host.
 fn layout(element: &ir::Element, maps: &[MapDefinition]) -> ElementLayout {
     let variable = |(at, object): (usize, &ir::Object)| {
         let ty = format!("uint{}", object.elem_bits);
@@ -210,7 +211,7 @@ fn number(path: String, is_signed: bool, bit: u64, width: u32) -> FieldLayout {
     FieldLayout { path, ty, is_signed, bit, width }
 }
 
-/// The numbers in a key or a value: by the types of the object, else byte by byte.
+/// Returns the numbers in a key or a value: by the types of the object, otherwise byte by byte.
 fn fields(layout: Option<&Layout>, bits: u32) -> Vec<FieldLayout> {
     let mut found = vec![];
     match layout.filter(|layout| layout.bytes().checked_mul(8) == Some(bits)) {

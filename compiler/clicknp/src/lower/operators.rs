@@ -36,7 +36,7 @@ impl<'a> Body<'_, 'a> {
         }
         let first = self.value_of(first, left.span)?;
         if op == BinaryOperator::Add && first.ty.is_integer() {
-            // A constant may stand before the pointer: `1 + p`.
+            // A constant may precede the pointer: `1 + p`.
             let second = self.decayed(right)?;
             if let Operand::Pointer(place) = second {
                 return Ok(Operand::Pointer(self.advanced(&place, &first, span)?));
@@ -79,7 +79,7 @@ impl<'a> Body<'_, 'a> {
         Ok(Operand::Pointer(self.advanced(place, &by, span)?))
     }
 
-    /// The result of an operator on numbers.
+    /// Returns the result of a binary operator on numbers.
     pub(super) fn binary_value(
         &mut self,
         op: BinaryOperator,
@@ -119,7 +119,7 @@ impl<'a> Body<'_, 'a> {
         (self.materialise(&left), self.materialise(&right))
     }
 
-    /// A shift; the count may be wider than what is shifted, and must not lose its high bits.
+    /// Lowers a shift; the count may be wider than the value, and must not lose its high bits.
     fn shift(&mut self, op: BinaryOp, value: &Value, count: &Value) -> ValueId {
         let width = value.width();
         if let Some(constant) = count.as_constant() {
@@ -140,7 +140,7 @@ impl<'a> Body<'_, 'a> {
         let id = self.materialise(value);
         let bits_of_width = 32 - width.leading_zeros();
         if bits_of_width > width {
-            // The width itself is too large a count for so narrow a value.
+            // The width itself is too large a count for such a narrow value.
             let wide = self.builder.resize(id, 8, op == BinaryOp::AShr);
             let count = self.builder.number(8, by);
             let shifted = self.builder.binary(op, wide, count);
@@ -150,7 +150,7 @@ impl<'a> Body<'_, 'a> {
         self.builder.binary(op, id, count)
     }
 
-    /// The result of `-`, `+`, `~` or `!`.
+    /// Returns the result of `-`, `+`, `~` or `!`.
     pub(super) fn unary_value(&mut self, op: UnaryOperator, value: &Value) -> Value {
         if let Some(constant) = value.as_constant()
             && value.bit_field.is_none()
@@ -173,7 +173,7 @@ impl<'a> Body<'_, 'a> {
         Value::computed(ty, id)
     }
 
-    /// `&&` and `||`: the second operand is evaluated only where it decides.
+    /// Lowers `&&` and `||`: the second operand is evaluated only if it decides.
     fn logic(
         &mut self,
         is_and: bool,
@@ -217,9 +217,9 @@ impl<'a> Body<'_, 'a> {
         Ok(Operand::Value(Value::flag(self.materialise(&result))))
     }
 
-    /// A value that is never computed and counts only for its type. None where it has no meaning:
-    /// the side of a template that its arguments rule out need not have one, and one that goes on
-    /// to instances of templates is not followed (nor is any other call).
+    /// Returns a value that is never computed and is needed only for its type; `None` if it has
+    /// none. The side of a template that its arguments exclude may be invalid. Expressions with
+    /// calls are not evaluated, because they may instantiate templates recursively.
     fn value_aside(&mut self, expr: &'a Expr) -> Option<Value> {
         if !assigned::of_expr(expr).called.is_empty() {
             return None;
@@ -286,7 +286,7 @@ impl<'a> Body<'_, 'a> {
         Ok(Operand::Value(self.load(&result, span)?))
     }
 
-    /// One side of `?:` in its block: its value, if it has one, and where it ends.
+    /// Lowers one side of `?:` in its block: returns its value, if it has one, and its last block.
     fn arm(
         &mut self,
         expr: &'a Expr,

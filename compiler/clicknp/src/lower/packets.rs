@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Packets: values that a handler reads from a port, looks into, changes and puts.
+//! Packets: values that a handler reads from a port, inspects, changes and puts.
 //!
 //! A packet variable is a name for the one packet it was initialised with; nothing else can name
-//! it. So a place in a packet is the packet's IR value and an offset, and no alias is ever unknown.
-//! Bytes are loaded and stored whole; bits inside of them are read, changed and written back.
+//! it. So a place in a packet is the packet's IR value and an offset, and aliases are always known.
+//! Bytes are loaded and stored whole; bits within them are read, changed and written back.
 
 use super::body::{Body, Role};
 use super::expressions::Operand;
@@ -28,7 +28,7 @@ pub struct PacketVariable {
 }
 
 impl<'a> Body<'_, 'a> {
-    /// `width` bits of a packet.
+    /// Loads `width` bits of a packet.
     pub(super) fn load_packet(
         &mut self,
         packet: ValueId,
@@ -67,8 +67,8 @@ impl<'a> Body<'_, 'a> {
         Ok(())
     }
 
-    /// The computed bytes of a place and `first` known ones. Before the packet's start this is a
-    /// huge number, which is out of range like those behind its end.
+    /// Adds the computed bytes of a place and `first` constant ones. An offset before the packet's
+    /// start becomes a huge number, which is out of range like one beyond the packet's end.
     fn packet_offset(&mut self, place: &Place, first: i64, span: Span) -> Lowered<ValueId> {
         match place.index {
             None if first < 0 => Err(self.before_packet(span)),
@@ -92,7 +92,7 @@ impl<'a> Body<'_, 'a> {
         )
     }
 
-    /// `packet name = read_input_port(port);`
+    /// Lowers `packet name = read_input_port(port);`.
     pub(super) fn declare_packet(
         &mut self,
         one: &'a ast::Declaration,
@@ -101,14 +101,14 @@ impl<'a> Body<'_, 'a> {
         let outcome = self.first_packet(one, name);
         let id = match outcome {
             Ok(id) => id,
-            // So that its uses are not errors too.
+            // Suppresses errors for its uses.
             Err(_) => self.builder.function_mut().add_value(IrType::Packet, None),
         };
         self.bind_packet(name, id, one.is_const);
         outcome.map(|_| ())
     }
 
-    /// What a packet variable is declared to be.
+    /// Returns the initial packet of a packet variable.
     fn first_packet(&mut self, one: &'a ast::Declaration, name: &Name) -> Lowered<ValueId> {
         if one.place.is_some() || !one.dimensions.is_empty() {
             return Err(self.packet_kept(one.span));
@@ -132,7 +132,7 @@ impl<'a> Body<'_, 'a> {
         Ok(self.materialise(&value))
     }
 
-    /// `new_packet(length)`
+    /// Lowers `new_packet(length)`.
     pub(super) fn new_packet(&mut self, length: &'a Expr, span: Span) -> Lowered<Operand> {
         if !matches!(self.role, Role::Handler | Role::Function) || self.element.is_none() {
             return Err(self.report(
@@ -163,7 +163,7 @@ impl<'a> Body<'_, 'a> {
         self.declare(name, Binding::Packet(PacketVariable { id, is_const }));
     }
 
-    /// The packet variable that an expression names.
+    /// Returns the packet variable that an expression names.
     pub(super) fn packet_named(&mut self, expr: &Expr) -> Option<PacketVariable> {
         let ExprKind::Name(name, _) = &expr.kind else { return None };
         match self.lookup(name) {
@@ -172,7 +172,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// `of.length` and `of.data`
+    /// Lowers `of.length` and `of.data`.
     pub(super) fn packet_member(
         &mut self,
         of: &'a Expr,
@@ -219,7 +219,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// `adjust_head(packet, by)` and `adjust_tail(packet, by)`
+    /// Lowers `adjust_head(packet, by)` and `adjust_tail(packet, by)`.
     pub(super) fn adjust(
         &mut self,
         is_head: bool,
@@ -257,13 +257,13 @@ impl<'a> Body<'_, 'a> {
     /// Reports an assignment to a packet variable.
     pub(super) fn packet_assigned(&mut self, span: Span) -> Reported {
         self.report(
-            Diagnostic::error("E0321", span, "a packet variable is not assigned again")
+            Diagnostic::error("E0321", span, "a packet variable cannot be assigned again")
                 .label("it is one packet, from its declaration on")
                 .help("declare another variable, or put the packet where the choice is made"),
         )
     }
 
-    /// Reports a packet where only what has a place in memory can be.
+    /// Reports a packet where only values with a place in memory are allowed.
     pub(super) fn packet_kept(&mut self, span: Span) -> Reported {
         self.report(
             Diagnostic::error("E0322", span, "a packet cannot be kept")
@@ -274,7 +274,7 @@ impl<'a> Body<'_, 'a> {
         )
     }
 
-    /// Declares a parameter that is a packet; gives its place in the function's parameters.
+    /// Declares a parameter that is a packet; returns its index among the function's parameters.
     pub(super) fn packet_parameter(
         &mut self,
         param: &'a ast::Declaration,
@@ -291,7 +291,7 @@ impl<'a> Body<'_, 'a> {
     }
 
     /// Checks that a pointer declared with `depth` scopes open may begin to point into a packet: it
-    /// must not outlive it.
+    /// must not outlive the packet.
     pub(super) fn check_pointer_into(
         &mut self,
         packet: ValueId,
@@ -306,14 +306,14 @@ impl<'a> Body<'_, 'a> {
         }
         Err(self.report(
             Diagnostic::error("E0213", span, "this pointer lives longer than the packet")
-                .label("declared outside of the block that the packet is declared in")
+                .label("declared outside the packet's block")
                 .help("declare the pointer where it is set"),
         ))
     }
 
-    /// Forgets what an arm of a switch declared that only its own blocks compute: packets,
-    /// pointers into them and into values of tables. The names stay, and a later arm that uses
-    /// them is told why it cannot.
+    /// Invalidates declarations in an arm of a switch that only its own blocks compute: packets,
+    /// and pointers into them and into values of tables. The names remain, so that a use in a later
+    /// arm is reported with the reason.
     pub(super) fn leave_arm(&mut self) {
         let pointers = &self.pointers;
         let Some(scope) = self.scopes.last_mut() else { return };
@@ -349,7 +349,8 @@ impl<'a> Body<'_, 'a> {
     }
 }
 
-/// The first byte that `width` bits at a place touch, not counting computed ones, and how many.
+/// Returns the first byte that `width` bits at a place touch, without computed offsets, and the
+/// number of bytes.
 pub(super) fn covering(place: &Place, width: u32) -> (i64, u32) {
     let lo = place.bit.rem_euclid(8) as u32;
     (place.bit.div_euclid(8), (lo + width).div_ceil(8))

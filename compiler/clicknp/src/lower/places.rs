@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Places: parts of objects that can be read and written.
 //!
-//! A place counts in bits of memory from the start of its object, as C lays it out; the object's
-//! elements may hold fewer bits than they take (`uint13` takes 16). What is known at compile time
-//! and what is computed are kept apart, so that constant places become plain loads and stores.
-//! A place in a packet counts from the packet's first byte; its elements are the bytes.
+//! A place is measured in bits of memory from the start of its object, with C's layout; the
+//! object's elements may hold fewer bits than they occupy (`uint13` occupies 16). Constant and
+//! computed parts of an offset are separate, so that constant places become plain loads and stores.
+//! A place in a packet is measured from the packet's first byte; its elements are the bytes.
 
 use super::body::{Body, stride_bits};
 use super::values::{Data, Value};
@@ -14,43 +14,43 @@ use crate::source::Span;
 use crate::types::{Type, layout};
 use freeport_ir::{BinaryOp, Bits, ObjectRef, Op, Type as IrType, ValueId};
 
-/// What a place is a part of.
+/// Object that a place is part of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Base {
     /// A variable.
     Object(ObjectRef),
     /// The bytes of a packet.
     Packet(ValueId),
-    /// The value of a table's entry, or nothing.
+    /// The value of a table's entry, or null.
     TableValue(ValueId),
 }
 
 /// A part of an object or a packet.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Place {
-    /// Of what.
+    /// Base object.
     pub base: Base,
-    /// Memory bits of one of its elements.
+    /// Distance between neighbouring elements, in bits of memory.
     pub stride: u64,
-    /// Bits from the start of the object, as far as known.
+    /// Constant offset from the start of the object, in bits.
     pub bit: i64,
-    /// A computed number of elements to add.
+    /// Computed number of elements to add.
     pub index: Option<ValueId>,
-    /// A computed number of bits to add (64 bits wide), within the element.
+    /// Computed number of bits to add (64 bits wide), within the element.
     pub dynamic_bit: Option<ValueId>,
-    /// The array that `dynamic_bit` moves in: its first bit and how many it has. What is beyond
-    /// reads 0 and cannot be written.
+    /// Array that `dynamic_bit` is confined to: its first bit and width. Bits beyond it read as 0
+    /// and cannot be written.
     pub window: Option<(i64, u64)>,
-    /// What is there.
+    /// Type of the contents.
     pub ty: Type,
-    /// Its width, where it is a bit field.
+    /// Width, if it is a bit field.
     pub bit_field: Option<u32>,
     /// Whether it must not be assigned to.
     pub is_const: bool,
 }
 
 impl Place {
-    /// All of an object that holds a `ty`.
+    /// Returns the place of a whole object that holds a `ty`.
     pub fn whole(object: ObjectRef, ty: &Type) -> Self {
         Self {
             base: Base::Object(object),
@@ -65,23 +65,23 @@ impl Place {
         }
     }
 
-    /// Something of type `ty`, `bits` further on.
+    /// Returns a place of type `ty`, `bits` further on.
     pub fn part(&self, bits: u64, ty: &Type) -> Self {
         let bit = self.bit.saturating_add_unsigned(bits);
         Self { bit, ty: ty.clone(), bit_field: None, ..self.clone() }
     }
 
-    /// Bits of the value there.
+    /// Returns the width of the value there.
     pub fn width(&self) -> u64 {
         self.bit_field.map_or(self.ty.value_bits(), u64::from)
     }
 
-    /// Whether the place is known at compile time.
+    /// Returns whether the place is known at compile time.
     pub fn is_static(&self) -> bool {
         self.index.is_none() && self.dynamic_bit.is_none()
     }
 
-    /// The first element of an array, which then bounds what is computed from it.
+    /// Returns the first element of an array; the array bounds places computed from it.
     pub fn decayed(&self) -> Option<Self> {
         let Type::Array(item, _) = &self.ty else { return None };
         let mut first = self.part(0, item);
@@ -93,7 +93,7 @@ impl Place {
         Some(first)
     }
 
-    /// Whether a pointer can point to it: not to bits inside of bytes.
+    /// Returns whether a pointer can point to it: not to bits within bytes.
     pub fn has_address(&self) -> bool {
         let is_in_byte = self.bit.rem_euclid(8) != 0 || self.dynamic_bit.is_some();
         let is_object = matches!(self.base, Base::Object(_));
@@ -105,18 +105,18 @@ impl Place {
     }
 }
 
-/// A piece of an access that lies within one element.
+/// A part of an access that lies within one element.
 struct Piece {
     element: u64,
     lo: u32,
-    /// Bits that the element really holds.
+    /// Number of bits that the element holds.
     held: u32,
-    /// Bits of the access.
+    /// Number of bits of the access.
     width: u32,
 }
 
 impl Body<'_, '_> {
-    /// The value at a place.
+    /// Loads the value at a place.
     pub fn load(&mut self, place: &Place, span: Span) -> Lowered<Value> {
         let width = self.value_width(place, span)?;
         if let Some(known) = self.known_element(place) {
@@ -133,7 +133,7 @@ impl Body<'_, '_> {
         Ok(Value { ty: place.ty.clone(), bit_field: place.bit_field, data })
     }
 
-    /// Keeps the variable's name with a value that is all of it, for reports.
+    /// Gives a value that is a whole variable the variable's name, for reports.
     fn name_value(&mut self, place: &Place, id: ValueId) {
         let Base::Object(object) = place.base else { return };
         let object = self.object(object);
@@ -233,8 +233,8 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// The static region a computed bit moves in, as a place of raw bits, and the first bit of
-    /// `place` in it.
+    /// Returns the constant region that a computed bit moves in, as a place of raw bits, and the
+    /// first bit of `place` in it.
     fn region(&mut self, place: &Place, span: Span) -> Lowered<(Place, u64)> {
         let element = place.bit.div_euclid(place.stride as i64) * place.stride as i64;
         let held = match place.base {
@@ -257,7 +257,7 @@ impl Body<'_, '_> {
         Ok((Place { bit_field: None, ..region }, (place.bit - start) as u64))
     }
 
-    /// Cuts an access of `width` bits at the borders of elements.
+    /// Splits an access of `width` bits at the boundaries of elements.
     fn pieces(
         &mut self,
         object: ObjectRef,
@@ -294,7 +294,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// A computed unsigned number plus a constant, in 64 bits where it needs to grow.
+    /// Adds a constant to a computed unsigned number, in 64 bits if it needs to grow.
     pub fn add_offset(&mut self, value: ValueId, add: u64) -> ValueId {
         if add == 0 {
             return value;
@@ -320,7 +320,7 @@ impl Body<'_, '_> {
         )
     }
 
-    /// The constant at a static place of a constant array.
+    /// Returns the constant at a static place of a constant array.
     fn known_element(&self, place: &Place) -> Option<Bits> {
         let is_here = |object: ObjectRef| place.base == Base::Object(object);
         let (table, _) = self.tables.iter().find(|(_, object)| is_here(*object))?;
@@ -333,7 +333,8 @@ impl Body<'_, '_> {
         table.elements.get((place.bit as u64 / place.stride) as usize).cloned()
     }
 
-    /// The element `index` of the array (or behind the pointer) whose first element is `first`.
+    /// Returns the element `index` of the array (or after the pointer) whose first element is
+    /// `first`.
     pub fn advanced(&mut self, first: &Place, index: &Value, span: Span) -> Lowered<Place> {
         let size = layout::size_bytes(&first.ty) * 8;
         let is_in_one_element = !self.has_elements(first.base) || first.window.is_some();
@@ -367,7 +368,7 @@ impl Body<'_, '_> {
         Ok(self.advanced_across(first, index, size))
     }
 
-    /// As [`Body::advanced`], where parts of elements are counted across elements.
+    /// Does the same as [`Body::advanced`], if parts of elements are counted across elements.
     fn advanced_across(&mut self, first: &Place, index: &Value, size: u64) -> Place {
         let mut bits = self.scaled(index, size);
         bits = self.builder.resize(bits, 64, false);
@@ -384,7 +385,7 @@ impl Body<'_, '_> {
         Place { bit: 0, index: Some(element), dynamic_bit: Some(rest), ..first.clone() }
     }
 
-    /// Whether something has several elements, which places in it may move over.
+    /// Returns whether a base has several elements, which places in it may move across.
     pub(super) fn has_elements(&self, base: Base) -> bool {
         match base {
             Base::Object(object) => self.object(object).depth > 1,
@@ -392,7 +393,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// What a message calls it.
+    /// Returns the name for messages.
     pub(super) fn base_name(&self, base: Base) -> String {
         match base {
             Base::Object(object) => self.object(object).name.clone(),
@@ -403,7 +404,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// An index times a constant, in 64 bits unless it can stay as it is.
+    /// Multiplies an index by a constant, in 64 bits unless it can stay unchanged.
     fn scaled(&mut self, index: &Value, by: u64) -> ValueId {
         let id = self.materialise(index);
         if by == 1 && !index.is_signed() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Pointers exist only at compile time: each is a place. A pointer variable that is assigned to
-//! stays within one object; where in it, is kept in variables of its own.
+//! stays within one object; its position there is kept in separate variables.
 
 use super::Lowered;
 use super::body::Body;
@@ -12,7 +12,7 @@ use crate::source::Span;
 use crate::types::{Type, ULONG, layout};
 use freeport_ir::BinaryOp;
 
-/// A pointer variable of a function.
+/// Index of a pointer variable of a function.
 pub type PointerId = usize;
 
 /// A pointer variable.
@@ -22,15 +22,15 @@ pub struct PointerVariable {
     pub name: String,
     /// The type it points to.
     pub target: Type,
-    /// What it points to, once known.
+    /// Target, once known.
     pub place: Option<Place>,
     /// Whether it may be assigned to again.
     pub moves: bool,
-    /// Of one that moves: the variable with the element it points to.
+    /// For one that moves: the variable with the index of the target element.
     pub element: Option<Place>,
-    /// Of one that moves: the variable with the bit in the element it points to.
+    /// For one that moves: the variable with the target bit in the element.
     pub bit: Option<Place>,
-    /// How many scopes were open where it was declared.
+    /// Number of scopes open at its declaration.
     pub depth: usize,
 }
 
@@ -43,7 +43,7 @@ impl Body<'_, '_> {
         place: Option<Place>,
     ) -> Lowered<()> {
         let id = self.pointers.len();
-        // What an arm of a switch computes is not known in the next one; variables are.
+        // Values computed in an arm of a switch are not available in the next one; variables are.
         let is_in_switch = self.control.iter().any(|control| control.is_switch);
         let is_computed = place.as_ref().is_some_and(|place| !place.is_static());
         let moves = self.moved.contains(&name.text) || is_in_switch && is_computed;
@@ -68,7 +68,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// What a pointer variable points to.
+    /// Returns the target of a pointer variable.
     pub fn pointee(&mut self, id: PointerId, span: Span) -> Lowered<Place> {
         let variable = self.pointers[id].clone();
         let Some(mut place) = variable.place else {
@@ -102,7 +102,7 @@ impl Body<'_, '_> {
         if is_found(place.base) || before.is_some_and(is_found) {
             let variable = &mut self.pointers[id];
             let name = variable.name.clone();
-            // So that its uses are not errors too.
+            // Suppresses errors for its uses.
             variable.place.get_or_insert(place);
             return Err(self.table_pointer_moves(&name, span));
         }
@@ -144,14 +144,14 @@ impl Body<'_, '_> {
         let start = Place { bit: 0, index: None, dynamic_bit: None, ..place.clone() };
         self.pointers[id].place = Some(start);
         if moves_in_elements {
-            // What the variable may point to is no longer bounded by the array it began in.
+            // The target is no longer bounded by the array it began in.
             if let Some(place) = &mut self.pointers[id].place {
                 place.window = None;
             }
         }
     }
 
-    /// Stores where in its object a moving pointer points.
+    /// Stores the position of a moving pointer in its object.
     fn store_position(&mut self, id: PointerId, place: &Place, span: Span) -> Lowered<()> {
         self.at(span);
         let variable = self.pointers[id].clone();
@@ -161,7 +161,7 @@ impl Body<'_, '_> {
             let message = format!("`{}` would point between two elements", variable.name);
             return Err(self.report(
                 Diagnostic::error("E0213", span, message)
-                    .label("not a multiple of the size of what it points to")
+                    .label("not a multiple of the size of its target")
                     .help("use a pointer to bytes"),
             ));
         }

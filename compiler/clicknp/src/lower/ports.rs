@@ -13,7 +13,7 @@ use crate::source::Span;
 use crate::types::{Type, UINT, ULONG};
 use freeport_ir::{BinaryOp, Bits, Item, Loc, Op, Port, PortId, Target, Term, Type as IrType};
 
-/// Most ports of one side of an element: its masks are numbers of 64 bits.
+/// Maximum ports on one side of an element: its masks are numbers of 64 bits.
 pub const MOST_PORTS: u64 = 64;
 
 /// A port, or an array of them.
@@ -21,22 +21,22 @@ pub const MOST_PORTS: u64 = 64;
 pub struct PortShape {
     /// Its name.
     pub name: String,
-    /// Its first port of the IR.
+    /// Index of its first port in the IR.
     pub first: u32,
-    /// How many it is.
+    /// Number of ports.
     pub count: u32,
     /// Whether it was declared with `[N]`.
     pub is_array: bool,
     /// The type of its items.
     pub ty: Type,
-    /// What passes it.
+    /// Kind of item it carries.
     pub item: Item,
-    /// Where it was declared.
+    /// Location of the declaration.
     pub span: Span,
 }
 
 impl PortShape {
-    /// The ports of the IR.
+    /// Returns its ports in the IR.
     pub fn ports(&self, loc: Loc) -> Vec<Port> {
         let name = |at: u32| match self.is_array {
             true => format!("{}[{at}]", self.name),
@@ -46,16 +46,16 @@ impl PortShape {
     }
 }
 
-/// The port of an operation.
+/// Port of an operation.
 enum Choice {
     /// Known at compile time.
     Known(PortId),
-    /// One of `count` from `first` on, by a number from 0.
+    /// One of `count` ports starting at `first`, with an index from 0.
     Computed { at: Value, first: u32, count: u32 },
 }
 
 impl<'a> Body<'_, 'a> {
-    /// The ports of one side.
+    /// Resolves the ports of one side.
     pub(super) fn port_shapes(&mut self, ports: &[ast::Port]) -> Lowered<Vec<PortShape>> {
         let mut shapes: Vec<PortShape> = vec![];
         let mut first = 0;
@@ -82,7 +82,7 @@ impl<'a> Body<'_, 'a> {
         Ok(shapes)
     }
 
-    /// What passes a port of a type.
+    /// Returns the kind of item of a port of a type.
     pub(super) fn item_of(&mut self, ty: &Type, span: Span) -> Lowered<Item> {
         match ty {
             ty if ty.is_flit() => Ok(Item::Flit),
@@ -108,13 +108,13 @@ impl<'a> Body<'_, 'a> {
         self.shapes(Side::Input).iter().map(|port| port.count).sum()
     }
 
-    /// A bitmap of input ports; `uint` where it fits.
+    /// Returns a bitmap of input ports; of type `uint` if it fits.
     fn bitmap(&self, bits: u64) -> Constant {
         let ty = if self.inputs() > UINT.width { ULONG } else { UINT };
         Constant::of(ty, bits)
     }
 
-    /// The bits of an input port, or of an array of them.
+    /// Returns the bits of an input port, or of an array of them.
     pub(super) fn port_mask(&self, at: usize) -> Constant {
         let Some(port) = self.shapes(Side::Input).get(at) else { return self.bitmap(0) };
         let ones = u64::MAX >> (64 - port.count);
@@ -128,7 +128,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// `name[at]` of an array of input ports, as a bit of the bitmap.
+    /// Returns `name[at]` of an array of input ports, as a bit of the bitmap.
     pub(super) fn indexed_port_bits(
         &mut self,
         of: &'a Expr,
@@ -167,7 +167,7 @@ impl<'a> Body<'_, 'a> {
         Err(self.report(
             Diagnostic::error("E0404", span, message)
                 .label("indexed as an array")
-                .help("declare it with `[N]`, or leave the index away"),
+                .help("declare it with `[N]`, or omit the index"),
         ))
     }
 
@@ -182,7 +182,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// The port that the first argument of an operation names, and the type of its items.
+    /// Resolves the first argument of an operation to a port and the type of its items.
     fn choice(&mut self, expr: &'a Expr, side: Side) -> Lowered<(Choice, Type)> {
         if let ExprKind::Name(name, _) = &expr.kind
             && let Some(Binding::Port(found, at)) = self.lookup(name)
@@ -193,7 +193,7 @@ impl<'a> Body<'_, 'a> {
                 return Err(self.report(
                     Diagnostic::error("E0404", expr.span, message)
                         .label("which of them?")
-                        .help("write the index behind it, such as `[0]`"),
+                        .help("write the index after it, such as `[0]`"),
                 ));
             }
             return Ok((Choice::Known(PortId(port.first)), port.ty));
@@ -214,7 +214,7 @@ impl<'a> Body<'_, 'a> {
         self.numbered(expr, side)
     }
 
-    /// A port by its number, from 1.
+    /// Resolves a port by its number, from 1.
     fn numbered(&mut self, expr: &'a Expr, side: Side) -> Lowered<(Choice, Type)> {
         let value = self.number(expr)?;
         let shapes = self.shapes(side).to_vec();
@@ -267,15 +267,15 @@ impl<'a> Body<'_, 'a> {
         self.report(
             Diagnostic::error("E0403", span, format!("this is {is} port"))
                 .label(format!("{needed} port is needed here"))
-                .help("inputs stand before `->` in the element's head, outputs after it"),
+                .help("inputs are before `->` in the element's head, outputs after it"),
         )
     }
 
-    /// Reports a port operation where there are no ports.
+    /// Reports a port operation where ports are unavailable.
     fn check_ports(&mut self, span: Span) -> Lowered<()> {
         let help = match (self.role, &self.element) {
             (Role::Handler, _) | (Role::Function, Some(_)) => return Ok(()),
-            (Role::Async, _) => "read before the `async` block, and put behind it",
+            (Role::Async, _) => "read before the `async` block, and put after it",
             (Role::Function | Role::Constant, _) => {
                 "make it a function of the element: move it inside"
             }
@@ -288,7 +288,7 @@ impl<'a> Body<'_, 'a> {
         ))
     }
 
-    /// `get_input_port()`
+    /// Lowers `get_input_port()`.
     pub(super) fn ready_bitmap(&mut self, span: Span) -> Lowered<Operand> {
         self.check_ports(span)?;
         self.at(span);
@@ -299,7 +299,7 @@ impl<'a> Body<'_, 'a> {
         Ok(Operand::Value(Value::computed(zero.ty, id)))
     }
 
-    /// `test_input_port(port)`
+    /// Lowers `test_input_port(port)`.
     pub(super) fn test_port(&mut self, port: &'a Expr, span: Span) -> Lowered<Operand> {
         self.check_ports(span)?;
         let (choice, _) = self.choice(port, Side::Input)?;
@@ -308,7 +308,7 @@ impl<'a> Body<'_, 'a> {
         })
     }
 
-    /// `read_input_port(port)` or `peek_input_port(port)`
+    /// Lowers `read_input_port(port)` or `peek_input_port(port)`.
     pub(super) fn read_port(
         &mut self,
         port: &'a Expr,
@@ -331,7 +331,7 @@ impl<'a> Body<'_, 'a> {
         })
     }
 
-    /// `set_output_port(port, item)`
+    /// Lowers `set_output_port(port, item)`.
     pub(super) fn put(&mut self, port: &'a Expr, item: &'a Expr, span: Span) -> Lowered<Operand> {
         self.check_ports(span)?;
         let (choice, ty) = self.choice(port, Side::Output)?;
@@ -344,7 +344,7 @@ impl<'a> Body<'_, 'a> {
         })
     }
 
-    /// Does something with the chosen port; where it is computed, with a case for each.
+    /// Applies an operation to the chosen port; if it is computed, with a case for each port.
     fn on_port(
         &mut self,
         choice: Choice,

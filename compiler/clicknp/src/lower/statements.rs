@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Statements. After a wrong one the rest is checked all the same.
+//! Statements. After an invalid one, the rest is still checked.
 
 use super::body::{Body, Returns};
 use super::globals::Global;
@@ -14,20 +14,20 @@ use freeport_ir::{LocalId, ObjectRef, Op, Probe, Space, Term};
 use std::sync::Arc;
 
 impl<'a> Body<'_, 'a> {
-    /// The statements of a block, in a scope of their own.
+    /// Lowers the statements of a block, in a new scope.
     pub fn block(&mut self, block: &'a Block) {
         self.scoped(|body| body.statements(&block.statements));
     }
 
-    /// Statements in the current scope.
+    /// Lowers statements in the current scope.
     pub fn statements(&mut self, statements: &'a [Statement]) {
         for statement in statements {
-            // What is wrong was reported; the next statement may have errors of its own.
+            // Errors were reported; the next statement may have others.
             let _ = self.statement(statement);
         }
     }
 
-    /// A statement.
+    /// Lowers a statement.
     pub fn statement(&mut self, statement: &'a Statement) -> Lowered<()> {
         let span = statement.span;
         self.at(span);
@@ -65,7 +65,7 @@ impl<'a> Body<'_, 'a> {
                 self.probe(Probe::Breakpoint(name), vec![]);
                 Ok(())
             }
-            // The parser reports a pragma about a loop that has none.
+            // The parser reports a loop pragma without a loop.
             _ => Ok(()),
         }
     }
@@ -85,7 +85,7 @@ impl<'a> Body<'_, 'a> {
         let cond = self.condition(cond);
         let constant = cond.as_ref().ok().and_then(Value::as_constant);
         if let Some(constant) = constant {
-            // Of a condition that templates decide, the other side is not even checked.
+            // If template arguments decide a condition, the other side is not even checked.
             return match (constant.truth(), otherwise) {
                 (true, _) => self.scoped(|body| body.statement(then)),
                 (false, Some(otherwise)) => self.scoped(|body| body.statement(otherwise)),
@@ -126,10 +126,10 @@ impl<'a> Body<'_, 'a> {
         if matches!(self.returns, Returns::Nowhere) {
             return Err(self.leaves_async(word, span));
         }
-        let message = format!("`{word}` outside of a loop");
+        let message = format!("`{word}` outside a loop");
         Err(self.report(
             Diagnostic::error("E0302", span, message)
-                .label("there is nothing around this that it could leave")
+                .label("nothing encloses this that it could leave")
                 .help("use `return` to leave the function or handler"),
         ))
     }
@@ -139,7 +139,7 @@ impl<'a> Body<'_, 'a> {
         self.report(
             Diagnostic::error("E0309", span, message)
                 .label("the block runs on its own, and always to its end")
-                .help("set a variable in the block, and test it behind the block"),
+                .help("set a variable in the block, and test it after the block"),
         )
     }
 
@@ -200,7 +200,7 @@ impl<'a> Body<'_, 'a> {
             (Some(value), ty) => self.value_as(value, ty).map(Some),
             (None, ty) => Err(self.report(
                 Diagnostic::error("E0304", span, "`return` without a value")
-                    .label(format!("the function gives a `{ty}`"))
+                    .label(format!("the function returns a `{ty}`"))
                     .help("write the value after `return`"),
             )),
         }
@@ -208,13 +208,13 @@ impl<'a> Body<'_, 'a> {
 
     fn returns_nothing(&mut self, what: &str, span: Span) -> Reported {
         self.report(
-            Diagnostic::error("E0304", span, format!("{what} gives no value back"))
+            Diagnostic::error("E0304", span, format!("{what} returns no value"))
                 .label("unexpected value")
                 .help("write `return;`; the answer to a signal is set with `set_signal`"),
         )
     }
 
-    /// What happens where the end of the body is reached.
+    /// Handles the end of the body, if it is reached.
     pub(super) fn fall_off_end(&mut self, span: Span) {
         if self.builder.is_ended() {
             return;
@@ -236,7 +236,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// A local variable.
+    /// Lowers a local variable.
     fn declaration(&mut self, declaration: &'a Declaration) -> Lowered<()> {
         let Some(name) = &declaration.name else { return Ok(()) };
         let bound = self.declare_variable(declaration, name);
@@ -246,7 +246,7 @@ impl<'a> Body<'_, 'a> {
         bound
     }
 
-    /// Gives a name whose declaration is wrong a meaning, so that its uses are not errors too.
+    /// Declares a name with an invalid declaration, to suppress errors for its uses.
     pub(super) fn declare_wrong(&mut self, name: &ast::Name) {
         if !self.scopes.last().is_some_and(|scope| scope.contains_key(&name.text)) {
             self.declare(name, Binding::Wrong);
@@ -288,11 +288,11 @@ impl<'a> Body<'_, 'a> {
         let local = self.new_object(&name.text, &ty, name.span);
         self.choose_place(one.place, local);
         let place = super::places::Place::whole(ObjectRef::Local(local), &ty);
-        // The initialiser cannot see the variable, so the name comes after.
+        // The initialiser cannot refer to the variable, so the name is declared after it.
         let outcome = match &one.init {
             Some(init) => self.initialise(&place, init),
             None if self.control.is_empty() && self.expanding.is_empty() => Ok(()),
-            // In a loop, what the last round left must not be seen.
+            // In a loop, the value of the previous iteration must not be visible.
             None => self.clear(&place, one.span),
         };
         let place = super::places::Place { is_const: one.is_const, ..place };
@@ -300,7 +300,7 @@ impl<'a> Body<'_, 'a> {
         outcome
     }
 
-    /// The value of a `const` local that is known at compile time.
+    /// Returns the binding of a `const` local that is known at compile time.
     fn constant_local(&mut self, one: &'a Declaration) -> Option<Binding<'a>> {
         let before = self.lowering.diagnostics.len();
         let binding = self.constant_binding(one).ok();
@@ -310,24 +310,24 @@ impl<'a> Body<'_, 'a> {
         binding
     }
 
-    fn choose_place(&mut self, place: Option<ast::Place>, local: LocalId) {
+    fn choose_place(&mut self, place: Option<ast::MemoryQualifier>, local: LocalId) {
         let Some(place) = place else { return };
         let space = match place {
-            ast::Place::Register => Space::Register,
-            ast::Place::Local => Space::Local,
-            ast::Place::Global => Space::Global,
+            ast::MemoryQualifier::Register => Space::Register,
+            ast::MemoryQualifier::Local => Space::Local,
+            ast::MemoryQualifier::Global => Space::Global,
         };
         let object = &mut self.builder.function_mut().locals[local.index()];
         (object.space, object.is_pinned) = (space, true);
     }
 
-    /// Warns of a local variable that hides one of the element.
+    /// Warns about a local variable that hides one of the element.
     fn check_shadowing(&mut self, name: &ast::Name) {
         let Some(element) = self.element.clone() else { return };
         if let Some((Binding::Variable(_) | Binding::Port(..) | Binding::Keyed(_), before)) =
             element.scope.get(&name.text)
         {
-            let message = format!("`{}` hides what the element calls so", name.text);
+            let message = format!("`{}` hides a name of the element", name.text);
             self.report(
                 Diagnostic::warning("W0602", name.span, message)
                     .label("a new variable, of this block alone")
@@ -337,7 +337,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// The function called `name`, if there is one.
+    /// Returns the function called `name`, if there is one.
     pub(super) fn function_named(&mut self, name: &str) -> Option<(&'a ast::Function, bool)> {
         let element = self.element.as_ref().map(Arc::clone);
         if let Some((Binding::Function(function), _)) =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What stands in brackets: elements of arrays, bits and slices of numbers.
+//! Subscripts: elements of arrays, bits and slices of numbers.
 
 use super::body::Body;
 use super::constants::Constant;
@@ -14,7 +14,8 @@ use crate::types::{IntType, Type};
 use freeport_ir::{Bits, Op, Type as IrType};
 
 impl<'a> Body<'_, 'a> {
-    /// `of[at]`: an element of an array, something behind a pointer, a port's bit, or a bit.
+    /// Lowers `of[at]`: an element of an array, the target of a pointer plus an offset, a port's
+    /// bit, or a bit.
     pub(super) fn index(&mut self, of: &'a Expr, at: &'a Expr, span: Span) -> Lowered<Operand> {
         if let Some(bits) = self.indexed_port_bits(of, at, span)? {
             return Ok(bits);
@@ -31,7 +32,7 @@ impl<'a> Body<'_, 'a> {
             (&operand, at_value.as_constant())
             && constant.as_u64().is_none_or(|at| at >= *count)
         {
-            let message = format!("this index is outside of an array of {count}");
+            let message = format!("this index is outside an array of {count}");
             return Err(self.report(
                 Diagnostic::error("E0214", at.span, message)
                     .label(format!("indexes go from 0 to {}", count - 1))
@@ -41,7 +42,7 @@ impl<'a> Body<'_, 'a> {
         Ok(Operand::Place(self.advanced(&first, &at_value, span)?))
     }
 
-    /// A bit of a number.
+    /// Lowers a bit of a number.
     fn bit(&mut self, operand: Operand, at: &'a Expr, span: Span) -> Lowered<Operand> {
         let width = match &operand {
             Operand::Place(place) if place.ty.is_integer() => place.width(),
@@ -71,7 +72,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// `of[high:low]`
+    /// Lowers `of[high:low]`.
     pub(super) fn slice(
         &mut self,
         of: &'a Expr,
@@ -97,7 +98,7 @@ impl<'a> Body<'_, 'a> {
         self.bits_of(operand, top, bottom, width, &ty, span)
     }
 
-    /// Bits `high` to `low` of a number of `width` bits, as a `ty`.
+    /// Returns bits `high` to `low` of a number of `width` bits, as a `ty`.
     fn bits_of(
         &mut self,
         operand: Operand,

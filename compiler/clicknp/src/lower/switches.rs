@@ -56,7 +56,7 @@ impl<'a> Body<'_, 'a> {
         self.builder.end(Term::Switch { value, cases, default: Target::to(default) });
     }
 
-    /// Where each label leads, and where `default` does.
+    /// Returns the target of each label, and of `default`.
     fn labels(
         &mut self,
         arms: &[SwitchArm],
@@ -88,8 +88,8 @@ impl<'a> Body<'_, 'a> {
 
     fn duplicate_label(&mut self, span: Span, before: Span) {
         self.report(
-            Diagnostic::error("E0305", span, "this label is there twice")
-                .label("a switch goes to one place for each value")
+            Diagnostic::error("E0305", span, "this label occurs twice")
+                .label("a switch has one target for each value")
                 .note(before, "the first one")
                 .help("remove one of them"),
         );

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Keyed tables: their declarations in `.state`, and what their methods become.
+//! Keyed tables: their declarations in `.state`, and the lowering of their methods.
 //!
-//! A lookup gives a pointer that may be to nothing. Its place is a reference of the IR and an
-//! offset, so it cannot be chosen at run time: a pointer variable keeps the lookup it was declared
-//! with. A key is its numbers without what lies between them in memory, so that padding never makes
-//! two keys differ.
+//! A lookup returns a pointer that may be null. Its place is a reference of the IR and an offset,
+//! so it cannot be selected at run time: a pointer variable keeps the lookup it was declared with.
+//! A key consists of its numbers without the padding between them in memory, so that padding never
+//! makes two keys differ.
 
 use super::body::Body;
 use super::expressions::Operand;
@@ -24,10 +24,10 @@ use freeport_ir::{
 };
 use std::sync::Arc;
 
-/// Most bits of a key.
+/// Maximum width of a key.
 const MOST_KEY_BITS: u64 = 4096;
 
-/// Bits of the prefix length in a longest-prefix key.
+/// Width of the prefix length in a longest-prefix key.
 const LENGTH_BITS: u32 = 32;
 
 /// A table of an element.
@@ -35,7 +35,7 @@ const LENGTH_BITS: u32 = 32;
 pub struct KeyedTable {
     /// Its name.
     pub name: String,
-    /// Its place in the element.
+    /// Index in the element.
     pub id: TableId,
     /// How keys match.
     pub kind: TableKind,
@@ -46,24 +46,24 @@ pub struct KeyedTable {
 }
 
 impl KeyedTable {
-    /// Bits of a key in the IR, without a prefix length.
+    /// Returns the width of a key in the IR, without a prefix length.
     fn key_bits(&self) -> u64 {
         packed_runs(&self.key).iter().map(|(_, width)| width).sum()
     }
 
-    /// Bits of a value in the IR.
+    /// Returns the width of a value in the IR.
     fn value_bits(&self) -> u64 {
         layout::size_bytes(&self.value) * 8
     }
 }
 
-/// Whether a declaration is one of a table.
+/// Returns whether a declaration declares a table.
 pub(super) fn is_table(one: &ast::Declaration) -> bool {
     matches!(&one.ty.kind, TypeKind::Named(name, _) if name == "table")
 }
 
 impl<'a> Body<'_, 'a> {
-    /// `[lru|lpm|array] table<Key, Value> name[capacity];` in `.state`
+    /// Lowers `[lru|lpm|array] table<Key, Value> name[capacity];` in `.state`.
     pub(super) fn declare_table(
         &mut self,
         one: &'a ast::Declaration,
@@ -154,16 +154,16 @@ impl<'a> Body<'_, 'a> {
 
     fn bad_table(&mut self, span: Span, label: &str) -> Reported {
         self.report(
-            Diagnostic::error("E0410", span, "this table cannot be")
+            Diagnostic::error("E0410", span, "this table is not possible")
                 .label(label)
                 .help("write `table<Key, Value> name[1024];`, with `lru`, `lpm` or `array` before"),
         )
     }
 
-    /// Reports a table type anywhere but in `.state`.
+    /// Reports a table type outside `.state`.
     pub(super) fn table_elsewhere(&mut self, ty: &TypeExpr) -> Reported {
         self.report(
-            Diagnostic::error("E0401", ty.span, "a table outside of `.state`")
+            Diagnostic::error("E0401", ty.span, "a table outside `.state`")
                 .label("tables live as long as their element")
                 .help("declare it in the `.state` of the element; all its functions can use it"),
         )
@@ -178,7 +178,7 @@ impl<'a> Body<'_, 'a> {
         )
     }
 
-    /// `of.method(args)`
+    /// Lowers `of.method(args)`.
     pub(super) fn method_call(
         &mut self,
         of: &'a Expr,
@@ -270,8 +270,8 @@ impl<'a> Body<'_, 'a> {
         self.builder.push(Op::Handle(table.id), IrType::Handle(table.id))
     }
 
-    /// The IR's key: a prefix's length and its number with the highest byte first, or the key's
-    /// numbers side by side.
+    /// Returns the key in the IR: a prefix's length and its number with the highest byte first, or
+    /// the concatenation of the key's numbers.
     fn table_key(&mut self, table: &KeyedTable, key: &Value, length: Option<&Value>) -> ValueId {
         let id = self.materialise(key);
         if table.kind == TableKind::LongestPrefix {
@@ -295,7 +295,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// `width` bits of a table's value.
+    /// Loads `width` bits of a table's value.
     pub(super) fn load_table_value(
         &mut self,
         reference: ValueId,
@@ -322,13 +322,13 @@ impl<'a> Body<'_, 'a> {
             let op = Op::Insert { value: before, lo, part: value };
             self.builder.push(op, IrType::Bits(bytes * 8))
         } else {
-            // Bits beyond a number in its bytes mean nothing.
+            // The bits above a number in its last byte have no meaning.
             self.builder.resize(value, bytes * 8, false)
         };
         self.builder.push_effect(Op::RefStore { reference, value });
     }
 
-    /// The reference to the computed bytes of a place and `first` known ones.
+    /// Returns the reference advanced by the computed bytes of a place and `first` constant ones.
     fn moved_reference(&mut self, from: ValueId, place: &Place, first: i64) -> ValueId {
         let offset = match place.index {
             None if first == 0 => return from,
@@ -342,8 +342,8 @@ impl<'a> Body<'_, 'a> {
         self.builder.push(Op::RefOffset { reference: from, offset }, reference())
     }
 
-    /// An expression that decides: a number, or a pointer to a table's value, which is true unless
-    /// it is to nothing.
+    /// Lowers a condition: a number, or a pointer to a table's value, which is true unless it is
+    /// null.
     pub(super) fn condition(&mut self, expr: &'a Expr) -> Lowered<Value> {
         let operand = self.operand(expr)?;
         if let Operand::Pointer(Place { base: Base::TableValue(reference), .. }) = operand {
@@ -356,8 +356,8 @@ impl<'a> Body<'_, 'a> {
         Ok(value)
     }
 
-    /// Checks that a pointer to `target` may be bound to a place: what a lookup found has the
-    /// table's type, unless a cast says otherwise.
+    /// Checks that a pointer to `target` may be bound to a place: the result of a lookup has the
+    /// table's type, unless a cast overrides it.
     pub(super) fn check_pointed(
         &mut self,
         place: &Place,
@@ -376,7 +376,7 @@ impl<'a> Body<'_, 'a> {
         ))
     }
 
-    /// Reports a pointer to a table's value that is set anywhere but in its declaration.
+    /// Reports an assignment to a pointer to a table's value outside its declaration.
     pub(super) fn table_pointer_moves(&mut self, name: &str, span: Span) -> Reported {
         let message = format!("`{name}` points to a table's value, and cannot be set here");
         self.report(
@@ -386,7 +386,7 @@ impl<'a> Body<'_, 'a> {
         )
     }
 
-    /// `pointer == 0` or `pointer != 0`, of what a lookup found.
+    /// Lowers `pointer == 0` or `pointer != 0` for the result of a lookup.
     pub(super) fn compared_with_nothing(
         &mut self,
         reference: ValueId,

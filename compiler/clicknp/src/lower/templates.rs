@@ -11,7 +11,7 @@ use crate::source::Span;
 use crate::types::Type;
 use std::fmt;
 
-/// What a template parameter stands for.
+/// Value of a template parameter.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum TemplateValue {
     /// A number.
@@ -25,7 +25,7 @@ pub enum TemplateValue {
 pub struct Key {
     /// Its name.
     pub name: String,
-    /// One for each parameter.
+    /// Arguments, one for each parameter.
     pub args: Vec<TemplateValue>,
 }
 
@@ -41,7 +41,7 @@ impl fmt::Display for TemplateValue {
     }
 }
 
-/// `Tee<3>`
+/// Prints the key as `Tee<3>`.
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.name)?;
@@ -54,7 +54,8 @@ impl fmt::Display for Key {
 }
 
 impl Body<'_, '_> {
-    /// A value for every parameter: given by name or by position, else its default.
+    /// Binds every parameter: to the argument given by name or by position, otherwise to its
+    /// default.
     pub(super) fn bind_template(
         &mut self,
         name: &str,
@@ -79,7 +80,7 @@ impl Body<'_, '_> {
                 _ => return Err(self.wrong_count(name, params.len(), args.len(), span)),
             }
         }
-        // The value of a parameter may depend on the ones before it.
+        // The value of a parameter may depend on earlier ones.
         self.scopes.push(Scope::new());
         let bound = self.bind_each(name, params, &given, args.len(), span);
         self.scopes.pop();
@@ -99,7 +100,7 @@ impl Body<'_, '_> {
         for (param, given) in params.iter().zip(given) {
             let value = match (given, &param.default) {
                 (Some(arg), _) => {
-                    // An argument is written outside, where the parameters are not yet known.
+                    // An argument is evaluated outside, where the parameters are not in scope.
                     let inner = self.scopes.split_off(outer);
                     let value = self.template_value(param, arg, span);
                     self.scopes.extend(inner);
@@ -141,7 +142,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// The constant that a lone name stands for which the parser took for a type.
+    /// Returns the constant named by a lone name that the parser took for a type.
     fn named_constant(&mut self, ty: &TypeExpr) -> Option<Constant> {
         match &ty.kind {
             TypeKind::Named(name, args) if args.is_empty() && ty.pointers == 0 => {
@@ -154,7 +155,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// The type that a lone name stands for which the parser took for an expression.
+    /// Returns the type named by a lone name that the parser took for an expression.
     fn type_argument(&mut self, param: &TemplateParam, expr: &Expr) -> Option<Type> {
         let ExprKind::Name(name, args) = &expr.kind else { return None };
         let is_value = matches!(self.lookup(name), Some(Binding::Constant(_)));
@@ -207,7 +208,7 @@ impl Body<'_, '_> {
 }
 
 impl TemplateValue {
-    /// What the parameter's name stands for.
+    /// Returns the binding of the parameter's name.
     pub fn binding<'a>(&self) -> Binding<'a> {
         match self {
             TemplateValue::Constant(constant) => Binding::Constant(constant.clone()),

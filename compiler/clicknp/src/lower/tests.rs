@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Programs that are lowered, verified, and run on the interpreter, before and after the passes.
+//! Programs that are lowered, verified, and run in the interpreter, before and after the passes.
 
 mod elements;
 mod functions;
@@ -14,7 +14,7 @@ use freeport_ir::interp::{Interpreter, Options};
 use freeport_ir::{self as ir, Bits, InstanceId, Program};
 use std::path::Path;
 
-/// The elements and functions of a text.
+/// Lowers the elements and functions of a text.
 fn lowered(text: &str) -> Result<Program, String> {
     let loaded = load_text(Path::new("test.cnp"), text, &[]);
     let render = |all: &[crate::diagnostic::Diagnostic]| {
@@ -32,7 +32,8 @@ fn lowered(text: &str) -> Result<Program, String> {
     Ok(finished.program)
 }
 
-/// A correct program with one instance `it` of its first element, whose ports stay open ends.
+/// Returns a correct program with one instance `it` of its first element, with an endpoint at each
+/// port.
 fn with_instance(text: &str) -> Program {
     let mut program = lowered(text).unwrap_or_else(|errors| panic!("{errors}"));
     let element = &program.elements[0];
@@ -72,7 +73,8 @@ fn with_instance(text: &str) -> Program {
     program
 }
 
-/// What the method `call` of the only element of a text gives; the passes must not change it.
+/// Returns the result of the method `call` of the only element of a text; the passes must not
+/// change it.
 fn call(text: &str, args: &[Bits]) -> Bits {
     let program = with_instance(text);
     let run = |program: &Program| {
@@ -87,7 +89,7 @@ fn call(text: &str, args: &[Bits]) -> Bits {
     before
 }
 
-/// The value of `body`, statements that return a `result`, with `functions` before them.
+/// Returns the value of `body`, statements that return a `result`, with `functions` before them.
 fn value(functions: &str, result: &str, body: &str) -> u64 {
     let text = format!(
         "{functions}\n.element Test (->) {{ .handler {{}} .method {result} call() {{ {body} }} }}"
@@ -95,7 +97,7 @@ fn value(functions: &str, result: &str, body: &str) -> u64 {
     call(&text, &[]).to_u64()
 }
 
-/// The errors of a text.
+/// Returns the errors of a text.
 fn errors(text: &str) -> String {
     lowered(text).err().unwrap_or_default()
 }

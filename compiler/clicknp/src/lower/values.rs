@@ -9,42 +9,42 @@ use freeport_ir::{Bits, CompareOp, ValueId};
 /// The value of an expression.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Value {
-    /// Its type; not an array or pointer.
+    /// Type; not an array or pointer.
     pub ty: Type,
-    /// The width of the bit field it was read from: narrow ones promote to `int`.
+    /// Width of the bit field it was read from: narrow ones promote to `int`.
     pub bit_field: Option<u32>,
-    /// Its bits, as many as [`Type::value_bits`] says.
+    /// Bits, in the width of [`Type::value_bits`].
     pub data: Data,
 }
 
-/// Where the bits of a value are.
+/// Bits of a value.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Data {
     /// Known at compile time.
     Known(Bits),
     /// Computed.
     Computed(ValueId),
-    /// 0 or 1 by a single computed bit; the result of comparisons.
+    /// 0 or 1 from a single computed bit; the result of comparisons.
     Flag(ValueId),
 }
 
 impl Value {
-    /// A computed value.
+    /// Creates a computed value.
     pub fn computed(ty: Type, id: ValueId) -> Self {
         Self { ty, bit_field: None, data: Data::Computed(id) }
     }
 
-    /// A constant.
+    /// Creates a constant.
     pub fn known(constant: Constant) -> Self {
         Self { ty: constant.ty, bit_field: None, data: Data::Known(constant.bits) }
     }
 
-    /// An `int` of 0 or 1.
+    /// Creates an `int` of 0 or 1.
     pub fn flag(id: ValueId) -> Self {
         Self { ty: Type::Int(INT), bit_field: None, data: Data::Flag(id) }
     }
 
-    /// The value as a constant, if it is one.
+    /// Returns the value as a constant, if it is one.
     pub fn as_constant(&self) -> Option<Constant> {
         match &self.data {
             Data::Known(bits) => Some(Constant { ty: self.ty.clone(), bits: bits.clone() }),
@@ -52,19 +52,19 @@ impl Value {
         }
     }
 
-    /// Its width in bits.
+    /// Returns its width in bits.
     pub fn width(&self) -> u32 {
         self.ty.value_bits() as u32
     }
 
-    /// Whether filling it up means its sign.
+    /// Returns whether extension uses its sign.
     pub fn is_signed(&self) -> bool {
         self.ty.as_integer().is_some_and(|int| int.is_signed)
     }
 }
 
 impl Body<'_, '_> {
-    /// The value as an IR value of its own width.
+    /// Returns the value as an IR value of its own width.
     pub fn materialise(&mut self, value: &Value) -> ValueId {
         match &value.data {
             Data::Known(bits) => self.builder.constant(bits.clone()),
@@ -73,7 +73,8 @@ impl Body<'_, '_> {
         }
     }
 
-    /// The value in another number type; the caller checked that both are numbers, or the same.
+    /// Converts the value to another number type; the caller has checked that both are numbers, or
+    /// the same type.
     pub fn converted(&mut self, value: &Value, ty: &Type) -> Value {
         if let Some(constant) = value.as_constant()
             && let Some(converted) = constant.converted(ty)
@@ -93,7 +94,7 @@ impl Body<'_, '_> {
         Value { ty: ty.clone(), bit_field: None, data }
     }
 
-    /// One bit: whether a number is not 0.
+    /// Returns one bit: whether a number is not 0.
     pub fn truth(&mut self, value: &Value) -> ValueId {
         match &value.data {
             Data::Known(bits) => self.builder.constant(Bits::from_bool(!bits.is_zero())),

@@ -11,17 +11,17 @@ use crate::types::Type;
 use freeport_ir::analysis::TURN_LIMIT;
 use freeport_ir::{BlockId, Op, Term};
 
-/// What a body has seen that is wrong only if control comes there.
+/// Possible warnings of a body, valid only if control reaches the code.
 #[derive(Default)]
 pub struct Doubts {
-    /// Blocks that fall off the end of a function with a result: its name, and where that is.
+    /// Blocks that reach the end of a function with a result: its name and location.
     endings: Vec<(BlockId, String, Span)>,
-    /// Blocks that end a firing to wait for no port.
+    /// Blocks that end a firing without waiting for any port.
     waits: Vec<(BlockId, Span)>,
 }
 
 impl<'a> Body<'_, 'a> {
-    /// An operator whose right side is a number that makes it meaningless.
+    /// Warns about an operator whose right operand is a number that makes it meaningless.
     pub(super) fn warn_of_operator(
         &mut self,
         op: BinaryOperator,
@@ -55,7 +55,7 @@ impl<'a> Body<'_, 'a> {
                 }
                 let message = format!("a shift by {by} of a number of {} bits", int.width);
                 let label = match op == BinaryOperator::Shr && int.is_signed {
-                    true => "nothing but the sign is left",
+                    true => "only the sign is left",
                     false => "this is 0",
                 };
                 self.report(
@@ -68,7 +68,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// Warns of the operators of a constant that was worked out.
+    /// Warns about the operators of an evaluated constant.
     pub(super) fn warn_of_constant(&mut self, expr: &Expr) {
         match &expr.kind {
             ExprKind::Binary(op, left, right) => {
@@ -85,7 +85,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// Whether a number stands in the text as it is: no parameter of a template, and no iterator.
+    /// Returns whether a number is literal in the text, not a template parameter or an iterator.
     fn is_written(&mut self, expr: &Expr) -> bool {
         match &expr.kind {
             ExprKind::Number(..) => true,
@@ -99,7 +99,8 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// Warns of a loop whose counter never makes the condition false, unless it is left otherwise.
+    /// Warns about a loop whose counter never makes the condition false, unless it is left
+    /// otherwise.
     pub(super) fn warn_of_endless(&mut self, one: &Loop) {
         if leaves(&one.body) {
             return;
@@ -112,14 +113,14 @@ impl<'a> Body<'_, 'a> {
         );
     }
 
-    /// Notes a loop that runs so many rounds each time; gives the rounds of the loops around it
-    /// with it, if those are certain to run as well.
+    /// Warns about a loop with too many iterations; returns its iterations multiplied by those of
+    /// the enclosing loops, if all are certain to run.
     pub(super) fn warn_of_rounds(&mut self, one: &Loop, rounds: Option<u64>) -> u64 {
         let around = self.rounds_around;
         let Some(rounds) = rounds.filter(|_| !leaves(&one.body)) else { return 1 };
         let all = around.saturating_mul(rounds);
         if all > TURN_LIMIT && around <= TURN_LIMIT {
-            let message = format!("these loops go round {all} times in a firing");
+            let message = format!("these loops iterate {all} times in a firing");
             self.report(
                 Diagnostic::warning("W0615", one.span, message)
                     .label(format!("the watchdog ends a firing after {TURN_LIMIT}"))
@@ -129,7 +130,7 @@ impl<'a> Body<'_, 'a> {
         all
     }
 
-    /// Lowers what may not run in every round of the loops around it.
+    /// Lowers code that may not run in every iteration of the enclosing loops.
     pub(super) fn perhaps<T>(&mut self, lower: impl FnOnce(&mut Self) -> T) -> T {
         let around = std::mem::replace(&mut self.rounds_around, 1);
         let result = lower(self);
@@ -137,7 +138,7 @@ impl<'a> Body<'_, 'a> {
         result
     }
 
-    /// Notes that the end of a function with a result is reached, if this block is.
+    /// Records that this block, if reachable, reaches the end of a function with a result.
     pub(super) fn doubt_ending(&mut self, name: &str, ty: &Type, span: Span) {
         if *ty != Type::Void && !self.builder.is_ended() {
             let block = self.builder.block();
@@ -145,7 +146,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// Notes that a firing ends here and waits for no port.
+    /// Records that a firing ends here without waiting for any port.
     pub(super) fn doubt_mask(&mut self, value: &Value, span: Span) {
         let is_zero = value.as_constant().is_some_and(|constant| !constant.truth());
         if is_zero && !self.builder.is_ended() {
@@ -153,7 +154,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// Warns of what was noted and is reached.
+    /// Reports the recorded warnings whose code is reachable.
     pub(super) fn settle_doubts(&mut self) {
         let doubts = std::mem::take(&mut self.doubts);
         if doubts.endings.is_empty() && doubts.waits.is_empty() {
@@ -190,7 +191,8 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// By block: whether control can come there. Sides of constant conditions are left out.
+    /// Returns, by block, whether control can reach it. Untaken sides of constant conditions are
+    /// excluded.
     fn reached(&self) -> Vec<bool> {
         let function = self.builder.function();
         let insts = function.blocks.iter().flat_map(|block| &block.insts);
@@ -219,7 +221,7 @@ impl<'a> Body<'_, 'a> {
     }
 }
 
-/// Whether a statement may leave the loop that it is the body of, or end a round of it early.
+/// Returns whether a statement may leave the loop whose body it is, or end an iteration early.
 fn leaves(statement: &Statement) -> bool {
     match &statement.kind {
         StatementKind::Break | StatementKind::Continue | StatementKind::Return(_) => true,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The configuration: declarations of instances, and chains of connections.
 //!
-//! Line ends mean nothing and `;` may be left out, so each statement must end by itself: the count
-//! of an array of instances and the number of a copy are a single number, name or parenthesis.
+//! Line ends have no meaning and `;` is optional, so each statement must be self-delimiting: the
+//! count of an array of instances and the number of a copy are a single number, name or
+//! parenthesised expression.
 
 use super::{Parsed, Parser, Role};
 use crate::ast::{
@@ -11,11 +12,11 @@ use crate::ast::{
 };
 use crate::lexer::TokenKind;
 
-/// What a manager may have.
+/// Sections that a manager may have.
 const MANAGER_SECTIONS: [&str; 3] = ["state", "init", "method"];
 
 impl Parser<'_> {
-    /// Whether a statement of the configuration begins here.
+    /// Returns whether a statement of the configuration begins here.
     pub(super) fn at_config(&self) -> bool {
         if self.token().name().is_none() {
             return self.at_mark("[");
@@ -39,7 +40,7 @@ impl Parser<'_> {
 
     pub(super) fn config_statement(&mut self) -> Parsed<ConfigStatement> {
         if self.at_mark("[") {
-            let message = "a chain begins with the name of what it leaves";
+            let message = "a chain begins with the name of an instance or endpoint";
             return self.fail("E0110", self.span(), message, "no port is entered here");
         }
         let start = self.at;
@@ -60,7 +61,7 @@ impl Parser<'_> {
         Ok(statement)
     }
 
-    /// `.manager { sections }`, with the parameters of the group it is in.
+    /// Parses `.manager { sections }`, with the parameters of the enclosing group.
     pub(super) fn manager(&mut self, params: &[TemplateParam]) -> Parsed<ConfigStatement> {
         let (start, manual) = (self.span(), self.token().manual.clone());
         self.advance();
@@ -80,7 +81,7 @@ impl Parser<'_> {
         })))
     }
 
-    /// After an error: skips to the next line, `;` or closing brace.
+    /// Recovers from an error: skips to the next line, `;` or closing brace.
     pub(super) fn skip_config(&mut self, start: usize) {
         let mut depth = 0u32;
         while !self.is_at_end() && !self.at_section() {
@@ -99,13 +100,13 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether `xdp "path"` stands that many tokens ahead.
+    /// Returns whether `xdp "path"` is `count` tokens ahead.
     fn is_object(&self, count: usize) -> bool {
         let is_path = matches!(self.ahead(count + 1).kind, TokenKind::Text(_));
         self.ahead(count).name() == Some("xdp") && is_path
     }
 
-    /// `xdp "path" [program]`
+    /// Parses `xdp "path" [program]`.
     fn object(&mut self) -> Parsed<ObjectProgram> {
         self.advance();
         let TokenKind::Text(text) = self.token().kind.clone() else {
@@ -118,8 +119,8 @@ impl Parser<'_> {
         Ok(ObjectProgram { path, program })
     }
 
-    /// `[host] [verilog] Type<args> :: name[#N] [@]`, with an object's program in place of the type
-    /// perhaps.
+    /// Parses `[host] [verilog] Type<args> :: name[#N] [@]`, possibly with an object's program
+    /// instead of the type.
     fn instance(&mut self) -> Parsed<InstanceDeclaration> {
         let start = self.span();
         let (mut host, mut verilog) = (false, false);
@@ -171,8 +172,8 @@ impl Parser<'_> {
             false => (&first.text, &second.text),
         };
         let message = match is_turned {
-            true => "an instance is declared the other way round here",
-            false => "arguments of an element stand behind its own name here",
+            true => "an instance is declared in the opposite order here",
+            false => "arguments of an element follow its own name here",
         };
         let help = format!(
             "write the element first: `{element} :: {name}`, with arguments in angles, \
@@ -202,7 +203,7 @@ impl Parser<'_> {
         Ok(args)
     }
 
-    /// `a [1] -> b -> [2] c`
+    /// Parses `a [1] -> b -> [2] c`.
     fn chain(&mut self) -> Parsed<Connection> {
         let mut nodes = vec![self.node()?];
         let mut edges = vec![];
@@ -218,7 +219,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `{depth = 64, lossy}`, if it stands here.
+    /// Parses `{depth = 64, lossy}`, if present.
     fn edge_options(&mut self) -> Parsed<EdgeOptions> {
         let mut options = EdgeOptions::default();
         if !self.eat_as("{", Role::Options) {
@@ -243,13 +244,13 @@ impl Parser<'_> {
         parsed.map(|_| options)
     }
 
-    /// `[in] name#k [out]`
+    /// Parses `[in] name#k [out]`.
     fn node(&mut self) -> Parsed<ConfigNode> {
         let input = self.selector()?;
         if self.token().name().is_some() && self.ahead(1).is_mark("(") {
             return self.undeclared_element();
         }
-        let name = self.name("the name of an instance or of an outer port")?;
+        let name = self.name("the name of an instance or of an endpoint")?;
         let copy = if self.eat("#") { Some(self.primary()?) } else { None };
         let output = self.selector()?;
         Ok(ConfigNode { input, name, copy, output })

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Expressions, by precedence climbing. Every function leaves the height of the tree it made in
+//! Expressions, by precedence climbing. Every function stores the height of its tree in
 //! `Parser::height`.
 
 use super::{HEIGHT_MAX, Parsed, Parser, Role};
@@ -7,11 +7,11 @@ use crate::ast::{BinaryOperator, Expr, ExprKind, Name, UnaryOperator};
 use crate::lexer::TokenKind;
 use crate::source::Span;
 
-/// The tokens that are looked at to tell `f<3>(x)` from a comparison.
+/// Maximum tokens examined to distinguish `f<3>(x)` from a comparison.
 const TEMPLATE_TOKENS_MAX: usize = 64;
 
 impl Parser<'_> {
-    /// An expression with commas.
+    /// Parses an expression that may contain commas.
     pub(super) fn expression(&mut self) -> Parsed<Expr> {
         let mut left = self.assignment()?;
         while self.at_mark(",") {
@@ -23,7 +23,7 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// An expression without commas.
+    /// Parses an expression without commas.
     pub(super) fn assignment(&mut self) -> Parsed<Expr> {
         self.nested(|parser| {
             let target = parser.conditional()?;
@@ -38,7 +38,7 @@ impl Parser<'_> {
         })
     }
 
-    /// An expression without commas and assignments; constants are written so.
+    /// Parses an expression without commas and assignments, such as a constant.
     pub(super) fn conditional(&mut self) -> Parsed<Expr> {
         let cond = self.binary(0)?;
         if !self.at_mark("?") {
@@ -59,7 +59,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Operators that bind at least as tightly as `level`.
+    /// Parses operators that bind at least as tightly as `level`.
     fn binary(&mut self, level: u8) -> Parsed<Expr> {
         let mut left = self.unary()?;
         loop {
@@ -103,7 +103,7 @@ impl Parser<'_> {
         self.wrap_next(start, |value| ExprKind::Unary(operator, value))
     }
 
-    /// Skips an operator, parses its operand, and joins the two.
+    /// Consumes an operator, parses its operand, and combines the two.
     fn wrap_next(&mut self, start: Span, kind: impl FnOnce(Box<Expr>) -> ExprKind) -> Parsed<Expr> {
         self.nested(|parser| {
             parser.advance();
@@ -114,7 +114,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Whether the `(` here begins a cast.
+    /// Returns whether the `(` here begins a cast.
     fn at_cast(&self) -> bool {
         let Some(name) = self.ahead(1).name() else { return false };
         let after = self.ahead(2);
@@ -122,7 +122,7 @@ impl Parser<'_> {
             return true;
         }
         if self.is_type_name(name) {
-            // A variable may have the name of a type; no type is followed by these.
+            // A variable may have the name of a type; these tokens cannot follow a type.
             return [")", "*", "<", "##"].iter().any(|mark| after.is_mark(mark))
                 || after.name().is_some();
         }
@@ -178,7 +178,7 @@ impl Parser<'_> {
         Ok(Expr { kind: ExprKind::SizeofType(ty), span: self.span_from(start) })
     }
 
-    /// Whether `(name)` stands here and the name is no type known here.
+    /// Returns whether `(name)` is next and the name is not a known type.
     fn is_lone_unknown_name(&self) -> bool {
         let is_known = self.ahead(1).name().is_some_and(|name| self.is_type_name(name));
         self.ahead(2).is_mark(")") && !is_known
@@ -219,7 +219,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `[i]` or `[hi:lo]`; leaves the height of what stands inside.
+    /// Parses `[i]` or `[hi:lo]`; stores the height of its contents.
     fn index(&mut self, of: Box<Expr>) -> Parsed<ExprKind> {
         self.advance();
         self.outside_angles(|parser| {
@@ -236,7 +236,7 @@ impl Parser<'_> {
         })
     }
 
-    /// A literal, a name, a call or an expression in parentheses.
+    /// Parses a literal, a name, a call or an expression in parentheses.
     pub(super) fn primary(&mut self) -> Parsed<Expr> {
         let span = self.span();
         self.height = 1;
@@ -284,7 +284,7 @@ impl Parser<'_> {
         Ok(Expr { kind: ExprKind::Call(name, args, values), span })
     }
 
-    /// The arguments of a call, behind its `(`; leaves the height of the tallest.
+    /// Parses the arguments of a call, after its `(`; stores the height of the tallest.
     fn arguments(&mut self) -> Parsed<Vec<Expr>> {
         let mut height = 0;
         let values = self.outside_angles(|parser| {
@@ -298,20 +298,20 @@ impl Parser<'_> {
         Ok(values)
     }
 
-    /// Whether the `<` after `name` begins template arguments: the name is a known template, or a
-    /// matching `>` with `(` right after it follows and nothing but a constant stands between.
+    /// Returns whether the `<` after `name` begins template arguments: the name is a known
+    /// template, or only a constant is between the `<` and a matching `>` that is followed by `(`.
     fn at_template_args(&self, name: &Name) -> bool {
         self.templates.contains(&name.text)
             || self.past_angles(0).is_some_and(|past| self.ahead(past).is_mark("("))
     }
 
-    /// Where the `<` that many places on is closed: the number of places to the token after `>`.
+    /// Finds the end of the `<` that is `open` tokens ahead: the distance to the token after `>`.
     pub(super) fn past_angles(&self, open: usize) -> Option<usize> {
         let (mut angles, mut brackets) = (0u32, 0u32);
         for at in open..open + TEMPLATE_TOKENS_MAX {
             match self.ahead(at).kind {
                 TokenKind::Mark("(" | "[") => brackets += 1,
-                // Closing what was opened before the `<`, it ends a comparison.
+                // A bracket opened before the `<` closes, so the `<` is a comparison.
                 TokenKind::Mark(")" | "]") => brackets = brackets.checked_sub(1)?,
                 TokenKind::Mark("<" | ">" | ">>" | "<<") if brackets > 0 => {}
                 TokenKind::Mark("<") => angles += 1,
@@ -328,7 +328,7 @@ impl Parser<'_> {
         None
     }
 
-    /// What stands after `=` in a declaration: an expression or a list in braces.
+    /// Parses the text after `=` in a declaration: an expression or a list in braces.
     pub(super) fn initialiser(&mut self) -> Parsed<Expr> {
         let start = self.span();
         if !self.eat("{") {
@@ -338,9 +338,9 @@ impl Parser<'_> {
         let items = self.nested(|parser| {
             parser.list("}", "after the values", |parser| {
                 if parser.at_mark("[") {
-                    let message = "a list gives its elements in order";
-                    let help = "write those before it too, `{ 0, 7 }`; what is left out at the end \
-                                is 0";
+                    let message = "a list contains its elements in order";
+                    let help =
+                        "write those before it too, `{ 0, 7 }`; values omitted at the end are 0";
                     let label = ("elements have no number here", help);
                     return parser.fail_helped("E0124", parser.span(), message, label);
                 }
@@ -362,7 +362,7 @@ impl Parser<'_> {
         Ok(Expr { kind: ExprKind::List(items), span })
     }
 
-    /// Joins two operands, the first of the given height, the second just parsed.
+    /// Combines two operands, the first with the given height, the second just parsed.
     fn join(
         &mut self,
         left: Expr,
@@ -375,7 +375,7 @@ impl Parser<'_> {
         Ok(Expr { kind: kind(Box::new(left), Box::new(right)), span })
     }
 
-    /// Sets the height of a tree whose tallest child has that height.
+    /// Sets the height of a tree whose tallest child has height `child`.
     fn grow(&mut self, child: u32, span: Span) -> Parsed<()> {
         self.height = child + 1;
         if self.height > HEIGHT_MAX {
@@ -386,7 +386,7 @@ impl Parser<'_> {
     }
 }
 
-/// The operator of an assignment mark; none inside for `=`.
+/// Returns the operator of an assignment mark; the inner `None` is `=`.
 fn assignment_operator(mark: &str) -> Option<Option<BinaryOperator>> {
     let operator = match mark {
         "=" => return Some(None),
@@ -396,7 +396,7 @@ fn assignment_operator(mark: &str) -> Option<Option<BinaryOperator>> {
     binary_operator(operator).map(|(operator, _)| Some(operator))
 }
 
-/// The operator of a mark and how tightly it binds.
+/// Returns the operator of a mark and its precedence.
 fn binary_operator(mark: &str) -> Option<(BinaryOperator, u8)> {
     use BinaryOperator::*;
     Some(match mark {

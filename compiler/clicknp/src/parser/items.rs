@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What stands at the top level of a file: imports, types, constants, functions, elements, groups.
+//! Top-level items of a file: imports, types, constants, functions, elements, groups.
 
 use super::types::{plain, plain_type};
 use super::{Block, Failed, Parsed, Parser, Role};
@@ -10,11 +10,11 @@ use crate::ast::{
 use crate::lexer::TokenKind;
 use crate::source::Span;
 
-/// What an element may have.
+/// Sections that an element may have.
 const ELEMENT_SECTIONS: [&str; 5] = ["state", "init", "handler", "signal", "method"];
 
 impl Parser<'_> {
-    /// Every item up to the end.
+    /// Parses every item up to the end.
     pub(super) fn file(&mut self) -> File {
         let mut file = File::default();
         while !self.is_at_end() {
@@ -66,7 +66,7 @@ impl Parser<'_> {
         }
     }
 
-    /// After an error: skips to something that looks like the start of an item.
+    /// Recovers from an error: skips to a likely start of an item.
     fn skip_item(&mut self, start: usize) {
         let mut depth = 0u32;
         while !self.is_at_end() {
@@ -97,7 +97,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether `Name(arguments) ->` stands here, or `Name(arguments) ::`.
+    /// Returns whether `Name(arguments) ->` or `Name(arguments) ::` is next.
     fn is_undeclared_element(&self) -> bool {
         let mut depth = 0u32;
         let mut at = 1;
@@ -115,7 +115,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reports an element where an instance has to be named.
+    /// Reports an element in place of an instance name.
     pub(super) fn undeclared_element<T>(&mut self) -> Parsed<T> {
         let name = self.token().name().unwrap_or_default().to_string();
         let message = format!("`{name}(...)` is not how an instance is named");
@@ -126,7 +126,7 @@ impl Parser<'_> {
         self.fail_helped("E0126", self.span(), message, ("as in Click", help))
     }
 
-    /// Reports what is declared and not defined.
+    /// Reports a declaration without a definition.
     pub(super) fn reject_forward(&mut self, what: &str, start: Span) -> Parsed<()> {
         if !self.at_mark(";") {
             return Ok(());
@@ -180,7 +180,7 @@ impl Parser<'_> {
         Ok(vec![item])
     }
 
-    /// `struct name { ... };`, or a function.
+    /// Parses `struct name { ... };`, or a function.
     fn record_or_function(&mut self) -> Parsed<Vec<TopItem>> {
         let (first, start) = (self.at, self.span());
         let is_record = matches!(self.token().name(), Some("struct" | "union"));
@@ -200,7 +200,7 @@ impl Parser<'_> {
         };
         is_constant |= self.at_word("const");
         if is_constant && template.is_empty() {
-            // `static const T name` and `T const name`.
+            // Handles `static const T name` and `T const name`.
             self.at = first;
             while self.eat_word("static") || self.eat_word("inline") {}
             let constants = self.declarations("a constant")?;
@@ -219,7 +219,7 @@ impl Parser<'_> {
         let name = self.name("the name of a function")?;
         if !self.at_mark("(") {
             if self.at_mark("=") || self.at_mark(";") || self.at_mark("[") || self.at_mark(",") {
-                let message = format!("`{}` is a variable outside of any element", name.text);
+                let message = format!("`{}` is a variable outside any element", name.text);
                 let help = "put it in the `.state { ... }` of the element that uses it, or write \
                             `const` before it if it never changes";
                 return self.fail_helped("E0116", name.span, message, ("a global variable", help));
@@ -233,7 +233,7 @@ impl Parser<'_> {
         Ok(vec![TopItem::Function(Function { template, is_inline, ..function })])
     }
 
-    /// A function from its parameters on.
+    /// Parses a function from its parameters on.
     fn function_from(
         &mut self,
         start: Span,
@@ -267,7 +267,7 @@ impl Parser<'_> {
         Ok(Declaration { is_const, dimensions, span, ..plain(ty, Some(name), start) })
     }
 
-    /// `.element ...`; its `.` is next.
+    /// Parses `.element ...`; its `.` is next.
     fn element(&mut self) -> Parsed<Element> {
         let (start, manual) = (self.span(), self.token().manual.clone());
         self.advance();
@@ -296,7 +296,7 @@ impl Parser<'_> {
         Ok(Element { manual, name, params, inputs, outputs, await_all, interval, sections, span })
     }
 
-    /// `(inputs -> outputs)`
+    /// Parses `(inputs -> outputs)`.
     fn ports(&mut self) -> Parsed<(Vec<Port>, Vec<Port>)> {
         let bracket = self.expect("(", "before the ports")?;
         self.roles.note(bracket, Role::Ports);
@@ -327,7 +327,7 @@ impl Parser<'_> {
         Ok(Port { ty, name, count })
     }
 
-    /// `{ sections }`, of which there may be those of these names, and functions.
+    /// Parses `{ sections }`; allowed are sections with these names, and functions.
     pub(super) fn sections(&mut self, allowed: &[&str]) -> Parsed<Vec<Section>> {
         let start = self.expect_block(Block::Sections, "before the sections of an element")?;
         let mut sections = vec![];
@@ -346,7 +346,7 @@ impl Parser<'_> {
         Ok(sections)
     }
 
-    /// After an error: skips to the next section or to the brace that ends the element.
+    /// Recovers from an error: skips to the next section or to the brace that ends the element.
     fn skip_section(&mut self, start: usize) {
         if self.at > start && self.at_section() {
             return;
@@ -408,7 +408,7 @@ impl Parser<'_> {
         };
         self.eat_word("static");
         let is_inline = self.eat_word("inline");
-        // Of a variable, which does not belong here.
+        // It is a variable, which is not allowed here.
         let (_, is_const) = self.qualifiers();
         if self.at_table_kind() {
             self.advance();
@@ -416,12 +416,12 @@ impl Parser<'_> {
         let result = self.type_expr()?;
         let name = self.name("the name of a function")?;
         if ["=", ";", "[", ","].iter().any(|mark| self.at_mark(mark)) {
-            let message = format!("`{}` is declared outside of `.state`", name.text);
+            let message = format!("`{}` is declared outside `.state`", name.text);
             let help = match is_const {
                 true => "put it in `.state { ... }`, or at the top of the file",
                 false => {
-                    "put it in `.state { ... }`: what stands there lives as long as the \
-                          instance, and all sections use it"
+                    "put it in `.state { ... }`: variables there live as long as the \
+                     instance, and all sections can use them"
                 }
             };
             let label = ("a variable of the element", help);
@@ -434,7 +434,7 @@ impl Parser<'_> {
         Ok(Function { template, is_inline, ..function })
     }
 
-    /// `group name(ports) { configuration }`; `group` is next.
+    /// Parses `group name(ports) { configuration }`; `group` is next.
     fn group(&mut self) -> Parsed<Group> {
         let (start, manual) = (self.span(), self.token().manual.clone());
         self.advance();

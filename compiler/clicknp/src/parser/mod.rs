@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The parser: recursive descent over the tokens of one file, precedence climbing for expressions.
 //!
-//! An error ends the statement, the section or the item that it stands in, and parsing goes on
-//! after it, so that one run reports many errors. Recursion is limited, and so is the height of an
-//! expression (long chains such as `a + b + ...` grow without recursion): whoever walks the tree
-//! later needs no limit of its own.
+//! After an error, parsing continues after the enclosing statement, section or item, so that one
+//! run reports many errors. Recursion is limited, and so is the height of an expression (long
+//! chains such as `a + b + ...` grow without recursion), so that later traversals need no limits.
 //!
-//! C cannot be parsed without knowing which names are types. So each file is parsed twice: the
-//! first time for the types that it declares, the second time knowing those, also where they stand
-//! further down, and those of its imports. A variable hides the type of its name to the end of its
-//! block. For types from elsewhere the parser goes by shape: `Name name` is a declaration,
-//! `(Name) name` and `(Name *)` are casts.
+//! C cannot be parsed without knowing which names are types. So each file is parsed twice: first to
+//! find the types that it declares, then with those types known, even before their declarations,
+//! along with those of its imports. A variable hides a type of the same name to the end of its
+//! block. For unknown types the parser goes by shape: `Name name` is a declaration, `(Name) name`
+//! and `(Name *)` are casts.
 
 mod config;
 mod expressions;
@@ -27,22 +26,21 @@ use std::collections::HashSet;
 
 pub use roles::{Block, Role, Roles};
 
-/// Most levels of nested statements, expressions and types.
+/// Maximum nesting of statements, expressions and types.
 const NESTING_MAX: u32 = 200;
-/// Most levels of an expression's tree.
+/// Maximum height of an expression's tree.
 const HEIGHT_MAX: u32 = 1000;
-/// Errors after which a file is given up.
+/// Number of errors after which parsing of a file stops.
 const ERRORS_MAX: usize = 100;
 
-/// Parses a file by itself. Errors go to `diagnostics`; what could be parsed is returned all the
-/// same.
+/// Parses a file by itself. Errors go to `diagnostics`; valid parts are returned in any case.
 pub fn parse_file(sources: &SourceMap, file: u32, diagnostics: &mut Vec<Diagnostic>) -> File {
     let first = parse_file_knowing(sources, file, &HashSet::new(), &mut vec![]);
     let types = first.type_names().map(String::from).collect();
     parse_file_knowing(sources, file, &types, diagnostics)
 }
 
-/// Parses a file in which those names are types from its start on.
+/// Parses a file in which `types` are known as types from the start.
 pub fn parse_file_knowing(
     sources: &SourceMap,
     file: u32,
@@ -53,8 +51,8 @@ pub fn parse_file_knowing(
     parse_tokens(tokens, types, diagnostics).0
 }
 
-/// What the tokens of a file do, by itself: types from its imports are not known. Errors of the
-/// parser go to `diagnostics`.
+/// Returns the roles of a file's tokens, parsed by itself: types from its imports are unknown.
+/// Parser errors go to `diagnostics`.
 pub fn roles_of(tokens: &[Token], diagnostics: &mut Vec<Diagnostic>) -> Roles {
     let (first, _) = parse_tokens(tokens.to_vec(), &HashSet::new(), &mut vec![]);
     let types = first.type_names().map(String::from).collect();
@@ -83,7 +81,7 @@ fn parse_tokens(
     (parser.file(), parser.roles)
 }
 
-/// An error that was reported: the caller gives up what it was parsing.
+/// An error that has been reported: the caller abandons the construct.
 struct Failed;
 
 type Parsed<T> = Result<T, Failed>;
@@ -93,14 +91,14 @@ struct Parser<'a> {
     at: usize,
     /// Names of types: those known from the start, and those seen so far.
     types: HashSet<String>,
-    /// Of these, those that are variables here.
+    /// Type names that are hidden by variables.
     hidden: Vec<String>,
     /// Names of template functions seen so far.
     templates: HashSet<String>,
     nesting: u32,
-    /// The height of the expression parsed last.
+    /// Height of the expression parsed last.
     height: u32,
-    /// Above 0 directly between `<` and `>`, where `>` is not an operator.
+    /// Nonzero directly between `<` and `>`, where `>` is not an operator.
     angle_depth: u32,
     diagnostics: &'a mut Vec<Diagnostic>,
     errors_at_start: usize,
@@ -112,7 +110,7 @@ impl Parser<'_> {
         self.ahead(0)
     }
 
-    /// The token that many places on; the end of the file where there are fewer.
+    /// Returns the token `count` positions ahead, or the end of the file if there are fewer.
     fn ahead(&self, count: usize) -> &Token {
         let last = self.tokens.len() - 1;
         &self.tokens[(self.at + count).min(last)]
@@ -126,12 +124,12 @@ impl Parser<'_> {
         self.token().span
     }
 
-    /// The span of the last token that was taken.
+    /// Returns the span of the last consumed token.
     fn last_span(&self) -> Span {
         self.tokens[self.at.saturating_sub(1)].span
     }
 
-    /// From `start` to the last token taken.
+    /// Returns the span from `start` to the last consumed token.
     fn span_from(&self, start: Span) -> Span {
         start.to(self.last_span())
     }
@@ -148,12 +146,12 @@ impl Parser<'_> {
         self.token().name() == Some(word)
     }
 
-    /// Notes what the next token does.
+    /// Records the role of the next token.
     fn note(&mut self, role: Role) {
         self.roles.note(self.span(), role);
     }
 
-    /// Takes that mark if it is next.
+    /// Consumes that mark if it is next.
     fn eat(&mut self, mark: &str) -> bool {
         let is_next = self.at_mark(mark);
         if is_next {
@@ -162,7 +160,7 @@ impl Parser<'_> {
         is_next
     }
 
-    /// Takes that mark if it is next, and notes what it does.
+    /// Consumes that mark if it is next, and records its role.
     fn eat_as(&mut self, mark: &str, role: Role) -> bool {
         let span = self.span();
         let is_next = self.eat(mark);
@@ -172,7 +170,7 @@ impl Parser<'_> {
         is_next
     }
 
-    /// Takes that word if it is next.
+    /// Consumes that word if it is next.
     fn eat_word(&mut self, word: &str) -> bool {
         let is_next = self.at_word(word);
         if is_next {
@@ -181,16 +179,16 @@ impl Parser<'_> {
         is_next
     }
 
-    /// Takes that mark, or reports that `what` was expected.
+    /// Consumes that mark, or reports that it was expected.
     fn expect(&mut self, mark: &str, place: &str) -> Parsed<Span> {
         let span = self.span();
         if self.eat(mark) {
             return Ok(span);
         }
-        // The two most forgotten marks are best shown where they are missing.
+        // These two marks are forgotten most often; they are best reported where they are missing.
         if matches!(mark, ";" | ")") && self.token().is_first_on_line && self.at > 0 {
             let last = &self.tokens[self.at - 1];
-            // The other kinds can end in the middle of a character of several bytes.
+            // Other kinds of token may end within a multi-byte character.
             let is_ascii = matches!(last.kind, TokenKind::Name(_) | TokenKind::Mark(_));
             let start = if is_ascii { last.span.end - 1 } else { last.span.start };
             let after = Span { start, ..last.span };
@@ -201,14 +199,14 @@ impl Parser<'_> {
         self.unexpected(&format!("`{mark}` {place}"))
     }
 
-    /// Takes the `{` of a block, or reports that it was expected.
+    /// Consumes the `{` of a block, or reports that it was expected.
     fn expect_block(&mut self, kind: Block, place: &str) -> Parsed<Span> {
         let span = self.expect("{", place)?;
         self.roles.note(span, Role::Block(kind));
         Ok(span)
     }
 
-    /// Takes a name that is not a keyword.
+    /// Consumes a name that is not a keyword.
     fn name(&mut self, what: &str) -> Parsed<Name> {
         let span = self.span();
         match self.token().name() {
@@ -238,7 +236,7 @@ impl Parser<'_> {
         self.report(Diagnostic::error(code, span, message).label(label))
     }
 
-    /// Reports what is written another way here.
+    /// Reports a construct that is written differently in this language.
     fn fail_helped<T>(
         &mut self,
         code: &'static str,
@@ -257,7 +255,7 @@ impl Parser<'_> {
         Err(Failed)
     }
 
-    /// Parses one level deeper.
+    /// Parses one nesting level deeper.
     fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.nesting == NESTING_MAX {
             let message = format!("this is nested more than {NESTING_MAX} levels deep");
@@ -269,7 +267,7 @@ impl Parser<'_> {
         result
     }
 
-    /// Parses what has variables of its own, whose names may be types again after it.
+    /// Parses a scope; names that its variables hide may be types again after it.
     fn scope<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         let outer = self.hidden.len();
         let result = parse(self);
@@ -277,15 +275,15 @@ impl Parser<'_> {
         result
     }
 
-    /// From here on `name` is a variable, even if there is a type of that name.
+    /// Marks `name` as a variable from here on, even if there is a type of that name.
     fn hide_type(&mut self, name: &Name) {
         if self.types.contains(&name.text) {
             self.hidden.push(name.text.clone());
         }
     }
 
-    /// Items between brackets with commas between them; the opening bracket was taken. A comma
-    /// before the closing bracket is allowed.
+    /// Parses items separated by commas; the opening bracket is already consumed. A comma before
+    /// the closing bracket is allowed.
     fn list<T>(
         &mut self,
         close: &str,
@@ -303,8 +301,8 @@ impl Parser<'_> {
         Ok(items)
     }
 
-    /// After an error: skips to the end of the statement that began at `first`, so that the next
-    /// one can be parsed. Braces that it opened are its own.
+    /// Recovers from an error: skips to the end of the statement that began at `first`, so that the
+    /// next one can be parsed. Braces opened within it belong to it.
     fn skip_statement(&mut self, first: usize) {
         let start = self.at;
         let mut depth = 0u32;
@@ -340,18 +338,19 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether a line begins here with a word that can only begin a statement.
+    /// Returns whether a line begins here with a word that can only begin a statement.
     fn at_fresh_start(&self) -> bool {
         let words = ["if", "for", "while", "do", "switch", "return", "break", "continue"];
         self.token().is_first_on_line && self.token().name().is_some_and(|w| words.contains(&w))
     }
 
-    /// Whether the manager of a configuration begins here.
+    /// Returns whether the manager of a configuration begins here.
     fn at_manager(&self) -> bool {
         self.at_mark(".") && self.ahead(1).name() == Some("manager") && self.ahead(2).is_mark("{")
     }
 
-    /// Whether an element or a section of one begins here: then a brace was forgotten before it.
+    /// Returns whether an element or section begins here, which means that a brace is missing
+    /// before it.
     fn at_section(&self) -> bool {
         let (word, after) = (self.ahead(1).name(), self.ahead(2));
         self.at_mark(".")

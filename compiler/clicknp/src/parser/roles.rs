@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the parser learned about single tokens, for who lays a text out anew: the same `*` is a
-//! multiplication here and a pointer there, and `->` joins instances or reaches a member.
+//! Roles of ambiguous tokens, recorded by the parser for the formatter: the same `*` may be a
+//! multiplication or part of a pointer type, and `->` connects instances or accesses a member.
 
 use crate::source::Span;
 
-/// What a token does where it stands, if its text alone does not say so.
+/// Role of a token, if its text alone is ambiguous.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// An operator before its operand.
+    /// A prefix operator.
     Prefix,
-    /// `++` or `--` behind its operand.
+    /// `++` or `--` after its operand.
     Postfix,
     /// The `*` of a type.
     Pointer,
     /// The `.` or `->` before a member.
     Member,
-    /// The `)` behind the type of a cast.
+    /// The `)` after the type of a cast.
     CastEnd,
     /// The `<` before parameters.
     Parameters,
@@ -27,21 +27,21 @@ pub enum Role {
     Ports,
     /// The `[` around a port, of an instance in a chain.
     Selector,
-    /// The `{` of what an edge is like.
+    /// The `{` of the options of an edge.
     Options,
-    /// The `{` of statements or other items that have lines of their own.
+    /// The `{` of a block of statements or other items on lines of their own.
     Block(Block),
     /// The `:` between the ends of a slice.
     Slice,
-    /// The `:` behind a label.
+    /// The `:` after a label.
     Label,
     /// The `:` of a conditional expression.
     Conditional,
-    /// A word that an expression follows, and that could be the name of a function.
+    /// A keyword that is followed by an expression and could be mistaken for a function name.
     Keyword,
 }
 
-/// What stands between the braces of a block.
+/// Contents of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Block {
     /// Statements.
@@ -60,12 +60,12 @@ pub enum Block {
     Enum,
 }
 
-/// The roles of a file's tokens, and where statements of the configuration end, which no mark says.
+/// The roles of a file's tokens, and the ends of configuration statements, which no mark indicates.
 #[derive(Clone, Debug, Default)]
 pub struct Roles {
-    /// By the first byte of the token, in the order of the text.
+    /// Roles by the first byte of the token, in the order of the text.
     of: Vec<(u32, Role)>,
-    /// The first byte of a statement's first token, and that of its last, in the order of the text.
+    /// First bytes of the first and the last token of each statement, in the order of the text.
     config: Vec<(u32, u32)>,
 }
 
@@ -78,13 +78,14 @@ impl Roles {
         self.config.push((first.start, last.start));
     }
 
-    /// The role of the token that begins at that byte.
+    /// Returns the role of the token that begins at that byte.
     pub fn at(&self, start: u32) -> Option<Role> {
         let at = self.of.binary_search_by_key(&start, |(start, _)| *start).ok()?;
         Some(self.of[at].1)
     }
 
-    /// Where the last token begins of the statement of the configuration that begins at that byte.
+    /// Returns the first byte of the last token of the configuration statement that begins at
+    /// `start`.
     pub fn config_end(&self, start: u32) -> Option<u32> {
         let at = self.config.binary_search_by_key(&start, |(start, _)| *start).ok()?;
         Some(self.config[at].1)

@@ -6,12 +6,12 @@ use crate::ast::{Block, Loop, LoopKind, Pragma, PragmaKind, Statement, Statement
 use crate::lexer::{Token, TokenKind};
 use crate::source::Span;
 
-/// What to write in place of jumps.
-const NO_JUMPS: &str = "leave a loop with `break`, or put what is to be left in a function and \
-                        `return` from it";
+/// Advice for jumps.
+const NO_JUMPS: &str =
+    "leave a loop with `break`, or put the code in a function and leave it with `return`";
 
 impl Parser<'_> {
-    /// Statements between braces. Errors inside are recovered from.
+    /// Parses statements between braces. Recovers from errors inside.
     pub(super) fn block(&mut self, place: &str) -> Parsed<Block> {
         self.scope(|parser| parser.block_of_scope(place))
     }
@@ -30,7 +30,7 @@ impl Parser<'_> {
         Ok(Block { statements, span: self.span_from(start) })
     }
 
-    /// Adds a statement; after an error, skips to the end of it instead.
+    /// Parses a statement and appends it; after an error, skips to its end instead.
     fn statement_into(&mut self, statements: &mut Vec<Statement>) {
         let at = self.at;
         match self.statement() {
@@ -73,14 +73,14 @@ impl Parser<'_> {
             Some("continue") => self.simple(StatementKind::Continue, "after `continue`"),
             Some("return") => self.return_statement(),
             Some("goto") => {
-                let message = "`goto` is not in the language";
+                let message = "`goto` is not part of the language";
                 self.fail_helped("E0118", self.span(), message, ("a jump", NO_JUMPS))
             }
             Some("case" | "default") => {
                 self.fail("E0110", self.span(), "a label of no `switch`", "")
             }
             Some(_) if self.ahead(1).is_mark(":") => {
-                let message = "labels are not in the language";
+                let message = "labels are not part of the language";
                 self.fail_helped("E0118", self.span(), message, ("nothing can jump here", NO_JUMPS))
             }
             Some(_) if self.at_declaration() => {
@@ -94,7 +94,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether a declaration begins here, going by known types and by shape.
+    /// Returns whether a declaration begins here, judging by known types and by shape.
     fn at_declaration(&self) -> bool {
         let Some(name) = self.token().name() else { return false };
         let next = self.ahead(1);
@@ -149,7 +149,7 @@ impl Parser<'_> {
         Ok(StatementKind::If(cond, then, otherwise))
     }
 
-    /// An expression in parentheses.
+    /// Parses an expression in parentheses.
     fn condition(&mut self, place: &str) -> Parsed<crate::ast::Expr> {
         self.expect("(", place)?;
         let cond = self.expression()?;
@@ -157,7 +157,7 @@ impl Parser<'_> {
         Ok(cond)
     }
 
-    /// `for`, `while` or `do`, one of which is next.
+    /// Parses `for`, `while` or `do`, one of which is next.
     fn loop_statement(&mut self, pragmas: Vec<Pragma>) -> Parsed<StatementKind> {
         let start = self.span();
         let repeated = match self.token().name() {
@@ -199,7 +199,7 @@ impl Parser<'_> {
         Ok(Loop { pragmas, kind: LoopKind::For { init, step }, cond, body, span })
     }
 
-    /// A declaration or an expression, with its `;`.
+    /// Parses a declaration or an expression, with its `;`.
     fn for_init(&mut self) -> Parsed<Statement> {
         let start = self.span();
         let kind = match self.at_declaration() {
@@ -267,7 +267,7 @@ impl Parser<'_> {
         Ok((value, self.span_from(start)))
     }
 
-    /// After an error in a label: skips to the end of it, or of its line.
+    /// Recovers from an error in a label: skips to its end, or to the end of its line.
     fn skip_label(&mut self) {
         while !self.is_at_end() && !self.token().is_first_on_line && !self.at_mark("}") {
             let ends = self.at_mark(":");
@@ -278,7 +278,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Pragmas, and the loop that they are about if one follows.
+    /// Parses pragmas, and the loop that they apply to if one follows.
     fn pragmas(&mut self) -> Parsed<StatementKind> {
         let mut pragmas = vec![];
         while let TokenKind::Pragma(tokens) = &self.token().kind {
@@ -302,7 +302,7 @@ impl Parser<'_> {
         self.fail("E0114", last.span, message, "")
     }
 
-    /// What the tokens after `#pragma` say.
+    /// Parses the tokens after `#pragma`.
     fn pragma(&mut self, tokens: Vec<Token>) -> Parsed<PragmaKind> {
         let all = self.span();
         let word = tokens.first().and_then(Token::name).unwrap_or_default().to_string();
@@ -327,7 +327,7 @@ impl Parser<'_> {
         Ok(kind)
     }
 
-    /// The expression that those tokens are.
+    /// Parses those tokens as an expression.
     fn pragma_value(&mut self, tokens: &[Token], all: Span) -> Parsed<crate::ast::Expr> {
         let end = Token {
             kind: TokenKind::End,

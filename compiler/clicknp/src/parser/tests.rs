@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the parser makes of texts: the shapes that matter, and errors it goes on after.
+//! The parser's results: relevant tree shapes, and errors after which it continues.
 
 use super::*;
 use crate::ast::{
@@ -16,7 +16,7 @@ fn parse(text: &str) -> (File, Vec<String>) {
     (file, diagnostics.iter().map(render).collect())
 }
 
-/// The statements of a function with that body.
+/// Returns the statements of a function with that body.
 fn statements(body: &str) -> Vec<Statement> {
     let (file, errors) = parse(&format!("void f() {{ {body} }}"));
     assert_eq!(errors, [""; 0], "{body}");
@@ -115,7 +115,7 @@ fn operators_bind_as_in_c() {
     assert!(matches!(right.kind, ExprKind::Assign(Some(BinaryOperator::Add), ..)));
 }
 
-/// The value that the first function of a text returns.
+/// Returns the value that the first function of a text returns.
 fn returned(text: &str) -> ExprKind {
     let (file, errors) = parse(text);
     assert_eq!(errors, [""; 0], "{text}");

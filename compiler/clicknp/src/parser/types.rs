@@ -3,32 +3,33 @@
 
 use super::{Block, Failed, Parsed, Parser, Role};
 use crate::ast::{
-    Declaration, Enum, Expr, Name, Place, Record, TemplateArg, TemplateParam, TypeExpr, TypeKind,
+    Declaration, Enum, Expr, MemoryQualifier, Name, Record, TemplateArg, TemplateParam, TypeExpr,
+    TypeKind,
 };
 use crate::lexer::TokenKind;
 use crate::source::Span;
 
-/// Names that are types everywhere.
+/// Names of built-in types.
 pub(super) const BUILT_IN: &[&str] = &[
     "void", "bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "flit",
     "packet", "ClSignal", "unsigned", "signed", "table", "size_t",
 ];
 
 impl Parser<'_> {
-    /// Whether that name is known to be a type.
+    /// Returns whether that name is known to be a type.
     pub(super) fn is_type_name(&self, name: &str) -> bool {
         let is_declared = self.types.contains(name) && !self.hidden.iter().any(|own| own == name);
         is_declared || is_sized_name(name)
     }
 
-    /// Whether a type certainly begins here.
+    /// Returns whether a type certainly begins here.
     pub(super) fn at_type(&self) -> bool {
         let words = ["struct", "union", "enum", "const", "float", "double"];
         self.at_table_kind()
             || self.token().name().is_some_and(|it| words.contains(&it) || self.is_type_name(it))
     }
 
-    /// A type with its pointers, without array dimensions.
+    /// Parses a type with its pointers, without array dimensions.
     pub(super) fn type_expr(&mut self) -> Parsed<TypeExpr> {
         self.nested(|parser| {
             parser.eat_word("const");
@@ -39,7 +40,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Adds the `*` that stand here.
+    /// Parses any number of `*`.
     pub(super) fn pointers(&mut self, ty: &mut TypeExpr) {
         while self.eat_as("*", Role::Pointer) {
             ty.pointers += 1;
@@ -89,13 +90,13 @@ impl Parser<'_> {
     }
 
     fn float_type<T>(&mut self) -> Parsed<T> {
-        let message = "floating-point numbers are not in the language";
-        let help = "use integers, scaled as needed: thousandths in a `uint`, or so many bits of \
-                    fraction";
+        let message = "floating-point numbers are not part of the language";
+        let help = "use integers, scaled as needed: thousandths in a `uint`, or a fixed number of \
+                    fraction bits";
         self.fail_helped("E0105", self.span(), message, ("no type here", help))
     }
 
-    /// C's integer types of several words, as the name of one word that means the same.
+    /// Parses C's integer types of several words as the equivalent type of one word.
     fn c_integer_type(&mut self) -> TypeKind {
         let (mut is_unsigned, mut is_signed) = (false, false);
         let mut base = "";
@@ -125,7 +126,7 @@ impl Parser<'_> {
         TypeKind::Named(name.to_string(), vec![])
     }
 
-    /// `struct name`, or a whole record.
+    /// Parses `struct name`, or a whole record.
     fn record_type(&mut self) -> Parsed<TypeKind> {
         let start = self.span();
         let is_union = self.at_word("union");
@@ -155,7 +156,7 @@ impl Parser<'_> {
         Ok(TypeKind::Record(Box::new(Record { name, is_union, members, span })))
     }
 
-    /// `enum [name] { A, B = 3 }`; `enum` is next.
+    /// Parses `enum [name] { A, B = 3 }`; `enum` is next.
     pub(super) fn enum_definition(&mut self) -> Parsed<Enum> {
         let start = self.span();
         self.advance();
@@ -176,7 +177,7 @@ impl Parser<'_> {
         Ok(Enum { name, variants })
     }
 
-    /// Variables or members of one type, up to the `;`, which is taken.
+    /// Parses variables or members of one type, including the final `;`.
     pub(super) fn declarations(&mut self, what: &str) -> Parsed<Vec<Declaration>> {
         let start = self.span();
         self.reject_storage(what)?;
@@ -188,7 +189,7 @@ impl Parser<'_> {
         if is_const && self.token().name().is_some() && self.ahead(1).is_mark("=") {
             let name = self.token().name().unwrap_or_default();
             let help = format!("write its type: `const uint {name} = ...;`");
-            let label = ("a type stands before the name", help);
+            let label = ("the type precedes the name", help);
             return self.fail_helped("E0110", self.span(), "a constant without a type", label);
         }
         let base = self.type_without_pointers()?;
@@ -212,7 +213,7 @@ impl Parser<'_> {
         Ok(all)
     }
 
-    /// Reports words of C about where a variable lives and how it is used.
+    /// Reports C's storage and usage qualifiers.
     fn reject_storage(&mut self, what: &str) -> Parsed<()> {
         let is_word = matches!(self.token().name(), Some("static" | "extern" | "volatile"));
         if !is_word || self.ahead(1).name().is_none() {
@@ -221,31 +222,31 @@ impl Parser<'_> {
         let word = self.token().name().unwrap_or_default().to_string();
         let help = match what {
             _ if word != "static" => format!("remove `{word}`"),
-            "a variable" => "what is to be kept from one firing to the next is declared in \
+            "a variable" => "declare variables that are kept from one firing to the next in \
                              `.state { ... }`, without `static`"
                 .to_string(),
             _ => "remove `static`".to_string(),
         };
-        let message = format!("`{word}` is not in the language");
+        let message = format!("`{word}` is not part of the language");
         self.fail_helped("E0122", self.span(), message, ("not a type", help))
     }
 
-    /// Whether the kind of a table stands here, before the word `table`.
+    /// Returns whether a kind of table is next, before the word `table`.
     pub(super) fn at_table_kind(&self) -> bool {
         let is_kind = ["lru", "lpm", "array"].iter().any(|kind| self.at_word(kind));
         is_kind && self.ahead(1).name() == Some("table") && self.ahead(2).is_mark("<")
     }
 
-    /// `register`, `local`, `global`, `const` in any order.
-    pub(super) fn qualifiers(&mut self) -> (Option<Place>, bool) {
+    /// Parses `register`, `local`, `global`, `const` in any order.
+    pub(super) fn qualifiers(&mut self) -> (Option<MemoryQualifier>, bool) {
         let (mut place, mut is_const) = (None, false);
         loop {
-            // `local` and `global` are names where no type follows them.
+            // `local` and `global` are names unless a type follows.
             let is_qualifier = self.ahead(1).name().is_some();
             match self.token().name() {
-                Some("register") => place = Some(Place::Register),
-                Some("local") if is_qualifier => place = Some(Place::Local),
-                Some("global") if is_qualifier => place = Some(Place::Global),
+                Some("register") => place = Some(MemoryQualifier::Register),
+                Some("local") if is_qualifier => place = Some(MemoryQualifier::Local),
+                Some("global") if is_qualifier => place = Some(MemoryQualifier::Global),
                 Some("const") => is_const = true,
                 _ => return (place, is_const),
             }
@@ -253,7 +254,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Pointers, name, dimensions, width and value of one variable of that type.
+    /// Parses pointers, name, dimensions, width and initialiser of one variable of that type.
     pub(super) fn declarator(&mut self, base: &TypeExpr, what: &str) -> Parsed<Declaration> {
         let start = self.span();
         let mut ty = base.clone();
@@ -276,13 +277,13 @@ impl Parser<'_> {
 
     pub(super) fn reject_function_pointer(&mut self) -> Parsed<()> {
         if self.at_mark("(") && self.ahead(1).is_mark("*") {
-            let message = "function pointers are not in the language";
+            let message = "function pointers are not part of the language";
             return self.fail("E0117", self.span(), message, "");
         }
         Ok(())
     }
 
-    /// `[N]`, any number of them.
+    /// Parses any number of `[N]`.
     pub(super) fn dimensions(&mut self) -> Parsed<Vec<Option<Expr>>> {
         let mut dimensions = vec![];
         while self.eat("[") {
@@ -294,7 +295,7 @@ impl Parser<'_> {
         Ok(dimensions)
     }
 
-    /// What stands between `<` and `>`; the `<` was taken.
+    /// Parses the text between `<` and `>`; the `<` is already consumed.
     pub(super) fn between_angles<T>(
         &mut self,
         parse: impl FnOnce(&mut Self) -> Parsed<T>,
@@ -307,7 +308,7 @@ impl Parser<'_> {
         Ok(result)
     }
 
-    /// What stands inside other brackets, where `>` is an operator again.
+    /// Parses the contents of other brackets, where `>` is an operator again.
     pub(super) fn outside_angles<T>(
         &mut self,
         parse: impl FnOnce(&mut Self) -> Parsed<T>,
@@ -318,7 +319,7 @@ impl Parser<'_> {
         result
     }
 
-    /// Takes one `>`, also from the start of `>>`, `>=` or `>>=`.
+    /// Consumes one `>`, also from the start of `>>`, `>=` or `>>=`.
     fn close_angle(&mut self) -> Parsed<()> {
         self.note(Role::AngleEnd);
         let rest = match self.token().kind {
@@ -337,7 +338,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `<a, b>`; the `<` is next.
+    /// Parses `<a, b>`; the `<` is next.
     pub(super) fn template_args(&mut self) -> Parsed<Vec<TemplateArg>> {
         self.eat_as("<", Role::Arguments);
         self.between_angles(|parser| {
@@ -352,7 +353,7 @@ impl Parser<'_> {
         })
     }
 
-    /// A type or a constant; a lone name that is no type known here is given as a constant.
+    /// Parses a type or a constant; a lone name that is not a known type becomes a constant.
     pub(super) fn template_arg(&mut self) -> Parsed<TemplateArg> {
         if self.at_type() || self.ahead(1).is_mark("*") && self.ends_argument(2) {
             return Ok(TemplateArg::Type(self.type_expr()?));
@@ -365,7 +366,7 @@ impl Parser<'_> {
         [",", ">", ">>"].iter().any(|mark| token.is_mark(mark))
     }
 
-    /// `<uint N = 2, T>`, if it stands here.
+    /// Parses `<uint N = 2, T>`, if present.
     pub(super) fn template_params(&mut self) -> Parsed<Vec<TemplateParam>> {
         if !self.eat_as("<", Role::Parameters) {
             return Ok(vec![]);
@@ -399,12 +400,12 @@ impl Parser<'_> {
     }
 }
 
-/// The type of that name.
+/// Returns the type of that name.
 pub(super) fn plain_type(name: &str, span: Span) -> TypeExpr {
     TypeExpr { kind: TypeKind::Named(name.to_string(), vec![]), pointers: 0, span }
 }
 
-/// A declaration without anything that may be left out.
+/// Returns a declaration without optional parts.
 pub(super) fn plain(ty: TypeExpr, name: Option<Name>, span: Span) -> Declaration {
     Declaration {
         place: None,
@@ -419,7 +420,7 @@ pub(super) fn plain(ty: TypeExpr, name: Option<Name>, span: Span) -> Declaration
     }
 }
 
-/// `uint13`, `int64_t` and the like.
+/// Returns whether a name has the form `uint13`, `int64_t` or similar.
 fn is_sized_name(name: &str) -> bool {
     let Some(rest) = name.strip_prefix("uint").or_else(|| name.strip_prefix("int")) else {
         return false;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which type an operation is done in: C23's integer promotions and usual arithmetic conversions
-//! (6.3.1.1 and 6.3.1.8), with `int` of 32 bits and `long` of 64.
+//! Types of operations: C23's integer promotions and usual arithmetic conversions (6.3.1.1 and
+//! 6.3.1.8), with `int` of 32 bits and `long` of 64.
 
 use super::{INT, IntType, LONG, UINT, ULONG};
 use num_bigint::BigUint;
 
-/// The type of a lone operand: `int` for standard types narrower than it. Bit-precise types stay;
-/// a bit field of a standard type goes by its own width, as GCC and clang do.
+/// Returns the promoted type of an operand: `int` for narrower standard types. Bit-precise types
+/// are unchanged; a bit field of a standard type is promoted by its own width, as in GCC and clang.
 pub fn promoted(ty: IntType, bit_field: Option<u32>) -> IntType {
     let fits = match (ty.is_standard, bit_field) {
         (false, _) => return ty,
@@ -20,7 +20,7 @@ pub fn promoted(ty: IntType, bit_field: Option<u32>) -> IntType {
     }
 }
 
-/// The type that both operands are converted to, after promotion of each.
+/// Returns the common type of two operands, after promotion of each.
 pub fn usual(left: IntType, right: IntType) -> IntType {
     let rank = |ty: IntType| (ty.width, ty.is_standard);
     if left.is_signed == right.is_signed {
@@ -36,8 +36,9 @@ pub fn usual(left: IntType, right: IntType) -> IntType {
     }
 }
 
-/// The type of a literal: the first that holds it of `int`, `uint`, `long` and `ulong`, without the
-/// ones its suffix or (for decimal) the lack of one rules out; beyond 64 bits, `uintN` of its size.
+/// Returns the type of a literal: the first of `int`, `uint`, `long` and `ulong` that holds it,
+/// except those excluded by its suffix or (for decimal) the lack of one; beyond 64 bits, `uintN` of
+/// its size.
 pub fn of_literal(value: &BigUint, suffix: &str, is_decimal: bool) -> IntType {
     let has_u = suffix.contains('u');
     let candidates = [INT, UINT, LONG, ULONG];

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where things lie in memory: C's rules of the x86-64 System V ABI, little endian.
+//! Memory layout: C's rules of the x86-64 System V ABI, little endian.
 //!
 //! A bit-precise integer of N bits takes N/8 bytes rounded up to its alignment, which is the next
-//! power of two of its bytes, at most 8. A bit field follows the last one unless it would cross a
-//! unit of its declared type; then it starts at the next one.
+//! power of two of its bytes, at most 8. A bit field follows the previous one unless it would cross
+//! a unit of its declared type; then it starts at the next unit.
 
 use super::{Field, Record, Type};
 
-/// Bytes a variable of this type takes.
+/// Returns the size of a variable of this type in bytes.
 pub fn size_bytes(ty: &Type) -> u64 {
     match ty {
         Type::Void | Type::Packet(_) => 0,
@@ -19,7 +19,7 @@ pub fn size_bytes(ty: &Type) -> u64 {
     }
 }
 
-/// What the address of a variable of this type is a multiple of.
+/// Returns the alignment of a variable of this type in bytes.
 pub fn align_bytes(ty: &Type) -> u64 {
     match ty {
         Type::Void | Type::Bool | Type::Packet(_) => 1,
@@ -30,17 +30,17 @@ pub fn align_bytes(ty: &Type) -> u64 {
     }
 }
 
-/// A member before its place is known.
+/// A member before its placement.
 pub struct Member {
-    /// None for an anonymous record or for filler bits.
+    /// Name; `None` for an anonymous record or for padding bits.
     pub name: Option<String>,
     /// Its type.
     pub ty: Type,
-    /// Its width, where it is a bit field.
+    /// Width, if it is a bit field.
     pub bit_field: Option<u32>,
 }
 
-/// Places the members of a record. A record without members takes one byte.
+/// Computes the layout of a record. A record without members takes one byte.
 pub fn place(name: String, is_union: bool, members: Vec<Member>) -> Record {
     let (mut next, mut end, mut align) = (0, 0, 1);
     let mut fields = vec![];
@@ -66,7 +66,7 @@ pub fn place(name: String, is_union: bool, members: Vec<Member>) -> Record {
     Record { name, is_union, fields, size_bytes, align_bytes: align }
 }
 
-/// The member called `name`, with its lowest bit; members of anonymous members count.
+/// Finds the member called `name`, with its lowest bit; searches anonymous members too.
 pub fn find<'a>(record: &'a Record, name: &str) -> Option<(&'a Field, u64)> {
     record.fields.iter().find_map(|field| match (&field.name, &field.ty) {
         (Some(own), _) if own == name => Some((field, field.bit)),

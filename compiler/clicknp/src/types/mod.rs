@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Types of the language. Standard integers and bit-precise ones (`uint13`) convert by different
-//! rules (see [`conversions`]); records and arrays are laid out as C does (see [`layout`]).
+//! Types of the language. Standard integers and bit-precise ones (`uint13`) follow different
+//! conversion rules (see [`conversions`]); records and arrays are laid out as in C (see
+//! [`layout`]).
 
 pub mod conversions;
 pub mod layout;
@@ -9,10 +10,10 @@ use freeport_ir::{SIGNAL_BITS, SIGNAL_PARAM_BIT, SIGNAL_WORDS, Type as IrType, f
 use std::fmt;
 use std::sync::Arc;
 
-/// Most bits of an integer.
+/// Maximum width of an integer.
 pub const MAX_INTEGER_BITS: u32 = 4096;
 
-/// Bytes of header that an element can see of a packet, where the port does not say.
+/// Bytes of header that an element can read of a packet, unless the port specifies otherwise.
 pub const WINDOW_BYTES: u32 = 64;
 
 /// A type.
@@ -20,29 +21,29 @@ pub const WINDOW_BYTES: u32 = 64;
 pub enum Type {
     /// No value.
     Void,
-    /// One bit; a byte in memory.
+    /// A boolean: one bit; a byte in memory.
     Bool,
     /// An integer.
     Int(IntType),
     /// A struct or a union.
     Record(Arc<Record>),
-    /// That many of a type, one after the other.
+    /// An array of that many elements of a type.
     Array(Arc<Type>, u64),
     /// A pointer, which the compiler resolves to a place.
     Pointer(Arc<Type>),
-    /// A packet, with that many bytes of header window. The window is a matter of ports: as values
-    /// all packets are alike.
+    /// A packet, with that many bytes of header window. The window belongs to ports: as values, all
+    /// packets have the same type.
     Packet(u32),
 }
 
 /// An integer type.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct IntType {
-    /// Bits of its values.
+    /// Width of its values.
     pub width: u32,
-    /// Whether it has negative values.
+    /// Whether it is signed.
     pub is_signed: bool,
-    /// Whether it is one of C's standard types, not a bit-precise one.
+    /// Whether it is one of C's standard types rather than a bit-precise one.
     pub is_standard: bool,
 }
 
@@ -58,51 +59,51 @@ pub const ULONG: IntType = IntType { width: 64, is_signed: false, is_standard: t
 /// A struct or union with its layout.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Record {
-    /// Its name; empty where it has none.
+    /// Name; empty if it has none.
     pub name: String,
     /// Whether its members overlap.
     pub is_union: bool,
     /// Its members, in order.
     pub fields: Vec<Field>,
-    /// Bytes it takes, a multiple of its alignment.
+    /// Size in bytes, a multiple of its alignment.
     pub size_bytes: u64,
-    /// What its address must be a multiple of.
+    /// Alignment in bytes.
     pub align_bytes: u64,
 }
 
 /// A member of a record.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Field {
-    /// Its name; none for an anonymous record, whose members count as the outer record's.
+    /// Name; `None` for an anonymous record, whose members count as the outer record's.
     pub name: Option<String>,
     /// Its type.
     pub ty: Type,
     /// Its lowest bit in the record.
     pub bit: u64,
-    /// Its width, where it is a bit field.
+    /// Width, if it is a bit field.
     pub bit_field: Option<u32>,
 }
 
 impl IntType {
-    /// `uintN` or `intN`; 8, 16, 32 and 64 bits are the standard types.
+    /// Returns `uintN` or `intN`; 8, 16, 32 and 64 bits are the standard types.
     pub fn of_width(width: u32, is_signed: bool) -> Self {
         Self { width, is_signed, is_standard: matches!(width, 8 | 16 | 32 | 64) }
     }
 }
 
 impl Type {
-    /// `uintN`.
+    /// Returns `uintN`.
     pub fn uint(width: u32) -> Self {
         Type::Int(IntType::of_width(width, false))
     }
 
-    /// Names of types that are there everywhere, as one would write them.
+    /// Names of built-in types, as spelled in the source.
     pub const NAMES: [&str; 15] = [
         "void", "bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "flit",
         "packet", "ClSignal", "size_t", "unsigned",
     ];
 
-    /// A type with a name of its own, other than a record.
+    /// Returns the type with a name of its own, other than a record.
     pub fn named(name: &str) -> Option<Self> {
         let standard = |width, is_signed| Type::Int(IntType::of_width(width, is_signed));
         Some(match name {
@@ -132,7 +133,7 @@ impl Type {
         })
     }
 
-    /// The integer type that a value of this type is computed with, if it is a number.
+    /// Returns the integer type that a value of this type is computed with, if it is a number.
     pub fn as_integer(&self) -> Option<IntType> {
         match self {
             Type::Int(int) => Some(*int),
@@ -141,12 +142,12 @@ impl Type {
         }
     }
 
-    /// Whether it is a number.
+    /// Returns whether it is a number.
     pub fn is_integer(&self) -> bool {
         matches!(self, Type::Int(_) | Type::Bool)
     }
 
-    /// Bits of a value: an integer's width; a record's or array's memory.
+    /// Returns the width of a value: of an integer, or of the memory of a record or array.
     pub fn value_bits(&self) -> u64 {
         match self {
             Type::Void | Type::Pointer(_) | Type::Packet(_) => 0,
@@ -156,7 +157,7 @@ impl Type {
         }
     }
 
-    /// What values of this type are in the IR.
+    /// Returns the IR type of values of this type.
     pub fn ir(&self) -> IrType {
         match self {
             Type::Packet(_) => IrType::Packet,
@@ -164,7 +165,7 @@ impl Type {
         }
     }
 
-    /// What an array of arrays consists of at the bottom, and how many there are.
+    /// Returns the element type of nested arrays, and the total number of elements.
     pub fn innermost(&self) -> (&Type, u64) {
         match self {
             Type::Array(item, count) => {
@@ -175,7 +176,8 @@ impl Type {
         }
     }
 
-    /// The type of a flit's members, by name, with their places in [`freeport_ir::flit`].
+    /// Returns the type of a flit's members, by name, with their positions in
+    /// [`freeport_ir::flit`].
     pub fn flit() -> Self {
         let header = record("flit header", 64, flit_fields());
         let inner = record("flit words", 64, vec![field("fd", header, 0)]);
@@ -183,7 +185,7 @@ impl Type {
         record("flit", 64, fields)
     }
 
-    /// `ClSignal`, as [`freeport_ir::SIGNAL_BITS`] says.
+    /// Returns `ClSignal`, as described at [`freeport_ir::SIGNAL_BITS`].
     pub fn signal() -> Self {
         let bytes = u64::from(SIGNAL_BITS / 8);
         let inner = record("signal", bytes, signal_fields());
@@ -191,7 +193,7 @@ impl Type {
         record("ClSignal", bytes, fields)
     }
 
-    /// Whether it is [`Type::flit`].
+    /// Returns whether it is [`Type::flit`].
     pub fn is_flit(&self) -> bool {
         matches!(self, Type::Record(record) if record.name == "flit")
     }
@@ -228,7 +230,7 @@ fn signal_fields() -> Vec<Field> {
     ]
 }
 
-/// As written in a program.
+/// Prints the type as spelled in a program.
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Texts for the formatter: those of a folder, and texts with other white space and more comments
-//! than they had.
+//! Texts for the formatter: the files of a folder, and texts with changed white space and
+//! additional comments.
 
 use fastrand::Rng;
 use freeport_clicknp::lexer::{Token, TokenKind, tokens_of};
@@ -8,7 +8,8 @@ use freeport_clicknp::source::SourceMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What is put between tokens: blanks that are none where a line must not end, then all others.
+/// Text inserted between tokens: first blanks that are allowed where a line must not end, then
+/// others.
 const BLANKS: [&str; 3] = [" ", "\t", "  /* a */ "];
 const LINES: [&str; 11] = [
     "\n",
@@ -24,7 +25,7 @@ const LINES: [&str; 11] = [
     "\n\n  /* g */ /* h */\n",
 ];
 
-/// The `.cnp` files of a folder with their texts.
+/// Returns the `.cnp` files of a folder with their texts.
 pub fn files(folder: &Path) -> Vec<(PathBuf, String)> {
     let mut all = vec![];
     let mut entries: Vec<_> = fs::read_dir(folder).unwrap().map(|it| it.unwrap().path()).collect();
@@ -40,8 +41,8 @@ pub fn files(folder: &Path) -> Vec<(PathBuf, String)> {
     all
 }
 
-/// The tokens of a text with other things between them; between most of them nothing, one blank or
-/// what was there, so that lines grow long and short.
+/// Changes the text between tokens; most gaps are removed, become one blank or stay unchanged, so
+/// that lines get long and short.
 pub fn respaced(text: &str, random: &mut Rng) -> String {
     let mut sources = SourceMap::default();
     let file = sources.add("text.cnp", text);
@@ -55,7 +56,7 @@ pub fn respaced(text: &str, random: &mut Rng) -> String {
         match random.u32(0..often) {
             0 => other += LINES[random.usize(..LINES.len())],
             1 => other += BLANKS[random.usize(..BLANKS.len())],
-            // Two tokens that nothing stands between could become one.
+            // Two tokens without anything between them could merge.
             _ if between.is_empty() => {}
             _ if between.contains("//") || random.bool() => other += between,
             _ => other += " ",
@@ -70,7 +71,7 @@ pub fn respaced(text: &str, random: &mut Rng) -> String {
     other
 }
 
-/// A token as written; a pragma has its line to itself.
+/// Returns a token as written; a pragma gets its own line.
 fn token_text(text: &str, token: &Token, is_pragma: bool) -> String {
     let own = &text[token.span.start as usize..token.span.end as usize];
     if is_pragma { format!("{own}\n") } else { own.to_string() }

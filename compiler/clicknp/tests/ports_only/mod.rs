@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Stands for the checker of elements where only the configuration is tested: an element has the
-//! ports it declares, and nothing else of it is looked at.
+//! A substitute for the checker of elements in tests of the configuration: an element has the ports
+//! it declares, and everything else is ignored.
 
 use freeport_clicknp::ast::{
     BinaryOperator, Element, Expr, ExprKind, File, Name, ObjectProgram, Port, TemplateArg, TopItem,
@@ -10,14 +10,14 @@ use freeport_clicknp::config::{Callable, Elements};
 use freeport_ir as ir;
 use std::collections::HashMap;
 
-/// Elements with nothing but ports; the count of an array is the first argument.
+/// Elements with ports only; the count of an array is the first argument.
 pub struct PortsOnly {
     declared: HashMap<String, (Vec<Port>, Vec<Port>)>,
     made: Vec<(Vec<ir::Port>, Vec<ir::Port>)>,
 }
 
 impl PortsOnly {
-    /// The elements of those files.
+    /// Collects the elements of these files.
     pub fn of(files: &[File]) -> Self {
         let elements = files.iter().flat_map(|file| &file.items).filter_map(|item| match item {
             TopItem::Element(element) => Some(element),

@@ -1,79 +1,80 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Accesses to memory, and which of them can touch the same bytes.
+//! Memory accesses, and which of them may overlap.
 
 use super::unknown::Unknown;
 use super::value::MapName;
 use std::fmt;
 
-/// Memory that an instruction touches: with a load, a store or an atomic operation that which its
-/// address points to, with a call that which the helper is given or changes otherwise.
+/// A memory access of an instruction: for a load, a store or an atomic operation, of the memory at
+/// its address; for a call, of memory that the helper is passed or changes otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Access {
-    /// The instruction's slot.
+    /// Slot of the instruction.
     pub slot: usize,
-    /// The register that holds the address; none for what a helper touches without being given an
-    /// address of it.
+    /// Register that holds the address; `None` for memory that a helper accesses without receiving
+    /// its address.
     pub register: Option<u8>,
-    /// What is done with it.
+    /// Kind of the access.
     pub kind: AccessKind,
-    /// Which memory.
+    /// Memory that is accessed.
     pub space: Space,
-    /// The first byte, in bytes behind where the space begins: at least and at most.
+    /// Least and greatest offset of the first byte from the start of the space.
     pub offset: (i64, i64),
-    /// How many bytes at most; none if that is not known.
+    /// Maximum number of bytes, or `None` if unknown.
     pub size: Option<u64>,
-    /// Whether it lies inside its memory for sure, whatever comes.
+    /// Whether the access is proven to be in bounds on every execution.
     pub is_proven: bool,
 }
 
-/// What is done with memory.
+/// Kind of a memory access.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]
 pub enum AccessKind {
     Read,
     Write,
-    /// Both.
+    /// Read and write.
     Change,
 }
 
 impl AccessKind {
-    /// Whether memory may be different afterwards.
+    /// Returns whether the access can modify memory.
     pub fn writes(self) -> bool {
         self != Self::Read
     }
 }
 
-/// A part of memory; offsets count from where it begins.
+/// A region of memory; offsets count from its start.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Space {
-    /// `xdp_md`.
+    /// The context, `xdp_md`.
     Context,
     /// The packet.
     Packet,
-    /// What lies before the packet.
+    /// The metadata before the packet.
     Metadata,
-    /// A frame; offsets count from its frame pointer, so that they are negative.
+    /// A stack frame; offsets count from its frame pointer and are negative.
     Stack {
-        /// How many calls up: 0 is the frame of the function itself. None if it may be any.
+        /// Number of calls up the stack: 0 is the function's own frame. `None` if it may be any
+        /// frame.
         calls_up: Option<u8>,
     },
     /// A value of a map.
     MapValue(MapName),
-    /// A record that a helper has reserved in a ring buffer.
+    /// A record that a helper reserved in a ring buffer.
     Record(MapName),
-    /// The key of an element of a map, which a helper calls a function for.
+    /// The key of a map element for which a helper calls the function.
     Key(MapName),
-    /// Any memory, because it is not known.
+    /// Any memory, because the address is unknown.
     Unknown(Unknown),
 }
 
 impl Access {
-    /// Whether both can touch the same byte while nobody has left the function, and no address in
-    /// the packet has lost its meaning in between. `false` is certain.
+    /// Returns whether both may touch the same byte, provided that control stays in the function
+    /// and no packet address is invalidated in between. `false` is certain.
     pub fn may_touch(&self, other: &Self) -> bool {
         match (self.space, other.space) {
             (Space::Unknown(_), _) | (_, Space::Unknown(_)) => true,
-            // An address that is not proven may lead from one to the other.
+            // An address that is not proven may lead from one space into the other.
             (Space::Packet, Space::Metadata) | (Space::Metadata, Space::Packet) => {
                 !(self.is_proven && other.is_proven)
             }
@@ -93,17 +94,18 @@ impl Access {
         }
     }
 
-    /// Whether one of them writes what the other may touch, so that their order matters.
+    /// Returns whether one access writes bytes that the other may touch, so that their order
+    /// matters.
     pub fn conflicts(&self, other: &Self) -> bool {
         (self.kind.writes() || other.kind.writes()) && self.may_touch(other)
     }
 
-    /// What is proven to be inside an element cannot touch other places of another one.
+    /// Returns whether accesses proven to be within one element may overlap.
     fn meets_in_element(&self, other: &Self) -> bool {
         !(self.is_proven && other.is_proven) || self.overlaps(other)
     }
 
-    /// Whether bytes may be the same, counted from the same place.
+    /// Returns whether the byte ranges may overlap, relative to the same origin.
     fn overlaps(&self, other: &Self) -> bool {
         let end = |access: &Self| {
             access.size.map_or(i64::MAX, |size| access.offset.1.saturating_add_unsigned(size))
@@ -112,11 +114,11 @@ impl Access {
     }
 }
 
-/// Whether two names can be of one map.
+/// Returns whether two names may refer to the same map.
 fn may_be_one(one: MapName, other: MapName) -> bool {
     match (one, other) {
         (MapName::Map(one), MapName::Map(other)) => one == other,
-        // A map inside another may be one of the object's own.
+        // An inner map may be one of the object's own maps.
         _ => true,
     }
 }

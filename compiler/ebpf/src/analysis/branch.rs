@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is known on either way out of a conditional jump.
+//! Facts on both outcomes of a conditional jump.
 //!
-//! Compilers write the same check in many forms: the packet's end may stand on either side, the way
-//! that the packet is long enough may be the jump or what follows it, and what is compared may be
-//! the last byte that is wanted or the one behind it. All of them come down to the address not
-//! being behind the end.
+//! Compilers write the same check in many forms: the packet's end may be on either side, a
+//! sufficient length may be the taken or the fall-through path, and the compared address may be
+//! that of the last byte needed or the one after it. All forms reduce to the condition that the
+//! address is not beyond the end.
 
 use super::scalar::Scalar;
 use super::state::{PACKET, State};
@@ -20,33 +20,33 @@ pub(super) struct Jump {
     pub right: Operand,
 }
 
-/// A comparison that tells whether bytes of the packet or its metadata are there.
+/// A comparison that determines whether bytes of the packet or its metadata exist.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Check {
     pub is_metadata: bool,
-    /// How many bytes from the start on there are, if they are: at least and at most.
+    /// Least and greatest number of bytes from the start that exist if the check succeeds.
     pub needed: (i64, i64),
-    /// Whether they are there if the jump is made, or else.
+    /// Whether the check succeeds if the jump is taken, or if it falls through.
     pub holds_if_taken: bool,
 }
 
-/// A comparison of an address with the end: it asks whether there are at least, or exactly, so many
-/// bytes behind a base.
+/// A comparison of an address with the end: it tests whether there are at least, or exactly, a
+/// number of bytes after a base.
 struct Question {
     base: usize,
     bytes: i64,
     is_exact: bool,
-    /// Whether there are if the comparison holds, or else.
+    /// Whether the answer is yes if the comparison holds, or if it does not.
     yes_if_so: bool,
 }
 
 impl Jump {
-    /// What is known if the jump is made and if it is not, unless that cannot be.
+    /// Returns the states after the jump is taken and after it falls through; `None` if impossible.
     pub fn outcomes(&self, state: &State) -> [Option<State>; 2] {
         [true, false].map(|holds| self.outcome(state, holds))
     }
 
-    /// The check of the packet's length that this is, if it is one.
+    /// Returns the jump as a check of the packet's length, if it is one.
     pub fn check(&self, state: &State) -> Option<Check> {
         let question = self.question(state).filter(|question| !question.is_exact)?;
         let base = state.bases[question.base];
@@ -95,7 +95,8 @@ impl Jump {
             (true, false) => state.prove(base, bytes),
             (false, false) => state.refute(base, bytes - 1),
             (true, true) => state.prove(base, bytes) && state.refute(base, bytes),
-            // Neither so many nor less are more, and neither so many nor more are less.
+            // A length other than the proven minimum exceeds it; a length other than the maximum is
+            // below it.
             (false, true) if state.proven(base) == bytes => state.prove(base, bytes + 1),
             (false, true) if state.most(base) == bytes => state.refute(base, bytes - 1),
             (false, true) => true,
@@ -103,7 +104,7 @@ impl Jump {
         can_be.then_some(state)
     }
 
-    /// The register with an address that is compared with 0, and what it holds.
+    /// Returns the register with an address that is compared with 0, and its value.
     fn tested_for_null(&self, left: Value, right: Value) -> Option<(u8, Value)> {
         let tests = matches!(self.condition, Condition::Equal | Condition::NotEqual);
         if !tests || self.width != Width::Bits64 {
@@ -118,7 +119,7 @@ impl Jump {
         }
     }
 
-    /// What it asks of the packet's length, if it does.
+    /// Returns the test of the packet's length that the jump makes, if it makes one.
     fn question(&self, state: &State) -> Option<Question> {
         let (left, right) = self.operands(state);
         if self.width != Width::Bits64 || left.may_be_null || right.may_be_null {
@@ -144,8 +145,8 @@ impl Jump {
     }
 }
 
-/// The base and the offset of an address, if the other is the end of what it is in: of the packet,
-/// or of the metadata, which ends where the packet starts.
+/// Returns base and offset of an address, if the other value is the end of its memory: the packet's
+/// end, or the packet's start, where the metadata ends.
 fn place_before_end(state: &State, address: Value, end: Value) -> Option<(usize, i64)> {
     let Kind::Packet { base, offset } = address.kind else { return None };
     match (state.bases[base].is_metadata, end.kind) {
@@ -155,7 +156,7 @@ fn place_before_end(state: &State, address: Value, end: Value) -> Option<(usize,
     }
 }
 
-/// The same comparison with its sides exchanged.
+/// Returns the same comparison with its sides exchanged.
 fn mirrored(condition: Condition) -> Condition {
     match condition {
         Condition::Less => Condition::Greater,
@@ -178,8 +179,8 @@ fn set_number(state: &mut State, register: u8, mark: u32, number: Scalar) {
 mod tests {
     use crate::analysis::analysed::{LOOKUP, PACKET, analysed, before, touched};
 
-    /// What is there from the packet's start on behind a comparison of its 14th byte's end with the
-    /// packet's end, where the jump is made and where it is not.
+    /// Returns the bytes proven from the packet's start after a comparison of the end of its 14th
+    /// byte with the packet's end, if the jump is taken and if it falls through.
     fn there(comparison: &str) -> [String; 2] {
         let text = format!(
             "{PACKET}r4 = r2\nr4 += 14\nif {comparison} goto taken\nr0 = 0\ngoto out\n\

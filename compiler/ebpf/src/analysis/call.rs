@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a helper does, from its signature: which memory it touches, what it gives, and what is not
-//! known any more behind it.
+//! The effect of a helper call, from its signature: the memory it accesses, its result, and the
+//! facts that it invalidates.
 
 use super::access::{Access, AccessKind, Space};
 use super::scalar::Scalar;
@@ -10,30 +10,30 @@ use super::value::{Kind, MapName, Region, Value};
 use super::walk::{Touch, Touched, Walk, unknown};
 use crate::helper_functions::{Argument, Effect, Gives, Signature, signature};
 
-/// Bytes of the lock in a value.
+/// Size in bytes of the lock in a map value.
 const LOCK_BYTES: u64 = 4;
 
-/// A function that a helper calls, maybe many times.
+/// A function that a helper calls, possibly many times.
 pub(super) struct Callback {
-    /// Where the function begins.
+    /// Entry of the function.
     pub function: usize,
-    /// What it gets in registers 1 to 5.
+    /// Values of registers 1 to 5 at its entry.
     pub arguments: [Value; 5],
 }
 
-/// A call of a helper while it is looked at.
+/// A helper call during its analysis.
 struct Helper {
     slot: usize,
     signature: Signature,
-    /// The map among its arguments.
+    /// Map among its arguments.
     map: Option<MapName>,
 }
 
 impl Walk<'_> {
-    /// Follows a call of a helper. Gives what it calls, if it does.
+    /// Analyses a call of a helper. Returns the function that the helper calls, if any.
     ///
     /// # Errors
-    /// If it calls a function that is not known.
+    /// The helper calls an unknown function.
     pub fn call(
         &mut self,
         state: &mut State,
@@ -61,7 +61,7 @@ impl Walk<'_> {
         Ok(callback)
     }
 
-    /// Follows a call of which nothing is known.
+    /// Analyses a call of which nothing is known.
     pub fn call_unknown(&mut self, state: &mut State, slot: usize, why: Why) {
         let (register, kind, size) = (None, AccessKind::Change, None);
         let (space, offset) = (Space::Unknown(unknown(slot, 0, why)), (0, 0));
@@ -72,7 +72,7 @@ impl Walk<'_> {
         state.set(0, Value::unknown(unknown(slot, 0, why)));
     }
 
-    /// Notes what an argument makes the helper touch, and what that changes.
+    /// Records the accesses that an argument causes, and their effect on the state.
     fn argument(&mut self, state: &mut State, helper: &Helper, register: u8, argument: Argument) {
         use AccessKind::{Change, Read, Write};
         let definition = helper.map.and_then(|map| self.map(map));
@@ -93,7 +93,7 @@ impl Walk<'_> {
             Argument::Record => return self.release(state, helper.slot, register),
             _ => return,
         };
-        // No bytes need no address.
+        // A length of zero needs no address.
         if size == Some(0) {
             return;
         }
@@ -114,8 +114,8 @@ impl Walk<'_> {
         }
     }
 
-    /// What a lock guards, which is all of the element it is in, is touched before or after the
-    /// call, but not moved across it.
+    /// Widens the access of a lock to the element that contains it. A lock guards the whole
+    /// element, so accesses to it must not be moved across the call.
     fn widen_to_element(&mut self) {
         let Some(&lock) = self.accesses.last() else { return };
         let Space::MapValue(map) = lock.space else { return };
@@ -123,8 +123,7 @@ impl Walk<'_> {
         self.accesses.push(Access { register: None, offset: (0, 0), size, ..lock });
     }
 
-    /// A record of a ring buffer is given away with what is in it: no address in it is good any
-    /// more.
+    /// Handles the release of a ring-buffer record: addresses in it become invalid.
     fn release(&mut self, state: &mut State, slot: usize, register: u8) {
         let touch = Touch {
             slot,
@@ -136,7 +135,7 @@ impl Walk<'_> {
         };
         self.touch(state, touch);
         if let Some(access) = self.accesses.last_mut() {
-            // What it has is all that there is.
+            // The access spans exactly the bytes that are known.
             access.is_proven = access.offset == (0, 0) && !state.get(register).may_be_null;
         }
         let given = match state.get(register).kind {
@@ -173,7 +172,7 @@ impl Walk<'_> {
                 Some((map, size)) => {
                     note(AccessKind::Change, Space::MapValue(map), Some(size.into()));
                 }
-                // A lock is in an element, which has been noted with it.
+                // The lock's element was recorded with the lock's address.
                 None if helper.signature.arguments.contains(&Argument::Lock) => {}
                 None => {
                     let space = Space::Unknown(unknown(slot, 1, Why::UnknownCall));
@@ -239,7 +238,7 @@ impl Walk<'_> {
     }
 }
 
-/// How many bytes the argument in a register says at most.
+/// Returns the maximum length that the argument in a register gives.
 fn size_argument(state: &State, register: u8) -> Option<u64> {
     let most = state.get(register).scalar()?.unsigned().1;
     (most <= u32::MAX.into()).then_some(most)
@@ -279,7 +278,7 @@ mod tests {
         let text = "r2 = r10\nr2 += -4\nr3 = r10\nr3 += -16\nr4 = 0\nr1 = 5\ncall 0x2\nexit";
         let touched = last_touched(text);
         assert!(touched.len() == 3 && touched[2].starts_with("Change not known"), "{touched:?}");
-        // How much is read behind the key is not known either.
+        // The number of bytes read after the key is unknown as well.
         assert_eq!(touched[0], "Read stack of some function -4..=-4 for ?, not proven");
     }
 
@@ -289,8 +288,8 @@ mod tests {
             "r6 = r1\n{PACKET}r7 = r2\nr8 = r10\n*(u64 *)(r10 - 8) = r3\n\
                             r2 = 4\ncall 0x2c\nr9 = *(u64 *)(r10 - 8)\nexit"
         );
-        assert!(at_end(&text, 7).contains("in the packet, which is moved here"));
-        assert!(at_end(&text, 9).contains("in the packet, which is moved here"));
+        assert!(at_end(&text, 7).contains("in the packet, and this instruction moves"));
+        assert!(at_end(&text, 9).contains("in the packet, and this instruction moves"));
         assert_eq!(at_end(&text, 8), "stack+0");
         assert!(at_end(&text, 2).starts_with("nothing"), "arguments do not outlast a call");
     }
@@ -321,7 +320,9 @@ mod tests {
         assert_eq!(proven, [true, false]);
         let (store, submit) = (analysis.accesses(7)[0], analysis.accesses(11)[0]);
         assert!(store.conflicts(&submit), "what is stored has to be there before");
-        assert!(before(&analysis, 12, 7).contains("the record of the ring buffer is given away"));
+        assert!(
+            before(&analysis, 12, 7).contains("the ring-buffer record is submitted or discarded")
+        );
     }
 
     #[test]

@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Conditional jumps that only ask whether the packet is long enough.
+//! Conditional jumps that only check whether the packet is long enough.
 
-/// A comparison that only asks whether the packet, or its metadata, is long enough.
+/// A comparison that only checks whether the packet, or its metadata, is long enough.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BoundsCheck {
-    /// The jump's slot.
+    /// Slot of the jump.
     pub slot: usize,
-    /// Whether it asks for the metadata.
+    /// Whether it checks the metadata.
     pub is_metadata: bool,
-    /// How many bytes from the start on it asks for: at least and at most. Where both are one
-    /// number, the answer depends on the length alone.
+    /// Least and greatest number of bytes that it requires from the start. If the two are equal,
+    /// the outcome depends on the length alone.
     pub needed: (i64, i64),
-    /// Whether they are there if the jump is made; if not, they are if it is not made.
+    /// Whether the bytes exist if the jump is taken; otherwise they exist if it falls through.
     pub holds_if_taken: bool,
-    /// The slot where control goes on if they are not there.
+    /// Slot where execution continues if they do not exist.
     pub failure: usize,
-    /// What the program ends with if they are not there, if it does so at once, without any effect
-    /// and always with this.
+    /// Result of the program if they do not exist, provided that it then exits at once, without
+    /// side effects and always with this result.
     pub verdict: Option<u64>,
 }
 
-/// What a conditional jump is, on all ways that control comes there.
+/// Classification of a conditional jump over all paths that reach it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) enum Checked {
-    /// Control has not come there.
+    /// It has not been reached.
     #[default]
     Never,
-    /// The same check of the length on all of them.
+    /// The same check of the length on all paths.
     Length(BoundsCheck),
-    /// Something else on some of them.
+    /// Something else on some paths.
     Other,
 }
 
 impl Checked {
-    /// The check that it is.
+    /// Returns the check of the length, if it is one.
     pub fn length(&self) -> Option<&BoundsCheck> {
         match self {
             Self::Length(check) => Some(check),
@@ -41,7 +41,7 @@ impl Checked {
         }
     }
 
-    /// What it is if it is this, or nothing of the kind, on another way.
+    /// Joins with the classification on another path.
     pub fn join(&self, check: Option<BoundsCheck>) -> Self {
         match (*self, check) {
             (Self::Never, Some(check)) => Self::Length(check),
@@ -57,7 +57,7 @@ impl Checked {
 }
 
 impl BoundsCheck {
-    /// Whether another check asks for the same memory, and answers the same way.
+    /// Returns whether another check tests the same memory with the same outcome.
     fn asks_as(&self, other: &Self) -> bool {
         (self.is_metadata, self.holds_if_taken) == (other.is_metadata, other.holds_if_taken)
     }

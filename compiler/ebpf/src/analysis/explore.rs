@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Following a program along all its paths, until nothing new comes of it.
+//! Follows a program along all its paths until a fixed point is reached.
 //!
-//! At each place where paths meet a few states are kept apart, since what is known of one value
-//! often hangs on another: a header is there only if a length was found. One more than that is
-//! joined with the state that loses least by it, and in loops bounds that still move are widened.
-//! A function is followed anew for each chain of calls that leads to it; calls are at most
-//! [`FRAMES_MAX`] deep. What it costs is bounded: after some work states are not kept apart any
-//! more, and after more the program is given up as too large.
+//! Where paths meet, a few states are kept apart, since facts about one value often depend on
+//! another: a header exists only if a length was found. A further state is joined with the one that
+//! loses the fewest facts, and in loops moving bounds are widened. A function is followed
+//! separately for each chain of calls that leads to it; calls are at most [`FRAMES_MAX`] deep. The
+//! cost is bounded: beyond a first limit all states are joined, and beyond a second one the
+//! analysis gives up on the program as too large.
 
 mod notes;
 mod order;
@@ -26,45 +26,44 @@ use crate::object::MapDefinition;
 use order::{order, steps};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// States that are kept apart at one place, usually.
+/// Default number of states kept apart where paths meet.
 pub(super) const STATES_MAX: usize = 16;
 /// Joins at one place before bounds are widened.
 const JOINS_MAX: u32 = 4;
-/// Instructions that are followed before states are not kept apart any more, and ten times as many
-/// before the program is given up: so many, and so many for each slot. Programs of `programs/xdp`
-/// need 16 for each slot at most.
+/// Instructions followed until all states are joined; at ten times this number the analysis gives
+/// up. The limit is a constant plus a number for each slot. Programs of `programs/xdp` need at most
+/// 16 for each slot.
 const WORK: u64 = 2_000;
 const WORK_PER_SLOT: u64 = 50;
-/// Values in all states before they are not kept apart any more, and ten times as many before the
-/// program is given up. Each takes about a hundred bytes; programs of `programs/xdp` have 22,000 at
-/// most.
+/// Values in all states until all states are joined; at ten times this number the analysis gives
+/// up. Each takes about a hundred bytes; programs of `programs/xdp` have at most 22,000.
 const VALUES_IN_ALL: usize = 300_000;
-/// Chains of calls that are told apart at most.
+/// Chains of calls that are distinguished, at most.
 const CONTEXTS_MAX: usize = 500;
-/// Longest program that is followed, in slots.
+/// Longest program that is analysed, in slots.
 const SLOTS_MAX: usize = 1 << 17;
 
-/// A chain of calls: the function that was called last, and from where.
+/// A chain of calls: the innermost function, and its call.
 struct Context {
     function: usize,
-    /// The chain without that call, and the call's slot.
+    /// The calling context and the slot of the call.
     caller: Option<(usize, usize)>,
 }
 
-/// Where paths meet.
+/// A place where paths meet.
 #[derive(Default)]
 struct Meeting {
     states: Vec<State>,
-    /// Which of them are still to be followed.
+    /// Which of the states still have to be followed.
     pending: Vec<bool>,
     joins: u32,
 }
 
-/// A place in a chain of calls, to be followed in this order: inner functions first, and in a
-/// function as control goes.
+/// A place in a chain of calls. Places are followed in this order: inner functions first, and
+/// within a function in the order of control flow.
 type Order = (std::cmp::Reverse<usize>, usize, usize, usize);
 
-/// Follows a program.
+/// The exploration of a program.
 pub(super) struct Explorer<'p> {
     graph: &'p Graph,
     live: &'p Liveness,
@@ -74,24 +73,24 @@ pub(super) struct Explorer<'p> {
     called: BTreeMap<(usize, usize, usize), usize>,
     meetings: BTreeMap<(usize, usize), Meeting>,
     queue: BTreeSet<Order>,
-    /// Where each block comes in the reverse post-order of its function.
+    /// Position of each block in the reverse post-order of its function.
     positions: Vec<usize>,
-    /// Slots where a way back leads to.
+    /// Slots that are targets of back edges.
     heads: BTreeSet<usize>,
     steps: Vec<u64>,
     work: u64,
-    /// Values in all states.
+    /// Number of values in all states.
     values: usize,
     states_max: usize,
-    /// Facts of frames that may still be noted.
+    /// Facts of frames that may still be recorded.
     spill_room: usize,
-    /// Facts to be completed, once nothing new comes.
+    /// Facts to be completed after the fixed point is reached.
     facts: Option<Vec<SlotFacts>>,
 }
 
 impl<'p> Explorer<'p> {
-    /// For a program whose graph and live registers these are, with so many states apart at one
-    /// place.
+    /// Creates an exploration of a program with this graph and liveness, and this limit of states
+    /// kept apart where paths meet.
     pub fn new(
         graph: &'p Graph,
         live: &'p Liveness,
@@ -118,10 +117,10 @@ impl<'p> Explorer<'p> {
         }
     }
 
-    /// What is known at each slot, if the program is started with this in register 1.
+    /// Returns the facts at each slot, for a program started with this value in register 1.
     ///
     /// # Errors
-    /// Why the program cannot be followed.
+    /// The reason for which the program cannot be followed.
     pub fn explore(mut self, context: Value) -> Result<Vec<SlotFacts>, Unknown> {
         if self.graph.slots() > SLOTS_MAX {
             return Err(unknown(0, 0, Why::TooLarge));
@@ -151,7 +150,7 @@ impl<'p> Explorer<'p> {
         WORK + WORK_PER_SLOT * self.graph.slots() as u64
     }
 
-    /// Follows every state once more, to note what is known before each instruction.
+    /// Follows every state once more, to record the facts before each instruction.
     fn collect(mut self) -> Result<Vec<SlotFacts>, Unknown> {
         self.facts = Some(vec![SlotFacts::default(); self.graph.slots()]);
         for ((context, slot), meeting) in std::mem::take(&mut self.meetings) {
@@ -162,7 +161,7 @@ impl<'p> Explorer<'p> {
         Ok(self.facts.take().unwrap_or_default())
     }
 
-    /// A path comes to a place in this state.
+    /// Handles a path that reaches a slot in this state.
     fn arrive(&mut self, context: usize, slot: usize, mut state: State) {
         if self.facts.is_some() {
             return;
@@ -260,7 +259,7 @@ impl<'p> Explorer<'p> {
         }
     }
 
-    /// Follows a call; says whether control goes on behind it in this state.
+    /// Follows a call. Returns whether control continues after it in this state.
     fn call(
         &mut self,
         context: usize,
@@ -290,7 +289,7 @@ impl<'p> Explorer<'p> {
                 }
                 let arguments = Some(callback.arguments);
                 self.enter(context, slot, callback.function, arguments, state.clone());
-                // Behind it are those too who come back from the function.
+                // The function's return also leads to the slot after the call.
                 self.arrive(context, slot + 1, state.clone());
                 Ok(false)
             }
@@ -301,7 +300,7 @@ impl<'p> Explorer<'p> {
         }
     }
 
-    /// Begins a function that is called at `slot`.
+    /// Enters a function that is called at `slot`.
     fn enter(
         &mut self,
         context: usize,
@@ -311,7 +310,7 @@ impl<'p> Explorer<'p> {
         mut state: State,
     ) {
         let Some(function) = self.graph.function_at(entry) else { return };
-        // One call more ends the program.
+        // A deeper call aborts the program.
         if state.frames.len() >= FRAMES_MAX || self.contexts.len() > CONTEXTS_MAX {
             return;
         }
@@ -338,13 +337,13 @@ impl<'p> Explorer<'p> {
         };
         state.set(0, Value::ANY_NUMBER);
         self.arrive(caller, call + 1, state.clone());
-        // And once more.
+        // The helper may call the function again.
         state.enter(Some(arguments));
         self.arrive(context, self.graph.functions()[function].slots.start, state);
     }
 
-    /// Another program takes the function's place, and returns to where that was called. Nobody
-    /// knows what it does, even with the frames below its own.
+    /// Handles a tail call: another program replaces the function and returns to its caller. Its
+    /// effects are unknown, including those on the frames of its callers.
     fn leave_for_program(&mut self, context: usize, slot: usize, mut state: State) {
         state.lose_packet(slot);
         state.lose_stack();
@@ -353,7 +352,7 @@ impl<'p> Explorer<'p> {
     }
 }
 
-/// What an XDP program is started with.
+/// Returns the value with which an XDP program starts.
 pub(super) fn context() -> Value {
     Value::new(Kind::Address { region: Region::Context, offset: (0, 0) })
 }
@@ -427,8 +426,8 @@ mod tests {
 
     #[test]
     fn a_program_that_costs_too_much_is_given_up_and_says_so() {
-        // Each function calls the next three times, so there are more chains of calls than are told
-        // apart.
+        // Each function calls the next three times, so there are more chains of calls than are
+        // distinguished.
         let mut text = "call f0\ncall f0\nr0 = 0\nexit\n".to_owned();
         for at in 0..6 {
             let call = format!("call f{}\n", at + 1).repeat(3);
@@ -443,7 +442,7 @@ mod tests {
 
     #[test]
     fn frames_full_of_pieces_do_not_take_all_memory() {
-        // States of 500 pieces each, told apart by as many comparisons.
+        // States of 500 pieces each, distinguished by as many comparisons.
         let stores: String = (1..=500).map(|at| format!("*(u8 *)(r10 - {at}) = {at}\n")).collect();
         let jumps: String = (0..400)
             .map(|at| format!("if r2 == {at} goto +1\n*(u8 *)(r10 - 1) = {at}\n"))

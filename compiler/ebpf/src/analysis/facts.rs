@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is known of registers and memory before each instruction, whichever way control came there.
+//! Facts about registers and memory before each instruction, on all paths to it.
 
 use super::access::Access;
 use super::check::Checked;
@@ -10,112 +10,112 @@ use super::unknown::{Place, Unknown, Why};
 use super::value::{Kind, MapName, Region, Value};
 use std::fmt;
 
-/// What a value is known to be.
+/// A fact about a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fact {
-    /// What it is.
+    /// Type of the value.
     pub holds: Type,
-    /// Whether it may be 0 instead.
+    /// Whether it may also be 0.
     pub may_be_null: bool,
 }
 
-/// What a value is. Offsets are in bytes, at least and at most.
+/// Type of a value. Offsets are in bytes, with a least and a greatest value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Type {
-    /// Nothing that may be relied on: it is not set on every path, or not read any more.
+    /// No usable value: not set on every path, or not read again.
     Nothing,
     /// A number.
     Number(Scalar),
     /// The address of the context.
     Context {
-        /// Behind its start.
+        /// Offset from its start.
         offset: (i64, i64),
     },
     /// An address in the packet.
     Packet {
-        /// Behind its start.
+        /// Offset from its start.
         offset: (i64, i64),
-        /// So many bytes from the address on are in the packet, as comparisons with its end have
-        /// proven. Negative if only what is before it is; none if nothing is.
+        /// Number of bytes from the address on that comparisons have proven to be in the packet.
+        /// Negative if only bytes before the address are proven; `None` if nothing is.
         proven: Option<i64>,
     },
     /// An address in the metadata before the packet.
     Metadata {
-        /// Behind its start.
+        /// Offset from its start.
         offset: (i64, i64),
-        /// As in the packet, by comparisons with the packet's start.
+        /// As for the packet, proven by comparisons with the packet's start.
         proven: Option<i64>,
     },
-    /// The packet's end.
+    /// The address after the packet's last byte.
     PacketEnd,
-    /// The lower half of an address in the packet or of its end. Only differences of such mean
-    /// something.
+    /// The lower half of an address in the packet or of its end. Only differences between such
+    /// halves are meaningful.
     Half,
     /// An address in a frame.
     Stack {
-        /// How many calls up the frame's function is; none if it may be different ones.
+        /// Number of calls from this function up to the frame's function; `None` if it may differ.
         calls_up: Option<u8>,
-        /// From its frame pointer.
+        /// Offset from its frame pointer.
         offset: (i64, i64),
     },
-    /// What stands for a map.
+    /// A reference to a map.
     Map(MapName),
     /// An address in a value of a map.
     MapValue {
         /// The map.
         map: MapName,
-        /// Behind the value's start.
+        /// Offset from the value's start.
         offset: (i64, i64),
     },
     /// An address in a record of a ring buffer.
     Record {
         /// The ring buffer.
         map: MapName,
-        /// How many bytes the record has at least.
+        /// Minimum size of the record in bytes.
         size: u64,
-        /// Behind its start.
+        /// Offset from the record's start.
         offset: (i64, i64),
     },
-    /// An address in the key of an element that a helper calls the function for.
+    /// An address in the key of a map element for which a helper calls the function.
     Key {
         /// The map.
         map: MapName,
-        /// Behind the key's start.
+        /// Offset from the key's start.
         offset: (i64, i64),
     },
     /// A function of the program, by its first slot.
     Function(usize),
-    /// Nothing is known, for a reason.
+    /// An unknown value, with the reason.
     Unknown(Unknown),
 }
 
-/// What is known at one instruction.
+/// Facts at one instruction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SlotFacts {
-    /// Nothing if control does not come here.
+    /// Facts of registers; `None` if the instruction is unreachable.
     pub registers: Option<Box<[Fact; COUNT]>>,
-    /// What the frame on top holds.
+    /// Known contents of the top frame.
     pub spills: Vec<Spill>,
     pub accesses: Vec<Access>,
     pub check: Checked,
-    /// Whether a conditional jump may be made, and may not be.
+    /// Whether a conditional jump can be taken, and whether it can fall through.
     pub outcomes: [bool; 2],
-    /// Functions that a helper calls here, by their slots.
+    /// Entries of functions that a helper calls here.
     pub callbacks: Vec<usize>,
 }
 
 impl Fact {
-    /// Nothing known, for a reason.
+    /// Creates the fact of an unknown value, with the reason.
     pub(super) fn unknown(unknown: Unknown) -> Self {
         Self { holds: Type::Unknown(unknown), may_be_null: false }
     }
 
-    /// What is known of a value of a state.
+    /// Returns the fact about a value of a state.
     pub(super) fn of(state: &State, value: &Value) -> Self {
         Self { holds: Type::of(state, value), may_be_null: value.may_be_null }
     }
 
-    /// What is known if either is so, for a value in `place` at `slot`.
+    /// Joins two facts of a value in `place` at `slot`: what holds in both cases.
     pub(super) fn join(&self, other: &Self, slot: usize, place: Place) -> Self {
         let is_null = |fact: &Self| fact.holds == Type::Number(Scalar::constant(0));
         let nullable = |fact: &Self| Self { may_be_null: true, ..*fact };
@@ -161,12 +161,12 @@ impl Type {
         }
     }
 
-    /// Whether it is an address, or stands for a map or a function.
+    /// Returns whether it is an address, or refers to a map or a function.
     pub fn is_address(&self) -> bool {
         !matches!(self, Self::Nothing | Self::Number(_) | Self::Half | Self::Unknown(_))
     }
 
-    /// What it is if it is either; nothing if they have nothing in common.
+    /// Joins two types, or returns `None` if they have nothing in common.
     fn join(&self, other: &Self) -> Option<Self> {
         let hull = |one: &(i64, i64), other: &(i64, i64)| (one.0.min(other.0), one.1.max(other.1));
         Some(match (self, other) {
@@ -213,8 +213,8 @@ impl Type {
 }
 
 impl SlotFacts {
-    /// Adds what is known when control comes here another way; of frames there is room for so
-    /// many facts more.
+    /// Adds the facts of another path to here; `room` limits the facts of frames that may still be
+    /// added.
     pub fn add_state(&mut self, slot: usize, state: &State, room: &mut usize) {
         let more = state.registers.each_ref().map(|value| Fact::of(state, value));
         match &mut self.registers {

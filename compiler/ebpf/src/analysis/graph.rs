@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The control flow of a linked program: its functions, their basic blocks, and who calls whom.
+//! The control flow of a linked program: its functions, their basic blocks, and its calls.
 //!
-//! A function is what lies between two entries: the program's own, those that the object names,
-//! those that are called, and those whose address is taken to be called by a helper. Jumps stay in
-//! their function, as loaders want it. A call does not end a block: a function returns to behind
-//! the call, and a tail call that is not made goes on there.
+//! A function is the code between two entries: the program's own entry, entries of named functions
+//! and of called functions, and entries whose address is passed to a helper. Jumps stay within
+//! their function, as loaders require. A call does not end a block: a function returns to the slot
+//! after the call, and a failed tail call continues there.
 
 use crate::helper_functions::signature;
 use crate::instruction::{Callee, Constant, Operation};
@@ -15,13 +15,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use thiserror::Error;
 
-/// The helper that puts another program in place of the running one.
+/// Number of the helper that replaces the running program by another one.
 pub const TAIL_CALL: u32 = 12;
 
 /// Functions, blocks and calls of a program.
 #[derive(Clone, Debug)]
 pub struct Graph {
-    /// By slot; nothing for the second slot of an instruction.
+    /// By slot; `None` for the second slot of an instruction.
     operations: Vec<Option<Operation>>,
     functions: Vec<Function>,
     blocks: Vec<Block>,
@@ -31,68 +31,68 @@ pub struct Graph {
 /// A function of the program.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Function {
-    /// What the object calls it; empty if it does not say.
+    /// Name in the object; empty if it has none.
     pub name: String,
-    /// Its slots. The first is its entry.
+    /// Slots of the function. The first is its entry.
     pub slots: Range<usize>,
-    /// Its blocks, in the order of their slots. The first begins at its entry.
+    /// Blocks of the function, in the order of their slots. The first begins at its entry.
     pub blocks: Range<usize>,
     /// Whether its address is taken, so that a helper may call it.
     pub is_callback: bool,
 }
 
-/// Instructions that are executed one after the other.
+/// A sequence of instructions without jumps in or out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Block {
-    /// Its slots.
+    /// Slots of the block.
     pub slots: Range<usize>,
     /// First slot of its last instruction.
     pub last: usize,
-    /// The function that it belongs to.
+    /// The function that contains the block.
     pub function: usize,
-    /// Blocks that may follow: first the one behind it, then the one that it jumps to. None behind
-    /// an exit.
+    /// Blocks that may follow: first the next one in the order of slots, then the jump target.
+    /// Empty after an exit.
     pub successors: Vec<usize>,
 }
 
 /// A call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Call {
-    /// Where it is.
+    /// Slot of the call.
     pub slot: usize,
-    /// What is called.
+    /// Callee.
     pub callee: Called,
 }
 
-/// What a call leads to.
+/// Callee of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Called {
     /// A function of the program.
     Function(usize),
-    /// A helper by the kernel's number, which may call functions that it is given.
+    /// A helper by the kernel's number, which may call functions that are passed to it.
     Helper(u32),
-    /// Another program, which does not return to here; execution goes on behind the call only if
-    /// there is none.
+    /// Another program, which does not return to here; execution continues after the call only if
+    /// there is no such program.
     Program,
     /// A function of the kernel, by its BTF id.
     Kernel(i32),
 }
 
-/// Why a program has no graph. Loaded objects have one: it was checked before.
+/// Error of a program without a valid graph. Loaded objects were checked and have one.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("instruction {slot}: {reason}")]
 pub struct Malformed {
-    /// The instruction's slot.
+    /// Slot of the instruction.
     pub slot: usize,
-    /// What is wrong with it.
+    /// Description of the error.
     pub reason: String,
 }
 
 impl Graph {
-    /// The graph of a program.
+    /// Builds the graph of a program.
     ///
     /// # Errors
-    /// An instruction that is none, or leads to where no instruction of its function begins.
+    /// An instruction is invalid, or jumps to where no instruction of its function begins.
     pub fn of(program: &Program) -> Result<Self, Malformed> {
         let operations =
             decoded(&program.instructions).map_err(|(slot, reason)| Malformed { slot, reason })?;
@@ -112,40 +112,41 @@ impl Graph {
         Ok(graph)
     }
 
-    /// The instruction that begins in `slot`, if one does.
+    /// Returns the instruction that begins in `slot`, if there is one.
     pub fn operation(&self, slot: usize) -> Option<Operation> {
         *self.operations.get(slot)?
     }
 
-    /// How many slots the program has.
+    /// Returns the number of slots of the program.
     pub fn slots(&self) -> usize {
         self.operations.len()
     }
 
-    /// Where instructions of a range begin, with what they are.
+    /// Returns the instructions in a range, with their slots.
     pub fn operations(&self, slots: Range<usize>) -> impl Iterator<Item = (usize, Operation)> {
         let begun = slots.start;
         let found = self.operations.get(slots).unwrap_or_default().iter().enumerate();
         found.filter_map(move |(at, operation)| Some((begun + at, (*operation)?)))
     }
 
-    /// All functions, in the order of their slots. The first is the program itself.
+    /// Returns all functions, in the order of their slots. The first is the program itself.
     pub fn functions(&self) -> &[Function] {
         &self.functions
     }
 
-    /// All blocks, in the order of their slots.
+    /// Returns all blocks, in the order of their slots.
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
     }
 
-    /// All calls, in the order of their slots.
+    /// Returns all calls, in the order of their slots.
     pub fn calls(&self) -> &[Call] {
         &self.calls
     }
 
-    /// Whether the instruction in `slot` has a function of the program called, or one of the kernel
-    /// that may do anything: what that touches is not what the instruction itself does.
+    /// Returns whether the instruction in `slot` leads to a call of a program function, or of a
+    /// kernel function with arbitrary effects. Accesses of that function are not accesses of the
+    /// instruction.
     pub fn calls_function(&self, slot: usize) -> bool {
         let Some(Operation::Call(callee)) = self.operation(slot) else { return false };
         match callee {
@@ -154,18 +155,18 @@ impl Graph {
         }
     }
 
-    /// The function that begins in `slot`, if one does.
+    /// Returns the function that begins in `slot`, if there is one.
     pub fn function_at(&self, slot: usize) -> Option<usize> {
         self.functions.binary_search_by_key(&slot, |function| function.slots.start).ok()
     }
 
-    /// The block that `slot` is in; the last one for slots that there are not.
+    /// Returns the block that contains `slot`; the last block for slots beyond the program.
     pub fn block_of(&self, slot: usize) -> usize {
         self.blocks.partition_point(|block| block.slots.start <= slot).saturating_sub(1)
     }
 
-    /// The blocks of a function as a graph, for the analyses of `freeport-ir`: node 0 is its first
-    /// block.
+    /// Returns the blocks of a function as a graph, for the analyses of `freeport-ir`: node 0 is
+    /// its first block.
     pub fn flow(&self, function: usize) -> Flow<'_> {
         Flow { graph: self, blocks: self.functions[function].blocks.clone() }
     }
@@ -186,12 +187,12 @@ impl Graph {
             let goes_on = !self.operations[last].is_some_and(|found| found.is_terminal());
             let target = jump_target(&self.operations, last).transpose()?;
             let begins = |slot| starts.binary_search(&slot).map(|at| first + at);
-            // The order of slots: what is behind the block comes before where it jumps to.
+            // In the order of slots: the next block comes before the jump target.
             let next = goes_on.then_some(end);
             let successors = next.into_iter().chain(target).map(begins).collect::<Result<_, _>>();
             let successors = successors.map_err(|_| Malformed {
                 slot: last,
-                reason: "execution goes on past the end of the function".into(),
+                reason: "execution continues past the end of the function".into(),
             })?;
             self.blocks.push(Block { slots: start..end, last, function, successors });
         }
@@ -200,14 +201,15 @@ impl Graph {
         Ok(())
     }
 
-    /// Where blocks of a function begin: at its entry, where jumps lead, and behind jumps.
+    /// Returns the slots where blocks of a function begin: its entry, jump targets, and slots after
+    /// jumps.
     fn block_starts(&self, slots: &Range<usize>) -> Result<Vec<usize>, Malformed> {
         let mut starts = BTreeSet::from([slots.start]);
         for (slot, operation) in self.operations(slots.clone()) {
             let target = jump_target(&self.operations, slot).transpose()?;
             if let Some(target) = target {
                 if !slots.contains(&target) {
-                    let reason = format!("leads to slot {target}, out of its function");
+                    let reason = format!("leads to slot {target}, outside its function");
                     return Err(Malformed { slot, reason });
                 }
                 starts.insert(target);
@@ -245,17 +247,17 @@ pub struct Flow<'g> {
 }
 
 impl Flow<'_> {
-    /// The dominator tree of the function, whose order is the reverse post-order of its blocks.
+    /// Returns the dominator tree of the function, in the reverse post-order of its blocks.
     pub fn dominators(&self) -> Dominators {
         Dominators::of(self)
     }
 
-    /// Its natural loops. It is reducible if there are no irreducible edges among them.
+    /// Returns the natural loops. The function is reducible if they have no irreducible edges.
     pub fn loops(&self) -> Loops {
         Loops::of(self, &self.dominators())
     }
 
-    /// The number that a node has among the blocks of the program.
+    /// Returns the number of a node among the blocks of the program.
     pub fn block(&self, node: usize) -> usize {
         self.blocks.start + node
     }
@@ -272,7 +274,7 @@ impl ControlFlow for Flow<'_> {
     }
 }
 
-/// Where functions begin, and which of them have their address taken.
+/// Returns the entries of functions, and which of them have their address taken.
 fn entries(
     program: &Program,
     operations: &[Option<Operation>],
@@ -297,7 +299,7 @@ fn entries(
     Ok((entries.into_iter().collect(), callbacks))
 }
 
-/// Where the jump in `slot` leads, if it is one.
+/// Returns the target of the jump in `slot`, if it is a jump.
 fn jump_target(operations: &[Option<Operation>], slot: usize) -> Option<Result<usize, Malformed>> {
     let distance = operations[slot]?.distance()?;
     Some(checked_target(operations, slot, distance))
@@ -311,11 +313,11 @@ fn checked_target(
     let found = target(slot, distance).filter(|&to| matches!(operations.get(to), Some(Some(_))));
     found.ok_or_else(|| Malformed {
         slot,
-        reason: format!("leads {distance} slots further, where no instruction begins"),
+        reason: format!("leads to distance {distance}, where no instruction begins"),
     })
 }
 
-/// The slot `distance` behind the one after `slot`.
+/// Returns the slot `distance` slots after the next one.
 pub(super) fn target(slot: usize, distance: i32) -> Option<usize> {
     usize::try_from(slot as i64 + 1 + i64::from(distance)).ok()
 }
@@ -398,9 +400,9 @@ mod tests {
         assert_eq!(refused("r0 = 1\ngoto +7\nexit").slot, 1);
         assert_eq!(refused("goto +1\nr0 = 1 ll\nexit").slot, 0, "into a constant");
         let error = refused("call pc + 0x1\ngoto +1\nr0 = 0\nexit").to_string();
-        assert_eq!(error, "instruction 1: leads to slot 3, out of its function");
+        assert_eq!(error, "instruction 1: leads to slot 3, outside its function");
         let error = refused("call pc + 0x1\nr0 = 1\nr0 = 0\nexit").to_string();
-        assert_eq!(error, "instruction 1: execution goes on past the end of the function");
+        assert_eq!(error, "instruction 1: execution continues past the end of the function");
         assert!(Graph::of(&Program::default()).is_err());
     }
 }

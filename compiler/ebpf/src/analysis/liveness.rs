@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which registers, and which bytes of its own frame, a function may still need.
+//! Live registers, and live bytes of a function's own frame.
 //!
-//! The analysis is that of `freeport-ir`; its nodes are slots here, and its values registers and
-//! bytes. Which bytes an instruction touches is known once addresses are followed;
-//! before that, or where it is not known, all of them may be read.
+//! The algorithm is that of `freeport-ir`; its nodes are slots here, and its values registers and
+//! bytes. The bytes that an instruction accesses are known once addresses are analysed; before
+//! that, or where they are unknown, all of them count as read.
 
 use super::access::{Access, Space};
 use super::graph::{Graph, target};
@@ -13,20 +13,20 @@ use crate::instruction::{Callee, FRAME_POINTER, Operation, REGISTERS};
 use freeport_ir::analysis::{self, ControlFlow, DataFlow};
 use std::ops::Range;
 
-/// What a program may still need, by instruction.
+/// Live registers and bytes of a program, by instruction.
 #[derive(Clone, Debug)]
 pub struct Liveness {
-    /// Of each function, with its first slot.
+    /// For each function, its first slot and its liveness.
     functions: Vec<(usize, analysis::Liveness)>,
 }
 
 impl Liveness {
-    /// The liveness of registers alone.
+    /// Computes the liveness of registers alone.
     pub fn of_registers(graph: &Graph) -> Self {
         Self::of(graph, None)
     }
 
-    /// The liveness of registers and of frames: `accesses` gives what each slot touches.
+    /// Computes the liveness of registers and frames; `accesses` has the accesses of each slot.
     pub(super) fn of(graph: &Graph, accesses: Option<&[Vec<Access>]>) -> Self {
         let functions = graph.functions().iter().map(|function| {
             let flow = SlotFlow { graph, slots: function.slots.clone(), accesses };
@@ -35,19 +35,19 @@ impl Liveness {
         Self { functions: functions.collect() }
     }
 
-    /// Whether what a register holds before an instruction may still be read.
+    /// Returns whether the value of a register before an instruction may still be read.
     pub fn is_register_live(&self, slot: usize, register: u8) -> bool {
         self.is_live(slot, usize::from(register))
     }
 
-    /// The registers that are live before an instruction, by bits.
+    /// Returns the registers that are live before an instruction, as a bit mask.
     pub fn registers(&self, slot: usize) -> u16 {
         let live = (0..REGISTERS).filter(|register| self.is_register_live(slot, *register));
         live.fold(0, |set, register| set | 1 << register)
     }
 
-    /// Whether a byte of the function's frame, by its offset from the frame pointer, may still be
-    /// read. Where frames are not known, as [`Liveness::of_registers`] has it, any may.
+    /// Returns whether a byte of the function's frame, at this offset from the frame pointer, may
+    /// still be read. Without facts about frames ([`Liveness::of_registers`]) every byte is live.
     pub fn is_byte_live(&self, slot: usize, offset: i64) -> bool {
         let byte = usize::try_from(offset + FRAME_BYTES as i64);
         byte.is_ok_and(|byte| byte < FRAME_BYTES && self.is_live(slot, byte_value(byte)))
@@ -62,12 +62,12 @@ impl Liveness {
     }
 }
 
-/// The number that a byte of the frame has among the values.
+/// Returns the number of a frame's byte among the values.
 fn byte_value(byte: usize) -> usize {
     usize::from(REGISTERS) + byte
 }
 
-/// A function's slots as a graph; the second slot of an instruction leads nowhere.
+/// The slots of a function as a graph; the second slot of an instruction has no successors.
 struct SlotFlow<'g> {
     graph: &'g Graph,
     slots: Range<usize>,
@@ -79,7 +79,8 @@ impl SlotFlow<'_> {
         self.graph.operation(self.slots.start + node)
     }
 
-    /// The bytes of the own frame that an access touches for sure or may touch.
+    /// Returns the bytes of the function's own frame that an access may touch, and whether it is
+    /// certain to touch them.
     fn bytes_of(access: &Access) -> (Range<usize>, bool) {
         let all = (0..FRAME_BYTES, false);
         match access.space {
@@ -132,7 +133,7 @@ impl DataFlow for SlotFlow<'_> {
         }
         visit(FRAME_POINTER.into());
         let Some(accesses) = self.accesses else { return };
-        // A function may have got addresses in the frame.
+        // The function may have received addresses in the frame.
         if self.graph.calls_function(self.slots.start + node) {
             (0..FRAME_BYTES).for_each(|byte| visit(byte_value(byte)));
         }
@@ -151,7 +152,7 @@ impl DataFlow for SlotFlow<'_> {
         if matches!(operation, Operation::Call(_)) {
             (0..=5).for_each(&mut *visit);
         }
-        // Only a store is sure to write; a helper may come back with an error.
+        // Only a store is certain to write; a helper may fail instead.
         if let (Operation::Store { .. }, Some(accesses)) = (operation, self.accesses)
             && let [access] = accesses[self.slots.start + node].as_slice()
             && let (bytes, true) = Self::bytes_of(access)
@@ -181,7 +182,7 @@ mod tests {
         let halves = "*(u64 *)(r10 - 8) = 1\n*(u32 *)(r10 - 8) = 2\n\
                       r0 = *(u64 *)(r10 - 8)\nexit";
         assert_eq!(dead(halves), none);
-        // A store somewhere leaves the rest as it is.
+        // A store at an unknown offset leaves the other bytes live.
         let somewhere = "*(u64 *)(r10 - 8) = 1\nr2 = *(u32 *)(r1 + 12)\nr2 &= 7\nr2 += r10\n\
                          *(u8 *)(r2 - 8) = 2\nr0 = *(u64 *)(r10 - 8)\nexit";
         assert_eq!(dead(somewhere), none);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Arithmetic on what registers hold: on numbers, and on addresses as far as it makes others.
+//! Arithmetic on the values of registers: on numbers, and on addresses where the result is an
+//! address.
 
 use super::scalar::Scalar;
 use super::state::{Base, State};
@@ -9,7 +10,7 @@ use super::walk::{Walk, number_or_unknown, unknown};
 use crate::instruction::{Arithmetic, Operand, Width};
 
 impl Walk<'_> {
-    /// What an operation makes of a register and its second operand.
+    /// Returns the result of an operation on a register and its second operand.
     pub(super) fn alu(
         &mut self,
         state: &mut State,
@@ -68,7 +69,7 @@ impl Walk<'_> {
     }
 }
 
-/// What a move gives: the same, or of 32 bits the lower half of a number.
+/// Returns the result of a move: the value, or with 32 bits the lower half of a number.
 fn moved(slot: usize, width: Width, value: Value, register: u8) -> Value {
     match value.kind {
         _ if width == Width::Bits64 => value,
@@ -83,7 +84,7 @@ fn moved(slot: usize, width: Width, value: Value, register: u8) -> Value {
     }
 }
 
-/// The address in the packet, or its end, that something is or is the lower half of.
+/// Returns the packet address, or packet end, that the value is or is the lower half of.
 fn whole(value: Value) -> Option<Value> {
     match value.kind {
         Kind::Half { base: Some(base), offset } => Some(Value::new(Kind::Packet { base, offset })),
@@ -102,7 +103,7 @@ fn operand_number(slot: usize, value: Value, register: u8) -> Result<Scalar, Unk
     }
 }
 
-/// The address a number of bytes behind another.
+/// Returns an address moved by a number of bytes.
 fn offset(state: &mut State, value: Value, by: Scalar) -> Result<Value, Why> {
     let (least, most) = by.signed();
     if value.may_be_null && by.value() != Some(0) {
@@ -119,7 +120,7 @@ fn offset(state: &mut State, value: Value, by: Scalar) -> Result<Value, Why> {
         Kind::Packet { base, offset } => {
             let old = state.bases[base];
             let place = (old.place.0 + least, old.place.1 + most);
-            // At worst it is moved by the most, and as much less is left behind it.
+            // In the worst case it moves by the most, which leaves that many fewer bytes after it.
             let (proven, room) = (state.proven(base) - most, state.most(base) - least);
             is_near(place).then(|| {
                 let base = state.add_base(Base { place, proven, most: room, ..old });
@@ -137,7 +138,7 @@ fn offset(state: &mut State, value: Value, by: Scalar) -> Result<Value, Why> {
     Ok(Value { kind, may_be_null: value.may_be_null, mark: 0 })
 }
 
-/// How many bytes an address is behind another.
+/// Returns the distance in bytes between two addresses.
 fn distance(state: &State, left: Value, right: Value) -> Scalar {
     if left.may_be_null || right.may_be_null {
         return Scalar::ANY;
@@ -162,7 +163,7 @@ fn distance(state: &State, left: Value, right: Value) -> Scalar {
     }
 }
 
-/// Whether all addresses of a region are in one and the same memory.
+/// Returns whether all addresses of a region are in the same memory.
 fn is_single(region: Region) -> bool {
     matches!(region, Region::Context | Region::Stack { .. })
 }
@@ -208,7 +209,7 @@ mod tests {
         all.into_iter().for_each(no_address);
         assert!(at_end("r2 = 0x100000001 ll\nr2 += r10\nexit", 2).contains("too far"));
         let null = at_end(&format!("{LOOKUP}r0 += 4\nexit"), 0);
-        assert!(null.contains("may be 0 and no address"), "{null}");
+        assert!(null.contains("may be 0 instead of an address"), "{null}");
         assert_eq!(at_end(&format!("{LOOKUP}r0 += 0\nexit"), 0), "value+0 of map 0 or 0");
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is known of a 64-bit number: some of its bits, its range without and with a sign, and the
-//! range of its lower half. Each of them says something about the others ([`Scalar::tightened`]).
+//! Facts about a 64-bit number: known bits, unsigned and signed range, and range of the lower half.
+//! Each of them refines the others ([`Scalar::tightened`]).
 //!
-//! Bits are those of Vishwanathan, Shachnai, Narayana and Nagarakatte, "Sound, Precise, and Fast
+//! Known bits follow Vishwanathan, Shachnai, Narayana and Nagarakatte, "Sound, Precise, and Fast
 //! Abstract Interpretation with Tristate Numbers" (2022).
 
 mod arithmetic;
@@ -12,13 +12,13 @@ mod compare;
 use bits::Bits;
 use std::fmt;
 
-/// A set of 64-bit numbers, which is never empty.
+/// A set of 64-bit numbers, never empty.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Scalar {
     bits: Bits,
     unsigned: (u64, u64),
     signed: (i64, i64),
-    /// Of the lower half, without a sign.
+    /// Unsigned range of the lower half.
     low: (u32, u32),
 }
 
@@ -31,7 +31,7 @@ impl Scalar {
         low: (0, u32::MAX),
     };
 
-    /// One number.
+    /// Returns the set of one number.
     pub fn constant(value: u64) -> Self {
         let low = value as u32;
         Self {
@@ -42,48 +42,48 @@ impl Scalar {
         }
     }
 
-    /// The numbers from `least` to `most`, without a sign.
+    /// Returns the numbers from `least` to `most`, unsigned.
     pub fn between(least: u64, most: u64) -> Self {
         Self { unsigned: (least, most), ..Self::ANY }.tightened().unwrap_or(Self::ANY)
     }
 
-    /// The numbers from `least` to `most`, with a sign.
+    /// Returns the numbers from `least` to `most`, signed.
     pub fn between_signed(least: i64, most: i64) -> Self {
         Self { signed: (least, most), ..Self::ANY }.tightened().unwrap_or(Self::ANY)
     }
 
-    /// The numbers with these bits, of which those of `unknown` may be set or not.
+    /// Returns the numbers with these bits; those in `unknown` may be set or not.
     pub fn with_bits(value: u64, unknown: u64) -> Self {
         let bits = Bits { value: value & !unknown, unknown };
         Self { bits, ..Self::ANY }.tightened().unwrap_or(Self::ANY)
     }
 
-    /// The numbers of that many bits.
+    /// Returns the numbers of at most this many bits.
     pub fn of_bits(bits: u32) -> Self {
         Self::between(0, u64::MAX.checked_shr(64 - bits).unwrap_or(0))
     }
 
-    /// The only number, if there is only one.
+    /// Returns the number, if there is only one.
     pub fn value(&self) -> Option<u64> {
         (self.unsigned.0 == self.unsigned.1).then_some(self.unsigned.0)
     }
 
-    /// Least and largest number, without a sign.
+    /// Returns the least and greatest number, unsigned.
     pub fn unsigned(&self) -> (u64, u64) {
         self.unsigned
     }
 
-    /// Least and largest number, with a sign.
+    /// Returns the least and greatest number, signed.
     pub fn signed(&self) -> (i64, i64) {
         self.signed
     }
 
-    /// Which bits all of them have set, and which ones are not known.
+    /// Returns the bits that are set in all numbers, and the unknown bits.
     pub fn bits(&self) -> (u64, u64) {
         (self.bits.value, self.bits.unknown)
     }
 
-    /// Whether it is one of them.
+    /// Returns whether the set contains a number.
     pub fn contains(&self, value: u64) -> bool {
         let (signed, low) = (value as i64, value as u32);
         (value ^ self.bits.value) & !self.bits.unknown == 0
@@ -95,7 +95,8 @@ impl Scalar {
             && low <= self.low.1
     }
 
-    /// Whether all numbers of `other` are among these, as far as each bound tells for itself.
+    /// Returns whether the set contains all numbers of `other`, as far as each bound shows on its
+    /// own.
     pub fn covers(&self, other: &Self) -> bool {
         self.bits.join(other.bits) == self.bits
             && hull(self.unsigned, other.unsigned) == self.unsigned
@@ -103,7 +104,7 @@ impl Scalar {
             && hull(self.low, other.low) == self.low
     }
 
-    /// The numbers of both.
+    /// Returns a set with the numbers of both.
     pub fn join(&self, other: &Self) -> Self {
         if self.covers(other) {
             return *self;
@@ -117,7 +118,7 @@ impl Scalar {
         joined.tightened().unwrap_or(joined)
     }
 
-    /// The numbers that are in both; nothing if there is none for sure.
+    /// Returns the numbers in both sets, or `None` if there are certainly none.
     pub fn meet(&self, other: &Self) -> Option<Self> {
         Self {
             bits: self.bits.meet(other.bits)?,
@@ -128,8 +129,8 @@ impl Scalar {
         .tightened()
     }
 
-    /// At least the numbers of both, so that a chain of these ends: a bound that moves goes to the
-    /// next of `steps`, which are sorted, at once.
+    /// Returns a superset of both, such that every chain of such sets is finite: a bound that moves
+    /// goes directly to the next of the sorted `steps`.
     pub fn widened(&self, other: &Self, steps: &[u64]) -> Self {
         if self.covers(other) {
             return *self;
@@ -158,9 +159,9 @@ impl Scalar {
         widened.tightened().unwrap_or(Self::ANY)
     }
 
-    /// The same numbers with each bound as narrow as the others make it; nothing if there is none.
+    /// Narrows each bound by the others, or returns `None` if the set is empty.
     fn tightened(mut self) -> Option<Self> {
-        // What the first round finds, the second uses.
+        // The second round uses the results of the first.
         for _ in 0..2 {
             self = self.bounded_by_bits().bounded_by_sign().bounded_by_halves();
             self.bits = self.bits.meet(Bits::between(self.unsigned.0, self.unsigned.1))?;
@@ -183,7 +184,8 @@ impl Scalar {
         self
     }
 
-    /// Where all numbers have one sign, both ranges are one.
+    /// Narrows the ranges where all numbers have the same sign: unsigned and signed range are then
+    /// equal.
     fn bounded_by_sign(mut self) -> Self {
         let (least, most) = self.unsigned;
         if least as i64 <= most as i64 {
@@ -196,7 +198,8 @@ impl Scalar {
         self
     }
 
-    /// Where all numbers have one upper half, their range and that of the lower half are one.
+    /// Narrows the range where all numbers have the same upper half, from the range of the lower
+    /// half.
     fn bounded_by_halves(mut self) -> Self {
         let (least, most) = self.unsigned;
         if least >> 32 == most >> 32 {
@@ -209,22 +212,22 @@ impl Scalar {
     }
 }
 
-/// Least and largest of two ranges.
+/// Returns the least range that contains two ranges.
 fn hull<T: Ord + Copy>(one: (T, T), other: (T, T)) -> (T, T) {
     (one.0.min(other.0), one.1.max(other.1))
 }
 
-/// What two ranges have in common; the bounds cross if that is nothing.
+/// Returns the intersection of two ranges; its bounds cross if it is empty.
 fn common<T: Ord + Copy>(one: (T, T), other: (T, T)) -> (T, T) {
     (one.0.max(other.0), one.1.min(other.1))
 }
 
-/// The first step that is not below `value`.
+/// Returns the first step that is not below `value`.
 pub(super) fn step_above(steps: &[u64], value: u64) -> u64 {
     steps.get(steps.partition_point(|step| *step < value)).copied().unwrap_or(u64::MAX)
 }
 
-/// The last step that is not above `value`.
+/// Returns the last step that is not above `value`.
 pub(super) fn step_below(steps: &[u64], value: u64) -> u64 {
     let behind = steps.partition_point(|step| *step <= value);
     behind.checked_sub(1).map_or(0, |at| steps[at])
@@ -248,7 +251,7 @@ impl fmt::Display for Scalar {
 pub(super) mod tests {
     use super::*;
 
-    /// A few numbers, often near to each other or to where things change, and what contains them.
+    /// Returns a few numbers, often close together or at boundaries, and a set that contains them.
     pub(crate) fn random_set(random: &mut fastrand::Rng) -> (Vec<u64>, Scalar) {
         const EDGES: [u64; 8] =
             [0, 1, 63, 0x7fff_ffff, 0xffff_ffff, i64::MAX as u64, i64::MIN as u64, u64::MAX];

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the function's own frame holds before each instruction: what was stored there in one piece
-//! and is still whole, whichever way control came. With the liveness of its bytes this says which
-//! stores are needed and what a load gets back.
+//! Known contents of the function's own frame before each instruction: values that were stored in
+//! one piece and are still intact on all paths. Together with the liveness of bytes they determine
+//! which stores are needed, and what a load returns.
 
 use super::facts::{Fact, Type};
 use super::state::State;
 use super::unknown::Place;
 use crate::abi::FRAME_BYTES;
 
-/// Facts of frames that are kept for a program at most: where there are more, nothing is said of
-/// frames. Programs of `programs/xdp` have some thousands.
+/// Facts of frames that are kept for a program, at most; beyond that limit no facts about frames
+/// are reported. Programs of `programs/xdp` have a few thousand.
 pub(super) const SPILLS_MAX: usize = 400_000;
 
-/// Bytes of the function's own frame that hold something known.
+/// Bytes of the function's own frame with a known value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Spill {
-    /// The first byte, in bytes from the frame pointer, which is negative.
+    /// Offset of the first byte from the frame pointer, which is negative.
     pub offset: i16,
-    /// How many bytes: 1, 2, 4 or 8. With fewer than 8 it is a number without a sign.
+    /// Number of bytes: 1, 2, 4 or 8. With fewer than 8 the value is an unsigned number.
     pub size: u8,
-    /// What they hold.
+    /// Fact about the value.
     pub fact: Fact,
 }
 
-/// What the frame on top holds in a state.
+/// Returns the known contents of the top frame in a state.
 pub(super) fn spills(state: &State) -> Vec<Spill> {
     let Some(frame) = state.frames.last() else { return vec![] };
     let pieces = frame.content.pieces().iter().map(|piece| Spill {
@@ -34,12 +34,12 @@ pub(super) fn spills(state: &State) -> Vec<Spill> {
     pieces.filter(|spill| is_known(&spill.fact)).collect()
 }
 
-/// Keeps of what is known one way what is known the other way too.
+/// Intersects the facts of one path with those of another.
 pub(super) fn join(known: &mut Vec<Spill>, more: &[Spill], slot: usize) {
     known.retain_mut(|spill| {
         let place = |other: &&Spill| (other.offset, other.size) == (spill.offset, spill.size);
         let Some(other) = more.iter().find(place) else { return false };
-        // Which function's frame it is does not matter: what is not known is not kept.
+        // The depth of the frame does not matter: unknown values are not kept.
         let place = Place::Stack { depth: 0, offset: spill.offset };
         spill.fact = spill.fact.join(&other.fact, slot, place);
         is_known(&spill.fact)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is known of the bytes of a frame: what was stored in one piece and not overwritten since,
-//! and of which other bytes nothing is known that would rule out part of an address.
+//! Known contents of a frame: values that were stored in one piece and not overwritten since, and
+//! which of the other bytes may be part of an address.
 
 use super::scalar::Scalar;
 use super::unknown::{Place, Unknown};
@@ -9,21 +9,21 @@ use crate::abi::FRAME_BYTES;
 use crate::instruction::{Arithmetic, Width};
 use std::ops::Range;
 
-/// A frame's content. Offsets here are from the frame's first byte.
+/// Contents of a frame. Offsets here count from the frame's first byte.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Content {
     /// Sorted, without overlaps.
     pieces: Vec<Piece>,
-    /// Bytes that may be part of an address. None of a piece is.
+    /// Bytes that may be part of an address. Bytes of pieces are not included.
     opaque: ByteSet,
 }
 
-/// What was stored at once.
+/// A value that was stored in one piece.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Piece {
     pub start: usize,
     pub size: usize,
-    /// A number of that many bytes, or with 8 bytes anything.
+    /// A number of the piece's size; with 8 bytes any value.
     pub value: Value,
 }
 
@@ -33,7 +33,7 @@ impl Piece {
     }
 }
 
-/// A set of a frame's bytes.
+/// A set of bytes of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct ByteSet([u64; FRAME_BYTES / 64]);
 
@@ -53,8 +53,8 @@ impl ByteSet {
     }
 }
 
-/// The bytes of a frame that `size` bytes from an offset behind its frame pointer are, if they are
-/// all inside.
+/// Returns the bytes of a frame that an access of `size` bytes at an offset from its frame pointer
+/// may touch, if they are all inside.
 pub(super) fn bytes_of_frame(offset: (i64, i64), size: u64) -> Option<Range<usize>> {
     let end = FRAME_BYTES as i64;
     let start = offset.0.checked_add(end)?;
@@ -67,12 +67,12 @@ impl Content {
         &self.pieces
     }
 
-    /// What all pieces hold, with their first bytes.
+    /// Returns the values of all pieces, with their first bytes.
     pub fn values_mut(&mut self) -> impl Iterator<Item = (usize, &mut Value)> {
         self.pieces.iter_mut().map(|piece| (piece.start, &mut piece.value))
     }
 
-    /// Stores the low `size` bytes of a value from `start` on.
+    /// Stores the low `size` bytes of a value at `start`.
     pub fn store(&mut self, start: usize, size: usize, value: Value) {
         let bytes = start..start + size;
         self.take_out(&bytes);
@@ -91,21 +91,21 @@ impl Content {
         self.pieces.insert(at, Piece { start, size, value: kept });
     }
 
-    /// Something is stored somewhere in `bytes`, or nothing.
+    /// Records a possible store somewhere in `bytes`.
     pub fn blur(&mut self, bytes: Range<usize>, is_number: bool) {
-        // What is pushed out may as well be still there.
+        // The old contents may also remain.
         self.take_out(&bytes);
         if !is_number {
             self.opaque.set(bytes, true);
         }
     }
 
-    /// Anything is stored anywhere.
+    /// Forgets all contents, after a store of anything anywhere.
     pub fn forget(&mut self) {
         self.blur(0..FRAME_BYTES, false);
     }
 
-    /// What `size` bytes from `start` on hold.
+    /// Loads `size` bytes at `start`.
     pub fn load(&self, start: usize, size: usize, unknown: Unknown) -> Value {
         let found = self.pieces.iter().find(|piece| (piece.start, piece.size) == (start, size));
         if let Some(piece) = found {
@@ -128,7 +128,7 @@ impl Content {
         Value::number(whole.computed(Arithmetic::Or, Width::Bits64, &others))
     }
 
-    /// What `size` bytes somewhere in `bytes` hold.
+    /// Loads `size` bytes from an unknown offset in `bytes`.
     pub fn load_within(&self, bytes: &Range<usize>, size: usize, unknown: Unknown) -> Value {
         if self.may_hold_address(bytes) {
             return Value::unknown(unknown);
@@ -136,14 +136,15 @@ impl Content {
         Value::number(Scalar::of_bits(size as u32 * 8))
     }
 
-    /// Whether a byte of these may be part of an address.
+    /// Returns whether a byte of the range may be part of an address.
     fn may_hold_address(&self, bytes: &Range<usize>) -> bool {
         let mut overlapping = self.pieces.iter().filter(|piece| overlap(&piece.bytes(), bytes));
         bytes.clone().any(|byte| self.opaque.contains(byte))
             || overlapping.any(|piece| piece.value.scalar().is_none())
     }
 
-    /// Takes out the pieces that overlap `bytes`. Bytes of addresses may be part of some still.
+    /// Removes the pieces that overlap `bytes`. Their bytes of addresses may remain in memory in
+    /// part.
     fn take_out(&mut self, bytes: &Range<usize>) {
         let opaque = &mut self.opaque;
         self.pieces.retain(|piece| {
@@ -155,7 +156,7 @@ impl Content {
         });
     }
 
-    /// What is known of this and of another content: pieces of both, which `join` makes one of.
+    /// Joins with other contents; `join` merges the values of pieces that exist in both.
     pub fn join(&self, other: &Self, depth: u8, join: &mut JoinValues<'_>) -> Self {
         let mut opaque = ByteSet::default();
         for (to, (one, another)) in
@@ -187,10 +188,10 @@ impl Content {
     }
 }
 
-/// How two values become one, at a place.
+/// Joins two values at a place.
 pub(super) type JoinValues<'j> = dyn FnMut(&Value, &Value, Place) -> Value + 'j;
 
-/// The part of a piece that is among `size` bytes from `start` on.
+/// The part of a piece within the `size` bytes from `start` on.
 struct Part<'p> {
     piece: &'p Piece,
     start: usize,
@@ -198,12 +199,12 @@ struct Part<'p> {
 }
 
 impl Part<'_> {
-    /// The bits that it is in what is loaded.
+    /// Returns the bits of the loaded value that come from the piece.
     fn mask(&self) -> u64 {
         shifted(low_bits(self.piece.size), self.shift()) & low_bits(self.size)
     }
 
-    /// A number of the piece as it is in what is loaded.
+    /// Shifts a number of the piece to its position in the loaded value.
     fn moved(&self, scalar: Scalar) -> Scalar {
         let shift = self.shift();
         let (operation, by) = match shift {
@@ -214,7 +215,7 @@ impl Part<'_> {
         moved.computed(Arithmetic::And, Width::Bits64, &Scalar::constant(self.mask()))
     }
 
-    /// Bits to the left.
+    /// Returns the number of bits to shift left.
     fn shift(&self) -> i64 {
         (self.piece.start as i64 - self.start as i64) * 8
     }
@@ -228,7 +229,7 @@ fn overlap(one: &Range<usize>, other: &Range<usize>) -> bool {
     one.start < other.end && other.start < one.end
 }
 
-/// The bits of that many bytes, at most 8.
+/// Returns a mask of this many bytes, at most 8.
 fn low_bits(bytes: usize) -> u64 {
     u64::MAX >> (64 - 8 * bytes)
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is known when control is at one instruction: registers, the frames of all functions in
-//! progress, and how far into the packet addresses may go.
+//! The abstract state at one instruction: registers, the frames of all active functions, and the
+//! proven extent of the packet.
 //!
-//! An address in the packet is a number of bytes behind a base. The first two bases are the starts
-//! of packet and metadata. Whoever adds a number that is not known to an address makes another
-//! base, which lies in a range behind the start; addresses with one base keep their distance,
-//! whatever that number was. What a comparison proves is proven of a base.
+//! An address in the packet is an offset from a base. The first two bases are the starts of packet
+//! and metadata. Adding an unknown number to an address creates another base, which lies in a range
+//! after the start; addresses with the same base keep their distance, whatever that number was.
+//! Comparisons prove a number of bytes after a base.
 
 mod join;
 mod loss;
@@ -16,51 +16,51 @@ use super::value::{FAR, Kind, Region, Value};
 use crate::abi::{FRAME_BYTES, HEAD_ROOM, PACKET_MAX};
 use crate::instruction::{FRAME_POINTER, REGISTERS};
 
-/// How many registers there are.
+/// Number of registers.
 pub(super) const COUNT: usize = REGISTERS as usize;
-/// Base of addresses behind the start of the packet.
+/// Base of addresses relative to the start of the packet.
 pub(super) const PACKET: usize = 0;
-/// Base of addresses behind the start of the metadata.
+/// Base of addresses relative to the start of the metadata.
 pub(super) const METADATA: usize = 1;
-/// No packet is longer, whatever its ends were moved by.
+/// Maximum length of a packet, however its ends were moved.
 pub(super) const LENGTH_MAX: i64 = (HEAD_ROOM + PACKET_MAX) as i64;
-/// Nothing is proven.
+/// Marks a base of which nothing is proven.
 pub(super) const UNPROVEN: i64 = i64::MIN / 2;
 
-/// What addresses in the packet count from.
+/// The origin of packet addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Base {
     pub is_metadata: bool,
-    /// How many bytes behind the start it is.
+    /// Range of its offset from the start, in bytes.
     pub place: (i64, i64),
-    /// How many bytes behind it there are in the packet, or in the metadata, at least.
+    /// Minimum number of bytes after it in the packet, or in the metadata.
     pub proven: i64,
-    /// And at most.
+    /// Maximum number of bytes after it.
     pub most: i64,
 }
 
-/// A function in progress.
+/// An active function.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Frame {
-    /// Registers 6 to 9 of who called it.
+    /// Registers 6 to 9 of its caller.
     pub saved: [Value; 4],
-    /// Registers 1 to 5 that a helper calls it with again and again.
+    /// Registers 1 to 5 with which a helper calls it repeatedly.
     pub arguments: Option<[Value; 5]>,
     pub content: Content,
 }
 
-/// All that is known.
+/// The abstract state.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct State {
     pub registers: [Value; COUNT],
     pub frames: Vec<Frame>,
     pub bases: Vec<Base>,
-    /// The last mark that was given.
+    /// The last mark that was allocated.
     marks: u32,
 }
 
 impl State {
-    /// Where a program starts, with this in register 1.
+    /// Returns the state at the start of a program, with this value in register 1.
     pub fn start(context: Value) -> Self {
         let base = |is_metadata| Base { is_metadata, place: (0, 0), proven: 0, most: LENGTH_MAX };
         let mut state = Self {
@@ -74,12 +74,12 @@ impl State {
         state
     }
 
-    /// How many calls away from the program's start control is.
+    /// Returns the call depth.
     pub fn depth(&self) -> usize {
         self.frames.len() - 1
     }
 
-    /// How many values it holds.
+    /// Returns the number of values in the state.
     pub fn size(&self) -> usize {
         let frames = self.frames.iter();
         let pieces: usize = frames.map(|frame| frame.content.pieces().len()).sum();
@@ -95,7 +95,7 @@ impl State {
         self.registers[usize::from(register) % COUNT] = value;
     }
 
-    /// What a register holds, marked so that copies are known to be equal.
+    /// Returns the value of a register, marked so that copies are known to be equal.
     pub fn marked(&mut self, register: u8) -> Value {
         let mut value = self.get(register);
         if value.mark == 0 && value.constant().is_none() && value.kind != Kind::Nothing {
@@ -110,7 +110,7 @@ impl State {
         self.marks
     }
 
-    /// Changes all values that are equal to the one with `mark`, and the register.
+    /// Changes the register, and all values that are equal to the one with `mark`.
     pub fn refine(&mut self, register: u8, mark: u32, change: impl Fn(&mut Value)) {
         let mut value = self.get(register);
         change(&mut value);
@@ -124,7 +124,7 @@ impl State {
         }
     }
 
-    /// Puts a frame on top. Registers 1 to 5 are set for the function.
+    /// Pushes a frame. Registers 1 to 5 are set for the function.
     pub fn enter(&mut self, arguments: Option<[Value; 5]>) {
         let saved = [6, 7, 8, 9].map(|register| self.registers[register]);
         self.frames.push(Frame { saved, arguments, content: Content::default() });
@@ -136,8 +136,8 @@ impl State {
         self.set_frame_pointer();
     }
 
-    /// Takes the frame on top away; `slot` is the function's exit. Gives what a helper called it
-    /// with.
+    /// Pops the top frame; `slot` is the function's exit. Returns the arguments with which a helper
+    /// called it.
     pub fn leave(&mut self, slot: usize) -> Option<[Value; 5]> {
         let gone = self.depth();
         self.lose(slot, Why::FunctionGone, |value| match value.kind {
@@ -176,7 +176,7 @@ impl State {
         }
     }
 
-    /// Values of which nothing is known any more, because of the instruction in `slot`.
+    /// Makes values unknown, because of the instruction in `slot`.
     pub fn lose(&mut self, slot: usize, why: Why, is_lost: impl Fn(&Value) -> bool) {
         self.for_each_value(|value, place| {
             if is_lost(value) {
@@ -185,7 +185,7 @@ impl State {
         });
     }
 
-    /// The packet is moved: no address in it means anything any more.
+    /// Invalidates all packet addresses, because the packet is moved.
     pub fn lose_packet(&mut self, slot: usize) {
         let is_in_packet = |value: &Value| {
             matches!(value.kind, Kind::Packet { .. } | Kind::PacketEnd | Kind::Half { .. })
@@ -197,29 +197,29 @@ impl State {
         }
     }
 
-    /// Anything may have been written anywhere in the stack.
+    /// Forgets the contents of the stack, after a store of anything anywhere.
     pub fn lose_stack(&mut self) {
         self.frames.iter_mut().for_each(|frame| frame.content.forget());
     }
 
-    /// Another base, at these bytes behind the start.
+    /// Adds a base with this range of offsets from the start.
     pub fn add_base(&mut self, base: Base) -> usize {
         self.bases.push(base);
         self.bases.len() - 1
     }
 
-    /// How many bytes behind a base there are for sure.
+    /// Returns the number of bytes that are proven after a base.
     pub fn proven(&self, base: usize) -> i64 {
         let found = self.bases[base];
         let proven = match found.is_metadata {
             true => found.proven,
-            // What is proven behind the start holds for what is not far behind it.
+            // Bytes proven after the start also count for a base that is not far after it.
             false => found.proven.max(self.bases[PACKET].proven - found.place.1),
         };
         if proven < -FAR { UNPROVEN } else { proven }
     }
 
-    /// How many bytes behind a base there can be.
+    /// Returns the maximum number of bytes after a base.
     pub fn most(&self, base: usize) -> i64 {
         let found = self.bases[base];
         match found.is_metadata {
@@ -228,8 +228,8 @@ impl State {
         }
     }
 
-    /// There are so many bytes behind a base in the packet, or before it in the metadata; says
-    /// whether that can be.
+    /// Records that there are at least `bytes` bytes after a base, in the packet or in the
+    /// metadata. Returns whether that is possible.
     pub fn prove(&mut self, base: usize, bytes: i64) -> bool {
         if bytes > self.most(base) {
             return false;
@@ -245,7 +245,7 @@ impl State {
         true
     }
 
-    /// There are at most so many bytes behind a base; says whether that can be.
+    /// Records that there are at most `most` bytes after a base. Returns whether that is possible.
     pub fn refute(&mut self, base: usize, most: i64) -> bool {
         if most < self.proven(base) {
             return false;
@@ -260,8 +260,8 @@ impl State {
         true
     }
 
-    /// Forgets registers that are not live, and gives marks and bases the numbers that they have in
-    /// all states that say the same.
+    /// Forgets registers that are not live, and renumbers marks and bases canonically, so that
+    /// equivalent states are equal.
     pub fn tidy(&mut self, live: u16) {
         for (register, value) in self.registers.iter_mut().enumerate() {
             if live >> register & 1 == 0 && register != usize::from(FRAME_POINTER) {

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Why something is not known: never a guess, always with the instruction that it began at.
+//! Reasons for unknown values: never a guess, always with the instruction where they originated.
 
 use std::fmt;
 use thiserror::Error;
 
-/// What is not known, since which instruction, and why.
+/// An unknown value: where it originated, and why.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Error)]
 #[error("instruction {slot}, {place}: {why}")]
 pub struct Unknown {
-    /// The instruction's slot.
+    /// Slot of the instruction.
     pub slot: usize,
-    /// Where the value was.
+    /// Place of the value.
     pub place: Place,
-    /// Why it is not known.
+    /// Reason.
     pub why: Why,
 }
 
-/// Where a value is.
+/// Place of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Place {
-    /// In a register.
+    /// A register.
     Register(u8),
-    /// In the stack: bytes from the frame pointer of a function, by how many calls it is away from
-    /// the program's start.
+    /// A stack slot: byte offset from the frame pointer of a function, with the call depth of that
+    /// function.
     Stack {
-        /// Calls.
+        /// Call depth.
         depth: u8,
-        /// Bytes.
+        /// Offset in bytes.
         offset: i16,
     },
 }
@@ -42,52 +42,52 @@ impl fmt::Display for Place {
     }
 }
 
-/// Why a value is not known.
+/// Reason for which a value is unknown.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Error)]
 pub enum Why {
-    /// It is read without having been set on every path.
+    /// It is read without being set on every path.
     #[error("it was not set on every path to here")]
     NeverSet,
-    /// Paths meet that have different kinds of values there.
+    /// Paths with different kinds of values meet.
     #[error("it is not the same kind of value on all paths to here")]
     PathsDiffer,
-    /// A helper moved an end of the packet, after which old addresses mean nothing.
-    #[error("it is an address in the packet, which is moved here")]
+    /// A helper moved an end of the packet, which invalidates old addresses.
+    #[error("it is an address in the packet, and this instruction moves the packet")]
     PacketMoved,
-    /// An operation on an address that gives none.
-    #[error("this makes no address and no number of an address")]
+    /// The result of an operation on an address is neither an address nor a known number.
+    #[error("the result of this operation on an address is neither an address nor a known number")]
     NoAddress,
-    /// An address far from what it belongs to.
-    #[error("it is too far from where the address points to")]
+    /// The address is too far from its memory.
+    #[error("the address is too far from its memory")]
     TooFar,
-    /// An offset is added to what may be no address.
-    #[error("it may be 0 and no address, but an offset is added")]
+    /// An offset is added to a value that may be 0 instead of an address.
+    #[error("an offset is added to it, although it may be 0 instead of an address")]
     MayBeNull,
-    /// Bytes of the stack that may be part of an address, or written by who knows.
+    /// Bytes of the stack that may be part of an address, or that were written at an unknown place.
     #[error("these bytes of the stack may be part of an address")]
     PartOfAddress,
-    /// A record of a ring buffer that was given away.
-    #[error("the record of the ring buffer is given away here")]
+    /// A ring-buffer record that was given up.
+    #[error("the ring-buffer record is submitted or discarded here")]
     RecordGone,
     /// Memory of a function that has returned.
-    #[error("its memory is gone with the function that returns here")]
+    #[error("its memory is freed when the function returns here")]
     FunctionGone,
-    /// No field of the context.
-    #[error("this is no field of the context")]
+    /// The offset is not that of a context field.
+    #[error("this is not a field of the context")]
     NoField,
-    /// What a helper gives that is not known or was given a map that is not known.
-    #[error("this call is of nothing known, or of a map that is not known")]
+    /// The result of an unknown helper, or of a helper on an unknown map.
+    #[error("this calls an unknown helper, or a helper on an unknown map")]
     UnknownCall,
-    /// A number, or what is not known itself, is taken for an address.
-    #[error("a number is taken for an address")]
+    /// A number, or an unknown value, is used as an address.
+    #[error("a number is used as an address")]
     Number,
-    /// What this kind of program is started with.
+    /// The argument of a program of another type.
     #[error("only the context of XDP programs is known")]
     OtherKind,
-    /// Something of the kernel that cannot be had here.
-    #[error("it belongs to the kernel")]
+    /// A kernel object that is not available here.
+    #[error("it is a kernel object, which is not available here")]
     OfTheKernel,
-    /// The program is too large or its calls too many.
-    #[error("the program is too large to be followed to its end")]
+    /// The program is too large, or has too many calls.
+    #[error("the program is too large to be analysed completely")]
     TooLarge,
 }

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a register or a place of the stack holds, while a program is followed.
+//! Abstract values of registers and stack slots.
 
 use super::scalar::Scalar;
 use super::unknown::Unknown;
 use std::fmt;
 
-/// Farther than this many bytes from what it belongs to no address is followed.
+/// Largest offset of an address from its memory, in bytes; addresses beyond it are unknown.
 pub(super) const FAR: i64 = 1 << 32;
 
-/// Whether a range of offsets is near enough.
+/// Returns whether a range of offsets is within [`FAR`].
 pub(super) fn is_near(range: (i64, i64)) -> bool {
     -FAR <= range.0 && range.1 <= FAR
 }
 
-/// A map that an address or a handle belongs to.
+/// The map to which an address or a handle belongs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum MapName {
-    /// One of the object's, by its number there.
+    /// One of the object's maps, by its number there.
     Map(u32),
-    /// Some map inside that one of the object's.
+    /// Some inner map of this map of the object.
     Inside(u32),
 }
 
@@ -31,63 +31,62 @@ impl fmt::Display for MapName {
     }
 }
 
-/// What is known of a value.
+/// An abstract value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Value {
     pub kind: Kind,
-    /// Whether it may be 0 instead.
+    /// Whether it may also be 0.
     pub may_be_null: bool,
     /// Values with the same mark, other than 0, are equal.
     pub mark: u32,
 }
 
-/// What a value is.
+/// Kind of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
-    /// Nothing that may be relied on: not set on every path, or not read any more.
+    /// No usable value: not set on every path, or not read again.
     Nothing,
     Number(Scalar),
-    /// In the packet or its metadata: bytes behind a base of the state.
+    /// An address in the packet or its metadata: an offset from a base of the state.
     Packet {
         base: usize,
         offset: i64,
     },
     PacketEnd,
-    /// The lower half of an address in the packet, or without a base of its end: compilers subtract
-    /// those.
+    /// The lower half of a packet address, or without a base that of the packet's end: compilers
+    /// subtract such halves.
     Half {
         base: Option<usize>,
         offset: i64,
     },
-    /// In other memory, from the first to the last of these offsets.
+    /// An address in other memory, within this range of offsets.
     Address {
         region: Region,
         offset: (i64, i64),
     },
-    /// What stands for a map.
+    /// A reference to a map.
     Map(MapName),
-    /// What stands for a function, by its slot.
+    /// A reference to a function, by its slot.
     Function(usize),
     Unknown(Unknown),
 }
 
-/// Memory with a size, other than the packet.
+/// Memory other than the packet, with a known size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Region {
     Context,
-    /// Of the function that is this many calls away from the program's start, behind its frame
-    /// pointer.
+    /// The frame of the function at this call depth, relative to its frame pointer.
     Stack {
         depth: u8,
     },
     Value(MapName),
-    /// A record of at least `size` bytes that the call in `slot` has reserved in a ring buffer.
+    /// A record of at least `size` bytes that the call in `slot` reserved in a ring buffer.
     Record {
         map: MapName,
         slot: usize,
         size: u64,
     },
-    /// The key that a function of this depth is called with.
+    /// The key that a helper passes to the function at this call depth.
     Key {
         map: MapName,
         depth: u8,
@@ -95,7 +94,7 @@ pub(super) enum Region {
 }
 
 impl Value {
-    /// A value that is what it is, and equal to no other for sure.
+    /// Creates a value that is not known to equal any other.
     pub const fn new(kind: Kind) -> Self {
         Self { kind, may_be_null: false, mark: 0 }
     }
@@ -111,12 +110,12 @@ impl Value {
         Self::new(Kind::Unknown(unknown))
     }
 
-    /// An address where a region begins.
+    /// Returns the address of the start of a region.
     pub fn start_of(region: Region) -> Self {
         Self::new(Kind::Address { region, offset: (0, 0) })
     }
 
-    /// The number it is.
+    /// Returns the number, if the value is one.
     pub fn scalar(&self) -> Option<Scalar> {
         match self.kind {
             Kind::Number(scalar) => Some(scalar),
@@ -124,12 +123,12 @@ impl Value {
         }
     }
 
-    /// The only number that it is.
+    /// Returns the number, if it is the only possible one.
     pub fn constant(&self) -> Option<u64> {
         self.scalar()?.value()
     }
 
-    /// Whether it can be an address or what stands for something.
+    /// Returns whether it can be an address or a reference.
     pub fn is_pointer(&self) -> bool {
         let no_pointer = matches!(
             self.kind,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What one instruction makes of what is known, as long as control goes on with the next one.
+//! The effect of an instruction that is not a jump on the abstract state.
 
 use super::access::{Access, AccessKind, Space};
 use super::scalar::Scalar;
@@ -13,49 +13,49 @@ use crate::maps::flags;
 use crate::object::MapDefinition;
 use std::ops::Range;
 
-/// Follows instructions, and notes what memory they touch.
+/// Interprets instructions, and records their memory accesses.
 pub(super) struct Walk<'o> {
     pub maps: &'o [MapDefinition],
-    /// What the last instruction has touched.
+    /// Accesses of the last instruction.
     pub accesses: Vec<Access>,
 }
 
-/// Memory that is to be touched.
+/// A memory access to be checked.
 #[derive(Clone, Copy)]
 pub(super) struct Touch {
     pub slot: usize,
-    /// The register with the address.
+    /// Register with the address.
     pub register: u8,
-    /// Bytes behind it.
+    /// Offset from the address, in bytes.
     pub offset: i64,
-    /// How many bytes at most; none if that is not known.
+    /// Maximum number of bytes, or `None` if unknown.
     pub size: Option<u64>,
     pub kind: AccessKind,
-    /// Whether a helper is given the address.
+    /// Whether the address is passed to a helper.
     pub is_argument: bool,
 }
 
 impl Touch {
-    /// What an instruction touches by itself: so many bytes.
+    /// Describes an access of the instruction itself, of this number of bytes.
     fn by(slot: usize, register: u8, offset: i16, bytes: u8, kind: AccessKind) -> Self {
         let (offset, size) = (offset.into(), Some(bytes.into()));
         Self { slot, register, offset, size, kind, is_argument: false }
     }
 }
 
-/// What it turned out to be.
+/// Memory that an access touches.
 pub(super) enum Touched {
-    /// A field of the context, if it is one.
+    /// The context, with the field's offset if the access is to a field.
     Field(Option<i64>),
-    /// Bytes of a frame, if they are all inside.
+    /// A frame, with the bytes if they are all inside.
     Stack(u8, Option<Range<usize>>),
-    /// Memory that holds numbers.
+    /// Memory that holds only numbers.
     Numbers,
     Unknown(Unknown),
 }
 
 impl<'o> Walk<'o> {
-    /// What a map's definition says.
+    /// Returns the definition of a map.
     pub fn map(&self, name: MapName) -> Option<&'o MapDefinition> {
         match name {
             MapName::Map(map) => self.maps.get(map as usize),
@@ -63,7 +63,7 @@ impl<'o> Walk<'o> {
         }
     }
 
-    /// Follows an instruction that is no jump, call or exit.
+    /// Interprets an instruction that is no jump, call or exit.
     pub fn step(&mut self, state: &mut State, slot: usize, operation: Operation) {
         match operation {
             Operation::Alu { width, operation, destination, source } => {
@@ -190,9 +190,9 @@ impl<'o> Walk<'o> {
         let bytes = if width == Width::Bits64 { 8 } else { 4 };
         let touch = Touch::by(slot, base, offset, bytes, AccessKind::Change);
         let old = self.load(state, Touch { kind: AccessKind::Read, ..touch }, bytes.into(), false);
-        // What an exchange puts there may be an address.
+        // An exchange may store an address.
         let is_number = old.scalar().and(state.get(source).scalar()).is_some();
-        // The read is part of the change, which is noted alone.
+        // The read is part of the change, and only the change is recorded.
         self.accesses.pop();
         match self.touch(state, touch) {
             Touched::Stack(depth, Some(range)) => {
@@ -207,7 +207,7 @@ impl<'o> Walk<'o> {
         }
     }
 
-    /// Notes what is touched, and says what it is.
+    /// Records an access, and returns the memory that it touches.
     pub fn touch(&mut self, state: &State, touch: Touch) -> Touched {
         let value = state.get(touch.register);
         let moved = |range: (i64, i64)| (range.0 + touch.offset, range.1 + touch.offset);
@@ -258,7 +258,7 @@ impl<'o> Walk<'o> {
             }
             Region::Stack { depth } => {
                 let bytes = size.and_then(|size| bytes_of_frame(range, size));
-                // Beyond the frame there may be another one.
+                // An access that leaves the frame may reach another one.
                 let calls_up = bytes.as_ref().map(|_| state.depth() as u8 - depth);
                 (Space::Stack { calls_up }, Touched::Stack(depth, bytes))
             }
@@ -268,7 +268,7 @@ impl<'o> Walk<'o> {
         }
     }
 
-    /// Whether memory of a region is touched that is there for sure.
+    /// Returns whether an access to a region is certain to be in bounds.
     fn is_inside(&self, region: Region, range: (i64, i64), touch: Touch) -> bool {
         let Some(size) = touch.size else { return false };
         let fits = |room: u64| {
@@ -277,7 +277,7 @@ impl<'o> Walk<'o> {
         match region {
             Region::Context => {
                 let is_field = range.0 == range.1 && range.0 % 4 == 0 && size == 4;
-                // Only loads get fields, and nobody gets memory.
+                // Fields can only be loaded, and helpers cannot use the context as memory.
                 let is_load = !touch.kind.writes() && !touch.is_argument;
                 is_field && fits(CONTEXT_BYTES) && is_load
             }
@@ -305,7 +305,7 @@ pub(super) fn unknown(slot: usize, register: u8, why: Why) -> Unknown {
     Unknown { slot, place: Place::Register(register), why }
 }
 
-/// The number in a register, or why there is none.
+/// Returns the number in a register, or the reason for which there is none.
 pub(super) fn number_or_unknown(
     state: &State,
     slot: usize,
@@ -319,7 +319,7 @@ pub(super) fn number_or_unknown(
     }
 }
 
-/// What a field of the context holds.
+/// Returns the value of a field of the context.
 fn loaded_field(slot: usize, register: u8, field: Option<i64>) -> Value {
     let packet = |base| Value::new(Kind::Packet { base, offset: 0 });
     match field {
@@ -412,7 +412,7 @@ mod tests {
         assert_eq!(field("*(u32 *)(r1 + 8)"), "metadata+0 (0 bytes there)");
         assert_eq!(field("*(u32 *)(r1 + 16)"), "0x0..=0xffffffff");
         for no_field in ["*(u32 *)(r1 + 24)", "*(u32 *)(r1 + 2)", "*(u16 *)(r1 + 0)"] {
-            assert!(field(no_field).contains("no field of the context"), "{no_field}");
+            assert!(field(no_field).contains("not a field of the context"), "{no_field}");
         }
         let stored = last_touched("*(u32 *)(r1 + 16) = r2\nexit");
         assert_eq!(stored, ["Write context 16..=16 for 4, not proven"]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Wild programs: instructions at random that a verifier would mostly refuse, chosen so that
-//! addresses of all kinds are made, moved, spilled, compared and used. What is known of them has to
-//! be so when they run, whatever they do.
+//! Wild programs: random instructions that a verifier would usually reject, chosen so that
+//! addresses of all kinds are created, moved, spilled, compared and used. The facts about them must
+//! hold on every execution.
 
 use super::analysed::object;
 use crate::analysis::{Analysis, Witness};
@@ -12,7 +12,7 @@ use fastrand::Rng;
 use freeport_testbed::{is_long, number, seed};
 use std::fmt::Write;
 
-/// What takes an address from somewhere and looks after it first, or not.
+/// Code that uses an address, with or without a check before.
 const PIECES: &[&str] = &[
     "r{a} = *(u32 *)(r6 + 0)",
     "r{a} = *(u32 *)(r6 + 4)",
@@ -95,7 +95,7 @@ const PIECES: &[&str] = &[
     "exit",
 ];
 
-/// Checks that are complete, so that what is behind them is proven.
+/// Code with complete checks, so that the accesses after them are proven.
 const CHECKED: &[&str] = &[
     "r{a} = *(u32 *)(r6 + 0)\nr{b} = *(u32 *)(r6 + 4)\nr{c} = r{a}\nr{c} += {small}\n\
      if r{c} > r{b} goto {to}\nr{b} = *(u8 *)(r{c} - 1)",
@@ -117,14 +117,15 @@ const CHECKED: &[&str] = &[
     "r{a} &= 7\nr{b} = r10\nr{b} -= r{a}\n*(u8 *)(r{b} - 9) = r{c}\nr{c} = *(u8 *)(r{b} - 9)",
 ];
 
-/// What sets all registers but the first argument and the context.
+/// Sets all registers but the first argument and the context.
 const SET: &str = "r0 = 0\nr2 = 1\nr3 = r10\nr3 += -16\nr4 = 8\nr5 = 3\nr7 = 7\nr8 = r10\n\
                    r8 += -8\nr9 = 9";
-/// What sets those that a call leaves with nothing.
+/// Sets the registers that a call leaves unset.
 const SET_BEHIND_CALL: &str = "r1 = 1\nr2 = 2\nr3 = r10\nr3 += -24\nr4 = 4\nr5 = 5";
 
-/// A function of so many pieces. Before each of its instructions is a label, and its jumps lead to
-/// some of them. If all is to be set, no register is read that is not, unless a jump leads there.
+/// Generates a function of `pieces` pieces. Each of its instructions has a label, and its jumps
+/// target some of them. With `is_all_set`, no unset register is read, unless a jump skips the code
+/// that sets it.
 fn function(random: &mut Rng, name: &str, pieces: usize, is_all_set: bool) -> String {
     let mut lines: Vec<String> = vec![];
     if is_all_set {
@@ -150,7 +151,7 @@ fn function(random: &mut Rng, name: &str, pieces: usize, is_all_set: bool) -> St
     text
 }
 
-/// A line with registers and numbers.
+/// Fills in registers and numbers in a line.
 fn filled(random: &mut Rng, line: &str, registers: &[u8; 3]) -> String {
     let number = random.choice([0, 1, -1, 14, 511, 65_536, i32::MIN, i32::MAX]).unwrap_or(0);
     let mask = random.choice([1, 7, 15, 60, 255, 2_047]).unwrap_or(7);
@@ -165,7 +166,7 @@ fn filled(random: &mut Rng, line: &str, registers: &[u8; 3]) -> String {
         .replace("{index}", &random.u8(0..6).to_string())
 }
 
-/// Any but the frame pointer and the context, which stay where they are.
+/// Chooses a register other than the frame pointer and the context, which keep their values.
 fn register(random: &mut Rng) -> u8 {
     [0, 1, 2, 3, 4, 5, 7, 8, 9][random.usize(0..9)]
 }
@@ -181,7 +182,7 @@ fn wild(random: &mut Rng) -> Object {
     object(Program { name: "wild".into(), instructions, ..Program::default() })
 }
 
-/// Wild programs, so many usually, with their seeds.
+/// Generates wild programs, `usually` many by default, with their seeds.
 pub(crate) fn programs(usually: u64) -> impl Iterator<Item = (u64, Object)> {
     let first = seed();
     let count = if is_long() { 100 * usually } else { usually };
@@ -189,12 +190,12 @@ pub(crate) fn programs(usually: u64) -> impl Iterator<Item = (u64, Object)> {
     (first..first + count).map(|seed| (seed, wild(&mut Rng::with_seed(seed))))
 }
 
-/// Whether somebody looks at a few programs, of which no number is expected.
+/// Returns whether the seeds were chosen by the user, so that no minimum number is expected.
 pub(crate) fn are_chosen() -> bool {
     std::env::var_os("FREEPORT_PROGRAMS").is_some()
 }
 
-/// The machine that they run on.
+/// Creates the machine on which they run.
 pub(crate) fn machine(object: &Object) -> Machine {
     let environment =
         Environment { clock: Clock::Set(5), instructions_max: 2_000, ..Environment::default() };
@@ -204,7 +205,7 @@ pub(crate) fn machine(object: &Object) -> Machine {
     machine
 }
 
-/// Packets of one long and some short lengths.
+/// Generates packets of one long and some short lengths.
 pub(crate) fn packets(seed: u64) -> impl Iterator<Item = Packet> {
     let mut random = Rng::with_seed(seed);
     let lengths = (0..8).map(move |at| if at == 0 { 300 } else { random.usize(0..60) });
@@ -236,11 +237,12 @@ fn what_is_known_of_wild_programs_is_so_when_they_run() {
     assert!(is_enough, "{proven} of {all} accesses are proven");
 }
 
-/// `r0 = r0`.
+/// The instruction `r0 = r0`.
 const NOTHING: Instruction =
     Instruction { opcode: 0xbf, destination: 0, source: 0, offset: 0, immediate: 0 };
 
-/// Takes out stores that are dead, and what only sets a register that nobody reads; says how many.
+/// Replaces dead stores, and instructions that only set a dead register; returns the number of
+/// each.
 fn leave_out(program: &mut Program, analysis: &Analysis) -> [usize; 2] {
     let mut counts = [0; 2];
     for (slot, operation) in analysis.graph().operations(0..analysis.graph().slots()) {

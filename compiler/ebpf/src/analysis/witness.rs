@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Facts against what happens: while a program runs, each instruction that is executed has to be
-//! one that can be reached, registers have to hold what they are said to hold, and memory has to be
-//! touched where it is said to be.
+//! Checks facts against execution: each executed instruction must be reachable, registers must hold
+//! values that the facts allow, and memory accesses must be where the facts place them.
 
 use super::facts::{Fact, Type};
 use super::value::MapName;
@@ -11,27 +10,27 @@ use crate::instruction::{Callee, Operation, Width};
 use crate::interpreter::{Observer, Outcome, Point, Reason};
 use crate::object::Object;
 
-/// Looks on while programs of an object run, and compares.
+/// Observes the execution of an object's programs and checks it against the static facts.
 pub struct Witness<'a> {
     object: &'a Object,
-    /// Of each program; none of those that were not analysed.
+    /// Analysis of each program; `None` for programs that were not analysed.
     analyses: &'a [Option<Analysis>],
     failure: Option<String>,
-    /// Facts of registers that were compared.
+    /// Facts of registers that were checked.
     pub registers: u64,
-    /// Facts of frames that were compared.
+    /// Facts of frames that were checked.
     pub spills: u64,
-    /// Accesses that were compared.
+    /// Accesses that were checked.
     pub accesses: u64,
 }
 
 impl<'a> Witness<'a> {
-    /// For programs of an object, in its order.
+    /// Creates a witness for the programs of an object, in its order.
     pub fn new(object: &'a Object, analyses: &'a [Option<Analysis>]) -> Self {
         Self { object, analyses, failure: None, registers: 0, spills: 0, accesses: 0 }
     }
 
-    /// What did not hold since this was asked last; `outcome` is what came of the packet.
+    /// Returns the first fact that failed since the last call; `outcome` is that of the packet.
     pub fn failure(&mut self, outcome: &Outcome) -> Option<String> {
         let aborted = outcome.aborted.as_ref();
         let missed = aborted.filter(|abort| matches!(abort.reason, Reason::OutOfBounds { .. }));
@@ -101,7 +100,8 @@ impl<'a> Witness<'a> {
         Ok(())
     }
 
-    /// Whether an access begins where it is said to. Who takes 0 for an address misses anyway.
+    /// Returns whether an access begins where the facts place it. Using 0 as an address misses
+    /// anyway.
     fn is_at(&self, point: &Point<'_, '_>, access: &Access, address: u64) -> bool {
         let offset = access.offset;
         let (proven, size) = (None, 0);
@@ -123,7 +123,7 @@ impl<'a> Witness<'a> {
         fact.may_be_null && value == 0 || self.is(point, &fact.holds, value)
     }
 
-    /// Whether a value is what it is said to be.
+    /// Returns whether a value is one that the type allows.
     fn is(&self, point: &Point<'_, '_>, holds: &Type, value: u64) -> bool {
         let behind = |start: u64, offset: &(i64, i64)| {
             (offset.0..=offset.1).contains(&(value.wrapping_sub(start) as i64))
@@ -176,8 +176,8 @@ impl<'a> Witness<'a> {
     }
 }
 
-/// Where an operation touches memory by a register, and how many bytes if that is known; nothing
-/// if a helper is told that there are none, for then the address does not matter.
+/// Returns the address at which an operation accesses memory by a register, and the number of bytes
+/// if known; `None` if a helper is passed a length of zero, since the address does not matter then.
 fn touched(
     point: &Point<'_, '_>,
     operation: Operation,
@@ -201,7 +201,7 @@ fn touched(
     (size != Some(0)).then_some((address, size))
 }
 
-/// The maps that a name can be of.
+/// Returns the maps that a name may refer to.
 fn maps(point: &Point<'_, '_>, name: MapName) -> std::ops::Range<usize> {
     match name {
         MapName::Map(map) => map as usize..map as usize + 1,
@@ -226,7 +226,7 @@ mod tests {
     use crate::analysis::analysed::{LOOKUP, PACKET, object, program};
     use crate::interpreter::{Environment, Machine, Packet};
 
-    /// What a witness says who is told that the program is another one, with as many slots.
+    /// Checks the execution of a program against the facts of another one with as many slots.
     fn failure(runs: &str, believed: &str, length: usize) -> Option<String> {
         let object = object(program(runs));
         let analyses = [Analysis::of(&program(believed), &object.maps).ok()];
@@ -269,14 +269,14 @@ mod tests {
             )
         };
         assert_eq!(failure(&text(14), &text(14), 14), None);
-        // With 13 bytes the check of 13 passes and the load misses, which the check of 14 proves.
+        // With 13 bytes the check of 13 passes and the load misses that the check of 14 proves.
         let wrong = failure(&text(13), &text(14), 13).expect("a byte is missing");
         assert!(wrong.contains("register 4") || wrong.contains("proven, but"), "{wrong}");
     }
 
     #[test]
     fn no_bytes_may_be_anywhere() {
-        // The context or an address in the packet, which does not matter where nothing is read.
+        // The context or an address in the packet, which does not matter if no byte is read.
         let text = "r2 = *(u32 *)(r1 + 12)\nr3 = 0\nr4 = r10\nr4 += -8\nif r2 == 0 goto +2\n\
                     r2 = 8\ngoto +2\nr1 = *(u32 *)(r1 + 0)\nr2 = 0\ncall 0x6a\nexit";
         assert_eq!(failure(text, text, 20), None);

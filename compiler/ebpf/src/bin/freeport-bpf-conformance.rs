@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A plugin for test suites of the instruction set: runs the program that comes as hexadecimal
-//! bytes on standard input, on memory that the first argument gives in the same form, and prints
-//! register 0. What cannot run, and what aborts, is an error.
+//! A plugin for test suites of the instruction set: runs a program, read as hexadecimal bytes from
+//! standard input, on memory given by the first argument in the same form, and prints register 0. A
+//! program that cannot run or is aborted is an error.
 
 use freeport_ebpf::conformance::{answer, bytes, program};
 use freeport_ebpf::interpreter::{Environment, Machine, Packet};
@@ -13,10 +13,10 @@ fn main() -> ExitCode {
     answer(std::io::stdin(), std::io::stdout(), std::io::stderr(), |text| run(&arguments, text))
 }
 
-/// Register 0 at the end of the program in `text`.
+/// Runs the program in `text` and returns register 0 at its end.
 fn run(arguments: &[String], text: &str) -> Result<u64, String> {
     if let Some(option) = arguments.iter().find(|argument| argument.starts_with("--")) {
-        return Err(format!("{option}: there is no such option; programs come as plain bytes"));
+        return Err(format!("{option}: unknown option; programs are given as plain bytes"));
     }
     let memory = arguments.first().map_or(Ok(vec![]), |memory| bytes(memory))?;
     let object = Object {
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn a_program_runs_on_the_memory_that_is_given() {
-        // r0 = the two bytes at r1, plus r2, which is how many bytes there are.
+        // r0 = the two bytes at r1, plus r2, which is the number of bytes.
         let program = "6910000000000000 0f20000000000000 95 00 00 00 00 00 00 00";
         assert_eq!(ran(&["01 02 03"], program), Ok(0x0204));
         assert_eq!(ran(&["0102"], &program.replace(' ', "")), Ok(0x0203));
@@ -61,6 +61,6 @@ mod tests {
         assert!(ran(&[], "").is_err() && ran(&[], "95").is_err());
         assert!(ran(&["zz"], exit).is_err() && ran(&["012"], exit).is_err());
         let unknown = ran(&[], "8500000009000000 9500000000000000");
-        assert!(unknown.is_err_and(|reason| reason.contains("helper 9 does not run here")));
+        assert!(unknown.is_err_and(|reason| reason.contains("helper 9 is not supported")));
     }
 }

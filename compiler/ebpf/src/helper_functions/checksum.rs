@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The difference that a change of bytes makes to an Internet checksum (RFC 1071, RFC 1624).
+//! Difference of an Internet checksum for changed bytes (RFC 1071, RFC 1624).
 
 use super::{Called, returned};
 use crate::maps::ErrorNumber;
 use crate::run::Run;
 
-/// `bpf_csum_diff`: the sum of what comes and of the complement of what goes, in 16 bits.
+/// `bpf_csum_diff`: sums the new bytes and the complement of the old ones, folded to 16 bits.
 pub fn difference(run: &mut Run, _: &'static str) -> Called {
     let (from_size, to_size) = (run.argument(2) as u32 as usize, run.argument(4) as u32 as usize);
     let seed = run.argument(5) as u32;
@@ -22,13 +22,13 @@ pub fn difference(run: &mut Run, _: &'static str) -> Called {
     }))
 }
 
-/// One's complement sum of two numbers.
+/// Returns the one's complement sum of two numbers.
 fn add(a: u32, b: u32) -> u32 {
     let (sum, carried) = a.overflowing_add(b);
     sum + u32::from(carried)
 }
 
-/// One's complement sum of words of 32 bits, whose number of bytes is a multiple of 4.
+/// Returns the one's complement sum of 32-bit words; the number of bytes is a multiple of 4.
 fn sum(bytes: &[u8], seed: u32) -> u32 {
     let words = bytes.chunks_exact(4);
     let wide = words.fold(u64::from(seed), |sum, word| {
@@ -37,7 +37,7 @@ fn sum(bytes: &[u8], seed: u32) -> u32 {
     add(wide as u32, (wide >> 32) as u32)
 }
 
-/// The same sum in 16 bits.
+/// Folds the sum to 16 bits.
 fn fold(sum: u32) -> u64 {
     let once = (sum & 0xffff) + (sum >> 16);
     u64::from((once + (once >> 16)) & 0xffff)
@@ -47,7 +47,7 @@ fn fold(sum: u32) -> u64 {
 mod tests {
     use super::*;
 
-    /// The checksum of RFC 1071 as it says it: words of 16 bits, one after the other.
+    /// Computes the checksum as RFC 1071 defines it: the sum of 16-bit words.
     fn plain(bytes: &[u8]) -> u16 {
         let mut sum = 0_u32;
         for word in bytes.chunks(2) {

@@ -7,12 +7,12 @@ use crate::maps::{ErrorNumber, Event};
 use crate::object::MapKind;
 use crate::run::{Reason, Run};
 
-/// Bits of the flags that say which buffer.
+/// Bits of the flags that select the buffer.
 const BUFFER_FLAGS: u64 = 0xffff_ffff;
-/// Bits that say how many bytes of the packet go along.
+/// Bits with the number of packet bytes to append.
 const PACKET_FLAGS: u64 = 0xf_ffff << 32;
 
-/// Writes bytes of the program and of the packet to a buffer.
+/// Writes bytes of the program, and optionally of the packet, to a buffer.
 pub fn output(run: &mut Run, helper: &'static str) -> Called {
     run.context_argument(1, helper)?;
     let map = run.map_argument(2, helper)?;

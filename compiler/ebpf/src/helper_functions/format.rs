@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Formatted texts: into the trace, and into the program's memory.
+//! Formatted strings: to the trace, and to the program's memory.
 //!
-//! A format has the kernel's subset of conversions: flags and a width, then `d i u x X c s` or
-//! `p` with what follows it, with `l` or `ll` for 64 bits.
+//! Formats support the kernel's subset of conversions: flags and a width, then `d i u x X c s` or
+//! `p` with its suffixes; `l` or `ll` means 64 bits.
 
 use super::{Called, returned};
 use crate::maps::ErrorNumber;
@@ -10,14 +10,14 @@ use crate::run::{Reason, Run};
 use std::fmt::Write;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Longest text of an argument or a format.
+/// Longest string argument or format, in bytes.
 const TEXT_MAX: usize = 4_096;
-/// Largest width of a field.
+/// Maximum width of a field.
 const WIDTH_MAX: usize = 512;
-/// Most bytes of arguments in memory.
+/// Maximum size of arguments in memory, in bytes.
 const ARGUMENT_BYTES_MAX: usize = 96;
 
-/// `bpf_trace_printk`: a line with at most three arguments.
+/// `bpf_trace_printk`: prints a line with at most three arguments.
 pub fn trace(run: &mut Run, _: &'static str) -> Called {
     let format = run.read(run.argument(1), run.argument(2) as u32 as usize)?.to_vec();
     let arguments = [3, 4, 5].map(|which| run.argument(which));
@@ -25,7 +25,7 @@ pub fn trace(run: &mut Run, _: &'static str) -> Called {
     traced(run, text)
 }
 
-/// `bpf_trace_vprintk`: a line with arguments in memory.
+/// `bpf_trace_vprintk`: prints a line with arguments in memory.
 pub fn trace_many(run: &mut Run, _: &'static str) -> Called {
     let format = run.read(run.argument(1), run.argument(2) as u32 as usize)?.to_vec();
     let arguments = match arguments(run, 3, 4)? {
@@ -44,7 +44,7 @@ fn traced(run: &mut Run, text: Result<String, ErrorNumber>) -> Called {
     }))
 }
 
-/// `bpf_snprintf`: into memory; gives the length that the whole text has with its end.
+/// `bpf_snprintf`: prints to memory; returns the full length including the terminator.
 pub fn into_memory(run: &mut Run, _: &'static str) -> Called {
     let (address, size) = (run.argument(1), run.argument(2) as u32 as usize);
     run.write(address, size)?;
@@ -66,7 +66,7 @@ pub fn into_memory(run: &mut Run, _: &'static str) -> Called {
     Ok(Some(text.len() as u64 + 1))
 }
 
-/// 64-bit arguments in the memory that two of the helper's own name.
+/// Reads 64-bit arguments from memory; two arguments of the helper give address and size.
 fn arguments(
     run: &Run,
     address: usize,
@@ -81,7 +81,7 @@ fn arguments(
     Ok(Ok(words.map(number).collect()))
 }
 
-/// One conversion of a format.
+/// A conversion of a format.
 #[derive(Default)]
 struct Conversion {
     pads_with_zeros: bool,
@@ -92,7 +92,7 @@ struct Conversion {
     is_wide: bool,
 }
 
-/// The text of a format with its arguments.
+/// Formats a string with its arguments.
 fn formatted(
     run: &Run,
     format: &[u8],
@@ -128,7 +128,7 @@ fn formatted(
     Ok(Ok(text))
 }
 
-/// The text of one argument; nothing if there is no such conversion.
+/// Formats one argument, or returns `None` for an unknown conversion.
 fn converted(
     run: &Run,
     conversion: &Conversion,
@@ -156,7 +156,7 @@ fn converted(
     }))
 }
 
-/// What `%p` and the characters after it make of an argument.
+/// Formats an argument by `%p` and the characters after it.
 fn pointer(run: &Run, argument: u64, rest: &mut &[u8]) -> Result<Option<String>, Reason> {
     let mut text = String::new();
     let after = match *rest {
@@ -199,7 +199,7 @@ fn pointer(run: &Run, argument: u64, rest: &mut &[u8]) -> Result<Option<String>,
 }
 
 impl Conversion {
-    /// Flags, width and length before the kind.
+    /// Reads flags, width and length, which precede the conversion character.
     fn read(rest: &mut &[u8]) -> Self {
         let mut read = Self::default();
         while let [flag @ (b'0' | b'+' | b'-' | b' '), after @ ..] = *rest {
@@ -224,7 +224,7 @@ impl Conversion {
         read
     }
 
-    /// Appends a field in its width.
+    /// Appends a field, padded to its width.
     fn pad(&self, text: &mut String, field: &str) {
         let missing = self.width.saturating_sub(field.chars().count());
         if self.is_left {

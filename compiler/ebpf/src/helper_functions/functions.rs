@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Helpers that call the program's own functions, another program, or hold a lock meanwhile.
+//! Helpers that call the program's own functions or another program, and locks.
 
 use super::{Called, returned};
 use crate::maps::ErrorNumber;
@@ -8,10 +8,10 @@ use crate::object::MapKind;
 use crate::run::memory::{function_of_handle, key_address, value_address, value_place};
 use crate::run::{Reason, Run};
 
-/// Most repetitions of `bpf_loop`.
+/// Maximum number of repetitions of `bpf_loop`.
 const REPETITIONS_MAX: u32 = 1 << 23;
 
-/// `bpf_tail_call`: another program takes this one's place. Without one it goes on.
+/// `bpf_tail_call`: replaces this program by another one. If there is none, this one continues.
 pub fn tail_call(run: &mut Run, helper: &'static str) -> Called {
     run.context_argument(1, helper)?;
     let map = run.map_argument(2, helper)?;
@@ -30,8 +30,8 @@ pub fn tail_call(run: &mut Run, helper: &'static str) -> Called {
     }
 }
 
-/// `bpf_loop`: calls a function with 0, 1, 2 and so on until it gives something other than 0. Gives
-/// how often it was called.
+/// `bpf_loop`: calls a function with 0, 1, 2 and so on until it returns a value other than 0.
+/// Returns the number of calls.
 pub fn repeat(run: &mut Run, helper: &'static str) -> Called {
     let (count, flags) = (run.argument(1) as u32, run.argument(4));
     let function = function_argument(run, 2, helper)?;
@@ -50,8 +50,8 @@ pub fn repeat(run: &mut Run, helper: &'static str) -> Called {
     Ok(Some(count.into()))
 }
 
-/// `bpf_for_each_map_elem`: calls a function with the map, a key, its value and the program's own
-/// context for each element, until it gives something other than 0. Gives how often it was called.
+/// `bpf_for_each_map_elem`: calls a function with the map, a key, its value and the program's
+/// context for each element, until it returns a value other than 0. Returns the number of calls.
 pub fn for_each_element(run: &mut Run, helper: &'static str) -> Called {
     let handle = run.argument(1);
     let map = run.map_argument(1, helper)?;
@@ -89,7 +89,7 @@ fn function_argument(run: &Run, which: usize, helper: &'static str) -> Result<us
     place.ok_or(Reason::NotAFunction { helper, value })
 }
 
-/// `bpf_spin_lock`: nobody else can hold it, but the program may not take two.
+/// `bpf_spin_lock`: always succeeds, since programs run one by one; a program may hold one lock.
 pub fn lock(run: &mut Run, helper: &'static str) -> Called {
     let address = lock_argument(run)?;
     if run.lock.is_some() {
@@ -109,7 +109,7 @@ pub fn unlock(run: &mut Run, helper: &'static str) -> Called {
     Ok(Some(0))
 }
 
-/// A lock is four bytes in a map's value.
+/// Returns the lock argument: four bytes in a map's value.
 fn lock_argument(run: &mut Run) -> Result<u64, Reason> {
     let address = run.argument(1);
     if value_place(address).is_none() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Looking up, setting and removing elements, and values without keys.
+//! Helpers that look up, set and remove elements, and access maps without keys.
 
 use super::{Called, returned};
 use crate::maps::ErrorNumber;
@@ -9,7 +9,7 @@ use crate::object::MapKind;
 use crate::run::memory::{map_handle, value_address};
 use crate::run::{Reason, Run};
 
-/// The address of a key's value, or of an inner map what stands for it; 0 without one.
+/// Returns the address of a key's value, or for an inner map its handle; 0 if there is none.
 pub fn lookup(run: &mut Run, helper: &'static str) -> Called {
     let map = run.map_argument(1, helper)?;
     use MapKind::*;
@@ -32,7 +32,7 @@ pub fn lookup(run: &mut Run, helper: &'static str) -> Called {
     }))
 }
 
-/// The same on a processor, of which there is one.
+/// As `lookup`, for a given processor; there is only one.
 pub fn lookup_on_processor(run: &mut Run, helper: &'static str) -> Called {
     let map = run.map_argument(1, helper)?;
     let kind = run.maps[map].kind();
@@ -44,7 +44,7 @@ pub fn lookup_on_processor(run: &mut Run, helper: &'static str) -> Called {
     Ok(if is_ours { address } else { Some(0) })
 }
 
-/// Sets a key's value.
+/// Sets the value of a key.
 pub fn update(run: &mut Run, helper: &'static str) -> Called {
     let map = changed_map(run, helper)?;
     let definition = run.maps[map].definition();
@@ -71,7 +71,7 @@ pub fn delete(run: &mut Run, helper: &'static str) -> Called {
     returned(result.map(|()| 0))
 }
 
-/// A map whose elements programs may set and remove.
+/// Returns the map argument, if programs may set and remove its elements.
 fn changed_map(run: &Run, helper: &'static str) -> Result<usize, Reason> {
     let map = run.map_argument(1, helper)?;
     use MapKind::*;
@@ -103,7 +103,7 @@ pub fn push(run: &mut Run, helper: &'static str) -> Called {
     returned(result.map(|()| 0))
 }
 
-/// Takes the next value of a queue or a stack.
+/// Removes and returns the next value of a queue or a stack.
 pub fn pop(run: &mut Run, helper: &'static str) -> Called {
     let map = run.map_argument(1, helper)?;
     match run.maps[map].kind() {
@@ -112,7 +112,8 @@ pub fn pop(run: &mut Run, helper: &'static str) -> Called {
     }
 }
 
-/// Gives the next value of a queue or a stack, or says whether a Bloom filter may hold one.
+/// Returns the next value of a queue or a stack, or tests whether a Bloom filter may contain a
+/// value.
 pub fn peek(run: &mut Run, helper: &'static str) -> Called {
     let map = run.map_argument(1, helper)?;
     match run.maps[map].kind() {

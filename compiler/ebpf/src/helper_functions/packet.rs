@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Moving the packet's ends, and copying from and to it.
+//! Helpers that move the packet's ends, and copy bytes from and to it.
 
 use super::{Called, returned};
 use crate::maps::ErrorNumber;
 use crate::run::{Reason, Run};
 
-/// Most bytes of metadata.
+/// Maximum size of metadata, in bytes.
 const METADATA_MAX: usize = 252;
-/// Largest offset and length of a copy.
+/// Maximum offset and length of a copy.
 const COPY_MAX: u64 = 0xffff;
 
 /// Moves the start of the packet.
@@ -38,7 +38,7 @@ pub fn adjust_metadata(run: &mut Run, helper: &'static str) -> Called {
     Ok(Some(0))
 }
 
-/// The packet's length in bytes.
+/// Returns the packet's length in bytes.
 pub fn length(run: &mut Run, helper: &'static str) -> Called {
     run.context_argument(1, helper)?;
     Ok(Some(run.packet.len() as u64))
@@ -75,7 +75,7 @@ pub fn store_bytes(run: &mut Run, helper: &'static str) -> Called {
     Ok(Some(0))
 }
 
-/// Where in the packet a copy goes, and its size.
+/// Returns the range of a copy in the packet: offset and size.
 fn copied(run: &Run, helper: &'static str) -> Result<Result<(usize, usize), ErrorNumber>, Reason> {
     run.context_argument(1, helper)?;
     let (offset, size) = (run.argument(2) & 0xffff_ffff, run.argument(4) & 0xffff_ffff);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Sending the packet elsewhere: to a device, or where a map says.
+//! Helpers that redirect the packet to a device, or by a map.
 
 use super::Called;
 use crate::abi::verdict;
@@ -7,14 +7,14 @@ use crate::maps::slots::number;
 use crate::object::MapKind;
 use crate::run::{Reason, Redirect, Run};
 
-/// The verdict for a key that the map does not have.
+/// Bits of the flags with the verdict for a key that the map does not have.
 const VERDICT_FLAGS: u64 = 3;
-/// To all devices of the map.
+/// Redirects to all devices of the map.
 const BROADCAST: u64 = 1 << 3;
-/// But not to the one that the packet came from.
+/// Excludes the ingress device from a broadcast.
 const EXCLUDE_INGRESS: u64 = 1 << 4;
 
-/// `bpf_redirect`: to the device of this number.
+/// `bpf_redirect`: redirects to the device with this number.
 pub fn to_device(run: &mut Run, _: &'static str) -> Called {
     if run.argument(2) != 0 {
         return Ok(Some(verdict::ABORTED.into()));
@@ -23,7 +23,7 @@ pub fn to_device(run: &mut Run, _: &'static str) -> Called {
     Ok(Some(verdict::REDIRECT.into()))
 }
 
-/// `bpf_redirect_map`: to the device, processor or socket that the map has for a key.
+/// `bpf_redirect_map`: redirects to the device, processor or socket in a map's entry.
 pub fn by_map(run: &mut Run, helper: &'static str) -> Called {
     let map = run.map_argument(1, helper)?;
     let (key, flags) = (run.argument(2) as u32, run.argument(3));

@@ -9,12 +9,12 @@ use crate::object::MapKind;
 use crate::run::memory::{value_address, value_place};
 use crate::run::{Reason, Run};
 
-/// Whether whoever waits is woken or not: nobody waits here.
+/// Flags that control the wake-up of a reader; there is no waiting reader here.
 const WAKING_FLAGS: u64 = 3;
 /// Longest record in bytes.
 const RECORD_MAX: u64 = u32::MAX as u64 / 4;
 
-/// Appends a record at once.
+/// Appends a record in one step.
 pub fn output(run: &mut Run, helper: &'static str) -> Called {
     let map = ring_argument(run, helper)?;
     let mut bytes = std::mem::take(&mut run.scratch.bytes);
@@ -28,7 +28,7 @@ pub fn output(run: &mut Run, helper: &'static str) -> Called {
     returned(if put { Ok(0) } else { Err(ErrorNumber::EAGAIN) })
 }
 
-/// The address of a new record, or 0 if there is no room.
+/// Reserves a record and returns its address, or 0 if there is no room.
 pub fn reserve(run: &mut Run, helper: &'static str) -> Called {
     let map = ring_argument(run, helper)?;
     let (size, flags) = (run.argument(2), run.argument(3));
@@ -42,12 +42,12 @@ pub fn reserve(run: &mut Run, helper: &'static str) -> Called {
     Ok(Some(place.map_or(0, |offset| value_address(map, offset))))
 }
 
-/// Lets the host have a record.
+/// Makes a record visible to the reader.
 pub fn submit(run: &mut Run, helper: &'static str) -> Called {
     finish(run, helper, true)
 }
 
-/// Throws a record away.
+/// Discards a record.
 pub fn discard(run: &mut Run, helper: &'static str) -> Called {
     finish(run, helper, false)
 }
@@ -63,7 +63,7 @@ fn finish(run: &mut Run, helper: &'static str, is_kept: bool) -> Called {
     Ok(Some(0))
 }
 
-/// Sizes and positions of a ring.
+/// Returns sizes and positions of a ring.
 pub fn query(run: &mut Run, helper: &'static str) -> Called {
     let map = ring_argument(run, helper)?;
     let what = run.argument(2);

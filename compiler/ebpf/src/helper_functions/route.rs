@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Routes and the sizes that devices carry, from the tables of the environment.
+//! Helpers for routes and device MTUs, from the tables of the environment.
 
 use super::{Called, returned};
 use crate::maps::ErrorNumber;
 use crate::run::{Environment, Neighbour, Route, Run, Way};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Bytes of `struct bpf_fib_lookup`.
+/// Size of `struct bpf_fib_lookup` in bytes.
 const LOOKUP_BYTES: usize = 64;
 /// Flags that the kernel knows: direct, output, no neighbour, table, source, mark.
 const LOOKUP_FLAGS: u64 = 0x3f;
-/// The packet leaves at the device that is given: its own rules say where.
+/// Looks up from the egress side: the given device is the one by which the packet leaves.
 const OUTPUT: u64 = 1 << 1;
-/// The neighbour's link address is not wanted.
+/// Skips the lookup of the neighbour's link address.
 const SKIP_NEIGHBOUR: u64 = 1 << 2;
-/// Kernel's numbers of the families.
+/// The kernel's numbers of the address families.
 const IPV4: u8 = 2;
 const IPV6: u8 = 10;
-/// Link header of a device.
+/// Length of a device's link header, in bytes.
 const LINK_BYTES: i64 = 14;
 
-/// What a lookup ends with, other than an error.
+/// Result of a lookup that is no error.
 #[derive(Clone, Copy)]
 enum Found {
     Success = 0,
@@ -33,7 +33,7 @@ enum Found {
     FragmentationNeeded = 8,
 }
 
-/// `bpf_fib_lookup`: fills in device, link addresses and the next hop for a packet's addresses.
+/// `bpf_fib_lookup`: fills in device, link addresses and next hop for a packet's addresses.
 pub fn lookup(run: &mut Run, helper: &'static str) -> Called {
     run.context_argument(1, helper)?;
     let (address, size, flags) = (run.argument(2), run.argument(3), run.argument(4));
@@ -50,7 +50,7 @@ pub fn lookup(run: &mut Run, helper: &'static str) -> Called {
     returned(found.map(|found| found as u64))
 }
 
-/// `struct bpf_fib_lookup`.
+/// A `struct bpf_fib_lookup`.
 struct Parameters([u8; LOOKUP_BYTES]);
 
 impl Parameters {
@@ -115,7 +115,8 @@ impl Parameters {
     }
 }
 
-/// The route with the longest prefix of an address, then with the smallest metric.
+/// Returns the route with the longest matching prefix; among those, the one with the smallest
+/// metric.
 fn best(environment: &Environment, target: IpAddr) -> Option<&Route> {
     let fits = |route: &&Route| match (route.target, target) {
         (IpAddr::V4(prefix), IpAddr::V4(target)) => {
@@ -130,7 +131,7 @@ fn best(environment: &Environment, target: IpAddr) -> Option<&Route> {
     environment.routes.iter().filter(fits).max_by_key(better)
 }
 
-/// Whether the first `bits` bits of two addresses are the same.
+/// Returns whether the first `bits` bits of two addresses are equal.
 fn agree(a: &[u8], b: &[u8], bits: u8) -> bool {
     let (whole, rest) = (usize::from(bits / 8), u32::from(bits % 8));
     if usize::from(bits) > 8 * a.len() || a[..whole] != b[..whole] {
@@ -143,7 +144,7 @@ fn is_neighbour(neighbour: &Neighbour, ifindex: u32, address: IpAddr) -> bool {
     neighbour.ifindex == ifindex && neighbour.address == address
 }
 
-/// `bpf_check_mtu`: whether a device carries the packet after a change of its length.
+/// `bpf_check_mtu`: checks whether the packet fits a device's MTU after a change of its length.
 pub fn check_mtu(run: &mut Run, helper: &'static str) -> Called {
     run.context_argument(1, helper)?;
     let (ifindex, address) = (run.argument(2) as u32, run.argument(3));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What helpers take, give, and do besides: what an analysis needs to know of a call.
+//! Arguments, results and side effects of helpers, as an analysis needs them.
 
 /// An argument of a helper.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,80 +14,80 @@ pub enum Argument {
     Key,
     /// Memory with a value of the map.
     Value,
-    /// Memory that gets a value of the map, or has one that is looked for.
+    /// Memory that receives a value of the map, or contains one to be tested.
     Room,
-    /// Memory that is read, as long as the next argument says.
+    /// Memory that is read; the next argument is its length.
     Read,
-    /// Memory that is written, as long as the next argument says.
+    /// Memory that is written; the next argument is its length.
     Write,
-    /// Memory that is read and written, as long as the next argument says.
+    /// Memory that is read and written; the next argument is its length.
     Change,
-    /// The length in bytes of the memory before it.
+    /// Length in bytes of the preceding memory argument.
     Size,
-    /// Four bytes that are read and written.
+    /// Memory of four bytes that is read and written.
     Word,
-    /// Eight bytes that are written.
+    /// Memory of eight bytes that is written.
     Long,
-    /// A text that a zero ends.
+    /// A zero-terminated string.
     Text,
-    /// A number to be printed, or a text.
+    /// A number to be printed, or a string.
     Printed,
     /// A function of the program.
     Function,
-    /// Whatever that function is to get.
+    /// Any value that is passed to that function.
     Passed,
-    /// A record that is reserved in a ring buffer.
+    /// A reserved ring-buffer record.
     Record,
     /// A lock in a value of a map.
     Lock,
 }
 
-/// What a helper gives.
+/// Result of a helper.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Gives {
     /// A number.
     Number,
-    /// The address of a value of the map, or of a map of maps the map; 0 if there is none.
+    /// The address of a value of the map, or a map of a map of maps; 0 if there is none.
     Value,
-    /// The address of a record in a ring buffer, as long as the second argument says; 0 if there
-    /// is no room.
+    /// The address of a record in a ring buffer, whose length is the second argument; 0 if there is
+    /// no room.
     Record,
 }
 
-/// What a helper does besides with what is not among its arguments.
+/// Side effect of a helper beyond its arguments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect {
-    /// It reads the packet.
+    /// Reads the packet.
     ReadsPacket,
-    /// It writes bytes of the packet.
+    /// Writes bytes of the packet.
     WritesPacket,
-    /// It moves an end of the packet, so that addresses in it mean nothing any more.
+    /// Moves an end of the packet, which invalidates addresses in it.
     MovesPacket,
-    /// It changes what the map holds.
+    /// Changes the contents of the map.
     ChangesMap,
-    /// It reads wherever a text says that it should.
+    /// Reads memory at addresses in the arguments of a format.
     ReadsTexts,
-    /// It calls the function that it is given, over and over.
+    /// Calls the given function repeatedly.
     Repeats,
-    /// It calls the function that it is given with a key and a value of the map, over and over.
+    /// Calls the given function repeatedly, with a key and a value of the map.
     RepeatsForElements,
 }
 
-/// A helper as its callers see it.
+/// Signature of a helper.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Signature {
-    /// Its name.
+    /// Name of the helper.
     pub name: &'static str,
-    /// What is in the registers from 1 on.
+    /// Arguments in registers from 1 on.
     pub arguments: &'static [Argument],
-    /// What is in register 0 afterwards.
+    /// Result in register 0.
     pub gives: Gives,
-    /// What else it does.
+    /// Side effect.
     pub effect: Option<Effect>,
 }
 
 impl Signature {
-    /// Whether it calls a function of the program.
+    /// Returns whether it calls a function of the program.
     pub fn calls_function(&self) -> bool {
         matches!(self.effect, Some(Effect::Repeats | Effect::RepeatsForElements))
     }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Numbers in texts, and comparing texts.
+//! Helpers that parse numbers and compare strings.
 
 use super::{Called, returned};
 use crate::maps::ErrorNumber;
 use crate::run::{Reason, Run};
 
-/// Bits of the flags that say the base.
+/// Bits of the flags with the base.
 const BASE_FLAGS: u64 = 0x1f;
-/// Longest text of a number, as the kernel copies it.
+/// Longest number in characters, as in the kernel.
 const DIGITS_MAX: usize = 63;
-/// Longest text that is compared.
+/// Longest string that is compared, in bytes.
 const TEXT_MAX: usize = 4_096;
 
-/// `bpf_strtol`: a number with a sign; gives how many characters it has.
+/// `bpf_strtol`: parses a signed number; returns the number of characters.
 pub fn signed_number(run: &mut Run, _: &'static str) -> Called {
     let parsed = parse_argument(run)?.and_then(|parsed| {
         let limit = if parsed.is_negative { 1 << 63 } else { (1 << 63) - 1 };
@@ -25,21 +25,21 @@ pub fn signed_number(run: &mut Run, _: &'static str) -> Called {
     finish(run, parsed.map(|parsed| (value(&parsed), parsed.length)))
 }
 
-/// `bpf_strtoul`: a number without a sign; gives how many characters it has.
+/// `bpf_strtoul`: parses an unsigned number; returns the number of characters.
 pub fn number(run: &mut Run, _: &'static str) -> Called {
     let parsed = parse_argument(run)?
         .and_then(|parsed| if parsed.is_negative { Err(ErrorNumber::EINVAL) } else { Ok(parsed) });
     finish(run, parsed.map(|parsed| (parsed.value, parsed.length)))
 }
 
-/// Writes the number, or 0 for an error, to where argument 4 says.
+/// Stores the number, or 0 for an error, at the address in argument 4.
 fn finish(run: &mut Run, parsed: Result<(u64, usize), ErrorNumber>) -> Called {
     let value = parsed.map_or(0, |(value, _)| value);
     run.write(run.argument(4), 8)?.copy_from_slice(&value.to_le_bytes());
     returned(parsed.map(|(_, length)| length as u64))
 }
 
-/// A number in a text.
+/// A parsed number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Parsed {
     value: u64,
@@ -52,7 +52,8 @@ fn parse_argument(run: &Run) -> Result<Result<Parsed, ErrorNumber>, Reason> {
     Ok(parse(text, run.argument(3)))
 }
 
-/// Reads white space, a sign and digits of the base that the flags say; base 0 lets the text say.
+/// Parses white space, a sign and digits of the base in the flags; base 0 is determined by a
+/// prefix.
 fn parse(text: &[u8], flags: u64) -> Result<Parsed, ErrorNumber> {
     let base = (flags & BASE_FLAGS) as u32;
     if !matches!(base, 0 | 8 | 10 | 16) || flags & !BASE_FLAGS != 0 {
@@ -79,7 +80,7 @@ fn parse(text: &[u8], flags: u64) -> Result<Parsed, ErrorNumber> {
     }
 }
 
-/// The base of a number, and how many characters say so.
+/// Returns the base of a number, and the length of its prefix.
 fn base_of(digits: &[u8], base: u32) -> (u32, usize) {
     let says_hexadecimal = matches!(digits, [b'0', b'x' | b'X', ..]);
     match base {
@@ -91,7 +92,7 @@ fn base_of(digits: &[u8], base: u32) -> (u32, usize) {
     }
 }
 
-/// `bpf_strncmp`: compares at most argument 2 characters with a text of the program's own.
+/// `bpf_strncmp`: compares at most argument 2 characters with a string of the program.
 pub fn compare(run: &mut Run, _: &'static str) -> Called {
     let first = run.read(run.argument(1), run.argument(2) as u32 as usize)?;
     let second = run.text(run.argument(3), TEXT_MAX)?;

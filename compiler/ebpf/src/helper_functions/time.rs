@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Time, chance, and where the program runs.
+//! Helpers for time, random numbers, and the processor.
 
 use super::Called;
 use crate::run::Run;
 
-/// Time in nanoseconds; all the kernel's clocks are one here.
+/// Returns the time in nanoseconds; all the kernel's clocks are the same here.
 pub fn now(run: &mut Run, _: &'static str) -> Called {
     Ok(Some(run.environment.clock.now_ns()))
 }
 
-/// Time in ticks of the kernel's timer.
+/// Returns the time in ticks of the kernel's timer.
 pub fn ticks(run: &mut Run, _: &'static str) -> Called {
     Ok(Some(run.environment.clock.ticks()))
 }
 
-/// 32 random bits, by SplitMix64 (Steele, Lea and Flood 2014).
+/// Returns 32 random bits, by SplitMix64 (Steele, Lea and Flood 2014).
 pub fn random(run: &mut Run, _: &'static str) -> Called {
     let state = &mut run.scratch.random;
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -24,12 +24,12 @@ pub fn random(run: &mut Run, _: &'static str) -> Called {
     Ok(Some((mixed ^ mixed >> 31) >> 32))
 }
 
-/// The processor's number.
+/// Returns the number of the processor.
 pub fn processor(run: &mut Run, _: &'static str) -> Called {
     Ok(Some(run.environment.processor.into()))
 }
 
-/// The number of the memory that is next to the processor: there is one.
+/// Returns the number of the processor's memory node; there is only one.
 pub fn memory_node(_: &mut Run, _: &'static str) -> Called {
     Ok(Some(0))
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The text form that [`Operation`] is printed in, back to slots.
+//! Parses the text form in which [`Operation`] is printed.
 //!
-//! An instruction a line; `//` and `;` begin comments. Beside what is printed, numbers may be
-//! decimal, registers of loads and stores may be `w`, and jumps and local calls may lead to a
-//! label, which is a name with a colon on a line of its own.
+//! There is one instruction in a line; `//` and `;` begin comments. Beyond the printed form,
+//! numbers may be decimal, registers of loads and stores may be written `w`, and jumps and local
+//! calls may refer to a label, which is a name with a colon on a line of its own.
 
 use super::operation::{
     Arithmetic, AtomicOperation, Callee, Constant, Operand, Operation, Size, Width,
@@ -13,20 +13,21 @@ use super::{Instruction, REGISTERS, decode};
 use std::collections::HashMap;
 use thiserror::Error;
 
-/// What is wrong with a text.
+/// A syntax error.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("line {line}: {reason}")]
 pub struct AssemblyError {
-    /// Where, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// Description of the error.
     pub reason: String,
 }
 
-/// The slots of a program in text form.
+/// Assembles a program.
 ///
 /// # Errors
-/// The first line that is no instruction, or names a label that is not there or too far away.
+/// The first line that is not an instruction, or refers to a label that does not exist or is too
+/// far.
 pub fn assemble(text: &str) -> Result<Vec<Instruction>, AssemblyError> {
     let mut labels = HashMap::new();
     let (mut operations, mut slot) = (vec![], 0_usize);
@@ -35,7 +36,7 @@ pub fn assemble(text: &str) -> Result<Vec<Instruction>, AssemblyError> {
         let code = line.split("//").next().unwrap_or("").split(';').next().unwrap_or("").trim();
         if let Some(label) = code.strip_suffix(':') {
             if labels.insert(label.trim(), slot).is_some() {
-                return Err(fail(format!("label `{label}` is there twice")));
+                return Err(fail(format!("label `{label}` is defined twice")));
             }
         } else if !code.is_empty() {
             let parsed = Line::new(code).operation().map_err(|Wrong(reason)| fail(reason))?;
@@ -49,14 +50,14 @@ pub fn assemble(text: &str) -> Result<Vec<Instruction>, AssemblyError> {
         let mut operation = parsed.operation;
         if let Some(label) = parsed.label {
             let Some(&target) = labels.get(label) else {
-                return Err(fail(format!("there is no label `{label}`")));
+                return Err(fail(format!("unknown label `{label}`")));
             };
             let distance = target as i64 - slot as i64 - 1;
             lead(&mut operation, distance).ok_or_else(|| fail(format!("`{label}` is too far")))?;
         }
         let (first, second) = operation.encode();
         if decode(&[first, second.unwrap_or_default()], 0) != Ok(operation) {
-            return Err(fail(format!("there is no instruction `{operation}`")));
+            return Err(fail(format!("unknown instruction `{operation}`")));
         }
         slots.push(first);
         slots.extend(second);
@@ -64,7 +65,7 @@ pub fn assemble(text: &str) -> Result<Vec<Instruction>, AssemblyError> {
     Ok(slots)
 }
 
-/// Makes a jump, call or reference lead as far as `to`, if it can.
+/// Sets the distance of a jump, call or reference to `to`, if it fits.
 fn lead(operation: &mut Operation, to: i64) -> Option<()> {
     match operation {
         Operation::Jump { distance, .. } => *distance = to.try_into().ok()?,
@@ -86,12 +87,12 @@ struct Parsed<'t> {
     label: Option<&'t str>,
 }
 
-/// What is wrong with a line.
+/// Reason for which a line is rejected.
 struct Wrong(String);
 
 type Parse<T> = Result<T, Wrong>;
 
-/// A line in work: what is left of it.
+/// The unparsed rest of a line.
 struct Line<'t> {
     rest: &'t str,
     label: Option<&'t str>,
@@ -105,7 +106,7 @@ impl<'t> Line<'t> {
     fn operation(mut self) -> Parse<Parsed<'t>> {
         let operation = self.statement()?;
         if !self.rest.trim().is_empty() {
-            return Err(Wrong(format!("`{}` is too much", self.rest.trim())));
+            return Err(Wrong(format!("unexpected `{}`", self.rest.trim())));
         }
         Ok(Parsed { operation, label: self.label })
     }
@@ -144,7 +145,7 @@ impl<'t> Line<'t> {
 
     fn jump(&mut self) -> Parse<Operation> {
         let (width, left) = self.register()?;
-        // Longer symbols first, since some begin with others.
+        // Longer symbols are tried first, since some begin with others.
         let mut known = CONDITIONS;
         known.sort_by_key(|(.., symbol)| std::cmp::Reverse(symbol.len()));
         let found = known.iter().find(|(.., symbol)| self.takes(symbol));
@@ -187,7 +188,7 @@ impl<'t> Line<'t> {
         Ok(Operation::Alu { width, operation, destination, source })
     }
 
-    /// What stands behind `=`, if it is no plain operand.
+    /// Parses the right side of `=`, if it is not a plain operand.
     fn moved(&mut self, width: Width, destination: u8) -> Parse<Option<Operation>> {
         if self.takes("(s") {
             let bits = self.number()?;
@@ -218,7 +219,7 @@ impl<'t> Line<'t> {
         self.fetching(width, destination)
     }
 
-    /// A 64-bit constant, if one is next.
+    /// Parses a 64-bit constant, if one is next.
     fn constant(&mut self) -> Parse<Option<Constant>> {
         if self.takes("map[") {
             let map = self.number()?;
@@ -243,7 +244,7 @@ impl<'t> Line<'t> {
                 let value = parse_number(number.trim());
                 let value = value.filter(|value| *value >= i64::MIN.into());
                 let Some(value) = value.filter(|value| *value <= u64::MAX.into()) else {
-                    return Err(Wrong(format!("`{}` is no 64-bit number", number.trim())));
+                    return Err(Wrong(format!("`{}` is not a 64-bit number", number.trim())));
                 };
                 self.rest = "";
                 Ok(Some(Constant::Value(value as u64)))
@@ -252,7 +253,7 @@ impl<'t> Line<'t> {
         }
     }
 
-    /// An atomic operation with its old value, if one is next.
+    /// Parses an atomic operation that returns the old value, if one is next.
     fn fetching(&mut self, width: Width, destination: u8) -> Parse<Option<Operation>> {
         let found = ATOMIC.iter().rev().find(|(.., name)| self.takes(name));
         let Some(&(operation, _, symbol, _)) = found else { return Ok(None) };
@@ -286,7 +287,7 @@ impl<'t> Line<'t> {
         let width = match self.pointer_type()? {
             Size::Word => Width::Bits32,
             Size::Double => Width::Bits64,
-            _ => return Err(Wrong("atomic operations have 32 or 64 bits".to_owned())),
+            _ => return Err(Wrong("an atomic operation has 32 or 64 bits".to_owned())),
         };
         self.needs("(")?;
         let (base, offset) = self.address()?;
@@ -323,7 +324,7 @@ impl<'t> Line<'t> {
 
     fn load_packet(&mut self, destination: u8, size: Size) -> Parse<Operation> {
         if destination != 0 {
-            return Err(Wrong("packets are read into r0".to_owned()));
+            return Err(Wrong("a packet access loads to r0".to_owned()));
         }
         let has_index = self.rest.trim_start().starts_with('r');
         let index = if has_index { Some(self.register()?.1) } else { None };
@@ -332,7 +333,7 @@ impl<'t> Line<'t> {
         Ok(Operation::LoadPacket { size, index, offset })
     }
 
-    /// `64 *)`, which ends the type of a pointer.
+    /// Parses `64 *)`, the end of a pointer type.
     fn pointer_type(&mut self) -> Parse<Size> {
         let found = SIZES.iter().find(|(.., digits)| self.takes(digits));
         let Some(&(size, ..)) = found else { return Err(self.expected("8, 16, 32 or 64")) };
@@ -340,7 +341,7 @@ impl<'t> Line<'t> {
         Ok(size)
     }
 
-    /// `r10 - 0x8`.
+    /// Parses an address, such as `r10 - 0x8`.
     fn address(&mut self) -> Parse<(u8, i16)> {
         let (_, base) = self.register()?;
         Ok((base, self.signed()?))
@@ -367,21 +368,21 @@ impl<'t> Line<'t> {
         };
         let number: u8 = self.number()?;
         if number >= REGISTERS {
-            return Err(Wrong(format!("there is no register {number}")));
+            return Err(Wrong(format!("the registers are 0 to 10, not {number}")));
         }
         Ok((width, number))
     }
 
-    /// A register that is named a second time.
+    /// Parses a repeated register, which must be the same.
     fn same(&mut self, register: u8) -> Parse<()> {
         let (_, found) = self.register()?;
         if found == register {
             return Ok(());
         }
-        Err(Wrong(format!("register {register} must stand here, not {found}")))
+        Err(Wrong(format!("register {register} is expected here, not {found}")))
     }
 
-    /// A signed distance, or a label.
+    /// Parses a signed distance, or a label.
     fn distance(&mut self) -> Parse<i32> {
         if !self.begins_with_name() {
             return self.signed();
@@ -393,7 +394,7 @@ impl<'t> Line<'t> {
         Ok(0)
     }
 
-    /// A number with a sign that may stand apart.
+    /// Parses a number with a sign, which may be separated by spaces.
     fn signed<T: TryFrom<i128>>(&mut self) -> Parse<T> {
         let is_negative = self.takes("-");
         if !is_negative {
@@ -425,7 +426,7 @@ impl<'t> Line<'t> {
         rest.is_some()
     }
 
-    /// Like [`Self::takes`], for a token that ends where a name does.
+    /// As [`Self::takes`], for a token that must end at a word boundary.
     fn takes_word(&mut self, word: &str) -> bool {
         let rest = self.rest.trim_start().strip_prefix(word);
         rest.is_some_and(|rest| !rest.starts_with(is_of_name)) && self.takes(word)
@@ -482,7 +483,7 @@ mod tests {
             let assembled = assemble(&text);
             assert_eq!(assembled.as_deref(), Ok(&slots[..operation.slots()]), "{text}");
         }
-        // All that RFC 9669 has, with what is left of older packet access.
+        // All opcodes of RFC 9669, with those that remain of legacy packet access.
         assert!(opcodes.len() > 115, "only {}", opcodes.len());
     }
 
@@ -512,20 +513,20 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said_with_its_line() {
-        assert_wrong("exit\nr11 = 1", "line 2: there is no register 11");
+        assert_wrong("exit\nr11 = 1", "line 2: the registers are 0 to 10, not 11");
         assert_wrong("r1 = w2", "mixed");
         assert_wrong("r1 = 0x100000000", "out of range");
-        assert_wrong("goto nowhere", "no label `nowhere`");
+        assert_wrong("goto nowhere", "unknown label `nowhere`");
         assert_wrong("a:\na:\nexit", "twice");
-        assert_wrong("exit exit", "`exit` is too much");
-        assert_wrong("r1 = *(s64 *)(r2 + 0x4)", "line 1: there is no instruction `r1 = *(s64 *)");
-        assert_wrong("exit\nr2 = (s6)r3", "line 2: there is no instruction `r2 = (s6)r3`");
-        assert_wrong("r2 = le24 r2", "no instruction");
+        assert_wrong("exit exit", "unexpected `exit`");
+        assert_wrong("r1 = *(s64 *)(r2 + 0x4)", "line 1: unknown instruction `r1 = *(s64 *)");
+        assert_wrong("exit\nr2 = (s6)r3", "line 2: unknown instruction `r2 = (s6)r3`");
+        assert_wrong("r2 = le24 r2", "unknown instruction");
         assert_wrong("r1 =", "missing at the end");
-        assert_wrong("r1 = -r2", "register 1 must stand here");
+        assert_wrong("r1 = -r2", "register 1 is expected here");
         assert_wrong("*(u64 *)(r1 + 0x8000) = r1", "out of range");
         assert_wrong("if r1 ? r2 goto +1", "a comparison is expected");
-        assert_wrong("r1 = 0x1ffffffffffffffff ll", "no 64-bit number");
+        assert_wrong("r1 = 0x1ffffffffffffffff ll", "not a 64-bit number");
         assert_wrong("r0 = é", "expected");
     }
 }

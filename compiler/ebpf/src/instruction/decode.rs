@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! From slots to meanings. Fields that an instruction does not use must be 0, as the kernel wants.
+//! Decodes slots to operations. Unused fields must be 0, as the kernel requires.
 
 use super::operation::{AtomicOperation, Callee, Constant, Operand, Operation, Size, Width};
 use super::tables::{
@@ -13,7 +13,7 @@ use super::{
 use std::fmt;
 use thiserror::Error;
 
-/// A part of a slot.
+/// Part of a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub enum Field {
@@ -39,30 +39,30 @@ impl fmt::Display for Field {
     }
 }
 
-/// Why a slot is no instruction.
+/// Reason for which a slot is not a valid instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 #[error("{field} {value:#x}: {reason}")]
 pub struct Invalid {
-    /// The part that is wrong.
+    /// The invalid field.
     pub field: Field,
-    /// What is there.
+    /// Its value.
     pub value: i64,
-    /// What is wrong with it.
+    /// Description of the error.
     pub reason: &'static str,
 }
 
-/// The instruction that begins in slot `at`.
+/// Decodes the instruction that begins in slot `at`.
 ///
 /// # Errors
-/// The field that is wrong.
+/// The first invalid field.
 pub fn decode(program: &[Instruction], at: usize) -> Result<Operation, Invalid> {
     let Some(&slot) = program.get(at) else {
         let value = i64::try_from(at).unwrap_or(i64::MAX);
-        return Err(Invalid { field: Field::Opcode, value, reason: "behind the end" });
+        return Err(Invalid { field: Field::Opcode, value, reason: "after the end" });
     };
     let slot = Slot(slot);
     if slot.0.destination >= REGISTERS {
-        return Err(slot.wrong(Field::Destination, "there are registers 0 to 10"));
+        return Err(slot.wrong(Field::Destination, "the registers are 0 to 10"));
     }
     match slot.0.opcode & 7 {
         class::LOAD_CONSTANT if slot.0.opcode == WIDE_LOAD => {
@@ -78,7 +78,7 @@ pub fn decode(program: &[Instruction], at: usize) -> Result<Operation, Invalid> 
     }
 }
 
-/// A slot that is being decoded.
+/// A slot during decoding.
 struct Slot(Instruction);
 
 type Decoded = Result<Operation, Invalid>;
@@ -95,7 +95,7 @@ impl Slot {
         Invalid { field, value, reason }
     }
 
-    /// Says that fields are not used.
+    /// Checks that unused fields are 0.
     fn unused<const N: usize>(&self, fields: [Field; N]) -> Result<(), Invalid> {
         for field in fields {
             let wrong = self.wrong(field, "must be 0");
@@ -118,11 +118,11 @@ impl Slot {
 
     fn source(&self) -> Result<u8, Invalid> {
         let is_known = self.0.source < REGISTERS;
-        let wrong = || self.wrong(Field::Source, "there are registers 0 to 10");
+        let wrong = || self.wrong(Field::Source, "the registers are 0 to 10");
         is_known.then_some(self.0.source).ok_or_else(wrong)
     }
 
-    /// The second operand of arithmetic and jumps; the other field is not used.
+    /// Decodes the second operand of arithmetic and jumps; the other field must be 0.
     fn operand(&self) -> Result<Operand, Invalid> {
         if self.0.opcode & REGISTER == 0 {
             self.unused([Field::Source])?;
@@ -152,7 +152,7 @@ impl Slot {
             PSEUDO_MAP_VALUE => Constant::MapValue { map: low, offset: high },
             PSEUDO_VARIABLE => Constant::Variable(low),
             PSEUDO_FUNCTION => Constant::Function(immediate),
-            _ => return Err(self.wrong(Field::Source, "no known kind of 64-bit constant")),
+            _ => return Err(self.wrong(Field::Source, "unknown kind of 64-bit constant")),
         };
         Ok(Operation::LoadConstant { destination, constant })
     }
@@ -164,10 +164,10 @@ impl Slot {
                 None
             }
             mode::INDIRECT => Some(self.source()?),
-            _ => return Err(self.wrong(Field::Opcode, "no known load of a constant")),
+            _ => return Err(self.wrong(Field::Opcode, "unknown load of a constant")),
         };
         if self.size() == Size::Double {
-            return Err(self.wrong(Field::Opcode, "packets are read by at most 32 bits"));
+            return Err(self.wrong(Field::Opcode, "a packet access has at most 32 bits"));
         }
         self.unused([Field::Destination, Field::Offset])?;
         Ok(Operation::LoadPacket { size: self.size(), index, offset: self.0.immediate })
@@ -177,7 +177,7 @@ impl Slot {
         let is_signed = match (self.mode(), self.size()) {
             (mode::MEMORY, _) => false,
             (mode::MEMORY_SIGNED, Size::Byte | Size::Half | Size::Word) => true,
-            _ => return Err(self.wrong(Field::Opcode, "no known load")),
+            _ => return Err(self.wrong(Field::Opcode, "unknown load")),
         };
         self.unused([Field::Immediate])?;
         let Instruction { destination, offset, .. } = self.0;
@@ -187,7 +187,7 @@ impl Slot {
 
     fn store_immediate(&self) -> Decoded {
         if self.mode() != mode::MEMORY {
-            return Err(self.wrong(Field::Opcode, "no known store"));
+            return Err(self.wrong(Field::Opcode, "unknown store"));
         }
         self.unused([Field::Source])?;
         let Instruction { destination: base, offset, immediate, .. } = self.0;
@@ -197,7 +197,7 @@ impl Slot {
 
     fn store(&self) -> Decoded {
         if self.mode() != mode::MEMORY {
-            return Err(self.wrong(Field::Opcode, "no known store"));
+            return Err(self.wrong(Field::Opcode, "unknown store"));
         }
         self.unused([Field::Immediate])?;
         let Instruction { destination: base, offset, .. } = self.0;
@@ -209,12 +209,12 @@ impl Slot {
         let width = match self.size() {
             Size::Word => Width::Bits32,
             Size::Double => Width::Bits64,
-            _ => return Err(self.wrong(Field::Opcode, "atomic operations have 32 or 64 bits")),
+            _ => return Err(self.wrong(Field::Opcode, "an atomic operation has 32 or 64 bits")),
         };
         let code = self.0.immediate;
         let found = ATOMIC.iter().find(|(_, known, ..)| *known == code & !FETCH);
         let Some(&(operation, ..)) = found else {
-            return Err(self.wrong(Field::Immediate, "no known atomic operation"));
+            return Err(self.wrong(Field::Immediate, "unknown atomic operation"));
         };
         let is_fetching = code & FETCH != 0;
         use AtomicOperation::{CompareExchange, Exchange};
@@ -239,12 +239,12 @@ impl Slot {
             code => {
                 let mut same = ARITHMETIC.iter().filter(|(_, known, ..)| *known == code);
                 let Some(first) = same.next() else {
-                    return Err(self.wrong(Field::Opcode, "no known arithmetic"));
+                    return Err(self.wrong(Field::Opcode, "unknown arithmetic"));
                 };
                 let mut variants = std::iter::once(first).chain(same);
                 let Some(&(operation, ..)) = variants.find(|(_, _, known, _)| *known == offset)
                 else {
-                    return Err(self.wrong(Field::Offset, "no known variant of this arithmetic"));
+                    return Err(self.wrong(Field::Offset, "unknown variant of this arithmetic"));
                 };
                 Ok(Operation::Alu { width, operation, destination, source: self.operand()? })
             }
@@ -256,7 +256,7 @@ impl Slot {
             (8, _) => 8,
             (16, _) => 16,
             (32, Width::Bits64) => 32,
-            _ => return Err(self.wrong(Field::Offset, "moves extend 8, 16 or 32 bits")),
+            _ => return Err(self.wrong(Field::Offset, "a move extends 8, 16 or 32 bits")),
         };
         self.unused([Field::Immediate])?;
         let (destination, source) = (self.0.destination, self.source()?);
@@ -268,14 +268,14 @@ impl Slot {
             (self.0.opcode & 7, self.0.opcode & REGISTER) == (*class, *register)
         });
         let Some(&(order, ..)) = found else {
-            return Err(self.wrong(Field::Opcode, "no known byte swap"));
+            return Err(self.wrong(Field::Opcode, "unknown byte swap"));
         };
         self.unused([Field::Source, Field::Offset])?;
         let bits = match self.0.immediate {
             16 => 16,
             32 => 32,
             64 => 64,
-            _ => return Err(self.wrong(Field::Immediate, "byte swaps have 16, 32 or 64 bits")),
+            _ => return Err(self.wrong(Field::Immediate, "a byte swap has 16, 32 or 64 bits")),
         };
         Ok(Operation::Swap { order, destination: self.0.destination, bits })
     }
@@ -302,7 +302,7 @@ impl Slot {
             _ => {
                 let found = CONDITIONS.iter().find(|(_, known, _)| *known == opcode & 0xf0);
                 let Some(&(condition, ..)) = found else {
-                    return Err(self.wrong(Field::Opcode, "no known jump"));
+                    return Err(self.wrong(Field::Opcode, "unknown jump"));
                 };
                 let right = self.operand()?;
                 Ok(Operation::Jump { width, condition, left: destination, right, distance: offset })
@@ -320,7 +320,7 @@ impl Slot {
             0 => Ok(Callee::Helper(immediate as u32)),
             PSEUDO_CALL => Ok(Callee::Local(immediate)),
             PSEUDO_KERNEL_CALL => Ok(Callee::Kernel { id: immediate, module: offset }),
-            _ => Err(self.wrong(Field::Source, "no known kind of call")),
+            _ => Err(self.wrong(Field::Source, "unknown kind of call")),
         }
     }
 }

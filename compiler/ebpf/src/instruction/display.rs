@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Instructions as text, in the form that `llvm-objdump` prints: distances count from the next
-//! instruction. References to maps and functions, which LLVM leaves to relocations, are
-//! `map[2]`, `map[2]+0x8`, `call pc+0x5` and `function+0x5`.
+//! Formats instructions as `llvm-objdump` does: distances count from the next instruction.
+//! References to maps and functions, which LLVM leaves to relocations, are `map[2]`, `map[2]+0x8`,
+//! `call pc+0x5` and `function+0x5`.
 
 use super::operation::{AtomicOperation, Callee, Constant, Operand, Operation, Size, Width};
 use super::tables::{ATOMIC, SIZES};
@@ -102,7 +102,7 @@ impl Display for Operation {
 }
 
 impl Operation {
-    /// Those that access memory.
+    /// Formats operations that access memory.
     fn fmt_access(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Load { size, is_signed, destination, base, offset } => {
@@ -169,8 +169,7 @@ impl Display for Callee {
     }
 }
 
-/// A program as text, an instruction a line. A slot that is no instruction is a comment that says
-/// why.
+/// Formats a program, one instruction a line. An invalid slot becomes a comment with the reason.
 pub fn disassemble(program: &[Instruction]) -> String {
     let (mut text, mut slot) = (String::new(), 0);
     while slot < program.len() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! From meanings to slots: the inverse of decoding.
+//! Encodes operations to slots; the inverse of decoding.
 
 use super::operation::{Callee, Constant, Operand, Operation, Size, Width};
 use super::tables::{
@@ -12,7 +12,7 @@ use super::{
 };
 
 impl Operation {
-    /// Its slots: a second one if it is a wide load.
+    /// Encodes the operation; a wide load has a second slot.
     pub fn encode(&self) -> (Instruction, Option<Instruction>) {
         if let Self::LoadConstant { destination, constant } = *self {
             let (first, second) = wide_load(destination, constant);
@@ -65,7 +65,7 @@ impl Operation {
         }
     }
 
-    /// Those that access memory.
+    /// Encodes operations that access memory.
     fn encode_access(&self) -> Instruction {
         match *self {
             Self::Load { size, is_signed, destination, base, offset } => {
@@ -157,7 +157,7 @@ mod tests {
             slots[0].opcode = round as u8;
             for slot in &mut slots {
                 slot.destination %= 11;
-                // Most fields are to be 0 or small in most instructions.
+                // Most fields must be 0 or small in most instructions.
                 slot.source = if random.bool() { 0 } else { slot.source % 11 };
                 slot.offset = [0, 0, 1, 8, 16, 32, slot.offset][random.usize(..7)];
                 let small = [0, 0, 1, 16, 32, 64, 0x40, 0x51, 0xa1, 0xe1, 0xf1, slot.immediate];

@@ -1,123 +1,123 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What an instruction does, free of how it is written in its slots.
+//! Operations: the meaning of instructions, independent of their encoding.
 
-/// The decoded meaning of one instruction.
+/// The decoded meaning of an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Operation {
     /// `destination = destination operation source`; a move ignores the old value. Results of 32
     /// bits are zero-extended.
     Alu {
-        /// Bits that take part.
+        /// Operand width.
         width: Width,
-        /// What is computed.
+        /// The arithmetic operation.
         operation: Arithmetic,
-        /// Register that is read, except by a move, and written.
+        /// Register that is written, and read except by a move.
         destination: u8,
         /// Second operand.
         source: Operand,
     },
     /// `destination = -destination`.
     Negate {
-        /// Bits that take part.
+        /// Operand width.
         width: Width,
         /// Register that is read and written.
         destination: u8,
     },
     /// `destination` becomes the sign-extended low bits of `source`.
     MoveSigned {
-        /// Bits of the result; the rest is zero.
+        /// Width of the result; the upper bits are zero.
         width: Width,
         /// Register that is written.
         destination: u8,
         /// Register that is read.
         source: u8,
-        /// How many low bits count: 8, 16 or, for 64 bits, 32.
+        /// Number of low bits that are used: 8, 16 or, for 64 bits, 32.
         bits: u8,
     },
     /// Reorders the low bytes of a register and clears the others.
     Swap {
-        /// Which order they are brought in.
+        /// Target byte order.
         order: ByteOrder,
         /// Register that is read and written.
         destination: u8,
         /// 16, 32 or 64.
         bits: u8,
     },
-    /// `destination` becomes what is at `base + offset`.
+    /// Loads from `base + offset` to `destination`.
     Load {
-        /// How much is read.
+        /// Number of bytes that are read.
         size: Size,
-        /// Whether it is sign-extended; else zero-extended.
+        /// Whether the value is sign-extended; otherwise it is zero-extended.
         is_signed: bool,
         /// Register that is written.
         destination: u8,
         /// Register with the address.
         base: u8,
-        /// Bytes behind it.
+        /// Offset from it in bytes.
         offset: i16,
     },
     /// Writes the low bytes of `source`, or a sign-extended constant, to `base + offset`.
     Store {
-        /// How much is written.
+        /// Number of bytes that are written.
         size: Size,
         /// Register with the address.
         base: u8,
-        /// Bytes behind it.
+        /// Offset from it in bytes.
         offset: i16,
-        /// What is written.
+        /// Value that is written.
         source: Operand,
     },
-    /// Reads, changes and writes memory at `base + offset` as one step.
+    /// Reads, modifies and writes memory at `base + offset` atomically.
     Atomic {
-        /// How much: 32 or 64 bits.
+        /// Operand width: 32 or 64 bits.
         width: Width,
-        /// How it is changed.
+        /// The modification.
         operation: AtomicOperation,
-        /// Whether the register gets the old value; always so for exchanges.
+        /// Whether the register receives the old value; always true for exchanges.
         is_fetching: bool,
         /// Register with the address.
         base: u8,
-        /// Bytes behind it.
+        /// Offset from it in bytes.
         offset: i16,
-        /// Register with the operand, which also gets the old value (register 0 with
-        /// [`AtomicOperation::CompareExchange`]).
+        /// Register with the operand. It also receives the old value (with
+        /// [`AtomicOperation::CompareExchange`], register 0 does).
         source: u8,
     },
     /// Loads a 64-bit constant; takes two slots.
     LoadConstant {
         /// Register that is written.
         destination: u8,
-        /// What it gets.
+        /// The constant.
         constant: Constant,
     },
-    /// Old access to a packet of sockets' programs: register 0 becomes what is at
-    /// `offset + index`, in host order.
+    /// Legacy packet access of socket filters: loads from packet offset `offset + index` to
+    /// register 0, in host byte order.
     LoadPacket {
-        /// How much is read: at most 32 bits.
+        /// Number of bytes that are read: at most 32 bits.
         size: Size,
         /// Register that is added to the offset.
         index: Option<u8>,
-        /// Bytes from the start of the packet.
+        /// Offset in bytes from the start of the packet.
         offset: i32,
     },
     /// Jumps by `distance` slots from the next one if `left condition right`.
     Jump {
-        /// Bits that are compared.
+        /// Operand width.
         width: Width,
-        /// How they are compared.
+        /// Comparison.
         condition: Condition,
-        /// Register on the left.
+        /// Left operand.
         left: u8,
-        /// Right side; constants are sign-extended.
+        /// Right operand; constants are sign-extended.
         right: Operand,
-        /// Slots from the next instruction.
+        /// Distance in slots from the next instruction.
         distance: i16,
     },
-    /// Jumps always.
+    /// Jumps unconditionally.
     Goto {
-        /// Whether it is written with 32 bits (`gotol`).
+        /// Whether it is encoded with a 32-bit distance (`gotol`).
         is_long: bool,
-        /// Slots from the next instruction.
+        /// Distance in slots from the next instruction.
         distance: i32,
     },
     /// Calls a function; registers 1 to 5 hold its arguments and register 0 its result.
@@ -126,7 +126,7 @@ pub enum Operation {
     Exit,
 }
 
-/// How many bits an operation works on.
+/// Number of bits on which an operation works.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Width {
     /// The low 32.
@@ -135,7 +135,7 @@ pub enum Width {
     Bits64,
 }
 
-/// How many bytes an access to memory has.
+/// Number of bytes of a memory access.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Size {
     /// 1 byte.
@@ -149,7 +149,7 @@ pub enum Size {
 }
 
 impl Size {
-    /// The number of bytes.
+    /// Returns the number of bytes.
     pub fn bytes(self) -> u8 {
         match self {
             Self::Byte => 1,
@@ -165,12 +165,22 @@ impl Size {
 pub enum Operand {
     /// A register.
     Register(u8),
-    /// A constant, sign-extended to 64 bits where 64 take part.
+    /// A constant, sign-extended to 64 bits for 64-bit operations.
     Immediate(i32),
 }
 
-/// Operations on two numbers. Division by zero gives 0 and modulo by zero the dividend; shifts
-/// count modulo the width.
+impl Operand {
+    /// Returns the register, if the operand is one.
+    pub fn register(self) -> Option<u8> {
+        match self {
+            Self::Register(register) => Some(register),
+            Self::Immediate(_) => None,
+        }
+    }
+}
+
+/// Operations on two numbers. Division by zero gives 0 and modulo by zero the dividend; shift
+/// counts are taken modulo the width.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]
 pub enum Arithmetic {
@@ -190,14 +200,14 @@ pub enum Arithmetic {
     SignedShiftRight,
 }
 
-/// Comparisons of a jump.
+/// Conditions of a jump.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]
 pub enum Condition {
     Equal,
     Greater,
     GreaterOrEqual,
-    /// Any bit is set in both.
+    /// Some bit is set in both operands.
     Set,
     NotEqual,
     SignedGreater,
@@ -208,7 +218,7 @@ pub enum Condition {
     SignedLessOrEqual,
 }
 
-/// How an atomic operation changes memory.
+/// Operations on memory that are atomic.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]
 pub enum AtomicOperation {
@@ -217,43 +227,43 @@ pub enum AtomicOperation {
     And,
     Xor,
     Exchange,
-    /// Register 0 is compared with memory and gets the old value; if they were equal, memory
-    /// becomes the source.
+    /// Compares register 0 with memory and sets register 0 to the old value; if they were equal,
+    /// memory is set to the source.
     CompareExchange,
 }
 
-/// The order that bytes are brought in by [`Operation::Swap`].
+/// Byte order established by [`Operation::Swap`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ByteOrder {
-    /// From host order to little-endian, or back.
+    /// Between host order and little-endian.
     Little,
-    /// From host order to big-endian, or back.
+    /// Between host order and big-endian.
     Big,
-    /// The reverse of what it was.
+    /// Reverses the bytes.
     Reverse,
 }
 
-/// What a wide load gives a register.
+/// Constant that a wide load stores in a register.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Constant {
     /// A number.
     Value(u64),
-    /// A map: its number in the object once that is linked, a file descriptor for the kernel.
+    /// A map: its number in the object after linking, or a file descriptor for the kernel.
     Map(u32),
     /// An address in the first value of a map.
     MapValue {
-        /// The map, as above.
+        /// The map, as in `Map`.
         map: u32,
-        /// Bytes behind the start of the value.
+        /// Offset in bytes from the start of the value.
         offset: u32,
     },
     /// The address of a kernel variable, by its BTF id.
     Variable(u32),
-    /// A local function, by its distance in slots from the one behind the first slot.
+    /// A local function, by its distance in slots from the slot after the first one.
     Function(i32),
 }
 
-/// What a call leads to.
+/// Callee of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Callee {
     /// A helper by the kernel's number.
@@ -262,20 +272,20 @@ pub enum Callee {
     Local(i32),
     /// A function of the kernel.
     Kernel {
-        /// Its BTF id.
+        /// BTF id of the function.
         id: i32,
-        /// Which of the program's BTF descriptors it is in; 0 is the kernel itself.
+        /// Index among the program's BTF descriptors; 0 is the kernel itself.
         module: i16,
     },
 }
 
 impl Operation {
-    /// How many slots it takes.
+    /// Returns the number of slots.
     pub fn slots(&self) -> usize {
         if matches!(self, Self::LoadConstant { .. }) { 2 } else { 1 }
     }
 
-    /// The register it writes by being executed, besides what a call leaves behind.
+    /// Returns the register that the instruction writes, apart from those that a call clobbers.
     pub fn written(&self) -> Option<u8> {
         use AtomicOperation::CompareExchange;
         match *self {
@@ -293,35 +303,34 @@ impl Operation {
         }
     }
 
-    /// The registers it reads, besides what a call passes; an exit returns register 0.
+    /// Returns the registers that it reads, apart from a call's arguments; an exit reads register
+    /// 0.
     pub fn read(&self) -> impl Iterator<Item = u8> {
-        let register = |operand| match operand {
-            Operand::Register(register) => Some(register),
-            Operand::Immediate(_) => None,
-        };
         let found = match *self {
-            Self::Alu { operation: Arithmetic::Move, source, .. } => [register(source), None, None],
-            Self::Alu { destination, source, .. } => [Some(destination), register(source), None],
+            Self::Alu { operation: Arithmetic::Move, source, .. } => {
+                [source.register(), None, None]
+            }
+            Self::Alu { destination, source, .. } => [Some(destination), source.register(), None],
             Self::Negate { destination, .. } | Self::Swap { destination, .. } => {
                 [Some(destination), None, None]
             }
             Self::MoveSigned { source, .. } => [Some(source), None, None],
             Self::Load { base, .. } => [Some(base), None, None],
-            Self::Store { base, source, .. } => [Some(base), register(source), None],
+            Self::Store { base, source, .. } => [Some(base), source.register(), None],
             Self::Atomic { operation: AtomicOperation::CompareExchange, base, source, .. } => {
                 [Some(base), Some(source), Some(0)]
             }
             Self::Atomic { base, source, .. } => [Some(base), Some(source), None],
             // The context is always in register 6.
             Self::LoadPacket { index, .. } => [Some(6), index, None],
-            Self::Jump { left, right, .. } => [Some(left), register(right), None],
+            Self::Jump { left, right, .. } => [Some(left), right.register(), None],
             Self::Exit => [Some(0), None, None],
             Self::LoadConstant { .. } | Self::Goto { .. } | Self::Call(_) => [None; 3],
         };
         found.into_iter().flatten()
     }
 
-    /// Slots from the next instruction to where it may jump, if it is a jump.
+    /// Returns the distance in slots from the next instruction to the jump target, if it is a jump.
     pub fn distance(&self) -> Option<i32> {
         match *self {
             Self::Jump { distance, .. } => Some(distance.into()),
@@ -330,7 +339,7 @@ impl Operation {
         }
     }
 
-    /// Whether execution never goes on with the next instruction.
+    /// Returns whether execution never continues with the next instruction.
     pub fn is_terminal(&self) -> bool {
         matches!(self, Self::Goto { .. } | Self::Exit)
     }

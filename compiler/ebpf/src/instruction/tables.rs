@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Codes and symbols of operations, each once, for all that reads and writes them.
+//! Codes and symbols of operations, defined once for encoding, decoding, printing and parsing.
 
 use super::operation::{Arithmetic, AtomicOperation, ByteOrder, Condition, Size};
 
@@ -15,7 +15,7 @@ pub(super) mod class {
     pub const ALU64: u8 = 7;
 }
 
-/// Modes of access to memory: the high three bits of an opcode of a load or store.
+/// Modes of memory access: the high three bits of the opcode of a load or store.
 pub(super) mod mode {
     pub const ABSOLUTE: u8 = 0x20;
     pub const INDIRECT: u8 = 0x40;
@@ -24,21 +24,21 @@ pub(super) mod mode {
     pub const ATOMIC: u8 = 0xc0;
 }
 
-/// The bit of an opcode that says that the operand is a register.
+/// Bit of an opcode for a register operand.
 pub(super) const REGISTER: u8 = 0x08;
-/// The bit of an atomic operation's immediate that says that the old value is wanted.
+/// Bit of an atomic operation's immediate that requests the old value.
 pub(super) const FETCH: i32 = 1;
 
-/// Codes of arithmetic that takes one operand or has forms of its own.
+/// Codes of arithmetic with one operand or with special forms.
 pub(super) const NEGATE: u8 = 0x80;
 pub(super) const MOVE: u8 = 0xb0;
 pub(super) const SWAP: u8 = 0xd0;
-/// Codes of jumps that compare nothing.
+/// Codes of unconditional jumps, calls and exits.
 pub(super) const GOTO: u8 = 0x00;
 pub(super) const CALL: u8 = 0x80;
 pub(super) const EXIT: u8 = 0x90;
 
-/// An operation, its code, the offset that tells it from others of that code, and its symbol.
+/// Operation, code, offset that distinguishes operations with the same code, and symbol.
 pub(crate) const ARITHMETIC: [(Arithmetic, u8, i16, &str); 14] = [
     (Arithmetic::Add, 0x00, 0, "+="),
     (Arithmetic::Subtract, 0x10, 0, "-="),
@@ -56,7 +56,7 @@ pub(crate) const ARITHMETIC: [(Arithmetic, u8, i16, &str); 14] = [
     (Arithmetic::SignedShiftRight, 0xc0, 0, "s>>="),
 ];
 
-/// A comparison, its code and its symbol.
+/// Comparison, code and symbol.
 pub(crate) const CONDITIONS: [(Condition, u8, &str); 11] = [
     (Condition::Equal, 0x10, "=="),
     (Condition::Greater, 0x20, ">"),
@@ -71,7 +71,8 @@ pub(crate) const CONDITIONS: [(Condition, u8, &str); 11] = [
     (Condition::SignedLessOrEqual, 0xd0, "s<="),
 ];
 
-/// An atomic operation, its code without [`FETCH`], its symbol and its name with the old value.
+/// Atomic operation, code without [`FETCH`], symbol, and name of the form that returns the old
+/// value.
 pub(super) const ATOMIC: [(AtomicOperation, i32, &str, &str); 6] = [
     (AtomicOperation::Add, 0x00, "+=", "atomic_fetch_add"),
     (AtomicOperation::Or, 0x40, "|=", "atomic_fetch_or"),
@@ -81,7 +82,7 @@ pub(super) const ATOMIC: [(AtomicOperation, i32, &str, &str); 6] = [
     (AtomicOperation::CompareExchange, 0xf0, "", "cmpxchg"),
 ];
 
-/// A size, its code and the digits of its type.
+/// Size, code, and digits of its type.
 pub(super) const SIZES: [(Size, u8, &str); 4] = [
     (Size::Word, 0x00, "32"),
     (Size::Half, 0x08, "16"),
@@ -89,7 +90,7 @@ pub(super) const SIZES: [(Size, u8, &str); 4] = [
     (Size::Double, 0x18, "64"),
 ];
 
-/// An order, its class, the operand bit, and its name.
+/// Byte order, class, operand bit, and name.
 pub(super) const ORDERS: [(ByteOrder, u8, u8, &str); 3] = [
     (ByteOrder::Little, class::ALU32, 0, "le"),
     (ByteOrder::Big, class::ALU32, REGISTER, "be"),
@@ -97,28 +98,28 @@ pub(super) const ORDERS: [(ByteOrder, u8, u8, &str); 3] = [
 ];
 
 impl Arithmetic {
-    /// How it is written between a register and what changes it, as `+=`.
+    /// Returns the assignment operator, such as `+=`.
     pub fn symbol(self) -> &'static str {
         ARITHMETIC.iter().find(|(known, ..)| *known == self).map_or("", |(.., symbol)| symbol)
     }
 }
 
 impl Condition {
-    /// How it is written, as `s<=`.
+    /// Returns the comparison operator, such as `s<=`.
     pub fn symbol(self) -> &'static str {
         CONDITIONS.iter().find(|(known, ..)| *known == self).map_or("", |(.., symbol)| symbol)
     }
 }
 
 impl AtomicOperation {
-    /// What it is called where the old value is wanted, as `atomic_fetch_add`.
+    /// Returns the name of the form that returns the old value, such as `atomic_fetch_add`.
     pub fn name(self) -> &'static str {
         ATOMIC.iter().find(|(known, ..)| *known == self).map_or("", |(.., name)| name)
     }
 }
 
 impl ByteOrder {
-    /// What it is called, as `be`.
+    /// Returns the name, such as `be`.
     pub fn name(self) -> &'static str {
         ORDERS.iter().find(|(known, ..)| *known == self).map_or("", |(.., name)| name)
     }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What arithmetic and comparisons mean, for both widths (RFC 9669, sections 4.1 to 4.3): they
-//! wrap, shifts take the low bits of their amount, dividing by zero gives zero and the remainder of
-//! it is the dividend.
+//! Semantics of arithmetic and comparisons for both widths (RFC 9669, sections 4.1 to 4.3): they
+//! wrap, shifts use the low bits of their count, division by zero gives zero, and modulo zero gives
+//! the dividend.
 
 /// A register, or its lower half.
 pub(crate) trait Word: Copy + Eq + Ord {
-    /// The low bits of a register.
+    /// Returns the low bits of a register.
     fn of(register: u64) -> Self;
-    /// As a register holds it: the upper half of a lower half is zero.
+    /// Returns the value as a register holds it: a 32-bit value is zero-extended.
     fn register(self) -> u64;
     fn add(self, other: Self) -> Self;
     fn subtract(self, other: Self) -> Self;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Atomic operations (RFC 9669, section 5.3). Programs run one after the other here, so that each
-//! is a load and a store.
+//! Atomic operations (RFC 9669, section 5.3). Programs run one at a time here, so each is a load
+//! and a store.
 
 use super::arithmetic::Word;
 use super::step::Step;
@@ -17,18 +17,18 @@ const OPERATIONS: [AtomicOperation; 6] = [
     AtomicOperation::CompareExchange,
 ];
 
-/// What the constant of a step says of an atomic operation.
+/// Encodes an atomic operation as the constant of a step.
 pub(crate) fn atomic_constant(operation: AtomicOperation, is_fetching: bool) -> u64 {
     (operation as u64) << 1 | u64::from(is_fetching)
 }
 
-/// The inverse of [`atomic_constant`].
+/// Decodes the result of [`atomic_constant`].
 fn operation_of(constant: u64) -> (AtomicOperation, bool) {
     let operation = OPERATIONS[(constant >> 1) as usize % OPERATIONS.len()];
     (operation, constant & 1 == 1)
 }
 
-/// What is in memory afterwards; `expected` is what a comparing exchange compares with.
+/// Returns the new contents of memory; compare-and-exchange compares with `expected`.
 #[inline]
 pub(crate) fn changed<W: Word>(operation: AtomicOperation, old: W, operand: W, expected: W) -> W {
     match operation {
@@ -43,7 +43,7 @@ pub(crate) fn changed<W: Word>(operation: AtomicOperation, old: W, operand: W, e
 }
 
 impl Run<'_> {
-    /// Does what `step` says with a word of `SIZE` bytes.
+    /// Executes the atomic operation of `step` on a word of `SIZE` bytes.
     pub(crate) fn atomic<W: Word, const SIZE: usize>(&mut self, step: &Step) -> Result<(), Reason> {
         let address = self.registers[usize::from(step.destination) % REGISTERS]
             .wrapping_add_signed(step.offset.into());

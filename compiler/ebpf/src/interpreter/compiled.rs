@@ -3,13 +3,13 @@
 
 use super::step::Step;
 
-/// A program as the interpreter runs it.
+/// A program in the form that the interpreter runs.
 #[derive(Default)]
 pub(crate) struct Compiled {
-    /// Its steps, with one that ends the program behind them.
+    /// Steps of the program, followed by one that aborts it.
     pub steps: Vec<Step>,
-    /// The slot of the object's instruction that each step is made of.
+    /// Slot of the instruction from which each step was made.
     pub slots: Vec<u32>,
-    /// Whether it is a program for packets that XDP sees.
+    /// Whether it is an XDP program.
     pub is_runnable: bool,
 }

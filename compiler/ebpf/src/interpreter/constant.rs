@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Arithmetic and comparisons of two numbers, for whoever knows them before the program runs.
+//! Arithmetic and comparisons of two numbers that are known before the program runs.
 
 use super::arithmetic::Word;
 use super::step::with_operations;
@@ -26,7 +26,7 @@ macro_rules! define_functions {
 }
 with_operations!(define_functions,);
 
-/// What an operation makes of two registers.
+/// Computes an operation on two registers.
 pub fn compute(operation: Arithmetic, width: Width, left: u64, right: u64) -> u64 {
     match width {
         Width::Bits32 => apply(operation, left as u32, right as u32),
@@ -34,7 +34,7 @@ pub fn compute(operation: Arithmetic, width: Width, left: u64, right: u64) -> u6
     }
 }
 
-/// Whether a comparison of two registers holds.
+/// Returns whether a comparison of two registers holds.
 pub fn holds(condition: Condition, width: Width, left: u64, right: u64) -> bool {
     match width {
         Width::Bits32 => test(condition, left as u32, right as u32),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Other ways to execute programs than the interpreter's: an [`Engine`] has its own form of each
-//! program of an object, and takes memory, maps, helpers, frames and tail calls from the
-//! [`Machine`](super::Machine) that it executes them on.
+//! Alternatives to the interpreter's own execution: an [`Engine`] has its own form of each program
+//! of an object, and uses memory, maps, helpers, frames and tail calls of the
+//! [`Machine`](super::Machine) on which it executes them.
 //!
-//! A place of a program is a number of the engine's, the first one 0: what functions stand for and
-//! where they return to are places.
+//! A place in a program is a number that the engine defines; the first one is 0. References to
+//! functions and return addresses are places.
 
 use super::arithmetic::Word;
 use super::atomic;
@@ -15,67 +15,68 @@ use crate::run::memory::{
 };
 use crate::run::{Access, Executor, REGISTERS, Reason, Run};
 
-/// Who executes programs.
+/// Executes programs.
 pub trait Engine {
-    /// How many places a program of the object has, by its number; nothing if it cannot be run.
+    /// Returns the number of places of a program, by its number in the object, or `None` if it
+    /// cannot be run.
     fn places(&self, program: usize) -> Option<usize>;
 
-    /// Executes the program and from the place where the execution is, until
-    /// [`Execution::leave`] says that it ends; gives register 0. Helpers that call functions
-    /// execute them here, inside of [`Execution::call_helper`].
+    /// Executes the program from the current place until [`Execution::leave`] reports its end;
+    /// returns register 0. Helpers that call functions re-enter this method from
+    /// [`Execution::call_helper`].
     ///
     /// # Errors
-    /// Why the program has to be ended.
+    /// The reason for which the program must be aborted.
     fn execute(&self, execution: &mut Execution<'_, '_>) -> Result<u64, Reason>;
 
-    /// The slot of the instruction that was executed last, which was at a place.
+    /// Returns the slot of the instruction that was executed last, at this place.
     fn slot(&self, program: usize, place: usize) -> usize;
 }
 
-/// A program in execution, as an engine sees it.
+/// A program during its execution, as an engine sees it.
 pub struct Execution<'r, 'm> {
     run: &'r mut Run<'m>,
 }
 
-/// What an atomic operation finds and leaves.
+/// The effect of an atomic operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Change {
-    /// What was in memory.
+    /// Previous contents of memory.
     pub old: u64,
-    /// What is to be stored there.
+    /// Contents to be stored.
     pub new: u64,
 }
 
 impl Execution<'_, '_> {
-    /// Which program of the object runs.
+    /// Returns the number of the running program.
     pub fn program(&self) -> usize {
         self.run.program
     }
 
-    /// The place that comes next.
+    /// Returns the next place.
     pub fn place(&self) -> usize {
         self.run.at
     }
 
-    /// Says which place comes next. What is before it is where the program is ended, if it is.
+    /// Sets the next place. If the program is aborted, the place before it is reported.
     pub fn set_place(&mut self, place: usize) {
         self.run.at = place;
     }
 
-    /// What registers hold.
+    /// Returns the registers.
     pub fn registers(&self) -> &[u64; REGISTERS] {
         &self.run.registers
     }
 
-    /// The same, to be changed.
+    /// Returns the registers, mutable.
     pub fn registers_mut(&mut self) -> &mut [u64; REGISTERS] {
         &mut self.run.registers
     }
 
-    /// Takes one from what may still be executed.
+    /// Decrements the number of remaining instructions.
     ///
     /// # Errors
-    /// If nothing is left.
+    /// No instructions remain.
     pub fn spend(&mut self) -> Result<(), Reason> {
         let most = self.run.environment.instructions_max;
         let left = self.run.remaining.checked_sub(1).ok_or(Reason::TooManyInstructions(most))?;
@@ -83,11 +84,11 @@ impl Execution<'_, '_> {
         Ok(())
     }
 
-    /// Loads 1, 2, 4, 6 or 8 bytes, of the machine's order. A field of the context is whole,
-    /// however short it is.
+    /// Loads 1, 2, 4, 6 or 8 bytes in the machine's byte order. A field of the context is loaded as
+    /// a whole, for any size.
     ///
     /// # Errors
-    /// If they are not all in memory that the program may read, or as many as no load has.
+    /// The bytes are not all in readable memory, or the size is not one of these.
     pub fn load(&self, address: u64, size: usize) -> Result<u64, Reason> {
         match size {
             1 => self.run.load::<1>(address),
@@ -102,7 +103,7 @@ impl Execution<'_, '_> {
     /// Stores the low 1, 2, 4, 6 or 8 bytes of a value.
     ///
     /// # Errors
-    /// If they are not all in memory that the program may write, or as many as no store has.
+    /// The bytes are not all in writable memory, or the size is not one of these.
     pub fn store(&mut self, address: u64, size: usize, value: u64) -> Result<(), Reason> {
         match size {
             1 => self.run.store::<1>(address, value),
@@ -114,11 +115,11 @@ impl Execution<'_, '_> {
         }
     }
 
-    /// What an atomic operation makes of memory; nothing is stored yet. Exchanges that compare do
-    /// so with `expected`.
+    /// Computes an atomic operation on memory, without storing the result. Compare-and-exchange
+    /// compares with `expected`.
     ///
     /// # Errors
-    /// If it is no memory that the program may read.
+    /// The memory is not readable for the program.
     pub fn atomic(
         &self,
         address: u64,
@@ -137,80 +138,79 @@ impl Execution<'_, '_> {
         Ok(Change { old, new: change(operation, [old, operand, expected]) })
     }
 
-    /// Bytes of memory, if the program may read them.
+    /// Returns bytes of memory, if the program may read them.
     pub fn memory(&self, address: u64, size: usize) -> Option<&[u8]> {
         self.run.read(address, size).ok()
     }
 
-    /// Where metadata and packet begin, and where the packet ends.
+    /// Returns the addresses of the metadata, of the packet, and of the packet's end.
     pub fn packet(&self) -> [u64; 3] {
         self.run.packet.places().map(packet_address)
     }
 
-    /// The address of the context.
+    /// Returns the address of the context.
     pub fn context(&self) -> u64 {
         memory::CONTEXT_ADDRESS
     }
 
-    /// What stands for a map, if there is one of that number.
+    /// Returns the handle of a map, if there is one with this number.
     pub fn map(&self, map: usize) -> Option<u64> {
         (map < self.run.maps.len()).then(|| map_handle(map))
     }
 
-    /// The bytes of a key and of a value of the map that a number stands for, if it does.
+    /// Returns the sizes of key and value of a map, by its handle.
     pub fn sizes(&self, map: u64) -> Option<(usize, usize)> {
         let definition = self.run.maps.get(map_of_handle(map)?)?.definition();
         Some((definition.key_size as usize, definition.value_size as usize))
     }
 
-    /// The addresses that values of the map have that a number stands for, if it does.
+    /// Returns the address range of a map's values, by its handle.
     pub fn values(&self, map: u64) -> Option<std::ops::Range<u64>> {
         let map = map_of_handle(map).filter(|&map| map < self.run.maps.len())?;
         Some(value_address(map, 0)..value_address(map + 1, 0))
     }
 
-    /// The first address that is surely of other memory than this one.
+    /// Returns the first higher address that certainly belongs to other memory.
     pub fn window_end(&self, address: u64) -> u64 {
         window_end(address)
     }
 
-    /// The address of a byte in the first value of a map, if there is one of that number.
+    /// Returns the address of a byte in the first value of a map, if there is one with this number.
     pub fn map_value(&self, map: usize, offset: u32) -> Option<u64> {
         (map < self.run.maps.len()).then(|| value_address(map, offset.into()))
     }
 
-    /// What stands for the function at a place.
+    /// Returns the handle of the function at a place.
     pub fn function(&self, place: usize) -> u64 {
         function_handle(place)
     }
 
-    /// Calls a helper with the arguments in registers 1 to 5. Gives register 0, which is not
-    /// written yet, or nothing if another program has taken this one's place: then program, place
-    /// and registers are the new one's.
+    /// Calls a helper with the arguments in registers 1 to 5. Returns register 0, which is not
+    /// written yet, or `None` after a tail call: program, place and registers are then those of the
+    /// new program.
     ///
     /// # Errors
-    /// Why the program has to be ended.
+    /// The reason for which the program must be aborted.
     pub fn call_helper(&mut self, helper: u32) -> Result<Option<u64>, Reason> {
         helper_functions::call(self.run, helper)
     }
 
-    /// Enters a function of the program, which returns to the place `back`. Registers 6 to 10 are
-    /// kept until then.
+    /// Enters a function of the program that returns to the place `back`. Saves registers 6 to 10.
     ///
     /// # Errors
-    /// If too many are entered.
+    /// Too many functions are active.
     pub fn enter(&mut self, place: usize, back: usize) -> Result<(), Reason> {
         self.run.enter(place, back, false)
     }
 
-    /// Leaves the function that runs: program, place and registers 6 to 10 are its caller's. Says
-    /// whether this execution ends with it.
+    /// Leaves the current function: restores program, place and registers 6 to 10 of its caller.
+    /// Returns whether this execution ends with it.
     pub fn leave(&mut self) -> bool {
         self.run.leave()
     }
 }
 
-/// Has an engine execute the programs of a run.
+/// Executes the programs of a run by an engine.
 pub(super) struct ByEngine<'e>(pub &'e dyn Engine);
 
 impl Executor for ByEngine<'_> {
@@ -231,8 +231,8 @@ mod tests {
 
     const LOOP: u32 = 181;
 
-    /// A program of three places: the first calls the function at the last one, over and over, and
-    /// the second ends it.
+    /// A program of three places: the first calls the function at the last one repeatedly, and the
+    /// second exits.
     struct Adding {
         function: usize,
     }
@@ -285,7 +285,7 @@ mod tests {
         }
     }
 
-    /// Runs a program of the engine's; that of the object has no instructions.
+    /// Runs a program of the engine; that of the object has no instructions.
     fn ran(function: usize, program: usize, instructions_max: u64) -> Outcome {
         let programs = vec![Program::default(); 2];
         let object = Object { programs, ..Object::default() };

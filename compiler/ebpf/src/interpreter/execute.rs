@@ -9,7 +9,7 @@ use crate::helper_functions;
 use crate::run::{Executor, REGISTERS, Reason, Run};
 use std::cell::RefCell;
 
-/// The whole of [`BySteps::each_step`]: the table of [`with_operations`] makes the arms of its
+/// The body of [`BySteps::each_step`]: the table of [`with_operations`] generates the arms of its
 /// operations.
 macro_rules! execute {
     ($run:ident, $executor:ident,
@@ -20,7 +20,7 @@ macro_rules! execute {
         let mut steps = $executor.programs[$run.program].steps.as_slice();
         let mut at = $run.at;
         let mut remaining = $run.remaining;
-        // What a step that can fail does: the place is noted first, for whoever asks.
+        // Wraps a step that can fail: the place is stored first, for the report of an abort.
         macro_rules! tried {
             ($result:expr) => {{
                 match $result {
@@ -64,7 +64,7 @@ macro_rules! execute {
                 ($size:literal, $number:ty) => {{
                     let address = from!().wrapping_add_signed(step.offset.into());
                     let value = tried!($run.load::<$size>(address));
-                    // A field of the context is whole, however short it is read.
+                    // A context field is loaded as a whole, for any access size.
                     to!() = value as $number as u64;
                 }};
             }
@@ -121,10 +121,10 @@ macro_rules! execute {
                 Code::Goto => at = step.offset as usize,
                 Code::CallHelper => {
                     ($run.at, $run.remaining) = (at, remaining);
-                    // Who fails in a function that a helper calls has noted its own place.
+                    // A failure in a function that a helper calls has already stored its own place.
                     match helper_functions::call($run, step.constant as u32)? {
                         Some(value) => $run.registers[0] = value,
-                        // Another program has taken this one's place.
+                        // Another program has replaced this one.
                         None => {
                             steps = $executor.programs[$run.program].steps.as_slice();
                             at = $run.at;
@@ -150,28 +150,28 @@ macro_rules! execute {
     }};
 }
 
-/// Executes the dense form of programs.
+/// Executes programs in their dense form.
 pub(super) struct BySteps<'e> {
     programs: &'e [Compiled],
-    /// Who is told of each step.
+    /// Observer that is called before each step.
     observer: Option<RefCell<&'e mut dyn Observer>>,
 }
 
 impl<'e> BySteps<'e> {
-    /// For these programs.
+    /// Creates an executor for these programs.
     pub fn new(programs: &'e [Compiled], observer: Option<&'e mut dyn Observer>) -> Self {
         Self { programs, observer: observer.map(RefCell::new) }
     }
 
-    /// The loop, and the same with an observer who is told of each step: who has none does not pay
-    /// for it. They are two functions, so that neither has the other's registers to spare.
+    /// Runs the loop. There are two versions: the one without an observer does not pay for it. They
+    /// are separate functions, so that neither constrains the register allocation of the other.
     #[inline(never)]
     fn each_step<const OBSERVED: bool>(&self, run: &mut Run) -> Result<u64, Reason> {
         let executor = self;
         with_operations!(execute, run, executor,)
     }
 
-    /// Tells the observer, if there is one, of the step that comes next.
+    /// Calls the observer, if there is one, before the next step.
     #[cold]
     #[inline(never)]
     fn observe(&self, run: &Run, step: usize) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! From an object's instructions to steps. Whatever cannot run is said here, instruction by
-//! instruction, so that nothing has to be refused later.
+//! Compiles an object's instructions to steps. Everything that cannot run is reported here, for
+//! each instruction, so that nothing has to be refused later.
 
 use super::atomic::atomic_constant;
 use super::compiled::Compiled;
@@ -15,7 +15,7 @@ use crate::object::{MapDefinition, MapKind, Program};
 use crate::refusal::Unsupported;
 use crate::run::memory::{function_handle, map_handle, value_address};
 
-/// The dense form of a program.
+/// Compiles a program to its dense form.
 ///
 /// # Errors
 /// All instructions that cannot run.
@@ -38,11 +38,11 @@ pub(crate) fn lower(program: &Program, maps: &[Map]) -> Result<Compiled, Vec<Uns
     if unsupported.is_empty() { Ok(compiled) } else { Err(unsupported) }
 }
 
-/// A program's slots while steps are made of them.
+/// The slots of a program during compilation.
 struct Lowering<'p> {
     program: &'p [Instruction],
     maps: &'p [Map],
-    /// The step of each slot; nothing for the second slot of an instruction.
+    /// Step of each slot; `None` for the second slot of an instruction.
     step_of: Vec<Option<u32>>,
 }
 
@@ -57,17 +57,17 @@ impl<'p> Lowering<'p> {
         Self { program, maps, step_of }
     }
 
-    /// First slots of all instructions.
+    /// Returns the first slots of all instructions.
     fn starts(&self) -> impl Iterator<Item = usize> {
         self.step_of.iter().enumerate().filter_map(|(slot, step)| step.map(|_| slot))
     }
 
-    /// The step of the slot `distance` behind the next one.
+    /// Returns the step of the slot `distance` slots after the next one.
     fn target(&self, slot: usize, distance: i32) -> Result<i32, String> {
         let target = slot as i64 + 1 + i64::from(distance);
         let step = usize::try_from(target).ok().and_then(|target| *self.step_of.get(target)?);
         let step = step.and_then(|step| i32::try_from(step).ok());
-        step.ok_or_else(|| format!("at slot {target}, where it leads, no instruction begins"))
+        step.ok_or_else(|| format!("its target, slot {target}, is not the start of an instruction"))
     }
 
     fn step(&self, slot: usize) -> Result<Step, String> {
@@ -123,7 +123,7 @@ impl<'p> Lowering<'p> {
             Operation::Call(callee) => self.call(slot, callee)?,
             Operation::Exit => Step::plain(Code::Exit),
             Operation::LoadPacket { .. } => {
-                return Err("access to packets of sockets does not run here".to_owned());
+                return Err("packet access of socket filters is not supported".to_owned());
             }
         })
     }
@@ -133,17 +133,15 @@ impl<'p> Lowering<'p> {
             Callee::Helper(helper) if helper_functions::name(helper).is_some() => {
                 Ok(Step { constant: helper.into(), ..Step::plain(Code::CallHelper) })
             }
-            Callee::Helper(helper) => Err(format!("helper {helper} does not run here")),
+            Callee::Helper(helper) => Err(format!("helper {helper} is not supported")),
             Callee::Local(distance) => {
                 Ok(Step { offset: self.target(slot, distance)?, ..Step::plain(Code::CallFunction) })
             }
-            Callee::Kernel { id, .. } => {
-                Err(format!("function {id} of the kernel does not run here"))
-            }
+            Callee::Kernel { id, .. } => Err(format!("kernel function {id} is not supported")),
         }
     }
 
-    /// What a wide load gives a register.
+    /// Returns the value that a wide load stores in a register.
     fn constant(&self, slot: usize, constant: Constant) -> Result<u64, String> {
         let checked = |map: u32| {
             let known = self.maps.get(map as usize).map(|found| (map as usize, found));
@@ -164,14 +162,12 @@ impl<'p> Lowering<'p> {
             Constant::Function(distance) => {
                 self.target(slot, distance).map(|step| function_handle(step as usize))
             }
-            Constant::Variable(id) => {
-                Err(format!("variable {id} of the kernel cannot be reached here"))
-            }
+            Constant::Variable(id) => Err(format!("kernel variable {id} is not available here")),
         }
     }
 }
 
-/// Whether an operand is a register, which one, and else its value.
+/// Returns whether an operand is a register, the register, and otherwise its value.
 fn operand(operand: Operand) -> (bool, u8, u64) {
     match operand {
         Operand::Register(register) => (true, register, 0),
@@ -186,11 +182,11 @@ fn sign_extension(is_wide: bool, bits: u8) -> Result<Code, String> {
         (true, 32) => Ok(Code::SignExtend32To64),
         (false, 8) => Ok(Code::SignExtend8To32),
         (false, 16) => Ok(Code::SignExtend16To32),
-        _ => Err(format!("signs are not extended from {bits} bits")),
+        _ => Err(format!("sign extension from {bits} bits is not supported")),
     }
 }
 
-/// The host is little-endian, as the objects are.
+/// Returns the code of a byte swap. The host is little-endian, as the objects are.
 fn swap(order: ByteOrder, bits: u8) -> Result<Code, String> {
     match (order, bits) {
         (ByteOrder::Little, 16) => Ok(Code::Truncate16),
@@ -199,7 +195,7 @@ fn swap(order: ByteOrder, bits: u8) -> Result<Code, String> {
         (_, 16) => Ok(Code::Swap16),
         (_, 32) => Ok(Code::Swap32),
         (_, 64) => Ok(Code::Swap64),
-        _ => Err(format!("{bits} bits have no order of bytes")),
+        _ => Err(format!("a byte swap of {bits} bits is not supported")),
     }
 }
 
@@ -212,7 +208,7 @@ fn load(size: Size, is_signed: bool) -> Result<Code, String> {
         (Size::Byte, true) => Ok(Code::LoadSigned8),
         (Size::Half, true) => Ok(Code::LoadSigned16),
         (Size::Word, true) => Ok(Code::LoadSigned32),
-        (Size::Double, true) => Err("8 bytes have no sign to extend".to_owned()),
+        (Size::Double, true) => Err("a sign-extending load of 8 bytes is not valid".to_owned()),
     }
 }
 

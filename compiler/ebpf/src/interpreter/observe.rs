@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Looking on while a program runs: before each instruction, who wants to know sees its registers,
-//! its memory, and what the addresses in use mean.
+//! Observation of a running program: before each instruction an observer sees registers, memory,
+//! and the meaning of the addresses in use.
 
 use super::compiled::Compiled;
 use crate::maps::content::Content;
@@ -10,13 +10,13 @@ use crate::run::memory::{
 };
 use crate::run::{Run, Stack};
 
-/// Who is told of each instruction before it is executed.
+/// Observer that is called before each instruction.
 pub trait Observer {
-    /// Control is here.
+    /// Called before the instruction at `point`.
     fn before(&mut self, point: &Point<'_, '_>);
 }
 
-/// Where a program is, before an instruction.
+/// State of a program before an instruction.
 pub struct Point<'r, 'm> {
     run: &'r Run<'m>,
     programs: &'r [Compiled],
@@ -24,69 +24,69 @@ pub struct Point<'r, 'm> {
 }
 
 impl<'r, 'm> Point<'r, 'm> {
-    /// Before a step of the program that runs.
+    /// Creates the point before a step of the running program.
     pub(super) fn new(run: &'r Run<'m>, programs: &'r [Compiled], step: usize) -> Self {
         Self { run, programs, step }
     }
 
-    /// Which program of the object runs.
+    /// Returns the number of the running program in the object.
     pub fn program(&self) -> usize {
         self.run.program
     }
 
-    /// The slot of the instruction that comes next.
+    /// Returns the slot of the next instruction.
     pub fn slot(&self) -> usize {
         let slots = &self.programs[self.run.program].slots;
         slots.get(self.step).map_or(usize::MAX, |slot| *slot as usize)
     }
 
-    /// What registers hold.
+    /// Returns the registers.
     pub fn registers(&self) -> &[u64; 11] {
         self.run.registers.first_chunk().expect("there is room for sixteen")
     }
 
-    /// How many functions are in progress, those of programs included that were left by tail calls
-    /// out of functions.
+    /// Returns the number of active functions, including those of programs that a tail call from
+    /// within a function replaced.
     pub fn depth(&self) -> usize {
         self.run.stack.depth()
     }
 
-    /// The frame pointer of a function in progress, from 0 on.
+    /// Returns the frame pointer of an active function, counted from 0.
     pub fn frame_pointer(&self, depth: usize) -> u64 {
         stack_address(Stack::frame_pointer(depth))
     }
 
-    /// The address of the context.
+    /// Returns the address of the context.
     pub fn context(&self) -> u64 {
         CONTEXT_ADDRESS
     }
 
-    /// Where metadata and packet begin, and where the packet ends.
+    /// Returns the addresses of the metadata, of the packet, and of the packet's end.
     pub fn packet(&self) -> [u64; 3] {
         self.run.packet.places().map(packet_address)
     }
 
-    /// How many maps there are.
+    /// Returns the number of maps.
     pub fn maps(&self) -> usize {
         self.run.maps.len()
     }
 
-    /// What stands for a map.
+    /// Returns the handle of a map.
     pub fn map(&self, map: usize) -> u64 {
         map_handle(map)
     }
 
-    /// The map whose values an address is among, or would be if there were more of them.
+    /// Returns the map whose window of values contains an address.
     pub fn map_of_value(&self, address: u64) -> Option<usize> {
         Some(value_place(address)?.0).filter(|map| *map < self.run.maps.len())
     }
 
-    /// Where the first value of a map begins, and how far two of them are apart.
+    /// Returns the address of a map's first value, and the distance between two values.
     pub fn values(&self, map: usize) -> Option<(u64, u64)> {
         Some((value_address(map, 0), self.run.maps.get(map)?.value_spacing()))
     }
 
-    /// Where records of a ring buffer begin that are reserved now, and how long they are.
+    /// Returns address and length of each ring-buffer record that is currently reserved.
     pub fn records(&self, map: usize) -> Vec<(u64, u64)> {
         match self.run.maps.get(map).map(|found| found.content()) {
             Some(Content::Ring(ring)) => {
@@ -97,18 +97,18 @@ impl<'r, 'm> Point<'r, 'm> {
         }
     }
 
-    /// Where keys begin that functions in progress were called for.
+    /// Returns the addresses of the keys that were passed to active functions.
     pub fn keys(&self) -> impl Iterator<Item = u64> {
         (0..self.run.keys.len()).map(key_address)
     }
 
-    /// The slot of the function that a value stands for.
+    /// Returns the slot of the function that a handle refers to.
     pub fn function(&self, value: u64) -> Option<usize> {
         let step = function_of_handle(value)?;
         Some(*self.programs[self.run.program].slots.get(step)? as usize)
     }
 
-    /// Bytes of memory, if the program may read them.
+    /// Returns bytes of memory, if the program may read them.
     pub fn read(&self, address: u64, size: usize) -> Option<&[u8]> {
         self.run.read(address, size).ok()
     }
@@ -121,7 +121,7 @@ mod tests {
     use crate::interpreter::{Environment, Machine, Packet};
     use crate::object::{Object, Program};
 
-    /// What was seen: slot, functions in progress, and register 1 behind its frame pointer.
+    /// Observations: slot, call depth, and offset of register 1 from its frame pointer.
     #[derive(Default)]
     struct Seen(Vec<(usize, usize, i64)>);
 

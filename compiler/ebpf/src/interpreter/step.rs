@@ -1,36 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The dense form of a program that the interpreter runs: one step of 16 bytes for each
-//! instruction, with one code for each thing it can mean, and targets of jumps as places in the
-//! list.
+//! instruction, with a separate code for each variant, and jump targets as indices in the list.
 //!
-//! Arithmetic and jumps come in four forms each: both widths, with a register or a constant as the
-//! second operand. [`with_operations`] holds them as one table, from which the codes, the way to
-//! find them and what the interpreter does are made.
+//! Arithmetic and jumps have four variants each: both widths, with a register or a constant as the
+//! second operand. [`with_operations`] holds them as one table, which generates the codes, the
+//! functions that find them, and the interpreter's arms.
 
 use crate::instruction::{Arithmetic, Condition};
 
-/// One instruction, ready to run.
+/// An instruction, ready to run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub code: Code,
-    /// Register that is written, or the first operand; below 16, as all registers here.
+    /// Register that is written, or the first operand; below 16, like all registers here.
     pub destination: u8,
     /// Register of the second operand.
     pub source: u8,
-    /// Offset of a memory access, or the step that a jump goes to.
+    /// Offset of a memory access, or the target step of a jump.
     pub offset: i32,
-    /// Constant, or what a call calls.
+    /// Constant, or the callee of a call.
     pub constant: u64,
 }
 
 impl Step {
-    /// A step without operands.
+    /// Creates a step without operands.
     pub fn plain(code: Code) -> Self {
         Self { code, destination: 0, source: 0, offset: 0, constant: 0 }
     }
 }
 
-/// Calls a macro with the table of operations that have four forms.
+/// Calls a macro with the table of operations that have four variants.
 macro_rules! with_operations {
     ($call:ident, $($arguments:tt)*) => {
         $call! { $($arguments)*
@@ -92,7 +91,7 @@ macro_rules! define_codes {
         $c32:ident))*
      jumps: $(($condition:ident, $test:ident, $jr64:ident, $jc64:ident, $jr32:ident,
         $jc32:ident))*) => {
-        /// What a step does.
+        /// Code of a step.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u8)]
         pub(crate) enum Code {
@@ -133,12 +132,12 @@ macro_rules! define_codes {
             CallHelper,
             CallFunction,
             Exit,
-            /// Behind the last instruction.
+            /// The step after the last instruction.
             End,
         }
 
         impl Code {
-            /// The code of an arithmetic operation.
+            /// Returns the code of an arithmetic operation.
             pub fn of_arithmetic(operation: Arithmetic, is_wide: bool, is_register: bool) -> Self {
                 let forms = match operation {
                     $(Arithmetic::$operation => {
@@ -148,7 +147,7 @@ macro_rules! define_codes {
                 forms[usize::from(is_wide) * 2 + usize::from(is_register)]
             }
 
-            /// The code of a conditional jump.
+            /// Returns the code of a conditional jump.
             pub fn of_jump(condition: Condition, is_wide: bool, is_register: bool) -> Self {
                 let forms = match condition {
                     $(Condition::$condition => {

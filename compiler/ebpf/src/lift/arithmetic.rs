@@ -8,7 +8,7 @@ use crate::instruction::{Arithmetic, ByteOrder, Condition, Operand, Operation, W
 use freeport_ir::{BinaryOp, CompareOp, Op, Term, Type, UnaryOp, ValueId};
 
 impl Lifter<'_> {
-    /// The second operand.
+    /// Returns the second operand.
     pub fn operand(&mut self, operand: Operand, state: &State) -> Held {
         match operand {
             Operand::Register(register) => state.get(register),
@@ -16,7 +16,7 @@ impl Lifter<'_> {
         }
     }
 
-    /// What an operation leaves in its destination.
+    /// Returns the result of an operation.
     pub fn alu(
         &mut self,
         width: Width,
@@ -47,7 +47,7 @@ impl Lifter<'_> {
         Ok(Held::Number(self.low_half(value)))
     }
 
-    /// A number, or what stands for the lower half of an address in the packet.
+    /// Returns a number, or the offset that represents the lower half of a packet address.
     fn half_or_number(&self, width: Width, held: Held) -> Result<ValueId, NotLiftable> {
         match (width, held) {
             (Width::Bits32, Held::Packet(offset)) => Ok(offset),
@@ -55,7 +55,7 @@ impl Lifter<'_> {
         }
     }
 
-    /// Addresses and numbers that are added or subtracted, and addresses of one thing.
+    /// Adds or subtracts numbers and addresses, and subtracts addresses of the same memory.
     fn address_arithmetic(
         &mut self,
         operation: Arithmetic,
@@ -91,13 +91,13 @@ impl Lifter<'_> {
             Held::Context(offset) => match self.constant_of(by) {
                 Some(by) if negative => Held::Context(offset.wrapping_sub(by)),
                 Some(by) => Held::Context(offset.wrapping_add(by)),
-                None => return self.refuse("it computes a place in the context"),
+                None => return self.refuse("it computes an address in the context"),
             },
             _ => return Ok(None),
         }))
     }
 
-    /// A reference some bytes further.
+    /// Returns a reference moved by some bytes.
     pub fn reference_at(&mut self, reference: ValueId, offset: ValueId) -> ValueId {
         let ty = self.builder.function().type_of(reference);
         let further = self.builder.push(Op::RefOffset { reference, offset }, ty);
@@ -105,7 +105,7 @@ impl Lifter<'_> {
         further
     }
 
-    /// The number that a value always is, if the block says it.
+    /// Returns the constant that a value is, if it is known within the block.
     pub fn constant_of(&self, value: ValueId) -> Option<i64> {
         let block = self.builder.function().block(self.builder.block());
         let found = block.insts.iter().rev().find(|inst| inst.result == Some(value))?;
@@ -115,7 +115,7 @@ impl Lifter<'_> {
         }
     }
 
-    /// Numbers of a width; the result has 64 bits.
+    /// Computes an operation on numbers of a width; the result has 64 bits.
     pub fn computed(
         &mut self,
         width: Width,
@@ -143,7 +143,7 @@ impl Lifter<'_> {
             Arithmetic::Move => return self.widen(right),
         };
         if matches!(op, BinaryOp::Shl | BinaryOp::LShr | BinaryOp::AShr) {
-            // Amounts count modulo the width.
+            // Shift counts are taken modulo the width.
             let mask = self.builder.number(bits, u64::from(bits) - 1);
             right = self.builder.binary(BinaryOp::And, right, mask);
         }
@@ -165,14 +165,14 @@ impl Lifter<'_> {
 
     pub fn swapped(&mut self, order: ByteOrder, value: ValueId, bits: u32) -> Held {
         let mut low = self.builder.resize(value, bits, false);
-        // Machines are little-endian here, as the target of compilers is.
+        // Targets are little-endian, like the target of the compilers.
         if order != ByteOrder::Little {
             low = self.builder.unary(UnaryOp::ByteSwap, low);
         }
         Held::Number(self.widen(low))
     }
 
-    /// A jump at the end of a block.
+    /// Lifts a jump at the end of a block.
     pub fn jump(
         &mut self,
         frame: &Frame,
@@ -205,7 +205,7 @@ impl Lifter<'_> {
         Ok(())
     }
 
-    /// One bit: whether a condition holds.
+    /// Returns one bit: whether a condition holds.
     fn condition(
         &mut self,
         width: Width,
@@ -213,8 +213,8 @@ impl Lifter<'_> {
         left: Held,
         right: Held,
     ) -> Result<ValueId, NotLiftable> {
-        // Compilers ask with 32 bits as well whether an address is 0. A packet never begins where a
-        // page does, so its lower half is 0 only if all of it is.
+        // Compilers also test with 32 bits whether an address is 0. A packet never begins at the
+        // start of a page, so its lower half is 0 only if the whole address is.
         let is_null_check = matches!((left, right), (Held::Packet(_), Held::Number(_)));
         if (width == Width::Bits64 || is_null_check)
             && let Some(holds) = self.address_condition(condition, left, right)?
@@ -228,7 +228,7 @@ impl Lifter<'_> {
         Ok(self.compared(condition, left, right))
     }
 
-    /// Addresses are compared with addresses of the same thing, or with 0.
+    /// Compares an address with one in the same memory, or with 0.
     fn address_condition(
         &mut self,
         condition: Condition,
@@ -236,7 +236,8 @@ impl Lifter<'_> {
         right: Held,
     ) -> Result<Option<ValueId>, NotLiftable> {
         Ok(match (left, right) {
-            // What is near an address is above it if it is so by offsets with signs.
+            // Addresses in the same memory are close together: they compare like their signed
+            // offsets.
             (Held::Packet(one), Held::Packet(other)) | (Held::Stack(one), Held::Stack(other)) => {
                 Some(self.compared(with_signs(condition), one, other))
             }
@@ -250,7 +251,7 @@ impl Lifter<'_> {
                 match condition {
                     Condition::Equal => Some(self.not(is_there)),
                     Condition::NotEqual => Some(is_there),
-                    _ => return self.refuse("it asks whether an address is above a number"),
+                    _ => return self.refuse("it orders an address and a number"),
                 }
             }
             (Held::Packet(at), Held::Number(zero)) => {
@@ -262,7 +263,7 @@ impl Lifter<'_> {
                     Condition::Equal | Condition::NotEqual => {
                         Some(self.compared(condition, at, null))
                     }
-                    _ => return self.refuse("it asks whether an address is above a number"),
+                    _ => return self.refuse("it orders an address and a number"),
                 }
             }
             (Held::Stack(_) | Held::Data(..), Held::Number(_)) => {
@@ -270,7 +271,7 @@ impl Lifter<'_> {
                 match condition {
                     Condition::Equal => Some(no_address),
                     Condition::NotEqual => Some(self.not(no_address)),
-                    _ => return self.refuse("it asks whether an address is above a number"),
+                    _ => return self.refuse("it orders an address and a number"),
                 }
             }
             _ => None,

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Short ways to write what lifted programs are full of.
+//! Short forms for operations that lifted programs often use.
 
 use super::Lifter;
 use crate::maps::ErrorNumber;
 use freeport_ir::{BinaryOp, BlockId, CompareOp, Op, Target, Term, Type, UnaryOp, ValueId};
 
 impl Lifter<'_> {
-    /// A constant of 64 bits.
+    /// Returns a 64-bit constant.
     pub fn word(&mut self, value: u64) -> ValueId {
         self.builder.number(64, value)
     }
 
-    /// What a helper gives that fails.
+    /// Returns the result of a helper that fails.
     pub fn error(&mut self, error: ErrorNumber) -> ValueId {
         self.word(error.returned())
     }
 
-    /// A sum of 64 bits.
+    /// Returns a 64-bit sum.
     pub fn add(&mut self, left: ValueId, right: ValueId) -> ValueId {
         self.builder.binary(BinaryOp::Add, left, right)
     }
 
-    /// A value and so many bytes.
+    /// Adds a constant number of bytes to a value.
     pub fn offset(&mut self, value: ValueId, by: i64) -> ValueId {
         if by == 0 {
             return value;
@@ -30,52 +30,52 @@ impl Lifter<'_> {
         self.add(value, by)
     }
 
-    /// The value in 64 bits, filled with zeros or cut.
+    /// Zero-extends or truncates the value to 64 bits.
     pub fn widen(&mut self, value: ValueId) -> ValueId {
         self.builder.resize(value, 64, false)
     }
 
-    /// The lower half, in 64 bits.
+    /// Returns the lower half, zero-extended to 64 bits.
     pub fn low_half(&mut self, value: ValueId) -> ValueId {
         let low = self.builder.resize(value, 32, false);
         self.widen(low)
     }
 
-    /// The lower half with its sign, in 64 bits.
+    /// Returns the lower half, sign-extended to 64 bits.
     pub fn signed_half(&mut self, value: ValueId) -> ValueId {
         let low = self.builder.resize(value, 32, false);
         self.builder.resize(low, 64, true)
     }
 
-    /// One of two values.
+    /// Selects one of two values.
     pub fn select(&mut self, cond: ValueId, if_true: ValueId, if_false: ValueId) -> ValueId {
         let ty = self.builder.function().type_of(if_true);
         self.builder.push(Op::Select { cond, if_true, if_false }, ty)
     }
 
-    /// Whether both bits are set.
+    /// Returns whether both bits are set.
     pub fn both(&mut self, one: ValueId, other: ValueId) -> ValueId {
         self.builder.binary(BinaryOp::And, one, other)
     }
 
-    /// The other bit.
+    /// Inverts a bit.
     pub fn not(&mut self, bit: ValueId) -> ValueId {
         self.builder.unary(UnaryOp::Not, bit)
     }
 
-    /// Whether one is not greater than the other, without signs.
+    /// Returns whether one value is at most the other, unsigned.
     pub fn at_most(&mut self, one: ValueId, other: ValueId) -> ValueId {
         self.builder.compare(CompareOp::ULe, one, other)
     }
 
-    /// The packet's length, in 64 bits.
+    /// Returns the packet's length in 64 bits.
     pub fn length(&mut self) -> ValueId {
         let length = self.builder.push(Op::PacketLength(self.packet), Type::Bits(32));
         self.widen(length)
     }
 
-    /// Goes on in a block that is only entered if a condition holds; gives where both ways meet,
-    /// and the value that there is there, which is `otherwise` if it does not.
+    /// Continues in a block that is only entered if a condition holds. Returns the block where both
+    /// paths meet and its parameter, which is `otherwise` if the condition does not hold.
     pub fn only_if(&mut self, cond: ValueId, otherwise: ValueId) -> (BlockId, ValueId) {
         let [inside, ends] = [(); 2].map(|()| self.builder.new_block());
         let ty = self.builder.function().type_of(otherwise);
@@ -86,13 +86,13 @@ impl Lifter<'_> {
         (ends, result)
     }
 
-    /// Ends that block with the value that there is then.
+    /// Ends that block and passes the parameter's value.
     pub fn end_if(&mut self, ends: BlockId, value: ValueId) {
         self.builder.end(Term::Jump(Target { block: ends, args: vec![value] }));
         self.builder.switch_to(ends);
     }
 
-    /// Whether a reference is one.
+    /// Returns whether a reference is valid.
     pub fn is_valid(&mut self, reference: ValueId) -> ValueId {
         self.builder.push(Op::RefIsValid(reference), Type::Bits(1))
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One instruction after the other.
+//! Lifts one instruction after the other.
 
 use super::flow::Frame;
 use super::held::{Held, State};
@@ -7,7 +7,7 @@ use super::{Lifter, MapPlace, NotLiftable};
 use crate::instruction::{Constant, Operation};
 
 impl Lifter<'_> {
-    /// An instruction that neither jumps nor ends.
+    /// Lifts an instruction that neither jumps nor exits.
     pub fn instruction(
         &mut self,
         frame: &Frame,
@@ -49,7 +49,7 @@ impl Lifter<'_> {
             }
             Operation::Call(callee) => self.call(frame, callee, state)?,
             Operation::LoadPacket { .. } => {
-                return self.refuse("it is an instruction for the packets of sockets");
+                return self.refuse("it is a packet access of socket filters");
             }
             Operation::Jump { .. } | Operation::Goto { .. } | Operation::Exit => {}
         }
@@ -62,13 +62,13 @@ impl Lifter<'_> {
             Constant::Map(map) => Held::Map(map),
             Constant::MapValue { map, offset } => match self.maps[map as usize] {
                 Some(MapPlace::Data(_)) => Held::Data(map, self.word(offset.into())),
-                _ => return self.refuse("it is an address in a map that is not data"),
+                _ => return self.refuse("it is an address in a map that is not a data section"),
             },
             Constant::Function(distance) => {
                 let slot = self.slot as i64 + 1 + i64::from(distance);
                 Held::Function(usize::try_from(slot).unwrap_or_default())
             }
-            Constant::Variable(_) => return self.refuse("it is a variable of the kernel"),
+            Constant::Variable(_) => return self.refuse("it is a kernel variable"),
         })
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Calls of functions of the program, and of helpers.
+//! Lifts calls of program functions and of helpers.
 
 use super::flow::Frame;
 use super::held::{Held, State};
@@ -11,7 +11,7 @@ use crate::maps::{ErrorNumber, flags};
 use crate::object::{MapDefinition, MapKind};
 use freeport_ir::{Op, Space, Spaces, TableId, Type, ValueId};
 
-/// Functions that may wait for each other.
+/// Maximum call depth.
 const CALLS_MAX: usize = crate::abi::FRAMES_MAX;
 
 impl Lifter<'_> {
@@ -33,11 +33,11 @@ impl Lifter<'_> {
                 (1..=5).for_each(|register| state.set(register, Held::Nothing));
                 Ok(())
             }
-            Callee::Kernel { .. } => self.refuse("it calls a function of the kernel"),
+            Callee::Kernel { .. } => self.refuse("it calls a kernel function"),
         }
     }
 
-    /// Merges a function of the program into the place of its call.
+    /// Inlines a function of the program at its call.
     fn call_function(
         &mut self,
         frame: &Frame,
@@ -77,7 +77,7 @@ impl Lifter<'_> {
         Ok(())
     }
 
-    /// What a helper gives.
+    /// Returns the result of a helper.
     fn helper(
         &mut self,
         frame: &Frame,
@@ -93,7 +93,7 @@ impl Lifter<'_> {
                 let random = self.builder.push(Op::Random, Type::Bits(64));
                 self.low_half(random)
             }
-            // One thing after the other: on one processor, which is number 0, and locked for all.
+            // Everything runs sequentially: the processor's number is 0, and locks are always free.
             8 | 42 | 93 | 94 => self.word(0),
             23 => self.redirect(state)?,
             28 => self.checksum_difference(state)?,
@@ -111,17 +111,17 @@ impl Lifter<'_> {
         }))
     }
 
-    /// The table that register 1 stands for, and its map.
+    /// Returns the table that register 1 refers to, and its map.
     pub fn table(&self, state: &State) -> Result<(TableId, &MapDefinition), NotLiftable> {
         let Held::Map(map) = state.get(1) else {
-            return self.refuse("it is not known which map it is given");
+            return self.refuse("the map argument is not known");
         };
         let definition = &self.object.maps[map as usize];
         match self.maps[map as usize] {
             Some(MapPlace::Table(table)) => Ok((table, definition)),
-            Some(MapPlace::Data(_)) => self.refuse("it takes data for a map"),
+            Some(MapPlace::Data(_)) => self.refuse("it uses a data section as a map"),
             None => self.refuse(format!(
-                "map {} is of kind {}, which is no table",
+                "map {} is of kind {}, which cannot become a table",
                 definition.name, definition.kind
             )),
         }
@@ -131,14 +131,14 @@ impl Lifter<'_> {
         self.builder.push(Op::Handle(table), Type::Handle(table))
     }
 
-    /// The entry under a key.
+    /// Looks up the entry of a key.
     pub fn found(&mut self, table: TableId, key: ValueId) -> ValueId {
         let table = self.handle(table);
         let ty = Type::Ref(Spaces::of(Space::TableValue));
         self.builder.push(Op::TableLookup { table, key }, ty)
     }
 
-    /// The key that register 2 points to.
+    /// Loads the key at the address in register 2.
     fn key(&mut self, bytes: u32, state: &State) -> Result<ValueId, NotLiftable> {
         self.read(state.get(2), 0, bytes, 2)
     }
@@ -147,13 +147,13 @@ impl Lifter<'_> {
         let (table, map) = self.table(state)?;
         let (key_size, kind) = (map.key_size, map.kind);
         if matches!(kind, MapKind::Devmap | MapKind::DevmapHash) {
-            return self.refuse("it looks into a map of devices");
+            return self.refuse("it looks up an entry of a device map");
         }
         let key = self.key(key_size, state)?;
         Ok(Held::Value(self.found(table, key)))
     }
 
-    /// The number that a register always holds.
+    /// Returns the number that a register always holds.
     pub fn always(&self, register: u8) -> Option<u64> {
         let facts = self.analysis.registers(self.slot)?;
         match facts[usize::from(register)].holds {
@@ -168,12 +168,12 @@ impl Lifter<'_> {
         let (kind, capacity) = (map.kind, map.max_entries);
         let lock_at = map.lock_at;
         let Some(how) = self.always(4) else {
-            return self.refuse("its flags are computed");
+            return self.refuse("its flags are not constant");
         };
         let key = self.key(key_size, state)?;
         let mut value = self.read(state.get(3), 0, value_size, 3)?;
         if let Some(at) = lock_at {
-            // Locks are not copied, and nobody holds one here.
+            // Locks are not copied, and they are always free here.
             let free = self.builder.number(32, 0);
             let ty = Type::Bits(value_size * 8);
             value = self.builder.push(Op::Insert { value, lo: at * 8, part: free }, ty);
@@ -181,7 +181,7 @@ impl Lifter<'_> {
         let ok = self.word(0);
         if matches!(kind, MapKind::Array | MapKind::PerCpuArray) {
             if how != flags::ANY && how != flags::EXIST {
-                return self.refuse("its flags are none that arrays take");
+                return self.refuse("its flags are not valid for arrays");
             }
             let is_set = self.set(table, key, value);
             let beyond = self.error(ErrorNumber::E2BIG);
@@ -207,7 +207,7 @@ impl Lifter<'_> {
         self.builder.push(Op::TableUpdate { table, key, value }, Type::Bits(1))
     }
 
-    /// Sets an entry only if it is there, or only if it is not.
+    /// Sets an entry only if it exists, or only if it does not.
     fn set_if(
         &mut self,
         table: TableId,

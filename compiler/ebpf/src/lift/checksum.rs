@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `bpf_csum_diff`: what a change of bytes makes of an Internet checksum (RFC 1071, RFC 1624).
+//! `bpf_csum_diff`: difference of an Internet checksum for changed bytes (RFC 1071, RFC 1624).
 
 use super::held::State;
 use super::{Lifter, NotLiftable};
 use crate::maps::ErrorNumber;
 use freeport_ir::{BinaryOp, ValueId};
 
-/// Most bytes that are summed up.
+/// Maximum number of bytes that are summed.
 const BYTES_MAX: u64 = 512;
 
 impl Lifter<'_> {
     pub fn checksum_difference(&mut self, state: &State) -> Result<ValueId, NotLiftable> {
         let (Some(from), Some(to)) = (self.always(2), self.always(4)) else {
-            return self.refuse("how many bytes it sums up is computed");
+            return self.refuse("the number of bytes that it sums is not constant");
         };
         if from > BYTES_MAX || to > BYTES_MAX {
-            return self.refuse(format!("it sums up more than {BYTES_MAX} bytes"));
+            return self.refuse(format!("it sums more than {BYTES_MAX} bytes"));
         }
         if from % 4 != 0 || to % 4 != 0 {
             return Ok(self.error(ErrorNumber::EINVAL));
@@ -46,7 +46,7 @@ impl Lifter<'_> {
         })
     }
 
-    /// The sum of words of 32 bits where `register` points, in 32 of 64 bits.
+    /// Returns the sum of the 32-bit words at the address in `register`: 32 bits within 64.
     fn sum(
         &mut self,
         state: &State,
@@ -64,13 +64,13 @@ impl Lifter<'_> {
         Ok(self.carried(sum))
     }
 
-    /// The upper half added to the lower one, and the carry of that.
+    /// Adds the upper half to the lower one, with the carry of that sum.
     fn carried(&mut self, sum: ValueId) -> ValueId {
         let once = self.halves(sum, 32);
         self.halves(once, 32)
     }
 
-    /// The same in 16 bits.
+    /// Folds the sum to 16 bits.
     fn folded(&mut self, sum: ValueId) -> ValueId {
         let once = self.halves(sum, 16);
         let twice = self.halves(once, 16);
@@ -85,7 +85,7 @@ impl Lifter<'_> {
         self.add(low, high)
     }
 
-    /// The other 32 bits.
+    /// Inverts the lower 32 bits.
     fn complement(&mut self, value: ValueId) -> ValueId {
         let ones = self.word(0xffff_ffff);
         self.builder.binary(BinaryOp::Xor, value, ones)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The element around a lifted program: the variables that say where packets come from, the objects
-//! of a firing, and a graph of that element alone.
+//! The element around a lifted program: the variables with the packet's origin, the objects of a
+//! firing, and a graph of that element alone.
 
 use super::{ELEMENT, Ports};
 use freeport_ir::{
@@ -9,24 +9,24 @@ use freeport_ir::{
     OnFull, PortId, Sink, Source, Space,
 };
 
-/// The variable with the number of the device that packets come from, unless inputs say that.
+/// Variable with the number of the ingress device, unless the input determines it.
 pub const INGRESS: &str = "ingress_ifindex";
-/// The variable with the number of the queue that they come from.
+/// Variable with the number of the receive queue.
 pub const QUEUE: &str = "rx_queue_index";
-/// Where these two are among the variables; with an input for each device, the number of the one
-/// whose turn it is stands in the place of the first.
+/// Indices of these two among the variables. With an input for each device, the first holds the
+/// number of the input whose turn it is.
 pub(super) const INGRESS_VARIABLE: ObjectRef = ObjectRef::State(ObjectId(0));
 pub(super) const TURN_VARIABLE: ObjectRef = ObjectRef::State(ObjectId(0));
 pub(super) const QUEUE_VARIABLE: ObjectRef = ObjectRef::State(ObjectId(1));
-/// How many variables come before those of the maps.
+/// Number of variables before those of the maps.
 pub(super) const VARIABLES: usize = 2;
-/// The frames, among the objects of a firing.
+/// Object of a firing that holds the frames.
 pub(super) const STACK: LocalId = LocalId(0);
-/// The device that the packet is redirected to.
+/// Object of a firing that holds the device to which the packet is redirected.
 pub(super) const TARGET: LocalId = LocalId(1);
 const MOVED: LocalId = LocalId(2);
 
-/// The element without what the maps become.
+/// Declares the element without the counterparts of maps.
 pub(super) fn declare(name: &str, ports: &Ports) -> Element {
     let first = match ports {
         Ports::Devices(_) => {
@@ -51,7 +51,7 @@ pub(super) fn declare(name: &str, ports: &Ports) -> Element {
     }
 }
 
-/// One instance of it, with an outer end at each port.
+/// Builds a graph of one instance, with an external endpoint at each port.
 pub(super) fn graph(element: &Element) -> Graph {
     let instance = Instance {
         name: element.name.clone(),
@@ -86,8 +86,8 @@ pub(super) fn graph(element: &Element) -> Graph {
     graph
 }
 
-/// The objects of a firing: the frames, the device that the packet is redirected to, and by how
-/// many bytes, in 64 bits, its start has moved.
+/// Declares the objects of a firing: the frames, the device to which the packet is redirected, and
+/// the distance in bytes, as 64 bits, by which its start has moved.
 pub(super) fn locals(function: &mut Function) -> [LocalId; 3] {
     let frames = Object {
         name: "frames".into(),

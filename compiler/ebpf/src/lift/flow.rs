@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Functions, block by block: what is passed where ways meet, loops, calls of functions, and ends.
+//! Lifts functions block by block: block parameters, loops, calls of functions, and exits.
 
 use super::held::{Held, Known, Shape, State};
 use super::{Lifter, NotLiftable};
@@ -9,39 +9,39 @@ use crate::instruction::{FRAME_POINTER, Operation, REGISTERS};
 use freeport_ir::{Bits, BlockId, LoopInfo, Op, Target, Term, Unroll};
 use std::collections::BTreeMap;
 
-/// Most times a loop goes round: the kernel's limit for all instructions of a packet.
+/// Maximum number of iterations of a loop: the kernel's limit of instructions for a packet.
 const LOOP_BOUND: u64 = 1_000_000;
-/// Functions that are merged into a program at most, so that it stays of a size.
+/// Functions that are inlined in a program, at most, to bound its size.
 const MERGED_MAX: usize = 200;
 
-/// A function that is being lifted, in the place of one call of it.
+/// A function during lifting, at one of its calls.
 pub struct Frame {
-    /// Where the frames of its callers and its own end, outermost first.
+    /// Ends of its callers' frames and of its own, outermost first.
     pub ends: Vec<i64>,
-    /// Where it returns to: the block, and what register 0 has to be there. None: the program
-    /// itself, which ends with a verdict.
+    /// Return block, and the shape that register 0 must have there. `None` for the program itself,
+    /// which ends with a verdict.
     pub back: Option<(BlockId, Option<Shape>)>,
-    /// Its blocks as they are here, by their first slots.
+    /// Lifted blocks, by their first slots.
     blocks: BTreeMap<usize, Entry>,
 }
 
-/// A block, and what it is passed.
+/// A block and its parameters.
 #[derive(Clone, Debug)]
 pub struct Entry {
     block: BlockId,
     passed: Vec<(Place, Shape)>,
 }
 
-/// Where a value is.
+/// Place of a value.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Place {
     Register(u8),
-    /// In the frames, at that byte.
+    /// In the frames, at this byte.
     Spilled(i64),
 }
 
 impl Lifter<'_> {
-    /// The whole program.
+    /// Lifts the whole program.
     pub fn program(&mut self) -> Result<(), NotLiftable> {
         let end = self.frame_bytes(0);
         let mut state = State::new();
@@ -49,7 +49,7 @@ impl Lifter<'_> {
         self.function(0, vec![end], None, &state)
     }
 
-    /// A function in the place of a call; the state is the caller's.
+    /// Inlines a function at a call; the state is the caller's.
     pub fn function(
         &mut self,
         function: usize,
@@ -94,7 +94,7 @@ impl Lifter<'_> {
         Ok(())
     }
 
-    /// Makes the block of a node, with what it is passed, if control comes there.
+    /// Creates the block of a node with its parameters, if it is reachable.
     fn declare(
         &mut self,
         flow: &Flow<'_>,
@@ -117,7 +117,7 @@ impl Lifter<'_> {
         Ok(())
     }
 
-    /// What is needed at the start of a block.
+    /// Returns the parameters that are needed at the start of a block.
     fn passed_at(&self, start: usize, frame: &Frame) -> Result<Vec<(Place, Shape)>, NotLiftable> {
         let Some(facts) = self.analysis.registers(start) else { return Ok(vec![]) };
         let liveness = self.analysis.liveness();
@@ -141,7 +141,7 @@ impl Lifter<'_> {
         Ok(passed)
     }
 
-    /// The block that begins at a slot, with what it is passed from here.
+    /// Returns the block that begins at a slot, and the arguments passed from here.
     pub fn target(
         &mut self,
         frame: &Frame,
@@ -149,7 +149,7 @@ impl Lifter<'_> {
         state: &State,
     ) -> Result<Target, NotLiftable> {
         let Some(Entry { block, passed }) = frame.blocks.get(&slot).cloned() else {
-            return self.refuse("it goes where nothing is known to come");
+            return self.refuse("it jumps to code that the analysis found unreachable");
         };
         let mut args = vec![];
         let mut params = self.builder.function().block(block).params.clone().into_iter();
@@ -164,8 +164,8 @@ impl Lifter<'_> {
         Ok(Target { block, args })
     }
 
-    /// A block's instructions and its end. References in frames of callers stay what they were
-    /// when the function was called.
+    /// Lifts a block's instructions and its end. References in frames of callers stay what they
+    /// were at the call of the function.
     fn block(&mut self, number: usize, frame: &Frame, called: &State) -> Result<(), NotLiftable> {
         let block = &self.analysis.graph().blocks()[number];
         let Some(Entry { block: here, passed }) = frame.blocks.get(&block.slots.start).cloned()
@@ -203,7 +203,7 @@ impl Lifter<'_> {
         self.go_on(frame, number, &state)
     }
 
-    /// Goes on with the next block.
+    /// Continues with the next block.
     pub fn go_on(
         &mut self,
         frame: &Frame,
@@ -212,7 +212,7 @@ impl Lifter<'_> {
     ) -> Result<(), NotLiftable> {
         let graph = self.analysis.graph();
         let Some(next) = graph.blocks()[number].successors.first() else {
-            return self.refuse("nothing follows it");
+            return self.refuse("no instruction follows it");
         };
         let target = self.target(frame, graph.blocks()[*next].slots.start, state)?;
         self.builder.end(Term::Jump(target));
@@ -240,7 +240,7 @@ impl Lifter<'_> {
         Ok(())
     }
 
-    /// Ends the program with the verdict of one that did what it may not.
+    /// Aborts the program unless a condition holds.
     pub fn abort_unless(&mut self, holds: freeport_ir::ValueId) {
         let (goes_on, aborts) = (self.builder.new_block(), self.builder.new_block());
         self.builder.branch(holds, goes_on, aborts);
@@ -250,12 +250,13 @@ impl Lifter<'_> {
         self.builder.switch_to(goes_on);
     }
 
-    /// Bytes of its frame that a function, or who is given an address in it, may touch.
+    /// Returns the number of bytes of its frame that a function, or a callee with an address in it,
+    /// may touch.
     pub fn frame_bytes(&self, function: usize) -> i64 {
         let own = self.analysis.graph().functions()[function].slots.clone();
         let mut least = 0;
         for slot in 0..self.analysis.graph().slots() {
-            // Who is called may have the frame of anybody.
+            // A callee may have an address in any frame.
             let is_meant = |calls_up: Option<u8>| own.contains(&slot) || calls_up != Some(0);
             for register in self.analysis.registers(slot).into_iter().flatten() {
                 if let Type::Stack { calls_up, offset } = register.holds
@@ -276,7 +277,7 @@ impl Lifter<'_> {
         ((-least).clamp(0, most) + 7) & !7
     }
 
-    /// A frame begins with zeros, whoever had its place before.
+    /// Clears a frame, which another function may have used before.
     fn clear_frame(&mut self, begins: i64, ends: i64) {
         if ends > begins {
             let offset = self.word(begins as u64);
@@ -287,7 +288,7 @@ impl Lifter<'_> {
 }
 
 impl Frame {
-    /// Where its frame ends, which is what its frame pointer points to.
+    /// Returns the end of the frame, to which its frame pointer points.
     pub fn end(&self) -> i64 {
         self.ends.last().copied().unwrap_or(0)
     }

@@ -1,57 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What registers hold while a program is lifted: values of the shared representation, and what
-//! they are.
+//! Contents of registers during lifting: values of the shared representation with their types.
 
 use super::{Lifter, MapPlace, NotLiftable};
 use crate::analysis::{Fact, MapName, Type, Unknown, Why};
 use freeport_ir::{Op, Space, Spaces, Type as IrType, ValueId};
 use std::collections::BTreeMap;
 
-/// Stands for 0 where an address in the packet may be 0: no offset is so far from the start.
+/// Represents 0 where a packet address may be 0: no offset is that large.
 pub const NO_PACKET: u64 = 1 << 63;
 
-/// What a register holds.
+/// Contents of a register.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Held {
-    /// Nothing that is read.
+    /// A value that is never read.
     Nothing,
-    /// 64 bits. The lower half of an address in the packet is one: only differences of such mean
-    /// something, and those of offsets are the same.
+    /// A 64-bit number. The lower half of a packet address is also a number: only differences of
+    /// such halves are meaningful, and they equal the differences of offsets.
     Number(ValueId),
-    /// An address in the packet: 64 bits, bytes behind its start. The packet's end is one.
+    /// An address in the packet, or its end: a 64-bit offset from the packet's start.
     Packet(ValueId),
-    /// The context, at that byte.
+    /// The address of this byte of the context.
     Context(i64),
-    /// An address in a frame: 64 bits, bytes behind the beginning of all frames.
+    /// An address in a frame: a 64-bit offset from the start of all frames.
     Stack(ValueId),
-    /// What stands for a map, by its number.
+    /// A reference to a map, by its number.
     Map(u32),
     /// An address in a value of a table, or none: a reference.
     Value(ValueId),
-    /// An address in data: the map's number, and 64 bits of bytes behind its start.
+    /// An address in data: the map's number, and a 64-bit offset from its start.
     Data(u32, ValueId),
     /// A function, by its slot.
     Function(usize),
 }
 
-/// What a register is known to hold where blocks meet.
+/// Shape of a register's contents where blocks meet.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Shape {
     Number,
     Packet,
     Stack,
     Value,
-    /// A reference to a value of some map, as far as it is one: see [`Mixed`](super::mixed::Mixed).
+    /// A reference to a value of some map, if it is one: see [`Mixed`](super::mixed::Mixed).
     Mixed,
     Data(u32),
-    /// The same on all ways: no value is passed.
+    /// The same on all paths: no value is passed.
     Known(Known),
 }
 
-/// What needs no value.
+/// Contents that need no value.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Known {
-    /// Nothing that may be relied on: who reads it is refused.
+    /// No usable value: reading it is refused.
     Nothing,
     Number(u64),
     Context(i64),
@@ -60,7 +59,7 @@ pub enum Known {
     Function(usize),
 }
 
-/// Registers, and references that lie in frames, by their bytes behind the beginning of all.
+/// Registers, and references stored in frames, by their offset from the start of all frames.
 #[derive(Clone, Debug)]
 pub struct State {
     pub registers: [Held; 11],
@@ -68,7 +67,7 @@ pub struct State {
 }
 
 impl State {
-    /// Nothing yet.
+    /// Creates an empty state.
     pub fn new() -> Self {
         Self { registers: [Held::Nothing; 11], spilled: BTreeMap::new() }
     }
@@ -81,14 +80,14 @@ impl State {
         self.registers[usize::from(register)] = held;
     }
 
-    /// Bytes of frames are overwritten: a reference that lay there is gone.
+    /// Overwrites bytes of frames, which removes references stored there.
     pub fn overwrite(&mut self, place: (i64, i64), size: i64) {
         self.spilled.retain(|at, _| *at + 8 <= place.0 || *at >= place.1.saturating_add(size));
     }
 }
 
 impl Shape {
-    /// The type of a value of that shape.
+    /// Returns the type of a value of that shape.
     pub fn ty(self) -> IrType {
         match self {
             Self::Value | Self::Mixed => IrType::Ref(Spaces::of(Space::TableValue)),
@@ -96,7 +95,7 @@ impl Shape {
         }
     }
 
-    /// What holds such a value.
+    /// Returns the contents that such a value represents.
     pub fn holding(self, value: ValueId) -> Held {
         match self {
             Self::Number => Held::Number(value),
@@ -110,8 +109,8 @@ impl Shape {
 }
 
 impl Lifter<'_> {
-    /// The shape of what is known of a value; `frames` says where the frames of the function and of
-    /// its callers end.
+    /// Returns the shape for a fact; `frames` has the ends of the frames of the function and of its
+    /// callers.
     pub fn shape(&self, fact: &Fact, frames: &[i64]) -> Result<Shape, NotLiftable> {
         let exact = |offset: (i64, i64)| (offset.0 == offset.1).then_some(offset.0);
         let has_null =
@@ -128,7 +127,7 @@ impl Lifter<'_> {
             Type::Packet { .. } | Type::PacketEnd => Shape::Packet,
             Type::Context { offset } => match exact(offset) {
                 Some(offset) => Shape::Known(Known::Context(offset)),
-                None => return self.refuse("it is some field of the context"),
+                None => return self.refuse("the field of the context is not known"),
             },
             Type::Stack { calls_up, offset } => {
                 let end = calls_up.and_then(|up| frames.iter().rev().nth(up.into()));
@@ -146,18 +145,18 @@ impl Lifter<'_> {
                 _ => Shape::Value,
             },
             Type::Function(slot) => Shape::Known(Known::Function(slot)),
-            // Perhaps values of different maps.
+            // These may be values of different maps.
             Type::Unknown(Unknown { why: Why::PathsDiffer, .. }) => Shape::Mixed,
             Type::Nothing | Type::Unknown(_) => Shape::Known(Known::Nothing),
-            Type::Metadata { .. } => return self.refuse("packets have no metadata there"),
-            Type::Record { .. } => return self.refuse("there are no records of ring buffers"),
+            Type::Metadata { .. } => return self.refuse("lifted programs have no metadata"),
+            Type::Record { .. } => return self.refuse("ring-buffer records are not supported"),
             Type::Key { .. } | Type::Map(_) | Type::MapValue { .. } => {
-                return self.refuse(format!("there is no such thing: {fact}"));
+                return self.refuse(format!("this kind of value is not supported: {fact}"));
             }
         })
     }
 
-    /// What is known, as a register holds it.
+    /// Returns known contents as those of a register.
     pub fn known(&mut self, known: Known) -> Held {
         match known {
             Known::Nothing => Held::Nothing,
@@ -169,8 +168,8 @@ impl Lifter<'_> {
         }
     }
 
-    /// The value that is passed where `shape` is expected, as parameter `to`; none where it is
-    /// known.
+    /// Returns the value that is passed where `shape` is expected, as parameter `to`; `None` if the
+    /// contents are known.
     pub fn passed(
         &mut self,
         held: Held,
@@ -193,29 +192,31 @@ impl Lifter<'_> {
             (Shape::Number, Held::Number(value))
             | (Shape::Packet, Held::Packet(value))
             | (Shape::Stack, Held::Stack(value)) => value,
-            // A half of an address stays what it is.
+            // A half of an address keeps its value.
             (Shape::Number, Held::Packet(value)) => value,
             (Shape::Data(map), Held::Data(other, value)) if map == other => value,
-            // The only number that can come where an address may be 0.
+            // The only number that can occur where an address may be 0.
             (Shape::Value, Held::Number(_)) => self.no_value(),
             (Shape::Packet, Held::Number(_)) => self.word(NO_PACKET),
             (shape, held) => {
-                return self.refuse(format!("a {shape:?} is expected, and it is {held:?}"));
+                return self.refuse(format!("expected a {shape:?}, found {held:?}"));
             }
         }))
     }
 
-    /// A reference to nothing.
+    /// Returns a reference to nothing.
     pub fn no_value(&mut self) -> ValueId {
         let spaces = Spaces::of(Space::TableValue);
         self.builder.push(Op::NullRef(spaces), IrType::Ref(spaces))
     }
 
-    /// The number that is held.
+    /// Returns the number that is held.
     pub fn number(&self, held: Held) -> Result<ValueId, NotLiftable> {
         match held {
             Held::Number(value) => Ok(value),
-            Held::Nothing => self.refuse("it reads what is not set on every way here"),
+            Held::Nothing => {
+                self.refuse("it reads a register that is not set on every path to here")
+            }
             _ => self.refuse("it computes with an address"),
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `bpf_loop`: a function of the program, again and again.
+//! `bpf_loop`: repeated calls of a program function.
 
 use super::flow::Frame;
 use super::held::{Held, Shape, State};
@@ -8,21 +8,21 @@ use crate::instruction::Condition;
 use crate::maps::ErrorNumber;
 use freeport_ir::{LoopInfo, Target, Term, Type, Unroll, ValueId};
 
-/// Most times that the kernel calls a function.
+/// The kernel's maximum number of calls.
 const TIMES_MAX: u64 = 1 << 23;
 
 impl Lifter<'_> {
-    /// Calls the function of register 2 with 0, 1 and so on, as often as register 1 says or until
-    /// it gives something else than 0; gives how often it was called.
+    /// Calls the function in register 2 with 0, 1 and so on, as many times as register 1 says, or
+    /// until it returns a value other than 0. Returns the number of calls.
     pub fn repeat(&mut self, frame: &Frame, state: &State) -> Result<ValueId, NotLiftable> {
         let Held::Function(called) = state.get(2) else {
-            return self.refuse("it is not known which function it calls");
+            return self.refuse("the function that it calls is not known");
         };
         if self.always(4) != Some(0) {
             return self.refuse("its flags are not 0");
         }
         let Some(function) = self.analysis.graph().function_at(called) else {
-            return self.refuse("it calls what is no function");
+            return self.refuse("its argument is not a function");
         };
         let at = self.slot;
         let times = self.number(state.get(1))?;

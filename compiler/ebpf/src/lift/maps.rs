@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Maps as tables, and data as variables.
+//! Lifts maps to tables, and data to variables.
 
 use crate::object::{MapDefinition, MapKind};
 use freeport_ir::{
     Addressing, Bits, Lifetime, Loc, Object, ObjectId, Space, Table, TableId, TableKind,
 };
 
-/// What a map has become.
+/// Counterpart of a map.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MapPlace {
     /// A table of the same name.
@@ -15,8 +15,8 @@ pub enum MapPlace {
     Data(ObjectId),
 }
 
-/// The variables and tables of an element for these maps, and which map is which. The first
-/// variables of the element are those of [`declare`](super::element::declare).
+/// Returns the variables and tables of an element for these maps, and the counterpart of each map.
+/// The first variables of the element are those of [`declare`](super::element::declare).
 pub(super) fn places(maps: &[MapDefinition]) -> (Vec<Object>, Vec<Table>, Vec<Option<MapPlace>>) {
     let (mut data, mut tables, mut places) = (vec![], vec![], vec![]);
     for map in maps {
@@ -37,7 +37,7 @@ pub(super) fn places(maps: &[MapDefinition]) -> (Vec<Object>, Vec<Table>, Vec<Op
     (data, tables, places)
 }
 
-/// The bytes of a section of data.
+/// Returns a data section as a variable.
 fn variable(map: &MapDefinition, initial: &[u8]) -> Object {
     Object {
         name: map.name.clone(),
@@ -53,11 +53,11 @@ fn variable(map: &MapDefinition, initial: &[u8]) -> Object {
     }
 }
 
-/// A map as a table; none for kinds that are none.
+/// Returns a map as a table, or `None` for kinds without a counterpart.
 fn table(map: &MapDefinition) -> Option<Table> {
     use MapKind::*;
     let kind = match map.kind {
-        // Entries of maps of devices are there or not, as those of a hash are.
+        // An entry of a device map may be absent, like an entry of a hash.
         Hash | PerCpuHash | Devmap | DevmapHash => TableKind::Hash,
         LruHash | LruPerCpuHash => TableKind::LruHash,
         Array | PerCpuArray => TableKind::Array,

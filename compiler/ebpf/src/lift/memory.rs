@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Loads, stores and atomic operations, and memory that helpers are given.
+//! Lifts loads, stores and atomic operations, and memory arguments of helpers.
 
 use super::element::{INGRESS_VARIABLE, QUEUE_VARIABLE};
 use super::flow::Frame;
@@ -11,7 +11,7 @@ use crate::instruction::{Arithmetic, AtomicOperation, Condition, Operand, Size, 
 use freeport_ir::{ObjectRef, Op, Type, ValueId};
 
 impl Lifter<'_> {
-    /// What a load gives its destination.
+    /// Returns the result of a load.
     pub fn load(
         &mut self,
         frame: &Frame,
@@ -40,7 +40,7 @@ impl Lifter<'_> {
             let value = this.builder.load(object, zero, 0, 32);
             Held::Number(this.widen(value))
         };
-        // A negative offset is none of the fields.
+        // A negative offset does not match any field.
         Ok(match offset as u64 {
             context::DATA => Held::Packet(self.word(0)),
             context::DATA_END => Held::Packet(self.length()),
@@ -50,25 +50,25 @@ impl Lifter<'_> {
             },
             context::RX_QUEUE_INDEX => variable(self, QUEUE_VARIABLE),
             context::EGRESS_IFINDEX => Held::Number(self.word(0)),
-            _ => return self.refuse("packets have no metadata there"),
+            _ => return self.refuse("lifted programs have no metadata"),
         })
     }
 
-    /// The access of this instruction by a register to frames, if it is of one place.
+    /// Returns the access of this instruction to frames by a register, if it is a single one.
     fn stack_access(&self, register: u8) -> Option<&Access> {
         let mut all = self.analysis.accesses(self.slot).iter();
         all.find(|it| it.register == Some(register) && matches!(it.space, Space::Stack { .. }))
     }
 
-    /// Where in all frames an access lies, at least and at most.
+    /// Returns the least and greatest offset of an access within all frames.
     fn place_in_frames(&self, frame: &Frame, access: &Access) -> Option<(i64, i64)> {
         let Space::Stack { calls_up: Some(up) } = access.space else { return None };
         let end = frame.ends.iter().rev().nth(up.into())?;
         Some((end + access.offset.0, end + access.offset.1))
     }
 
-    /// What 64 bits of a frame are, by what is known of the frame or, if that is a caller's, of the
-    /// register behind the load.
+    /// Returns 64 bits of a frame with their type, by the facts of the frame or, for a caller's
+    /// frame, by the fact of the register after the load.
     fn typed(
         &mut self,
         frame: &Frame,
@@ -91,10 +91,10 @@ impl Lifter<'_> {
             return Ok(Held::Nothing);
         };
         if let Known::Unknown(unknown) = fact.holds {
-            return self.refuse(format!("what it loads is not known: {unknown}"));
+            return self.refuse(format!("the loaded value is not known: {unknown}"));
         }
         Ok(match self.shape(&fact, &frame.ends)? {
-            // A number that is always the same is what lies there.
+            // A constant number is what the frame holds.
             Shape::Known(super::held::Known::Number(_)) => Held::Number(value),
             Shape::Known(known) => self.known(known),
             Shape::Value | Shape::Mixed => {
@@ -102,14 +102,14 @@ impl Lifter<'_> {
                 let at = place.filter(|(at, most)| at == most).map(|(at, _)| at);
                 match at.and_then(|at| state.spilled.get(&at)) {
                     Some(held) => *held,
-                    None => return self.refuse("a reference that it loads is not known here"),
+                    None => return self.refuse("it loads a reference that is not known here"),
                 }
             }
             shape => shape.holding(value),
         })
     }
 
-    /// A store.
+    /// Lifts a store.
     pub fn store(
         &mut self,
         frame: &Frame,
@@ -131,14 +131,14 @@ impl Lifter<'_> {
             (Held::Stack(_), Held::Value(_)) => return self.spill(frame, place.0, held, state),
             (Held::Stack(_), Held::Packet(at) | Held::Stack(at) | Held::Data(_, at)) => at,
             (Held::Stack(_), Held::Context(_) | Held::Map(_) | Held::Function(_)) => self.word(0),
-            (_, Held::Nothing) => return self.refuse("it stores what is not set"),
-            _ => return self.refuse("it stores an address outside of the stack"),
+            (_, Held::Nothing) => return self.refuse("it stores a register that is not set"),
+            _ => return self.refuse("it stores an address outside the stack"),
         };
         let value = self.builder.resize(value, u32::from(size.bytes()) * 8, false);
         self.write(base, place.1, value, place.0)
     }
 
-    /// References in frames that this instruction overwrites are gone.
+    /// Removes references in frames that this instruction overwrites.
     pub fn forget_overwritten(&self, frame: &Frame, register: u8, state: &mut State) {
         let access = self.stack_access(register).copied();
         let place = access.and_then(|it| self.place_in_frames(frame, &it));
@@ -146,7 +146,7 @@ impl Lifter<'_> {
         state.overwrite(place.unwrap_or((0, i64::MAX)), size);
     }
 
-    /// A reference is kept beside the frames.
+    /// Keeps a reference beside the frames.
     fn spill(
         &self,
         frame: &Frame,
@@ -163,11 +163,11 @@ impl Lifter<'_> {
                 state.spilled.insert(at, held);
                 Ok(())
             }
-            _ => self.refuse("it stores a reference at a place that is computed"),
+            _ => self.refuse("it stores a reference at a variable offset"),
         }
     }
 
-    /// An atomic operation: nothing else happens during a firing.
+    /// Lifts an atomic operation, as a load and a store: nothing else runs during a firing.
     #[allow(clippy::too_many_arguments)]
     pub fn atomic(
         &mut self,
@@ -209,7 +209,7 @@ impl Lifter<'_> {
         Ok(())
     }
 
-    /// Bytes at an address that `register` holds, and `offset` behind it.
+    /// Reads bytes at the address in `register` plus `offset`.
     pub fn read(
         &mut self,
         base: Held,
@@ -236,12 +236,12 @@ impl Lifter<'_> {
                 let reference = self.further(reference, offset);
                 Op::RefLoad { reference, width: bytes * 8 }
             }
-            _ => return self.refuse("it reads where no memory is known to be"),
+            _ => return self.refuse("it reads at an address whose memory is not known"),
         };
         Ok(self.builder.push(op, ty))
     }
 
-    /// Writes at an address that `register` holds, and `offset` behind it.
+    /// Writes bytes at the address in `register` plus `offset`.
     pub fn write(
         &mut self,
         base: Held,
@@ -268,7 +268,7 @@ impl Lifter<'_> {
                 let reference = self.further(reference, offset);
                 Op::RefStore { reference, value }
             }
-            _ => return self.refuse("it writes where no memory is known to be"),
+            _ => return self.refuse("it writes at an address whose memory is not known"),
         };
         self.builder.push_effect(op);
         Ok(())
@@ -285,12 +285,12 @@ impl Lifter<'_> {
     fn data(&self, map: u32) -> Result<ObjectRef, NotLiftable> {
         match self.maps[map as usize] {
             Some(MapPlace::Data(object)) => Ok(ObjectRef::State(object)),
-            _ => self.refuse("it is no data"),
+            _ => self.refuse("it is not a data section"),
         }
     }
 
-    /// What is not known to lie in the packet is checked there, and ends the program if it does
-    /// not, as it does in the interpreter. Other memory has to be known.
+    /// Checks a packet access that is not proven, and aborts the program if it is out of bounds, as
+    /// the interpreter does. Accesses to other memory must be proven.
     fn check_inside(
         &mut self,
         base: Held,
@@ -314,12 +314,12 @@ impl Lifter<'_> {
                 self.abort_unless(is_inside);
                 Ok(())
             }
-            _ => self.refuse("it is not known to stay within its memory"),
+            _ => self.refuse("it is not proven to be within bounds"),
         }
     }
 }
 
-/// Whether an access is to what is held.
+/// Returns whether an access is to this memory.
 fn is_in(base: Held, access: &Access) -> bool {
     match base {
         Held::Packet(_) => access.space == Space::Packet,

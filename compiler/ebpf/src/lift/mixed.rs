@@ -1,47 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Registers that may hold addresses in values of different maps, as where one program looks a flow
-//! up in a table of the usual kind or in one for floods: references do not care which.
+//! Registers that may hold addresses in values of different maps, as when a program looks up a flow
+//! in its usual table or in one for floods: a reference may be to either table.
 //!
-//! Such a register is passed as a reference wherever paths meet that have different things in it.
-//! Where it really is something else on one of them, nothing is passed; and who asks whether it is
-//! there would be told wrong, so no such program is lifted. Who follows it is known to have an
-//! address in a value: accesses are known for each path by itself.
+//! Such a register is passed as a reference wherever paths with different contents meet. If the
+//! contents are something else on one path, an invalid reference is passed; a null check of it
+//! would give a wrong result, so a program with such a check is not lifted. An access through the
+//! register is known to use an address in a value, because accesses are known for each path
+//! separately.
 
 use super::NotLiftable;
 use freeport_ir::ValueId;
 use std::collections::BTreeSet;
 
-/// Values that are taken for references.
+/// Values that are passed as references.
 #[derive(Debug, Default)]
 pub struct Mixed {
-    /// From a value that is passed to one that it becomes.
+    /// Pairs of a value and the parameter to which it is passed.
     passed: Vec<(ValueId, ValueId)>,
-    /// Those that are nothing where they should be something else.
+    /// Invalid references passed in place of something else.
     wrong: BTreeSet<ValueId>,
-    /// Those that are asked whether they are there, and where.
+    /// Values that are null-checked, with the slots of the checks.
     asked: Vec<(ValueId, usize)>,
 }
 
 impl Mixed {
-    /// A value becomes another one.
+    /// Records that a value is passed to a parameter.
     pub fn pass(&mut self, from: ValueId, to: ValueId) {
         self.passed.push((from, to));
     }
 
-    /// Something else is passed as this value.
+    /// Records that an invalid reference is passed in place of something else.
     pub fn be_wrong(&mut self, value: ValueId) {
         self.wrong.insert(value);
     }
 
-    /// The instruction in `slot` asks whether it is there.
+    /// Records that the instruction in `slot` null-checks a value.
     pub fn ask(&mut self, value: ValueId, slot: usize) {
         self.asked.push((value, slot));
     }
 
-    /// Whether nobody is told wrong.
+    /// Checks that no null check gives a wrong result.
     ///
     /// # Errors
-    /// The first instruction that would be.
+    /// The first instruction with a wrong result.
     pub fn check(&mut self) -> Result<(), NotLiftable> {
         loop {
             let before = self.wrong.len();
@@ -55,7 +56,7 @@ impl Mixed {
         let told = self.asked.iter().filter(|(value, _)| self.wrong.contains(value));
         match told.map(|(_, slot)| *slot).min() {
             Some(slot) => {
-                let reason = "it compares what is not the same kind of value on all ways here";
+                let reason = "it compares a value whose kind differs between the paths to here";
                 Err(NotLiftable::at(slot, reason))
             }
             None => Ok(()),

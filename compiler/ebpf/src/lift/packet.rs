@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Moving the packet's ends, and copying from and to it.
+//! Lifts helpers that move the packet's ends, and copy bytes from and to it.
 
 use super::flow::Frame;
 use super::held::{Held, State};
@@ -8,11 +8,11 @@ use crate::abi::{END_MAX, ETHERNET_BYTES, HEAD_ROOM, XDP_FRAME_BYTES};
 use crate::maps::ErrorNumber;
 use freeport_ir::{BinaryOp, BlockId, CompareOp, Op, Type, ValueId};
 
-/// Most bytes of a copy.
+/// Maximum number of bytes of a copy.
 const COPY_MAX: u64 = 512;
 
 impl Lifter<'_> {
-    /// Moves the start, if an Ethernet header is left and there is room.
+    /// Moves the start, if an Ethernet header remains and there is room.
     pub fn adjust_head(&mut self, state: &mut State) -> Result<ValueId, NotLiftable> {
         let delta = self.delta(state)?;
         let (length, before) = (self.length(), self.start_moved());
@@ -26,7 +26,7 @@ impl Lifter<'_> {
         Ok(self.adjust(state, may, Op::PacketAdjustHead { packet, delta }, Some(start)))
     }
 
-    /// Moves the end, if an Ethernet header is left and a page has room for it.
+    /// Moves the end, if an Ethernet header remains and the page has room.
     pub fn adjust_tail(&mut self, state: &mut State) -> Result<ValueId, NotLiftable> {
         let delta = self.delta(state)?;
         let (length, start) = (self.length(), self.start_moved());
@@ -57,8 +57,8 @@ impl Lifter<'_> {
         self.builder.compare(CompareOp::SLe, least, length)
     }
 
-    /// Does it if it may be done, and notes where the packet starts then; gives what the helper
-    /// gives.
+    /// Moves an end if permitted, and updates the offset of the packet's start. Returns the
+    /// helper's result.
     fn adjust(
         &mut self,
         state: &mut State,
@@ -76,7 +76,7 @@ impl Lifter<'_> {
         let ok = self.word(0);
         let outcome = self.select(is_moved, ok, error);
         self.end_if(ends, outcome);
-        // Addresses in the packet mean nothing any more.
+        // Packet addresses are invalid from here on.
         for held in &mut state.registers {
             if matches!(held, Held::Packet(_)) {
                 *held = Held::Nothing;
@@ -121,11 +121,12 @@ impl Lifter<'_> {
     fn copied(&self) -> Result<u32, NotLiftable> {
         match self.always(4) {
             Some(bytes) if (1..=COPY_MAX).contains(&bytes) => Ok(bytes as u32),
-            _ => self.refuse("how much it copies is computed, or too much"),
+            _ => self.refuse("the number of bytes that it copies is not constant, or too large"),
         }
     }
 
-    /// Goes on only if so many bytes are there; gives what the helper gives, and where it ends.
+    /// Continues only if this number of bytes exists. Returns the helper's result, and the block
+    /// where both paths meet.
     fn if_in_packet(&mut self, offset: ValueId, bytes: u32) -> (ValueId, BlockId) {
         let (bytes, length) = (self.word(bytes.into()), self.length());
         let end = self.add(offset, bytes);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Ports of an element around a lifted program: by which a packet comes, and by which it leaves for
-//! a verdict.
+//! Ports of the element around a lifted program: inputs of packets, and outputs for each verdict.
 
 use super::element::{TARGET, TURN_VARIABLE};
 use crate::abi::verdict;
@@ -9,22 +8,22 @@ use freeport_ir::{
     Term, Type, ValueId,
 };
 
-/// Bytes of a packet that programs read first, as a rule.
+/// Bytes at the start of a packet that programs usually read.
 const WINDOW_BYTES: u32 = 64;
 const PACKETS: Item = Item::Packet { window_bytes: WINDOW_BYTES };
 
-/// Which ports an element has. Packets that are dropped or aborted end where there is no port for
-/// them.
+/// Port layout of an element. Packets that are dropped or aborted are discarded if there is no port
+/// for them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ports {
-    /// `in`; `out` for every packet, whatever becomes of it, and `verdict` for what that is: 32
-    /// bits of verdict, below 32 bits of device.
+    /// `in`; `out` for every packet with any verdict, and `verdict` for the verdict: the upper 32
+    /// bits are the verdict, the lower 32 bits the device.
     Verdicts,
-    /// `in`; `pass`, `tx` and `redirect` for the packets that get this verdict.
+    /// `in`; `pass`, `tx` and `redirect` for the packets with this verdict.
     ByVerdict,
-    /// For each of these devices, of which none is there twice, `in_N` for packets that come from
-    /// it, and `out_N` for those that are sent back or redirected there; `pass`; and `redirect` for
-    /// those that are redirected to any other device.
+    /// For each of these devices, which must differ, `in_N` for packets that it receives, and
+    /// `out_N` for packets sent back or redirected to it; `pass`; and `redirect` for packets
+    /// redirected to any other device.
     Devices(Vec<u32>),
 }
 
@@ -51,7 +50,7 @@ impl Ports {
         }
     }
 
-    /// The device that packets of an input come from, if that is known by the input.
+    /// Returns the device from which packets of an input come, if the input determines it.
     pub(super) fn device(&self, input: usize) -> Option<u32> {
         match self {
             Self::Devices(all) => all.get(input).copied(),
@@ -64,9 +63,9 @@ fn packets(name: impl Into<String>) -> Port {
     Port { name: name.into(), item: PACKETS, loc: Loc::default() }
 }
 
-/// The blocks in which a packet of each input is there, begun from the block that is open: that, if
-/// there is one input. Of several that have packets, the one whose turn it is goes first, so that
-/// none waits for ever.
+/// Builds the blocks in which a packet of each input is available, beginning in the open block;
+/// with one input it is that block itself. If several inputs have packets, the one whose turn it is
+/// goes first, so that none starves.
 pub(super) fn choose(builder: &mut Builder, inputs: usize) -> Vec<BlockId> {
     if inputs == 1 {
         return vec![builder.block()];
@@ -100,8 +99,8 @@ pub(super) fn choose(builder: &mut Builder, inputs: usize) -> Vec<BlockId> {
     starts
 }
 
-/// Takes the packet of an input; gives it, and the block that the program ends in, whose parameter
-/// is the verdict.
+/// Takes the packet of an input; returns it, and the block in which the program ends, whose
+/// parameter is the verdict.
 pub(super) fn begin(builder: &mut Builder, input: usize) -> (ValueId, BlockId) {
     let packet = builder.push(Op::Take(PortId::new(input)), Type::Packet);
     let epilogue = builder.new_block();
@@ -109,7 +108,7 @@ pub(super) fn begin(builder: &mut Builder, input: usize) -> (ValueId, BlockId) {
     (packet, epilogue)
 }
 
-/// Puts a packet of an input where the verdict says.
+/// Sends a packet of an input to the output for the verdict.
 pub(super) fn end(
     builder: &mut Builder,
     epilogue: BlockId,
@@ -155,7 +154,7 @@ pub(super) fn end(
     }
 }
 
-/// A block that puts a packet to an output.
+/// Builds a block that sends a packet to an output.
 fn put(builder: &mut Builder, output: usize, packet: ValueId) -> BlockId {
     let block = builder.new_block();
     builder.switch_to(block);
@@ -164,7 +163,7 @@ fn put(builder: &mut Builder, output: usize, packet: ValueId) -> BlockId {
     block
 }
 
-/// A block in which a packet ends.
+/// Builds a block in which a packet is discarded.
 fn nothing(builder: &mut Builder) -> BlockId {
     let block = builder.new_block();
     builder.switch_to(block);
@@ -180,7 +179,7 @@ fn switch(builder: &mut Builder, value: ValueId, cases: Vec<(u32, BlockId)>, def
     builder.end(Term::Switch { value, cases, default: Target::to(default) });
 }
 
-/// The device that the packet is redirected to.
+/// Returns the device to which the packet is redirected.
 fn target(builder: &mut Builder) -> ValueId {
     let zero = builder.number(32, 0);
     builder.load(ObjectRef::Local(TARGET), zero, 0, 32)

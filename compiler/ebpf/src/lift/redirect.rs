@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Redirection: to a device, or to the one that a map has for a key.
+//! Lifts redirection: to a device, or by the entry of a map.
 
 use super::held::State;
 use super::{Lifter, NotLiftable};
@@ -7,7 +7,7 @@ use crate::abi::verdict;
 use crate::object::MapKind;
 use freeport_ir::{Op, Type, ValueId};
 
-/// The verdict for a key that the map does not have.
+/// Bits of the flags with the verdict for a key that the map does not have.
 const VERDICT_FLAGS: u64 = 3;
 
 impl Lifter<'_> {
@@ -28,7 +28,8 @@ impl Lifter<'_> {
             return self.refuse(format!("it redirects by a {kind}"));
         }
         let Some(flags) = self.always(3).filter(|flags| flags & !VERDICT_FLAGS == 0) else {
-            return self.refuse("it redirects to several devices, or with flags that are computed");
+            return self
+                .refuse("it redirects to several devices, or with flags that are not constant");
         };
         let key = self.number(state.get(2))?;
         let key = self.builder.resize(key, 32, false);

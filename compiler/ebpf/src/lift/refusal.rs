@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Why a program cannot be lifted.
+//! Reasons for which a program cannot be lifted.
 
 use crate::object::Program;
 use thiserror::Error;
 
-/// What in a program has no counterpart in the shared representation.
+/// An instruction without a counterpart in the shared representation.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("not liftable, because of instruction {slot}: {reason}")]
 pub struct NotLiftable {
-    /// The instruction's slot.
+    /// Slot of the instruction.
     pub slot: usize,
-    /// Why.
+    /// Reason.
     pub reason: String,
 }
 
@@ -19,7 +19,7 @@ impl NotLiftable {
         Self { slot, reason: reason.into() }
     }
 
-    /// The same with the line of the source, where the object says it.
+    /// Returns the message with the source line, if the object has line information.
     pub fn explain(&self, program: &Program) -> String {
         match program.line(self.slot) {
             Some(line) => {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is lifted means the same: wild programs in the interpreter of this crate and, lifted, in
-//! the reference interpreter of the representation; and what is not lifted, with the reason.
+//! Lifting preserves the meaning: wild programs in the interpreter of this crate and, lifted, in
+//! the reference interpreter of the representation. Programs that cannot be lifted are refused with
+//! a reason.
 
 use super::{NotLiftable, Ports, lift};
 use crate::analysis::Analysis;
@@ -10,7 +11,7 @@ use crate::object::{MapDefinition, MapKind, Object, Program};
 use freeport_ir::interp::{Interpreter, Options};
 use freeport_ir::{Bits, EndpointId, InstanceId, Op, Program as IrProgram, verify};
 
-/// Firings that one packet takes at most.
+/// Firings that one packet takes, at most.
 const FIRINGS: u64 = 16;
 
 #[test]
@@ -54,13 +55,13 @@ fn wild_programs_mean_the_same_when_they_are_lifted() {
             compared += 1;
         }
     }
-    // Most of them use what nobody knows to be an address.
+    // Most of them use values that are not known to be addresses.
     let is_enough = lifted > all / 100 && compared > all / 30;
     assert!(is_enough || are_chosen(), "of {all} {lifted} are lifted; {compared} packets");
 }
 
-/// Whether an end of the packet is moved in several places: what was beyond an end before is not
-/// the same everywhere.
+/// Returns whether an end of the packet is moved in several places. The two interpreters then
+/// differ in the bytes beyond a former end.
 fn moves_often(program: &IrProgram) -> bool {
     let blocks = program.functions.iter().flat_map(|function| &function.blocks);
     let moves = blocks.flat_map(|block| &block.insts).filter(|inst| {
@@ -69,7 +70,7 @@ fn moves_often(program: &IrProgram) -> bool {
     moves.count() > 1
 }
 
-/// What the machine of wild programs has in its maps.
+/// Fills the maps of the machine for wild programs.
 fn fill(interpreter: &mut Interpreter<'_>, object: &Object) {
     let name = &object.maps[3].name;
     let (key, value) = (Bits::zero(32), Bits::from_le_bytes(512, &[7; 64]));
@@ -77,7 +78,7 @@ fn fill(interpreter: &mut Interpreter<'_>, object: &Object) {
     assert!(set.expect("there is such a table"), "there is room");
 }
 
-/// An object of one program with a hash and a queue.
+/// Makes an object of one program with a hash and a queue.
 fn object(text: &str) -> Object {
     let instructions = assemble(text).expect("the text is right");
     let map = |kind, value_size, name: &str| MapDefinition {
@@ -99,7 +100,7 @@ fn refused(text: &str) -> NotLiftable {
     refusal.expect_err("it has no counterpart")
 }
 
-/// What a program that is lifted gives for a packet.
+/// Returns the verdict of a lifted program for a packet.
 fn verdict(text: &str) -> u64 {
     let object = object(text);
     let lifted = lift(&object, &object.programs[0], &Ports::Verdicts).expect("it is lifted");
@@ -137,8 +138,8 @@ fn a_reference_in_a_frame_is_gone_when_a_function_has_overwritten_it() {
     assert_eq!(verdict(&overwritten), 5);
 }
 
-/// The outputs by which packets leave, of inputs for the devices 4, 5 and 7, that were given one in
-/// that order.
+/// Returns the outputs by which packets leave, with inputs for the devices 4, 5 and 7, each given a
+/// packet in that order.
 fn outputs(text: &str, inputs: &[u32]) -> Vec<String> {
     let object = object(text);
     let ports = Ports::Devices(vec![4, 5, 7]);
@@ -184,7 +185,7 @@ fn no_input_waits_for_another_one() {
             interpreter.feed_packet(EndpointId(input), &[7; 60]).expect("it takes packets");
         }
     }
-    // As many firings as there are inputs, and what moves items between them.
+    // One firing at a time, until all packets have left.
     let mut left = [0; 3];
     while left.iter().sum::<usize>() < 6 {
         interpreter.run(1).expect("it runs");
@@ -201,7 +202,7 @@ fn what_is_not_lifted_has_its_instruction_and_a_reason() {
     let end = "r0 = 2\nexit";
     for (text, slot, reason) in [
         ("r2 = *(u32 *)(r1 + 0)\nr2 *= 3", 1, "it computes with an address"),
-        ("r2 = *(u32 *)(r1 + 8)", 0, "packets have no metadata there"),
+        ("r2 = *(u32 *)(r1 + 8)", 0, "lifted programs have no metadata"),
         ("r2 = r10\n*(u32 *)(r10 - 4) = r2", 1, "it stores part of an address"),
         ("r0 = 1\nr3 = r10\nr1 += r3", 2, "it computes with an address"),
         ("call 0x14", 0, "it calls no helper that is known, which is not there"),
@@ -209,13 +210,13 @@ fn what_is_not_lifted_has_its_instruction_and_a_reason() {
         (
             "*(u32 *)(r10 - 4) = 0\nr2 = r10\nr2 += -4\nr1 = map[1]\ncall 0x1",
             5,
-            "map queue is of kind queue, which is no table",
+            "map queue is of kind queue, which cannot become a table",
         ),
         (
             "r4 = *(u32 *)(r1 + 12)\n*(u32 *)(r10 - 4) = 0\n*(u64 *)(r10 - 16) = 1\n\
              r2 = r10\nr2 += -4\nr3 = r10\nr3 += -16\nr1 = map[0]\ncall 0x2",
             9,
-            "its flags are computed",
+            "its flags are not constant",
         ),
         (
             "r3 = *(u32 *)(r1 + 12)\nr4 = *(u32 *)(r1 + 16)\nif r3 == 1 goto +1\nr4 += 1\n\

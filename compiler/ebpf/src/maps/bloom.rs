@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Bloom filter: whether a value may have been pushed before. Bits are chosen by hashes with
-//! different seeds, as many as the map asks for (five if it does not).
+//! Bloom filter: tests whether a value may have been pushed before. Bits are chosen by hashes with
+//! different seeds; the map defines their number, five by default.
 
 use super::hash::hash;
 
-/// Bits, a power of two of them.
+/// The filter's bits; their number is a power of two.
 pub(crate) struct Bloom {
     words: Vec<u64>,
     hashes: u32,
@@ -12,19 +12,19 @@ pub(crate) struct Bloom {
 }
 
 impl Bloom {
-    /// Bits of a filter for `entries` values, or nothing if those are too many: entries by hashes
-    /// by 7/5, which is a little less than 1/ln 2, rounded up to a power of two.
+    /// Returns the number of bits for `entries` values, or `None` if there are too many: entries
+    /// times hashes times 7/5, which is slightly less than 1/ln 2, rounded up to a power of two.
     pub fn bits_for(entries: u32, hashes: u32) -> Option<u64> {
         let bits = u64::from(entries).checked_mul(u64::from(hashes))?.checked_mul(7)? / 5;
         (bits <= 1 << 31).then(|| bits.max(64).next_power_of_two())
     }
 
-    /// A filter of `bits` bits, which is a power of two of at least 64.
+    /// Creates a filter of `bits` bits, a power of two of at least 64.
     pub fn new(bits: u64, hashes: u32, seed: u64) -> Self {
         Self { words: vec![0; (bits / 64) as usize], hashes, seed }
     }
 
-    /// Notes `value`.
+    /// Adds `value`.
     pub fn push(&mut self, value: &[u8]) {
         for which in 0..self.hashes {
             let bit = self.bit(which, value);
@@ -32,7 +32,7 @@ impl Bloom {
         }
     }
 
-    /// Whether `value` may have been pushed; never no if it was.
+    /// Returns whether `value` may have been pushed; always true if it was.
     pub fn may_hold(&self, value: &[u8]) -> bool {
         (0..self.hashes).all(|which| {
             let bit = self.bit(which, value);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a kind of map knows beyond its values: which element belongs to a key, and how a key is
-//! set and removed.
+//! The part of a map that depends on its kind, other than its values: the element of a key, and how
+//! a key is set and removed.
 
 use super::bloom::Bloom;
 use super::events::Events;
@@ -12,27 +12,27 @@ use super::ring::Ring;
 use super::slots::{Slots, number};
 use super::{ErrorNumber, flags};
 
-/// The content of a map by its kind.
+/// Content of a map by its kind.
 pub(crate) enum Content {
-    /// An element for each number below the count.
+    /// One element for each index below the count.
     Array,
-    /// Keys whose elements change place when they are set anew: whoever still has the address of
-    /// the old value sees that, as in the kernel. `spare` is the element for the next change.
+    /// Keys whose elements change on an update: a program that still has the address of the old
+    /// value can observe that, as in the kernel. `spare` is the element for the next update.
     Hash { index: HashIndex, spare: u32 },
-    /// Keys whose elements are written in place: per-CPU values, and values that programs only
-    /// read.
+    /// Keys whose elements are updated in place: per-CPU values, and values that are read-only for
+    /// programs.
     HashInPlace(HashIndex),
-    /// Devices by keys: written in place, and 0 is no device.
+    /// Devices by keys: updated in place; 0 is no device.
     DeviceHash(HashIndex),
-    /// Keys that give way to new ones.
+    /// Keys that are evicted for new ones.
     Lru(HashIndex, Recency),
-    /// The same, written in place.
+    /// As `Lru`, updated in place.
     LruInPlace(HashIndex, Recency),
     /// Longest prefix match.
     Prefixes(PrefixTree),
-    /// Places that may be empty.
+    /// Slots that may be empty.
     Slots(Slots),
-    /// Places for event buffers, and what was written to them.
+    /// Slots for event buffers, and the events written to them.
     Events(Slots, Events),
     /// A ring buffer.
     Ring(Ring),
@@ -40,17 +40,17 @@ pub(crate) enum Content {
     Queue(Queue),
     /// A Bloom filter.
     Bloom(Bloom),
-    /// Nothing, since the map could not be made.
+    /// No content, since the map could not be created.
     Absent,
 }
 
 impl Content {
-    /// Whether its elements are found by keys.
+    /// Returns whether its elements are found by keys.
     pub fn has_keys(&self) -> bool {
         !matches!(self, Self::Ring(_) | Self::Queue(_) | Self::Bloom(_) | Self::Absent)
     }
 
-    /// The element of `key`, in a map of `count` entries.
+    /// Returns the element of `key`, in a map of `count` entries.
     #[inline]
     pub fn find(&self, key: &[u8], count: u32) -> Option<u32> {
         match self {
@@ -67,7 +67,7 @@ impl Content {
         }
     }
 
-    /// Notes that a program looked `element` up.
+    /// Records that a program looked up `element`.
     #[inline]
     pub fn touch(&mut self, element: u32) {
         if let Self::Lru(_, recency) | Self::LruInPlace(_, recency) = self {
@@ -75,7 +75,7 @@ impl Content {
         }
     }
 
-    /// Makes `key` be there, and gives the element that its value is to be written to.
+    /// Inserts `key` if needed, and returns the element to which its value must be written.
     pub fn update(
         &mut self,
         key: &[u8],
@@ -102,7 +102,7 @@ impl Content {
         }
     }
 
-    /// Takes `key` out.
+    /// Removes `key`.
     pub fn delete(&mut self, key: &[u8]) -> Result<(), ErrorNumber> {
         match self {
             Self::Array => Err(ErrorNumber::EINVAL),
@@ -137,7 +137,7 @@ impl Content {
         }
     }
 
-    /// The key after `key`, or the first one if that is not there.
+    /// Returns the key after `key`, or the first key if `key` does not exist.
     pub fn next_key(&self, key: Option<&[u8]>, count: u32) -> Option<Vec<u8>> {
         if let Self::Prefixes(tree) = self {
             let elements = tree.used_elements();
@@ -146,7 +146,7 @@ impl Content {
             return elements.get(position.map_or(0, |at| at + 1)).map(|&element| tree.key(element));
         }
         if let Self::Slots(_) | Self::Events(..) = self {
-            // The kernel goes through empty places as well.
+            // The kernel iterates over empty slots as well.
             let place = key.and_then(number).filter(|&place| place < count);
             let next = place.map_or(0, |place| place + 1);
             return (next < count).then(|| self.key(next));
@@ -155,7 +155,7 @@ impl Content {
         self.next_used(from, count).map(|element| self.key(element))
     }
 
-    /// All elements that have a key.
+    /// Returns all elements that have a key.
     pub fn used_elements(&self, count: u32) -> Vec<u32> {
         if let Self::Prefixes(tree) = self {
             return tree.used_elements();
@@ -164,7 +164,7 @@ impl Content {
         std::iter::successors(first, |&element| self.next_used(element + 1, count)).collect()
     }
 
-    /// The first element from `from` on that has a key, of maps other than trees.
+    /// Returns the first element from `from` on that has a key; for maps other than trees.
     pub fn next_used(&self, from: u32, count: u32) -> Option<u32> {
         match self {
             Self::Array => (from < count).then_some(from),
@@ -180,7 +180,7 @@ impl Content {
         }
     }
 
-    /// The key of an element that has one.
+    /// Returns the key of an element that has one.
     pub fn key(&self, element: u32) -> Vec<u8> {
         match self {
             Self::Hash { index, .. }
@@ -223,14 +223,14 @@ fn update_hash(
     }
 }
 
-/// A free element that holds `key` from now on.
+/// Allocates a free element for `key`.
 fn added(index: &mut HashIndex, key: &[u8]) -> Option<u32> {
     let element = index.take()?;
     index.insert(element, key);
     Some(element)
 }
 
-/// A device's number is never 0, and replacing needs nothing to be there.
+/// Updates a map of devices: a device's number is never 0, and `BPF_EXIST` needs no existing entry.
 fn update_devices(
     index: &mut HashIndex,
     key: &[u8],
@@ -248,7 +248,7 @@ fn update_devices(
     }
 }
 
-/// An element changes place when it is set anew, as long as there are free ones.
+/// Updates an LRU map: the element changes on an update, as long as there are free ones.
 fn update_lru(
     index: &mut HashIndex,
     recency: &mut Recency,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Makes a map from its definition, and says why not if the kernel would not.
+//! Creates a map from its definition, or reports why the kernel would not.
 
 use super::Map;
 use super::bloom::Bloom;
@@ -16,31 +16,31 @@ use super::slots::{Holds, Slots};
 use crate::object::{MapDefinition, MapKind};
 use thiserror::Error;
 
-/// Hash functions of a Bloom filter that asks for no number.
+/// Default number of hash functions of a Bloom filter.
 const BLOOM_HASHES: u32 = 5;
-/// Most hash functions of a Bloom filter.
+/// Maximum number of hash functions of a Bloom filter.
 const BLOOM_HASHES_MAX: u32 = 15;
-/// A ring buffer is a multiple of this many bytes.
+/// The size of a ring buffer is a multiple of this, in bytes.
 const PAGE_BYTES: u32 = 4_096;
-/// Largest data of a prefix in bytes.
+/// Maximum data of a prefix, in bytes.
 const PREFIX_BYTES_MAX: u32 = 256;
 
-/// Why a map cannot be made.
+/// Reason for which a map cannot be created.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("map `{name}`: {reason}")]
 pub struct MapError {
-    /// The map.
+    /// Name of the map.
     pub name: String,
-    /// What is wrong with it.
+    /// Description of the error.
     pub reason: String,
 }
 
 impl Map {
-    /// An empty map, or one with its initial value. `seed` is for its hashes; `bytes_max` is how
-    /// much memory it may take.
+    /// Creates an empty map, or one with its initial value. `seed` is for its hashes; `bytes_max`
+    /// limits its memory.
     ///
     /// # Errors
-    /// If the kernel has no such map, it is too large, or its kind does not run here.
+    /// The kernel has no such map, it is too large, or its kind is not supported here.
     pub fn new(definition: &MapDefinition, seed: u64, bytes_max: usize) -> Result<Self, MapError> {
         let failure = |reason| MapError { name: definition.name.clone(), reason };
         definition.check().map_err(failure)?;
@@ -69,7 +69,7 @@ impl Map {
         Ok(Self { definition: definition.clone(), elements, content })
     }
 
-    /// In place of a map that cannot be made: it has its name and nothing else.
+    /// Creates a placeholder for a map that cannot be created; it only has the name.
     pub(crate) fn absent(definition: &MapDefinition) -> Self {
         let (elements, content) = (Elements::new(0, 0), Content::Absent);
         Self { definition: definition.clone(), elements, content }
@@ -77,10 +77,10 @@ impl Map {
 }
 
 impl MapDefinition {
-    /// Checks that the kernel would make such a map, and that its kind runs here.
+    /// Checks that the kernel would create such a map, and that its kind is supported here.
     ///
     /// # Errors
-    /// What is wrong with it, and what to do about it.
+    /// Description of the error, and what to do about it.
     pub fn check(&self) -> Result<(), String> {
         match &self.fault {
             Some(fault) => Err(fault.clone()),
@@ -89,29 +89,29 @@ impl MapDefinition {
     }
 }
 
-/// What a kind demands of a definition's flags and sizes.
+/// Checks the requirements of a kind on a definition's flags and sizes.
 ///
 /// # Errors
-/// What the kernel would refuse, or a kind that does not run here.
+/// The kernel would refuse the definition, or the kind is not supported here.
 fn check_definition(definition: &MapDefinition) -> Result<(), String> {
     use MapKind::*;
     let MapDefinition { key_size, value_size, max_entries, flags, .. } = *definition;
     flags::check_of_map(definition.kind, flags)?;
     let demand = |holds: bool, what: &str| if holds { Ok(()) } else { Err(what.to_owned()) };
-    // Loaders give it a buffer for each processor.
+    // Loaders set its size to one buffer for each processor.
     let is_for_processors = definition.kind == PerfEventArray;
     demand(
         max_entries > 0 || is_for_processors,
         "max_entries is 0: give it a size, with `--map-size NAME=ENTRIES`",
     )?;
     demand(max_entries < u32::MAX, "max_entries is too large")?;
-    let number = || demand(key_size == 4, "its key is not of 4 bytes");
+    let number = || demand(key_size == 4, "its key must have 4 bytes");
     let value = || demand(value_size > 0, "its value has no bytes");
-    let descriptor = || demand(value_size == 4, "its value is not of 4 bytes");
-    let target = || demand(matches!(value_size, 4 | 8), "its value is not of 4 or 8 bytes");
+    let descriptor = || demand(value_size == 4, "its value must have 4 bytes");
+    let target = || demand(matches!(value_size, 4 | 8), "its value must have 4 or 8 bytes");
     let no_key = || demand(key_size == 0, "it has a key");
     if let Some(inner) = &definition.inner {
-        check_definition(inner).map_err(|reason| format!("of maps in it: {reason}"))?;
+        check_definition(inner).map_err(|reason| format!("inner maps: {reason}"))?;
     }
     match definition.kind {
         Array | PerCpuArray => number().and_then(|()| value()),
@@ -120,7 +120,10 @@ fn check_definition(definition: &MapDefinition) -> Result<(), String> {
         }
         LpmTrie => {
             let sizes = 5..=4 + PREFIX_BYTES_MAX;
-            demand(sizes.contains(&key_size), "its key is not 4 bytes and 1 to 256 more")?;
+            demand(
+                sizes.contains(&key_size),
+                "its key must have 4 bytes for the length and 1 to 256 bytes of data",
+            )?;
             value()
         }
         ProgramArray | PerfEventArray | ArrayOfMaps | Xskmap => {
@@ -139,12 +142,12 @@ fn check_definition(definition: &MapDefinition) -> Result<(), String> {
             let is_right = max_entries.is_power_of_two() && max_entries.is_multiple_of(PAGE_BYTES);
             demand(is_right, "max_entries is not a power of two and a multiple of 4096")
         }
-        other => Err(format!("maps of {other} do not run here")),
+        other => Err(format!("maps of {other} are not supported")),
     }
 }
 
-/// Memory that a map takes at most; nothing if that is beyond `usize`. Of values, and of what says
-/// which places are set, only what is written to takes memory of the machine.
+/// Returns the maximum memory of a map in bytes, or `None` on overflow. Pages for values and for
+/// flags of slots are only allocated when they are written to.
 pub(crate) fn bytes_for(definition: &MapDefinition) -> Option<usize> {
     use MapKind::*;
     let MapDefinition { key_size, value_size, max_entries, .. } = *definition;
@@ -203,6 +206,6 @@ fn content(definition: &MapDefinition, seed: u64) -> Result<Content, String> {
             let bits = bits.ok_or("it is too large for a Bloom filter")?;
             Content::Bloom(Bloom::new(bits, hashes, seed))
         }
-        other => return Err(format!("maps of {other} do not run here")),
+        other => return Err(format!("maps of {other} are not supported")),
     })
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The values of a map, one after the other, as programs reach them.
+//! The values of a map, stored consecutively, as programs access them.
 //!
-//! A program gets the address of one value and may go no further than its end. So in the map's
-//! window of addresses each value has a power of two of them to itself: which value an address
-//! means is a shift, and whether an access stays inside it one comparison.
+//! A program gets the address of one value and may not go beyond its end. In the map's address
+//! window each value therefore occupies a power of two: the value of an address is found by a
+//! shift, and one comparison checks that an access stays inside it.
 
 use std::ops::Range;
 
-/// Values of one size, which are zero at first.
+/// Values of one size, initially zero.
 pub(crate) struct Elements {
     bytes: Vec<u8>,
     value_size: usize,
@@ -17,13 +17,14 @@ pub(crate) struct Elements {
 }
 
 impl Elements {
-    /// Bytes that `count` values of `value_size` bytes take, or nothing if that is beyond `usize`.
+    /// Returns the size in bytes of `count` values of `value_size` bytes, or `None` on overflow.
     pub fn bytes_for(count: u64, value_size: u32) -> Option<usize> {
         let stride = u64::from(value_size).next_multiple_of(8);
         usize::try_from(count.checked_mul(stride)?).ok()
     }
 
-    /// `count` values of `value_size` bytes. The caller has asked [`Elements::bytes_for`].
+    /// Allocates `count` values of `value_size` bytes. The caller has checked
+    /// [`Elements::bytes_for`].
     pub fn new(count: u32, value_size: u32) -> Self {
         let value_size = value_size as usize;
         let stride = value_size.next_multiple_of(8);
@@ -36,36 +37,36 @@ impl Elements {
         }
     }
 
-    /// Value `index`, of those that there are.
+    /// Returns value `index`, which must exist.
     pub fn get(&self, index: u32) -> &[u8] {
         let start = index as usize * self.stride;
         &self.bytes[start..start + self.value_size]
     }
 
-    /// Value `index`, of those that there are, to be changed.
+    /// Returns value `index`, which must exist, mutable.
     pub fn get_mut(&mut self, index: u32) -> &mut [u8] {
         let start = index as usize * self.stride;
         &mut self.bytes[start..start + self.value_size]
     }
 
-    /// Where value `index` begins in the window of the map.
+    /// Returns the offset of value `index` in the map's window.
     pub fn offset_of(&self, index: u32) -> u64 {
         u64::from(index) << self.shift
     }
 
-    /// How far the beginnings of two values are apart in the window of the map.
+    /// Returns the distance between two values in the map's window.
     pub fn spacing(&self) -> u64 {
         1 << self.shift
     }
 
-    /// `size` bytes from `offset` of the window, if they lie in one value.
+    /// Returns `size` bytes from `offset` of the window, if they lie in one value.
     #[inline]
     pub fn bytes(&self, offset: u64, size: usize) -> Option<&[u8]> {
         let place = self.place(offset, size)?;
         self.bytes.get(place)
     }
 
-    /// The same, to be changed.
+    /// As `bytes`, mutable.
     #[inline]
     pub fn bytes_mut(&mut self, offset: u64, size: usize) -> Option<&mut [u8]> {
         let place = self.place(offset, size)?;

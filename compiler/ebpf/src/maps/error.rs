@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The kernel's error numbers, as maps and helpers give them.
+//! The kernel's error numbers, as maps and helpers return them.
 
 use std::fmt;
 
-/// An error number of the kernel: what a program sees is its negative.
+/// An error number of the kernel; programs see its negative.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ErrorNumber(pub i32);
 
-/// Numbers with their names, once.
+/// The table of numbers with their names.
 macro_rules! error_numbers {
     ($($name:ident = $number:literal, $meaning:literal;)*) => {
         impl ErrorNumber {
             $(#[doc = $meaning] pub const $name: Self = Self($number);)*
 
-            /// Its name and meaning.
+            /// Returns its name and meaning.
             fn described(self) -> Option<(&'static str, &'static str)> {
                 match self.0 {
                     $($number => Some((stringify!($name), $meaning)),)*
@@ -28,7 +28,7 @@ error_numbers! {
     EPERM = 1, "not permitted";
     ENOENT = 2, "no such element";
     E2BIG = 7, "too many elements, or an index that is too large";
-    EAGAIN = 11, "no room now";
+    EAGAIN = 11, "no room at the moment";
     EACCES = 13, "not allowed";
     EFAULT = 14, "beyond the data";
     EBUSY = 16, "busy";
@@ -39,11 +39,11 @@ error_numbers! {
     ERANGE = 34, "out of range";
     EOVERFLOW = 75, "too large a value";
     EOPNOTSUPP = 95, "not supported for this kind of map";
-    EAFNOSUPPORT = 97, "no such family of addresses";
+    EAFNOSUPPORT = 97, "unknown address family";
 }
 
 impl ErrorNumber {
-    /// What a helper returns for it.
+    /// Returns the result of a helper for this error.
     pub fn returned(self) -> u64 {
         i64::from(-self.0) as u64
     }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Perf event buffers: what programs wrote, until the host takes it.
+//! Perf event buffers: events that programs wrote, until the host takes them.
 
 use super::ErrorNumber;
 use std::collections::VecDeque;
 
-/// Bytes of events that wait at most, over all buffers of a map.
+/// Maximum size of waiting events in bytes, over all buffers of a map.
 const WAITING_BYTES_MAX: usize = 1 << 20;
 
-/// What a program wrote to an event buffer.
+/// An event that a program wrote to an event buffer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// Which buffer of the map it went to.
+    /// Index of the buffer in the map.
     pub buffer: u32,
     /// The program's own bytes.
     pub data: Vec<u8>,
-    /// Bytes of the packet that it asked for.
+    /// Bytes of the packet that the program requested.
     pub packet: Vec<u8>,
 }
 
@@ -40,7 +40,7 @@ impl Events {
         Ok(())
     }
 
-    /// Takes all that wait.
+    /// Takes all waiting events.
     pub fn take(&mut self) -> Vec<Event> {
         self.bytes = 0;
         self.waiting.drain(..).collect()

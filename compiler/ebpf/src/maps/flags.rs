@@ -8,22 +8,22 @@ use crate::object::MapKind;
 pub const ANY: u64 = 0;
 /// Update: insert only.
 pub const NOEXIST: u64 = 1;
-/// Update: replace only; of a full queue, the oldest value gives way.
+/// Update: replace only; a full queue drops its oldest value.
 pub const EXIST: u64 = 2;
-/// Update: under the lock in the value, which has to have one. Nobody else can have it here.
+/// Update: under the lock in the value, which must have one. The lock is always free here.
 pub const LOCK: u64 = 4;
 
-/// Map: elements are not made in advance.
+/// Map: elements are not preallocated.
 pub const NO_PREALLOC: u32 = 1;
-/// Map: each processor has a list of its own of what was used last. There is one here.
+/// Map: each processor has its own LRU list. There is only one here.
 pub const NO_COMMON_LRU: u32 = 1 << 1;
-/// Map: its memory is to be on a certain node. That says nothing of what it does.
+/// Map: its memory is allocated on a given NUMA node. This has no effect on its behaviour.
 pub const NUMA_NODE: u32 = 1 << 2;
 /// Map: user space may only read.
 pub const READ_ONLY: u32 = 1 << 3;
 /// Map: user space may only write.
 pub const WRITE_ONLY: u32 = 1 << 4;
-/// Map: its hashes begin with 0.
+/// Map: its hash seed is 0.
 pub const ZERO_SEED: u32 = 1 << 6;
 /// Map: programs may only read.
 pub const READ_ONLY_TO_PROGRAMS: u32 = 1 << 7;
@@ -31,18 +31,18 @@ pub const READ_ONLY_TO_PROGRAMS: u32 = 1 << 7;
 pub const WRITE_ONLY_TO_PROGRAMS: u32 = 1 << 8;
 /// Map: user space may map its memory.
 pub const MAPPABLE: u32 = 1 << 10;
-/// Map: entries stay when who has set them is gone.
+/// Map: entries remain after the process that set them closes the map.
 pub const PRESERVE_ELEMENTS: u32 = 1 << 11;
-/// Map: inside maps of maps it stands for those of any number of entries.
+/// Map: as an inner map, it allows maps with any number of entries.
 pub const INNER_MAP: u32 = 1 << 12;
 
-/// Who may read and write.
+/// Flags that restrict reading and writing.
 const ACCESS: u32 = READ_ONLY | WRITE_ONLY | READ_ONLY_TO_PROGRAMS | WRITE_ONLY_TO_PROGRAMS;
 
-/// Says what is wrong with the flags of a map, as the kernel has it.
+/// Checks the flags of a map as the kernel does.
 ///
 /// # Errors
-/// Flags that its kind does not have, lacks, or that exclude each other.
+/// Flags that the kind does not support or requires, or that exclude each other.
 pub(crate) fn check_of_map(kind: MapKind, flags: u32) -> Result<(), String> {
     use MapKind::*;
     let known = match kind {
@@ -64,10 +64,10 @@ pub(crate) fn check_of_map(kind: MapKind, flags: u32) -> Result<(), String> {
     let unknown = flags & !known;
     let both = READ_ONLY_TO_PROGRAMS | WRITE_ONLY_TO_PROGRAMS;
     if unknown != 0 {
-        return Err(format!("a map of kind {kind} has no flags {unknown:#x}"));
+        return Err(format!("a map of kind {kind} does not support the flags {unknown:#x}"));
     }
     if flags & both == both {
-        return Err("programs may only read it, and only write it".to_owned());
+        return Err("it is both read-only and write-only for programs".to_owned());
     }
     if kind == LpmTrie && flags & NO_PREALLOC == 0 {
         return Err("it lacks the flag BPF_F_NO_PREALLOC".to_owned());
@@ -75,7 +75,7 @@ pub(crate) fn check_of_map(kind: MapKind, flags: u32) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks what an update asks for against whether the element exists.
+/// Checks the flags of an update against the existence of the element.
 ///
 /// # Errors
 /// `EINVAL` for unknown flags, `EEXIST` and `ENOENT` where the flags exclude this update.

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which element of a map holds a key: a hash table with chains, all of whose memory is there from
-//! the beginning.
+//! Assigns keys to elements of a map: a hash table with chaining, preallocated as a whole.
 //!
-//! Elements are numbered. One is free (in a list, and the one given back last is the next to be
-//! taken, as in the kernel) or holds a key in the chain of its bucket. The hash is seeded, because
-//! keys are mostly written by whoever sends packets.
+//! Elements are numbered. An element is either in the free list, of which the one freed last is
+//! allocated first, as in the kernel, or holds a key in the chain of its bucket. The hash is
+//! seeded, because keys are usually controlled by the senders of packets.
 
 /// End of a chain or of the free list.
 const END: u32 = u32::MAX;
 
-/// Keys of one size and the elements that hold them.
+/// Keys of one size, and the elements that hold them.
 pub(crate) struct HashIndex {
     keys: Vec<u8>,
     key_size: usize,
@@ -19,7 +18,7 @@ pub(crate) struct HashIndex {
     free: u32,
 }
 
-/// An element's place in its chain.
+/// Links of an element in its chain.
 #[derive(Clone, Copy)]
 struct Link {
     next: u32,
@@ -28,13 +27,13 @@ struct Link {
 }
 
 impl HashIndex {
-    /// Bytes that an index of `count` keys takes, or nothing if that is beyond `usize`.
+    /// Returns the size in bytes of an index of `count` keys, or `None` on overflow.
     pub fn bytes_for(count: u64, key_size: u32) -> Option<usize> {
         let one = u64::from(key_size) + size_of::<Link>() as u64 + 8;
         usize::try_from(count.checked_mul(one)?).ok()
     }
 
-    /// An index with `count` free elements, for keys of `key_size` bytes.
+    /// Creates an index with `count` free elements, for keys of `key_size` bytes.
     pub fn new(count: u32, key_size: u32, seed: u64) -> Self {
         let link = |at: u32| Link {
             next: if at + 1 < count { at + 1 } else { END },
@@ -51,13 +50,13 @@ impl HashIndex {
         }
     }
 
-    /// The key of `element`.
+    /// Returns the key of `element`.
     pub fn key(&self, element: u32) -> &[u8] {
         let start = element as usize * self.key_size;
         &self.keys[start..start + self.key_size]
     }
 
-    /// The element that holds `key`, which has the size of all keys.
+    /// Returns the element that holds `key`, which has the size of all keys.
     pub fn find(&self, key: &[u8]) -> Option<u32> {
         let hash = self.hash(key);
         let mut at = self.buckets[self.bucket(hash)];
@@ -71,7 +70,7 @@ impl HashIndex {
         None
     }
 
-    /// Takes an element out of the free list for no key yet.
+    /// Allocates an element from the free list, without a key.
     pub fn take(&mut self) -> Option<u32> {
         let element = self.free;
         if element == END {
@@ -81,7 +80,7 @@ impl HashIndex {
         Some(element)
     }
 
-    /// Lets `element`, which was taken, hold `key`, which no other holds.
+    /// Stores `key`, which no other element holds, in an allocated element.
     pub fn insert(&mut self, element: u32, key: &[u8]) {
         let hash = self.hash(key);
         let bucket = self.bucket(hash);
@@ -91,7 +90,7 @@ impl HashIndex {
         self.buckets[bucket] = element;
     }
 
-    /// Takes `key` away; its element belongs to the caller.
+    /// Removes `key`; its element then belongs to the caller.
     pub fn detach(&mut self, key: &[u8]) -> Option<u32> {
         let hash = self.hash(key);
         let bucket = self.bucket(hash);
@@ -111,18 +110,18 @@ impl HashIndex {
         None
     }
 
-    /// Gives back an element that holds no key.
+    /// Frees an element that holds no key.
     pub fn give_back(&mut self, element: u32) {
         self.links[element as usize] = Link { next: self.free, hash: 0, is_used: false };
         self.free = element;
     }
 
-    /// Whether `element` holds a key.
+    /// Returns whether `element` holds a key.
     pub fn is_used(&self, element: u32) -> bool {
         self.links.get(element as usize).is_some_and(|link| link.is_used)
     }
 
-    /// The first element from `from` on that holds a key.
+    /// Returns the first element from `from` on that holds a key.
     pub fn next_used(&self, from: u32) -> Option<u32> {
         (from..self.links.len() as u32).find(|&element| self.is_used(element))
     }
@@ -136,7 +135,7 @@ impl HashIndex {
     }
 }
 
-/// A hash of `bytes`: words are multiplied into 128 bits and both halves folded, as in wyhash.
+/// Hashes `bytes`: words are multiplied to 128 bits and both halves folded, as in wyhash.
 pub(crate) fn hash(seed: u64, bytes: &[u8]) -> u32 {
     const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
     let fold = |a: u64, b: u64| {

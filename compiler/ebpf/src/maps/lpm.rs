@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Longest prefix match: a binary tree of prefixes in which each node has at least two children or
-//! a value of its own.
+//! Longest prefix match: a binary tree of prefixes in which each node has two children or a value.
 //!
-//! A key is a length in bits (32 bits, of the machine's order) and that many bits, the highest of
-//! the first byte first. Nodes are numbered like the elements that hold their values; those beyond
-//! are only where two prefixes part. A lookup compares the key with each node on its way, and the
-//! last node with a value that agrees is the longest prefix.
+//! A key is a length in bits (32 bits, in the machine's byte order) followed by that many bits,
+//! starting with the most significant bit of the first byte. Nodes are numbered like the elements
+//! that hold their values; higher numbers are forks, where two prefixes part. A lookup compares the
+//! key with each node on its path, and the last matching node with a value is the longest prefix.
 
 /// No node.
 const NONE: u32 = u32::MAX;
 
-/// Prefixes and the elements that belong to them.
+/// Prefixes, and the elements that hold their values.
 pub(crate) struct PrefixTree {
     data_size: usize,
     nodes: Vec<Node>,
@@ -27,7 +26,7 @@ struct Node {
     children: [u32; 2],
 }
 
-/// A prefix as a map's key says it.
+/// A prefix in the form of a map's key.
 #[derive(Clone, Copy)]
 struct Prefix<'k> {
     bits: u32,
@@ -35,13 +34,14 @@ struct Prefix<'k> {
 }
 
 impl PrefixTree {
-    /// Bytes that a tree of `count` keys takes, or nothing if that is beyond `usize`.
+    /// Returns the size in bytes of a tree of `count` keys, or `None` on overflow.
     pub fn bytes_for(count: u64, key_size: u32) -> Option<usize> {
         let one = u64::from(key_size) + size_of::<Node>() as u64 + 4;
         usize::try_from(count.checked_mul(one)?.checked_mul(2)?).ok()
     }
 
-    /// A tree for at most `elements` prefixes, whose keys have `key_size` bytes with the length.
+    /// Creates a tree for at most `elements` prefixes, whose keys have `key_size` bytes including
+    /// the length.
     pub fn new(elements: u32, key_size: u32) -> Self {
         let data_size = key_size as usize - 4;
         let nodes = 2 * elements as usize;
@@ -56,12 +56,12 @@ impl PrefixTree {
         }
     }
 
-    /// Whether the length in `key` is one that its data can have.
+    /// Returns whether the length in `key` is within the size of its data.
     pub fn is_valid(&self, key: &[u8]) -> bool {
         self.prefix(key).bits as usize <= 8 * self.data_size
     }
 
-    /// The element of the longest prefix of `key`.
+    /// Returns the element of the longest prefix of `key`.
     pub fn longest(&self, key: &[u8]) -> Option<u32> {
         let key = self.prefix(key);
         let (mut at, mut found) = (self.root, None);
@@ -81,21 +81,21 @@ impl PrefixTree {
         found
     }
 
-    /// The element of just this prefix.
+    /// Returns the element of exactly this prefix.
     pub fn exact(&self, key: &[u8]) -> Option<u32> {
         let wanted = self.prefix(key).bits;
         self.longest(key).filter(|&element| self.nodes[element as usize].bits == wanted)
     }
 
-    /// Lets an element have the key of the same prefix that was set last: bits behind those of the
-    /// prefix may be others.
+    /// Stores the key that was set last for the prefix of an element: bits beyond the prefix may
+    /// differ.
     pub fn write_key(&mut self, element: u32, key: &[u8]) {
         let children = self.nodes[element as usize].children;
         self.write(element, self.prefix(key));
         self.nodes[element as usize].children = children;
     }
 
-    /// A new element for a valid prefix that has none; nothing if all are taken.
+    /// Allocates an element for a new valid prefix, or returns `None` if all are in use.
     pub fn insert(&mut self, key: &[u8]) -> Option<u32> {
         let key = self.prefix(key);
         let element = self.free_elements.pop()?;
@@ -115,7 +115,8 @@ impl PrefixTree {
         Some(element)
     }
 
-    /// What takes the place of node `at` once `element` is beside, above or instead of it.
+    /// Places `element` beside, above or instead of node `at`, and returns the node that replaces
+    /// `at`.
     fn join(&mut self, element: u32, at: u32, key: Prefix) -> u32 {
         if at == NONE {
             return element;
@@ -123,7 +124,7 @@ impl PrefixTree {
         let node = self.nodes[at as usize];
         let agreed = self.agreement(at, key);
         if agreed == node.bits && node.bits == key.bits {
-            // A fork for the same bits becomes the prefix itself.
+            // A fork with the same bits is replaced by the prefix itself.
             self.nodes[element as usize].children = node.children;
             self.free_forks.push(at);
             return element;
@@ -141,7 +142,7 @@ impl PrefixTree {
         fork
     }
 
-    /// Takes a prefix away and gives its element back, which is free from now on.
+    /// Removes a prefix and returns its element, which is free from now on.
     pub fn remove(&mut self, key: &[u8]) -> Option<u32> {
         let key = self.prefix(key);
         let (mut grandparent, mut parent, mut at) = (None, None, self.root);
@@ -170,7 +171,7 @@ impl PrefixTree {
     fn unlink(&mut self, at: u32, parent: Option<(u32, usize)>, grandparent: Option<(u32, usize)>) {
         match self.nodes[at as usize].children {
             [NONE, NONE] => match parent {
-                // A fork that has lost one of two children is none any more.
+                // A fork with only one child left is removed.
                 Some((fork, side)) if fork >= self.elements => {
                     let other = self.nodes[fork as usize].children[1 - side];
                     self.set_child(grandparent, other);
@@ -190,7 +191,7 @@ impl PrefixTree {
         }
     }
 
-    /// All elements that hold a prefix, in the order of the tree.
+    /// Returns all elements that hold a prefix, in the order of the tree.
     pub fn used_elements(&self) -> Vec<u32> {
         let (mut found, mut waiting) = (vec![], vec![self.root]);
         while let Some(at) = waiting.pop() {
@@ -205,7 +206,7 @@ impl PrefixTree {
         found
     }
 
-    /// The key of `element`, as the map's user writes it.
+    /// Returns the key of `element`, in the format of the map's users.
     pub fn key(&self, element: u32) -> Vec<u8> {
         let bits = self.nodes[element as usize].bits;
         [&bits.to_ne_bytes()[..], self.data_of(element)].concat()
@@ -234,7 +235,8 @@ impl PrefixTree {
         }
     }
 
-    /// How many leading bits of `key` and of `node` are the same, up to the shorter of both.
+    /// Returns the number of leading bits that `key` and `node` share, up to the shorter of the
+    /// two.
     fn agreement(&self, node: u32, key: Prefix) -> u32 {
         let limit = key.bits.min(self.nodes[node as usize].bits);
         let mut agreed = 0;
@@ -248,7 +250,7 @@ impl PrefixTree {
     }
 }
 
-/// Bit `at` of `data`, the highest of the first byte first.
+/// Returns bit `at` of `data`, counted from the most significant bit of the first byte.
 fn bit(data: &[u8], at: u32) -> usize {
     usize::from(data[at as usize / 8] >> (7 - at % 8) & 1)
 }
@@ -262,7 +264,7 @@ mod tests {
         [&bits.to_ne_bytes()[..], data].concat()
     }
 
-    /// Whether the first `bits` bits of both are the same, found bit by bit.
+    /// Returns whether the first `bits` bits are equal, compared bit by bit.
     fn agree(a: &[u8], b: &[u8], bits: u32) -> bool {
         (0..bits as usize).all(|at| {
             let mask = 0x80 >> (at % 8);
@@ -275,7 +277,7 @@ mod tests {
         key(random.u32(0..=24), &bytes)
     }
 
-    /// Prefixes in no order, and a search through all of them.
+    /// An unordered list of prefixes with a linear search.
     struct Model(Vec<(u32, Vec<u8>, u32)>);
 
     impl Model {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which key of a full map gives way: one that was not looked up since the last time it was asked
-//! ("second chance"). The kernel keeps lists of its own, so which key that is may differ from
-//! there; below its capacity the map is a hash table.
+//! Eviction from a full map: a key that was not looked up since the hand last passed it ("second
+//! chance"). The kernel maintains lists instead, so it may evict a different key; below its
+//! capacity the map is a hash table.
 
 use super::hash::HashIndex;
 
@@ -12,17 +12,17 @@ pub(crate) struct Recency {
 }
 
 impl Recency {
-    /// For `count` elements, at least one.
+    /// Creates the state for `count` elements, at least one.
     pub fn new(count: u32) -> Self {
         Self { was_used: vec![false; count as usize], hand: 0 }
     }
 
-    /// Notes that `element` was looked up.
+    /// Records that `element` was looked up.
     pub fn touch(&mut self, element: u32) {
         self.was_used[element as usize] = true;
     }
 
-    /// A free element of `index`: one that is free, or else that of the key which gives way.
+    /// Allocates an element of `index`; if none is free, evicts a key.
     pub fn take(&mut self, index: &mut HashIndex) -> Option<u32> {
         let element = match index.take() {
             Some(element) => element,
@@ -36,7 +36,7 @@ impl Recency {
         Some(element)
     }
 
-    /// Goes round once to take the marks away, and a second time if all were marked.
+    /// Searches one round, which clears the marks, and a second one if all were marked.
     fn victim(&mut self, index: &HashIndex) -> Option<u32> {
         for _ in 0..2 * self.was_used.len() {
             let element = self.hand;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Queue and stack: values without keys, in the order of their coming or against it.
+//! Queue and stack: values without keys, removed in the order of insertion or in reverse.
 
 use super::ErrorNumber;
 use super::flags::{ANY, EXIST};
 use std::collections::VecDeque;
 
-/// Which end values leave at.
+/// Order in which values are removed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Order {
     /// First in, first out.
@@ -14,7 +14,7 @@ pub(crate) enum Order {
     Stack,
 }
 
-/// Values of one size, in a ring of places that are there from the beginning.
+/// Values of one size, in a preallocated ring.
 pub(crate) struct Queue {
     order: Order,
     values: VecDeque<u8>,
@@ -23,14 +23,14 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Room for `count` values of `value_size` bytes.
+    /// Creates a ring for `count` values of `value_size` bytes.
     pub fn new(order: Order, count: u32, value_size: u32) -> Self {
         let (capacity, value_size) = (count as usize, value_size as usize);
         let values = VecDeque::with_capacity(capacity * value_size);
         Self { order, values, value_size, capacity }
     }
 
-    /// Appends `value`. With `BPF_EXIST` the oldest gives way to it if there is no room.
+    /// Appends `value`. With `BPF_EXIST` a full ring drops its oldest value.
     ///
     /// # Errors
     /// `EINVAL` for other flags, `E2BIG` if it is full.
@@ -48,10 +48,10 @@ impl Queue {
         Ok(())
     }
 
-    /// Writes the next value to `into` and, if it `leaves`, takes it out.
+    /// Writes the next value to `into`, and removes it if it `leaves`.
     ///
     /// # Errors
-    /// `ENOENT` if there is none; then `into` is zero.
+    /// `ENOENT` if there is none; `into` is then zeroed.
     pub fn next(&mut self, into: &mut [u8], leaves: bool) -> Result<(), ErrorNumber> {
         if self.values.is_empty() {
             into.fill(0);
@@ -71,7 +71,7 @@ impl Queue {
         Ok(())
     }
 
-    /// How many values there are.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.values.len() / self.value_size
     }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Ring buffer: records that a program reserves, fills and submits or discards, and that the host
-//! takes out in the order of their reservation.
+//! Ring buffer: records that a program reserves, fills, and submits or discards, and that the host
+//! takes in the order of their reservation.
 //!
-//! As in the kernel a record is a header of 8 bytes and its data, in multiples of 8, and the
-//! positions of both ends never go back. A record may reach beyond the end of the ring: there is
-//! memory for it, once more as much as the ring has.
+//! As in the kernel, a record is a header of 8 bytes and its data, padded to a multiple of 8, and
+//! the positions of both ends only increase. A record may extend beyond the end of the ring: the
+//! memory is twice the size of the ring for that.
 
 use std::collections::VecDeque;
 
-/// Bytes before the data of each record.
+/// Size of the header of each record, in bytes.
 const HEADER_BYTES: u64 = 8;
 
 /// A ring of records.
@@ -21,10 +21,10 @@ pub(crate) struct Ring {
 }
 
 struct Record {
-    /// Where its data begins in the memory.
+    /// Offset of its data in memory.
     start: usize,
     length: usize,
-    /// Where the ring goes on behind it.
+    /// Position in the ring after the record.
     end: u64,
     state: State,
 }
@@ -37,13 +37,13 @@ enum State {
 }
 
 impl Ring {
-    /// A ring of `size` bytes, a power of two.
+    /// Creates a ring of `size` bytes, a power of two.
     pub fn new(size: u32) -> Self {
         let memory = vec![0; 2 * size as usize];
         Self { memory, size: size.into(), produced: 0, consumed: 0, records: VecDeque::new() }
     }
 
-    /// Reserves `length` bytes; gives where they begin in the window of the map.
+    /// Reserves `length` bytes; returns their offset in the map's window.
     pub fn reserve(&mut self, length: u64) -> Option<u64> {
         let whole = length.checked_add(HEADER_BYTES)?.checked_next_multiple_of(8)?;
         let end = self.produced.checked_add(whole)?;
@@ -61,7 +61,7 @@ impl Ring {
         Some(start as u64)
     }
 
-    /// Appends a whole record; says whether there was room.
+    /// Appends a whole record; returns whether there was room.
     pub fn put(&mut self, data: &[u8]) -> bool {
         let Some(offset) = self.reserve(data.len() as u64) else { return false };
         let start = offset as usize;
@@ -69,8 +69,8 @@ impl Ring {
         self.finish(offset, true)
     }
 
-    /// Submits or discards the record that begins at `offset` of the window; says whether there is
-    /// one.
+    /// Submits or discards the record that begins at `offset` of the window; returns whether there
+    /// is one.
     pub fn finish(&mut self, offset: u64, is_kept: bool) -> bool {
         let place =
             |record: &&mut Record| record.start as u64 == offset && record.state == State::Reserved;
@@ -79,7 +79,7 @@ impl Ring {
         true
     }
 
-    /// Discards what is still reserved; says whether anything was.
+    /// Discards reserved records; returns whether there were any.
     pub fn abandon(&mut self) -> bool {
         let mut was_any = false;
         for record in self.records.iter_mut().filter(|record| record.state == State::Reserved) {
@@ -89,13 +89,14 @@ impl Ring {
         was_any
     }
 
-    /// `size` bytes from `offset` of the window, if they lie in one reserved record.
+    /// Returns `size` bytes from `offset` of the window, if they lie in one reserved record,
+    /// mutable.
     pub fn bytes_mut(&mut self, offset: u64, size: usize) -> Option<&mut [u8]> {
         let place = self.reserved(offset, size)?;
         self.memory.get_mut(place)
     }
 
-    /// The same, to be read.
+    /// As `bytes_mut`, read-only.
     pub fn bytes(&self, offset: u64, size: usize) -> Option<&[u8]> {
         let place = self.reserved(offset, size)?;
         self.memory.get(place)
@@ -112,13 +113,13 @@ impl Ring {
         self.records.iter().rev().find(holds).map(|_| start..end)
     }
 
-    /// Where in the window records begin that are reserved now, and how long they are.
+    /// Returns offset in the window and length of each reserved record.
     pub fn reserved_records(&self) -> impl Iterator<Item = (u64, u64)> {
         let reserved = self.records.iter().filter(|record| record.state == State::Reserved);
         reserved.map(|record| (record.start as u64, record.length as u64))
     }
 
-    /// Takes all records out that were submitted before the first that is still reserved.
+    /// Takes the records that were submitted before the first one that is still reserved.
     pub fn take(&mut self) -> Vec<Vec<u8>> {
         let mut taken = vec![];
         while let Some(record) = self.records.front() {
@@ -135,8 +136,8 @@ impl Ring {
         taken
     }
 
-    /// What `bpf_ringbuf_query` answers: bytes not yet consumed (0), bytes of the ring (1), and
-    /// where the reading (2) and the writing end (3) are.
+    /// Returns what `bpf_ringbuf_query` reports: unconsumed bytes (0), size of the ring in bytes
+    /// (1), and the positions of the consumer (2) and the producer (3).
     pub fn query(&self, what: u64) -> u64 {
         match what {
             0 => self.produced - self.consumed,

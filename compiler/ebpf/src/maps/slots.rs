@@ -1,49 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Arrays whose places may be empty: of devices, processors, sockets, programs, maps and event
-//! buffers. A place's value is what the map's user wrote there. What flags do and which errors come
-//! differs from kind to kind, as in the kernel.
+//! Arrays whose slots may be empty: of devices, processors, sockets, programs, maps and event
+//! buffers. The value of a slot is what the map's user wrote. Effects of flags and errors differ by
+//! kind, as in the kernel.
 
 use super::ErrorNumber;
 use super::flags::{ANY, EXIST, NOEXIST, check};
 
-/// What the places hold, as far as it matters for setting them.
+/// Contents of slots, as far as they matter for an update.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Holds {
-    /// Numbers of devices; 0 empties the place.
+    /// Numbers of devices; 0 empties the slot.
     Devices,
-    /// Lengths of processors' queues; 0 empties the place.
+    /// Queue lengths of processors; 0 empties the slot.
     Processors,
     /// AF_XDP sockets.
     Sockets,
-    /// What user space names by a descriptor: programs, maps, event buffers.
+    /// Objects that user space names by file descriptors: programs, maps, event buffers.
     Descriptors,
 }
 
-/// Longest queue of a processor in a cpumap.
+/// Maximum queue length of a processor in a cpumap.
 const QUEUE_MAX: u32 = 16_384;
 
-/// Which places are set.
+/// The slots of a map, and which of them are set.
 pub(crate) struct Slots {
     holds: Holds,
     is_set: Vec<bool>,
 }
 
 impl Slots {
-    /// `count` empty places.
+    /// Creates `count` empty slots.
     pub fn new(holds: Holds, count: u32) -> Self {
         Self { holds, is_set: vec![false; count as usize] }
     }
 
-    /// The place that `key` means, if it is set.
+    /// Returns the slot of `key`, if it is set.
     pub fn find(&self, key: &[u8]) -> Option<u32> {
         self.place(key).filter(|&place| self.is_set[place as usize])
     }
 
-    /// Sets the place that `key` means to `value`, or empties it where the value says so. Gives the
-    /// place to be written.
+    /// Sets the slot of `key` to `value`, or empties it if the value means that. Returns the slot
+    /// to be written.
     ///
     /// # Errors
-    /// Those of the kernel for this kind.
+    /// The kernel's errors for this kind.
     pub fn update(&mut self, key: &[u8], value: &[u8], flags: u64) -> Result<u32, ErrorNumber> {
         let first = number(value.get(..4).unwrap_or_default()).ok_or(ErrorNumber::EINVAL)?;
         if flags > EXIST || (self.holds == Holds::Descriptors && flags != ANY) {
@@ -63,10 +63,10 @@ impl Slots {
         Ok(place)
     }
 
-    /// Empties the place that `key` means.
+    /// Empties the slot of `key`.
     ///
     /// # Errors
-    /// Those of the kernel for this kind.
+    /// The kernel's errors for this kind.
     pub fn delete(&mut self, key: &[u8]) -> Result<(), ErrorNumber> {
         let is_descriptor = self.holds == Holds::Descriptors;
         let beyond = if is_descriptor { ErrorNumber::E2BIG } else { ErrorNumber::EINVAL };
@@ -75,7 +75,7 @@ impl Slots {
         if is_descriptor && !was_set { Err(ErrorNumber::ENOENT) } else { Ok(()) }
     }
 
-    /// The first place from `from` on that is set.
+    /// Returns the first slot from `from` on that is set.
     pub fn next_set(&self, from: u32) -> Option<u32> {
         (from..self.is_set.len() as u32).find(|&place| self.is_set[place as usize])
     }
@@ -85,7 +85,7 @@ impl Slots {
     }
 }
 
-/// A 32-bit number of the machine's order.
+/// Returns a 32-bit number in the machine's byte order.
 pub(crate) fn number(bytes: &[u8]) -> Option<u32> {
     bytes.try_into().map(u32::from_ne_bytes).ok()
 }

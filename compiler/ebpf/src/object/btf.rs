@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! BTF: the types of a program, as section `.BTF` has them (the kernel's `btf.rst`).
+//! BTF: the types of a program, from section `.BTF` (the kernel's `btf.rst`).
 
 mod bytes;
 mod extension;
@@ -11,19 +11,19 @@ use bytes::Bytes;
 use std::borrow::Cow;
 use std::cell::Cell;
 
-/// How many typedefs and qualifiers may stand before a type, and types in each other.
+/// Maximum number of typedefs and qualifiers before a type, and maximum depth of nested types.
 const MAX_DEPTH: usize = 64;
-/// Bytes of a string that are looked at, so that many places in a long one cost little.
+/// Longest string that is read, in bytes, so that many references into a long one cost little.
 const MAX_TEXT_BYTES: usize = 4096;
-/// Bytes of types and names that all layouts of maps have together.
+/// Total size in bytes of types and names in all layouts of maps, at most.
 const MAX_COPIED_BYTES: usize = 16 << 20;
 
-/// All types, by their id; 0 is void.
+/// All types, by id; 0 is void.
 pub(super) struct Btf<'d> {
     types: Vec<Type>,
     strings: &'d [u8],
-    /// Bytes that may still be copied from here into what outlives it: a small file could name very
-    /// much very often.
+    /// Bytes that may still be copied into layouts: a small file could refer to large names many
+    /// times.
     copies_left: Cell<usize>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Type {
     pub kind: Kind,
 }
 
-/// What a type is. Numbers in it are ids of others.
+/// Kind of a type. Numbers in it are ids of other types.
 pub(super) enum Kind {
     Void,
     Integer {
@@ -63,7 +63,7 @@ pub(super) enum Kind {
     Variable(u32),
     /// Variables of a section.
     Section(Vec<u32>),
-    /// Declarations, tags and functions, of which nothing but the name is needed.
+    /// Declarations, tags and functions, of which only the name is needed.
     Other,
 }
 
@@ -77,29 +77,33 @@ pub(super) struct Member {
 }
 
 impl<'d> Btf<'d> {
+    /// Parses the section.
+    ///
     /// # Errors
-    /// What is wrong with the section.
+    /// The section is malformed.
     pub(super) fn parse(section: &'d [u8]) -> Result<Self, String> {
         let mut header = Bytes(section);
         let length = header.header()?;
-        let fields: [u32; 4] = header.words().ok_or("the header is cut off")?;
+        let fields: [u32; 4] = header.words().ok_or("the header is truncated")?;
         let [types_at, types_bytes, strings_at, strings_bytes] = fields;
         let part = |name: &str, at: u32, bytes: u32| {
             let body = section.get(length..)?.get(at as usize..)?.get(..bytes as usize);
             body.ok_or(name.to_owned()).ok()
         };
-        let types = part("types", types_at, types_bytes).ok_or("types lie outside")?;
-        let strings = part("strings", strings_at, strings_bytes).ok_or("strings lie outside")?;
+        let types = part("types", types_at, types_bytes).ok_or("types are outside the section")?;
+        let strings =
+            part("strings", strings_at, strings_bytes).ok_or("strings are outside the section")?;
         let mut types = Bytes(types);
         let mut found = vec![Type { name: 0, kind: Kind::Void }];
         while !types.0.is_empty() {
             let read = read_type(&mut types);
-            found.push(read.ok_or_else(|| format!("type {} is cut off or unknown", found.len()))?);
+            found
+                .push(read.ok_or_else(|| format!("type {} is truncated or unknown", found.len()))?);
         }
         Ok(Self { types: found, strings, copies_left: Cell::new(MAX_COPIED_BYTES) })
     }
 
-    /// A string by its offset; bytes that are no UTF-8 are replaced.
+    /// Returns the string at an offset; bytes that are not UTF-8 are replaced.
     pub(super) fn text(&self, offset: u32) -> Cow<'d, str> {
         let rest = self.strings.get(offset as usize..).unwrap_or_default();
         let rest = &rest[..rest.len().min(MAX_TEXT_BYTES)];
@@ -107,25 +111,25 @@ impl<'d> Btf<'d> {
         String::from_utf8_lossy(&rest[..length])
     }
 
-    /// A string for what outlives the section, with a type beside it; nothing if that is too much
-    /// with what was copied before.
+    /// Copies a string for a layout, and counts a type with it; returns `None` if the limit is
+    /// exceeded.
     pub(super) fn copy(&self, text: Cow<str>) -> Option<String> {
         let bytes = text.len() + size_of::<Layout>();
         self.copies_left.set(self.copies_left.get().checked_sub(bytes)?);
         Some(text.into_owned())
     }
 
-    /// A type's name; empty if it has none.
+    /// Returns the name of a type; empty if it has none.
     pub(super) fn name(&self, id: u32) -> Cow<'d, str> {
         self.types.get(id as usize).map_or("".into(), |kind| self.text(kind.name))
     }
 
-    /// A member's name; empty if it has none.
+    /// Returns the name of a member; empty if it has none.
     pub(super) fn member_name(&self, member: &Member) -> Cow<'d, str> {
         self.text(member.name)
     }
 
-    /// What a type is behind its typedefs and qualifiers, and its id.
+    /// Resolves typedefs and qualifiers; returns the type with its id.
     pub(super) fn resolve(&self, mut id: u32) -> Option<(u32, &Kind)> {
         for _ in 0..MAX_DEPTH {
             match &self.types.get(id as usize)?.kind {
@@ -136,7 +140,7 @@ impl<'d> Btf<'d> {
         None
     }
 
-    /// Bytes of a value of a type.
+    /// Returns the size of a value of a type, in bytes.
     pub(super) fn size(&self, id: u32) -> Option<u32> {
         let (mut id, mut count) = (id, 1_u32);
         for _ in 0..MAX_DEPTH {
@@ -159,7 +163,7 @@ impl<'d> Btf<'d> {
         None
     }
 
-    /// The variables of a section: their names and types.
+    /// Returns the variables of a section: their names and types.
     pub(super) fn variables(&self, section: &str) -> impl Iterator<Item = (Cow<'d, str>, u32)> {
         let is_it =
             |kind: &&Type| matches!(kind.kind, Kind::Section(_)) && self.text(kind.name) == section;
@@ -174,7 +178,8 @@ impl<'d> Btf<'d> {
     }
 }
 
-/// Reads one type; none if it is cut off or of an unknown kind, whose length nobody knows.
+/// Reads a type; returns `None` if it is truncated, or of an unknown kind, whose length is not
+/// known.
 fn read_type(bytes: &mut Bytes) -> Option<Type> {
     let [name, info, last]: [u32; 3] = bytes.words()?;
     let (count, flag) = (info & 0xffff, info >> 31 != 0);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What must hold of a function's slots, whatever runs them.
+//! Checks of a function's slots that every target requires.
 
 use crate::instruction::{FRAME_POINTER, Instruction, Operation, decode};
 
-/// The first slot that is wrong, and why.
+/// The first invalid slot, and the reason.
 pub(crate) type Fault = (usize, String);
 
-/// Every slot is part of an instruction, jumps lead to instructions of the function, the frame
-/// pointer is not written, and execution does not run past the end.
+/// Checks that every slot is part of an instruction, that jumps lead to instructions of the
+/// function, that the frame pointer is not written, and that execution does not run past the end.
 ///
 /// # Errors
-/// The first slot of which that is not so.
+/// The first slot that violates this.
 pub(super) fn check(slots: &[Instruction]) -> Result<(), Fault> {
     let operations = decoded(slots)?;
     let mut last = (0, false);
@@ -27,20 +27,20 @@ pub(super) fn check(slots: &[Instruction]) -> Result<(), Fault> {
     }
     match last {
         (_, true) => Ok(()),
-        (slot, false) => Err((slot, "execution goes on past the end of the function".to_owned())),
+        (slot, false) => Err((slot, "execution continues past the end of the function".to_owned())),
     }
 }
 
-/// Operations by their first slot; second slots have none.
+/// Returns operations by their first slot; second slots have none.
 ///
 /// # Errors
-/// The first slot that is no instruction.
+/// The first slot that is not a valid instruction.
 pub(crate) fn decoded(slots: &[Instruction]) -> Result<Vec<Option<Operation>>, Fault> {
     let mut operations = vec![None; slots.len()];
     let mut slot = 0;
     while slot < slots.len() {
         let operation = decode(slots, slot)
-            .map_err(|invalid| (slot, format!("is no instruction of RFC 9669: {invalid}")))?;
+            .map_err(|invalid| (slot, format!("is not an instruction of RFC 9669: {invalid}")))?;
         operations[slot] = Some(operation);
         slot += operation.slots();
     }
@@ -56,7 +56,7 @@ fn check_target(
     match usize::try_from(target).ok().and_then(|target| operations.get(target)) {
         Some(Some(_)) => Ok(()),
         Some(None) => Err("leads into the middle of a 64-bit constant"),
-        None => Err("leads out of the function"),
+        None => Err("leads outside the function"),
     }
 }
 
@@ -84,8 +84,8 @@ mod tests {
         assert_fault("r0 = 1\nif r0 == 0 goto -2", 1, "past the end");
         assert_fault("r10 += 8\nexit", 0, "writes r10");
         assert_fault("goto +1\nr0 = 1 ll\nexit", 0, "into the middle");
-        assert_fault("goto +1\nexit", 0, "out of the function");
-        assert_fault("gotol -2\nexit", 0, "out of the function");
+        assert_fault("goto +1\nexit", 0, "outside the function");
+        assert_fault("gotol -2\nexit", 0, "outside the function");
         assert_eq!(check(&[]).expect_err("nothing ends it").0, 0);
         let unknown = [Instruction { opcode: 0xff, ..Default::default() }];
         let (slot, reason) = check(&unknown).expect_err("is unknown");

@@ -11,35 +11,35 @@ use crate::instruction::{Callee, Constant, Instruction, Operation, decode};
 use relocate::Relocator;
 use std::collections::HashMap;
 
-/// The section whose functions are there to be called, not to be started.
+/// Section whose functions are called by programs, and are not programs themselves.
 const CALLED: &str = ".text";
 
-/// All functions, by section and place.
+/// All functions, in the order of section and offset.
 #[derive(Default)]
 pub(super) struct Code {
     pub functions: Vec<Unlinked>,
-    /// By section and first slot.
+    /// Index by section and first slot.
     starts: HashMap<(usize, usize), usize>,
 }
 
-/// A function whose calls do not lead anywhere yet.
+/// A function whose calls are not linked yet.
 pub(super) struct Unlinked {
     pub name: String,
     /// Name and number of its section.
     pub section: String,
     pub section_number: usize,
-    /// Its first slot there.
+    /// First slot in the section.
     pub start: usize,
-    /// Whether something outside can start it.
+    /// Whether it can be attached as a program.
     pub is_program: bool,
     pub slots: Vec<Instruction>,
-    /// Slots that call or name a function, with its number.
+    /// Slots that call or reference a function, with its number.
     pub references: Vec<(usize, usize)>,
-    /// Why it has no slots.
+    /// Reason for which it has no slots.
     pub fault: Option<Error>,
 }
 
-/// What the compiler says of types and sources.
+/// Type and line information of the compiler.
 #[derive(Default)]
 pub(super) struct Debug<'d> {
     pub btf: Option<Btf<'d>>,
@@ -47,8 +47,10 @@ pub(super) struct Debug<'d> {
 }
 
 impl<'d> Debug<'d> {
+    /// Parses `.BTF` and `.BTF.ext`.
+    ///
     /// # Errors
-    /// What is wrong with `.BTF` or `.BTF.ext`.
+    /// Either section is malformed.
     pub(super) fn parse(elf: &Elf<'d>) -> Result<Self, Error> {
         let Some(types) = elf.section(".BTF") else { return Ok(Self::default()) };
         let btf = Btf::parse(types.data).map_err(|reason| Error::in_section(".BTF", reason))?;
@@ -60,7 +62,7 @@ impl<'d> Debug<'d> {
         Ok(Self { btf: Some(btf), extension })
     }
 
-    /// The source file and line of a slot of a section.
+    /// Returns source file and line of a slot of a section.
     fn source(&self, section: &str, slot: usize) -> Option<(String, u32)> {
         let line = self.extension.line(section, slot)?;
         Some((self.btf.as_ref()?.text(line.file).into_owned(), line.line))
@@ -68,10 +70,11 @@ impl<'d> Debug<'d> {
 }
 
 impl Code {
-    /// Functions with an instruction that is wrong, or that needs a kernel, have a fault.
+    /// Reads all functions. A function with an invalid instruction, or one that needs a kernel, has
+    /// a fault.
     ///
     /// # Errors
-    /// A function that lies outside of its section or across another.
+    /// A function extends beyond its section or overlaps another.
     pub(super) fn read(elf: &Elf, debug: &Debug, maps: &Maps) -> Result<Self, Error> {
         let mut code = Self::default();
         for (number, section) in elf.sections.iter().enumerate() {
@@ -101,7 +104,7 @@ impl Code {
         Ok(code)
     }
 
-    /// The function that begins at a byte of a section.
+    /// Returns the function that begins at a byte of a section.
     pub(super) fn at(&self, section: usize, byte: u64) -> Option<usize> {
         let slot = usize::try_from(byte / 8).ok()?;
         self.starts.get(&(section, slot)).copied().filter(|_| byte.is_multiple_of(8))
@@ -112,7 +115,7 @@ impl Code {
         let wrong = |reason: String| Error::in_section(section.name, reason);
         let mut symbols = elf.defined_in(number);
         symbols.retain(|symbol| symbol.kind == Kind::Function);
-        // A function with a second name is there once, as what can be started if it is.
+        // A function with two names is listed once; a global name takes precedence.
         symbols.sort_by_key(|symbol| (symbol.value, symbol.is_local));
         symbols.dedup_by_key(|symbol| symbol.value);
         if symbols.is_empty() {
@@ -129,7 +132,7 @@ impl Code {
                 return Err(wrong(format!("function `{name}` is not made of 64-bit slots")));
             }
             if symbol.value < free || end > section.data.len() as u64 {
-                let reason = "lies across another or outside of the section";
+                let reason = "overlaps another function, or is outside the section";
                 return Err(wrong(format!("function `{name}` {reason}")));
             }
             free = end;
@@ -151,7 +154,8 @@ impl Code {
     }
 }
 
-/// Finds what calls and function addresses without a relocation lead to, which is in the section.
+/// Resolves calls and function references without a relocation, whose targets are in the same
+/// section.
 fn resolve(
     slots: &[Instruction],
     function: &Unlinked,
@@ -167,7 +171,10 @@ fn resolve(
                 Some(distance)
             }
             Operation::Call(Callee::Kernel { id, .. }) => {
-                return Err((slot, format!("calls the kernel's function {id}, which is not here")));
+                return Err((
+                    slot,
+                    format!("calls kernel function {id}, which is not available here"),
+                ));
             }
             _ => None,
         };
@@ -187,7 +194,7 @@ fn resolve(
     Ok(())
 }
 
-/// An error in a slot of a function.
+/// Creates the error for a slot of a function.
 fn function_error(debug: &Debug, function: &Unlinked, slot: usize, reason: String) -> Error {
     let slot = function.start + slot;
     let place = Place {

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! All maps of a file: those it defines, then those that its data is.
+//! All maps of a file: those that it defines, then those of its data sections.
 
 use super::btf::Btf;
 use super::elf::{Elf, Home, Symbol};
 use super::{Error, MapDefinition, MapKind, layout, legacy_map, typed_map};
 use std::collections::HashMap;
 
-/// `BPF_F_RDONLY_PROG`: programs do not write it.
+/// `BPF_F_RDONLY_PROG`: read-only for programs.
 const READ_ONLY_FOR_PROGRAMS: u32 = 1 << 7;
-/// `BPF_F_MMAPABLE`: user space sees it as memory.
+/// `BPF_F_MMAPABLE`: user space can map it as memory.
 const MAPPABLE: u32 = 1 << 10;
 
-/// Maps, and which symbols are theirs.
+/// Maps, indexed by their symbols.
 #[derive(Default)]
 pub(super) struct Maps {
     pub definitions: Vec<MapDefinition>,
     /// Defined maps by the section and offset of their symbol.
     defined: HashMap<(usize, u64), usize>,
-    /// Maps of data by their section.
+    /// Maps of data sections, by section.
     data: HashMap<usize, usize>,
 }
 
-/// What a symbol, or a place behind one, means for maps.
+/// Target of a reference to a map, relative to a symbol.
 pub(super) enum Reference {
     /// The map itself.
     Map(usize),
@@ -30,8 +30,10 @@ pub(super) enum Reference {
 }
 
 impl Maps {
+    /// Collects the maps of a file.
+    ///
     /// # Errors
-    /// A definition that is wrong.
+    /// An invalid definition.
     pub(super) fn collect(elf: &Elf, btf: Option<&Btf>) -> Result<Self, Error> {
         let mut maps = Self::default();
         for (index, section) in elf.sections.iter().enumerate() {
@@ -71,7 +73,7 @@ impl Maps {
                 )
             });
             let is_constant = section.name.starts_with(".rodata");
-            // Memory that is 0 from the start is not touched.
+            // Zeroed memory is allocated lazily, so only the initialised part is copied.
             let mut initial = vec![0; section.size];
             initial[..section.data.len()].copy_from_slice(section.data);
             self.data.insert(index, self.definitions.len());
@@ -95,10 +97,10 @@ impl Maps {
         Ok(())
     }
 
-    /// What the place `addend` bytes behind a symbol means.
+    /// Resolves a reference to the place `addend` bytes after a symbol.
     ///
     /// # Errors
-    /// No map is there, though the section holds maps, or it is outside of the data.
+    /// No map begins there, although the section holds maps, or the place is outside the data.
     pub(super) fn reference(
         &self,
         symbol: &Symbol,
@@ -106,11 +108,12 @@ impl Maps {
     ) -> Result<Option<Reference>, String> {
         let Home::Section(section) = symbol.home else { return Ok(None) };
         let place = i128::from(symbol.value) + i128::from(addend);
-        let place = u64::try_from(place).map_err(|_| "leads before the section".to_owned())?;
+        let place =
+            u64::try_from(place).map_err(|_| "refers to a place before the section".to_owned())?;
         if let Some(&map) = self.data.get(&section) {
             let size = u64::from(self.definitions[map].value_size);
             if place > size {
-                return Err(format!("leads to byte {place} of data that has {size}"));
+                return Err(format!("refers to byte {place} of data with {size} bytes"));
             }
             return Ok(Some(Reference::Value { map, offset: place }));
         }
@@ -118,12 +121,12 @@ impl Maps {
             return Ok(Some(Reference::Map(map)));
         }
         if self.defined.keys().any(|(other, _)| *other == section) {
-            return Err(format!("leads to byte {place} of the maps, where none begins"));
+            return Err(format!("refers to byte {place} of the maps, where no map begins"));
         }
         Ok(None)
     }
 
-    /// The map of a definition, by its section and its place there.
+    /// Returns the map defined at this section and offset.
     pub(super) fn defined(&self, section: usize, offset: u64) -> Option<usize> {
         self.defined.get(&(section, offset)).copied()
     }

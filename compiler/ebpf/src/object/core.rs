@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Facts about types that a compiler leaves to the loader (CO-RE), answered from the object's own
-//! types: there is no kernel here whose types could differ, and packets and contexts have the form
-//! that the program was compiled for. What only a kernel can tell is refused.
+//! CO-RE relocations, resolved from the object's own types: there is no kernel here whose types
+//! could differ, and packets and contexts have the layout for which the program was compiled. A
+//! relocation that only a kernel can resolve is refused.
 
 use super::btf::{Btf, CoreRelocation, Kind};
 use crate::instruction::Instruction;
 
-/// Facts, by the kernel's number (`enum bpf_core_relo_kind`).
+/// Kinds of relocations, by the kernel's number (`enum bpf_core_relo_kind`).
 const FACTS: [&str; 13] = [
     "offset of a field",
     "size of a field",
@@ -23,10 +23,10 @@ const FACTS: [&str; 13] = [
     "match of a type",
 ];
 
-/// Puts a fact into its instruction, the first of `slots`.
+/// Stores the value of a relocation in its instruction, the first of `slots`.
 ///
 /// # Errors
-/// The fact cannot be told here, or the instruction cannot hold it.
+/// The value cannot be determined here, or does not fit the instruction.
 pub(super) fn apply(
     btf: &Btf,
     relocation: &CoreRelocation,
@@ -43,25 +43,25 @@ pub(super) fn apply(
         return Err(wrong("only a running kernel can tell"));
     }
     let value = fact_value(btf, relocation).map_err(|reason| wrong(&reason))?;
-    patch(slots, value).ok_or_else(|| wrong(&format!("{value} has no place in the instruction")))
+    patch(slots, value).ok_or_else(|| wrong(&format!("{value} does not fit the instruction")))
 }
 
 fn fact_value(btf: &Btf, relocation: &CoreRelocation) -> Result<u64, String> {
     let access = btf.text(relocation.access);
     let numbers: Result<Vec<u32>, _> = access.split(':').map(str::parse).collect();
-    let numbers = numbers.map_err(|_| "the path is not made of numbers")?;
+    let numbers = numbers.map_err(|_| "the path must consist of numbers")?;
     let root = relocation.root;
     let (id, kind) = btf.resolve(root).ok_or("there is no such type")?;
     Ok(match relocation.kind {
         0..=5 => {
             let field = Field::find(btf, id, &numbers).ok_or("there is no such field")?;
-            field.fact(btf, relocation.kind).ok_or("it has no such fact")?
+            field.fact(btf, relocation.kind).ok_or("this cannot be determined for it")?
         }
         6 => root.into(),
         8 | 12 => 1,
         9 => btf.size(root).ok_or("it has no size")?.into(),
         10 | 11 => {
-            let Kind::Enum { values, .. } = kind else { return Err("is no enum".to_owned()) };
+            let Kind::Enum { values, .. } = kind else { return Err("is not an enum".to_owned()) };
             let value = numbers.first().and_then(|&at| values.get(at as usize));
             let (_, value) = value.ok_or("there is no such value")?;
             if relocation.kind == 10 { 1 } else { *value }
@@ -79,7 +79,7 @@ struct Field {
 }
 
 impl Field {
-    /// Follows a path of members and elements; its first number counts whole values of the type.
+    /// Follows a path of members and elements; its first number indexes whole values of the type.
     fn find(btf: &Btf, root: u32, path: &[u32]) -> Option<Self> {
         let (&first, path) = path.split_first()?;
         let bit_offset = u64::from(first) * u64::from(btf.size(root)?) * 8;
@@ -103,8 +103,8 @@ impl Field {
         Some(field)
     }
 
-    /// Where it is read: the byte offset and size of the aligned load that has all its bits, as
-    /// the kernel's `relo_core.c` chooses it.
+    /// Returns byte offset and size of the aligned load that covers all its bits, chosen as in the
+    /// kernel's `relo_core.c`.
     fn load(&self, btf: &Btf) -> Option<(u64, u64)> {
         let mut bytes = u64::from(btf.size(self.kind)?);
         if self.field_bits == 0 {
@@ -139,14 +139,14 @@ impl Field {
     }
 }
 
-/// Puts a value where an instruction has its constant: the immediate of arithmetic, the offset of
+/// Stores a value in the constant of an instruction: the immediate of arithmetic, the offset of
 /// loads and stores, both immediates of a wide load.
 fn patch(slots: &mut [Instruction], value: u64) -> Option<()> {
     let (first, rest) = slots.split_first_mut()?;
     match first.opcode & 7 {
         1..=3 => first.offset = value.try_into().ok()?,
         4 | 7 if first.opcode & 8 == 0 => {
-            // Also what is negative as a number of 32 bits.
+            // Includes values that are negative as 32-bit numbers.
             let is_negative = value as i64 == i64::from(value as i32);
             first.immediate =
                 if is_negative { value as i32 } else { u32::try_from(value).ok()? as i32 };
@@ -165,9 +165,9 @@ mod tests {
     use super::*;
     use crate::instruction::{assemble, disassemble};
 
-    /// Types 1 `int` (4 bytes, signed), 2 `pair` with members of type 1: the first, and a field of
-    /// 5 bits that begins at bit 35, 3 an array of three of them, 4 `colour`, an enum of -2 and 7,
-    /// and 5 `old___2`, an empty struct.
+    /// Types 1 `int` (4 bytes, signed), 2 `pair` with two members of type 1: the first, and a bit
+    /// field of 5 bits at bit 35, 3 an array of three of them, 4 `colour`, an enum of -2 and 7, and
+    /// 5 `old___2`, an empty struct.
     #[rustfmt::skip]
     fn section() -> Vec<u8> {
         let strings = b"\0int\0pair\0colour\x000:1\x000:0\x002:1\x000\x001\x00a:b\0old___2\0";
@@ -184,7 +184,7 @@ mod tests {
         words.chain(strings.iter().copied()).collect()
     }
 
-    /// What a relocation makes of an instruction.
+    /// Applies a relocation to an instruction.
     fn applied(kind: u32, root: u32, path: &str, text: &str) -> Result<String, String> {
         let section = section();
         let btf = Btf::parse(&section).expect("is right");
@@ -234,11 +234,11 @@ mod tests {
     fn what_cannot_be_told_is_refused() {
         assert_refused(7, 2, "0", "r1 = 1 ll", "kernel's id of a type (`pair`, 0): only a running");
         assert_refused(8, 5, "0", "r1 = 1", "(`old___2`, 0): only a running kernel");
-        assert_refused(0, 2, "a:b", "r1 = 1", "not made of numbers");
+        assert_refused(0, 2, "a:b", "r1 = 1", "must consist of numbers");
         assert_refused(0, 1, "0:1", "r1 = 1", "no such field");
         assert_refused(0, 99, "0:1", "r1 = 1", "no such type");
         assert_refused(13, 2, "0", "r1 = 1", "unknown fact");
-        assert_refused(9, 2, "0", "call 1", "8 has no place");
-        assert_refused(9, 2, "0", "r1 += r2", "8 has no place");
+        assert_refused(9, 2, "0", "call 1", "8 does not fit");
+        assert_refused(9, 2, "0", "r1 += r2", "8 does not fit");
     }
 }

@@ -5,9 +5,9 @@ use super::{MapDefinition, Object, Program, ProgramKind, SlotTarget};
 use crate::instruction::decode;
 use std::fmt::{self, Display, Formatter};
 
-/// Bytes of initial content in a line.
+/// Bytes of initial contents in a line.
 const LINE_BYTES: usize = 16;
-/// Bytes of initial content that are shown: a small file can have data of many megabytes.
+/// Bytes of initial contents that are shown: a small file can have many megabytes of data.
 const SHOWN_BYTES: usize = 4096;
 
 impl Display for Object {
@@ -95,7 +95,7 @@ impl Display for Program {
                 (function, shown) = (functions.next(), None);
             }
             while let Some(found) = line.filter(|line| line.slot <= slot) {
-                // Columns of one line are places of their own.
+                // Entries of one line with different columns are shown once.
                 let place = Some((&found.file, found.line));
                 if shown != place {
                     writeln!(f, "    // {}:{}: {}", found.file, found.line, found.text)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is taken from an ELF file: sections, symbols and relocations, with all sizes checked.
+//! Reads sections, symbols and relocations of an ELF file, with all sizes checked.
 
 use super::Error;
 use object::read::elf::ElfFile64;
@@ -8,15 +8,15 @@ use object::{
     RelocationTarget, SectionFlags, SectionKind, SymbolKind, SymbolSection, elf,
 };
 
-/// Bytes of all data together that an object may have when it is loaded. Data that is 0 takes no
-/// room in a file, so a small file could ask for any amount.
+/// Total size in bytes of an object's data when loaded, at most. Zeroed data takes no space in a
+/// file, so a small file could request any amount.
 const MAX_DATA_BYTES: u64 = 256 << 20;
 
-/// A file's content.
+/// Contents of a file.
 pub(super) struct Elf<'d> {
-    /// By their number; the first is none.
+    /// By number; the first is empty.
     pub sections: Vec<Section<'d>>,
-    /// By their number; the first is none.
+    /// By number; the first is empty.
     pub symbols: Vec<Symbol<'d>>,
 }
 
@@ -26,16 +26,16 @@ pub(super) struct Section<'d> {
     pub name: &'d str,
     /// Empty if all its bytes are 0.
     pub data: &'d [u8],
-    /// Bytes it has when loaded.
+    /// Size in bytes when loaded.
     pub size: usize,
     pub is_code: bool,
-    /// Whether it is loaded at all.
+    /// Whether it is loaded.
     pub is_allocated: bool,
     /// In the order of their offsets.
     pub relocations: Vec<Relocation>,
 }
 
-/// A place that refers to a symbol.
+/// A reference to a symbol.
 pub(super) struct Relocation {
     pub offset: u64,
     pub symbol: usize,
@@ -56,7 +56,7 @@ pub(super) struct Symbol<'d> {
     pub is_weak: bool,
 }
 
-/// Where a symbol is defined.
+/// Place where a symbol is defined.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Home {
     /// Not in this file.
@@ -64,11 +64,11 @@ pub(super) enum Home {
     Undefined,
     /// In a section, by its number.
     Section(usize),
-    /// In another way, which objects for BPF have no use for.
+    /// Elsewhere, in ways that BPF objects do not use.
     Elsewhere,
 }
 
-/// What a symbol is.
+/// Kind of a symbol.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Kind {
     Function,
@@ -79,12 +79,14 @@ pub(super) enum Kind {
 }
 
 impl<'d> Elf<'d> {
+    /// Parses a file.
+    ///
     /// # Errors
-    /// The file is not of this kind, or its parts lie outside of it.
+    /// The file is not a BPF object, or parts lie outside it.
     pub(super) fn parse(bytes: &'d [u8]) -> Result<Self, Error> {
         check_header(bytes)?;
         let broken =
-            |error: object::Error| Error::of_file(format!("the ELF file is broken: {error}"));
+            |error: object::Error| Error::of_file(format!("the ELF file is malformed: {error}"));
         let file = ElfFile64::<LittleEndian>::parse(bytes).map_err(broken)?;
         let (mut sections, mut data_bytes) = (vec![], 0);
         for section in file.sections() {
@@ -122,12 +124,12 @@ impl<'d> Elf<'d> {
         Ok(Self { sections, symbols })
     }
 
-    /// The first section of a name.
+    /// Returns the first section with a name.
     pub(super) fn section(&self, name: &str) -> Option<&Section<'d>> {
         self.sections.iter().find(|section| section.name == name)
     }
 
-    /// The symbols that are defined in a section and have a name, by their offset.
+    /// Returns the named symbols that are defined in a section, by offset.
     pub(super) fn defined_in(&self, section: usize) -> Vec<&Symbol<'d>> {
         let is_there = |symbol: &&Symbol| {
             symbol.home == Home::Section(section)
@@ -140,17 +142,17 @@ impl<'d> Elf<'d> {
     }
 }
 
-/// What kind of file it is, so that an error names what is wrong with another kind.
+/// Checks the type of the file, so that an error names what is wrong with it.
 fn check_header(bytes: &[u8]) -> Result<(), Error> {
     let field = |at: usize| bytes.get(at..at + 2).map(|field| [field[0], field[1]]);
     if !bytes.starts_with(&elf::ELFMAG) {
-        return Err(Error::of_file("is no ELF file"));
+        return Err(Error::of_file("is not an ELF file"));
     }
     let [Some(_), Some(kind), Some(machine)] = [field(4), field(16), field(18)] else {
         return Err(Error::of_file("is too short for an ELF file"));
     };
     if bytes[4] != elf::ELFCLASS64 || bytes[5] != elf::ELFDATA2LSB {
-        return Err(Error::of_file("is no 64-bit little-endian ELF file (clang -target bpfel)"));
+        return Err(Error::of_file("is not a 64-bit little-endian ELF file (clang -target bpfel)"));
     }
     let (kind, machine) = (u16::from_le_bytes(kind), u16::from_le_bytes(machine));
     if machine != elf::EM_BPF {

@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is wrong with an object, and where.
+//! Errors of objects, with the place where they occurred.
 
 use std::fmt;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why an object was not loaded.
+/// Reason for which an object was not loaded.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub struct Error {
-    /// The file, if it was opened by name.
+    /// File name, if the object was opened by name.
     pub file: Option<PathBuf>,
-    /// Where in it.
+    /// Place in the object.
     pub place: Box<Place>,
-    /// What is wrong there.
+    /// Description of the error.
     pub reason: String,
 }
 
-/// A place in an object, as far as it is known.
+/// A place in an object, as far as known.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Place {
-    /// A section.
+    /// Section.
     pub section: Option<String>,
-    /// A function in it.
+    /// Function in the section.
     pub function: Option<String>,
-    /// An instruction by its slot in the section, as disassemblers count.
+    /// Slot of the instruction in the section, as disassemblers count.
     pub instruction: Option<usize>,
-    /// The source file and line of that.
+    /// Source file and line of the instruction.
     pub source: Option<(String, u32)>,
 }
 
 impl Error {
-    /// Something that concerns the whole file.
+    /// Creates an error that concerns the whole file.
     pub(super) fn of_file(reason: impl Into<String>) -> Self {
         Self { file: None, place: Box::default(), reason: reason.into() }
     }
 
-    /// Something in a section.
+    /// Creates an error in a section.
     pub(super) fn in_section(section: &str, reason: impl Into<String>) -> Self {
         let place = Place { section: Some(section.to_owned()), ..Place::default() };
         Self { file: None, place: Box::new(place), reason: reason.into() }

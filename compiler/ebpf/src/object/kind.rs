@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What starts a program, by the name of its section.
+//! The event that runs a program, from the name of its section.
 
 use super::ProgramKind;
 
 impl ProgramKind {
-    /// As libbpf takes the names of sections, and as it did before it became strict: then any name
-    /// that begins with `xdp` was one. A `?` before it says that the program is not always loaded.
+    /// Parses a section name as libbpf does, and as it did before it became strict, when any name
+    /// that begins with `xdp` was accepted. A leading `?` means that the program is not loaded by
+    /// default.
     pub fn of_section(section: &str) -> Self {
         let name = section.strip_prefix('?').unwrap_or(section);
         match name {

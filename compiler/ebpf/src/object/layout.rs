@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What keys and values of maps are made of, by the types of the source, so that their bytes can be
-//! told by the names of members.
+//! Layouts of keys and values of maps, from the types of the source, so that their bytes can be
+//! shown with the names of members.
 
 mod datum;
 mod encode;
@@ -11,42 +11,42 @@ pub use datum::Datum;
 pub use part::Part;
 pub(super) use read::{of_type, of_variables};
 
-/// A type, with all that it is made of.
+/// A type with all its parts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Layout {
     /// A number.
     Integer {
-        /// Bytes of it, at most 16.
+        /// Size in bytes, at most 16.
         bytes: u32,
-        /// Whether it may be below 0.
+        /// Whether it is signed.
         is_signed: bool,
     },
-    /// One of several numbers that have names.
+    /// An enum.
     Enum {
-        /// Bytes of it, at most 8.
+        /// Size in bytes, at most 8.
         bytes: u32,
-        /// Whether it may be below 0.
+        /// Whether it is signed.
         is_signed: bool,
-        /// The names, with their numbers as 64 bits.
+        /// Names with their values as 64 bits.
         names: Vec<(String, u64)>,
     },
-    /// A struct, or a union, whose members lie at the same place.
+    /// A struct, or a union, whose members all begin at offset 0.
     Struct {
-        /// Bytes of it.
+        /// Size in bytes.
         bytes: u32,
-        /// In the order of the source.
+        /// Members in the order of the source.
         members: Vec<Member>,
     },
-    /// Elements one behind the other.
+    /// An array.
     Array {
-        /// What each is.
+        /// Layout of an element.
         element: Box<Layout>,
-        /// How many there are.
+        /// Number of elements.
         count: u32,
     },
-    /// Bytes of which no more is known: pointers, and what is nested too deep.
+    /// Bytes of unknown structure: pointers, and types that are nested too deeply.
     Opaque {
-        /// How many.
+        /// Number of bytes.
         bytes: u32,
     },
 }
@@ -54,18 +54,18 @@ pub enum Layout {
 /// A member of a struct.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Member {
-    /// Its name; empty if its own members stand for themselves.
+    /// Name; empty for an anonymous member, whose own members are accessed directly.
     pub name: String,
-    /// Where it begins, in bits from the start of the struct.
+    /// Offset in bits from the start of the struct.
     pub bit_offset: u32,
-    /// Bits of it if it is a bit field, else 0.
+    /// Number of bits of a bit field, else 0.
     pub field_bits: u32,
-    /// What it is.
+    /// Layout of the member.
     pub layout: Layout,
 }
 
 impl Layout {
-    /// Bytes of a value; the largest number if there are more.
+    /// Returns the size of a value in bytes; saturates.
     pub fn bytes(&self) -> u32 {
         match self {
             Self::Integer { bytes, .. }

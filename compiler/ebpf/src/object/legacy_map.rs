@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Maps of section `maps`, as programs defined them before BTF: structs of at least five numbers,
-//! `struct bpf_map_def` of old versions of libbpf.
+//! the `struct bpf_map_def` of old libbpf versions.
 
 use super::elf::Elf;
 use super::{Error, MapDefinition, MapKind};
 
-/// Bytes of the numbers that are known.
+/// Size of the known fields in bytes.
 const KNOWN_BYTES: usize = 20;
 
-/// All of them with their offsets.
+/// Reads all definitions with their offsets.
 ///
 /// # Errors
-/// The first definition that is too short, or has more that is not 0.
+/// The first definition that is too short, or has additional nonzero fields.
 pub(super) fn read(elf: &Elf, section: usize) -> Result<Vec<(u64, MapDefinition)>, Error> {
     let (symbols, section) = (elf.defined_in(section), &elf.sections[section]);
     let mut maps = vec![];
@@ -23,10 +23,10 @@ pub(super) fn read(elf: &Elf, section: usize) -> Result<Vec<(u64, MapDefinition)
         let next = symbols.get(at + 1).map(|next| usize::try_from(next.value));
         let end = next.map_or(section.data.len(), |next| next.unwrap_or(usize::MAX));
         let Some(bytes) = section.data.get(start..end) else {
-            return Err(wrong("lies outside of the section"));
+            return Err(wrong("is outside the section"));
         };
         let Some((known, more)) = bytes.split_at_checked(KNOWN_BYTES) else {
-            return Err(wrong("is cut off: it must have at least five numbers"));
+            return Err(wrong("is truncated: it must have at least five numbers"));
         };
         if more.iter().any(|&byte| byte != 0) {
             return Err(wrong(
@@ -48,7 +48,7 @@ pub(super) fn read(elf: &Elf, section: usize) -> Result<Vec<(u64, MapDefinition)
             ..MapDefinition::default()
         };
         if map.kind.is_of_maps() {
-            return Err(wrong("is of maps, whose inner map only BTF can define"));
+            return Err(wrong("is a map of maps, whose inner map must be defined with BTF"));
         }
         maps.push((symbol.value, map));
     }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Programs that are complete in themselves: a function, followed by all that it calls, directly
-//! or not.
+//! Links self-contained programs: a function, followed by all functions that it calls, directly or
+//! indirectly.
 
 use super::code::{Code, Debug, Unlinked};
 use super::{Error, Function, Line, Program, ProgramKind};
 use std::collections::HashMap;
 
-/// Slots that a program may have, as in the kernel.
+/// Maximum number of slots of a program, as in the kernel.
 const MAX_SLOTS: usize = 1_000_000;
-/// Letters of a source line that are kept.
+/// Characters of a source line that are kept.
 const MAX_LINE_LETTERS: usize = 512;
 
-/// Links the function `entry` with what it needs. If one of these functions has a fault, the
-/// program has no instructions and says why.
+/// Links the function `entry` with the functions that it needs. If one of them has a fault, the
+/// program has that fault and no instructions.
 ///
 /// # Errors
-/// It becomes too long.
+/// The program becomes too long.
 pub(super) fn link(code: &Code, debug: &Debug, entry: usize) -> Result<Program, Error> {
     let first = &code.functions[entry];
     let mut program = Program {
@@ -59,7 +59,7 @@ pub(super) fn link(code: &Code, debug: &Debug, entry: usize) -> Result<Program, 
     Ok(program)
 }
 
-/// Puts a function's slots, and what is known of their lines, behind those that are there.
+/// Appends the slots of a function with their line information.
 fn append(program: &mut Program, function: &Unlinked, debug: &Debug) {
     let start = program.instructions.len();
     program.functions.push(Function { name: function.name.clone(), slot: start });

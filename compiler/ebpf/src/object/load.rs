@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! From a file to an [`Object`].
+//! Loads an [`Object`] from a file.
 
 use super::code::{Code, Debug};
 use super::collect::Maps;
@@ -9,14 +9,14 @@ use super::{Error, Object, typed_map};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Slots of all programs of an object together.
+/// Maximum number of slots of all programs of an object.
 const MAX_SLOTS: usize = 4_000_000;
 
 impl Object {
-    /// Reads an object from a file.
+    /// Loads an object from a file.
     ///
     /// # Errors
-    /// The file cannot be read, or as with [`Self::parse`]; the error names it.
+    /// The file cannot be read, or an error of [`Self::parse`]; the error names the file.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let bytes = std::fs::read(path);
         let bytes = bytes.map_err(|error| Error::of_file(format!("cannot be read: {error}")));
@@ -24,13 +24,13 @@ impl Object {
         object.map_err(|error| Error { file: Some(path.to_owned()), ..error })
     }
 
-    /// Reads an object, links its programs and checks their form.
+    /// Parses an object, links its programs and checks their form.
     ///
     /// # Errors
-    /// The first thing that is wrong with the file, with its place. What is wrong with one program,
-    /// such as a reference to a function of a kernel or a slot that is no instruction, is its
-    /// [`refusal`](super::Program::refusal), and what is wrong with one map is its
-    /// [`fault`](super::MapDefinition::fault): programs that do not need it run.
+    /// The first error in the file, with its place. An error in one program, such as a reference to
+    /// a kernel function or an invalid slot, is its [`refusal`](super::Program::refusal), and an
+    /// error in one map is its [`fault`](super::MapDefinition::fault): programs that do not need it
+    /// run.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
         let elf = Elf::parse(bytes)?;
         let debug = Debug::parse(&elf)?;
@@ -67,6 +67,6 @@ fn version(elf: &Elf) -> Result<Option<u32>, Error> {
     let Some(section) = elf.section("version") else { return Ok(None) };
     match <[u8; 4]>::try_from(section.data) {
         Ok(bytes) => Ok(Some(u32::from_le_bytes(bytes))),
-        Err(_) => Err(Error::in_section("version", "has not 4 bytes")),
+        Err(_) => Err(Error::in_section("version", "must have 4 bytes")),
     }
 }

@@ -4,51 +4,51 @@
 use super::Layout;
 use std::fmt;
 
-/// Bytes of a page of the kernel's memory.
+/// Size of a page of the kernel in bytes.
 const PAGE_BYTES: u32 = 4_096;
 
-/// A map that has to be made before the object's programs run.
+/// A map that must be created before the object's programs run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct MapDefinition {
-    /// Its name; empty for the pattern of inner maps.
+    /// Name; empty for the template of inner maps.
     pub name: String,
-    /// What kind it is.
+    /// Kind of the map.
     pub kind: MapKind,
-    /// Bytes of a key.
+    /// Size of a key in bytes.
     pub key_size: u32,
-    /// Bytes of a value.
+    /// Size of a value in bytes.
     pub value_size: u32,
-    /// Entries at most; bytes for ring buffers. 0 where the kind has none, or where it is left to
-    /// whoever loads the object.
+    /// Maximum number of entries; the size in bytes for ring buffers. 0 if the kind has none, or if
+    /// the loader chooses it.
     pub max_entries: u32,
     /// The kernel's `map_flags`.
     pub flags: u32,
-    /// The kernel's `map_extra`: for bloom filters the number of hash functions.
+    /// The kernel's `map_extra`: for Bloom filters the number of hash functions.
     pub extra: u64,
-    /// What keys are made of, as far as the object says.
+    /// Layout of keys, if the object has their type.
     pub key_layout: Option<Layout>,
-    /// What values are made of, as far as the object says.
+    /// Layout of values, if the object has their type.
     pub value_layout: Option<Layout>,
-    /// Where in a value its `bpf_spin_lock` is, if it has one.
+    /// Offset of the `bpf_spin_lock` in a value, if it has one.
     pub lock_at: Option<u32>,
-    /// For maps of maps, what their values are like.
+    /// For maps of maps, the template of their values.
     pub inner: Option<Box<MapDefinition>>,
-    /// Content of the only value, for data.
+    /// Contents of the only value, for data sections.
     pub initial: Option<Vec<u8>>,
-    /// Whether it is to be shared by its name in the file system of maps.
+    /// Whether it is pinned by its name in the BPF file system.
     pub pinned: bool,
-    /// Entries that are set before the first program runs: by key, what they refer to.
+    /// Entries that are set before the first program runs: by key, with their targets.
     pub slots: Vec<(u32, SlotTarget)>,
-    /// What of its definition could not be read.
+    /// Reason for which the definition could not be read completely.
     pub fault: Option<String>,
 }
 
-/// What an entry that is set at the start refers to.
+/// Target of an initial entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SlotTarget {
-    /// A program, by its number in the object.
+    /// A program, by its index in the object.
     Program(usize),
-    /// A map, by its number in the object.
+    /// A map, by its index in the object.
     Map(usize),
 }
 
@@ -59,12 +59,12 @@ macro_rules! kinds {
         #[allow(missing_docs)]
         pub enum MapKind {
             $($(#[$default])? $name,)*
-            /// Another, by the kernel's number.
+            /// Another kind, by the kernel's number.
             Other(u32),
         }
 
         impl MapKind {
-            /// The kernel's number of it.
+            /// Returns the kernel's number.
             pub fn number(self) -> u32 {
                 match self {
                     $(Self::$name => $number,)*
@@ -116,12 +116,12 @@ kinds! {
 }
 
 impl MapDefinition {
-    /// Gives it a number of entries. That of a ring buffer becomes a power of two of pages, as
-    /// loaders make it.
+    /// Sets the number of entries. The size of a ring buffer is rounded up to a power of two of
+    /// pages, as loaders do.
     pub fn set_entries(&mut self, entries: u32) {
         let is_right = entries.is_power_of_two() && entries.is_multiple_of(PAGE_BYTES);
         self.max_entries = match self.kind {
-            // Nothing is added to nothing, so that it is seen.
+            // A size of 0 stays 0, so that it is reported.
             MapKind::RingBuffer if entries > 0 && !is_right => {
                 entries.max(PAGE_BYTES).checked_next_power_of_two().unwrap_or(entries)
             }
@@ -131,7 +131,7 @@ impl MapDefinition {
 }
 
 impl MapKind {
-    /// Whether its values are other maps.
+    /// Returns whether its values are other maps.
     pub fn is_of_maps(self) -> bool {
         matches!(self, Self::ArrayOfMaps | Self::HashOfMaps)
     }

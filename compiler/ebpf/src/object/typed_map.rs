@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Maps of section `.maps`: variables whose type says everything. Numbers are lengths of arrays
-//! (`__uint`) or the only value of an enum (`__ulong`), types are pointed to (`__type`), and what
-//! values refer to is an array of pointers (`__array`).
+//! Maps of section `.maps`: variables whose type holds the definition. Numbers are lengths of
+//! arrays (`__uint`) or the only value of an enum (`__ulong`), types are targets of pointers
+//! (`__type`), and initial entries are an array of pointers (`__array`).
 
 use super::btf::{Btf, Kind, Member};
 use super::collect::Maps;
 use super::elf::{Elf, Home};
 use super::{Error, Layout, MapDefinition, MapKind, SlotTarget, layout};
 
-/// All of them with their offsets. One that is wrong has a fault.
+/// Reads all definitions with their offsets. An invalid one has a fault.
 ///
 /// # Errors
-/// There are no types.
+/// The object has no types.
 pub(super) fn read(
     elf: &Elf,
     section: usize,
@@ -39,10 +39,10 @@ pub(super) fn read(
     Ok(maps)
 }
 
-/// Sets what entries of the maps refer to from the start, by the relocations of their section.
+/// Sets the initial entries of the maps, from the relocations of their section.
 ///
 /// # Errors
-/// The first entry that refers to something else than its map can hold.
+/// The first entry whose target its map cannot hold.
 pub(super) fn set_slots(
     elf: &Elf,
     btf: Option<&Btf>,
@@ -80,7 +80,7 @@ pub(super) fn set_slots(
             };
             let Some(found) = found else {
                 let what = if is_of_maps { "map" } else { "program" };
-                return Err(wrong(format!("`{}` is no {what}", target.name)));
+                return Err(wrong(format!("`{}` is not a {what}", target.name)));
             };
             maps.definitions[map].slots.push((slot, found));
         }
@@ -88,7 +88,7 @@ pub(super) fn set_slots(
     Ok(())
 }
 
-/// Which entry the pointer `offset` bytes behind the start of a definition is.
+/// Returns the key of the entry whose pointer is `offset` bytes after the start of a definition.
 fn slot(btf: &Btf, map: &str, offset: u64) -> Result<u32, String> {
     let kind = btf.variables(".maps").find(|(variable, _)| variable == map);
     let Some((_, Kind::Struct { members, .. })) = kind.and_then(|(_, kind)| btf.resolve(kind))
@@ -100,23 +100,23 @@ fn slot(btf: &Btf, map: &str, offset: u64) -> Result<u32, String> {
     let inside = offset.checked_sub(u64::from(values.bit_offset / 8));
     match inside {
         Some(inside) if inside.is_multiple_of(8) => {
-            u32::try_from(inside / 8).map_err(|_| "is too far behind".to_owned())
+            u32::try_from(inside / 8).map_err(|_| "is too far from the start".to_owned())
         }
-        _ => Err(format!("is no entry of the values of map `{map}`")),
+        _ => Err(format!("is not an entry of the values of map `{map}`")),
     }
 }
 
-/// A definition that is being read.
+/// A definition while it is read.
 struct Definition<'b, 'd> {
     btf: &'b Btf<'d>,
-    /// Whether it says what the values of another map are like.
+    /// Whether it is the template for the values of another map.
     is_inner: bool,
 }
 
 impl Definition<'_, '_> {
     fn read(&self, name: &str, kind: u32) -> Result<MapDefinition, String> {
         let Some((_, Kind::Struct { members, .. })) = self.btf.resolve(kind) else {
-            return Err("its type is no struct".to_owned());
+            return Err("its type must be a struct".to_owned());
         };
         let mut map = MapDefinition { name: name.to_owned(), ..MapDefinition::default() };
         let mut has_kind = false;
@@ -131,12 +131,12 @@ impl Definition<'_, '_> {
         }
         if map.kind.is_of_maps() && map.inner.is_none() && !self.is_inner {
             return Err(
-                "what its values are like is missing: add field `values` (__array)".to_owned()
+                "the type of its values is missing: add field `values` (__array)".to_owned()
             );
         }
         map.set_entries(map.max_entries);
         if map.inner.is_some() && !map.kind.is_of_maps() {
-            return Err(format!("a map of kind {} has no maps as values", map.kind));
+            return Err(format!("a map of kind {} cannot have maps as values", map.kind));
         }
         Ok(map)
     }
@@ -147,7 +147,7 @@ impl Definition<'_, '_> {
             "max_entries" => map.max_entries = self.number(member)?,
             "map_flags" => map.flags = self.number(member)?,
             "map_extra" => map.extra = self.long_number(member)?,
-            // On which node its memory is says nothing of what it does.
+            // The memory node has no effect on the behaviour.
             "numa_node" => drop(self.number(member)?),
             "key_size" => set_size(&mut map.key_size, self.number(member)?)?,
             "value_size" => set_size(&mut map.value_size, self.number(member)?)?,
@@ -164,7 +164,7 @@ impl Definition<'_, '_> {
                 map.pinned = match self.number(member)? {
                     0 => false,
                     1 => true,
-                    other => return Err(format!("there is no way {other} to pin a map")),
+                    other => return Err(format!("unknown pinning mode {other}")),
                 }
             }
             "values" => self.set_values(map, member)?,
@@ -173,14 +173,14 @@ impl Definition<'_, '_> {
         Ok(())
     }
 
-    /// What the entries are like: maps, or programs, whose type does not matter.
+    /// Sets the type of the entries: maps, or programs, whose type does not matter.
     fn set_values(&self, map: &mut MapDefinition, member: &Member) -> Result<(), String> {
         if self.is_inner {
             return Err("an inner map cannot hold maps or programs".to_owned());
         }
         let pointed = match self.btf.resolve(member.kind) {
             Some((_, Kind::Array { element, .. })) => self.pointed(*element)?,
-            _ => return Err("is no array of pointers".to_owned()),
+            _ => return Err("must be an array of pointers".to_owned()),
         };
         set_size(&mut map.value_size, 4)?;
         match self.btf.resolve(pointed) {
@@ -203,25 +203,25 @@ impl Definition<'_, '_> {
         if let Some((_, Kind::Enum { values, .. })) = self.btf.resolve(member.kind) {
             return match values[..] {
                 [(_, value)] => Ok(value),
-                _ => Err("has not one value (use __ulong)".to_owned()),
+                _ => Err("must have one value (use __ulong)".to_owned()),
             };
         }
         match self.pointed(member.kind).map(|pointed| self.btf.resolve(pointed)) {
             Ok(Some((_, Kind::Array { count, .. }))) => Ok((*count).into()),
-            _ => Err("is no number (use __uint)".to_owned()),
+            _ => Err("must be a number (use __uint)".to_owned()),
         }
     }
 
     fn pointed(&self, kind: u32) -> Result<u32, String> {
         match self.btf.resolve(kind) {
             Some((_, Kind::Pointer(pointed))) => Ok(*pointed),
-            _ => Err("is no pointer".to_owned()),
+            _ => Err("must be a pointer".to_owned()),
         }
     }
 
     fn size_of_pointed(&self, member: &Member) -> Result<u32, String> {
         let pointed =
-            self.pointed(member.kind).map_err(|_| "is no type (use __type)".to_owned())?;
+            self.pointed(member.kind).map_err(|_| "must be a type (use __type)".to_owned())?;
         self.btf.size(pointed).ok_or_else(|| "is a type without a size".to_owned())
     }
 
@@ -229,7 +229,8 @@ impl Definition<'_, '_> {
         layout::of_type(self.btf, self.pointed(member.kind).ok()?, bytes)
     }
 
-    /// Where the lock of a value is, which the kernel looks for among the members of a struct.
+    /// Returns the offset of a value's lock, which the kernel looks for among the members of a
+    /// struct.
     fn lock_of_pointed(&self, member: &Member) -> Option<u32> {
         let (_, value) = self.btf.resolve(self.pointed(member.kind).ok()?)?;
         let Kind::Struct { members, .. } = value else { return None };
@@ -241,7 +242,7 @@ impl Definition<'_, '_> {
     }
 }
 
-/// Sets a size that may be said twice, but not differently.
+/// Sets a size that may be defined twice, but not to different values.
 fn set_size(size: &mut u32, to: u32) -> Result<(), String> {
     if *size != 0 && *size != to {
         return Err(format!("says {to} bytes, another field {size}"));

@@ -1,94 +1,94 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Why a program was ended before its exit: what the kernel's verifier would have refused, found
-//! while it runs.
+//! Reasons for aborting a program: violations that the kernel's verifier would have rejected,
+//! detected at run time.
 
 use crate::object::MapKind;
 use std::fmt;
 use thiserror::Error;
 
-/// A program's end before its exit.
+/// The abort of a program.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("program {program}, instruction {slot}: {reason}")]
 pub struct Abort {
-    /// Which program of the object.
+    /// Number of the program in the object.
     pub program: usize,
-    /// The slot of its instruction.
+    /// Slot of the instruction.
     pub slot: usize,
-    /// What was wrong.
+    /// Reason.
     pub reason: Reason,
 }
 
-/// What was wrong.
+/// Reason for an abort.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum Reason {
-    /// A load, a store, or memory given to a helper.
+    /// An out-of-bounds load, store, or memory argument of a helper.
     #[error("{access} of {size} bytes at {address:#x} is outside {window}")]
     OutOfBounds {
-        /// What it wanted.
+        /// Kind of the access.
         access: Access,
-        /// Where it would have begun.
+        /// Address of its first byte.
         address: u64,
-        /// How many bytes.
+        /// Number of bytes.
         size: u64,
-        /// What the address is nearest to.
+        /// Memory nearest to the address.
         window: Window,
     },
-    /// More instructions than the environment allows.
+    /// The program exceeded the environment's limit of instructions.
     #[error("more than {0} instructions were executed")]
     TooManyInstructions(u64),
-    /// Calls are nested too deep.
-    #[error("more than {0} functions call each other")]
+    /// Calls are nested too deeply.
+    #[error("calls are more than {0} functions deep")]
     TooManyFrames(usize),
-    /// There is no instruction behind the last one.
+    /// Execution continued past the last instruction.
     #[error("it ran past its last instruction")]
     PastTheEnd,
     /// The program cannot be run here.
-    #[error("it is no XDP program, or was refused")]
+    #[error("it is not an XDP program, or was refused")]
     NotRunnable,
-    /// What executes the program, which is not the interpreter, cannot go on.
-    #[error("it cannot go on: {0}")]
+    /// The engine that executes the program, other than the interpreter, failed.
+    #[error("execution cannot continue: {0}")]
     Engine(String),
-    /// A helper was given something that is not a map.
-    #[error("{helper} is given {value:#x}, which is no map")]
+    /// A helper was passed something that is not a map.
+    #[error("{helper} received {value:#x}, which is not a map")]
     NotAMap {
-        /// The helper.
+        /// Name of the helper.
         helper: &'static str,
         /// The argument.
         value: u64,
     },
-    /// A helper was given a map of a kind that it does not take.
+    /// A helper was passed a map of an unsupported kind.
     #[error("{helper} does not take a map of kind {kind}")]
     WrongKind {
-        /// The helper.
+        /// Name of the helper.
         helper: &'static str,
-        /// The map's.
+        /// Kind of the map.
         kind: MapKind,
     },
-    /// A helper was given something that is not the program's context.
-    #[error("{helper} is given {value:#x}, which is not the context")]
+    /// A helper was passed something that is not the program's context.
+    #[error("{helper} received {value:#x}, which is not the context")]
     NotTheContext {
-        /// The helper.
+        /// Name of the helper.
         helper: &'static str,
         /// The argument.
         value: u64,
     },
-    /// A helper was given something that is not a function of the program.
-    #[error("{helper} is given {value:#x}, which is no function")]
+    /// A helper was passed something that is not a function of the program.
+    #[error("{helper} received {value:#x}, which is not a function")]
     NotAFunction {
-        /// The helper.
+        /// Name of the helper.
         helper: &'static str,
         /// The argument.
         value: u64,
     },
-    /// A ring buffer's record was submitted that is not reserved, or not from its beginning.
-    #[error("{helper} is given {value:#x}, where no record of a ring buffer is reserved")]
+    /// A helper was passed an address that is not the start of a reserved ring-buffer record.
+    #[error("{helper} received {value:#x}, which is not a reserved ring-buffer record")]
     NotARecord {
-        /// The helper.
+        /// Name of the helper.
         helper: &'static str,
         /// The argument.
         value: u64,
     },
-    /// A record of a ring buffer was neither submitted nor discarded.
+    /// A ring-buffer record was neither submitted nor discarded.
     #[error("it ended with a record of ring buffer `{0}` reserved")]
     RecordLeft(String),
     /// A lock was taken twice, or released without being held.
@@ -97,22 +97,22 @@ pub enum Reason {
     /// A lock was never released.
     #[error("it ended with a lock held")]
     LockLeft,
-    /// A string has no end in its memory.
-    #[error("the string at {0:#x} has no end")]
+    /// A string is not terminated within its memory.
+    #[error("the string at {0:#x} is not terminated")]
     EndlessString(u64),
-    /// A helper that the loader does not know.
-    #[error("helper {0} does not run here")]
+    /// A helper that is not supported.
+    #[error("helper {0} is not supported")]
     UnknownHelper(u32),
 }
 
 impl Reason {
-    /// A change of a map that programs may only read.
+    /// Creates the reason for a change of a map that is read-only for programs.
     pub(crate) fn read_only(address: u64, name: String) -> Self {
         Self::OutOfBounds { access: Access::Write, address, size: 0, window: Window::Map(name) }
     }
 }
 
-/// What was wanted of memory.
+/// Kind of a memory access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
     /// A load, or memory that a helper reads.
@@ -130,22 +130,22 @@ impl fmt::Display for Access {
     }
 }
 
-/// A part of a program's memory.
+/// A region of a program's memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Window {
-    /// Nothing is near.
+    /// No region is near.
     Nothing,
-    /// `xdp_md`: fields of four bytes, which are read whole.
+    /// The context, `xdp_md`: fields of four bytes, which are read as a whole.
     Context,
-    /// The stack, with where the access begins from the frame pointer of the frame in which it is.
+    /// The stack, with the offset of the access from the nearest frame's frame pointer.
     Stack(i64),
-    /// The packet, with where the access begins from the packet's start, and the packet's length.
+    /// The packet, with the offset of the access from its start, and its length.
     Packet(i64, u64),
-    /// A value of a map, a record of a ring buffer, or what programs may not do with a map.
+    /// A map's value, a ring-buffer record, or an access that a map does not allow to programs.
     Map(String),
     /// A map's key in the function that is called for each element.
     Key,
-    /// What stands for a map or a function has no bytes.
+    /// The handle of a map or a function, which has no memory.
     Handle,
 }
 

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a program learns of the world outside its packet and its maps: time, chance, the devices
-//! of the machine and the ways from it. All of it can be set, so that a run can be repeated.
+//! The environment of a program outside its packet and its maps: time, random numbers, devices and
+//! routes. All of it can be set, so that a run can be repeated.
 
 use std::net::IpAddr;
 use std::time::Instant;
 
-/// Ticks of the kernel's `jiffies` in a second.
+/// Ticks of the kernel's `jiffies` per second.
 const TICKS_PER_SECOND: u64 = 250;
 
-/// The world of a machine that runs programs.
+/// Environment of a machine that runs programs.
 #[derive(Clone, Debug)]
 pub struct Environment {
-    /// What time it is.
+    /// The clock.
     pub clock: Clock,
-    /// Where random numbers begin.
+    /// Seed of the random numbers.
     pub seed: u64,
-    /// A program that executes more instructions for one packet is ended.
+    /// Maximum number of instructions for a packet; a program that exceeds it is aborted.
     pub instructions_max: u64,
-    /// Maps that take more memory in all, in bytes, are not made.
+    /// Maximum memory of all maps in bytes; further maps are not created.
     pub map_bytes_max: usize,
-    /// Number of the processor that programs run on.
+    /// Number of the processor that runs programs.
     pub processor: u32,
-    /// Devices, for routes and the sizes that they carry.
+    /// Devices, for routes and MTUs.
     pub devices: Vec<Device>,
     /// Routes, in any order: the longest prefix wins, then the smallest metric.
     pub routes: Vec<Route>,
@@ -45,28 +45,28 @@ impl Default for Environment {
 }
 
 impl Environment {
-    /// The device of that number.
+    /// Returns the device with this number.
     pub fn device(&self, ifindex: u32) -> Option<&Device> {
         self.devices.iter().find(|device| device.ifindex == ifindex)
     }
 }
 
-/// A source of time in nanoseconds, which never goes back unless it is set back.
+/// A source of time in nanoseconds, monotonic unless it is set back.
 #[derive(Clone, Copy, Debug)]
 pub enum Clock {
-    /// The time since then.
+    /// Time since this instant.
     Running(Instant),
-    /// A time that stands still.
+    /// A fixed time.
     Set(u64),
 }
 
 impl Clock {
-    /// A clock that begins at 0 now.
+    /// Creates a clock that begins at 0 now.
     pub fn running() -> Self {
         Self::Running(Instant::now())
     }
 
-    /// The time in nanoseconds.
+    /// Returns the time in nanoseconds.
     pub fn now_ns(self) -> u64 {
         match self {
             Self::Running(since) => since.elapsed().as_nanos() as u64,
@@ -74,7 +74,7 @@ impl Clock {
         }
     }
 
-    /// The time in ticks of 4 ms.
+    /// Returns the time in ticks of 4 ms.
     pub fn ticks(self) -> u64 {
         self.now_ns() / (1_000_000_000 / TICKS_PER_SECOND)
     }
@@ -83,57 +83,57 @@ impl Clock {
 /// A network device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Device {
-    /// Its number, not 0.
+    /// Number, not 0.
     pub ifindex: u32,
-    /// Its link address.
+    /// Link address.
     pub address: [u8; 6],
-    /// Longest packet that it carries, in bytes without the link header.
+    /// Maximum packet length in bytes, without the link header.
     pub mtu: u32,
-    /// Whether packets that come from it are forwarded.
+    /// Whether packets that it receives are forwarded.
     pub forwards: bool,
 }
 
 /// A route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Route {
-    /// First address of what it is for.
+    /// Network address of the destination.
     pub target: IpAddr,
     /// Length of the prefix in bits.
     pub prefix_bits: u8,
-    /// Smaller is preferred among prefixes of one length.
+    /// Metric; the smaller one is preferred among prefixes of the same length.
     pub metric: u32,
-    /// Where packets go.
+    /// Destination of the packets.
     pub way: Way,
 }
 
-/// Where a route leads.
+/// Destination of a route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
-    /// Out of a device, to a neighbour who knows further or, without one, to the target itself.
+    /// Out of a device, to a gateway or, without one, to the destination itself.
     Out {
-        /// The device's number.
+        /// Number of the device.
         ifindex: u32,
-        /// The neighbour.
+        /// Gateway.
         gateway: Option<IpAddr>,
     },
     /// To this machine.
     Local,
-    /// Nowhere, silently.
+    /// Dropped silently.
     Blackhole,
-    /// Nowhere, and the sender is told that it is unreachable.
+    /// Dropped, and reported to the sender as unreachable.
     Unreachable,
-    /// Nowhere, and the sender is told that it is prohibited.
+    /// Dropped, and reported to the sender as prohibited.
     Prohibited,
 }
 
 /// A neighbour on a device's network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Neighbour {
-    /// The device's number.
+    /// Number of the device.
     pub ifindex: u32,
-    /// The neighbour's address.
+    /// IP address of the neighbour.
     pub address: IpAddr,
-    /// Its link address.
+    /// Link address of the neighbour.
     pub link_address: [u8; 6],
 }
 

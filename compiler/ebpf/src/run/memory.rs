@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Addresses as a program sees them, and the one way to what they mean.
+//! Addresses of a program, and their translation to memory.
 //!
-//! The upper 16 bits of an address say which window it is in, the lower 48 where in it. Address 0
-//! is in no window. What a window holds today (this packet, the frames in use, the records
-//! reserved) is asked at each access, and nothing else can be reached.
+//! The upper 16 bits of an address select a window, the lower 48 are the offset in it. Address 0 is
+//! in no window. Each access is checked against the current contents of its window (this packet,
+//! the active frames, the reserved records), and nothing else can be reached.
 
 use super::abort::{Access, Reason, Window};
 use super::{Run, Stack};
@@ -11,73 +11,73 @@ use crate::abi::context;
 
 /// Bits of an address within a window.
 const WINDOW_BITS: u32 = 48;
-/// `xdp_md`.
+/// Window of the context, `xdp_md`.
 const CONTEXT: u64 = 1;
-/// Frames of functions.
+/// Window of stack frames.
 const STACK: u64 = 2;
-/// The packet with its metadata.
+/// Window of the packet with its metadata.
 const PACKET: u64 = 3;
-/// Numbers of maps. There are no bytes there.
+/// Window of map handles; it has no memory.
 const MAPS: u64 = 4;
-/// Functions of programs, by their steps. There are no bytes there.
+/// Window of function handles, by their steps; it has no memory.
 const FUNCTIONS: u64 = 5;
-/// Keys of elements that functions are called for.
+/// Window of the keys of elements for which functions are called.
 const KEYS: u64 = 6;
-/// The values of map 0; those of the next follow.
+/// Window of the values of map 0; those of the next maps follow.
 const FIRST_VALUES: u64 = 16;
-/// Maps that have a window.
+/// Maximum number of maps with a window.
 pub(crate) const MAPS_MAX: usize = 0x7000;
 
 /// The address of the context.
 pub(crate) const CONTEXT_ADDRESS: u64 = CONTEXT << WINDOW_BITS;
 
-/// The address of a place in the stack's window.
+/// Returns the address at an offset of the stack's window.
 pub(crate) fn stack_address(offset: u64) -> u64 {
     STACK << WINDOW_BITS | offset
 }
 
-/// The address of a place in the packet's window.
+/// Returns the address at an offset of the packet's window.
 pub(crate) fn packet_address(offset: u64) -> u64 {
     PACKET << WINDOW_BITS | offset
 }
 
-/// What stands for a map.
+/// Returns the handle of a map.
 pub(crate) fn map_handle(map: usize) -> u64 {
     MAPS << WINDOW_BITS | map as u64
 }
 
-/// The map that a handle stands for, if it is one.
+/// Returns the map of a handle, if it is one.
 pub(crate) fn map_of_handle(handle: u64) -> Option<usize> {
     (handle >> WINDOW_BITS == MAPS).then_some((handle & OFFSETS) as usize)
 }
 
-/// What stands for a function of the running program.
+/// Returns the handle of a function of the running program.
 pub(crate) fn function_handle(step: usize) -> u64 {
     FUNCTIONS << WINDOW_BITS | step as u64
 }
 
-/// The step where the function begins that a handle stands for, if it is one.
+/// Returns the first step of the function of a handle, if it is one.
 pub(crate) fn function_of_handle(handle: u64) -> Option<usize> {
     (handle >> WINDOW_BITS == FUNCTIONS).then_some((handle & OFFSETS) as usize)
 }
 
-/// The address of a place in a map's window.
+/// Returns the address at an offset of a map's window.
 pub(crate) fn value_address(map: usize, offset: u64) -> u64 {
     (FIRST_VALUES + map as u64) << WINDOW_BITS | offset
 }
 
-/// The map and the place in its window that an address means, if it is in one.
+/// Returns map and offset of an address, if it is in a map's window.
 pub(crate) fn value_place(address: u64) -> Option<(usize, u64)> {
     let window = (address >> WINDOW_BITS).checked_sub(FIRST_VALUES)?;
     Some((window as usize, address & OFFSETS))
 }
 
-/// The first address that is not in an address's window.
+/// Returns the end of an address's window.
 pub(crate) fn window_end(address: u64) -> u64 {
     (address | OFFSETS).saturating_add(1)
 }
 
-/// The address of the key that functions at this depth are called for.
+/// Returns the address of the key for which functions at this depth are called.
 pub(crate) fn key_address(depth: usize) -> u64 {
     KEYS << WINDOW_BITS | (depth as u64) << 32
 }
@@ -85,7 +85,7 @@ pub(crate) fn key_address(depth: usize) -> u64 {
 const OFFSETS: u64 = (1 << WINDOW_BITS) - 1;
 
 impl Run<'_> {
-    /// `size` bytes that a program or a helper reads. None at all need no address.
+    /// Returns `size` bytes that a program or a helper reads. Zero bytes need no valid address.
     #[inline]
     pub(crate) fn read(&self, address: u64, size: usize) -> Result<&[u8], Reason> {
         let offset = address & OFFSETS;
@@ -109,11 +109,11 @@ impl Run<'_> {
         }
     }
 
-    /// `size` bytes that a program or a helper writes.
+    /// Returns `size` bytes that a program or a helper writes.
     #[inline]
     pub(crate) fn write(&mut self, address: u64, size: usize) -> Result<&mut [u8], Reason> {
         let offset = address & OFFSETS;
-        // Asked twice, because a miss is described with all that there is.
+        // The bounds are checked separately, because the description of a miss borrows everything.
         let is_inside = match address >> WINDOW_BITS {
             _ if size == 0 => return Ok(&mut []),
             PACKET => self.packet.at(offset, size).is_some(),
@@ -134,8 +134,8 @@ impl Run<'_> {
         Ok(bytes.unwrap_or_default())
     }
 
-    /// Loads `SIZE` bytes, of the machine's order. From the context come fields as the kernel
-    /// rewrites them: the addresses of the packet are whole ones.
+    /// Loads `SIZE` bytes in the machine's byte order. Fields of the context are loaded as the
+    /// kernel rewrites them: packet addresses have 64 bits.
     #[inline(always)]
     pub(crate) fn load<const SIZE: usize>(&self, address: u64) -> Result<u64, Reason> {
         let offset = address & OFFSETS;
@@ -157,7 +157,7 @@ impl Run<'_> {
         }
     }
 
-    /// What is loaded seldom, and what is missed.
+    /// Handles the slow path of loads, and misses.
     #[inline(never)]
     fn load_otherwise<const SIZE: usize>(&self, address: u64) -> Result<u64, Reason> {
         if address >> WINDOW_BITS != CONTEXT {
@@ -167,7 +167,7 @@ impl Run<'_> {
         field.ok_or_else(|| self.miss(Access::Read, address, SIZE))
     }
 
-    /// The same from memory, where the context is none.
+    /// As `load`, for memory other than the context.
     #[inline]
     pub(crate) fn load_plain<const SIZE: usize>(&self, address: u64) -> Result<u64, Reason> {
         let mut word = [0; 8];
@@ -175,7 +175,7 @@ impl Run<'_> {
         Ok(u64::from_le_bytes(word))
     }
 
-    /// The text that begins at an address, without the zero that ends it.
+    /// Returns the string at an address, without the terminating zero.
     pub(crate) fn text(&self, address: u64, most: usize) -> Result<&[u8], Reason> {
         for length in 0..most {
             if self.read(address.wrapping_add(length as u64), 1)? == [0] {
@@ -208,7 +208,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A field of `xdp_md`, read whole.
+    /// Returns a field of `xdp_md`, read as a whole.
     fn context_field(&self, offset: u64, size: usize) -> Option<u64> {
         if size != 4 {
             return None;
@@ -225,7 +225,7 @@ impl Run<'_> {
         }
     }
 
-    /// Says what an address misses.
+    /// Describes an access that misses.
     #[cold]
     pub(crate) fn miss(&self, access: Access, address: u64, size: usize) -> Reason {
         let offset = address & OFFSETS;

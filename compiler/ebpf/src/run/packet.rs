@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A packet as a program sees it: bytes in one piece, with room before and behind them.
+//! A packet as a program sees it: contiguous bytes, with head room and tail room.
 
 use crate::abi::{
     ETHERNET_BYTES, HEAD_ROOM, PACKET_MAX, PAGE_BYTES, SHARED_INFO_BYTES, XDP_FRAME_BYTES,
@@ -11,31 +11,32 @@ use thiserror::Error;
 #[error("a packet of {0} bytes is longer than {PACKET_MAX}")]
 pub struct TooLong(pub usize);
 
-/// A packet with its room and what the context says about it. It can be filled again and again.
+/// A packet with its room and the context's fields. It can be refilled repeatedly.
 pub struct Packet {
-    /// Room, metadata, packet, room. What is not metadata or packet is zero unless this packet's
-    /// program has written it.
+    /// Room, metadata, packet, room. Bytes outside metadata and packet are zero unless this
+    /// packet's program has written them.
     buffer: Vec<u8>,
     metadata: usize,
     data: usize,
     end: usize,
-    /// First byte that may not belong to the packet, however it grows.
+    /// Maximum offset of the packet's end.
     limit: usize,
-    /// Everything outside was zero since the packet was put here.
+    /// Range outside of which all bytes are zero since the packet was filled in.
     touched: (usize, usize),
-    /// Number of the device that it came from.
+    /// Number of the ingress device.
     pub ingress_ifindex: u32,
-    /// Number of the queue that it came from.
+    /// Number of the receive queue.
     pub rx_queue_index: u32,
-    /// Number of the device that it leaves at, for programs of a devmap.
+    /// Number of the egress device, for programs of a devmap.
     pub egress_ifindex: u32,
 }
 
 impl Packet {
-    /// A packet with these bytes, [`HEAD_ROOM`] before them, and the rest of a page behind them.
+    /// Creates a packet with these bytes, [`HEAD_ROOM`] before them, and the rest of a page after
+    /// them.
     ///
     /// # Errors
-    /// If there are too many.
+    /// There are too many bytes.
     pub fn new(bytes: &[u8]) -> Result<Self, TooLong> {
         let mut packet = Self {
             buffer: vec![0; PAGE_BYTES],
@@ -52,11 +53,11 @@ impl Packet {
         Ok(packet)
     }
 
-    /// Puts another packet in place of this one; nothing of the old one is left, except the numbers
-    /// of devices and queue.
+    /// Replaces the packet by another one; nothing of the old one remains, except the numbers of
+    /// devices and queue.
     ///
     /// # Errors
-    /// If it is too long.
+    /// The packet is too long.
     pub fn fill(&mut self, bytes: &[u8]) -> Result<(), TooLong> {
         if bytes.len() > PACKET_MAX {
             return Err(TooLong(bytes.len()));
@@ -74,39 +75,39 @@ impl Packet {
         Ok(())
     }
 
-    /// The packet's bytes.
+    /// Returns the packet's bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.buffer[self.data..self.end]
     }
 
-    /// The metadata before it.
+    /// Returns the metadata before the packet.
     pub fn metadata(&self) -> &[u8] {
         &self.buffer[self.metadata..self.data]
     }
 
-    /// Its length in bytes.
+    /// Returns the packet's length in bytes.
     pub fn len(&self) -> usize {
         self.end - self.data
     }
 
-    /// Whether it has no bytes.
+    /// Returns whether the packet is empty.
     pub fn is_empty(&self) -> bool {
         self.end == self.data
     }
 
-    /// Where metadata, packet and end are in the window of addresses.
+    /// Returns the offsets of metadata, packet and end in the address window.
     pub(crate) fn places(&self) -> [u64; 3] {
         [self.metadata as u64, self.data as u64, self.end as u64]
     }
 
-    /// `size` bytes of metadata or packet from `offset` of the window.
+    /// Returns `size` bytes of metadata or packet from `offset` of the window.
     #[inline]
     pub(crate) fn at(&self, offset: u64, size: usize) -> Option<&[u8]> {
         let start = self.inside(offset, size)?;
         self.buffer.get(start..start + size)
     }
 
-    /// The same, to be changed.
+    /// As `at`, mutable.
     #[inline]
     pub(crate) fn at_mut(&mut self, offset: u64, size: usize) -> Option<&mut [u8]> {
         let start = self.inside(offset, size)?;
@@ -120,7 +121,7 @@ impl Packet {
         fits.then_some(start)
     }
 
-    /// Moves the start of the packet, and its metadata with it; says whether it can be.
+    /// Moves the start of the packet, with its metadata; returns whether that is possible.
     pub(crate) fn move_head(&mut self, by: i32) -> bool {
         let Some(data) = self.data.checked_add_signed(by as isize) else { return false };
         let length = self.data - self.metadata;
@@ -133,7 +134,7 @@ impl Packet {
         true
     }
 
-    /// Moves the end of the packet; says whether it can be. New bytes are zero.
+    /// Moves the end of the packet; returns whether that is possible. New bytes are zero.
     pub(crate) fn move_tail(&mut self, by: i32) -> bool {
         let Some(end) = self.end.checked_add_signed(by as isize) else { return false };
         if end > self.limit || end < self.data + ETHERNET_BYTES {
@@ -147,13 +148,13 @@ impl Packet {
         true
     }
 
-    /// How far the metadata would begin after moving its start, if there is that much room.
+    /// Returns the offset of the metadata after moving its start, if there is room.
     pub(crate) fn moved_metadata(&self, by: i32) -> Option<usize> {
         let metadata = self.metadata.checked_add_signed(by as isize)?;
         (XDP_FRAME_BYTES..=self.data).contains(&metadata).then_some(metadata)
     }
 
-    /// Sets where the metadata begins, to what [`Packet::moved_metadata`] gave.
+    /// Sets the start of the metadata to a result of [`Packet::moved_metadata`].
     pub(crate) fn set_metadata(&mut self, metadata: usize) {
         self.metadata = metadata;
         self.touched.0 = self.touched.0.min(metadata);

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where a packet goes that its program redirects.
+//! Destination of a redirected packet.
 
-/// Where a packet is sent. A map is its number: those of the object in their
+/// Destination of a redirected packet. A map is given by its number: those of the object in their
 /// order, then those that were added.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Redirect {
-    /// To a device.
+    /// A device.
     Device {
-        /// Its number.
+        /// Number of the device.
         ifindex: u32,
     },
-    /// To what a map has for a key.
+    /// The entry of a map.
     Map {
-        /// Which map.
+        /// Number of the map.
         map: usize,
-        /// The key.
+        /// Key of the entry.
         key: u32,
-        /// The first four bytes of its value: a device, a queue's length or a socket.
+        /// First four bytes of its value: a device, a queue's length or a socket.
         target: u32,
     },
-    /// To all devices of a map.
+    /// All devices of a map.
     Broadcast {
-        /// Which map.
+        /// Number of the map.
         map: usize,
-        /// Without the one that the packet came from.
+        /// Whether the ingress device is excluded.
         excludes_ingress: bool,
     },
 }

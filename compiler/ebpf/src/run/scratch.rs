@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a machine keeps for its runs so that none has to allocate, and what they leave behind.
+//! State that a machine reuses for its runs, so that none allocates, and output that they leave.
 
 use super::Frame;
 use crate::abi::FRAMES_MAX;
 use std::collections::VecDeque;
 
-/// Lines of the trace that are kept; the oldest give way.
+/// Maximum number of trace lines; the oldest are dropped.
 const LINES_MAX: usize = 4_096;
 
-/// Memory for runs.
+/// Reused memory of runs.
 pub(crate) struct Scratch {
-    /// A copy of a key or a value while its place is written.
+    /// Copy of a key or a value while its destination is written.
     pub bytes: Vec<u8>,
     /// State of the random numbers.
     pub random: u64,
-    /// Records of ring buffers that are reserved now.
+    /// Number of ring-buffer records that are currently reserved.
     pub records_reserved: usize,
-    /// Where the functions in use return to; what is left of earlier ones means nothing.
+    /// Return addresses of active functions; entries above the depth are stale.
     pub frames: [Frame; FRAMES_MAX],
     trace: VecDeque<String>,
 }
 
 impl Scratch {
-    /// For a machine whose random numbers begin with `seed`.
+    /// Creates the state for a machine whose random numbers begin with `seed`.
     pub fn new(seed: u64) -> Self {
         Self {
             bytes: vec![],

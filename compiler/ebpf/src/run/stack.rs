@@ -1,39 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The stacks of a program and of the functions that it calls: 512 bytes for each.
+//! The stack frames of a program and of the functions that it calls: 512 bytes each.
 //!
-//! In the window of addresses frames have a gap between them, so whoever leaves the own frame by
-//! either end meets nothing. A frame can reach those of its callers, by addresses that it was
-//! given.
+//! In the address window there is a gap between frames, so an access beyond either end of a frame
+//! misses. A frame can access those of its callers, through addresses passed to it.
 
 use crate::abi::{FRAME_BYTES, FRAMES_MAX};
 
-/// Addresses from one frame to the next.
+/// Distance between frames in the window.
 const SPACING: u64 = 1_024;
 
-/// Frames, of which those in use can be reached.
+/// Frames, of which only the active ones can be accessed.
 pub(crate) struct Stack {
     bytes: Box<[u8; FRAMES_MAX * FRAME_BYTES]>,
     depth: usize,
 }
 
 impl Stack {
-    /// No frame is in use.
+    /// Creates a stack without active frames.
     pub fn new() -> Self {
         Self { bytes: Box::new([0; FRAMES_MAX * FRAME_BYTES]), depth: 0 }
     }
 
-    /// Begins again without a frame.
+    /// Removes all frames.
     pub fn clear(&mut self) {
         self.depth = 0;
     }
 
-    /// Frames in use.
+    /// Returns the number of active frames.
     pub fn depth(&self) -> usize {
         self.depth
     }
 
-    /// Puts a frame of zeros on top; gives where its end is in the window, unless there are too
-    /// many.
+    /// Pushes a zeroed frame; returns the offset of its end in the window, or `None` if there are
+    /// too many.
     pub fn push(&mut self) -> Option<u64> {
         if self.depth == FRAMES_MAX {
             return None;
@@ -44,24 +43,24 @@ impl Stack {
         Some(Self::frame_pointer(self.depth - 1))
     }
 
-    /// The frame pointer of a frame, where its end is in the window; `depth` counts from 0.
+    /// Returns the frame pointer of a frame, which is the offset of its end; `depth` counts from 0.
     pub fn frame_pointer(depth: usize) -> u64 {
         (depth as u64 + 1) * SPACING + FRAME_BYTES as u64
     }
 
-    /// Takes the frame on top away.
+    /// Pops the top frame.
     pub fn pop(&mut self) {
         self.depth = self.depth.saturating_sub(1);
     }
 
-    /// `size` bytes from `offset` of the window.
+    /// Returns `size` bytes from `offset` of the window.
     #[inline]
     pub fn at(&self, offset: u64, size: usize) -> Option<&[u8]> {
         let start = self.inside(offset, size)?;
         self.bytes.get(start..start + size)
     }
 
-    /// The same, to be changed.
+    /// As `at`, mutable.
     #[inline]
     pub fn at_mut(&mut self, offset: u64, size: usize) -> Option<&mut [u8]> {
         let start = self.inside(offset, size)?;
@@ -71,14 +70,14 @@ impl Stack {
     #[inline]
     fn inside(&self, offset: u64, size: usize) -> Option<usize> {
         let (frame, within) = ((offset / SPACING) as usize, (offset % SPACING) as usize);
-        // Frame 0 of the window is none, so that what is before the first one is a miss.
+        // Frame 0 of the window does not exist, so that an access before the first frame misses.
         if frame.wrapping_sub(1) >= self.depth || within + size > FRAME_BYTES {
             return None;
         }
         Some((frame - 1) * FRAME_BYTES + within)
     }
 
-    /// How far `offset` is from the frame pointer of the frame that it is nearest to.
+    /// Returns the distance of `offset` from the frame pointer of the nearest frame.
     pub fn from_frame_pointer(offset: u64) -> i64 {
         let base = SPACING - FRAME_BYTES as u64;
         let within = offset.wrapping_add(base / 2) % SPACING;

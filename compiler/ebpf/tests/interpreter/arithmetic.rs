@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Each form of arithmetic with all pairs of corners, against integers of 128 bits that never wrap;
-//! then what RFC 9669 says in numbers.
+//! Each variant of arithmetic on all pairs of corner values, against 128-bit integers that never
+//! wrap; then the examples of RFC 9669.
 
 use super::words::{CORNERS, low, signed, unsigned};
 use crate::program;
 use crate::program::{constant, copy, exit, slot, value};
 
-/// What an operation gives for two numbers of so many bits.
+/// Result of an operation on two numbers of this many bits.
 type Oracle = fn(u64, u64, u32) -> i128;
 
 /// Name, opcode without class and source, offset, and oracle.
@@ -59,7 +59,7 @@ fn every_operation_agrees_with_wide_integers() {
                     copy(0, 3),
                     exit(),
                 ];
-                // A constant has 32 bits, and its sign goes on above them.
+                // A constant has 32 bits and is sign-extended.
                 let b = signed(b, 32) as u64;
                 let expected = low(oracle(a, b, bits), bits);
                 assert_eq!(value(with_constant), expected, "{name}{bits} {a:#x}, {b:#x} constant");
@@ -96,7 +96,7 @@ fn negation_sign_extension_and_byte_order_agree_with_arithmetic_on_digits() {
     }
 }
 
-/// Section 4.1: what is said there in words and numbers.
+/// Section 4.1: its rules and examples.
 #[test]
 fn what_the_standard_says_of_arithmetic_holds() {
     let of = |a: u64, b: u64, opcode, offset| {

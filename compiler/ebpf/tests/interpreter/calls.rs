@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Helpers other than those of packets: what they give, which errors they have, and what ends a
-//! program.
+//! Helpers other than those of packets: their results, their errors, and the reasons for aborts.
 
 use crate::program;
 use crate::program::{
@@ -12,24 +11,24 @@ use freeport_ebpf::interpreter::{Clock, Environment, Machine, Outcome};
 use freeport_ebpf::maps::ErrorNumber;
 use freeport_ebpf::object::{MapDefinition, MapKind};
 
-/// What `error` looks like in register 0.
+/// Returns `error` as register 0 shows it.
 fn negative(error: ErrorNumber) -> u64 {
     error.returned()
 }
 
-/// Runs a program with one map, and gives the machine back.
+/// Runs a program with one map, and returns the outcome and the machine.
 fn ran(instructions: Vec<Instruction>, map: MapDefinition) -> (Outcome, Machine) {
     let mut machine = machine(instructions, vec![map]);
     let outcome = machine.run(0, &mut packet(60));
     (outcome, machine)
 }
 
-/// The address of the stack at `offset` into `register`.
+/// Loads the address of the stack at `offset` into `register`.
 fn stack(register: u8, offset: i32) -> [Instruction; 2] {
     [copy(register, 10), add(register, offset)]
 }
 
-/// The address of a reference to the function `distance` slots behind the next instruction.
+/// Loads a reference to the function `distance` slots after the next instruction.
 fn function(register: u8, distance: i32) -> [Instruction; 2] {
     [slot(0x18, (register, 4), 0, distance + 1), slot(0, (0, 0), 0, 0)]
 }
@@ -68,7 +67,7 @@ fn elements_are_set_found_and_removed() {
     assert_eq!(outcome.value, negative(ErrorNumber::EINVAL));
 }
 
-/// The kernel puts a new element in place of the old one, which a program may still look at.
+/// The kernel replaces the element on an update, and a program may still read the old one.
 #[test]
 fn who_has_the_address_of_a_hashed_value_sees_it_as_it_was() {
     let twice = |kind| {
@@ -104,7 +103,7 @@ fn who_has_the_address_of_a_hashed_value_sees_it_as_it_was() {
 fn a_map_that_is_none_ends_the_program() {
     for helper in [1, 2, 3, 51, 87, 88, 89, 130, 131, 134, 164, 195] {
         let outcome = program::run(program![constant(1, 5), call(helper), exit()]);
-        assert!(reason(&outcome).contains("is given 0x5, which is no map"), "{helper}");
+        assert!(reason(&outcome).contains("received 0x5, which is not a map"), "{helper}");
     }
     let (outcome, _) = ran(program![map(1, 0), set(0, 1), load(0, 1, 0), exit()], {
         definition(MapKind::Array, (4, 8), 1)
@@ -164,7 +163,7 @@ fn records_of_a_ring_are_submitted_or_discarded() {
     let beyond = program![reserved.clone(), store_constant(0, 1, 0), exit()];
     assert!(reason(&ran(beyond, ring()).0).contains("a write of 8 bytes"));
     let inside = program![reserved, copy(1, 0), add(1, 1), set(2, 0), call(132), exit()];
-    assert!(reason(&ran(inside, ring()).0).contains("where no record of a ring buffer"));
+    assert!(reason(&ran(inside, ring()).0).contains("not a reserved ring-buffer record"));
     let output = |size: i32, flags: i32| {
         let program = program![
             store_constant(10, -8, 7),
@@ -298,7 +297,7 @@ fn a_function_is_called_again_and_again() {
             slot(0x67, (0, 0), 0, 32),
             slot(0x4f, (0, 6), 0, 0),
             exit(),
-            // It adds its number to the sum in the context, and stops at `until`.
+            // The function adds its number to the sum in the context, and stops at `until`.
             load(3, 2, 0),
             slot(0x0f, (3, 1), 0, 0),
             store(2, 0, 3),
@@ -314,7 +313,7 @@ fn a_function_is_called_again_and_again() {
     assert_eq!(repeat(1, 3, 1), negative(ErrorNumber::EINVAL));
     assert_eq!(repeat((1 << 23) + 1, 3, 0), negative(ErrorNumber::E2BIG));
     let outcome = program::run(program![set(1, 2), set(2, 3), call(181), exit()]);
-    assert!(reason(&outcome).contains("is given 0x3, which is no function"));
+    assert!(reason(&outcome).contains("received 0x3, which is not a function"));
 }
 
 #[test]
@@ -331,7 +330,7 @@ fn a_function_is_called_for_each_element() {
             load(1, 10, -8),
             slot(0x4f, (0, 1), 0, 0),
             exit(),
-            // Adds key and value to the sum in the context, and doubles the value.
+            // The function adds key and value to the sum in the context, and doubles the value.
             slot(0x61, (5, 2), 0, 0),
             load(6, 3, 0),
             slot(0x0f, (5, 6), 0, 0),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Each conditional jump with all pairs of corners, and the jumps without a condition, calls of
-//! functions and what cannot be loaded.
+//! Each conditional jump on all pairs of corner values, unconditional jumps, calls of functions,
+//! and programs that cannot be loaded.
 
 use super::words::{CORNERS, signed, unsigned};
 use crate::program;
@@ -8,7 +8,7 @@ use crate::program::{
     add, call, call_function, constant, copy, exit, load, reason, run, set, slot, value,
 };
 
-/// Whether a jump is taken, for two numbers of so many bits.
+/// Whether a jump is taken, for two numbers of this many bits.
 type Oracle = fn(u64, u64, u32) -> bool;
 
 /// Name, opcode without class and source, and oracle.
@@ -71,7 +71,7 @@ fn a_function_has_its_own_frame_and_keeps_registers() {
         load(3, 10, -8),
         slot(0x0f, (0, 3), 0, 0),
         exit(),
-        // The function gives twice its argument, plus what its fresh frame holds.
+        // The function returns twice its argument, plus what its fresh frame holds.
         set(6, 1_000),
         load(0, 10, -8),
         slot(0x7a, (10, 0), -8, 1),
@@ -99,7 +99,7 @@ fn eight_frames_are_the_most() {
     };
     assert_eq!(value(nested(7)), 7);
     let outcome = run(nested(8));
-    assert_eq!(reason(&outcome), "program 0, instruction 7: more than 8 functions call each other");
+    assert_eq!(reason(&outcome), "program 0, instruction 7: calls are more than 8 functions deep");
 }
 
 #[test]

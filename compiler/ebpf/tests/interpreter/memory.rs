@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Loads, stores and atomic operations of every size, and the ends of every window.
+//! Loads, stores and atomic operations of every size, and the bounds of every window.
 
 use super::words::{CORNERS, low, signed};
 use crate::program;
@@ -10,10 +10,10 @@ use crate::program::{
 use freeport_ebpf::instruction::Instruction;
 use freeport_ebpf::object::MapKind;
 
-/// What an atomic operation leaves in memory.
+/// Contents of memory after an atomic operation.
 type Oracle = fn(u64, u64) -> u64;
 
-/// Bits of each size, with the size's field in the opcode.
+/// Number of bits of each size, with the size's field in the opcode.
 const SIZES: [(u32, u8); 4] = [(32, 0x00), (16, 0x08), (8, 0x10), (64, 0x18)];
 
 #[test]
@@ -59,7 +59,7 @@ fn atomic_operations_change_memory_and_fetch_what_was_there() {
     ];
     for (a, b) in CORNERS.iter().flat_map(|&a| CORNERS.map(|b| (a, b))) {
         for (bits, opcode) in [(64, 0xdb), (32, 0xc3)] {
-            // What is left in memory, and in the register that may be written.
+            // Returns the contents of memory, and of the register that may be written.
             let after = |operation: i32, compared: u64| {
                 let begin = program![constant(3, a), constant(4, b), store(10, -8, 3)];
                 let first = program![
@@ -121,7 +121,7 @@ fn nothing_is_reached_by_any_other_address() {
 
 #[test]
 fn packets_end_where_they_end() {
-    // The four bytes at 10, if the program's own comparison says that they are there.
+    // Loads the four bytes at 10, if the program's own comparison finds that they exist.
     let checked = program![
         slot(0x61, (2, 1), 0, 0),
         slot(0x61, (3, 1), 4, 0),
@@ -132,7 +132,7 @@ fn packets_end_where_they_end() {
         slot(0x61, (0, 2), 10, 0),
         exit(),
     ];
-    // The same without one.
+    // The same without a comparison.
     let unchecked = program![slot(0x61, (2, 1), 0, 0), slot(0x61, (0, 2), 10, 0), exit()];
     let (mut checked, mut unchecked) = (machine(checked, vec![]), machine(unchecked, vec![]));
     for length in 0..64 {
@@ -200,7 +200,7 @@ fn a_value_of_a_map_ends_where_it_ends() {
 
 #[test]
 fn nothing_is_left_for_the_next_packet() {
-    // Gives what the registers, the stack and the head room hold, and dirties all of them.
+    // Returns the sum of registers, stack and head room, and then dirties all of them.
     let parts = program![
         set(0, 0),
         (2..10).map(|register| slot(0x4f, (0, register), 0, 0)).collect::<Vec<_>>(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The interpreter from outside: every instruction against an oracle of its own, memory and its
-//! bounds, helpers, maps that programs use, and programs at random.
+//! Tests of the interpreter's public interface: every instruction against an independent oracle,
+//! memory and its bounds, helpers, maps that programs use, and random programs.
 
 mod arithmetic;
 mod calls;

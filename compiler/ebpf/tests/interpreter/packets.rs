@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Helpers that change the packet or send it elsewhere.
+//! Helpers that change or redirect the packet.
 
 use crate::program;
 use crate::program::{
@@ -10,7 +10,7 @@ use freeport_ebpf::interpreter::{Packet, Redirect};
 use freeport_ebpf::maps::ErrorNumber;
 use freeport_ebpf::object::MapKind;
 
-/// What a helper of the context and one number gives, and the packet after it.
+/// Returns the result of a helper of the context and one number, and the packet after it.
 fn adjusted(helper: i32, by: i32) -> (u64, Packet) {
     let mut packet = packet(60);
     let outcome = machine(program![set(2, by), call(helper), exit()], vec![]).run(0, &mut packet);

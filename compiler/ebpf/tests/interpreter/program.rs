@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Programs written as instructions, and machines that run them.
+//! Programs built from instructions, and machines that run them.
 
 use freeport_ebpf::instruction::Instruction;
 use freeport_ebpf::interpreter::{Environment, LoadError, Machine, Outcome, Packet};
 use freeport_ebpf::object::{MapDefinition, MapKind, Object, Program, ProgramKind};
 
-/// An instruction by its fields.
+/// Creates an instruction from its fields.
 pub fn slot(opcode: u8, registers: (u8, u8), offset: i16, immediate: i32) -> Instruction {
     let (destination, source) = registers;
     Instruction { opcode, destination, source, offset, immediate }
@@ -67,22 +67,22 @@ pub fn call(helper: i32) -> Instruction {
     slot(0x85, (0, 0), 0, helper)
 }
 
-/// Calls the function `distance` slots behind the next one.
+/// Calls the function `distance` slots after the next one.
 pub fn call_function(distance: i32) -> Instruction {
     slot(0x85, (0, 1), 0, distance)
 }
 
-/// Goes on `distance` slots behind the next one if `register` is 0.
+/// Jumps `distance` slots beyond the next one if `register` is 0.
 pub fn if_zero(register: u8, distance: i16) -> Instruction {
     slot(0x15, (register, 0), distance, 0)
 }
 
-/// Ends the function.
+/// Returns from the function.
 pub fn exit() -> Instruction {
     slot(0x95, (0, 0), 0, 0)
 }
 
-/// Instructions and groups of them, one after the other.
+/// Concatenates instructions and groups of instructions.
 #[macro_export]
 macro_rules! program {
     ($($part:expr),* $(,)?) => {{
@@ -92,7 +92,7 @@ macro_rules! program {
     }};
 }
 
-/// A part of a program.
+/// Part of a program.
 pub struct Part(pub Vec<Instruction>);
 
 impl From<Instruction> for Part {
@@ -113,7 +113,7 @@ impl From<Vec<Instruction>> for Part {
     }
 }
 
-/// A map without a name of its own.
+/// Creates the definition of a map.
 pub fn definition(kind: MapKind, sizes: (u32, u32), max_entries: u32) -> MapDefinition {
     MapDefinition {
         name: "map".to_owned(),
@@ -126,7 +126,7 @@ pub fn definition(kind: MapKind, sizes: (u32, u32), max_entries: u32) -> MapDefi
     }
 }
 
-/// An object of XDP programs and maps.
+/// Creates an object of XDP programs and maps.
 pub fn object(programs: Vec<Vec<Instruction>>, maps: Vec<MapDefinition>) -> Object {
     let program = |instructions| Program {
         name: "program".to_owned(),
@@ -138,12 +138,12 @@ pub fn object(programs: Vec<Vec<Instruction>>, maps: Vec<MapDefinition>) -> Obje
     Object { programs: programs.into_iter().map(program).collect(), maps, ..Object::default() }
 }
 
-/// A machine of one program and maps.
+/// Creates a machine of one program and maps.
 pub fn machine(instructions: Vec<Instruction>, maps: Vec<MapDefinition>) -> Machine {
     loaded(instructions, maps).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The same, or why there is none.
+/// As `machine`, with the reason if the object cannot be loaded.
 pub fn loaded(
     instructions: Vec<Instruction>,
     maps: Vec<MapDefinition>,
@@ -151,7 +151,7 @@ pub fn loaded(
     Machine::load(&object(vec![instructions], maps), Environment::default())
 }
 
-/// A packet of counted bytes.
+/// Creates a packet of counting bytes.
 pub fn packet(length: usize) -> Packet {
     let bytes: Vec<u8> = (0..length).map(|at| at as u8).collect();
     Packet::new(&bytes).expect("a short one")
@@ -162,14 +162,14 @@ pub fn run(instructions: Vec<Instruction>) -> Outcome {
     machine(instructions, vec![]).run(0, &mut packet(64))
 }
 
-/// Register 0 after a program that must not abort.
+/// Returns register 0 after a program that must not abort.
 pub fn value(instructions: Vec<Instruction>) -> u64 {
     let outcome = run(instructions);
     assert_eq!(outcome.aborted, None);
     outcome.value
 }
 
-/// What `Outcome::aborted` says, as text.
+/// Returns `Outcome::aborted` as text.
 pub fn reason(outcome: &Outcome) -> String {
     let abort = outcome.aborted.as_ref().expect("it is aborted");
     assert_eq!((outcome.verdict, outcome.value), (0, 0));

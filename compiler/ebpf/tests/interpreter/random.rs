@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Programs at random: whatever can be loaded runs to an end, and an end that is its own does not
-//! depend on what ran before it.
+//! Random programs: every program that can be loaded terminates, and a regular exit does not depend
+//! on earlier runs.
 
 use crate::program::{object, packet};
 use crate::wild::{maps, program};
 use fastrand::Rng;
 use freeport_ebpf::interpreter::{Clock, Environment, Machine};
 
-/// Programs that are tried.
+/// Number of programs.
 const PROGRAMS: u64 = 4_000;
-/// What a program gives, its packet, and what is in the maps.
+/// Register 0, whether the program was aborted, the packet, and the contents of the maps.
 type Result = (u64, bool, Vec<u8>, Vec<Vec<(Vec<u8>, Vec<u8>)>>);
 
 fn ran(machine: &mut Machine) -> Result {
@@ -34,7 +34,7 @@ fn programs_at_random_end_and_repeat_themselves() {
         loaded += 1;
         let result = ran(&mut first);
         ended += u64::from(!result.1);
-        // A second run finds other maps; a fresh machine finds the same.
+        // A second run has other map contents; a fresh machine has the same.
         ran(&mut first);
         let Ok(mut second) = load() else { panic!("seed {seed}: it was loaded before") };
         assert_eq!(ran(&mut second), result, "seed {seed}");

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Programs at random that no verifier would take.
+//! Random programs that no verifier would accept.
 
 use crate::program::{constant, definition, map, slot};
 use fastrand::Rng;
 use freeport_ebpf::instruction::Instruction;
 use freeport_ebpf::object::{MapDefinition, MapKind};
 
-/// Helpers that there are, and some that there are not.
+/// Numbers of existing helpers, and some that do not exist.
 const HELPERS: [i32; 44] = [
     1, 2, 3, 5, 6, 7, 8, 12, 23, 25, 28, 42, 44, 51, 54, 65, 69, 87, 88, 89, 93, 94, 105, 106, 118,
     125, 130, 131, 132, 133, 134, 160, 163, 164, 165, 177, 181, 182, 188, 189, 190, 195, 208, 1,
 ];
 
-/// Maps for them, one of each kind that they use.
+/// Creates maps for them, one of each kind that they use.
 pub fn maps() -> Vec<MapDefinition> {
     use MapKind::*;
     let kinds = [
@@ -32,7 +32,7 @@ pub fn maps() -> Vec<MapDefinition> {
     kinds.iter().map(|&(kind, sizes)| definition(kind, sizes, entries(kind))).collect()
 }
 
-/// An instruction with a register or a constant as the second operand, as the opcode says.
+/// Creates an instruction with a register or a constant as the second operand, by its opcode.
 fn with_operand(opcode: u8, registers: (u8, u8), offset: i16, immediate: i32) -> Instruction {
     match opcode & 8 {
         0 => slot(opcode, (registers.0, 0), offset, immediate),
@@ -40,7 +40,7 @@ fn with_operand(opcode: u8, registers: (u8, u8), offset: i16, immediate: i32) ->
     }
 }
 
-/// One instruction that can mostly be loaded, and often does something.
+/// Creates an instruction that can usually be loaded, and often has an effect.
 fn instruction(random: &mut Rng, at: usize, length: usize) -> Vec<Instruction> {
     let register = |random: &mut Rng| random.u8(0..=10);
     let registers = |random: &mut Rng| (random.u8(0..10), register(random));
@@ -97,7 +97,7 @@ fn instruction(random: &mut Rng, at: usize, length: usize) -> Vec<Instruction> {
         }
         13 => map(random.u8(1..5), random.i32(0..11)).to_vec(),
         14 => {
-            // The address of something on the stack, for a helper.
+            // The address of a stack slot, for a helper.
             let to = random.u8(1..6);
             vec![slot(0xbf, (to, 10), 0, 0), slot(0x07, (to, 0), 0, -random.i32(1..64))]
         }
@@ -109,7 +109,7 @@ fn instruction(random: &mut Rng, at: usize, length: usize) -> Vec<Instruction> {
     }
 }
 
-/// A program of a few dozen instructions.
+/// Creates a program of a few dozen instructions.
 pub fn program(random: &mut Rng) -> Vec<Instruction> {
     let length = random.usize(4..40);
     let mut program: Vec<Instruction> = vec![slot(0xbf, (6, 1), 0, 0)];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Numbers at which arithmetic goes wrong, if it does.
+//! Numbers at which arithmetic is prone to errors.
 
-/// Both ends of every width, and some between.
+/// Both ends of every width, and some numbers between.
 pub const CORNERS: [u64; 22] = [
     0,
     1,
@@ -27,18 +27,18 @@ pub const CORNERS: [u64; 22] = [
     u64::MAX,
 ];
 
-/// A number of `bits` bits with a sign, in a type where nothing overflows.
+/// Returns a signed number of `bits` bits, in a type where nothing overflows.
 pub fn signed(value: u64, bits: u32) -> i128 {
     let low = unsigned(value, bits);
     if low >> (bits - 1) & 1 == 1 { low - (1 << bits) } else { low }
 }
 
-/// The same without a sign.
+/// As `signed`, unsigned.
 pub fn unsigned(value: u64, bits: u32) -> i128 {
     i128::from(value) & ((1 << bits) - 1)
 }
 
-/// The low `bits` bits of a result, as a register has them.
+/// Returns the low `bits` bits of a result, as a register holds them.
 pub fn low(result: i128, bits: u32) -> u64 {
     (result & ((1 << bits) - 1)) as u64
 }

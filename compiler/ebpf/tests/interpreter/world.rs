@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Helpers that ask for routes and devices, sum bytes, and read and write texts.
+//! Helpers that look up routes and devices, sum bytes, and parse and format strings.
 
 use crate::program;
 use crate::program::{
@@ -16,7 +16,7 @@ fn stack(register: u8, offset: i32) -> [Instruction; 2] {
     [copy(register, 10), add(register, offset)]
 }
 
-/// Puts bytes on the stack, at `offset` and up, in multiples of eight.
+/// Stores bytes on the stack, at `offset` and up, padded to a multiple of eight.
 fn written(offset: i16, bytes: &[u8]) -> Vec<Instruction> {
     let mut program = vec![];
     for (at, chunk) in bytes.chunks(8).enumerate() {
@@ -32,7 +32,7 @@ fn address(text: &str) -> IpAddr {
     text.parse().expect("an address")
 }
 
-/// A machine with two devices and some ways out.
+/// Creates a machine with two devices and some routes.
 fn routed(program: Vec<Instruction>) -> Machine {
     let mut machine = machine(program, vec![definition(MapKind::Array, (4, 64), 1)]);
     let environment = machine.environment_mut();
@@ -64,7 +64,7 @@ fn routed(program: Vec<Instruction>) -> Machine {
     machine
 }
 
-/// Looks a target up; gives the outcome and the 64 bytes after it.
+/// Looks a target up; returns the outcome and the 64 bytes of parameters after the call.
 fn looked_up(target: &str, change: impl Fn(&mut [u8; 64]), flags: i32) -> (Outcome, Vec<u8>) {
     let mut parameters = [0; 64];
     parameters[8] = 1;
@@ -189,7 +189,7 @@ fn sums_of_what_comes_and_goes() {
     assert_eq!(difference(&[1, 0], &[], 0), ErrorNumber::EINVAL.returned());
 }
 
-/// What a helper writes to the last 64 bytes of the stack, as the text it is, and what it gives.
+/// Returns the string that a helper writes to the last 64 bytes of the stack, and its result.
 fn text(program: Vec<Instruction>) -> (u64, String) {
     let store = program![
         program,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Variables: constants, those with a value, those that are 0, and those of named sections.
+// Variables: constants, initialised and zeroed ones, and those of named sections.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Facts about types that are left to the loader: the object's own are right.
+// Type facts that are left to the loader: those of the object itself are used.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// What starts a program is in the name of its section.
+// The section name determines the event that runs a program.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Instructions of the fourth version: signed division and moves, swaps, and loads with a sign.
+// Instructions of version 4: signed division and moves, swaps, and sign-extending loads.
 // -mcpu=v4
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// An address in data is not known before the program runs.
+// An address in data, which is not known before the program runs.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

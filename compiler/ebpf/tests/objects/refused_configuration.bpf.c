@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// A value of a kernel's configuration.
+// A value of the kernel configuration.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Whether a kernel's type is as it once was, no object can tell.
+// Whether a kernel's type matches an expected one cannot be determined from an object.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

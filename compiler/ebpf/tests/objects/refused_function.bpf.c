@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// A function of a kernel.
+// A kernel function.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

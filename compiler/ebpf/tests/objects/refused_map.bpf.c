@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// A map with a field that is not known.
+// A map with an unknown field.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// A slot that is no instruction.
+// A slot that is not a valid instruction.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// A variable of a kernel; one that may be missing is.
+// A kernel variable; a weak one may be missing.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

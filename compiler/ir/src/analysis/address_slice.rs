@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What an element will touch in its large memory when it takes the next item of a port, as far as
-//! that can be told from the item alone, or from memory that it has told of.
+//! Prediction of the large-memory accesses that an element makes when it takes the next item of a
+//! port, computed from the item alone, or also from memory that was prefetched in a first round.
 //!
-//! A back end runs an address slice ahead of the firing, to ask for the memory: it is straight-line
-//! code without effects that gives the index of each access. It may be wrong, since it does not ask
-//! everything that decides whether control comes to the access, and computes with state as it is
-//! now; so it must only ever be used as a hint.
+//! A back end runs an address slice ahead of the firing to prefetch the memory: straight-line code
+//! without effects that computes the index of each access. The result may be wrong, since the slice
+//! does not evaluate every condition on the path to an access, and uses the current state. It must
+//! only be used as a hint.
 //!
-//! An access behind another one to the same memory, where it depends on that memory whether control
-//! comes there, is left out: such as the second place of a key, if it is not at the first.
+//! An access is left out if it follows another one to the same memory and depends on the contents
+//! of that memory: such as the second slot of a key, needed only if the key is not in the first.
 
 use super::slicer::{Facts, Slicer, tidy};
 use crate::{
@@ -17,98 +17,97 @@ use crate::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most accesses of a slice. The processor itself overlaps those of one firing, and what is asked
-/// for has to stay in the nearest cache until then.
+/// Maximum accesses of a slice. The processor overlaps the accesses of one firing by itself, and
+/// prefetched lines have to stay in the nearest cache until the firing.
 const MAX_ACCESSES: usize = 8;
 
-/// Most operations of a slice of the second round: all of them are done twice more.
+/// Maximum operations of a second-round slice: each is executed twice more.
 const MAX_SECOND_OPERATIONS: usize = 32;
 
-/// From which size on memory is worth a slice.
+/// Sizes above which memory is worth a slice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LargeMemory {
-    /// Bytes of what an element's accesses go to in all.
+    /// Total bytes of all memory that an element's accesses reach.
     pub all_bytes: u64,
-    /// Bytes of each object or table; a smaller one is not asked for.
+    /// Bytes of each object or table; smaller ones are not prefetched.
     pub each_bytes: u64,
 }
 
-/// What does not stay in the nearest caches by itself.
+/// Sizes that do not stay in the nearest caches without prefetching.
 impl Default for LargeMemory {
     fn default() -> Self {
         Self { all_bytes: 64 << 10, each_bytes: 4 << 10 }
     }
 }
 
-/// See the module.
+/// Straight-line code that predicts accesses to large memory. See the module's documentation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AddressSlice {
-    /// The port whose next item decides.
+    /// Port whose next item the slice reads.
     pub port: PortId,
-    /// What the item alone tells, or also the memory that a first slice has asked for.
+    /// Whether it uses the item alone, or also memory that a first slice has prefetched.
     pub round: Round,
-    /// One block of operations that are pure but for a peek at the port and loads of small state,
-    /// and in the second round of large state. An index out of range gives 0 here and counts
-    /// nothing.
+    /// One block of pure operations, a peek at the port, and loads of small state, in the second
+    /// round also of large state. An index out of range gives 0 here and is not counted.
     pub function: Function,
-    /// What will be touched, in the order of the element's code.
+    /// Predicted accesses, in the order of the element's code.
     pub accesses: Vec<Access>,
 }
 
-/// When a slice can be run.
+/// Time at which a slice can run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Round {
     /// As soon as the item is known.
     First,
-    /// Once the memory has come that the first slice has asked for.
+    /// Once the memory that the first slice prefetched has arrived.
     Second,
 }
 
 /// An access to large memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Access {
-    /// Of what.
+    /// Memory accessed.
     pub place: Place,
-    /// The index, byte offset or key, a value of the slice.
+    /// Index, byte offset or key; a value of the slice.
     pub at: ValueId,
-    /// A bit of the slice without which control does not come there, if it knows of one.
+    /// A bit of the slice that must be 1 for the access to happen, if there is one.
     pub when: Option<ValueId>,
 }
 
-/// What an access goes to.
+/// Memory that an access reaches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
-    /// Some bytes of the element (addressed by byte: of what follows the offset) `at`.
+    /// Bytes of the element `at`; for an object addressed by byte, relative to the offset `at`.
     Object {
-        /// State of the element.
+        /// State object of the element.
         object: ObjectId,
-        /// The first byte.
+        /// First byte.
         first: u32,
-        /// The last one.
+        /// Last byte.
         last: u32,
     },
-    /// The entry of the key `at`.
+    /// The entry with the key `at`.
     Table(TableId),
 }
 
-/// An access as it stands in the handler.
+/// An access in the handler.
 struct Found {
     block: usize,
     place: Place,
     at: ValueId,
 }
 
-/// An access that a slice can tell the place of.
+/// An access whose location a slice can compute.
 struct Told {
     access: Access,
     block: usize,
-    /// Branches on the way to it that are not known.
+    /// Branches on the path to it that the slice cannot evaluate.
     unknown: usize,
 }
 
-/// The slices of an element: for each record port that decides about accesses to large memory the
-/// first, and right behind it the second if there is one. The program is looked at as it is: after
-/// the passes, a handler is one function without calls.
+/// Computes the slices of an element: for each record port that determines accesses to large
+/// memory, the first slice, followed by the second if there is one. Expects a program after the
+/// passes, whose handlers are single functions without calls.
 pub fn address_slices(
     program: &Program,
     element: ElementId,
@@ -119,7 +118,7 @@ pub fn address_slices(
     let mut records = (0..ports.len()).map(PortId::new).filter(is_record).peekable();
     let handler = program.function(program.element(element).handler);
     let suspends = handler.blocks.iter().any(|it| matches!(it.term, Term::Suspend { .. }));
-    // After a suspension an item is not the one that the values so far were computed from.
+    // After a suspension, the next item is not the one that earlier values were computed from.
     if records.peek().is_none() || suspends {
         return vec![];
     }
@@ -150,8 +149,8 @@ fn operations(slice: &AddressSlice) -> usize {
     slice.function.blocks[0].insts.len()
 }
 
-/// What can be told of the accesses, with loads from the objects `asked`: then only of those that
-/// depend on one.
+/// Computes the accesses that can be predicted, with loads from the objects `asked`; if there are
+/// any, only accesses that depend on such a load.
 fn tell(
     facts: &Facts<'_>,
     found: &[Found],
@@ -191,7 +190,7 @@ fn tell(
     (slicer.finish(), told)
 }
 
-/// The slice of what was told, if it depends on the item.
+/// Returns the slice for predicted accesses, if it depends on the item.
 fn slice(port: PortId, round: Round, told: (Function, Vec<Told>)) -> Option<AddressSlice> {
     let (mut function, told) = told;
     let mut accesses: Vec<Access> = told.into_iter().map(|it| it.access).collect();
@@ -203,7 +202,7 @@ fn slice(port: PortId, round: Round, told: (Function, Vec<Told>)) -> Option<Addr
     is_slice.then_some(AddressSlice { port, round, function, accesses })
 }
 
-/// All accesses of the handler to objects that are not small, and lookups in tables.
+/// Returns all accesses of the handler to objects that are not small, and lookups in tables.
 fn accesses(
     program: &Program,
     element: ElementId,
@@ -248,7 +247,7 @@ fn accesses(
 }
 
 impl Place {
-    /// What it is part of, and how many bytes that has.
+    /// Returns the object or table it belongs to, and the size of that in bytes.
     fn whole(self, program: &Program, element: ElementId) -> ((bool, u32), u64) {
         let element = program.element(element);
         let bytes = |bits: u32| u64::from(bits.div_ceil(8));
@@ -266,7 +265,7 @@ impl Place {
         }
     }
 
-    /// Whether it goes to the same object.
+    /// Returns whether both are in the same object or table.
     fn is_beside(self, other: Place) -> bool {
         match (self, other) {
             (Place::Object { object: a, .. }, Place::Object { object: b, .. }) => a == b,
@@ -275,7 +274,7 @@ impl Place {
         }
     }
 
-    /// All from the first byte of both to the last one.
+    /// Returns the range from the first byte of either to the last byte of either.
     fn with(self, other: Place) -> Place {
         match (self, other) {
             (
@@ -294,7 +293,7 @@ mod tests {
     use super::*;
     use crate::text::parse;
 
-    /// The slices of an element with these ports, state and handler.
+    /// Returns the slices of an element with these ports, state and handler.
     fn slices(parts: &str) -> Vec<AddressSlice> {
         let text = format!("program p\nelement E {{\n{parts}\n}}\ngraph {{}}\n");
         let program = parse(&text).unwrap_or_else(|error| panic!("{error}"));
@@ -305,7 +304,7 @@ mod tests {
                          global big: bits<128>[65536]\nglobal rest: bits<8>[16384]\n\
                          reg seed: bits<32>[1]\n";
 
-    /// The slices of a handler over `TABLE`.
+    /// Returns the slices of a handler over `TABLE`.
     fn of(body: &str) -> Vec<AddressSlice> {
         slices(&format!("{TABLE}handler {{\nentry:\n%zero = const 0:1\n{body}\n}}"))
     }

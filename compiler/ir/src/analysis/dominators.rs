@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Dominators: node `a` dominates node `b` where every path from the entry to `b` passes `a`.
+//! Dominators: node `a` dominates node `b` if every path from the entry to `b` passes `a`.
 //!
 //! The algorithm is that of Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm"
-//! (2001): each node's immediate dominator is the meeting point of those of its predecessors in
-//! the tree found so far, in reverse post-order until nothing changes.
+//! (2001): each node's immediate dominator is the closest common ancestor of its predecessors in
+//! the tree found so far, iterated in reverse post-order until nothing changes.
 
 use super::{ControlFlow, predecessors, reverse_post_order};
 
@@ -11,16 +11,16 @@ use super::{ControlFlow, predecessors, reverse_post_order};
 #[derive(Clone, Debug)]
 pub struct Dominators {
     order: Vec<usize>,
-    /// Position in `order`; none for a node that cannot be reached.
+    /// Position in `order`; none for an unreachable node.
     position: Vec<Option<usize>>,
     /// By position in `order`: the position of the immediate dominator, its own for the entry.
     parent: Vec<usize>,
-    /// By position: when a walk of the tree enters and leaves the node.
+    /// By position: the times at which a walk of the tree enters and leaves the node.
     span: Vec<(usize, usize)>,
 }
 
 impl Dominators {
-    /// The dominator tree of `graph`.
+    /// Computes the dominator tree of `graph`.
     pub fn of(graph: &impl ControlFlow) -> Self {
         let order = reverse_post_order(graph);
         let mut position = vec![None; graph.node_count()];
@@ -32,29 +32,30 @@ impl Dominators {
         Self { order, position, parent, span }
     }
 
-    /// The nodes that can be reached, in reverse post-order.
+    /// Returns the reachable nodes in reverse post-order.
     pub fn order(&self) -> &[usize] {
         &self.order
     }
 
-    /// Where `node` stands in [`order`](Self::order); none where it cannot be reached.
+    /// Returns the position of `node` in [`order`](Self::order); `None` if it is unreachable.
     pub fn position(&self, node: usize) -> Option<usize> {
         self.position[node]
     }
 
-    /// Whether control can reach `node`.
+    /// Returns whether control can reach `node`.
     pub fn is_reachable(&self, node: usize) -> bool {
         self.position[node].is_some()
     }
 
-    /// The closest other node that dominates `node`; none for the entry and the unreachable.
+    /// Returns the closest other node that dominates `node`; `None` for the entry and unreachable
+    /// nodes.
     pub fn immediate(&self, node: usize) -> Option<usize> {
         let at = self.position[node]?;
         (at > 0).then(|| self.order[self.parent[at]])
     }
 
-    /// Whether every path from the entry to `node` passes `above`; a node dominates itself. A node
-    /// that cannot be reached is dominated by every node, and dominates no other that can.
+    /// Returns whether every path from the entry to `node` passes `above`. A node dominates itself.
+    /// An unreachable node is dominated by every node, and dominates no reachable one.
     pub fn dominates(&self, above: usize, node: usize) -> bool {
         match (self.position[above], self.position[node]) {
             (_, None) => true,
@@ -91,7 +92,7 @@ fn find_parents(
     parent.into_iter().map(|at| at.expect("a reachable node has a reachable parent")).collect()
 }
 
-/// The closest node above both, by position: the higher position is the one to climb from.
+/// Returns the closest common ancestor of two positions, by climbing from the higher one.
 fn meet(parent: &[Option<usize>], mut left: usize, mut right: usize) -> usize {
     let up = |at: usize| parent[at].expect("only nodes with a parent are compared");
     while left != right {
@@ -132,7 +133,7 @@ mod tests {
     use super::super::tests::{Edges, random_graph};
     use super::*;
 
-    /// The definition: `node` cannot be reached once `above` is taken away.
+    /// Applies the definition: `node` is unreachable without `above`.
     fn dominates_by_definition(graph: &Edges, above: usize, node: usize) -> bool {
         if above == node || above == graph.entry() {
             return true;

@@ -2,33 +2,33 @@
 //! Joins: elements that wait for an item at each of their ports, such as a buffer that waits for
 //! the verdict on each packet.
 //!
-//! Where the paths to two ports of a join part at one instance, what goes the short way waits for
-//! what goes the long way. The channels of the short way have to hold what is under way on the
-//! long one, which is one item for each element there, and the item that is joined: with less, the
-//! elements of the long way work one after the other instead of at the same time.
+//! If the paths to two ports of a join diverge at one instance, items on the short path wait for
+//! those on the long path. The channels of the short path must hold as many items as are in flight
+//! on the long path: one for each element there, plus the item that is joined. With less room, the
+//! elements of the long path run one after another instead of concurrently.
 
 use crate::{ChannelId, InstanceId, PortId, Program, Sink, Source};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Instances that are looked at before each join.
+/// Maximum number of instances visited upstream of each join.
 const MOST_ANCESTORS: usize = 256;
 
-/// A join that waits with too little room.
+/// A join whose waiting channels have too little room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ShallowJoin {
-    /// Who waits.
+    /// The join.
     pub join: InstanceId,
-    /// The channel into it whose items wait.
+    /// Channel into it whose items wait.
     pub waiting: ChannelId,
-    /// The channel into it on the long way.
+    /// Channel into it from the long path.
     pub awaited: ChannelId,
-    /// Items that the short way holds.
+    /// Items that the short path holds.
     pub holds: u64,
-    /// Items that it has to hold.
+    /// Items that it needs to hold.
     pub needs: u64,
 }
 
-/// The joins of a program that hold too little, for each waiting port the worst case.
+/// Finds the joins of a program with too little room; for each waiting port, the worst case.
 pub fn shallow_joins(program: &Program) -> Vec<ShallowJoin> {
     let mut found = vec![];
     for at in 0..program.graph.instances.len() {
@@ -45,7 +45,7 @@ pub fn shallow_joins(program: &Program) -> Vec<ShallowJoin> {
     found
 }
 
-/// The long way that needs most on the side of `waiting`, if it is more than there is.
+/// Finds the long path that needs the most additional room on the side of `waiting`, if any does.
 fn worst(join: InstanceId, waiting: &Ways, all: &[Ways]) -> Option<ShallowJoin> {
     let mut worst: Option<ShallowJoin> = None;
     for awaited in all.iter().filter(|it| it.channel != waiting.channel) {
@@ -62,23 +62,23 @@ fn worst(join: InstanceId, waiting: &Ways, all: &[Ways]) -> Option<ShallowJoin> 
     worst
 }
 
-/// The ways that lead into a channel, by where they begin.
+/// Paths into a channel, by the instance where they begin.
 struct Ways {
     channel: ChannelId,
     from: BTreeMap<InstanceId, Way>,
 }
 
-/// What the ways from one instance have in common.
+/// Summary of the paths from one instance.
 #[derive(Clone, Copy)]
 struct Way {
-    /// Least number of items that the channels of one of them hold.
+    /// Minimum number of items that the channels of a path hold.
     holds: u64,
-    /// Most elements between the ends of one of them.
+    /// Maximum number of elements between the ends of a path.
     elements: u64,
 }
 
 impl Ways {
-    /// All ways into `channel`. A cycle is gone through once.
+    /// Finds all paths into `channel`. A cycle is traversed once.
     fn to(program: &Program, channel: ChannelId) -> Self {
         let mut from: BTreeMap<InstanceId, Way> = BTreeMap::new();
         let mut left = VecDeque::new();
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
     use crate::text::parse;
 
-    /// A fork, `long` elements on one way and a channel of `depth` on the other, and a join.
+    /// Builds a fork, `long` elements on one path, a channel of `depth` on the other, and a join.
     fn diamond(long: usize, depth: u32) -> Program {
         let mut text = String::from(
             "program diamond

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Liveness: which values a node may still need, by the usual backward data flow.
+//! Liveness: the values that a node may still need, by the usual backward data-flow analysis.
 //!
-//! A value is live into a node that uses it, or that does not define it and has it live on its way
-//! out; it is live out of a node if it is live into any successor. Arguments for block parameters
-//! are uses of the block that passes them, and the parameters are definitions of the block that
-//! takes them.
+//! A value is live into a node that uses it, or that does not define it while it is live out of
+//! that node. It is live out of a node if it is live into any successor. Arguments for block
+//! parameters are uses in the block that passes them, and the parameters are definitions in the
+//! block that declares them.
 
 use super::{ControlFlow, predecessors, reverse_post_order};
 use crate::{BlockId, Function, ValueId};
 use std::collections::BTreeSet;
 
-/// What the nodes of a graph use and define; values are numbered from 0.
+/// Uses and definitions of the nodes of a graph; values are numbered from 0.
 pub trait DataFlow: ControlFlow {
-    /// How many values there are.
+    /// Returns the number of values.
     fn value_count(&self) -> usize;
 
-    /// Calls `visit` on every value that `node` uses without having defined it before.
+    /// Calls `visit` on every value that `node` uses before defining it.
     fn for_each_use(&self, node: usize, visit: &mut dyn FnMut(usize));
 
     /// Calls `visit` on every value that `node` defines.
@@ -56,29 +56,29 @@ pub struct BitSet {
 }
 
 impl BitSet {
-    /// An empty set of numbers below `count`.
+    /// Creates an empty set of numbers below `count`.
     pub fn new(count: usize) -> Self {
         Self { words: vec![0; count.div_ceil(64)] }
     }
 
-    /// Puts `at` in; gives whether it was not there.
+    /// Inserts `at`; returns whether it was absent.
     pub fn insert(&mut self, at: usize) -> bool {
         let is_new = !self.contains(at);
         self.words[at / 64] |= 1 << (at % 64);
         is_new
     }
 
-    /// Takes `at` out.
+    /// Removes `at`.
     pub fn remove(&mut self, at: usize) {
         self.words[at / 64] &= !(1 << (at % 64));
     }
 
-    /// Whether `at` is in the set.
+    /// Returns whether `at` is in the set.
     pub fn contains(&self, at: usize) -> bool {
         self.words[at / 64] >> (at % 64) & 1 == 1
     }
 
-    /// Puts all of `other` in; gives whether any was not there. Both have the same range.
+    /// Inserts all of `other`; returns whether any was absent. Both have the same range.
     pub fn union_with(&mut self, other: &BitSet) -> bool {
         let mut has_grown = false;
         for (to, from) in self.words.iter_mut().zip(&other.words) {
@@ -88,13 +88,13 @@ impl BitSet {
         has_grown
     }
 
-    /// The numbers in the set, in order.
+    /// Returns the numbers in the set, in order.
     pub fn iter(&self) -> impl Iterator<Item = usize> {
         (0..self.words.len() * 64).filter(|at| self.contains(*at))
     }
 }
 
-/// The values that are live at the ends of every node.
+/// Values that are live at the start and the end of every node.
 #[derive(Clone, Debug)]
 pub struct Liveness {
     live_in: Vec<BitSet>,
@@ -102,7 +102,7 @@ pub struct Liveness {
 }
 
 impl Liveness {
-    /// The liveness of `graph`. Nothing is live in a node that cannot be reached.
+    /// Computes the liveness of `graph`. Nothing is live in an unreachable node.
     pub fn of(graph: &impl DataFlow) -> Self {
         let empty = BitSet::new(graph.value_count());
         let mut live_in = vec![empty.clone(); graph.node_count()];
@@ -118,7 +118,8 @@ impl Liveness {
         for (at, node) in order.iter().enumerate() {
             position[*node] = Some(at);
         }
-        // What is last in the order comes first; a node comes again when what follows it has grown.
+        // Nodes late in the order come first; a node is revisited when the set of a successor has
+        // grown.
         let mut left: BTreeSet<usize> = (0..order.len()).collect();
         while let Some(at) = left.pop_last() {
             let node = order[at];
@@ -134,17 +135,18 @@ impl Liveness {
         Self { live_in, live_out }
     }
 
-    /// What is live where `node` begins, before its parameters are set.
+    /// Returns the values that are live at the start of `node`, before its parameters are set.
     pub fn live_in(&self, node: usize) -> &BitSet {
         &self.live_in[node]
     }
 
-    /// What is live where `node` ends; its arguments for parameters are used before that.
+    /// Returns the values that are live at the end of `node`, after its terminator's arguments are
+    /// used.
     pub fn live_out(&self, node: usize) -> &BitSet {
         &self.live_out[node]
     }
 
-    /// The values of a function that are live where `block` begins, without its parameters.
+    /// Returns the values of a function that are live into `block`, without its parameters.
     pub fn values_into(&self, block: BlockId) -> Vec<ValueId> {
         self.live_in(block.index()).iter().map(ValueId::new).collect()
     }

@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Natural loops and how they nest.
+//! Natural loops and their nesting.
 //!
 //! An edge to a node that dominates its source closes a loop with that node as its header; the loop
-//! is all that reaches the edge without passing the header. An edge that goes back in reverse
-//! post-order to a node that does not dominate its source closes a cycle with two ways in: then the
-//! graph is irreducible, and that cycle is not in the list.
+//! consists of all nodes that reach the edge without passing the header. An edge that goes back in
+//! reverse post-order to a node that does not dominate its source closes a cycle with two entries:
+//! the graph is then irreducible, and that cycle is not in the list.
 
 use super::{BitSet, ControlFlow, Dominators, predecessors};
 
-/// A natural loop; all loops with one header are one.
+/// A natural loop; loops with the same header are merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loop {
-    /// The only way in.
+    /// The only entry.
     pub header: usize,
-    /// Every node of the loop and of those inside it, sorted.
+    /// Nodes of the loop and of the loops inside it, sorted.
     pub body: Vec<usize>,
-    /// The nodes of the body that lead back to the header, sorted.
+    /// Nodes of the body with an edge to the header, sorted.
     pub latches: Vec<usize>,
-    /// The loop around it, an index into [`Loops::loops`].
+    /// Enclosing loop, an index into [`Loops::loops`].
     pub parent: Option<usize>,
-    /// How many loops it is in, itself included.
+    /// Number of loops that contain it, including itself.
     pub depth: usize,
 }
 
-/// The loops of a graph.
+/// Loops of a graph.
 #[derive(Clone, Debug)]
 pub struct Loops {
-    /// Outer loops come before those inside them.
+    /// Loops; an outer loop precedes those inside it.
     pub loops: Vec<Loop>,
-    /// Edges that close a cycle with two ways in; none in a reducible graph.
+    /// Edges that close a cycle with two entries; none in a reducible graph.
     pub irreducible_edges: Vec<(usize, usize)>,
     innermost: Vec<Option<usize>>,
 }
 
 impl Loops {
-    /// The loops of `graph`, whose dominators are given.
+    /// Finds the loops of `graph`, whose dominators are given.
     pub fn of(graph: &impl ControlFlow, dominators: &Dominators) -> Self {
         let predecessors = predecessors(graph);
         let mut found = Self {
@@ -53,17 +53,17 @@ impl Loops {
         found
     }
 
-    /// The innermost loop that `node` is in, an index into [`Loops::loops`].
+    /// Returns the innermost loop that contains `node`, an index into [`Loops::loops`].
     pub fn innermost(&self, node: usize) -> Option<usize> {
         self.innermost[node]
     }
 
-    /// How many loops `node` is in.
+    /// Returns the number of loops that contain `node`.
     pub fn depth(&self, node: usize) -> usize {
         self.innermost[node].map_or(0, |at| self.loops[at].depth)
     }
 
-    /// The edges that leave loop `at`: a node of its body and one outside.
+    /// Returns the edges that leave loop `at`, from a node of its body to one outside.
     pub fn exits(&self, graph: &impl ControlFlow, at: usize) -> Vec<(usize, usize)> {
         let body = &self.loops[at].body;
         let mut exits = vec![];
@@ -77,7 +77,8 @@ impl Loops {
         exits
     }
 
-    /// The nodes that lead back to `header` and are dominated by it; notes those that are not.
+    /// Returns the nodes with an edge to `header` that it dominates; records the others as
+    /// irreducible.
     fn latches_of(
         &mut self,
         header: usize,
@@ -99,7 +100,7 @@ impl Loops {
         latches
     }
 
-    /// Headers come in reverse post-order, so that every loop around this one is known.
+    /// Adds a loop. Headers come in reverse post-order, so every enclosing loop is already known.
     fn add(
         &mut self,
         header: usize,
@@ -160,7 +161,7 @@ mod tests {
         assert_eq!(found.irreducible_edges.len(), 1);
     }
 
-    /// A graph is reducible exactly if it has no cycle left without the edges to dominators.
+    /// A graph is reducible exactly if no cycle is left without the edges to dominators.
     #[test]
     fn irreducibility_agrees_with_the_definition_on_random_graphs() {
         for seed in 0..500 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Analyses of control flow and data flow, written once for everything that has a graph.
+//! Analyses of control flow and data flow, generic over graphs.
 //!
 //! The nodes of a [`Function`] are its blocks; those of an eBPF program are its instructions. Both
-//! only have to say how many nodes there are and where each one leads ([`ControlFlow`]), and for
-//! liveness what each one uses and defines ([`DataFlow`]).
+//! provide the number of nodes and their successors ([`ControlFlow`]), and for liveness their uses
+//! and definitions ([`DataFlow`]).
 
 mod address_slice;
 mod dominators;
@@ -24,21 +24,20 @@ pub use watchdog::{TURN_LIMIT, mark_watched_loops, watched_loops};
 
 use crate::Function;
 
-/// A graph of nodes numbered from 0, one of which is where control begins.
+/// A graph of nodes numbered from 0, with an entry node.
 pub trait ControlFlow {
-    /// How many nodes there are.
+    /// Returns the number of nodes.
     fn node_count(&self) -> usize;
 
-    /// Where control begins.
+    /// Returns the entry node.
     fn entry(&self) -> usize {
         0
     }
 
-    /// Calls `visit` on every node that may follow `node`; one that follows in two ways comes
-    /// twice.
+    /// Calls `visit` on every successor of `node`; one reached by two edges is visited twice.
     fn for_each_successor(&self, node: usize, visit: &mut dyn FnMut(usize));
 
-    /// The nodes that may follow `node`.
+    /// Returns the successors of `node`.
     fn successors(&self, node: usize) -> Vec<usize> {
         let mut found = vec![];
         self.for_each_successor(node, &mut |next| found.push(next));
@@ -46,7 +45,7 @@ pub trait ControlFlow {
     }
 }
 
-/// Blocks; a suspension leads to the block where the next firing goes on.
+/// The nodes are blocks; a suspension leads to the block where the next firing continues.
 impl ControlFlow for Function {
     fn node_count(&self) -> usize {
         self.blocks.len()
@@ -59,12 +58,12 @@ impl ControlFlow for Function {
     }
 }
 
-/// The nodes that can be reached, each one before its successors except along edges that go back.
+/// Returns the reachable nodes, each before its successors except along back edges.
 pub fn reverse_post_order(graph: &impl ControlFlow) -> Vec<usize> {
     let mut order = vec![];
     let mut is_seen = vec![false; graph.node_count()];
-    // A node with the successors that are left to visit: an explicit stack, because generated
-    // programs are deep.
+    // A node with its unvisited successors: an explicit stack, because generated programs nest
+    // deeply.
     let mut path = vec![(graph.entry(), graph.successors(graph.entry()))];
     is_seen[graph.entry()] = true;
     while let Some((node, left)) = path.last_mut() {
@@ -84,7 +83,7 @@ pub fn reverse_post_order(graph: &impl ControlFlow) -> Vec<usize> {
     order
 }
 
-/// For every node, the nodes that lead to it; one that does so in two ways comes twice.
+/// Returns the predecessors of every node; one with two edges to the node occurs twice.
 pub fn predecessors(graph: &impl ControlFlow) -> Vec<Vec<usize>> {
     let mut found = vec![vec![]; graph.node_count()];
     for node in 0..graph.node_count() {
@@ -97,7 +96,7 @@ pub fn predecessors(graph: &impl ControlFlow) -> Vec<Vec<usize>> {
 pub(crate) mod tests {
     use super::*;
 
-    /// A graph by its edges.
+    /// A graph given by its edges.
     pub(crate) struct Edges(pub(crate) Vec<Vec<usize>>);
 
     impl ControlFlow for Edges {
@@ -110,7 +109,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// A random graph in which each node has up to three successors.
+    /// Creates a random graph in which each node has up to three successors.
     pub(crate) fn random_graph(random: &mut fastrand::Rng) -> Edges {
         let count = random.usize(1..12);
         let edges = (0..count).map(|_| {

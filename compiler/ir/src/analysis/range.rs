@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How great a value can be, by a short look at its definition: enough to see that an index cannot
-//! leave its object, so that an access may go or come, and needs no check, although accesses out
-//! of range are counted.
+//! Upper bounds of values, from a short look at their definitions: enough to see that an index is
+//! within its object. Such an access may be added or removed and needs no check, although accesses
+//! out of range are counted.
 
 use crate::{Addressing, BinaryOp, CompareOp, Function, ObjectRef, Op, Program, ValueId};
 
-/// Definitions looked at, one inside the other.
+/// Maximum depth of nested definitions that are examined.
 const DEPTH: u32 = 8;
 
-/// By value: the operation that defines it; none for parameters.
+/// Returns, by value, the operation that defines it; `None` for parameters.
 pub fn definitions(function: &Function) -> Vec<Option<&Op>> {
     let mut found = vec![None; function.values.len()];
     for inst in function.blocks.iter().flat_map(|block| &block.insts) {
@@ -19,7 +19,7 @@ pub fn definitions(function: &Function) -> Vec<Option<&Op>> {
     found
 }
 
-/// An upper bound of an unsigned value; `u64::MAX` where nothing better is known.
+/// Returns an upper bound of an unsigned value; `u64::MAX` if nothing better is known.
 pub fn upper_bound(function: &Function, definitions: &[Option<&Op>], value: ValueId) -> u64 {
     bound(function, definitions, value, DEPTH)
 }
@@ -33,7 +33,7 @@ fn bound(function: &Function, definitions: &[Option<&Op>], value: ValueId, depth
         Some(Op::Const(bits)) => bits.checked_u64(),
         _ => None,
     };
-    // Of a wider value, the greatest bound may stand for far more than that.
+    // For a wider value, a bound of `u64::MAX` means unknown.
     let shift = |value: ValueId, by: u64| match of(value) {
         u64::MAX if function.width_of(value) > 64 => u64::MAX,
         bound => u32::try_from(by).ok().and_then(|by| bound.checked_shr(by)).unwrap_or(0),
@@ -73,7 +73,7 @@ fn bound(function: &Function, definitions: &[Option<&Op>], value: ValueId, depth
     found.min(by_width)
 }
 
-/// Whether the access that `op` makes of an object can never be out of range.
+/// Returns whether the access that `op` makes of an object can never be out of range.
 pub fn is_in_range(
     program: &Program,
     function: &Function,
@@ -106,7 +106,7 @@ mod tests {
     use crate::ElementId;
     use crate::text::parse;
 
-    /// The bound of the value that a handler over a 32-bit input puts.
+    /// Returns the bound of the value that a handler with a 32-bit input puts.
     fn bound_of(body: &str) -> u64 {
         let text = format!(
             "program p\nelement E {{\nin in: bits<32>\nout out: bits<32>\nhandler {{\nentry:\n\

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Copies what a value is computed from into straight-line code, where it depends on nothing but
-//! the next item of one port, constants, and small state that the function never stores to.
+//! Copies the computation of a value into straight-line code, if it depends only on the next item
+//! of one port, constants, and small state that the function never stores to.
 //!
-//! A value that depends on the way control came is a select by the branches in between. Inside of a
-//! loop the first round is meant. All else has no copy: a second port, memory that changes,
-//! oracles, what a loop leaves behind.
+//! A value that depends on the control path becomes a select by the branches in between. Inside a
+//! loop, the copy describes the first iteration. Anything else cannot be copied: a second port,
+//! memory that changes, oracles, values computed by a loop.
 //!
-//! In a second round, loads of large memory that was asked for in the first are allowed as well,
-//! but none whose place depends on another of them: that one would have to be waited for.
+//! In a second round, loads of large memory that the first round prefetched are allowed as well,
+//! except loads whose index depends on another such load, which would have to wait for it.
 
 use super::{Dominators, Loops, predecessors};
 use crate::{
@@ -16,16 +16,16 @@ use crate::{
 };
 use std::collections::{BTreeSet, HashMap};
 
-/// Most operations of a slice: beyond that it costs as much as a miss or two.
+/// Maximum operations of a slice: a larger one costs as much as one or two cache misses.
 const MAX_OPERATIONS: usize = 256;
 
-/// Deepest chain of operations, which bounds the recursion.
+/// Maximum depth of a chain of operations, which bounds the recursion.
 const MAX_DEPTH: usize = 256;
 
-/// Bytes of an object that is in the cache anyway, so that loads of it may be part of a slice.
+/// Maximum size of an object that is assumed to be cached, so that a slice may load from it.
 const SMALL_BYTES: u64 = 4096;
 
-/// What is known of a function, for all of its slices.
+/// Analysis results of a function, shared by all of its slices.
 pub(super) struct Facts<'p> {
     program: &'p Program,
     pub function: &'p Function,
@@ -37,27 +37,27 @@ pub(super) struct Facts<'p> {
     calls: bool,
 }
 
-/// What is known of the way to a block.
+/// Condition under which control reaches a block.
 #[derive(Clone, Copy)]
 pub(super) struct Condition {
-    /// Of the slice, one bit; none where nothing has to be.
+    /// One bit of the slice; none if there is no condition.
     pub value: Option<ValueId>,
-    /// Branches on the way that the slice does not know.
+    /// Number of branches on the path that the slice cannot evaluate.
     pub unknown: usize,
 }
 
-/// Where a value comes from.
+/// Definition of a value.
 #[derive(Clone, Copy)]
 enum Definition {
     Result { block: usize, at: usize },
     Parameter { block: usize, at: usize },
 }
 
-/// An edge to the block whose parameter is asked for, and what it gives for it.
+/// An edge to a block, and the argument it passes for the parameter in question.
 #[derive(Clone, Copy)]
 struct Edge {
     from: usize,
-    /// Which of the targets of `from` it is.
+    /// Index among the targets of `from`.
     target: usize,
     value: ValueId,
 }
@@ -67,17 +67,17 @@ pub(super) struct Slicer<'f, 'p> {
     facts: &'f Facts<'p>,
     port: PortId,
     slice: Function,
-    /// Copies by the loop they are used in and the value; none where there is no copy.
+    /// Copies by the loop they are used in and the value; none if copying failed.
     copies: HashMap<(Option<usize>, ValueId), Option<ValueId>>,
-    /// Keys of `copies` in the order in which they came.
+    /// Keys of `copies` in order of insertion.
     log: Vec<(Option<usize>, ValueId)>,
     item: Option<ValueId>,
     depth: usize,
-    /// Large objects that may be loaded from.
+    /// Large objects that it may load from.
     asked: BTreeSet<ObjectId>,
-    /// By value of the slice: whether it depends on one of them.
+    /// By value of the slice: whether it depends on such a load.
     is_late: Vec<bool>,
-    /// Whether small state that the function changes may be loaded too, as it is at the time.
+    /// Whether it may also load small state that the function changes, with its current contents.
     for_condition: bool,
 }
 
@@ -110,26 +110,26 @@ impl<'p> Facts<'p> {
         Self { program, function, dominators, loops, predecessors, definitions, stored, calls }
     }
 
-    /// Whether the function never changes an object.
+    /// Returns whether the function never changes an object.
     fn is_steady(&self, object: ObjectRef) -> bool {
         matches!(object, ObjectRef::State(id) if !self.calls && !self.stored.contains(&id))
     }
 
-    /// Whether an object is in the cache anyway.
+    /// Returns whether an object is small enough to be cached.
     fn is_small(&self, object: ObjectRef) -> bool {
         let found = self.program.object(self.function, object);
         let bytes = |bits: u32, depth: u64| u64::from(bits.div_ceil(8)).saturating_mul(depth);
         found.is_some_and(|it| bytes(it.elem_bits, it.depth) <= SMALL_BYTES)
     }
 
-    /// Whether `node` is in the loop `at` or one inside it.
+    /// Returns whether `node` is in the loop `at` or one inside it.
     fn is_in_loop(&self, node: usize, at: usize) -> bool {
         self.loops.loops[at].body.binary_search(&node).is_ok()
     }
 }
 
 impl<'f, 'p> Slicer<'f, 'p> {
-    /// A slice that may load from small objects and from those of `asked`.
+    /// Creates a slice that may load from small objects and from those of `asked`.
     pub fn new(facts: &'f Facts<'p>, port: PortId, asked: BTreeSet<ObjectId>) -> Self {
         let name = format!("{} slice", facts.function.name);
         let slice = Function::new(name, facts.function.owner, facts.function.loc);
@@ -138,17 +138,17 @@ impl<'f, 'p> Slicer<'f, 'p> {
         Self { facts, port, slice, copies, log, item, depth, asked, is_late, for_condition: false }
     }
 
-    /// Whether a value depends on large memory.
+    /// Returns whether a value depends on large memory.
     pub fn is_late(&self, value: ValueId) -> bool {
         self.is_late.get(value.index()).is_some_and(|is_late| *is_late)
     }
 
-    /// The straight-line code.
+    /// Returns the straight-line code.
     pub fn finish(self) -> Function {
         self.slice
     }
 
-    /// The copy of `value` as block `user` sees it; what a failure has made so far is undone.
+    /// Copies `value` as block `user` sees it; if that fails, undoes what it has added.
     pub fn copy_for(&mut self, value: ValueId, user: usize) -> Option<ValueId> {
         let (insts, values) = (self.slice.blocks[0].insts.len(), self.slice.values.len());
         let (logged, item) = (self.log.len(), self.item);
@@ -214,7 +214,7 @@ impl<'f, 'p> Slicer<'f, 'p> {
         if is_whole { self.add(copied, ty, loc) } else { None }
     }
 
-    /// The next item of the port, peeked at once.
+    /// Returns the next item of the port, peeked only once.
     fn item(&mut self, port: PortId, ty: Type, loc: Loc) -> Option<ValueId> {
         if port != self.port || ty.bits().is_none() {
             return None;
@@ -253,9 +253,9 @@ impl<'f, 'p> Slicer<'f, 'p> {
         }
     }
 
-    /// What has to be for control to come to a block, as far as it is known before the memory is:
-    /// small state counts as it is now. To be asked when all places are known, which must not
-    /// depend on such state.
+    /// Returns the condition for control to reach a block, as far as it can be evaluated before the
+    /// memory arrives; small state counts with its current contents. Must be called after all
+    /// indexes are copied, because those must not depend on such state.
     pub fn condition(&mut self, block: usize) -> Condition {
         self.for_condition = true;
         let facts = self.facts;
@@ -280,7 +280,7 @@ impl<'f, 'p> Slicer<'f, 'p> {
         found
     }
 
-    /// Adds to a condition that `cond`, as block `user` sees it, is as `wanted`.
+    /// Adds to a condition that `cond`, as block `user` sees it, equals `wanted`.
     fn narrow(&mut self, found: &mut Condition, cond: ValueId, user: usize, wanted: bool) {
         let Some(mut copy) = self.copy_for(cond, user) else {
             found.unknown += 1;
@@ -302,7 +302,7 @@ impl<'f, 'p> Slicer<'f, 'p> {
         found.value = Some(copy);
     }
 
-    /// Parameter `at` of a block.
+    /// Copies parameter `at` of a block.
     fn copy_parameter(&mut self, block: usize, at: usize, user: usize) -> Option<ValueId> {
         let facts = self.facts;
         let mut froms = facts.predecessors[block].clone();
@@ -311,7 +311,7 @@ impl<'f, 'p> Slicer<'f, 'p> {
         froms.retain(|from| facts.dominators.is_reachable(*from));
         let header_of = facts.loops.loops.iter().position(|it| it.header == block);
         if let Some(found) = header_of {
-            // What a loop leaves behind is not what it began with.
+            // After a loop, a value differs from the one at its start.
             if !facts.is_in_loop(user, found) {
                 return None;
             }
@@ -330,8 +330,8 @@ impl<'f, 'p> Slicer<'f, 'p> {
         self.choose(block, &edges, user)
     }
 
-    /// The value that the edge brings by which control comes to `block`: a select by the branch at
-    /// which their ways part.
+    /// Copies the value passed by the edge that control takes to `block`: a select by the branch at
+    /// which the paths diverge.
     fn choose(&mut self, block: usize, edges: &[Edge], user: usize) -> Option<ValueId> {
         let facts = self.facts;
         let (first, rest) = edges.split_first()?;
@@ -384,7 +384,7 @@ impl<'f, 'p> Slicer<'f, 'p> {
         let loc = self.facts.function.loc;
         let cases: Vec<_> = cases.into_iter().map(Some).chain([None]).collect();
         let mut chosen = None;
-        // From the last, which is for all other values.
+        // Starts with the last target, which is the default.
         for (edges, case) in sides.iter().zip(cases).rev().filter(|(edges, _)| !edges.is_empty()) {
             let side = self.choose(block, edges, user)?;
             chosen = match (chosen, case) {
@@ -422,7 +422,7 @@ fn is_pure(op: &Op) -> bool {
     is_part || is_whole || is_resized || is_computed || matches!(op, Select { .. })
 }
 
-/// Removes what no value of `wanted` needs, and numbers the rest anew, `wanted` too.
+/// Removes values that `wanted` does not need, and renumbers the rest, including `wanted`.
 pub(super) fn tidy(slice: &mut Function, wanted: &mut [&mut ValueId]) {
     let mut is_needed = vec![false; slice.values.len()];
     wanted.iter().for_each(|value| is_needed[value.index()] = true);

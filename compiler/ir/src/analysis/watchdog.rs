@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which loops the watchdog has to look at: those whose bounds, with the bounds of all loops around
-//! them, let a firing go round more often than its limit. What the others can do is little enough.
+//! Selection of loops for the watchdog: those whose bounds, multiplied by the bounds of all
+//! enclosing loops, let a firing iterate more often than its limit. Other loops are short enough.
 //!
-//! It is asked of the program as it was written. Passes keep the mark, and how often control comes
-//! back to the header of a marked loop, so that all back ends end the same firings.
+//! The selection is made on the program as written. Passes preserve the mark and the number of
+//! returns to the header of a marked loop, so that all back ends trap the same firings.
 
 use super::{Dominators, Loops};
 use crate::{Function, Op, Program, Term};
 
-/// Times that the loops of one firing may go round, where nobody says otherwise: more than a
-/// program that is meant to work needs, and some hundredths of a second as native code.
+/// Default limit of loop iterations in one firing: more than a correct program needs, and some
+/// hundredths of a second in native code.
 pub const TURN_LIMIT: u64 = 1 << 24;
 
-/// By function, by block: whether it is the header of a loop that is watched.
+/// Returns, by function and block, whether it is the header of a watched loop.
 pub fn watched_loops(program: &Program, limit: u64) -> Vec<Vec<bool>> {
     let count = program.functions.len();
     let loops: Vec<Loops> =
         program.functions.iter().map(|it| Loops::of(it, &Dominators::of(it))).collect();
-    // How often a function may run in a firing, by the loops around its calls.
+    // How often a function may run in a firing, from the loops around its calls.
     let mut runs = vec![1_u64; count];
     for _ in 0..count {
         let mut more = runs.clone();
@@ -49,7 +49,7 @@ pub fn watched_loops(program: &Program, limit: u64) -> Vec<Vec<bool>> {
         .collect()
 }
 
-/// Marks the loops of a program that are watched, and no others.
+/// Marks the watched loops of a program, and clears all other marks.
 pub fn mark_watched_loops(program: &mut Program, limit: u64) {
     let watched = watched_loops(program, limit);
     for (function, watched) in program.functions.iter_mut().zip(watched) {
@@ -61,7 +61,7 @@ pub fn mark_watched_loops(program: &mut Program, limit: u64) {
     }
 }
 
-/// How often each loop may go round in a firing in which its function runs `runs` times.
+/// Returns how often each loop may iterate in a firing in which its function runs `runs` times.
 fn turns(function: &Function, loops: &Loops, runs: u64) -> Vec<u64> {
     let mut turns: Vec<u64> = vec![];
     for found in &loops.loops {
@@ -69,7 +69,7 @@ fn turns(function: &Function, loops: &Loops, runs: u64) -> Vec<u64> {
         let suspends = |latch: &usize| matches!(function.blocks[*latch].term, Term::Suspend { .. });
         let bound = match header.loop_info {
             Some(info) => info.bound,
-            // Each round is a firing of its own.
+            // Each iteration is a firing of its own.
             None if found.latches.iter().all(suspends) => 1,
             None => u64::MAX,
         };
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
     use crate::text::parse;
 
-    /// A loop of 100 rounds that calls one of 10, which is also called from outside of it.
+    /// A loop of 100 iterations that calls one of 10, which is also called from outside it.
     const PROGRAM: &str = "
 program nest
 

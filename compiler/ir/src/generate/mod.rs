@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Random programs, for tests: whatever two ways of running a program do with one of these, they
-//! must do alike.
+//! Random programs, for tests: any two ways of running one of them must agree.
 //!
-//! A program is one element between outer ends. Its handler is a random structured graph of
-//! blocks: branches, switches, bounded loops with breaks, continues and traps; pure operations at
-//! odd widths; locals and state at constant, narrow and wild indexes, so that some accesses are out
-//! of range; ports, suspensions, calls, tables, oracles and probes. It always comes to an end, and
-//! always takes what it is fed. Everything follows from the seed.
+//! A program is one element between endpoints. Its handler is a random structured graph of blocks:
+//! branches, switches, bounded loops with breaks, continues and traps; pure operations at odd
+//! widths; locals and state at constant, narrow and wild indexes, so that some accesses are out of
+//! range; ports, suspensions, calls, tables, oracles and probes. It always terminates, and always
+//! consumes its input. The seed determines everything.
 
 mod statements;
 mod tables;
@@ -19,16 +18,16 @@ use crate::{
 };
 use statements::Writer;
 
-/// How large and how varied a generated program is.
+/// Size and variety of a generated program.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// About how many statements the handler has.
+    /// Approximate number of statements in the handler.
     pub statements: u32,
-    /// How deep branches and loops nest.
+    /// Maximum nesting depth of branches and loops.
     pub nesting: u32,
-    /// Most items fed to each input.
+    /// Maximum number of items fed to each input.
     pub items: usize,
-    /// Whether the handler suspends.
+    /// Whether the handler may suspend.
     pub has_suspensions: bool,
     /// Whether there are tables.
     pub has_tables: bool,
@@ -43,15 +42,15 @@ impl Default for Limits {
 /// A random program and its input.
 #[derive(Clone, Debug)]
 pub struct Generated {
-    /// One instance, `it`, between endpoints `in0`, ... and `out0`, ...
+    /// Program with one instance, `it`, between endpoints `in0`, ... and `out0`, ...
     pub program: Program,
-    /// What to feed, by endpoint.
+    /// Items to feed, by endpoint.
     pub feed: Vec<(EndpointId, Vec<Bits>)>,
     /// Signals to send to the instance once the input is consumed.
     pub signals: Vec<Bits>,
 }
 
-/// The program of that seed.
+/// Generates the program of a seed.
 pub fn generate(seed: u64, limits: &Limits) -> Generated {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut program = Program { name: format!("generated_{seed}"), ..Program::default() };
@@ -78,14 +77,14 @@ pub fn generate(seed: u64, limits: &Limits) -> Generated {
     Generated { program, feed, signals }
 }
 
-/// What a function is for, and so what it may do.
+/// Role of a function, which determines what it may do.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     /// Uses ports, suspends, and ends with `done`.
     Handler,
-    /// Answers with a signal.
+    /// Handles a signal.
     Signal,
-    /// Is called.
+    /// Is called by other functions.
     Callee,
 }
 
@@ -124,7 +123,7 @@ fn random_callee(
     write(random, program, &limits, builder, Role::Callee)
 }
 
-/// A width: most are small and odd, some those of machines, some those of flits.
+/// Draws a width: most are small and odd, some are machine widths, some those of flits.
 fn random_width(random: &mut fastrand::Rng) -> u32 {
     match random.u8(0..10) {
         0 => 1,
@@ -135,7 +134,7 @@ fn random_width(random: &mut fastrand::Rng) -> u32 {
     }
 }
 
-/// Random bits, often close to one of the ends of their range.
+/// Draws random bits, often close to one of the ends of their range.
 fn random_bits(random: &mut fastrand::Rng, width: u32) -> Bits {
     match random.u8(0..6) {
         0 => Bits::zero(width),
@@ -249,7 +248,7 @@ fn feed(
         .collect()
 }
 
-/// How a function of that role ends.
+/// Returns the terminator of a function with that role.
 fn end_of(role: Role, mask: Option<crate::ValueId>, value: Option<crate::ValueId>) -> Term {
     match role {
         Role::Handler => Term::Done { mask },

@@ -15,12 +15,12 @@ pub(super) struct Writer<'a> {
     limits: &'a Limits,
     pub(super) builder: Builder,
     role: Role,
-    /// The bit vectors that are known where the builder stands.
+    /// Bit vectors available at the builder's position.
     pub(super) scope: Vec<ValueId>,
     pub(super) references: Vec<ValueId>,
-    /// Statements left to write.
+    /// Number of statements left to write.
     left: u32,
-    /// The loops around: where to go on, and where to leave; each takes the values that the loop
+    /// Enclosing loops: where to continue, and where to leave; each takes the values that the loop
     /// carries.
     loops: Vec<Around>,
 }
@@ -55,7 +55,7 @@ impl<'a> Writer<'a> {
 
     pub(super) fn write_body(&mut self) {
         if self.role == Role::Handler {
-            // Whatever is there is taken, so that the program comes to an end.
+            // Takes all remaining items, so that the program terminates.
             for at in 0..self.element().inputs.len() {
                 let ty = self.element().inputs[at].item.value_type();
                 let taken = self.builder.push(Op::Take(PortId::new(at)), ty);
@@ -79,7 +79,7 @@ impl<'a> Writer<'a> {
         &self.program.elements[0]
     }
 
-    /// A mask that waits for something, or none.
+    /// Draws a mask that waits for something, or no mask.
     fn mask(&mut self) -> Option<ValueId> {
         let count = self.element().inputs.len() as u32;
         if self.role != Role::Handler || self.random.bool() {
@@ -94,7 +94,7 @@ impl<'a> Writer<'a> {
         Some(self.builder.binary(BinaryOp::Or, mask, other))
     }
 
-    /// Writes statements until there are enough here; values stay known to the end of them.
+    /// Writes statements until there are enough here; values stay available until the end of them.
     fn statements(&mut self, depth: u32) {
         let count = if depth == 0 { self.left } else { self.random.u32(1..6) };
         for _ in 0..count {
@@ -234,14 +234,14 @@ impl<'a> Writer<'a> {
 
     fn suspend(&mut self) {
         let count = self.element().inputs.len() as u32;
-        // Waiting for an item could be for ever: a firing that goes on at once is waited for.
+        // Waiting for an item could take forever, so it waits for nothing and continues at once.
         let mask = Some(self.builder.number(count, 0));
         let block = self.builder.new_block();
         self.builder.end(Term::Suspend { mask, resume: Target::to(block) });
         self.builder.switch_to(block);
     }
 
-    /// A trap, a break or a continue, each on a condition.
+    /// Writes a trap, a break or a continue, each on a condition.
     fn leave(&mut self) {
         let cond = self.condition();
         let (gone, on) = (self.builder.new_block(), self.builder.new_block());
@@ -269,8 +269,8 @@ impl<'a> Writer<'a> {
         self.builder.end(Term::Jump(target));
     }
 
-    /// Writes statements into `block`, then goes to `after` with a value of `width` bits, and with
-    /// a reference where there are tables.
+    /// Writes statements into `block`, then jumps to `after` with a value of `width` bits, and with
+    /// a reference if there are tables.
     fn arm(&mut self, block: BlockId, after: BlockId, width: u32, depth: u32) {
         let (known, references) = (self.scope.len(), self.references.len());
         self.builder.switch_to(block);
@@ -319,8 +319,8 @@ impl<'a> Writer<'a> {
         self.join_arms(after, width);
     }
 
-    /// `for (i = start; i < limit; i++)`, as a front end writes it: the iterator in a local or in a
-    /// block parameter, an accumulator carried around, and a bound that may be too low.
+    /// Writes `for (i = start; i < limit; i++)`, as a front end does: the iterator in a local or in
+    /// a block parameter, an accumulator carried around, and a bound that may be too low.
     fn repeat(&mut self, depth: u32) {
         let [header, body, again, after] = [0; 4].map(|_| self.builder.new_block());
         let around = Around {

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Random tables and what is done with them: few keys and little room, so that tables fill up, make
-//! room and are deleted from, and references outlive their entries.
+//! Random tables and operations on them: few keys and little room, so that tables fill up, evict
+//! and delete entries, and references outlive their entries.
 
 use super::statements::Writer;
 use crate::{BinaryOp, Loc, Op, Space, Spaces, Table, TableId, TableKind, Type, UnaryOp, ValueId};
 
-/// Bits of the data of longest-prefix keys: half a byte is left over.
+/// Width of the data of longest-prefix keys: not a multiple of 8.
 const PREFIX_DATA_BITS: u32 = 20;
 
-/// The type of references into tables.
+/// Returns the type of references into tables.
 pub(super) fn reference() -> Type {
     Type::Ref(Spaces::of(Space::TableValue))
 }
 
-/// One or two tables.
+/// Draws one or two tables.
 pub(super) fn random_tables(random: &mut fastrand::Rng) -> Vec<Table> {
     let count = random.usize(1..3);
     (0..count).map(|at| random_table(random, at)).collect()
@@ -38,7 +38,7 @@ fn random_table(random: &mut fastrand::Rng, at: usize) -> Table {
 }
 
 impl Writer<'_> {
-    /// An update, a deletion or a lookup, and mostly something with a reference.
+    /// Writes an update, a deletion or a lookup, usually followed by a use of a reference.
     pub(super) fn table(&mut self) {
         let at = self.random.usize(0..self.element().tables.len());
         let found = &self.element().tables[at];
@@ -70,7 +70,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A number of `width` bits, seldom above `most`.
+    /// Draws a number of `width` bits, seldom above `most`.
     fn small(&mut self, width: u32, most: u64) -> ValueId {
         if self.random.bool() {
             let number = self.random.u64(0..=most) & (u64::MAX >> (64 - width.min(64)));
@@ -84,7 +84,7 @@ impl Writer<'_> {
         self.builder.binary(BinaryOp::And, value, mask)
     }
 
-    /// A longest-prefix key of few lengths and few different bytes.
+    /// Draws a longest-prefix key with one of few lengths and few different bytes.
     fn prefix(&mut self) -> ValueId {
         let length = [0, 3, 8, 9, 16, 17, 20, 24][self.random.usize(0..8)];
         let length = match self.random.bool() {
@@ -96,7 +96,7 @@ impl Writer<'_> {
         self.builder.push(Op::Concat(vec![length, data]), Type::Bits(32 + PREFIX_DATA_BITS))
     }
 
-    /// A reference that is known here, or one to nothing.
+    /// Returns an available reference, or a null one.
     pub(super) fn any_reference(&mut self) -> ValueId {
         let count = self.references.len();
         match self.random.usize(0..=count) {
@@ -108,7 +108,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A choice between references, or accesses through one.
+    /// Writes a choice between references, or accesses through one.
     fn reference(&mut self) {
         let from = self.any_reference();
         let valid = self.builder.push(Op::RefIsValid(from), Type::Bits(1));

@@ -6,13 +6,13 @@ use super::{random_bits, random_width};
 use crate::{BinaryOp, CompareOp, Op, Type, UnaryOp, ValueId};
 
 impl Writer<'_> {
-    /// Some value that is known here, or a constant.
+    /// Returns some available value, or a constant.
     pub(super) fn any(&mut self) -> ValueId {
         if self.scope.is_empty() || self.random.u8(0..6) == 0 {
             let width = random_width(self.random);
             return self.constant(width);
         }
-        // Recent values are likelier, so that chains grow.
+        // Recent values are more likely, so that chains grow.
         let recent = self.scope.len().saturating_sub(8);
         let from = if self.random.bool() { recent } else { 0 };
         self.scope[self.random.usize(from..self.scope.len())]
@@ -23,7 +23,7 @@ impl Writer<'_> {
         self.builder.constant(bits)
     }
 
-    /// Some value of that width.
+    /// Returns some value of that width.
     pub(super) fn of_width(&mut self, width: u32) -> ValueId {
         let value = self.any();
         let from = self.width(value);
@@ -39,7 +39,7 @@ impl Writer<'_> {
         self.builder.function().width_of(value)
     }
 
-    /// Appends a random pure operation on known values.
+    /// Appends a random pure operation on available values.
     pub(super) fn pure(&mut self) -> ValueId {
         let value = self.any();
         let width = self.width(value);
@@ -102,7 +102,7 @@ impl Writer<'_> {
         self.builder.push(Op::Concat(parts), Type::Bits(width))
     }
 
-    /// A comparison.
+    /// Appends a comparison.
     pub(super) fn condition(&mut self) -> ValueId {
         let op = CompareOp::ALL[self.random.usize(0..CompareOp::ALL.len())];
         let left = self.any();
@@ -111,7 +111,7 @@ impl Writer<'_> {
         self.builder.compare(op, left, right)
     }
 
-    /// An index: a small constant, a narrow value, or anything.
+    /// Returns an index: a small constant, a narrow value, or anything.
     pub(super) fn index(&mut self) -> ValueId {
         match self.random.u8(0..8) {
             0..=4 => {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Channels: bounded queues that know their history, and that flits pass well formed.
+//! Channels: bounded queues that record their history and check the framing of flits.
 //!
-//! A lossy channel decides when an item is offered. On a flit channel the flit with sop decides for
-//! its whole packet; a packet whose first flit found room is never cut, so its later flits wait for
-//! room like those of any other channel.
+//! A lossy channel decides when an item is offered. On a flit channel, the flit with `sop` decides
+//! for its whole packet. Once the first flit of a packet is accepted, the packet is never
+//! truncated: its later flits wait for room as in any other channel.
 
 use super::packet::{PacketBuffer, packet_bits};
 use super::{Error, Options};
@@ -12,7 +12,7 @@ use crate::oracle::ChannelCounters;
 use crate::{Bits, Channel, Item, OnFull, Source};
 use std::collections::VecDeque;
 
-/// An item on its way.
+/// An item in transit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Token {
     Bits(Bits),
@@ -20,7 +20,7 @@ pub(super) enum Token {
 }
 
 impl Token {
-    /// Its bits; a packet's bytes' bits.
+    /// Converts the item to bits; a packet to the bits of its bytes.
     pub fn into_bits(self) -> Bits {
         match self {
             Token::Bits(bits) => bits,
@@ -32,17 +32,17 @@ impl Token {
 /// A channel at run time.
 #[derive(Debug)]
 pub(super) struct ChannelState {
-    /// `a.out -> b.in`.
+    /// Writer and reader, as `a.out -> b.in`.
     pub name: String,
     /// Every item that entered, in order.
     pub history: Vec<Bits>,
-    /// For a lossy channel: which of the items offered were kept.
+    /// For a lossy channel: whether each offered item was kept.
     pub keep: Vec<bool>,
     pub counters: ChannelCounters,
-    /// What `keep` has to become, in a replay.
+    /// In a replay: the recorded decisions, which `keep` must reproduce.
     recorded: Option<Vec<bool>>,
     items: VecDeque<Token>,
-    /// Most items that were in it at a time.
+    /// Maximum number of items it has held at once.
     most: usize,
     depth: usize,
     is_flit: bool,
@@ -51,15 +51,15 @@ pub(super) struct ChannelState {
     is_fed: bool,
     keeps_history: bool,
     framing: Framing,
-    /// Whether the packet that is passing is dropped.
+    /// Whether the current packet is being dropped.
     is_dropping: bool,
     /// Items that entered or were dropped.
     offered: u64,
-    /// The item, by its number among those offered, that was counted as waiting last.
+    /// Sequence number of the offered item for which a stall was last counted.
     stalled_at: Option<u64>,
 }
 
-/// What becomes of an offered item.
+/// Outcome of offering an item.
 enum Fate {
     Enters,
     IsDropped,
@@ -88,7 +88,7 @@ impl ChannelState {
         }
     }
 
-    /// Forgets what passed, unless that tells how far a replay is.
+    /// Discards the history; keeps the decisions of a replay, because they mark its position.
     pub fn forget(&mut self) {
         self.history.clear();
         if self.recorded.is_none() {
@@ -96,20 +96,20 @@ impl ChannelState {
         }
     }
 
-    /// From now on, keeps exactly the items that `recorded` says.
+    /// From now on, keeps exactly the items that `recorded` selects.
     pub fn replay(&mut self, recorded: Vec<bool>) {
         self.recorded = Some(recorded);
     }
 
-    /// Whether the record of a replay has been used up.
+    /// Returns whether the record of a replay has been used up.
     pub fn is_replayed(&self) -> bool {
         self.recorded.as_ref().is_none_or(|recorded| self.keep.len() >= recorded.len())
     }
 
-    /// Takes an item in, or drops it as lossy channels do; gives it back if it has to wait.
+    /// Accepts an item, or drops it as lossy channels do; returns the item if it has to wait.
     ///
     /// # Errors
-    /// A flit that breaks the framing, and a replay without a record of this item.
+    /// A flit that breaks the framing; in a replay, an item that the record does not cover.
     pub fn offer(&mut self, token: Token) -> Result<Option<Token>, Error> {
         let header = match &token {
             Token::Bits(bits) if self.is_flit => Some(Header::of(bits)),
@@ -146,12 +146,12 @@ impl ChannelState {
         Ok(None)
     }
 
-    /// The next item.
+    /// Returns the next item.
     pub fn front(&self) -> Option<&Token> {
         self.items.front()
     }
 
-    /// Takes the next item out.
+    /// Removes the next item.
     pub fn take(&mut self) -> Option<Token> {
         let token = self.items.pop_front()?;
         if self.is_fed {
@@ -160,7 +160,7 @@ impl ChannelState {
         Some(token)
     }
 
-    /// Notes that the item offered last, which has to wait, holds a firing.
+    /// Counts a stall of the writer, once for each item that has to wait.
     pub fn count_stall(&mut self) {
         if self.stalled_at != Some(self.offered) {
             self.stalled_at = Some(self.offered);
@@ -168,7 +168,7 @@ impl ChannelState {
         }
     }
 
-    /// Counts an item, which enters an element or comes from one.
+    /// Counts an item that enters an element or leaves one.
     pub fn count(&mut self, token: &Token) {
         let (is_first, bytes) = match token {
             Token::Packet(packet) => (true, packet.bytes().len()),
@@ -183,47 +183,48 @@ impl ChannelState {
         self.counters.bytes += bytes as u64;
     }
 
-    /// Takes all items out.
+    /// Removes all items.
     pub fn take_all(&mut self) -> Vec<Token> {
         self.items.drain(..).collect()
     }
 
-    /// Puts an item at the end that has entered elsewhere: it is not offered, and always fits.
+    /// Appends an item that was accepted elsewhere: no decision is made, and it always fits.
     pub fn put_back(&mut self, token: Token) {
         self.items.push_back(token);
         self.most = self.most.max(self.items.len());
     }
 
-    /// Whether the packet that passes is being dropped, and whether one has begun to enter, if that
-    /// is known.
+    /// Returns whether the current packet is being dropped, and whether a kept packet is
+    /// incomplete, if known.
     pub fn passing(&self) -> (bool, Option<bool>) {
         let is_inside = self.framing.is_inside_packet();
         (self.is_dropping, is_inside.map(|is_inside| is_inside && !self.is_dropping))
     }
 
-    /// Sets what `passing` tells.
+    /// Restores the state that `passing` returns.
     pub fn set_passing(&mut self, is_dropping: bool, is_inside: Option<bool>) {
         self.is_dropping = is_dropping;
-        // It stays so from the last flit of one that was dropped to the first of the next packet.
+        // The framing is unknown from the last flit of a dropped packet until the next packet
+        // begins.
         self.set_inside_packet(is_inside.filter(|_| !is_dropping));
     }
 
-    /// Whether the next flit belongs to a packet that has begun, if that is known.
+    /// Sets whether the next flit continues a packet, if known.
     pub fn set_inside_packet(&mut self, is_inside: Option<bool>) {
         self.framing = Framing::resumed(is_inside);
     }
 
-    /// Most items that were waiting in it at a time.
+    /// Returns the maximum number of items that have waited at once.
     pub fn most(&self) -> usize {
         self.most
     }
 
-    /// Items waiting in it.
+    /// Returns the number of waiting items.
     pub fn fill(&self) -> usize {
         self.items.len()
     }
 
-    /// Most items it holds.
+    /// Returns the maximum number of items it holds.
     pub fn depth(&self) -> usize {
         self.depth
     }
@@ -305,7 +306,7 @@ mod tests {
     #[test]
     fn packets_and_bytes_are_counted_as_they_enter_and_a_stall_once_for_each_item() {
         let mut flits = channel(Item::Flit, 2, OnFull::Block);
-        // The host feeds this one: it counts what is taken.
+        // The host feeds this channel, so items are counted when they are taken.
         assert_eq!(offer_all(&mut flits, &cut(&[7; 40])), 2);
         assert_eq!(flits.counters, ChannelCounters::default());
         flits.take();
@@ -348,12 +349,12 @@ mod tests {
         assert_eq!(offer_all(&mut channel, &packet), 3);
         assert_eq!(offer_all(&mut channel, &packet), 3);
         assert_eq!(channel.keep, [true, true, true, false, false, false]);
-        // Room for the rest of a packet whose start was dropped changes nothing.
+        // Room does not help the rest of a packet whose start was dropped.
         assert_eq!(offer_all(&mut channel, &packet[..1]), 1);
         channel.take();
         assert_eq!(offer_all(&mut channel, &packet[1..]), 2);
         assert_eq!(channel.keep[6..], [false; 3]);
-        // A packet that found room is kept whole: its later flits wait.
+        // A packet whose start was accepted is kept whole: its later flits wait.
         assert_eq!(offer_all(&mut channel, &packet), 1);
         channel.take();
         channel.take();

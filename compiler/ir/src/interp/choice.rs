@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The choices of one instance: made and recorded, or taken from a record.
+//! Choices of one instance: made and recorded, or taken from a record.
 
 use crate::oracle::{HostEvent, InstanceOracle, MethodCall};
 
-/// Records the choices of an instance, and in a replay gives those of the record instead.
+/// Records the choices of an instance; in a replay, takes them from the record instead.
 #[derive(Debug, Default)]
 pub(super) struct Choice {
-    /// What was chosen so far.
+    /// Choices made so far.
     pub made: InstanceOracle,
-    /// What has to be chosen, in a replay.
+    /// In a replay: the choices to make.
     recorded: Option<InstanceOracle>,
 }
 
 /// A stream of the record has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Exhausted {
-    /// Which stream.
+    /// Name of the stream.
     pub stream: &'static str,
 }
 
@@ -28,7 +28,7 @@ impl Choice {
         Self { made: InstanceOracle::default(), recorded: Some(recorded) }
     }
 
-    /// Forgets what was chosen, unless that tells how far a replay is.
+    /// Discards the choices made; a replay keeps the streams that mark its position.
     pub fn forget(&mut self) {
         if self.recorded.is_none() {
             let InstanceOracle { ready, now, random, host, calls } = &mut self.made;
@@ -42,41 +42,41 @@ impl Choice {
         self.recorded.is_some()
     }
 
-    /// What `now` gives; `clock` where nothing is recorded.
+    /// Returns the result of `now`: `clock` if no record exists.
     pub fn now(&mut self, clock: u64) -> Result<u64, Exhausted> {
         let made = &mut self.made.now;
         let recorded = self.recorded.as_ref().map(|recorded| &recorded.now[..]);
         choose("now", made, recorded, || clock)
     }
 
-    /// What `random` gives; a draw from `generator` where nothing is recorded.
+    /// Returns the result of `random`: drawn from `generator` if no record exists.
     pub fn random(&mut self, generator: &mut fastrand::Rng) -> Result<u64, Exhausted> {
         let made = &mut self.made.random;
         let recorded = self.recorded.as_ref().map(|recorded| &recorded.random[..]);
         choose("random", made, recorded, || generator.u64(..))
     }
 
-    /// The ready bitmap that the record has for the next firing, in a replay of an element that has
-    /// a choice: none inside if there are no more firings.
+    /// In a replay of an element that has a choice, returns the recorded ready bitmap of the next
+    /// firing; the inner `None` means that no firings are left.
     pub fn recorded_ready(&self) -> Option<Option<u64>> {
         let recorded = self.recorded.as_ref()?;
         Some(recorded.ready.get(self.made.ready.len()).copied())
     }
 
-    /// The next host event of the record, if it is due before firing `firing`.
+    /// Returns the next host event of the record, if it is due before firing `firing`.
     pub fn due_host_event(&self, firing: u64) -> Option<HostEvent> {
         let event = self.recorded.as_ref()?.host.get(self.made.host.len())?;
         (event.before_firing <= firing).then(|| event.clone())
     }
 
-    /// The next method call of the record, in a replay.
+    /// Returns the next method call of the record, in a replay.
     pub fn recorded_call(&self) -> Option<Result<&MethodCall, Exhausted>> {
         let recorded = self.recorded.as_ref()?;
         let call = recorded.calls.get(self.made.calls.len());
         Some(call.ok_or(Exhausted { stream: "calls" }))
     }
 
-    /// The first stream of the record that has not been used up.
+    /// Returns the name of the first stream of the record that has not been used up.
     pub fn unused(&self) -> Option<&'static str> {
         let recorded = self.recorded.as_ref()?;
         let streams = [

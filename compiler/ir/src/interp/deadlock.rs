@@ -1,108 +1,109 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Why nothing moves though data waits.
+//! Deadlock reports: why nothing moves although data waits.
 //!
-//! An instance waits for room in a channel, whose reader would have to fire, or for an item in one,
-//! whose writer would have to. Following these waits from instance to instance either ends at
-//! somebody who waits for the outside, or goes in a cycle: then no input can ever get the graph
-//! going again.
+//! An instance waits for room in a channel, whose reader would have to fire, or for an item in a
+//! channel, whose writer would have to fire. Following these waits from instance to instance ends
+//! either at one that waits for the outside, or in a cycle. In a cycle, no input can make the graph
+//! continue.
 
 use super::Interpreter;
 use super::firing::Wanted;
 use crate::{InstanceId, Sink, Source};
 use std::fmt;
 
-/// What a stalled run waits for.
+/// Causes of a stall.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Report {
-    /// Instances that hold items back or have items waiting, and those of the cycle.
+    /// Instances that hold items back or have items waiting, and the members of the cycle.
     pub blocked: Vec<Blocked>,
-    /// Channels out of the graph that hold items nobody reads.
+    /// Channels out of the graph with unread items.
     pub unread: Vec<ChannelFill>,
-    /// Channels along which instances wait for each other in a circle, if they do.
+    /// Channels along which instances wait for each other in a cycle, if they do.
     pub cycle: Vec<ChannelFill>,
 }
 
 /// An instance that cannot fire.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Blocked {
-    /// Its name.
+    /// Name of the instance.
     pub instance: String,
-    /// What it waits for.
+    /// Condition it waits for.
     pub wait: Wait,
 }
 
-/// What an instance waits for.
+/// Condition that an instance waits for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Wait {
-    /// Room in all of these.
+    /// Room in all of these channels.
     Room(Vec<ChannelFill>),
-    /// An item in any of these.
+    /// An item in any of these channels.
     AnyItem(Vec<ChannelFill>),
-    /// An item in each of these.
+    /// An item in each of these channels.
     AllItems(Vec<ChannelFill>),
-    /// Nothing that it has makes it do anything; an item in any of these may.
+    /// Its firings do nothing with the items it has; an item in any of these channels may change
+    /// that.
     Quiet(Vec<ChannelFill>),
-    /// It will not fire again: its limit or its record has ended.
+    /// It will not fire again: it reached its firing limit or the end of its record.
     Over,
 }
 
-/// How full a channel is.
+/// Fill level of a channel.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ChannelFill {
-    /// Its writer and reader, as `a.out -> b.in`.
+    /// Writer and reader, as `a.out -> b.in`.
     pub name: String,
-    /// Items in it.
+    /// Number of items in it.
     pub fill: usize,
-    /// Items it holds at most.
+    /// Maximum number of items it holds.
     pub depth: usize,
 }
 
-/// How a graph stands in which nothing moves, whatever runs it.
+/// State of a stalled graph, independent of the back end that runs it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Standing {
-    /// By instance.
+    /// State of each instance.
     pub instances: Vec<StandingInstance>,
-    /// By channel.
+    /// State of each channel.
     pub channels: Vec<StandingChannel>,
 }
 
-/// An instance of it.
+/// State of an instance of a stalled graph.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StandingInstance {
-    /// Its name.
+    /// Name of the instance.
     pub name: String,
-    /// The ports that its next firing waits for; none if it will not fire again.
+    /// Ports that its next firing waits for; none if it will not fire again.
     pub wanted: Option<Wanted>,
     /// Whether its last firing did nothing with the items that wait for it.
     pub is_quiet: bool,
 }
 
-/// A channel of it.
+/// State of a channel of a stalled graph.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StandingChannel {
-    /// Its items; what waits at an endpoint in front of it counts as well, up to its depth.
+    /// Its items; those waiting at an endpoint in front of it count as well, up to its depth.
     pub fill: ChannelFill,
-    /// The instance and port that write it; none where an endpoint does.
+    /// Instance and port that write it; none if an endpoint does.
     pub writer: Option<(usize, usize)>,
-    /// The instance and port that read it; none where an endpoint does.
+    /// Instance and port that read it; none if an endpoint does.
     pub reader: Option<(usize, usize)>,
-    /// Whether its writer holds an item for which it has no room.
+    /// Whether its writer holds an item that does not fit.
     pub has_staged: bool,
 }
 
-/// Who waits for whom along which channel; none for the outside.
+/// A wait of one instance for another along a channel; none for the outside.
 struct Edge {
     to: Option<usize>,
     channel: usize,
 }
 
 impl Interpreter<'_> {
-    /// Who waits for what.
+    /// Returns what each blocked instance waits for.
     pub(super) fn report(&self) -> Report {
         Report::of(&self.standing())
     }
 
-    /// What an instance waits for, in words; none if it waits for nothing.
+    /// Describes what an instance waits for; `None` if it will not fire again.
     pub(super) fn describe_wait(&self, id: InstanceId) -> Option<String> {
         match Waits::of(&self.standing()).wait(id.index()) {
             Wait::Over => None,
@@ -142,7 +143,7 @@ impl Interpreter<'_> {
 }
 
 impl Report {
-    /// Who waits for what.
+    /// Finds what each blocked instance waits for, and the cycle if there is one.
     pub fn of(standing: &Standing) -> Self {
         let waits = Waits::of(standing);
         let cycle = waits.find_cycle();
@@ -164,7 +165,7 @@ impl Report {
     }
 }
 
-/// The channels of each instance, in the order of its ports.
+/// Channels of each instance, in the order of its ports.
 struct Waits<'s> {
     standing: &'s Standing,
     inputs: Vec<Vec<usize>>,
@@ -207,13 +208,13 @@ impl<'s> Waits<'s> {
         }
     }
 
-    /// The channels for which an instance holds items.
+    /// Returns the channels for which an instance holds staged items.
     fn full(&self, instance: usize) -> Vec<usize> {
         let outputs = self.outputs[instance].iter().copied();
         outputs.filter(|channel| self.standing.channels[*channel].has_staged).collect()
     }
 
-    /// The channels without items at the ports of a mask.
+    /// Returns the empty channels among the masked ports.
     fn empty(&self, instance: usize, mask: u64) -> Vec<usize> {
         let inputs = self.inputs[instance].iter().enumerate();
         let masked = inputs.filter(|(port, _)| mask >> port & 1 == 1).map(|(_, channel)| *channel);
@@ -247,7 +248,7 @@ impl<'s> Waits<'s> {
         self.empty(instance, mask).into_iter().map(to_writer).collect()
     }
 
-    /// Instances that wait for each other in a circle, each with the channel it waits at.
+    /// Returns instances that wait for each other in a cycle, each with the channel it waits at.
     fn find_cycle(&self) -> Vec<(usize, usize)> {
         let mut is_searched = vec![false; self.standing.instances.len()];
         for start in 0..self.standing.instances.len() {
@@ -312,8 +313,8 @@ impl fmt::Display for Wait {
     }
 }
 
-/// One line for each blocked instance and each channel that nobody reads, and one for the cycle:
-/// `a.out -> b.in (16 of 16) -> b.out -> a.in (16 of 16)`.
+/// Prints a line for each blocked instance and each unread channel, and one for the cycle: `a.out
+/// -> b.in (16 of 16) -> b.out -> a.in (16 of 16)`.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "nothing can move, though data waits")?;
@@ -321,11 +322,11 @@ impl fmt::Display for Report {
             write!(f, "\n  {} {}", blocked.instance, blocked.wait)?;
         }
         for unread in &self.unread {
-            write!(f, "\n  nobody reads {unread}")?;
+            write!(f, "\n  unread output: {unread}")?;
         }
         if !self.cycle.is_empty() {
             let cycle: Vec<String> = self.cycle.iter().map(ChannelFill::to_string).collect();
-            write!(f, "\n  in a circle: {}", cycle.join(" -> "))?;
+            write!(f, "\n  in a cycle: {}", cycle.join(" -> "))?;
         }
         Ok(())
     }
@@ -337,7 +338,7 @@ mod tests {
     use super::super::{Interpreter, Options, Outcome, Schedule};
     use crate::*;
 
-    /// Loads the count kept in the first state variable and stores it plus 1, modulo `modulus`.
+    /// Loads the count from the first state variable and stores it plus 1, modulo `modulus`.
     fn count(b: &mut Builder, modulus: u64) -> ValueId {
         let counter = ObjectRef::State(ObjectId(0));
         let (zero, one, modulus) = (b.number(1, 0), b.number(64, 1), b.number(64, modulus));
@@ -348,7 +349,7 @@ mod tests {
         old
     }
 
-    /// Ends with `if_last` as the mask where `count` is `last`, else with `otherwise`.
+    /// Ends with `if_last` as the mask if `count` is `last`, else with `otherwise`.
     fn done_by_count(b: &mut Builder, count: ValueId, last: u64, if_last: u64, otherwise: u64) {
         let last = b.number(64, last);
         let cond = b.compare(CompareOp::Eq, count, last);
@@ -357,7 +358,8 @@ mod tests {
         b.end(Term::Done { mask: Some(mask) });
     }
 
-    /// A client sends four requests before it takes four responses; the server answers each.
+    /// Returns a client that sends four requests before it takes four responses, and a server that
+    /// answers each.
     fn request_loop(depth: u32) -> Program {
         let mut fixture = Fixture::default();
         let client = fixture.element(&[WORD, WORD], &[WORD], |b| {
@@ -374,7 +376,7 @@ mod tests {
             take(b, 1, 64);
             b.jump(exit);
             b.switch_to(exit);
-            // After the fourth request and until the fourth response: responses.
+            // From the fourth request until the fourth response, it waits for responses.
             let three = b.number(64, 3);
             let seven = b.number(64, 7);
             let from_three = b.compare(CompareOp::ULe, three, count);
@@ -418,7 +420,7 @@ mod tests {
         let expected = "nothing can move, though data waits\n  \
             client waits for room in client.out0 -> server.in0 (1 of 1)\n  \
             server waits for room in server.out0 -> client.in1 (1 of 1)\n  \
-            in a circle: client.out0 -> server.in0 (1 of 1) -> server.out0 -> client.in1 (1 of 1)";
+            in a cycle: client.out0 -> server.in0 (1 of 1) -> server.out0 -> client.in1 (1 of 1)";
         let program = request_loop(1);
         assert_eq!(run(&program, Schedule::RoundRobin, 12), Err(expected.into()));
         for seed in 0..20 {
@@ -429,7 +431,8 @@ mod tests {
         assert!(page.contains(expected), "the page shows what a report looks like");
     }
 
-    /// A fork gives each item to both ways; a join takes two of one way for each of the other.
+    /// A fork gives each item to both branches; a join takes two of one branch for each of the
+    /// other.
     #[test]
     fn a_join_that_takes_at_unequal_rates_starves_the_fork() {
         let mut fixture = Fixture::default();
@@ -460,8 +463,7 @@ mod tests {
         fixture.join((fork, 0), (join, 0), 4);
         fixture.join((fork, 1), (join, 1), 4);
         let report = run(&fixture.program, Schedule::RoundRobin, 40).expect_err("a deadlock");
-        let circle =
-            "in a circle: fork.out1 -> join.in1 (4 of 4) -> fork.out0 -> join.in0 (0 of 4)";
+        let circle = "in a cycle: fork.out1 -> join.in1 (4 of 4) -> fork.out0 -> join.in0 (0 of 4)";
         assert!(report.ends_with(circle), "{report}");
         assert!(report.contains("join waits for an item in fork.out0 -> join.in0 (0 of 4)"));
         assert!(report.contains("fork waits for room in fork.out1 -> join.in1 (4 of 4)"));
@@ -472,7 +474,7 @@ mod tests {
         let program = request_loop(2);
         let mut interpreter = Interpreter::new(&program, &Options::default()).unwrap();
         let input = interpreter.endpoint("input").unwrap();
-        // Requests are out; the rest of them never comes, and the responses wait.
+        // Two requests have left; the other two never come, and the responses wait.
         interpreter.feed_item(input, Bits::from_u64(64, 1)).unwrap();
         let Ok(Outcome::Stalled(report)) = interpreter.run(100) else { panic!("data waits") };
         assert!(report.cycle.is_empty(), "{report}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The outer ends of the graph: what the host feeds in and collects.
+//! Endpoints of the graph: items that the host feeds in and collects.
 
 use super::Error;
 use super::channel::{ChannelState, Token};
@@ -7,7 +7,7 @@ use crate::flit::Joiner;
 use crate::{Bits, ChannelId};
 use std::collections::VecDeque;
 
-/// An end into the graph: an unbounded queue of the host in front of a channel.
+/// An endpoint into the graph: an unbounded queue of the host in front of a channel.
 #[derive(Debug)]
 pub(super) struct InputEnd {
     pub channel: ChannelId,
@@ -15,8 +15,8 @@ pub(super) struct InputEnd {
 }
 
 impl InputEnd {
-    /// Moves one item into the channel if there is room; whether it did. A fed item is never lost
-    /// to a lossy channel for want of room; in a replay the record decides.
+    /// Moves one item into the channel if there is room; returns whether it did. A lossy channel
+    /// never drops a fed item for lack of room; in a replay the record decides.
     pub fn advance(&mut self, channel: &mut ChannelState, replays: bool) -> Result<bool, Error> {
         if channel.fill() >= channel.depth() && !replays {
             return Ok(false);
@@ -31,7 +31,7 @@ impl InputEnd {
     }
 }
 
-/// An end out of the graph: what was collected from a channel.
+/// An endpoint out of the graph: the items collected from a channel.
 #[derive(Debug)]
 pub(super) struct OutputEnd {
     pub channel: ChannelId,
@@ -40,7 +40,7 @@ pub(super) struct OutputEnd {
     stall: Option<Stall>,
 }
 
-/// When an output end does not read.
+/// How often an output endpoint does not read.
 #[derive(Debug)]
 struct Stall {
     percent: u8,
@@ -52,22 +52,22 @@ impl OutputEnd {
         Self { channel, collected: VecDeque::new(), joiner: Joiner::default(), stall: None }
     }
 
-    /// From now on, reads only at `100 - percent` of its chances, drawn from `seed`.
+    /// From now on, reads only with a probability of `100 - percent` percent, drawn from `seed`.
     pub fn stall(&mut self, percent: u8, seed: u64) {
         self.stall = Some(Stall { percent, generator: fastrand::Rng::with_seed(seed) });
     }
 
-    /// Whether it never reads.
+    /// Returns whether it never reads.
     pub fn is_closed(&self) -> bool {
         self.stall.as_ref().is_some_and(|stall| stall.percent >= 100)
     }
 
-    /// Whether it does not read this time.
+    /// Decides whether to skip this read.
     pub fn is_stalled(&mut self) -> bool {
         self.stall.as_mut().is_some_and(|stall| stall.generator.u8(0..100) < stall.percent)
     }
 
-    /// Moves one item out of the channel; whether there was one.
+    /// Moves one item out of the channel; returns whether there was one.
     pub fn advance(&mut self, channel: &mut ChannelState) -> bool {
         let token = channel.take();
         let moved = token.is_some();
@@ -75,31 +75,31 @@ impl OutputEnd {
         moved
     }
 
-    /// The whole packets collected, from flits or as they are.
+    /// Returns the whole packets collected, joined from flits if necessary.
     pub fn take_packets(&mut self) -> Vec<Vec<u8>> {
         let mut packets = vec![];
         for token in self.collected.drain(..) {
             match token {
                 Token::Packet(packet) => packets.push(packet.bytes().to_vec()),
-                // The channel has checked the framing; only the packet that `take_items` took the
-                // start of is left out.
+                // The channel has checked the framing. Only a packet whose start `take_items` took
+                // is discarded.
                 Token::Bits(flit) => packets.extend(self.joiner.push(&flit).ok().flatten()),
             }
         }
         packets
     }
 
-    /// What was collected of a packet whose end is to come.
+    /// Returns the bytes collected of an unfinished packet.
     pub fn take_begun(&mut self) -> Option<Vec<u8>> {
         std::mem::take(&mut self.joiner).into_begun()
     }
 
-    /// Goes on with a packet that has begun.
+    /// Continues with an unfinished packet.
     pub fn put_begun(&mut self, bytes: Vec<u8>) {
         self.joiner = Joiner::resumed(bytes);
     }
 
-    /// The items collected; a packet as its bytes' bits.
+    /// Returns the items collected; a packet as the bits of its bytes.
     pub fn take_items(&mut self) -> Vec<Bits> {
         self.collected.drain(..).map(Token::into_bits).collect()
     }
@@ -112,7 +112,7 @@ mod tests {
     use crate::flit::cut;
     use crate::*;
 
-    /// Passes items of its kind from `to_in0` to `from_out0`.
+    /// Passes items of one kind from `to_in0` to `from_out0`.
     fn passing(item: Item) -> Program {
         let mut fixture = Fixture::default();
         let element = fixture.element(&[item], &[item], |b| {

@@ -1,76 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What can go wrong with a run, as opposed to within the program: everything a program does has a
-//! meaning, so these are broken assertions, wrong requests of the host, and records that do not
+//! Errors of a run, as opposed to errors within the program: everything a program does has a
+//! meaning, so these are violated assertions, invalid requests of the host, and records that do not
 //! fit.
 
 use crate::flit::Malformed;
 
-/// Why the interpreter cannot do what it was asked.
+/// Why the interpreter cannot continue or serve a request.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Error {
-    /// A writer broke the framing of a flit channel; the flit was left out.
+    /// A writer broke the framing of a flit channel; the flit was discarded.
     #[error("channel {channel}, item {item}: {malformed}")]
     Malformed {
-        /// Its writer and reader, as `a.out -> b.in`.
+        /// Writer and reader, as `a.out -> b.in`.
         channel: String,
-        /// Which item offered to the channel, from 0.
+        /// Index of the item offered to the channel, from 0.
         item: u64,
-        /// What is wrong.
+        /// The framing error.
         malformed: Malformed,
     },
-    /// A replay cannot go on as recorded.
-    #[error("the replay of {instance} cannot go on at firing {firing}: {reason}")]
+    /// A replay cannot continue as recorded.
+    #[error("the replay of {instance} cannot continue at firing {firing}: {reason}")]
     Replay {
-        /// Whose record it is.
+        /// Name of the instance.
         instance: String,
-        /// Firings that did something so far.
+        /// Number of firings so far that did something.
         firing: u64,
-        /// What does not fit.
+        /// The difference from the record.
         reason: String,
     },
-    /// The record of a lossy channel does not fit.
-    #[error("the replay of channel {channel} cannot go on: no record of its item {item}")]
+    /// The record of a lossy channel does not match.
+    #[error("the replay of channel {channel} cannot continue: no record of its item {item}")]
     ReplayChannel {
-        /// Its writer and reader.
+        /// Writer and reader, as `a.out -> b.in`.
         channel: String,
-        /// Which item offered to it, from 0.
+        /// Index of the item offered to the channel, from 0.
         item: u64,
     },
-    /// The oracles are those of another graph.
+    /// The oracles belong to another graph.
     #[error("the record has {recorded} {what}, the graph {there}")]
     ForeignRecord {
-        /// Instances or channels.
+        /// "instances" or "channels".
         what: &'static str,
-        /// How many the record has.
+        /// Number in the record.
         recorded: usize,
-        /// How many there are.
+        /// Number in the graph.
         there: usize,
     },
-    /// In a replay only the record acts for the host.
+    /// In a replay, host actions come only from the record.
     #[error("a replay takes host events from its record")]
     HostInReplay,
-    /// No such thing, or the host may not touch it.
+    /// The requested object does not exist, or the host may not access it.
     #[error("{instance} has no {what}")]
     Unknown {
-        /// Which instance.
+        /// Name of the instance.
         instance: String,
-        /// What was asked for.
+        /// Requested object.
         what: String,
     },
-    /// An item, argument or value of a wrong kind or width.
+    /// An item, argument or value of the wrong kind or width.
     #[error("{what} takes {wanted}, not {given}")]
     Mismatch {
-        /// What it was given to.
+        /// Receiver of the value.
         what: String,
-        /// What it takes.
+        /// Kind that it accepts.
         wanted: String,
-        /// What it was given.
+        /// Kind that was given.
         given: String,
     },
-    /// Beyond what the interpreter holds.
+    /// An object exceeds the capacity of the interpreter.
     #[error("{what} is too large for the interpreter")]
     TooLarge {
-        /// What is.
+        /// The object.
         what: String,
     },
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a pure operation on bit vectors gives. The interpreter and constant folding both ask here,
-//! so that folding can never change the meaning of a program.
+//! Evaluation of pure operations on bit vectors. The interpreter and constant folding share it, so
+//! that folding cannot change the meaning of a program.
 
 use crate::{Bits, Op, ValueId};
 
-/// The result of a pure operation whose operands are bit vectors, given by `operand`; none for any
-/// other operation. `operand` is asked only for values that the operation has, so a caller that
-/// does not know them all must check first. `Select` asks for both its alternatives only as far as
-/// needed: the condition, then the one chosen.
+/// Evaluates a pure operation whose operands are bit vectors, given by `operand`; returns `None`
+/// for any other operation. It requests only operands of the operation, so a caller that does not
+/// know them all must check first. `Select` requests the condition and then only the chosen
+/// alternative.
 pub fn eval_pure<'a>(op: &Op, operand: impl Fn(ValueId) -> &'a Bits) -> Option<Bits> {
     Some(match op {
         Op::Const(bits) => bits.clone(),
@@ -39,7 +39,8 @@ pub fn eval_pure<'a>(op: &Op, operand: impl Fn(ValueId) -> &'a Bits) -> Option<B
     })
 }
 
-/// A bit position; no bit vector reaches as far as `u32::MAX`, so that stands for all beyond it.
+/// Converts to a bit position; no bit vector reaches `u32::MAX`, so that stands for any position
+/// beyond it.
 fn saturating_u32(bits: &Bits) -> u32 {
     u32::try_from(bits.saturating_u64()).unwrap_or(u32::MAX)
 }

@@ -2,12 +2,13 @@
 //! One firing of one instance.
 //!
 //! The life of a firing:
-//! 1. host events that a replay has for this point happen;
-//! 2. items staged by the firing before leave into their channels; until all have, nothing else;
-//! 3. the mask and the ports that have an item decide whether it may begin, and what it sees;
+//! 1. In a replay, the host events recorded for this point are applied.
+//! 2. Items staged by the previous firing enter their channels; until all have, nothing else
+//!    happens.
+//! 3. The mask and the ports that have an item decide whether it may begin, and what it sees.
 //! 4. the handler runs to its end, to a suspension or to a trap;
-//! 5. if it did something it is counted and recorded, else the instance is quiet until a masked
-//!    port or the host changes that.
+//! 5. If it did something, it is counted and recorded; otherwise the instance stays quiet until a
+//!    masked port or the host changes that.
 
 use super::frame::{End, Stop};
 use super::machine::{Activation, Machine};
@@ -15,26 +16,26 @@ use super::{Error, Interpreter};
 use crate::oracle::InstanceCounters;
 use crate::{Function, InstanceId};
 
-/// What came of trying to fire an instance.
+/// Result of trying to advance an instance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Advance {
     /// Nothing moved.
     Nothing,
-    /// Staged items left, or the host did something.
+    /// Staged items left, or a host event was applied.
     Moved,
-    /// It fired, and only asked for the time.
+    /// It fired, but only read the clock.
     Looked,
     /// It fired.
     Fired,
 }
 
 impl Interpreter<'_> {
-    /// The ready ports with which an instance can fire now; none if it cannot.
+    /// Returns the ready ports with which an instance can fire now; `None` if it cannot.
     pub(super) fn can_fire(&self, id: InstanceId) -> Option<u64> {
         if self.instances[id.index()].has_staged() { None } else { self.would_fire(id) }
     }
 
-    /// The ready ports with which an instance could fire if all it has staged had left.
+    /// Returns the ready ports with which an instance could fire once its staged items have left.
     fn would_fire(&self, id: InstanceId) -> Option<u64> {
         let instance = &self.instances[id.index()];
         let rests = instance.counters.firings >= instance.firing_limit;
@@ -55,7 +56,7 @@ impl Interpreter<'_> {
         (is_enough && instance.quiet_ready != Some(seen)).then_some(seen)
     }
 
-    /// The ports that an instance waits for; none if it will not fire again.
+    /// Returns the ports that an instance waits for; `None` if it will not fire again.
     pub(super) fn wanted_ports(&self, id: InstanceId) -> Option<Wanted> {
         let instance = &self.instances[id.index()];
         if instance.has_choice
@@ -70,7 +71,7 @@ impl Interpreter<'_> {
         })
     }
 
-    /// Goes on with an instance as far as one firing.
+    /// Advances an instance by at most one firing.
     pub(super) fn advance(&mut self, id: InstanceId) -> Result<Advance, Error> {
         let mut moved = self.replay_host_events(id)?;
         moved |= self.send_staged(id)?;
@@ -87,7 +88,7 @@ impl Interpreter<'_> {
         Ok(if has_only_looked { Advance::Looked } else { Advance::Fired })
     }
 
-    /// Lets staged items leave where there is room; whether one did.
+    /// Moves staged items into their channels where there is room; returns whether one moved.
     pub(super) fn send_staged(&mut self, id: InstanceId) -> Result<bool, Error> {
         let instance = &mut self.instances[id.index()];
         let mut moved = false;
@@ -100,7 +101,7 @@ impl Interpreter<'_> {
         Ok(moved)
     }
 
-    /// Counts a firing that staged items hold, at each channel that is too full for one.
+    /// Counts a stall at each channel whose staged item holds back a firing.
     fn count_stalls(&mut self, id: InstanceId) {
         if !self.instances[id.index()].has_staged() || self.would_fire(id).is_none() {
             return;
@@ -113,7 +114,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Fires; whether that only asked for the time.
+    /// Fires; returns whether the firing only read the clock.
     fn fire(&mut self, id: InstanceId, ready: u64) -> Result<bool, Error> {
         let handler = self.program.element_of(id).handler;
         let activation = Activation { has_ports: true, ready, ..self.shared.activation() };
@@ -135,7 +136,7 @@ impl Interpreter<'_> {
         Ok(has_only_looked)
     }
 
-    /// Notes how the handler ended; the next mask.
+    /// Records how the handler ended; returns the next mask.
     fn end(
         &mut self,
         id: InstanceId,
@@ -148,7 +149,7 @@ impl Interpreter<'_> {
             Ok(End::Done { mask }) => mask.unwrap_or(all),
             Ok(End::Return { .. }) => all,
             Ok(End::Suspend { mask, resume }) => {
-                // Where the next firing begins has changed, which is something.
+                // The next firing begins elsewhere, which counts as doing something.
                 activation.did_something = true;
                 instance.resume = Some(resume);
                 mask.unwrap_or(all)
@@ -166,7 +167,7 @@ impl Interpreter<'_> {
         Ok(mask & all)
     }
 
-    /// The error for something that a replay cannot do.
+    /// Returns the error for a departure from the record of a replay.
     pub(super) fn departure(&self, id: InstanceId, stop: Stop) -> Error {
         let reason = match stop {
             Stop::Exhausted(exhausted) => {
@@ -200,7 +201,7 @@ impl Interpreter<'_> {
         Ok(())
     }
 
-    /// Whether a recorded ready bitmap is one that the element could have fired with.
+    /// Checks that the element could have fired with a recorded ready bitmap.
     fn check_recorded(&self, id: InstanceId, ready: u64) -> Result<(), Error> {
         let instance = &self.instances[id.index()];
         let mask = instance.mask;
@@ -249,7 +250,7 @@ impl Interpreter<'_> {
     }
 }
 
-/// What an instance waits for.
+/// Ports that an instance waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wanted {
     /// No item.
@@ -283,7 +284,7 @@ mod tests {
         b.end(Term::Done { mask: Some(mask) });
     }
 
-    /// Puts the ready bitmap, takes what is ready.
+    /// Puts the ready bitmap, and takes every ready item.
     fn observer(b: &mut Builder) {
         let ready = b.push(Op::ReadyMask, Type::Bits(2));
         let ready = b.resize(ready, 64, false);
@@ -310,7 +311,7 @@ mod tests {
         let mut interpreter = start(&program);
         feed(&mut interpreter, "to_in0", &[1, 2, 3]);
         assert!(matches!(interpreter.run(100), Ok(Outcome::Stalled(_))));
-        // The first mask is all ports, the second only the other one.
+        // The first mask selects all ports, the second only the other one.
         assert_eq!(collected(&mut interpreter), [0b01]);
         feed(&mut interpreter, "to_in1", &[4, 5]);
         assert!(matches!(interpreter.run(100), Ok(Outcome::Stalled(_))));
@@ -366,7 +367,7 @@ mod tests {
         run_to_idle(&mut interpreter);
         assert_eq!(collected(&mut interpreter), [3, 2, 1]);
         assert_eq!(interpreter.counters(InstanceId(0)).firings, 3);
-        // The host can set it going again.
+        // The host can make it fire again.
         interpreter.write_variable(InstanceId(0), "state0", 0, word(2)).unwrap();
         run_to_idle(&mut interpreter);
         assert_eq!(collected(&mut interpreter), [2, 1]);
@@ -380,7 +381,7 @@ mod tests {
         let mut fixture = Fixture::default();
         let element = fixture.element(&[WORD], &[], |b| {
             b.push(Op::Peek(PortId(0)), Type::Bits(64));
-            // Counted only if the firing is: how often it is tried depends on the schedule.
+            // Counted only if the firing is: the number of attempts depends on the schedule.
             let far = b.number(8, 9);
             b.load(ObjectRef::State(ObjectId(0)), far, 0, 8);
             done(b);
@@ -397,7 +398,7 @@ mod tests {
     #[test]
     fn a_quiet_element_wakes_when_another_port_gets_an_item() {
         let mut fixture = Fixture::default();
-        // Waits by hand: does nothing unless both are ready.
+        // Does nothing unless both ports are ready.
         let element = fixture.element(&[WORD, WORD], &[WORD], |b| {
             let (both, end) = (b.new_block(), b.new_block());
             let ready = b.push(Op::ReadyMask, Type::Bits(2));
@@ -437,13 +438,15 @@ mod tests {
         let output = interpreter.endpoint("from_out0").unwrap();
         interpreter.stall_output(output, 100, 0).unwrap();
         feed(&mut interpreter, "to_in0", &[1, 2, 3, 4, 5]);
-        let Ok(Outcome::Stalled(report)) = interpreter.run(100) else { panic!("nobody reads") };
-        // Two are in the channel, one is staged.
+        let Ok(Outcome::Stalled(report)) = interpreter.run(100) else {
+            panic!("the output is unread")
+        };
+        // Two items are in the channel, one is staged.
         assert_eq!(interpreter.counters(InstanceId(0)).firings, 3);
         let text = report.to_string();
         let name = "alone.out0 -> from_out0 (2 of 2)";
         assert!(text.contains(&format!("alone waits for room in {name}")), "{text}");
-        assert!(text.contains(&format!("nobody reads {name}")), "{text}");
+        assert!(text.contains(&format!("unread output: {name}")), "{text}");
         interpreter.stall_output(output, 50, 1).unwrap();
         run_to_idle(&mut interpreter);
         assert_eq!(collected(&mut interpreter), [1, 2, 3, 4, 5]);
@@ -464,7 +467,7 @@ mod tests {
         feed(&mut interpreter, "to_in0", &[1, 2]);
         let held = Ok(Outcome::Breakpoint(InstanceId(0)));
         assert_eq!(interpreter.run(100), held);
-        // Without being told to resume it stays, whatever else goes on.
+        // The instance stays held until it is resumed, whatever else runs.
         assert_eq!(interpreter.run(100), held);
         assert_eq!(collected(&mut interpreter), [1]);
         interpreter.resume(InstanceId(0));

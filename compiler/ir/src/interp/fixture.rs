@@ -11,7 +11,7 @@ pub(super) struct Fixture {
 }
 
 impl Fixture {
-    /// An element type with ports `in0`, ..., `out0`, ..., and a handler that `build` writes.
+    /// Adds an element type with ports `in0`, ..., `out0`, ..., and a handler that `build` writes.
     pub fn element(
         &mut self,
         inputs: &[Item],
@@ -60,7 +60,7 @@ impl Fixture {
         id
     }
 
-    /// A state variable of an element.
+    /// Adds a state variable to an element.
     pub fn state(&mut self, element: ElementId, elem_bits: u32, depth: u64) -> ObjectRef {
         let state = &mut self.program.elements[element.index()].state;
         state.push(object(format!("state{}", state.len()), elem_bits, depth));
@@ -105,7 +105,7 @@ impl Fixture {
         endpoint
     }
 
-    /// One instance, with an endpoint at each of its ports: the program is complete.
+    /// Completes a program of one instance with an endpoint at each of its ports.
     pub fn alone(mut self, element: ElementId) -> Program {
         let instance = self.instance("alone", element);
         for at in 0..self.program.element(element).inputs.len() as u32 {
@@ -146,7 +146,7 @@ pub(super) fn object(name: String, elem_bits: u32, depth: u64) -> Object {
     }
 }
 
-/// Ends a firing that lets the next one wait for any input.
+/// Ends a firing; the next one waits for any input.
 pub(super) fn done(builder: &mut Builder) {
     builder.end(Term::Done { mask: None });
 }
@@ -160,7 +160,7 @@ pub(super) fn put(builder: &mut Builder, port: u32, value: ValueId) {
     builder.push_effect(Op::Put { port: PortId(port), value });
 }
 
-/// Runs to idle, which it must reach.
+/// Runs until idle, which it must reach.
 pub(super) fn run_to_idle(interpreter: &mut Interpreter<'_>) {
     match interpreter.run(1_000_000) {
         Ok(Outcome::Idle) => {}
@@ -170,7 +170,7 @@ pub(super) fn run_to_idle(interpreter: &mut Interpreter<'_>) {
 }
 
 /// Runs a program of one instance with one input and one output of records until all of `items` are
-/// consumed; what came out, and the interpreter's final state.
+/// consumed; returns the output and the interpreter.
 pub(super) fn pass<'p>(program: &'p Program, items: &[Bits]) -> (Vec<Bits>, Interpreter<'p>) {
     let mut interpreter = Interpreter::new(program, &Options::default()).expect("complete");
     let input = interpreter.endpoint("to_in0").expect("there is an input");
@@ -182,15 +182,15 @@ pub(super) fn pass<'p>(program: &'p Program, items: &[Bits]) -> (Vec<Bits>, Inte
     (interpreter.take_items(output).expect("it is an output"), interpreter)
 }
 
-/// The item of most tests' channels: a word of 64 bits.
+/// Item of most tests' channels: a word of 64 bits.
 pub(super) const WORD: Item = Item::Bits(64);
 
-/// A value of a [`WORD`] channel.
+/// Returns a value of a [`WORD`] channel.
 pub(super) fn word(value: u64) -> Bits {
     Bits::from_u64(64, value)
 }
 
-/// The program, ready to run in turn.
+/// Starts the program with the default schedule.
 pub(super) fn start(program: &Program) -> Interpreter<'_> {
     Interpreter::new(program, &Options::default()).expect("the fixture is sound")
 }
@@ -203,7 +203,7 @@ pub(super) fn feed(interpreter: &mut Interpreter<'_>, endpoint: &str, values: &[
     }
 }
 
-/// The words that have come out of the endpoint behind output 0.
+/// Returns the words that have left through the endpoint of output 0.
 pub(super) fn collected(interpreter: &mut Interpreter<'_>) -> Vec<u64> {
     let endpoint = interpreter.endpoint("from_out0").expect("the fixture has it");
     let items = interpreter.take_items(endpoint).expect("it is an output");

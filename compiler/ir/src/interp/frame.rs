@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Running a function: its values, its objects, and where control goes.
+//! Execution of a function: its values, its objects, and its control flow.
 //!
-//! A frame is kept and used again, so that a firing allocates nothing. Values need no clearing,
-//! since each is defined before it is used; objects go back to their initial contents. A suspended
-//! handler simply keeps its frame as it is.
+//! A frame is reused, so that a firing allocates nothing. Values need no clearing, since each is
+//! defined before it is used; objects are reset to their initial contents. A suspended handler
+//! keeps its frame unchanged.
 
 use super::choice::Exhausted;
 use super::machine::Machine;
@@ -21,12 +21,12 @@ pub(super) enum Datum {
     Bits(Bits),
     Reference(Reference),
     Table(TableId),
-    /// A packet of the firing, an index into its packets.
+    /// A packet of the firing, as an index into its packets.
     Packet(usize),
 }
 
 impl Datum {
-    /// What a value is before it is defined.
+    /// Returns the placeholder for a value that is not defined yet.
     fn initial(ty: Type) -> Self {
         match ty {
             Type::Bits(width) => Datum::Bits(Bits::zero(width)),
@@ -48,7 +48,7 @@ pub(super) enum End {
 pub(super) enum Stop {
     Trap(TrapCode),
     Exhausted(Exhausted),
-    /// In a replay: it does something that is not in its record.
+    /// In a replay: an action that does not match the record.
     Departed(String),
 }
 
@@ -58,17 +58,17 @@ impl From<Exhausted> for Stop {
     }
 }
 
-/// The values and objects of a function that runs.
+/// Values and objects of a function in execution.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Frame {
     values: Vec<Datum>,
     pub locals: Vec<ObjectMemory>,
-    /// By block: how often the loop that it heads has run since it was entered.
+    /// By block: how often the loop that it heads has iterated since it was entered.
     loop_runs: Vec<u64>,
 }
 
 impl Frame {
-    /// A frame for `function`; none if its objects are beyond this machine.
+    /// Creates a frame for `function`; `None` if its objects exceed this machine.
     pub fn new(function: &Function) -> Option<Self> {
         Some(Self {
             values: function.values.iter().map(|value| Datum::initial(value.ty)).collect(),
@@ -77,7 +77,7 @@ impl Frame {
         })
     }
 
-    /// Makes it fit for another run of `function` from its start.
+    /// Prepares it for another run of `function` from its entry.
     pub fn reset(&mut self, function: &Function) {
         for (local, object) in self.locals.iter_mut().zip(&function.locals) {
             local.reset(object);
@@ -93,7 +93,7 @@ impl Frame {
         &self.values[value.index()]
     }
 
-    /// A value that the verifier knows to be a bit vector.
+    /// Returns a value that the verifier knows to be a bit vector.
     pub fn bits(&self, value: ValueId) -> &Bits {
         match self.datum(value) {
             Datum::Bits(bits) => bits,
@@ -101,7 +101,7 @@ impl Frame {
         }
     }
 
-    /// A reference; to nothing for any other value.
+    /// Returns a reference; null for any other value.
     pub fn reference(&self, value: ValueId) -> Reference {
         match self.datum(value) {
             Datum::Reference(reference) => *reference,
@@ -109,7 +109,7 @@ impl Frame {
         }
     }
 
-    /// The packet's index; that of no packet for any other value.
+    /// Returns the packet's index; an invalid index for any other value.
     pub fn packet(&self, value: ValueId) -> usize {
         match self.datum(value) {
             Datum::Packet(packet) => *packet,
@@ -117,7 +117,7 @@ impl Frame {
         }
     }
 
-    /// The table of a handle.
+    /// Returns the table of a handle.
     pub fn table(&self, value: ValueId) -> Option<TableId> {
         match self.datum(value) {
             Datum::Table(table) => Some(*table),
@@ -125,7 +125,7 @@ impl Frame {
         }
     }
 
-    /// Gives the parameters of the block their values, all at once: an argument may be a parameter.
+    /// Passes the arguments to the block's parameters, all at once: an argument may be a parameter.
     fn pass(&mut self, function: &Function, target: &Target) {
         let args: SmallVec<[Datum; 4]> =
             target.args.iter().map(|arg| self.datum(*arg).clone()).collect();
@@ -135,10 +135,10 @@ impl Frame {
     }
 }
 
-/// The loops of a function whose bound is checked.
+/// Loops of a function whose bound is checked.
 ///
-/// What is counted is how often control goes from the header into its loop (the header itself
-/// included) since the loop was entered; going there more often than the bound is a trap.
+/// The count is how often control enters the loop body from the header (which is part of the loop)
+/// since the loop was entered. Exceeding the bound is a trap.
 #[derive(Debug)]
 pub(super) struct LoopBounds {
     by_header: Vec<Option<LoopBound>>,
@@ -147,14 +147,15 @@ pub(super) struct LoopBounds {
 #[derive(Debug)]
 struct LoopBound {
     bound: u64,
-    /// Whether coming back to its header counts for the watchdog.
+    /// Whether each return to its header counts for the watchdog.
     is_watched: bool,
     /// By block: whether it is in the loop.
     is_inside: Vec<bool>,
 }
 
 impl LoopBounds {
-    /// The loops of all functions of a program; a firing may go round at most `turn_limit` times.
+    /// Finds the loops of all functions of a program; a firing may iterate at most `turn_limit`
+    /// times.
     pub fn of_all(program: &Program, turn_limit: u64) -> Vec<Self> {
         let watched = watched_loops(program, turn_limit);
         let functions = program.functions.iter().zip(&watched);
@@ -177,10 +178,10 @@ impl LoopBounds {
         Self { by_header }
     }
 
-    /// Notes a step of control.
+    /// Records a step of control flow.
     ///
     /// # Errors
-    /// The trap, if the bound of a loop or the watchdog forbids it.
+    /// The trap, if the step exceeds the bound of a loop or the watchdog limit.
     fn step(
         &self,
         runs: &mut [u64],
@@ -209,7 +210,7 @@ impl LoopBounds {
 }
 
 impl Machine<'_> {
-    /// Runs a function from block `start` on.
+    /// Runs a function from block `start`.
     pub fn run(&mut self, id: FunctionId, frame: &mut Frame, start: BlockId) -> Result<End, Stop> {
         let function = self.program.function(id);
         let mut at = start;
@@ -279,7 +280,7 @@ mod tests {
         values.iter().map(|value| Bits::from_u64(64, *value)).collect()
     }
 
-    /// What an element puts for `inputs`, and its traps.
+    /// Returns what an element puts for `inputs`, and its traps.
     fn outcome(
         inputs: &[u64],
         build: impl FnOnce(&mut Builder),
@@ -293,7 +294,7 @@ mod tests {
         (outputs.iter().map(Bits::to_u64).collect(), traps, counters.firings)
     }
 
-    /// `a, b = b, a` for as often as the input says: Fibonacci-like, by block parameters alone.
+    /// Runs `a, b = b, a` as often as the input says: Fibonacci-like, with block parameters alone.
     fn swap_loop(b: &mut Builder, bound: u64) {
         let count = take(b, 0, 64);
         let [zero, one, hundred] = [0, 1, 100].map(|value| b.number(64, value));
@@ -394,7 +395,7 @@ mod tests {
     #[test]
     fn a_suspended_firing_goes_on_with_its_values_and_locals() {
         let mut fixture = Fixture::default();
-        // Takes a, suspends; takes b, puts a + b + the local it left behind.
+        // Takes a and suspends; takes b and puts a + b + the local kept from before.
         let element = fixture.element(&[WORD], &[WORD], |b| {
             let local = b.function_mut().add_local(object("kept".into(), 64, 1));
             let kept = ObjectRef::Local(local);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the host does with a running program: it feeds and collects at the outer ends, sends
+//! Operations of the host on a running program: it feeds and collects at the endpoints, sends
 //! signals, calls methods, reads and writes variables and tables, and holds instances at
 //! breakpoints.
 
@@ -11,25 +11,25 @@ use crate::oracle::{HostAction, TableEntries};
 use crate::{Bits, Direction, Element, EndpointId, InstanceId, Item, ObjectId, TableId, flit};
 
 impl Interpreter<'_> {
-    /// The instance of that name.
+    /// Finds the instance of that name.
     pub fn instance(&self, name: &str) -> Option<InstanceId> {
         let at = self.instances.iter().position(|instance| instance.name == name)?;
         Some(InstanceId::new(at))
     }
 
-    /// The endpoint of that name.
+    /// Finds the endpoint of that name.
     pub fn endpoint(&self, name: &str) -> Option<EndpointId> {
         let mut endpoints = self.program.graph.endpoints.iter();
         Some(EndpointId::new(endpoints.position(|endpoint| endpoint.name == name)?))
     }
 
-    /// Whether something that was fed to an endpoint waits for room in its channel.
+    /// Returns whether an item fed to an endpoint still waits for room in its channel.
     pub fn is_holding(&self, endpoint: EndpointId) -> bool {
         let is_input = self.program.graph.endpoints[endpoint.index()].direction == Direction::Into;
         is_input && !self.inputs[self.endpoints[endpoint.index()]].queue.is_empty()
     }
 
-    /// Feeds a packet to an endpoint into the graph; it is cut into flits where those travel, of
+    /// Feeds a packet to an endpoint into the graph; on a flit channel it is cut into flits, of
     /// which an empty packet has none.
     ///
     /// # Errors
@@ -65,7 +65,7 @@ impl Interpreter<'_> {
         Ok(())
     }
 
-    /// The whole packets that have come out of an endpoint since they were last taken.
+    /// Returns the whole packets that have left an endpoint since the last call.
     ///
     /// # Errors
     /// An endpoint into the graph, or one of records.
@@ -77,7 +77,7 @@ impl Interpreter<'_> {
         Ok(self.output(endpoint)?.take_packets())
     }
 
-    /// The items that have come out of an endpoint since they were last taken, a packet as its
+    /// Returns the items that have left an endpoint since the last call, a packet as its
     /// [bits](super::packet_bits).
     ///
     /// # Errors
@@ -86,8 +86,8 @@ impl Interpreter<'_> {
         Ok(self.output(endpoint)?.take_items())
     }
 
-    /// Makes an endpoint out of the graph refuse to read at `percent` of its chances, drawn from
-    /// `seed`; with 100 it never reads.
+    /// Makes an endpoint out of the graph refuse a read with a probability of `percent` percent,
+    /// drawn from `seed`; with 100 it never reads.
     ///
     /// # Errors
     /// An endpoint into the graph.
@@ -101,19 +101,19 @@ impl Interpreter<'_> {
         Ok(())
     }
 
-    /// Sends a signal to an instance, between firings; its answer.
+    /// Sends a signal to an instance, between firings; returns its answer.
     ///
     /// # Errors
-    /// An instance without a signal handler; a signal of a wrong width; a replay.
+    /// An instance without a signal handler; a signal of the wrong width; a replay.
     pub fn signal(&mut self, instance: InstanceId, signal: Bits) -> Result<Bits, Error> {
         let answer = self.act_for_host(instance, HostAction::Signal(signal))?;
         Ok(answer.unwrap_or_else(|| Bits::zero(crate::SIGNAL_BITS)))
     }
 
-    /// Calls a method of an instance, between firings; its result, where it has one.
+    /// Calls a method of an instance, between firings; returns its result, if it has one.
     ///
     /// # Errors
-    /// No such method; other arguments than its parameters; a replay.
+    /// An unknown method; arguments that do not match its parameters; a replay.
     pub fn call_method(
         &mut self,
         instance: InstanceId,
@@ -126,10 +126,10 @@ impl Interpreter<'_> {
         self.act_for_host(instance, HostAction::Method(at, args))
     }
 
-    /// Element `index` of a state variable.
+    /// Returns element `index` of a state variable.
     ///
     /// # Errors
-    /// No such variable or element, or one that the host may not see.
+    /// An unknown variable or element, or one that the host may not access.
     pub fn read_variable(
         &self,
         instance: InstanceId,
@@ -144,7 +144,7 @@ impl Interpreter<'_> {
     /// Writes element `index` of a state variable, between firings.
     ///
     /// # Errors
-    /// As for [`read_variable`](Self::read_variable); a value of another width; a replay.
+    /// As for [`read_variable`](Self::read_variable); a value of the wrong width; a replay.
     pub fn write_variable(
         &mut self,
         instance: InstanceId,
@@ -165,11 +165,11 @@ impl Interpreter<'_> {
         Ok(())
     }
 
-    /// The value that a key matches in a table. It is no use of the entry: an LRU table keeps its
-    /// order.
+    /// Returns the value that a key matches in a table. This is not a use of the entry: an LRU
+    /// table keeps its order.
     ///
     /// # Errors
-    /// No such table; a key of another width.
+    /// An unknown table; a key of the wrong width.
     pub fn table_lookup(
         &self,
         instance: InstanceId,
@@ -181,11 +181,11 @@ impl Interpreter<'_> {
         Ok(self.instances[instance.index()].tables[table.index()].peek(key))
     }
 
-    /// Sets the value under a key, between firings; false if there is no room, or no such key can
-    /// be.
+    /// Sets the value under a key, between firings; returns false if there is no room or the key is
+    /// invalid.
     ///
     /// # Errors
-    /// No such table; a key or value of another width; a replay.
+    /// An unknown table; a key or value of the wrong width; a replay.
     pub fn table_update(
         &mut self,
         instance: InstanceId,
@@ -198,7 +198,7 @@ impl Interpreter<'_> {
         Ok(self.act_for_host(instance, action)?.is_some_and(|done| !done.is_zero()))
     }
 
-    /// Removes the entry under a key, between firings; false if there is none.
+    /// Removes the entry under a key, between firings; returns false if there is none.
     ///
     /// # Errors
     /// As for [`table_update`](Self::table_update).
@@ -213,16 +213,16 @@ impl Interpreter<'_> {
         Ok(self.act_for_host(instance, action)?.is_some_and(|done| !done.is_zero()))
     }
 
-    /// All entries of a table.
+    /// Returns all entries of a table.
     ///
     /// # Errors
-    /// No such table.
+    /// An unknown table.
     pub fn table_entries(&self, instance: InstanceId, table: &str) -> Result<TableEntries, Error> {
         let table = self.table_named(instance, table)?;
         Ok(self.instances[instance.index()].tables[table.index()].entries())
     }
 
-    /// Whether an instance rests after a firing that passed a breakpoint.
+    /// Sets whether an instance is held after a firing that passed a breakpoint.
     pub fn set_breakpoints_enabled(&mut self, enabled: bool) {
         self.breakpoints_enabled = enabled;
         if !enabled {
@@ -230,13 +230,13 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Lets an instance go on from its breakpoint.
+    /// Resumes an instance from its breakpoint.
     pub fn resume(&mut self, instance: InstanceId) {
         self.instances[instance.index()].held_at = None;
     }
 
-    /// Lets an instance rest for good after that many firings that did something: to replay a
-    /// record that was stopped while it could go on.
+    /// Stops an instance permanently after this many firings that did something, to replay a record
+    /// that was stopped while it could have continued.
     pub fn limit_firings(&mut self, instance: InstanceId, firings: u64) {
         self.instances[instance.index()].firing_limit = firings;
     }
@@ -249,7 +249,7 @@ impl Interpreter<'_> {
         self.act(id, action)
     }
 
-    /// The element of an instance that the host names by its number.
+    /// Returns the element of an instance that the host selects by number.
     fn element_for_host(&self, id: InstanceId) -> Result<&Element, Error> {
         let graph = &self.program.graph;
         let instance = graph.instances.get(id.index());

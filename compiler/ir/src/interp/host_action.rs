@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What happens to an instance between firings: its init function, and what the host does to it,
-//! at once and recorded, or in a replay when the record has it. The functions run here have no
-//! ports: none is ready, and a put is dropped.
+//! Actions on an instance between firings: its init function and host actions, applied immediately
+//! and recorded, or in a replay when the record has them. Functions run here have no ports: none is
+//! ready, and a put is dropped.
 
 use super::{Error, Interpreter};
 use crate::oracle::HostAction;
@@ -16,7 +16,7 @@ impl Interpreter<'_> {
         Ok(())
     }
 
-    /// Does and records what the host wants; the answer, if there is one.
+    /// Performs and records an action of the host; returns the answer, if there is one.
     pub(super) fn act(
         &mut self,
         id: InstanceId,
@@ -60,7 +60,7 @@ impl Interpreter<'_> {
         Ok(answer)
     }
 
-    /// Checks that there is such a table, with such keys and values.
+    /// Checks that the table exists and that keys and values fit it.
     pub(super) fn check_table(
         &self,
         id: InstanceId,
@@ -86,7 +86,7 @@ impl Interpreter<'_> {
         Ok(())
     }
 
-    /// Runs a function that has no ports; its result, 0 if it trapped.
+    /// Runs a function that has no ports; returns its result, 0 if it trapped.
     fn call_between_firings(
         &mut self,
         id: InstanceId,
@@ -127,8 +127,8 @@ mod tests {
     use super::super::{Interpreter, Options};
     use crate::*;
 
-    /// An element with a sum: init sets it to 100, the handler adds its input and puts it, the
-    /// signal gives it, the method `add` adds to it.
+    /// An element with a sum: init sets it to 100, the handler adds its input and puts the sum, the
+    /// signal returns it, the method `add` adds to it.
     fn summing() -> Program {
         let sum = ObjectRef::State(ObjectId(0));
         let add = move |b: &mut Builder, by: ValueId| {
@@ -188,7 +188,7 @@ mod tests {
         run_to_idle(&mut interpreter);
         assert_eq!(collected(&mut interpreter), [101, 112]);
         assert_eq!(interpreter.execution().answers[0], [word(111), answer]);
-        // A replay does the same at the same points, though all input is there from the start.
+        // A replay does the same at the same points, even with all input present from the start.
         let options = Options::default();
         let mut replay = Interpreter::replay(&program, interpreter.oracles(), &options).unwrap();
         feed(&mut replay, "to_in0", &[1, 1]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What an instance keeps between firings.
+//! State of an instance between firings.
 
 use super::Error;
 use super::channel::Token;
@@ -11,28 +11,28 @@ use super::table::TableMemory;
 use crate::oracle::{InstanceCounters, has_choice};
 use crate::{Bits, BlockId, ChannelId, InstanceId, PortId, Program, Sink, Source};
 
-/// Most input ports of an element: masks are held in a machine word.
+/// Maximum number of input ports of an element: masks are held in a machine word.
 const MAX_INPUTS: usize = 64;
 
-/// An element instance at run time; the default is a vacancy, which nothing looks at.
+/// An element instance at run time; the default is a vacancy that is never inspected.
 #[derive(Default)]
 pub(super) struct InstanceState {
     pub name: String,
     pub objects: Vec<ObjectMemory>,
     pub tables: Vec<TableMemory>,
-    /// By input port.
+    /// Channel of each input port.
     pub inputs: Vec<ChannelId>,
-    /// By output port.
+    /// Channel of each output port.
     pub outputs: Vec<ChannelId>,
-    /// By output port: the item on its way into the channel.
+    /// For each output port: the item that is about to enter the channel.
     pub staged: Vec<Option<Token>>,
-    /// The handler's.
+    /// Frame of the handler.
     pub frame: Frame,
-    /// Where the next firing begins, if the last one was suspended.
+    /// Block where the next firing begins, if the last one was suspended.
     pub resume: Option<BlockId>,
-    /// Packets of the firing.
+    /// Packets of the current firing.
     pub packets: Vec<PacketBuffer>,
-    /// The ports that the next firing waits for.
+    /// Ports that the next firing waits for.
     pub mask: u64,
     pub awaits_all: bool,
     pub choice: Choice,
@@ -41,11 +41,12 @@ pub(super) struct InstanceState {
     pub counters: InstanceCounters,
     /// Answers to signals and methods.
     pub answers: Vec<Bits>,
-    /// The ready ports with which it last fired and did nothing; nothing else would come of them.
+    /// Ready ports of its last firing if that did nothing; firing again with the same would do
+    /// nothing.
     pub quiet_ready: Option<u64>,
-    /// The breakpoint that holds it.
+    /// Breakpoint that holds it.
     pub held_at: Option<String>,
-    /// Firings after which it rests.
+    /// Number of firings after which it stops.
     pub firing_limit: u64,
 }
 
@@ -102,12 +103,12 @@ impl InstanceState {
         })
     }
 
-    /// Every input port.
+    /// Returns the mask of all input ports.
     pub fn all_ports(&self) -> u64 {
         all_ports(self.inputs.len())
     }
 
-    /// Whether items are on their way into full channels.
+    /// Returns whether staged items wait for room in their channels.
     pub fn has_staged(&self) -> bool {
         self.staged.iter().any(Option::is_some)
     }

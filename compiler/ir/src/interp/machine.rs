@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Executing operations for one firing (or one host call) of one instance.
+//! Execution of operations for one firing (or one host call) of one instance.
 
 use super::Clock;
 use super::channel::ChannelState;
@@ -15,27 +15,27 @@ use crate::{
     Bits, FunctionId, Inst, InstanceId, ObjectRef, Op, Probe, Program, TableId, TrapCode, ValueId,
 };
 
-/// How deep calls may nest; the front end rules out recursion, so no program comes near.
+/// Maximum depth of nested calls; the front end rules out recursion, so programs stay far below it.
 const MAX_CALL_DEPTH: u32 = 128;
 
-/// What all instances share, apart from the channels.
+/// State that all instances share, apart from the channels.
 pub(super) struct Shared {
-    /// What `random` draws from.
+    /// Generator for `random`.
     pub generator: fastrand::Rng,
-    /// What `now` gives, unless the time is measured.
+    /// Time for `now`, unless the clock is measured.
     pub clock_ns: u64,
-    /// What time is it.
+    /// Source of the time.
     pub clock: Clock,
-    /// What probes told and nobody took yet.
+    /// Probe events not yet collected.
     pub probes: Vec<ProbeEvent>,
     /// By function: frames not in use.
     pub frames: Vec<Vec<Frame>>,
-    /// Rounds of watched loops in one firing, or in one call, before the watchdog traps it.
+    /// Iterations of watched loops in one firing or call before the watchdog traps it.
     pub turn_limit: u64,
 }
 
 impl Shared {
-    /// What `now` gives.
+    /// Returns the time that `now` reads.
     pub fn now_ns(&self) -> u64 {
         match self.clock {
             Clock::Firings => self.clock_ns,
@@ -43,45 +43,45 @@ impl Shared {
         }
     }
 
-    /// The start of a firing or call that has no ports so far.
+    /// Returns the initial state of a firing or call without ports.
     pub fn activation(&self) -> Activation {
         Activation { turns_left: self.turn_limit, ..Activation::default() }
     }
 }
 
-/// What one firing, or one call by the host, may see, and what it did.
+/// View and effects of one firing, or one call by the host.
 #[derive(Debug, Default)]
 pub(super) struct Activation {
-    /// Whether the ports can be used: only a handler's can.
+    /// Whether the ports can be used: only by a handler.
     pub has_ports: bool,
-    /// The masked ports that had an item when it began.
+    /// Masked ports that had an item when it began.
     pub ready: u64,
-    /// Packets made.
+    /// Number of packets created.
     pub new_packets: u32,
     /// Ports taken from.
     pub taken: u64,
-    /// Whether it asked for the time.
+    /// Whether it read the clock.
     pub has_asked_time: bool,
-    /// Whether it did something, see [`InstanceCounters::firings`].
+    /// Whether it did something; see [`InstanceCounters::firings`].
     pub did_something: bool,
-    /// What it counted.
+    /// Counters of this firing.
     pub counters: InstanceCounters,
-    /// Rounds of watched loops left until the watchdog ends it.
+    /// Iterations of watched loops left until the watchdog traps.
     pub turns_left: u64,
-    /// The breakpoint that it passed last.
+    /// Breakpoint that it passed last.
     pub breakpoint: Option<String>,
-    /// How deep the calls are.
+    /// Current call depth.
     pub call_depth: u32,
 }
 
-/// Everything that an operation can touch.
+/// Everything that an operation can access.
 pub(super) struct Machine<'a> {
     pub program: &'a Program,
     pub loops: &'a [LoopBounds],
     pub id: InstanceId,
     pub instance: &'a mut InstanceState,
-    /// All instances, for what calls their methods; none in a firing. In place of the instance
-    /// itself, and of those that wait for it to return, is a vacancy.
+    /// All instances, for functions that call their methods; empty in a firing. The instance
+    /// itself, and those that wait for it to return, are replaced by vacancies.
     pub others: &'a mut [InstanceState],
     pub channels: &'a mut [ChannelState],
     pub shared: &'a mut Shared,
@@ -92,7 +92,7 @@ impl Machine<'_> {
     /// Executes one instruction.
     pub fn execute(&mut self, frame: &mut Frame, inst: &Inst) -> Result<(), Stop> {
         let datum = match &inst.op {
-            // Any type can be selected, not only what `eval_pure` knows.
+            // Any type can be selected, not only those that `eval_pure` handles.
             Op::Select { cond, if_true, if_false } => {
                 let chosen = if frame.bits(*cond).is_zero() { if_false } else { if_true };
                 Some(frame.datum(*chosen).clone())
@@ -231,7 +231,7 @@ impl Machine<'_> {
                 self.tell(probe, &args);
                 true
             }
-            // Whatever gives a result was handled before.
+            // Operations with a result were handled above.
             _ => true,
         };
         self.activation.counters.out_of_range += u64::from(!is_stored);
@@ -327,7 +327,7 @@ mod tests {
 
     const WORD: Item = Item::Bits(64);
 
-    /// Passes `inputs` through an element that puts what `build` makes of each input.
+    /// Passes `inputs` through an element that puts the value `build` makes of each input.
     fn results(
         inputs: &[u64],
         adapt: impl FnOnce(&mut Element, &mut Function),
@@ -450,7 +450,7 @@ mod tests {
             let loaded = b.push(Op::RefLoad { reference: at, width: 24 }, Type::Bits(24));
             let nine = b.number(64, 9);
             let was_deleted = b.push(Op::TableDelete { table, key: nine }, Type::Bits(1));
-            // Stale for 9, so counted.
+            // The reference is stale for 9, so the load is counted.
             let after = b.push(Op::RefLoad { reference: at, width: 8 }, Type::Bits(8));
             b.push(Op::Concat(vec![loaded, was_there, had_room, was_deleted, after]), {
                 Type::Bits(35)
@@ -463,7 +463,7 @@ mod tests {
         assert_eq!(counters.out_of_range, 1);
     }
 
-    /// A lookup changes which entry of an LRU table makes room, so the firing must be recorded.
+    /// A lookup changes which entry an LRU table evicts, so the firing must be recorded.
     #[test]
     fn only_a_lookup_that_orders_entries_is_something_done() {
         for (kind, firings) in [(TableKind::LruHash, 1), (TableKind::Hash, 0)] {

@@ -4,18 +4,18 @@
 use super::packet::byte_range;
 use crate::{Addressing, Bits, Object};
 
-/// The contents of one object.
+/// Contents of one object.
 #[derive(Clone, Debug)]
 pub(crate) struct ObjectMemory {
     contents: Contents,
     elem_bits: u32,
-    /// Whether it was stored to since it last held its initial contents.
+    /// Whether it was stored to since its last reset.
     is_dirty: bool,
 }
 
 #[derive(Clone, Debug)]
 enum Contents {
-    /// Each element in whole limbs.
+    /// Each element occupies whole limbs.
     Limbs {
         limbs: Vec<u64>,
         stride: usize,
@@ -24,7 +24,7 @@ enum Contents {
 }
 
 impl ObjectMemory {
-    /// Memory for `object`, holding its initial contents; none if it is beyond this machine.
+    /// Allocates memory for `object` with its initial contents; `None` if it exceeds this machine.
     pub fn new(object: &Object) -> Option<Self> {
         let depth = usize::try_from(object.depth).ok()?;
         let contents = match object.addressing {
@@ -39,7 +39,7 @@ impl ObjectMemory {
         Some(memory)
     }
 
-    /// Goes back to the initial contents of `object`, from which this was made.
+    /// Restores the initial contents of `object`, from which this was made.
     pub fn reset(&mut self, object: &Object) {
         if self.is_dirty {
             match &mut self.contents {
@@ -50,7 +50,7 @@ impl ObjectMemory {
         }
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn depth(&self) -> u64 {
         match &self.contents {
             Contents::Limbs { limbs, stride } => (limbs.len() / stride) as u64,
@@ -58,12 +58,12 @@ impl ObjectMemory {
         }
     }
 
-    /// Bits of an element.
+    /// Returns the width of an element.
     pub fn elem_bits(&self) -> u32 {
         self.elem_bits
     }
 
-    /// `width` bits from bit `lo` of element `index`; none if there is no such element.
+    /// Loads `width` bits from bit `lo` of element `index`; `None` if there is no such element.
     pub fn load(&self, index: u64, lo: u32, width: u32) -> Option<Bits> {
         let index = usize::try_from(index).ok()?;
         match &self.contents {
@@ -81,13 +81,13 @@ impl ObjectMemory {
         }
     }
 
-    /// Element `index` whole.
+    /// Loads the whole element `index`.
     pub fn element(&self, index: u64) -> Option<Bits> {
         self.load(index, 0, self.elem_bits)
     }
 
-    /// Stores the bits of `value` that `mask` has (all without one) from bit `lo` of element
-    /// `index` on; false if there is no such element.
+    /// Stores the bits of `value` that `mask` selects (all if there is none) from bit `lo` of
+    /// element `index`; returns false if there is no such element.
     pub fn store(&mut self, index: u64, lo: u32, value: &Bits, mask: Option<&Bits>) -> bool {
         let Some(old) = self.element(index) else { return false };
         let value = match mask {
@@ -112,14 +112,14 @@ impl ObjectMemory {
         true
     }
 
-    /// `count` bytes from `offset`; none if one of them is beyond the object.
+    /// Loads `count` bytes from `offset`; `None` if any of them is beyond the object.
     pub fn load_bytes(&self, offset: &Bits, count: u32) -> Option<Bits> {
         let Contents::Bytes(bytes) = &self.contents else { return None };
         let range = byte_range(offset, count as usize, bytes.len())?;
         Some(Bits::from_le_bytes(count * 8, &bytes[range]))
     }
 
-    /// Stores at `offset`; false, and nothing stored, if a byte would be beyond the object.
+    /// Stores at `offset`; returns false and stores nothing if any byte is beyond the object.
     pub fn store_bytes(&mut self, offset: &Bits, value: &Bits) -> bool {
         let Contents::Bytes(bytes) = &mut self.contents else { return false };
         let value = value.to_le_bytes();
@@ -137,7 +137,7 @@ impl ObjectMemory {
     }
 }
 
-/// `length` zeros, unless the machine has no room for them.
+/// Allocates `length` zeros; `None` if they exceed the limit.
 pub(super) fn zeros<T: Clone + Default>(length: usize) -> Option<Vec<T>> {
     const MOST_BYTES: usize = 1 << 32;
     let is_held = length.checked_mul(size_of::<T>()).is_some_and(|bytes| bytes <= MOST_BYTES);

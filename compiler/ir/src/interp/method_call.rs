@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Functions that run between firings, for the host or for an instance that calls methods of
+//! Functions that run between firings, called by the host or by an instance that calls methods of
 //! others.
 //!
-//! A call between two instances is a host event of the one that is called, as if the host had made
-//! it, and its result is a choice of the one that calls. So a replay needs no order between the
-//! two: the called one has the call at its own firing, and the caller takes the result from its
-//! record.
+//! A call between two instances is recorded twice: as a host event of the callee, as if the host
+//! had made it, and as a choice of the caller, for its result. So a replay needs no order between
+//! the two: the callee applies the call before the same firing, and the caller takes the result
+//! from its record.
 
 use super::Interpreter;
 use super::firing::merge;
@@ -16,8 +16,8 @@ use crate::oracle::{HostAction, HostEvent, MethodCall};
 use crate::{Bits, FunctionId, InstanceId, MethodId, Type};
 
 impl Interpreter<'_> {
-    /// Runs a function of an instance that has no ports, with parameters that fit it; its result,
-    /// 0 if it trapped.
+    /// Runs a function of an instance without ports, with arguments that fit its parameters;
+    /// returns its result, 0 if it trapped.
     pub(super) fn call_alone(
         &mut self,
         id: InstanceId,
@@ -43,7 +43,7 @@ impl Interpreter<'_> {
 }
 
 impl InstanceState {
-    /// Notes what was done to it between firings, and what came of that.
+    /// Records an action between firings and its answer.
     pub fn note(&mut self, action: HostAction, answer: Option<Bits>) {
         let before_firing = self.counters.firings;
         self.choice.made.host.push(HostEvent { before_firing, action });
@@ -131,8 +131,8 @@ mod tests {
     use crate::oracle::HostAction;
     use crate::*;
 
-    /// Two elements that add to what they take, and a manager that sets by how much: `set` gives
-    /// what the two added before, which is the manager's `last` too.
+    /// Two elements that add to what they take, and a manager that sets the amount: `set` returns
+    /// the previous amounts of both, and keeps them in the manager's `last`.
     const MANAGED: &str = r#"
 element Add {
   in in: bits<64>
@@ -209,7 +209,7 @@ graph {
         interpreter.take_items(ends[1]).unwrap().iter().map(Bits::to_u64).collect()
     }
 
-    /// A run in which the manager acts between items.
+    /// Runs the program; the manager acts between items.
     fn run(program: &Program) -> Interpreter<'_> {
         let mut interpreter = start(program);
         let manager = interpreter.instance("manager").unwrap();
@@ -245,7 +245,7 @@ graph {
         let made = run(&program);
         let options = Options::default();
         let mut replay = Interpreter::replay(&program, made.oracles(), &options).unwrap();
-        // All input is there from the start, and the manager has nothing to wait for.
+        // All input is present from the start, and the manager has nothing to wait for.
         assert_eq!(pass(&mut replay, &[1, 2, 1, 1, 1, 1]), [6, 7, 41, 3, 3, 3]);
         assert_eq!(replay.execution(), made.execution());
         assert_eq!(replay.oracles(), made.oracles());

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The reference interpreter: what it does with a program is what the program means.
+//! The reference interpreter, which defines the meaning of programs.
 //!
-//! It keeps the rules of `docs/reference/semantics.md`, each in a file of its own: pure operations
-//! (`eval`),
-//! memory, tables and packets, the operations of a firing (`machine`) and its control flow
-//! (`frame`), firings and host calls (`firing`), channels, the outer ends, who goes next
-//! (`schedule`), and why nothing moves (`deadlock`). Every run records its choices as
-//! [`Oracles`]; [`Interpreter::replay`] takes them from such a record instead, from wherever it
-//! came.
+//! It implements the rules of `docs/reference/semantics.md`, each in a file of its own: pure
+//! operations (`eval`), memory, tables and packets, the operations of a firing (`machine`) and its
+//! control flow (`frame`), firings and host calls (`firing`), channels, endpoints, scheduling
+//! (`schedule`), and deadlock reports (`deadlock`). Every run records its choices as [`Oracles`];
+//! [`Interpreter::replay`] takes them from such a record instead, whichever back end made it.
 
 mod channel;
 mod choice;
@@ -59,32 +57,32 @@ use machine::Shared;
 use schedule::Actor;
 use std::collections::VecDeque;
 
-/// How a program is run. None of it changes what the program means.
+/// Options of a run. None of them changes the meaning of the program.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Who goes next.
+    /// Order in which instances and endpoints advance.
     pub schedule: Schedule,
-    /// What `random` is drawn from, where nothing is replayed.
+    /// Seed for `random`, unless a record is replayed.
     pub random_seed: u64,
-    /// Times that the loops of one firing may go round before the watchdog traps it; the same for
-    /// calls by the host.
+    /// Loop iterations in one firing, or one call by the host, before the watchdog traps it.
     pub turn_limit: u64,
     /// Whether every item that enters a channel is kept for [`Interpreter::execution`].
     pub keep_histories: bool,
-    /// What `now` gives, where nothing is replayed.
+    /// Clock for `now`, unless a record is replayed.
     pub clock: Clock,
-    /// Whether channels hold any number of items instead of their declared depth: for replaying
-    /// the record of a back end that buffers more.
+    /// Whether channels hold any number of items instead of their declared depth, to replay the
+    /// record of a back end that buffers more.
     pub unbounded_channels: bool,
 }
 
-/// Where the time comes from.
+/// Source of the time.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Clock {
-    /// It goes on by a nanosecond with each firing, so that a run can be had again.
+    /// Advances by a nanosecond with each firing, so that runs are reproducible.
     #[default]
     Firings,
-    /// It is what this says, in nanoseconds. A run ends once instances only ask for it.
+    /// Calls this function, which returns nanoseconds. A run ends once instances only read the
+    /// clock.
     Measured(fn() -> u64),
 }
 
@@ -101,7 +99,7 @@ impl Default for Options {
     }
 }
 
-/// A program that runs.
+/// A program in execution.
 pub struct Interpreter<'p> {
     program: ProgramRef<'p>,
     loops: Vec<LoopBounds>,
@@ -112,7 +110,7 @@ pub struct Interpreter<'p> {
     /// By endpoint: its position in `inputs` or `outputs`.
     endpoints: Vec<usize>,
     actors: Vec<Actor>,
-    /// Draws the random order.
+    /// Generator of the random order.
     order: Option<fastrand::Rng>,
     shared: Shared,
     breakpoints_enabled: bool,
@@ -123,16 +121,17 @@ impl<'p> Interpreter<'p> {
     /// Makes a [verified](crate::verify()) program ready to run, and runs its init functions.
     ///
     /// # Errors
-    /// A program that is too large, or one with a port or an endpoint that no channel joins.
+    /// A program that is too large; a port or an endpoint without a channel.
     pub fn new(program: impl Into<ProgramRef<'p>>, options: &Options) -> Result<Self, Error> {
         Self::start(program.into(), options, None)
     }
 
-    /// As [`new`](Self::new), with all choices taken from a record. Fed the same input, and with
-    /// no other options but the schedule's, it ends in the same [`Execution`].
+    /// Replays a record: starts like [`new`](Self::new), with all choices taken from the record.
+    /// Given the same input and the same options except for the schedule, it ends in the same
+    /// [`Execution`].
     ///
     /// # Errors
-    /// As for `new`, and a record of another graph.
+    /// As for `new`; a record of another graph.
     pub fn replay(
         program: impl Into<ProgramRef<'p>>,
         oracles: Oracles,
@@ -191,7 +190,7 @@ impl<'p> Interpreter<'p> {
         Ok(interpreter)
     }
 
-    /// Checks the record against the graph and hands it out.
+    /// Checks that the record fits the graph and distributes it.
     fn take_record(&mut self, oracles: Oracles) -> Result<Vec<Choice>, Error> {
         let (channels, instances) = (self.channels.len(), self.program.graph.instances.len());
         for (what, recorded, there) in [
@@ -208,7 +207,8 @@ impl<'p> Interpreter<'p> {
         Ok(oracles.instances.into_iter().map(Choice::replaying).collect())
     }
 
-    /// Makes a frame for every function, so that none is found too large in the middle of a run.
+    /// Creates a frame for every function, so that a frame that is too large is found before the
+    /// run.
     fn hold_frames(&mut self) -> Result<(), Error> {
         for (frames, function) in self.shared.frames.iter_mut().zip(&self.program.functions) {
             let what = || format!("the objects of {}", function.name);
@@ -242,34 +242,34 @@ impl<'p> Interpreter<'p> {
         Ok(())
     }
 
-    /// What probes have told since this was last asked, in order.
+    /// Returns the probe events since the last call, in order.
     pub fn take_probes(&mut self) -> Vec<ProbeEvent> {
         std::mem::take(&mut self.shared.probes)
     }
 
-    /// What an instance has counted.
+    /// Returns the counters of an instance.
     pub fn counters(&self, instance: InstanceId) -> &InstanceCounters {
         &self.instances[instance.index()].counters
     }
 
-    /// What a channel has counted.
+    /// Returns the counters of a channel.
     pub fn channel_counters(&self, channel: crate::ChannelId) -> ChannelCounters {
         self.channels[channel.index()].counters
     }
 
-    /// How full a channel is, and has been.
+    /// Returns the current and the maximum fill of a channel.
     pub fn channel_fill(&self, channel: crate::ChannelId) -> Occupancy {
         let channel = &self.channels[channel.index()];
         let [waiting, peak, room] = [channel.fill(), channel.most(), channel.depth()];
         Occupancy { waiting: waiting as u64, peak: peak as u64, room: room as u64 }
     }
 
-    /// Every item that has entered a channel, in order.
+    /// Returns every item that has entered a channel, in order.
     pub fn history(&self, channel: crate::ChannelId) -> &[Bits] {
         &self.channels[channel.index()].history
     }
 
-    /// The choices made so far, fit to be replayed.
+    /// Returns the choices made so far, ready to be replayed.
     pub fn oracles(&self) -> Oracles {
         let channels = self.channels.iter();
         Oracles {
@@ -280,9 +280,9 @@ impl<'p> Interpreter<'p> {
         }
     }
 
-    /// Forgets the choices, answers and items of the past, so that a run without an end does not
-    /// fill the memory. Counters and state stay. What [`oracles`](Self::oracles) and
-    /// [`execution`](Self::execution) then give begins here, and cannot be replayed.
+    /// Discards the choices, answers and items so far, so that an endless run does not exhaust
+    /// memory. Counters and state remain. [`oracles`](Self::oracles) and
+    /// [`execution`](Self::execution) then begin at this point, and cannot be replayed.
     pub fn forget_record(&mut self) {
         for instance in &mut self.instances {
             instance.choice.forget();
@@ -293,7 +293,7 @@ impl<'p> Interpreter<'p> {
         }
     }
 
-    /// What the run has done so far.
+    /// Returns the observable results so far.
     pub fn execution(&self) -> Execution {
         let contents = |object: &memory::ObjectMemory| {
             (0..object.depth()).filter_map(|index| object.element(index)).collect()

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A packet as a value: its bytes, and the room around them.
 //!
-//! A packet enters the graph with [`HEAD_ROOM_BYTES`] free bytes in front, and free bytes behind it
-//! up to [`TAIL_LIMIT_BYTES`] from where it began. Both rooms travel with the packet, so that what
-//! an element may still add depends on the packet alone and not on how a back end stores it.
+//! A packet enters the graph with [`HEAD_ROOM_BYTES`] free bytes in front, and tail room up to
+//! [`TAIL_LIMIT_BYTES`] from its start. Both travel with the packet, so that how much an element
+//! may add depends on the packet alone and not on how a back end stores it.
 
 use crate::Bits;
 
 /// Free bytes in front of a packet that has just entered the graph.
 pub const HEAD_ROOM_BYTES: usize = 256;
-/// How far behind its first start a packet may reach.
+/// Maximum distance from a packet's original start to its end.
 pub const TAIL_LIMIT_BYTES: usize = 9_216;
 
-/// Packets that one firing can make: as many as it can put.
+/// Maximum number of packets that one firing can create: as many as it can put.
 pub const MOST_NEW_PACKETS: u32 = 64;
 
-/// The bytes of a packet and the room it has to grow.
+/// Bytes of a packet, with its head room and tail room.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct PacketBuffer {
     bytes: Vec<u8>,
@@ -29,7 +29,7 @@ impl PacketBuffer {
         Self { bytes: bytes.to_vec(), head_room: HEAD_ROOM_BYTES, tail_room }
     }
 
-    /// A packet that came from elsewhere with the rooms it has left.
+    /// Creates a packet from elsewhere with its remaining head room and tail room.
     pub fn with_rooms(bytes: Vec<u8>, head_room: usize, tail_room: usize) -> Self {
         Self { bytes, head_room, tail_room }
     }
@@ -38,18 +38,18 @@ impl PacketBuffer {
         &self.bytes
     }
 
-    /// Bytes by which it may grow in front and behind.
+    /// Returns the head room and the tail room.
     pub fn rooms(&self) -> (usize, usize) {
         (self.head_room, self.tail_room)
     }
 
-    /// `count` bytes from `offset`; none if one of them is beyond the packet.
+    /// Loads `count` bytes from `offset`; `None` if any of them is beyond the packet.
     pub fn load(&self, offset: &Bits, count: u32) -> Option<Bits> {
         let range = byte_range(offset, count as usize, self.bytes.len())?;
         Some(Bits::from_le_bytes(count * 8, &self.bytes[range]))
     }
 
-    /// Stores at `offset`; false, and nothing stored, if a byte would be beyond the packet.
+    /// Stores at `offset`; returns false and stores nothing if any byte is beyond the packet.
     pub fn store(&mut self, offset: &Bits, value: &Bits) -> bool {
         let value = value.to_le_bytes();
         let Some(range) = byte_range(offset, value.len(), self.bytes.len()) else { return false };
@@ -57,7 +57,7 @@ impl PacketBuffer {
         true
     }
 
-    /// Moves the start; false, and nothing moved, without the room or the bytes for it.
+    /// Moves the start; returns false and moves nothing if room or length does not allow it.
     pub fn adjust_head(&mut self, delta: &Bits) -> bool {
         let Some((shrinks, by)) = magnitude(delta) else { return false };
         if !shrinks && by <= self.head_room {
@@ -72,7 +72,7 @@ impl PacketBuffer {
         true
     }
 
-    /// Moves the end; false, and nothing moved, without the room or the bytes for it.
+    /// Moves the end; returns false and moves nothing if room or length does not allow it.
     pub fn adjust_tail(&mut self, delta: &Bits) -> bool {
         let Some((grows, by)) = magnitude(delta) else { return false };
         if grows && by <= self.tail_room {
@@ -88,8 +88,8 @@ impl PacketBuffer {
     }
 }
 
-/// A packet as an item of a channel's history: byte k in bits 8k+7:8k; one bit, 0, for a packet
-/// without bytes, since no bit vector has no bits.
+/// Converts a packet to an item of a channel's history: byte k in bits 8k+7:8k; a single 0 bit for
+/// an empty packet, since a bit vector cannot be empty.
 pub fn packet_bits(bytes: &[u8]) -> Bits {
     match u32::try_from(bytes.len() * 8) {
         Ok(width) if width > 0 => Bits::from_le_bytes(width, bytes),
@@ -97,7 +97,7 @@ pub fn packet_bits(bytes: &[u8]) -> Bits {
     }
 }
 
-/// The positions of `count` bytes from `offset`, if all are below `length`.
+/// Returns the positions of `count` bytes from `offset`, if all are below `length`.
 pub(super) fn byte_range(
     offset: &Bits,
     count: usize,
@@ -108,7 +108,8 @@ pub(super) fn byte_range(
     (end <= length).then_some(start..end)
 }
 
-/// Whether a signed number is 0 or more, and its magnitude; none beyond any packet's size.
+/// Returns whether a signed number is 0 or more, and its magnitude; `None` if beyond any packet's
+/// size.
 fn magnitude(delta: &Bits) -> Option<(bool, usize)> {
     let by = delta.to_i64();
     if delta.width() > 64 && Bits::from_u64(64, by as u64).sign_extend(delta.width()) != *delta {

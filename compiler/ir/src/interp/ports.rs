@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Operations on ports, by the snapshot of the firing: a port that got an item since the firing
-//! began is as empty as it was then. And packets that come from no port.
+//! Operations on ports, by the snapshot of the firing (a port that received an item since the
+//! firing began still counts as empty), and creation of packets.
 
 use super::channel::Token;
 use super::frame::Datum;
@@ -9,7 +9,7 @@ use super::packet::{MOST_NEW_PACKETS, PacketBuffer, TAIL_LIMIT_BYTES};
 use crate::{Bits, Item, PortId};
 
 impl Machine<'_> {
-    /// The next item of a port, by the snapshot of the firing.
+    /// Returns the next item of a port, by the snapshot of the firing.
     pub fn read(&mut self, port: PortId, takes: bool) -> Datum {
         let activation = &mut self.activation;
         let bit = 1 << port.0;
@@ -39,7 +39,7 @@ impl Machine<'_> {
         self.program.element_of(self.id).inputs[port.index()].item
     }
 
-    /// A packet of zeros; empty, and counted, if it would be too long or one too many.
+    /// Creates a packet of zeros; empty and counted if it exceeds a limit.
     pub fn new_packet(&mut self, length: u64) -> Datum {
         let activation = &mut self.activation;
         let is_made =
@@ -51,7 +51,7 @@ impl Machine<'_> {
         Datum::Packet(self.instance.packets.len() - 1)
     }
 
-    /// Stages an item. A packet is put as it is now; what is done to it later does not show.
+    /// Stages an item. A packet is copied, so that later changes to it have no effect.
     pub fn put(&mut self, port: PortId, datum: &Datum) {
         if !self.activation.has_ports {
             return;
@@ -79,7 +79,8 @@ mod tests {
     const WORD: Item = Item::Bits(64);
     const PACKET: Item = Item::Packet { window_bytes: 64 };
 
-    /// What an element gives for a word that puts a new packet of as many bytes; and its counters.
+    /// Returns the output of an element that puts a new packet of the given length, and its
+    /// counters.
     fn made(width: u32, length: &Bits) -> (Vec<u8>, InstanceCounters) {
         let mut fixture = Fixture::default();
         let element = fixture.element(&[Item::Bits(width)], &[PACKET], |b| {
@@ -137,7 +138,7 @@ mod tests {
         run_to_idle(&mut interpreter);
         let sizes = interpreter.take_packets(EndpointId(1)).unwrap();
         assert_eq!(sizes, [[0; 256 + 9_216], [0; 256 + 9_216]]);
-        // Each of two firings: two packets too many, and a load behind the end of each of all.
+        // In each of two firings: two packets too many, and a load beyond the end of every packet.
         let counted = u64::from(2 * (2 + MOST_NEW_PACKETS + 2));
         assert_eq!(interpreter.counters(InstanceId(0)).out_of_range, counted);
     }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What probes tell the host, and the text of a `printf`.
+//! Output of probes to the host, and the text of a `printf`.
 
 use crate::{Bits, InstanceId, Probe};
 use num_bigint::BigUint;
 
-/// Something a probe told.
+/// An event from a probe.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProbeEvent {
-    /// Whose probe.
+    /// Instance that ran the probe.
     pub instance: InstanceId,
-    /// Firings of the instance that did something before this one.
+    /// Number of firings of the instance that did something before this one.
     pub firing: u64,
-    /// What kind of probe.
+    /// Kind of probe.
     pub kind: ProbeKind,
-    /// A printf's text; for the other kinds the probe's name and operands.
+    /// Text of a printf; for other kinds the probe's name and operands.
     pub text: String,
 }
 
@@ -28,7 +28,7 @@ pub enum ProbeKind {
     Log,
 }
 
-/// The kind and the text of what a probe tells with these operands.
+/// Returns the kind and the text of a probe with these operands.
 pub(super) fn describe(probe: &Probe, args: &[Bits]) -> (ProbeKind, String) {
     let listed =
         |name: &String| args.iter().fold(name.clone(), |text, arg| format!("{text} {arg}"));
@@ -39,10 +39,10 @@ pub(super) fn describe(probe: &Probe, args: &[Bits]) -> (ProbeKind, String) {
     }
 }
 
-/// The text of a C-style format: `%d %i %u %x %X %o %c %p %%` with the flags `-`, `0`, `+`, space
-/// and `#`, a width and a precision. Length modifiers are skipped: an operand is printed in its own
-/// width, however wide, `%d` as a signed number. A conversion without an operand, or of another
-/// kind, stays as it is written.
+/// Formats a C-style format string: `%d %i %u %x %X %o %c %p %%` with the flags `-`, `0`, `+`,
+/// space and `#`, a width and a precision. Length modifiers are skipped: an operand is printed in
+/// its own width, however wide, `%d` as a signed number. A conversion without an operand, or of
+/// another kind, is copied verbatim.
 pub fn format_printf(format: &str, args: &[Bits]) -> String {
     let mut text = String::new();
     let mut args = args.iter();
@@ -64,10 +64,10 @@ pub fn format_printf(format: &str, args: &[Bits]) -> String {
     text + rest
 }
 
-/// Widest field that a format can ask for.
+/// Maximum field width that a format can request.
 const MAX_WIDTH: usize = 4_096;
 
-/// A conversion of a format.
+/// A conversion specification.
 #[derive(Default)]
 struct Spec {
     is_left: bool,
@@ -81,8 +81,8 @@ struct Spec {
 }
 
 impl Spec {
-    /// The conversion at the start of `text`, which is a `%`, and the bytes it is long; none where
-    /// it is not one that is known.
+    /// Parses the conversion at the start of `text`, which is a `%`, and returns it with its length
+    /// in bytes; `None` if the conversion is unknown.
     fn parse(text: &str) -> (Option<Self>, usize) {
         let mut spec = Self::default();
         let mut left = text[1..].char_indices().map(|(at, c)| (at + 1, c)).peekable();
@@ -172,7 +172,7 @@ mod tests {
         format_printf(format, &args)
     }
 
-    /// The expectations are what printf of the C library prints.
+    /// The expected texts are those of the C library's printf.
     #[test]
     fn conversions_print_as_in_c() {
         let minus_five = (32, -5_i32 as u32 as u64);

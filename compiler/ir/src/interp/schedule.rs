@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Who goes next.
+//! Scheduling: which instance or endpoint advances next.
 //!
-//! A run goes in rounds over all instances and outer ends. In the round robin each goes on by one
-//! firing or one item; in the random order they come shuffled, and each goes on by none to a few,
-//! so that inputs stall and channels fill in every possible way. A run ends when a whole round in
-//! which nobody was passed over moved nothing.
+//! A run consists of rounds over all instances and endpoints. In round-robin order, each advances
+//! by one firing or one item. In random order, they are shuffled and each advances by zero to a few
+//! steps, so that inputs stall and channels fill in every possible way. A run ends when a whole
+//! round that skipped none of them moved nothing.
 
 use super::deadlock::Report;
 use super::firing::Advance;
@@ -12,11 +12,11 @@ use super::{Clock, Error, Interpreter};
 use crate::InstanceId;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Nobody wants a run to end.
+/// Flag for runs that are never interrupted.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// The order in which instances and outer ends go on. By the semantics it decides nothing that
-/// the oracles do not record.
+/// Order in which instances and endpoints advance. By the semantics it decides nothing that the
+/// oracles do not record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Schedule {
     /// Each in turn.
@@ -24,7 +24,7 @@ pub enum Schedule {
     RoundRobin,
     /// Any, any number of times, drawn from the seed.
     Random {
-        /// Of the generator.
+        /// Seed of the generator.
         seed: u64,
     },
 }
@@ -32,33 +32,33 @@ pub enum Schedule {
 /// How a run ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// All that was fed is consumed, and nothing can fire.
+    /// All input is consumed, and nothing can fire.
     Idle,
     /// The budget is used up, and something can fire.
     Budget,
-    /// This instance passed a breakpoint, and rests until it is told to resume.
+    /// This instance passed a breakpoint, and is held until it is resumed.
     Breakpoint(InstanceId),
-    /// Instances only ask for the time, which is measured: run it again, after a while.
+    /// Instances only read the measured clock: run again after a while.
     Waiting,
-    /// Nothing can move, though data waits.
+    /// Nothing can move, although data waits.
     Stalled(Report),
 }
 
-/// Most steps of one instance or outer end in a row, in the random order.
+/// Maximum steps of one instance or endpoint in a row, in the random order.
 const MAX_BURST: u32 = 4;
 
-/// What a round came to.
+/// Result of a round.
 #[derive(Default)]
 struct Round {
     moved: bool,
-    /// Whether somebody was passed over who might have gone on.
+    /// Whether an instance or endpoint was skipped that might have advanced.
     passed_over: bool,
-    /// Whether somebody asked for the time and did nothing else, where that is measured.
+    /// Whether an instance read the measured clock and did nothing else.
     looked: bool,
     ended: Option<Outcome>,
 }
 
-/// Who can go on by a step.
+/// An instance or endpoint that can take a step.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Actor {
     Instance(InstanceId),
@@ -69,16 +69,16 @@ pub(super) enum Actor {
 }
 
 impl Interpreter<'_> {
-    /// Runs until nothing can go on, for at most `budget` firings.
+    /// Runs until nothing can advance, for at most `budget` firings.
     ///
     /// # Errors
-    /// A writer that breaks the framing of a flit channel, and a replay that cannot go on.
+    /// A writer that breaks the framing of a flit channel; a replay that cannot continue.
     pub fn run(&mut self, budget: u64) -> Result<Outcome, Error> {
         self.run_until(&NEVER, budget)
     }
 
-    /// As [`run`](Self::run), and ends with [`Outcome::Budget`] after the round in which
-    /// `is_wanted` was set.
+    /// Runs like [`run`](Self::run), but also ends with [`Outcome::Budget`] after the round in
+    /// which `is_wanted` was set.
     ///
     /// # Errors
     /// As for `run`.
@@ -93,7 +93,7 @@ impl Interpreter<'_> {
             if !round.moved && !round.passed_over {
                 return if round.looked { Ok(Outcome::Waiting) } else { self.rest() };
             }
-            // A round that moved nothing is repeated with everybody, so that the end is certain.
+            // A round that moved nothing is repeated without skipping, so that the end is certain.
             everybody = !round.moved;
             if round.moved && is_wanted.load(Ordering::Relaxed) {
                 return Ok(Outcome::Budget);
@@ -128,7 +128,7 @@ impl Interpreter<'_> {
         Ok(round)
     }
 
-    /// Lets `actor` go on by one step; whether it did.
+    /// Advances `actor` by one step; returns whether it moved.
     fn step(
         &mut self,
         actor: Actor,
@@ -164,7 +164,7 @@ impl Interpreter<'_> {
                 if has_fired && self.instances[id.index()].held_at.is_some() {
                     round.ended = Some(Outcome::Breakpoint(id));
                 }
-                // A steered clock goes on by firings, so that they are worth while.
+                // A steered clock advances with firings, so these are worthwhile.
                 let is_measured = matches!(self.shared.clock, Clock::Measured(_));
                 let has_only_looked = fired == Advance::Looked && is_measured;
                 round.looked |= has_only_looked;
@@ -173,7 +173,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// The outcome of a run in which nothing can go on.
+    /// Returns the outcome of a run in which nothing can advance.
     fn rest(&mut self) -> Result<Outcome, Error> {
         let held = self.instances.iter().position(|instance| instance.held_at.is_some());
         if let Some(held) = held {
@@ -183,7 +183,7 @@ impl Interpreter<'_> {
         Ok(if self.holds_items() { Outcome::Stalled(self.report()) } else { Outcome::Idle })
     }
 
-    /// Whether items wait inside, or for room there.
+    /// Returns whether items wait inside the graph, or for room in it.
     pub fn holds_items(&self) -> bool {
         self.channels.iter().any(|channel| channel.fill() > 0)
             || self.inputs.iter().any(|end| !end.queue.is_empty())
@@ -227,7 +227,7 @@ mod tests {
         }
     }
 
-    /// Splits each item into two ways, of which one is slower, and joins them pair by pair.
+    /// Splits each item into two branches, one of them slower, and joins them pair by pair.
     fn fork_and_join() -> Program {
         let mut fixture = Fixture::default();
         let fork = fixture.element(&[WORD], &[WORD, WORD], |b| {
@@ -283,7 +283,7 @@ mod tests {
         }
     }
 
-    /// Merges two inputs as they come, adding `random` and `now`, into a lossy channel.
+    /// Merges two inputs in order of arrival, adding `random` and `now`, into a lossy channel.
     fn merge() -> Program {
         let mut fixture = Fixture::default();
         let pass = fixture.element(&[WORD], &[WORD], |b| {
@@ -370,7 +370,7 @@ mod tests {
     fn a_record_of_deeper_channels_replays_without_bounds() {
         let program = merge();
         let mut deep = program.clone();
-        // Nobody reads the output, so that only the depth lets all items through.
+        // The output is not read, so only the depth lets all items through.
         deep.graph.channels[4].depth = 64;
         let mut recording = Interpreter::new(&deep, &Options::default()).unwrap();
         let output = recording.endpoint("output").unwrap();
@@ -407,7 +407,7 @@ mod tests {
         let mut short = recorded.clone();
         short.instances[1].now.truncate(5);
         let error = replay_error(short, 30);
-        let text = "the replay of merge cannot go on at firing 5: its record of `now` has ended";
+        let text = "the replay of merge cannot continue at firing 5: its record of `now` has ended";
         assert_eq!(error.to_string(), text);
         let mut impossible = recorded.clone();
         impossible.instances[1].ready[2] = 0b101;
@@ -459,7 +459,7 @@ mod tests {
         assert_eq!(replay.execution(), interpreter.execution());
     }
 
-    /// Passes an item once the time has come that it says.
+    /// Passes an item once the time that it contains has come.
     fn alarm() -> Program {
         let mut fixture = Fixture::default();
         let alarm = fixture.element(&[WORD], &[WORD], |b| {
@@ -499,7 +499,7 @@ mod tests {
             assert_eq!(interpreter.take_items(output).unwrap().len(), 1);
             assert!(!interpreter.holds_items());
         }
-        // A clock that firings move is worth firing for.
+        // With a clock that firings advance, firing is worthwhile.
         let mut steered = Interpreter::new(&program, &Options::default()).unwrap();
         let name = program.graph.endpoints[0].name.clone();
         feed(&mut steered, &name, 1_000..1_001);

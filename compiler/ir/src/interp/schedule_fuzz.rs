@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Random graphs under random schedules: whatever happened in one is what happens when its record
-//! is replayed under another, also where the graph got stuck.
+//! Random graphs under random schedules: replaying the record of one schedule under another gives
+//! the same execution, even if the graph got stuck.
 
 use super::fixture::{Fixture, put, take};
 use super::{Interpreter, Options, Outcome, Schedule};
@@ -10,8 +10,8 @@ const WORD: Item = Item::Bits(64);
 const GRAPHS: u64 = 150;
 const REPLAYS: u64 = 4;
 
-/// An element that takes from some of its ready ports, mixes what it got into a sum, and puts that
-/// to some of its outputs; now and then it waits for one port only, or asks an oracle.
+/// An element that takes from some of its ready ports, mixes the items into a sum, and puts that to
+/// some of its outputs; sometimes it waits for one port only, or reads an oracle.
 fn random_handler(b: &mut Builder, random: &mut fastrand::Rng, inputs: u32, outputs: u32) {
     let sum = ObjectRef::State(ObjectId(0));
     let zero = b.number(1, 0);
@@ -61,7 +61,7 @@ fn random_handler(b: &mut Builder, random: &mut fastrand::Rng, inputs: u32, outp
     b.end(Term::Done { mask });
 }
 
-/// A graph in which each instance reads outer inputs and outputs of those before it.
+/// A graph in which each instance reads inputs of the graph and outputs of earlier instances.
 fn random_graph(random: &mut fastrand::Rng) -> Program {
     let mut fixture = Fixture::default();
     let mut open: Vec<(InstanceId, u32)> = vec![];
@@ -110,7 +110,7 @@ fn options(seed: u64) -> Options {
     Options { schedule: Schedule::Random { seed }, random_seed: seed, ..Options::default() }
 }
 
-/// Whether it ended with data waiting.
+/// Runs; returns whether it ended with data waiting.
 fn run(interpreter: &mut Interpreter<'_>, seed: u64) -> bool {
     match interpreter.run(1_000_000) {
         Ok(Outcome::Idle) => false,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Tables of all kinds, and references into their values.
 //!
-//! A reference names an entry and its generation. An entry that is deleted, or that makes room for
-//! another, leaves its references behind: accesses through them count as out of range.
+//! A reference names an entry and its generation. Deleting or evicting an entry makes its
+//! references stale: accesses through them count as out of range.
 
 use super::memory::zeros;
 use crate::oracle::TableEntries;
@@ -12,15 +12,15 @@ use std::collections::{BTreeMap, HashMap};
 /// Bits of a longest-prefix key that hold the prefix length.
 const PREFIX_LENGTH_BITS: u32 = 32;
 
-/// A reference into the value of a table entry, or to nothing.
+/// A reference into the value of a table entry, or null.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Reference {
     entry: Option<(TableId, Entry)>,
-    /// Bytes from the start of the value, modulo 2^64.
+    /// Byte offset from the start of the value, modulo 2^64.
     offset: i64,
 }
 
-/// An entry of a table, as long as it is not deleted.
+/// An entry of a table, valid until it is deleted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Entry {
     slot: usize,
@@ -28,22 +28,22 @@ pub(super) struct Entry {
 }
 
 impl Reference {
-    /// A reference to the first byte of the value of `entry`.
+    /// Creates a reference to the first byte of the value of `entry`.
     pub fn to(table: TableId, entry: Entry) -> Self {
         Self { entry: Some((table, entry)), offset: 0 }
     }
 
-    /// Whether it was made from an entry; that entry may have gone since.
+    /// Returns whether it was made from an entry; that entry may have been deleted since.
     pub fn is_valid(self) -> bool {
         self.entry.is_some()
     }
 
-    /// The reference that many bytes further.
+    /// Returns the reference advanced by `bytes`.
     pub fn advanced(self, bytes: &Bits) -> Self {
         Self { offset: self.offset.wrapping_add(bytes.to_i64()), ..self }
     }
 
-    /// The table it points into.
+    /// Returns the table it points into.
     pub fn table(self) -> Option<TableId> {
         self.entry.map(|(table, _)| table)
     }
@@ -62,14 +62,14 @@ pub(super) struct TableMemory {
     generations: Vec<u64>,
     free: Vec<usize>,
     values: Vec<u8>,
-    /// When each slot was last used, and the slots in that order.
+    /// Time of the last use of each slot, and the slots in that order.
     last_uses: Vec<u64>,
     by_use: BTreeMap<u64, usize>,
     uses: u64,
 }
 
 impl TableMemory {
-    /// An empty table (an array of zeros); none if it is beyond this machine.
+    /// Creates an empty table (an array of zeros); `None` if it exceeds this machine.
     pub fn new(table: &Table) -> Option<Self> {
         let capacity = usize::try_from(table.capacity).ok()?;
         let value_bytes = (table.value_bits / 8) as usize;
@@ -93,24 +93,24 @@ impl TableMemory {
         })
     }
 
-    /// Whether a lookup changes the table: it makes the entry the last that makes room.
+    /// Returns whether a lookup changes the table by making the entry the most recently used.
     pub fn lookup_is_use(&self) -> bool {
         self.kind == TableKind::LruHash
     }
 
-    /// The entry that `key` matches.
+    /// Looks up the entry that `key` matches.
     pub fn lookup(&mut self, key: &Bits) -> Option<Entry> {
         let slot = self.find(key)?;
         self.note_use(slot);
         Some(self.entry(slot))
     }
 
-    /// The value that `key` matches, for the host: not a use.
+    /// Looks up the value that `key` matches, for the host: not a use.
     pub fn peek(&self, key: &Bits) -> Option<Bits> {
         self.find(key).map(|slot| self.value(slot))
     }
 
-    /// All entries, in the order of [`TableEntries`].
+    /// Returns all entries, in the order of [`TableEntries`].
     pub fn entries(&self) -> TableEntries {
         if self.kind == TableKind::Array {
             let keys = 1_usize.checked_shl(self.key_bits).unwrap_or(usize::MAX);
@@ -142,7 +142,7 @@ impl TableMemory {
         Bits::from_le_bytes(self.value_bytes as u32 * 8, bytes)
     }
 
-    /// Sets the value under `key`; false if there is no room, or no such key can be.
+    /// Sets the value under `key`; returns false if there is no room or the key is invalid.
     pub fn update(&mut self, key: &Bits, value: &Bits) -> bool {
         let Some(slot) = self.slot_for(key) else { return false };
         self.note_use(slot);
@@ -151,7 +151,8 @@ impl TableMemory {
         true
     }
 
-    /// Removes the entry under exactly `key`; false if there is none. Entries of an array stay.
+    /// Removes the entry under exactly `key`; returns false if there is none. Entries of an array
+    /// stay.
     pub fn delete(&mut self, key: &Bits) -> bool {
         let removed = match self.kind {
             TableKind::Array => None,
@@ -168,13 +169,13 @@ impl TableMemory {
         removed.is_some()
     }
 
-    /// `bytes` bytes at a reference into this table; none where it is stale or out of range.
+    /// Loads `bytes` bytes through a reference; `None` if it is stale or out of range.
     pub fn load(&self, reference: Reference, bytes: usize) -> Option<Bits> {
         let range = self.range(reference, bytes)?;
         Some(Bits::from_le_bytes(bytes as u32 * 8, &self.values[range]))
     }
 
-    /// Stores at a reference into this table; false where it is stale or out of range.
+    /// Stores through a reference; returns false if it is stale or out of range.
     pub fn store(&mut self, reference: Reference, value: &Bits) -> bool {
         let bytes = value.to_le_bytes();
         let Some(range) = self.range(reference, bytes.len()) else { return false };
@@ -194,7 +195,7 @@ impl TableMemory {
         Entry { slot, generation: self.generations.get(slot).copied().unwrap_or(0) }
     }
 
-    /// The slot that an update of `key` writes, made if need be.
+    /// Returns the slot that an update of `key` writes, created if necessary.
     fn slot_for(&mut self, key: &Bits) -> Option<usize> {
         let key = match self.kind {
             TableKind::Array => return self.array_slot(key),
@@ -223,7 +224,7 @@ impl TableMemory {
         Some(slot)
     }
 
-    /// Makes room by the least recently used entry, where the table does that.
+    /// Evicts the least recently used entry, if the table kind does that.
     fn evict(&mut self) -> bool {
         let oldest = self.by_use.first_key_value().map(|(_, slot)| *slot);
         oldest.is_some_and(|slot| self.delete(&self.keys[slot].clone()))
@@ -252,8 +253,9 @@ impl TableMemory {
         })
     }
 
-    /// A longest-prefix key with the data beyond its prefix cleared; none if the prefix is longer
-    /// than the data. The prefix runs over the data byte by byte, each from its highest bit down.
+    /// Clears the data of a longest-prefix key beyond its prefix; returns `None` if the prefix is
+    /// longer than the data. The prefix covers the data byte by byte, each from its highest bit
+    /// down.
     fn prefix(&self, key: &Bits) -> Option<Bits> {
         let data_bits = self.key_bits.checked_sub(PREFIX_LENGTH_BITS)?;
         let length = key.extract(0, PREFIX_LENGTH_BITS).to_u64() as u32;

@@ -3,14 +3,14 @@
 //!
 //! A call of [`Latency::Async`] or [`Latency::Element`] in a handler is replaced by a put of its
 //! arguments on a request port, a suspension that waits for the response port alone, and a take of
-//! the result. Every instance of the element gets a companion, joined by two channels; its handler
-//! takes a request, runs the callee and puts the response. State and tables that only the callee
-//! uses move there. Where that would change what the program means the call stays, and the report
-//! says why.
+//! the result. Every instance of the element gets a companion, connected by two channels; its
+//! handler takes a request, runs the callee and puts the response. State and tables that only the
+//! callee uses move there. If that would change the meaning of the program, the call stays, and the
+//! report gives the reason.
 //!
-//! What changes: a firing with such a call counts as two, the element gains ports, and host events
-//! may come between the two halves. A trap of the callee reaches the caller as the top bit of the
-//! response, so that the firing is given up as before; the companion counts it as well.
+//! Observable changes: a firing with such a call counts as two, the element gains ports, and host
+//! events may occur between the two halves. A trap of the callee reaches the caller as the top bit
+//! of the response, so that the firing traps as before; the companion counts the trap as well.
 
 mod caller;
 mod companion;
@@ -19,7 +19,6 @@ mod eligibility;
 use super::{Changes, Options};
 use crate::{ElementId, FunctionId, Latency, ObjectId, Op, PortId, Program, TableId, TrapCode};
 
-/// See the module.
 pub(super) fn run(program: &mut Program, _: &Options, changes: &mut Changes) {
     for at in 0..program.elements.len() {
         let element = ElementId::new(at);
@@ -37,46 +36,46 @@ pub(super) fn run(program: &mut Program, _: &Options, changes: &mut Changes) {
     }
 }
 
-/// What is to be extracted and how.
+/// An extraction: the callee and what moves with it.
 struct Plan {
     element: ElementId,
     callee: FunctionId,
-    /// The callee and all it calls.
+    /// The callee and all functions it calls.
     group: Vec<FunctionId>,
-    /// Those of the group that others call too; they are copied.
+    /// Functions of the group that others call too; they are copied.
     shared: Vec<FunctionId>,
-    /// State that moves, in order.
+    /// State objects that move, in order.
     objects: Vec<ObjectId>,
     /// Tables that move, in order.
     tables: Vec<TableId>,
-    /// Bits of each argument.
+    /// Width of each argument.
     args: Vec<u32>,
-    /// Bits of the result, if there is one.
+    /// Width of the result, if there is one.
     result: Option<u32>,
-    /// How the callee can trap.
+    /// The trap that the callee may raise.
     trap: Option<TrapCode>,
 }
 
 impl Plan {
-    /// Bits of a request; one without meaning where there is no argument.
+    /// Returns the width of a request; a dummy bit if there is no argument.
     fn request_bits(&self) -> u32 {
         self.args.iter().sum::<u32>().max(1)
     }
 
-    /// Bits of a response: the result, and on top whether the callee trapped.
+    /// Returns the width of a response: the result, and above it whether the callee trapped.
     fn response_bits(&self) -> u32 {
         (self.result.unwrap_or(0) + u32::from(self.trap.is_some())).max(1)
     }
 }
 
-/// The ports of the caller that lead to its companion.
+/// Ports of the caller that lead to its companion.
 #[derive(Clone, Copy)]
 struct Link {
     request: PortId,
     response: PortId,
 }
 
-/// The functions that the handler of an element calls as slow paths.
+/// Returns the functions that the handler of an element calls as slow paths.
 fn slow_callees(program: &Program, element: ElementId) -> Vec<FunctionId> {
     let handler = program.function(program.element(element).handler);
     let mut found = vec![];

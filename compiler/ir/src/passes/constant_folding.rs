@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Constant folding: what can be computed now is, and what can be said more simply is.
+//! Constant folding: evaluates operations on constants, and simplifies others.
 //!
-//! Blocks are visited in reverse post-order, so that the definition of every operand is known; each
-//! operation is replaced by a constant, by another value, or by a simpler operation:
-//! [`identities`] has the rules of arithmetic, [`slices`] sees through inserts, concatenations and
-//! shifts to where bits come from, which is what takes flits apart again after single assignment.
-//! A branch on a constant becomes a jump, and the blocks that nothing reaches then go.
+//! Blocks are visited in reverse post-order, so that the definition of every operand is known. Each
+//! operation is replaced by a constant, by another value, or by a simpler operation. [`identities`]
+//! has the rules of arithmetic; [`slices`] traces bits through inserts, concatenations and shifts,
+//! which decomposes flits again after single assignment. A branch on a constant becomes a jump, and
+//! unreachable blocks are removed.
 
 mod identities;
 mod slices;
@@ -17,10 +17,9 @@ use crate::interp::eval_pure;
 use crate::{Bits, Function, Inst, Loc, Op, Program, Target, Term, Type, UnaryOp, ValueId};
 use std::collections::HashMap;
 
-/// Rounds over a function; each one sees what the last one learned around loops.
+/// Maximum rounds over a function; each sees what the previous one learned around loops.
 const MAX_ROUNDS: usize = 8;
 
-/// See the module.
 pub(super) fn run(program: &mut Program, _: &Options, changes: &mut Changes) {
     for function in &mut program.functions {
         for _ in 0..MAX_ROUNDS {
@@ -34,11 +33,11 @@ pub(super) fn run(program: &mut Program, _: &Options, changes: &mut Changes) {
     }
 }
 
-/// What a rule makes of an operation.
+/// Result of applying a rule to an operation.
 enum Folded {
-    /// Its result is that value.
+    /// The operation's result is this value.
     Value(ValueId),
-    /// Its result is that of this operation.
+    /// The operation's result is that of this operation.
     Op(Op),
 }
 
@@ -46,7 +45,7 @@ struct Folder<'a> {
     function: &'a mut Function,
     /// By value: its definition, with operands replaced; none for parameters.
     known: Vec<Option<Op>>,
-    /// By value: how often it was used when the round began.
+    /// By value: number of uses when the round began.
     uses: Vec<u32>,
     replacements: Replacements,
     /// Constants of the current block.
@@ -108,8 +107,8 @@ impl Folder<'_> {
         }
     }
 
-    /// Replaces the parameters that are the same on every edge. An edge from a block that comes
-    /// later is taken as it stands; one from a block that nothing reaches does not count.
+    /// Replaces parameters that are the same on every edge. An edge from a later block is used
+    /// unmodified; one from an unreachable block is ignored.
     fn fold_params(&mut self, node: usize, progress: &Progress) {
         if node == Function::ENTRY.index() {
             return;
@@ -213,7 +212,7 @@ impl Folder<'_> {
         Some(Term::Jump(found.map_or(default, |(_, target)| target).clone()))
     }
 
-    /// Applies rules until none fits.
+    /// Applies rules until none matches.
     fn simplify(&mut self, mut op: Op) -> Folded {
         loop {
             if let Some(bits) = self.evaluate(&op) {
@@ -228,7 +227,7 @@ impl Folder<'_> {
         }
     }
 
-    /// The result of an operation whose operands are all constants.
+    /// Evaluates an operation whose operands are all constants.
     fn evaluate(&self, op: &Op) -> Option<Bits> {
         if !op.is_pure() {
             return None;
@@ -241,7 +240,7 @@ impl Folder<'_> {
         eval_pure(op, |value| self.constant(value).expect("every operand is a constant"))
     }
 
-    /// Appends the simplest form of an operation; gives its value.
+    /// Appends the simplest form of an operation; returns its value.
     fn emit(&mut self, op: Op, width: u32) -> ValueId {
         match self.simplify(op) {
             Folded::Value(value) => value,
@@ -249,7 +248,7 @@ impl Folder<'_> {
         }
     }
 
-    /// A constant, in the current block.
+    /// Returns a constant, in the current block.
     fn number(&mut self, bits: Bits) -> ValueId {
         if let Some(value) = self.pool.get(&bits) {
             return *value;
@@ -296,18 +295,18 @@ impl Folder<'_> {
         self.function.width_of(value)
     }
 
-    /// Whether only one operation used the value when the round began.
+    /// Returns whether only one operation used the value when the round began.
     fn is_used_once(&self, value: ValueId) -> bool {
         self.uses.get(value.index()) == Some(&1)
     }
 }
 
-/// What is known of the blocks while they are visited.
+/// State of the blocks during the visit.
 struct Progress {
     position: Vec<Option<usize>>,
     is_reached: Vec<bool>,
     is_done: Vec<bool>,
-    /// By block: where each edge to it comes from, and its arguments.
+    /// By block: the source of each edge to it, and its arguments.
     edges: Vec<Vec<(usize, Vec<ValueId>)>>,
 }
 
@@ -328,7 +327,8 @@ impl Progress {
         progress
     }
 
-    /// Whether control may go from `from` to `node`: it has been found to, or comes later.
+    /// Returns whether control may pass from `from` to `node`: a visit has shown it, or is still to
+    /// come.
     fn counts(&self, from: usize, node: usize) -> bool {
         self.is_done[from] || self.position[from] >= self.position[node]
     }

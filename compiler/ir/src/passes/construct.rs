@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Single assignment: gives variables that are assigned in several places one value at each point.
+//! Single assignment: gives a variable that is assigned in several places one value at each point.
 //!
-//! A block that control enters by several edges gets a parameter for every variable that it may
-//! still need; the others take what their only predecessor ends with. Some parameters then get the
-//! same value on every edge; removing those leaves the minimum in a reducible graph.
+//! A block with several incoming edges gets a parameter for every variable that it may still need;
+//! other blocks take the values at the end of their only predecessor. Parameters with the same
+//! value on every edge are then redundant; removing those leaves the minimum in a reducible graph.
 
 use super::edit::separate_entry;
 use crate::analysis::{ControlFlow, DataFlow, Liveness, predecessors, reverse_post_order};
@@ -14,16 +14,17 @@ pub(super) type Current = Vec<Option<ValueId>>;
 
 /// Variables, numbered from 0, and the code that assigns and reads them.
 pub(super) trait Variables {
-    /// Type and name of each.
+    /// Returns the type and name of each variable.
     fn describe(&self) -> &[Value];
 
-    /// What `block` does: the variables it reads before it assigns them, and those it assigns.
+    /// Returns the variables that `block` reads before assigning them, and those it assigns.
     fn summarize(&self, function: &Function, block: usize) -> Summary;
 
-    /// The value of `variable` at the entry.
+    /// Returns the value of `variable` at the entry.
     fn initial(&mut self, function: &mut Function, variable: usize) -> ValueId;
 
-    /// Rewrites `block` to use values, given those at its start; leaves those at its end.
+    /// Rewrites `block` to use values, given those at its start; leaves those at its end in
+    /// `current`.
     fn rewrite(&mut self, function: &mut Function, block: usize, current: &mut Current);
 }
 
@@ -48,8 +49,8 @@ impl Summary {
     }
 }
 
-/// Rewrites every block; those that cannot be reached must have been removed. Leaves redundant
-/// parameters to the caller, who may have uses to replace first.
+/// Rewrites every block; unreachable blocks must have been removed. Leaves redundant parameters to
+/// the caller, which may have uses to replace first.
 pub(super) fn construct(function: &mut Function, variables: &mut impl Variables) {
     separate_entry(function);
     let live = live_variables(function, variables);

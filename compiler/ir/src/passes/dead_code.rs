@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Dead code: what nobody needs goes, and blocks that only follow each other become one.
+//! Dead code: removes unneeded values, and merges blocks that only follow each other.
 //!
-//! Needed is what an effect or a branch uses, and what those values are made of; a block parameter
-//! is needed only where it is used so, which also removes parameters that only feed themselves
-//! around a loop. An access that may be out of range is an effect, because it is counted; so is a
-//! read of a port that may not be ready, and of an oracle. Stores to locals that are never loaded
-//! go. The header of a loop is not joined with its body: the bound of the loop counts how often
-//! control goes on from the header into the loop.
+//! A value is needed if an effect, a branch or another needed value uses it. A block parameter is
+//! needed only if it is used so, which also removes parameters that only feed themselves around a
+//! loop. An access that may be out of range is an effect, because it is counted; so is a read of an
+//! oracle or of a port that may not be ready. Stores to locals that are never loaded are removed.
+//! The header of a loop is not merged with its body: the bound of the loop counts how often control
+//! enters the body from the header.
 
 use super::edit::{
     Replacements, compact_values, edges_into, object_of, remove_params, remove_redundant_params,
@@ -17,7 +17,6 @@ use crate::analysis::{ControlFlow, Dominators, Loops, definitions, is_in_range};
 use crate::{Block, BlockId, Function, ObjectRef, Op, Program, TableKind, Target, Term, ValueId};
 use std::collections::HashMap;
 
-/// See the module.
 pub(super) fn run(program: &mut Program, _: &Options, changes: &mut Changes) {
     for at in 0..program.functions.len() {
         let mut function = std::mem::replace(
@@ -39,7 +38,7 @@ pub(super) fn run(program: &mut Program, _: &Options, changes: &mut Changes) {
     }
 }
 
-/// Removes stores to locals that are never loaded, where they cannot be out of range.
+/// Removes stores to locals that are never loaded, if they cannot be out of range.
 fn remove_dead_stores(program: &Program, function: &mut Function) -> u64 {
     let mut is_loaded = vec![false; function.locals.len()];
     for inst in function.blocks.iter().flat_map(|block| &block.insts) {
@@ -63,8 +62,8 @@ fn remove_dead_stores(program: &Program, function: &mut Function) -> u64 {
     dead.iter().filter(|dead| **dead).count() as u64
 }
 
-/// Forgets the bounds of loops that never come back to their header. They run at most once, which
-/// no bound forbids but 0.
+/// Removes the bounds of loops that never return to their header. They run at most once, which only
+/// a bound of 0 would forbid.
 fn forget_broken_loops(function: &mut Function) -> u64 {
     let loops = Loops::of(function, &Dominators::of(function));
     let headers: Vec<usize> = loops.loops.iter().map(|each| each.header).collect();
@@ -78,10 +77,10 @@ fn forget_broken_loops(function: &mut Function) -> u64 {
     forgotten
 }
 
-/// Blocks in a row that an edge skips at most.
+/// Maximum number of consecutive blocks that an edge skips.
 const MAX_HOPS: usize = 64;
 
-/// Lets edges to a block that only jumps on go where it jumps to.
+/// Redirects edges to a block that only jumps to the target of that jump.
 fn skip_empty_blocks(function: &mut Function) -> u64 {
     let onward = onward_jumps(function);
     let mut skipped = 0;
@@ -101,8 +100,8 @@ fn skip_empty_blocks(function: &mut Function) -> u64 {
     skipped
 }
 
-/// By block: its parameters and where it jumps, if that is all it does and nobody else uses the
-/// parameters.
+/// Returns, by block, its parameters and its jump target, if it does nothing else and its
+/// parameters have no other use.
 fn onward_jumps(function: &Function) -> Vec<Option<(Vec<ValueId>, Target)>> {
     let mut user: Vec<Option<usize>> = vec![None; function.values.len()];
     let mut has_other_user = vec![false; function.values.len()];
@@ -128,7 +127,7 @@ fn onward_jumps(function: &Function) -> Vec<Option<(Vec<ValueId>, Target)>> {
     function.blocks.iter().enumerate().map(onward).collect()
 }
 
-/// Joins each block with the one it jumps to, where no other goes there.
+/// Merges each block with its jump target if no other edge leads there.
 pub(super) fn merge_blocks(function: &mut Function) -> u64 {
     let mut entries: Vec<usize> = edges_into(function).iter().map(Vec::len).collect();
     entries[function.entry()] += 1;
@@ -159,7 +158,7 @@ pub(super) fn merge_blocks(function: &mut Function) -> u64 {
     retain_blocks(function, &is_kept)
 }
 
-/// By value: whether an effect or a branch needs it.
+/// Returns, by value, whether an effect or a branch needs it.
 fn needed_values(program: &Program, function: &Function) -> Vec<bool> {
     let definitions = definitions(function);
     let edges = edges_into(function);
@@ -194,7 +193,7 @@ fn needed_values(program: &Program, function: &Function) -> Vec<bool> {
     is_needed
 }
 
-/// Whether nobody can tell that the operation ran, except by its result.
+/// Returns whether the operation has no observable effect except its result.
 fn is_removable(
     program: &Program,
     function: &Function,
@@ -206,7 +205,7 @@ fn is_removable(
         Op::ReadyMask | Op::Ready(_) | Op::PacketLength(_) => true,
         Op::TableLookup { table, .. } => match (definitions[table.index()], function.owner) {
             (Some(Op::Handle(table)), Some(owner)) => {
-                // A lookup of the other kind says which entry was used last.
+                // A lookup in the LRU kind changes the order of use.
                 program.element(owner).tables[table.index()].kind != TableKind::LruHash
             }
             _ => false,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Changes of a function's shape that several passes need: copying blocks, replacing values,
-//! renumbering what is left.
+//! Changes of a function's shape that several passes share: copying blocks, replacing values,
+//! renumbering.
 
 use crate::analysis::{ControlFlow, predecessors, reverse_post_order};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
 };
 use std::collections::HashMap;
 
-/// Values that stand for others; chains are followed.
+/// Replacements for values; chains are followed.
 #[derive(Default)]
 pub(super) struct Replacements(HashMap<ValueId, ValueId>);
 
@@ -45,7 +45,7 @@ impl Replacements {
     }
 }
 
-/// What copied values and blocks became; what is not in it stays itself.
+/// Mapping of copied values and blocks; others map to themselves.
 #[derive(Default)]
 pub(super) struct Copied {
     pub(super) values: HashMap<ValueId, ValueId>,
@@ -62,7 +62,8 @@ impl Copied {
     }
 }
 
-/// Appends copies of `blocks` (with the ids they had) to `function`; `values` describes theirs.
+/// Appends copies of `blocks` (with their original ids) to `function`; `values` describes their
+/// values.
 pub(super) fn copy_blocks(
     function: &mut Function,
     blocks: &[(BlockId, Block)],
@@ -93,14 +94,14 @@ pub(super) fn copy_blocks(
     copied
 }
 
-/// Removes the blocks that control cannot reach; gives how many.
+/// Removes unreachable blocks; returns how many.
 pub fn remove_unreachable_blocks(function: &mut Function) -> u64 {
     let mut is_reachable = vec![false; function.blocks.len()];
     reverse_post_order(function).into_iter().for_each(|node| is_reachable[node] = true);
     retain_blocks(function, &is_reachable)
 }
 
-/// Empties the blocks that control cannot reach, without renumbering.
+/// Empties unreachable blocks, without renumbering.
 pub(super) fn clear_unreachable_blocks(function: &mut Function) {
     let mut is_reachable = vec![false; function.blocks.len()];
     reverse_post_order(function).into_iter().for_each(|node| is_reachable[node] = true);
@@ -111,7 +112,7 @@ pub(super) fn clear_unreachable_blocks(function: &mut Function) {
     }
 }
 
-/// Keeps the blocks for which `is_kept`; no other block goes to one that is not.
+/// Keeps the blocks for which `is_kept`; no kept block may lead to a removed one.
 pub(super) fn retain_blocks(function: &mut Function, is_kept: &[bool]) -> u64 {
     let mut count = 0;
     let renumbered: Vec<BlockId> = is_kept
@@ -133,7 +134,7 @@ pub(super) fn retain_blocks(function: &mut Function, is_kept: &[bool]) -> u64 {
     removed as u64
 }
 
-/// Gives the entry a block of its own, which no other goes to.
+/// Gives the entry a block of its own that no other block leads to.
 pub(super) fn separate_entry(function: &mut Function) {
     if predecessors(function)[function.entry()].is_empty() {
         return;
@@ -158,8 +159,8 @@ pub(super) fn separate_entry(function: &mut Function) {
     function.blocks.push(body);
 }
 
-/// Removes parameters that every edge gives the same value (or the parameter itself); their uses
-/// become uses of that value. Gives how many there were.
+/// Removes parameters that have the same value on every edge (apart from themselves) and replaces
+/// their uses with that value. Returns the number removed.
 pub(super) fn remove_redundant_params(function: &mut Function) -> u64 {
     let mut removed = 0;
     loop {
@@ -179,7 +180,7 @@ pub(super) fn remove_redundant_params(function: &mut Function) -> u64 {
     }
 }
 
-/// At most one parameter of a chain at a time, so that replacements never go in a circle.
+/// Returns at most one parameter of a chain at a time, so that replacements never form a cycle.
 fn redundant_params(function: &Function) -> Vec<(BlockId, usize, ValueId)> {
     let edges = edges_into(function);
     let mut found = vec![];
@@ -199,7 +200,7 @@ fn redundant_params(function: &Function) -> Vec<(BlockId, usize, ValueId)> {
     found
 }
 
-/// For every block, the arguments of each edge to it.
+/// Returns, for every block, the arguments of each edge to it.
 pub(super) fn edges_into(function: &Function) -> Vec<Vec<Vec<ValueId>>> {
     let mut edges = vec![vec![]; function.blocks.len()];
     for target in function.blocks.iter().flat_map(|block| block.term.targets()) {
@@ -224,7 +225,7 @@ pub(super) fn remove_params(function: &mut Function, gone: &HashMap<BlockId, Vec
     }
 }
 
-/// By value: the constant it is, if it is defined as one.
+/// Returns, by value, its constant, if it is defined as one.
 pub(super) fn constants(function: &Function) -> Vec<Option<Bits>> {
     let mut found = vec![None; function.values.len()];
     for inst in function.blocks.iter().flat_map(|block| &block.insts) {
@@ -235,7 +236,7 @@ pub(super) fn constants(function: &Function) -> Vec<Option<Bits>> {
     found
 }
 
-/// The object that an operation loads from or stores to.
+/// Returns the object that an operation loads from or stores to.
 pub(super) fn object_of(op: &Op) -> Option<ObjectRef> {
     match op {
         Op::Load { object, .. }
@@ -246,7 +247,7 @@ pub(super) fn object_of(op: &Op) -> Option<ObjectRef> {
     }
 }
 
-/// The same, to change it.
+/// Returns the object that an operation accesses, mutably.
 pub(super) fn object_of_mut(op: &mut Op) -> Option<&mut ObjectRef> {
     match op {
         Op::Load { object, .. }
@@ -257,7 +258,7 @@ pub(super) fn object_of_mut(op: &mut Op) -> Option<&mut ObjectRef> {
     }
 }
 
-/// Removes the locals that nothing accesses and renumbers the others; gives how many.
+/// Removes unused locals and renumbers the others; returns the number removed.
 pub(super) fn remove_unused_locals(function: &mut Function) -> u64 {
     let mut is_used = vec![false; function.locals.len()];
     for inst in function.blocks.iter().flat_map(|block| &block.insts) {
@@ -285,7 +286,7 @@ pub(super) fn remove_unused_locals(function: &mut Function) -> u64 {
     removed as u64
 }
 
-/// Renumbers values in the order of their definitions and forgets those without one.
+/// Renumbers values in the order of their definitions and drops undefined ones.
 pub(super) fn compact_values(function: &mut Function) {
     let mut renumbered = vec![None; function.values.len()];
     let mut values = vec![];
@@ -307,7 +308,7 @@ pub(super) fn compact_values(function: &mut Function) {
     function.values = values;
 }
 
-/// An instruction that a pass puts in.
+/// Creates an instruction for a pass.
 pub(super) fn inst(result: Option<ValueId>, op: Op, like: &Inst) -> Inst {
     Inst { result, op, loc: like.loc }
 }

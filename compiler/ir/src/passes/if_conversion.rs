@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! If-conversion: a branch around a few operations becomes those operations and selects, so that
-//! no processor has to guess it.
+//! the processor has nothing to predict.
 //!
-//! Every pure operation is total and so can be computed in vain. So can a load that cannot be out
-//! of range; one that could be is counted, and stays where it is. What is looked for is a block
-//! that branches to two arms that come together at once. An arm is the edge itself, or a block
-//! that no other goes to, that only computes and loads, and that is not dear: what is skipped may
-//! be seldom needed. A load from large memory is cheap only where the same place has been accessed
-//! on the way. Inner branches are converted first, so that outer ones may become convertible.
-//! The header of a bounded loop is left alone: the bound counts one of its edges.
+//! Every pure operation is total and so can be executed speculatively. So can a load that cannot be
+//! out of range; one that could be is counted, and stays in place. The pass looks for a block that
+//! branches to two arms that meet immediately. An arm is either the edge itself, or a block with no
+//! other predecessor that only computes and loads, and that is cheap: the skipped code may be
+//! seldom needed. A load from large memory is cheap only if the same location has been accessed on
+//! the path. Inner branches are converted first, so that outer ones may become convertible. The
+//! header of a bounded loop is left alone, because the bound counts one of its edges.
 
 use super::dead_code::merge_blocks;
 use super::edit::{Replacements, remove_unreachable_blocks};
@@ -19,10 +19,9 @@ use crate::{
 };
 use std::collections::HashMap;
 
-/// Memory of so many bits is in the nearest cache anyway.
+/// Maximum size of memory assumed to be in the nearest cache.
 const SMALL_BITS: u64 = 8 * 4096;
 
-/// See the module.
 pub(super) fn run(program: &mut Program, options: &Options, changes: &mut Changes) {
     for at in 0..program.functions.len() {
         loop {
@@ -39,7 +38,7 @@ pub(super) fn run(program: &mut Program, options: &Options, changes: &mut Change
     }
 }
 
-/// By value: what it costs to compute it in vain, where that has no other effect.
+/// Returns, by value, the cost of computing it speculatively, if that has no other effect.
 fn costs(program: &Program, function: &Function) -> Vec<Option<u64>> {
     let definitions = definitions(function);
     let near = Near::of(function);
@@ -60,7 +59,8 @@ fn costs(program: &Program, function: &Function) -> Vec<Option<u64>> {
     costs
 }
 
-/// What an operation costs that is no access; none where it has an effect or is dear.
+/// Returns the cost of an operation that is not an access; `None` if it has an effect or is
+/// expensive.
 fn pure_cost(function: &Function, op: &Op, result: ValueId) -> Option<u64> {
     let words = words(function, result);
     match op {
@@ -76,7 +76,7 @@ fn pure_cost(function: &Function, op: &Op, result: ValueId) -> Option<u64> {
     }
 }
 
-/// Machine words of a value.
+/// Returns the number of machine words of a value.
 fn words(function: &Function, value: ValueId) -> u64 {
     function.type_of(value).bits().map_or(1, |bits| u64::from(bits.div_ceil(64)))
 }
@@ -88,7 +88,7 @@ fn is_small(program: &Program, function: &Function, object: ObjectRef) -> bool {
     })
 }
 
-/// Where each place of an object is accessed.
+/// Blocks that access each location of an object.
 struct Near {
     dominators: Dominators,
     blocks: HashMap<(ObjectRef, ValueId), Vec<usize>>,
@@ -105,7 +105,7 @@ impl Near {
         Self { dominators: Dominators::of(function), blocks }
     }
 
-    /// Whether control has always accessed the same place before it comes to that block.
+    /// Returns whether control has always accessed the same location before it reaches that block.
     fn has(&self, node: usize, op: &Op) -> bool {
         let Some(blocks) = place_of(op).and_then(|place| self.blocks.get(&place)) else {
             return false;
@@ -124,7 +124,7 @@ fn place_of(op: &Op) -> Option<(ObjectRef, ValueId)> {
     }
 }
 
-/// Converts what can be at once; gives how many branches that were.
+/// Converts all branches that qualify; returns their number.
 fn convert_all(function: &mut Function, costs: &[Option<u64>], limit: u64) -> u64 {
     let entries: Vec<usize> = predecessors(function).iter().map(Vec::len).collect();
     let mut is_gone = vec![false; function.blocks.len()];
@@ -145,16 +145,16 @@ fn convert_all(function: &mut Function, costs: &[Option<u64>], limit: u64) -> u6
 
 /// A side of a branch.
 struct Arm {
-    /// The block in between, if there is one.
+    /// Block in between, if there is one.
     block: Option<usize>,
-    /// Where the two sides meet.
+    /// Block where the two sides meet.
     target: Target,
-    /// Of computing it in vain.
+    /// Cost of executing it speculatively.
     cost: u64,
 }
 
 impl Arm {
-    /// The sides that an edge may be: with the block that it goes to, and without.
+    /// Returns the arms that an edge may represent: with the block that it leads to, and without.
     fn of(
         function: &Function,
         edge: &Target,
@@ -169,7 +169,7 @@ impl Arm {
             && block.loop_info.is_none()
             && target.block != edge.block
         {
-            // Selects of this round have no cost yet; they are looked at in the next one.
+            // Selects of this round have no cost yet; the next round examines them.
             let cost = |inst: &Inst| costs.get(inst.result?.index()).copied().flatten();
             let cost = block.insts.iter().map(cost).sum::<Option<u64>>();
             let target = target.clone();
@@ -179,7 +179,7 @@ impl Arm {
     }
 }
 
-/// A branch whose sides meet at once.
+/// A branch whose sides meet immediately.
 struct Hammock {
     cond: ValueId,
     arms: [Arm; 2],
@@ -212,7 +212,7 @@ impl Hammock {
         None
     }
 
-    /// Whether each side is below the limit, the selects counted, and can be selected.
+    /// Returns whether each side is below the limit, selects included, and can be selected.
     fn is_cheap(&self, function: &Function, limit: u64) -> bool {
         let [first, second] = &self.arms;
         let pairs = || first.target.args.iter().zip(&second.target.args).filter(|(a, b)| a != b);

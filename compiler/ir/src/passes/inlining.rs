@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Inlining: a call that is part of its caller becomes the blocks of the callee (ClickNP 2.5).
+//! Inlining: a call is replaced by the blocks of the callee (ClickNP 2.5).
 //!
-//! Calls with [`Latency::Inline`] always; the others too where the back end wants that, as one for
-//! the CPU does, for which a slow path is only code. The block of the call is divided: the callee's
-//! entry follows its first part, and a return becomes a jump to the second. The callee's locals
-//! become the caller's; where the call can run more than once in a firing they are set back first.
+//! Calls with [`Latency::Inline`] are always inlined; others if the back end requests it, as those
+//! for the CPU do, for which a slow path is ordinary code. The block of the call is split: the
+//! callee's entry follows its first part, and a return becomes a jump to the second. The callee's
+//! locals become the caller's; if the call can run more than once in a firing, they are reset
+//! first.
 
 use super::edit::copy_blocks;
 use super::loop_bound::make_explicit;
@@ -15,10 +16,9 @@ use crate::{
     Loc, LocalId, LoopInfo, Object, ObjectRef, Op, Program, Target, Term, Type, Unroll, ValueId,
 };
 
-/// Elements of a local that are set back one by one; more take a loop.
+/// Maximum elements of a local that are reset one by one; more take a loop.
 const MAX_STORES: u64 = 16;
 
-/// See the module.
 pub(super) fn run(program: &mut Program, options: &Options, changes: &mut Changes) {
     let wanted = |latency: Latency| latency == Latency::Inline || options.inline_every_call;
     let mut state = vec![Visit::Waiting; program.functions.len()];
@@ -34,8 +34,8 @@ enum Visit {
     Done,
 }
 
-/// Inlines into the callees first, so that what is copied has no calls to inline left. A call to a
-/// function that is open is recursion, and stays.
+/// Inlines into the callees first, so that copied code has no calls left to inline. A call to a
+/// function that is being visited is recursion, and stays.
 fn visit(
     program: &mut Program,
     id: FunctionId,
@@ -138,8 +138,8 @@ fn expand(caller: &mut Function, block: usize, at: usize, callee: &Function) {
     caller.block_mut(from).term = Term::Jump(Target { block: copied.block(Function::ENTRY), args });
 }
 
-/// Divides a block before instruction `at`, which is taken out; the second part is a new block. The
-/// first has no end yet.
+/// Splits a block before instruction `at`, which is removed; the second part is a new block. The
+/// first part has no terminator yet.
 pub(super) fn divide(function: &mut Function, block: usize, at: usize) -> (Inst, BlockId) {
     let second = function.add_block(Term::Return { value: None });
     let first = &mut function.blocks[block];
@@ -165,8 +165,8 @@ fn can_reach_itself(function: &Function, block: usize) -> bool {
     is_seen[block]
 }
 
-/// Appends the stores that give a local its first contents to `block`; gives the block that goes
-/// on.
+/// Appends stores that reset a local to its initial contents to `block`; returns the block where
+/// control continues.
 fn set_back(
     function: &mut Function,
     block: BlockId,
@@ -217,7 +217,7 @@ fn set_back(
     after
 }
 
-/// Appends stores of the first contents that are not 0.
+/// Appends stores of the initial contents that are not 0.
 fn store_contents(
     function: &mut Function,
     block: BlockId,

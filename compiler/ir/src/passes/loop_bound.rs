@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Bounds of loops written out. The bound counts how often control goes from the header into the
-//! loop; a pass that must divide the header would change what is counted, so it first turns the
-//! bound into a counter and a branch to a trap.
+//! Explicit loop bounds. The bound counts how often control enters the loop body from the header. A
+//! pass that has to split the header would change the count, so it first turns the bound into a
+//! counter and a branch to a trap.
 
 use crate::analysis::{Dominators, Loops};
 use crate::{
     BinaryOp, Bits, BlockId, CompareOp, Function, Inst, Loc, Op, Target, Term, TrapCode, Type,
 };
 
-/// Bits of the counter: every bound fits.
+/// Width of the counter: every bound fits.
 const COUNTER_BITS: u32 = 64;
 
-/// Makes `header` count its iterations and trap where its bound says so; the bound that is left is
-/// one more, and so never reached. Does nothing where there is no bound or no loop. Gives false if
-/// it cannot be done: a header that ends with a suspension traps before it.
+/// Makes `header` count its iterations and trap at its bound. The remaining bound is one more, and
+/// so never reached. Does nothing if there is no bound or no loop. Returns false if it is
+/// impossible: a header that ends with a suspension would trap before it.
 pub(super) fn make_explicit(function: &mut Function, header: BlockId) -> bool {
     let Some(info) = function.block(header).loop_info else { return true };
     let loops = Loops::of(function, &Dominators::of(function));
@@ -55,7 +55,7 @@ pub(super) fn make_explicit(function: &mut Function, header: BlockId) -> bool {
     true
 }
 
-/// Puts a check on every edge from `header` into `body`.
+/// Inserts a check on every edge from `header` into `body`.
 fn check_edges(
     function: &mut Function,
     header: BlockId,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The passes: one ordered list, each entry with the reason for its place.
 //!
-//! Every pass keeps what the interpreter does with a program: histories, state, answers and
-//! counters. Each can be switched off by name, so that a difference can be hunted down to one of
-//! them. `async_extraction` alone changes the graph, and says itself what that changes.
+//! Every pass preserves the results of the interpreter: histories, state, answers and counters.
+//! Each can be disabled by name, so that a difference can be attributed to one of them. Only
+//! `async_extraction` changes the graph; it documents the observable changes.
 //!
-//! What all passes keep to: a loop with a bound has one header, which goes into the loop by one
-//! edge; the bound counts how often that edge is taken. Accesses out of range are counted, and so
-//! are effects that no pass may add or remove.
+//! Invariants of all passes: a loop with a bound has one header, which enters the body by one edge;
+//! the bound counts how often that edge is taken. Accesses out of range are counted and so are
+//! effects, which no pass may add or remove.
 
 mod async_extraction;
 mod constant_folding;
@@ -27,12 +27,12 @@ use crate::{Program, verify};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// A place in the order: a pass and why it stands there.
+/// An entry of the order: a pass and the reason for its position.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
-    /// The pass, a name of [`NAMES`].
+    /// Name of the pass, one of [`NAMES`].
     pub pass: &'static str,
-    /// Why it runs at this point.
+    /// Reason for its position.
     pub reason: &'static str,
 }
 
@@ -44,22 +44,22 @@ const fn step(pass: &'static str, reason: &'static str) -> Step {
 pub const ORDER: [Step; 19] = [
     step("async_extraction", "first: slow paths must leave while they are still calls"),
     step("inlining", "before all others: they look at one function at a time"),
-    step("constant_folding", "indexes become constants, which single assignment asks for"),
+    step("constant_folding", "indexes become constants, which single assignment requires"),
     step("ssa", "iterators become values, from which iterations can be counted"),
-    step("constant_folding", "conditions of loops and fields of structs become plain"),
-    step("dead_code", "the size of loop bodies is that of what they need"),
+    step("constant_folding", "conditions of loops and fields of structs become visible"),
+    step("dead_code", "loop bodies contain only needed operations when they are measured"),
     step("unroll", "now the number of iterations is known"),
     step("constant_folding", "each copy has its own iterator, which is a constant"),
     step("unroll", "inner loops whose bound was an outer iterator"),
     step("constant_folding", "as above, for their copies"),
-    step("dead_code", "copies that no iteration reaches go, and with them their accesses"),
+    step("dead_code", "removes copies that no iteration reaches, with their accesses"),
     step("ssa", "arrays indexed by iterators now have constant indexes (ClickNP 4.8, 4.10)"),
-    step("constant_folding", "what was stored in one copy is seen in the next"),
+    step("constant_folding", "values stored in one copy are visible in the next"),
     step("dead_code", "parameters and inserts that folding left behind"),
-    step("if_conversion", "what is left to branch around, and how little, is known now"),
-    step("constant_folding", "merged blocks show more"),
-    step("dead_code", "what that left behind"),
-    step("promote", "last: accesses with a moving index may have gone (ClickNP 4.3)"),
+    step("if_conversion", "the remaining branches and their costs are known now"),
+    step("constant_folding", "merged blocks allow more folding"),
+    step("dead_code", "code that the conversion left behind"),
+    step("promote", "last: accesses with a variable index may have been removed (ClickNP 4.3)"),
     step("dead_code", "leaves values numbered in order"),
 ];
 
@@ -90,20 +90,20 @@ pub const NAMES: [&str; 8] = {
     names
 };
 
-/// What passes can be told.
+/// Options of the passes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Inline calls of every latency, not only [`Latency::Inline`](crate::Latency::Inline).
+    /// Inlines calls of every latency, not only [`Latency::Inline`](crate::Latency::Inline).
     pub inline_every_call: bool,
-    /// Most operations that a loop without a wish of its own may become by unrolling, where the
-    /// number of its iterations is known.
+    /// Maximum operations that unrolling may produce from a loop without an unroll qualifier, if
+    /// its number of iterations is known.
     pub unroll_limit: u64,
-    /// Most operations that any loop may become; one that asks for more stays, which is reported.
+    /// Maximum operations that any loop may become; one that requests more is not unrolled, which
+    /// is reported.
     pub unroll_most: u64,
-    /// Most that a side of a branch may cost to be computed in vain: about as many operations of
-    /// 64 bits.
+    /// Maximum cost of speculatively executing one side of a branch, in operations of 64 bits.
     pub if_limit: u64,
-    /// Most elements of an array that becomes registers.
+    /// Maximum elements of an array that becomes registers.
     pub promote_limit: u64,
 }
 
@@ -119,20 +119,20 @@ impl Default for Options {
     }
 }
 
-/// Which passes run, and how.
+/// A selection of passes, with their options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PassSet {
     enabled: BTreeSet<&'static str>,
-    /// See [`Options`].
+    /// Options of the passes.
     pub options: Options,
 }
 
-/// There is no pass of that name.
+/// No pass has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no pass `{0}`; the passes are: {list}", list = NAMES.join(", "))]
 pub struct UnknownPass(pub String);
 
-/// Every pass but `async_extraction`, which back ends for hardware ask for.
+/// Every pass except `async_extraction`, which back ends for hardware request.
 impl Default for PassSet {
     fn default() -> Self {
         let enabled = NAMES.into_iter().filter(|name| *name != "async_extraction").collect();
@@ -141,23 +141,25 @@ impl Default for PassSet {
 }
 
 impl PassSet {
-    /// No pass.
+    /// Returns an empty selection.
     pub fn none() -> Self {
         Self { enabled: BTreeSet::new(), options: Options::default() }
     }
 
-    /// What a back end for the CPU wants: the default, with calls of every latency inlined.
+    /// Returns the selection for back ends for the CPU: the default, with calls of every latency
+    /// inlined.
     pub fn for_cpu() -> Self {
         let options = Options { inline_every_call: true, ..Options::default() };
         Self { options, ..Self::default() }
     }
 
-    /// What a back end for hardware wants: all passes, so that slow paths become elements.
+    /// Returns the selection for back ends for hardware: all passes, so that slow paths become
+    /// elements.
     pub fn for_hardware() -> Self {
         Self { enabled: NAMES.into_iter().collect(), options: Options::default() }
     }
 
-    /// Those passes alone, each at its places in [`ORDER`].
+    /// Returns a selection of these passes alone, each at its positions in [`ORDER`].
     ///
     /// # Errors
     /// A name that no pass has.
@@ -165,7 +167,7 @@ impl PassSet {
         names.iter().try_fold(Self::none(), |set, name| set.with(name))
     }
 
-    /// This set and that pass.
+    /// Adds a pass.
     ///
     /// # Errors
     /// A name that no pass has.
@@ -174,7 +176,7 @@ impl PassSet {
         Ok(self)
     }
 
-    /// This set without that pass.
+    /// Removes a pass.
     ///
     /// # Errors
     /// A name that no pass has.
@@ -183,7 +185,7 @@ impl PassSet {
         Ok(self)
     }
 
-    /// Whether that pass runs.
+    /// Returns whether a pass is selected.
     pub fn contains(&self, name: &str) -> bool {
         self.enabled.contains(name)
     }
@@ -194,17 +196,17 @@ fn find(name: &str) -> Result<&'static str, UnknownPass> {
     found.ok_or_else(|| UnknownPass(name.to_owned()))
 }
 
-/// What a pass did.
+/// Changes that a pass made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// By kind of change; only those that happened.
+    /// Number of changes by kind; only nonzero ones.
     pub counts: BTreeMap<&'static str, u64>,
-    /// What it declined to do and why, and what the programmer should know.
+    /// Changes that the pass declined, with reasons, and hints for the programmer.
     pub notes: Vec<String>,
 }
 
 impl Changes {
-    /// Adds to the count of that kind.
+    /// Adds to the count of a kind.
     fn count(&mut self, kind: &'static str, by: u64) {
         if by > 0 {
             *self.counts.entry(kind).or_default() += by;
@@ -216,15 +218,15 @@ impl Changes {
     }
 }
 
-/// What all passes did, in the order in which they ran.
+/// Changes of all passes, in the order in which they ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// The name of each pass that ran, and what it did.
+    /// Name of each pass that ran, and its changes.
     pub steps: Vec<(&'static str, Changes)>,
 }
 
 impl Report {
-    /// What the pass of that name did in all its places.
+    /// Returns the total changes of the pass of that name.
     pub fn of(&self, name: &str) -> Changes {
         let mut all = Changes::default();
         for (_, changes) in self.steps.iter().filter(|(pass, _)| *pass == name) {
@@ -235,7 +237,7 @@ impl Report {
     }
 }
 
-/// A line for each pass that changed something, and one for each note.
+/// Prints a line for each pass that changed something, and one for each note.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (pass, changes) in &self.steps {
@@ -251,8 +253,8 @@ impl fmt::Display for Report {
     }
 }
 
-/// Runs the passes of `set` in their [`ORDER`]. The program must be one that the verifier accepts,
-/// and stays one.
+/// Runs the passes of `set` in their [`ORDER`]. The program must be accepted by the verifier, and
+/// still is afterwards.
 pub fn run(program: &mut Program, set: &PassSet) -> Report {
     let mut report = Report::default();
     for step in ORDER {
@@ -268,7 +270,7 @@ pub fn run(program: &mut Program, set: &PassSet) -> Report {
     report
 }
 
-/// In debug builds, the verifier looks at what each pass has made.
+/// Verifies the result of each pass, in debug builds.
 fn check(program: &Program, pass: &str) {
     if let Err(errors) = verify(program) {
         let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();

@@ -2,15 +2,14 @@
 //! Register promotion (ClickNP 2.7, 4.3): objects in on-chip memory that can be registers become
 //! registers, which are read, computed with and written back in one cycle.
 //!
-//! A scalar always can; an array can where every access of every function has a constant index and
-//! the array is no larger than the threshold. Objects that were put somewhere by a qualifier
-//! (`register`, `local`, `global`) are left alone.
+//! A scalar always qualifies. An array qualifies if every access in every function has a constant
+//! index and the array is no larger than the threshold. Objects placed by a qualifier (`register`,
+//! `local`, `global`) are left alone.
 
 use super::edit::{constants, object_of};
 use super::{Changes, Options};
 use crate::{Bits, ElementId, Function, Object, ObjectId, ObjectRef, Op, Program, Space, ValueId};
 
-/// See the module.
 pub(super) fn run(program: &mut Program, options: &Options, changes: &mut Changes) {
     let is_steady: Vec<Steady> = program.functions.iter().map(Steady::of).collect();
     for (at, element) in program.elements.iter_mut().enumerate() {
@@ -42,7 +41,7 @@ fn can_be_register(object: &Object, is_steady: bool, options: &Options) -> bool 
     object.space == Space::Local && !object.is_pinned && is_small
 }
 
-/// The objects that a function accesses at an index that is not a constant.
+/// Objects that a function accesses at an index that is not a constant.
 struct Steady {
     moving_state: Vec<ObjectId>,
     moving_locals: Vec<usize>,

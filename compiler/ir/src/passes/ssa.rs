@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Single assignment (ClickNP 4.10): firing-lifetime objects become values.
 //!
-//! A local whose every access has a constant index in range is taken apart into its elements; each
-//! element is a variable, a whole struct one wide value. Loads become extracts, stores inserts, and
-//! blocks where ways meet get parameters. What was an accumulator in memory, written in every copy
-//! of an unrolled loop, is then a chain of values that no longer serialises.
+//! A local whose every access has a constant index in range is split into its elements. Each
+//! element is a variable; a whole struct is one wide value. Loads become extracts, stores become
+//! inserts, and blocks where paths meet get parameters. An accumulator in memory, written in every
+//! copy of an unrolled loop, becomes a chain of values that no longer serialises.
 
 use super::construct::{Current, Summary, Variables, construct};
 use super::edit::{
@@ -18,12 +18,11 @@ use crate::{
 };
 use std::collections::HashMap;
 
-/// Most elements of one local that become values.
+/// Maximum elements of one local that become values.
 const MAX_CELLS: usize = 256;
 /// Widest variable, in bits; wider locals stay objects.
 const MAX_BITS: u64 = 4096;
 
-/// See the module.
 pub(super) fn run(program: &mut Program, _: &Options, changes: &mut Changes) {
     for function in &mut program.functions {
         if function.locals.is_empty() {
@@ -44,22 +43,22 @@ pub(super) fn run(program: &mut Program, _: &Options, changes: &mut Changes) {
     }
 }
 
-/// An access of a variable: which, and which of its bits.
+/// An access to bits of a variable.
 struct Access {
     variable: usize,
     lo: u32,
 }
 
 struct Cells {
-    /// The variable of each element of each local that is taken apart.
+    /// Variable of each element of each local that is split.
     numbers: HashMap<(u32, u64), usize>,
     values: Vec<Value>,
     constants: Vec<Option<Bits>>,
     is_byte_addressed: Vec<bool>,
     replacements: Replacements,
-    /// By variable: what it holds at first.
+    /// By variable: its initial value.
     initial: Vec<Bits>,
-    /// Those as instructions, for the entry.
+    /// Initial values as instructions, for the entry.
     first: Vec<Inst>,
 }
 
@@ -119,7 +118,7 @@ fn find_cells(function: &Function, constants: &[Option<Bits>]) -> Cells {
     cells
 }
 
-/// What an element of a local holds at first.
+/// Returns the initial value of an element of a local.
 fn initial_bits(local: &Object, cell: u64, width: u32) -> Bits {
     match local.addressing {
         Addressing::Element => {
@@ -133,7 +132,7 @@ fn initial_bits(local: &Object, cell: u64, width: u32) -> Bits {
     }
 }
 
-/// The local that an operation accesses, and the element where that is a constant in range. A
+/// Returns the local that an operation accesses, and the element if that is a constant in range. A
 /// local addressed by byte is one element.
 fn cell_of(
     function: &Function,
@@ -165,7 +164,7 @@ fn cell_of(
 }
 
 impl Cells {
-    /// The variable that an operation accesses, if it accesses one.
+    /// Returns the variable that an operation accesses, if any.
     fn access(&self, op: &Op) -> Option<Access> {
         let number = |value: ValueId| self.constants[value.index()].as_ref()?.checked_u64();
         let (local, at, lo) = match op {
@@ -187,7 +186,7 @@ impl Cells {
         self.values[variable].ty.bits().expect("a variable is a bit vector")
     }
 
-    /// The variable with `value` stored in it, as instructions appended to `insts`.
+    /// Appends instructions that store `value` in the variable to `insts`, and returns the result.
     fn store(
         &self,
         function: &mut Function,

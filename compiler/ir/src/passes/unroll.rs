@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Unrolling (ClickNP 4.8): iterations become copies of the body.
 //!
-//! A loop with bound B has its header copied B + 1 times and the rest B times; each copy goes to
-//! the header of the next, and where the last header would go into the loop once more it traps. A
+//! In a loop with bound B, the header is copied B + 1 times and the rest B times. Each copy leads
+//! to the header of the next, and where the last header would enter the loop again it traps. A
 //! `break` or `continue` is only an edge, so nothing has to be rewritten for them; each header
-//! keeps its condition, which guards its copy. Where the number of iterations can be computed
-//! there are only that many copies, and constant folding removes the guards. Unrolling by a factor
-//! F copies the first B mod F iterations in front, so that the loop that remains has exactly B / F
-//! rounds.
+//! keeps its condition, which guards its copy. If the number of iterations can be computed, there
+//! are only that many copies, and constant folding removes the guards. Unrolling by a factor F
+//! copies the first B mod F iterations in front, so that the remaining loop has exactly B / F
+//! iterations.
 
 mod trip_count;
 
@@ -23,7 +23,6 @@ use crate::{
 };
 use std::collections::{HashMap, HashSet};
 
-/// See the module.
 pub(super) fn run(program: &mut Program, options: &Options, changes: &mut Changes) {
     for function in &mut program.functions {
         separate_entry(function);
@@ -44,7 +43,8 @@ pub(super) fn run(program: &mut Program, options: &Options, changes: &mut Change
 
 fn consider(function: &mut Function, found: &Loop, options: &Options, changes: &mut Changes) {
     let Some(info) = function.blocks[found.header].loop_info else { return };
-    // A loop that may go round for ever is not worth a copy, and its rounds are counted.
+    // A watched loop may iterate very often and is not worth a copy, and its iterations are
+    // counted.
     if info.is_watched || matches!(function.blocks[found.header].term, Term::Suspend { .. }) {
         return;
     }
@@ -56,7 +56,7 @@ fn consider(function: &mut Function, found: &Loop, options: &Options, changes: &
     let is_at_most = |limit: u64| bound.saturating_mul(size) <= limit;
     let plan = match info.unroll {
         Unroll::Flatten => None,
-        // By default only a loop whose number of iterations is known.
+        // By default, only loops whose number of iterations is known are unrolled.
         Unroll::Auto => trips.is_some_and(|_| is_at_most(options.unroll_limit)).then_some(bound),
         Unroll::Full => Some(bound),
         Unroll::By(factor) => Some(bound.min(u64::from(factor))),
@@ -85,8 +85,8 @@ fn consider(function: &mut Function, found: &Loop, options: &Options, changes: &
     changes.count("copies", copies);
 }
 
-/// Copies the loop `copies` times. With `around`, the last copy goes back to the header of that
-/// copy, whose loop is then described so; else it goes to one more header, which traps.
+/// Copies the loop `copies` times. With `around`, the last copy leads back to the header of that
+/// copy, whose loop gets that description; otherwise to one more header, which traps.
 fn unroll(function: &mut Function, found: &Loop, copies: usize, around: Option<(usize, LoopInfo)>) {
     let header = BlockId::new(found.header);
     let escaping = escaping_values(function, &found.body);
@@ -137,7 +137,7 @@ fn unroll(function: &mut Function, found: &Loop, copies: usize, around: Option<(
     repair(function, &escaping, &rounds, outside);
 }
 
-/// Lets a header trap where it would go into its loop.
+/// Makes a header trap where it would enter its loop.
 fn trap_instead(function: &mut Function, header: BlockId, body: &[usize], round: &Copied) {
     let inside: Vec<BlockId> = body
         .iter()
@@ -151,7 +151,7 @@ fn trap_instead(function: &mut Function, header: BlockId, body: &[usize], round:
     }
 }
 
-/// The values that the loop defines and others use.
+/// Returns the values that the loop defines and code outside it uses.
 fn escaping_values(function: &Function, body: &[usize]) -> Vec<ValueId> {
     let mut is_inner = vec![false; function.values.len()];
     for node in body {
@@ -180,7 +180,7 @@ fn escaping_values(function: &Function, body: &[usize]) -> Vec<ValueId> {
     found
 }
 
-/// Gives the uses after the loop the value of the copy that control came from.
+/// Gives uses after the loop the value of the copy that control came from.
 fn repair(
     function: &mut Function,
     escaping: &[ValueId],

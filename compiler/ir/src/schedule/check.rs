@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What can be seen of a pipeline without running it: types, stages, ports, carried registers.
+//! Static checks of a pipeline: types, stages, ports, carried registers.
 
 use super::{Access, Action, MemoryPort, Pipeline, ScheduleError, Step};
 use crate::typing::{mask_bits, result_of};
@@ -8,7 +8,7 @@ use crate::{Element, Object, ObjectRef, Op, PortId, Program, Space, Type, ValueI
 /// Checks a pipeline of an element of a verified program.
 ///
 /// # Errors
-/// The first rule it breaks.
+/// The first rule it violates.
 pub fn check(program: &Program, pipeline: &Pipeline) -> Result<(), ScheduleError> {
     let shape = |message: &str| ScheduleError::Shape(message.to_owned());
     let element = program.elements.get(pipeline.element.index());
@@ -78,7 +78,7 @@ impl Checker<'_> {
     fn check(&self, step: &Step) -> Result<(), ScheduleError> {
         let earlier = &self.pipeline.steps[..self.step];
         let in_order = earlier.last().is_none_or(|before| before.stage <= step.stage);
-        self.require(in_order, "steps stand in the order of their stages")?;
+        self.require(in_order, "steps are in the order of their stages")?;
         for operand in Pipeline::operands(step) {
             let is_defined = earlier.iter().any(|before| before.result == Some(operand));
             self.require(is_defined, "it uses a value that no step before it defines")?;
@@ -175,7 +175,7 @@ impl Checker<'_> {
         self.require(access != Access::Read || is_in_time, "it reads after the forwarding stage")?;
         let is_register = found.is_some_and(|object| object.space == Space::Register);
         let Some(port) = step.port else {
-            return self.require(is_register, "an access to memory goes through a port");
+            return self.require(is_register, "an access to memory uses a port");
         };
         let port: Option<&MemoryPort> = self.pipeline.memory_ports.get(port);
         let is_right = port.is_some_and(|port| {
@@ -184,8 +184,8 @@ impl Checker<'_> {
         self.require(is_right, "that port is for something else")
     }
 
-    /// A register carries its value over exactly one firing: what this one writes is there when the
-    /// next one reads, and not before this one has read.
+    /// Checks that a register carries its value over exactly one firing: the next firing reads the
+    /// value that this one writes, and this one has read before it is overwritten.
     fn check_register(&self, register: usize) -> Result<(), ScheduleError> {
         let is_known = register < self.pipeline.registers.len();
         self.require(is_known, "it names no register")?;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Finds accesses to a memory that come in another order than one firing after the other would make
-//! them, and checks that forwarding registers make up for it.
+//! Detection of accesses to a memory that occur out of program order, and a check that forwarding
+//! registers compensate for it.
 
 use super::ScheduleError;
 use crate::Bits;
 use std::collections::VecDeque;
 
-/// The place of an access in the order of the program: its firing, and the step within it.
+/// Position of an access in program order: its firing, and the step within it.
 pub(super) type Turn = (u64, usize);
 
 /// Bits of an element that an access covers.
@@ -17,13 +17,13 @@ pub(super) struct Range {
     pub(super) width: u32,
 }
 
-/// A read that may have come too early.
+/// A read that may have happened too early.
 struct Read {
     turn: Turn,
     clock: u64,
     range: Range,
     data: Bits,
-    /// The last write that it should have seen and did not; no value where it was masked.
+    /// The last write that it should have seen and did not; no value if the write was masked.
     missed: Option<(Turn, Range, Option<Bits>)>,
     is_forwarded: bool,
 }
@@ -34,7 +34,7 @@ struct Write {
     range: Range,
 }
 
-/// The recent accesses to one object.
+/// Recent accesses to one object.
 #[derive(Default)]
 pub(super) struct Watch {
     reads: VecDeque<Read>,
@@ -42,7 +42,7 @@ pub(super) struct Watch {
     has_forward: bool,
 }
 
-/// The forwarding registers of a memory as a firing finds them.
+/// Forwarding registers of a memory, as seen by a firing.
 pub(super) struct Forwarded<'r> {
     pub(super) address: &'r Bits,
     pub(super) value: &'r Bits,
@@ -56,7 +56,7 @@ impl Watch {
         Self { has_forward, ..Self::default() }
     }
 
-    /// Forgets what no firing in flight can meet any more.
+    /// Discards accesses that no firing in flight can conflict with.
     pub(super) fn forget_before(&mut self, clock: u64) {
         while self.reads.front().is_some_and(|read| read.clock < clock) {
             self.reads.pop_front();
@@ -66,7 +66,7 @@ impl Watch {
         }
     }
 
-    /// Notes a read, which sees every write noted so far.
+    /// Records a read, which sees every write recorded so far.
     pub(super) fn read(&mut self, turn: Turn, clock: u64, range: Range, data: Bits) -> Found {
         if self.writes.iter().any(|write| write.turn > turn && write.range.overlaps(range)) {
             return Err((range.index, "a read sees the write of a later firing"));
@@ -76,7 +76,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Notes a write, which the reads noted so far did not see.
+    /// Records a write, which the reads recorded so far did not see.
     pub(super) fn write(
         &mut self,
         turn: Turn,
@@ -100,7 +100,8 @@ impl Watch {
         Ok(())
     }
 
-    /// Checks what the registers forward to the reads of a firing: the value missed, if one was.
+    /// Checks that the registers forward the missed value, if there is one, to the reads of a
+    /// firing.
     pub(super) fn forward(&mut self, firing: u64, registers: &Forwarded) -> Found {
         for read in self.reads.iter_mut().filter(|read| read.turn.0 == firing) {
             read.is_forwarded = true;
@@ -130,7 +131,7 @@ impl Range {
     }
 }
 
-/// The error for what a watch found.
+/// Converts a hazard that a watch found into an error.
 pub(super) fn hazard(clock: u64, object: &str, found: (u64, &'static str)) -> ScheduleError {
     ScheduleError::Hazard { clock, object: object.to_owned(), index: found.0, what: found.1 }
 }

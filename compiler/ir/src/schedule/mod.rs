@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The scheduled form of a handler: the same operations, each with the stage of a pipeline in which
-//! it runs. It is what the RTL back end prints and what its clock-by-clock interpreter ([`run()`])
-//! executes; the control-flow form never carries cycles.
+//! The scheduled form of a handler: the same operations, each assigned to a stage of a pipeline.
+//! The RTL back end prints this form and its clock-by-clock interpreter ([`run()`]) executes it;
+//! the control-flow form never carries cycles.
 //!
 //! The machine it describes:
 //! 1. A firing is admitted at most every `initiation_interval` clocks, when an input it waits for
@@ -29,159 +29,159 @@ pub use run::{Run, RunOptions, run};
 
 use crate::{Bits, ElementId, Loc, ObjectId, Op, Value, ValueId};
 
-/// The scheduled form of one element's handler.
+/// Scheduled form of one element's handler.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pipeline {
-    /// The element type whose handler it is.
+    /// Element type that the handler belongs to.
     pub element: ElementId,
-    /// Least clocks from one firing to the next, at least 1.
+    /// Minimum clocks from one firing to the next, at least 1.
     pub initiation_interval: u32,
-    /// Every value, by [`ValueId`].
+    /// Values, indexed by [`ValueId`].
     pub values: Vec<Value>,
-    /// State that is carried from firing to firing besides the element's own.
+    /// State carried from firing to firing besides the element's own.
     pub registers: Vec<Register>,
     /// Ports of the element's memories.
     pub memory_ports: Vec<MemoryPort>,
-    /// Hazards that are forwarded.
+    /// Forwarded hazards.
     pub forwards: Vec<Forward>,
-    /// Slots of the FIFO behind each output port.
+    /// Slots of the FIFO at each output port.
     pub fifo_slots: Vec<u32>,
-    /// Operations in the order of the stages, and of the program within each.
+    /// Operations in the order of the stages, and in program order within each.
     pub steps: Vec<Step>,
-    /// Which inputs the next firing waits for; all where absent. It is admitted only after the
-    /// stage of this value.
+    /// Inputs that the next firing waits for; all if absent. The next firing is admitted only after
+    /// the stage of this value.
     pub next_mask: Option<ValueId>,
 }
 
-/// A register that lives from firing to firing.
+/// A register that is kept from firing to firing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Register {
-    /// Its name.
+    /// Name of the register.
     pub name: String,
-    /// What it holds after reset; its width is the register's.
+    /// Value after reset, in the register's width.
     pub reset: Bits,
 }
 
-/// What a memory port can do.
+/// Kinds of access of a memory port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
-    /// Reads.
+    /// Reads only.
     Read,
-    /// Writes.
+    /// Writes only.
     Write,
-    /// Either, one per clock.
+    /// Reads or writes, one per clock.
     ReadWrite,
 }
 
 /// A port of a memory: one access per clock.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MemoryPort {
-    /// Its name.
+    /// Name of the port.
     pub name: String,
     /// The memory, a state object of the element.
     pub object: ObjectId,
-    /// What it can do.
+    /// Kinds of access.
     pub access: Access,
     /// Clocks from a read to its data; 0 for registers.
     pub latency: u32,
 }
 
-/// The registers that stand in for writes that a read came too early for.
+/// Registers that supply a written value to a read that happened too early.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Forward {
     /// The memory.
     pub object: ObjectId,
-    /// The stage in which the pipeline compares and chooses.
+    /// Stage in which the pipeline compares the address and selects the value.
     pub stage: u32,
-    /// Where the last write went.
+    /// Register with the address of the last write.
     pub address: usize,
-    /// What it wrote.
+    /// Register with the value of the last write.
     pub value: usize,
-    /// Whether there was one; 1 bit.
+    /// Register that holds whether there was a write; 1 bit.
     pub valid: usize,
 }
 
-/// What a step does.
+/// Action of a step.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Action {
     /// An operation; not a call, nor one on tables, packets or oracles.
     Op(Op),
-    /// Reads the register of that index.
+    /// Reads the register of this index.
     Get(usize),
-    /// Writes the register of that index.
+    /// Writes the register of this index.
     Set(usize, ValueId),
 }
 
 /// One operation in its stage.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// When it runs, counted from admission.
+    /// Stage, counted from admission.
     pub stage: u32,
-    /// 1 bit: whether it runs; always where absent.
+    /// Condition for running, 1 bit; always runs if absent.
     pub predicate: Option<ValueId>,
-    /// The memory port it goes through, an index, for a load or store of memory.
+    /// Index of the memory port used, for a load or store of memory.
     pub port: Option<usize>,
-    /// What it defines.
+    /// Value it defines.
     pub result: Option<ValueId>,
-    /// What it does.
+    /// Action of the step.
     pub action: Action,
-    /// Where it was written.
+    /// Source location.
     pub loc: Loc,
 }
 
-/// Why a pipeline is wrong, or did something wrong.
+/// An error in a pipeline or in its execution.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ScheduleError {
-    /// It breaks a rule that needs no run to see.
+    /// A step violates a rule that is checked statically.
     #[error("step {step}: {message}")]
     Step {
-        /// Which step.
+        /// Index of the step.
         step: usize,
-        /// What is wrong with it.
+        /// The violation.
         message: String,
     },
-    /// Something besides its steps is wrong.
+    /// The pipeline, apart from its steps, violates a rule.
     #[error("{0}")]
     Shape(String),
     /// Two accesses to a memory port in one clock.
     #[error("clock {clock}: two accesses through memory port {port}")]
     Conflict {
-        /// When.
+        /// Clock of the conflict.
         clock: u64,
-        /// Where.
+        /// Name of the memory port.
         port: String,
     },
-    /// A firing saw another value than one firing after the other would have.
+    /// A firing saw a value that differs from sequential execution.
     #[error("clock {clock}: {object}[{index}]: {what}")]
     Hazard {
-        /// When it was found.
+        /// Clock at which it was detected.
         clock: u64,
-        /// In which memory.
+        /// Name of the memory.
         object: String,
-        /// In which of its elements.
+        /// Index of the element.
         index: u64,
-        /// What went wrong.
+        /// Kind of hazard.
         what: &'static str,
     },
-    /// The clocks allowed were not enough.
+    /// The run did not end within this number of clocks.
     #[error("it did not end within {0} clocks")]
     Unfinished(u64),
 }
 
 impl Pipeline {
-    /// How many stages it has.
+    /// Returns the number of stages.
     pub fn stages(&self) -> u32 {
         self.steps.iter().map(|step| step.stage + 1).max().unwrap_or(1)
     }
 
-    /// The first stage in which `value` can be used; none if no step defines it.
+    /// Returns the first stage in which `value` can be used; `None` if no step defines it.
     pub fn available_at(&self, value: ValueId) -> Option<u32> {
         let step = self.steps.iter().find(|step| step.result == Some(value))?;
         let latency = step.port.and_then(|port| self.memory_ports.get(port));
         Some(step.stage + latency.map_or(0, |port| port.latency))
     }
 
-    /// The values that a step uses, its predicate included.
+    /// Returns the values that a step uses, including its predicate.
     pub(crate) fn operands(step: &Step) -> Vec<ValueId> {
         let mut operands: Vec<ValueId> = step.predicate.into_iter().collect();
         match &step.action {
@@ -192,7 +192,7 @@ impl Pipeline {
         operands
     }
 
-    /// The stage in which items are put to an output port; none where none is.
+    /// Returns the stage in which items are put to an output port; `None` if none are.
     pub(crate) fn put_stage(&self, output: usize) -> Option<u32> {
         let is_put = |step: &&Step| match step.action {
             Action::Op(Op::Put { port, .. }) => port.index() == output,
@@ -201,7 +201,7 @@ impl Pipeline {
         self.steps.iter().find(is_put).map(|step| step.stage)
     }
 
-    /// Clocks between admissions that the loop-carried mask allows.
+    /// Returns the clocks between admissions that the loop-carried mask allows.
     pub(crate) fn interval(&self) -> u32 {
         let mask = self.next_mask.and_then(|mask| self.available_at(mask));
         self.initiation_interval.max(mask.map_or(1, |stage| stage + 1))

@@ -9,36 +9,36 @@ use crate::typing::mask_bits;
 use crate::{Bits, Element, ObjectRef, Op, Program, ValueId};
 use std::collections::VecDeque;
 
-/// What surrounds a pipeline.
+/// Environment of a pipeline.
 pub struct RunOptions<'o> {
-    /// Most clocks until everything has left.
+    /// Maximum number of clocks until everything has left.
     pub clock_limit: u64,
-    /// Whether the reader of an output takes an item in a clock; both are counted from 0.
+    /// Returns whether the reader of an output takes an item in a clock; both are counted from 0.
     pub reads_output: &'o mut dyn FnMut(u64, usize) -> bool,
 }
 
-/// What a pipeline did.
+/// Results of a pipeline run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Run {
     /// By output port: every item, in order.
     pub outputs: Vec<Vec<Bits>>,
-    /// By state object, by element: contents at the end.
+    /// By state object and element: final contents.
     pub state: Vec<Vec<Bits>>,
-    /// Firings admitted.
+    /// Number of firings admitted.
     pub firings: u64,
-    /// Clocks from the first on until the last item has left.
+    /// Clocks from the first until the last item has left.
     pub clocks: u64,
-    /// Loads and stores out of range.
+    /// Number of loads and stores out of range.
     pub out_of_range: u64,
-    /// Takes and peeks of a port that was not ready.
+    /// Number of takes and peeks of a port that was not ready.
     pub empty_reads: u64,
 }
 
-/// Feeds `inputs` (by port) to a pipeline until nothing is left in it.
+/// Feeds `inputs` (by port) to a pipeline until it is empty.
 ///
 /// # Errors
 /// A pipeline that [`check()`] rejects; two accesses to a memory port in one clock; a hazard that
-/// is not forwarded; and no end within the clocks allowed.
+/// is not forwarded; a run that does not end within the clock limit.
 pub fn run(
     program: &Program,
     pipeline: &Pipeline,
@@ -57,16 +57,16 @@ pub fn run(
     Ok(machine.finish())
 }
 
-/// A firing on its way through the stages.
+/// A firing in the pipeline.
 struct Firing {
     number: u64,
     admitted: u64,
     values: Vec<Option<Bits>>,
-    /// By input port: the item it found there.
+    /// By input port: the item present at admission.
     items: Vec<Option<Bits>>,
 }
 
-/// What a clock writes: it becomes visible in the next one.
+/// Writes of a clock, which become visible in the next one.
 #[derive(Default)]
 struct Writes {
     memory: Vec<MemoryWrite>,
@@ -139,7 +139,7 @@ impl<'p> Machine<'p> {
         self.in_flight.is_empty() && self.fifos.iter().all(VecDeque::is_empty) && !self.is_wanted()
     }
 
-    /// Whether the inputs are as the next firing wants them.
+    /// Returns whether the inputs satisfy the mask of the next firing.
     fn is_wanted(&self) -> bool {
         let mut masked = (0..self.inputs.len()).filter(|at| self.mask.bit(*at as u32));
         if self.mask.is_zero() {
@@ -203,7 +203,7 @@ impl<'p> Machine<'p> {
         self.last_admitted = Some(self.clock);
     }
 
-    /// Checks the forwarding registers that a firing meets in this clock.
+    /// Checks the forwarding registers for a firing in this clock.
     fn forward(&mut self, firing: &Firing) -> Result<(), ScheduleError> {
         let stage = self.clock - firing.admitted;
         for each in &self.pipeline.forwards {

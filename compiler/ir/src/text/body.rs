@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Parses functions: header, locals, blocks and terminators. Until [`resolve`](super::resolve)
-//! runs, a value's index is a place in the list of names met so far.
+//! runs, a value's index is a position in the list of names seen so far.
 
 use super::cursor::Result;
 use super::lex::{Kind, ValueName};
@@ -12,14 +12,14 @@ use crate::{
 };
 use std::collections::HashMap;
 
-/// A function whose values have neither their numbers nor all of their types yet.
+/// A function whose values lack their numbers and some of their types.
 pub(super) struct RawFunction {
     pub(super) function: Function,
-    /// The token it begins at.
+    /// Index of the token where it begins.
     pub(super) at: usize,
-    /// Every value met, by the index it has for now.
+    /// Values seen so far, by provisional index.
     pub(super) names: Vec<NamedValue>,
-    /// Those defined, in the order of the text.
+    /// Defined values, in the order of the text.
     pub(super) definitions: Vec<usize>,
     /// Cases of switches without a written width: block and case.
     pub(super) unsized_cases: Vec<(usize, usize, usize)>,
@@ -28,14 +28,14 @@ pub(super) struct RawFunction {
 /// A value by name.
 pub(super) struct NamedValue {
     pub(super) name: ValueName,
-    /// The token where it was first met.
+    /// Token of its first occurrence.
     pub(super) at: usize,
     pub(super) is_defined: bool,
-    /// Its type, where that is written.
+    /// Its type, if written.
     pub(super) ty: Option<Type>,
 }
 
-/// What is known while a body is read.
+/// State of the parser inside a body.
 pub(super) struct Body {
     pub(super) raw: RawFunction,
     pub(super) owner: Option<ElementId>,
@@ -50,7 +50,7 @@ struct Label {
 }
 
 impl Body {
-    /// A body without blocks, that begins at a token.
+    /// Creates a body without blocks that begins at a token.
     pub(super) fn new(name: String, owner: Option<ElementId>, at: usize) -> Self {
         let mut function = Function::new(name, owner, Loc::default());
         function.blocks.clear();
@@ -62,7 +62,7 @@ impl Body {
 }
 
 impl Parser<'_> {
-    /// A function after its keyword; gives its number.
+    /// Parses a function after its keyword; returns its number.
     pub(super) fn function(
         &mut self,
         owner: Option<ElementId>,
@@ -87,7 +87,7 @@ impl Parser<'_> {
         self.body(&mut body)?;
         self.next_function = number.wrapping_add(1);
         if self.functions.insert(number, body.raw).is_some() {
-            return Err(self.cursor.error_at(at, format!("function {number} stands here twice")));
+            return Err(self.cursor.error_at(at, format!("function {number} occurs twice")));
         }
         Ok(number)
     }
@@ -118,7 +118,7 @@ impl Parser<'_> {
     fn locals(&mut self, body: &mut Body) -> Result<()> {
         loop {
             self.cursor.skip_separators();
-            // A label may be any word, but only a label has `:` or `(` next.
+            // A label may be any word, but only a label is followed by `:` or `(`.
             let is_declaration = matches!(self.cursor.peek_second(), Kind::Word(_) | Kind::Text(_))
                 || matches!(self.cursor.peek_second(), Kind::Value(_));
             let space = self.cursor.word().and_then(spelling::space);
@@ -152,13 +152,13 @@ impl Parser<'_> {
         Ok(params)
     }
 
-    /// A block; the parameters of the entry stand in the function's header.
+    /// Parses a block; the parameters of the entry are in the function's header.
     fn block(&mut self, body: &mut Body, params: Option<Vec<ValueId>>) -> Result<Block> {
         let at = self.cursor.index();
         let label = self.label(body)?;
         let id = BlockId::new(body.raw.function.blocks.len());
         if body.labels[label.index()].block.replace(id).is_some() {
-            return Err(self.cursor.error_at(at, "a block of that name stands above"));
+            return Err(self.cursor.error_at(at, "a block of that name already exists"));
         }
         let mut block = Block::new(Term::Return { value: None });
         block.params = match params {
@@ -224,7 +224,7 @@ impl Parser<'_> {
         Ok(Inst { result, op, loc: self.cursor.loc() })
     }
 
-    /// A terminator, if one is next.
+    /// Parses a terminator, if one is next.
     fn term(&mut self, body: &mut Body) -> Result<Option<Term>> {
         let Some(word) = self.cursor.word() else { return Ok(None) };
         let word = word.to_owned();
@@ -294,7 +294,8 @@ impl Parser<'_> {
         Ok(Target { block, args })
     }
 
-    /// A block's name; until the function ends, its index is a place in the list of labels.
+    /// Parses a block's name; until the function ends, its index is a position in the list of
+    /// labels.
     fn label(&mut self, body: &mut Body) -> Result<BlockId> {
         let at = self.cursor.index();
         let Some(word) = self.cursor.word().map(str::to_owned) else {
@@ -321,7 +322,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// The name of a value that is defined here.
+    /// Parses the name of a value that is defined here.
     pub(super) fn define(&mut self, body: &mut Body) -> Result<ValueId> {
         let at = self.cursor.index();
         let value = self.value(body)?;
@@ -355,7 +356,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Values with commas between them, up to and with `close`.
+    /// Parses values separated by commas, up to and including `close`.
     pub(super) fn values(&mut self, body: &mut Body, close: &str) -> Result<Vec<ValueId>> {
         let mut values = vec![];
         while !self.cursor.take_sign(close) {
@@ -386,7 +387,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `ref<stack|packet>`.
+    /// Parses `ref<stack|packet>`.
     pub(super) fn spaces(&mut self) -> Result<Spaces> {
         self.cursor.keyword("ref")?;
         self.cursor.sign("<")?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A place in the token list, and the small things that all parts of the parser read.
+//! A position in the token list, and small constructs that all parts of the parser share.
 
 use super::ParseError;
 use super::lex::{Kind, Position, Token, tokens};
@@ -8,10 +8,10 @@ use crate::{Bits, Loc};
 /// Errors are boxed: they are rare and large.
 pub(super) type Result<T> = std::result::Result<T, Box<ParseError>>;
 
-/// Widest bit vector the text form takes; it bounds what a hostile text can make us allocate.
+/// Maximum width of a bit vector in the text form; it bounds allocations for hostile input.
 const MOST_BITS: u32 = 1 << 20;
 
-/// Reads tokens one after the other.
+/// Reads tokens in sequence.
 pub(super) struct Cursor<'t> {
     text: &'t str,
     tokens: Vec<Token>,
@@ -24,27 +24,27 @@ impl<'t> Cursor<'t> {
         Ok(Self { text, tokens, next: 0 })
     }
 
-    /// The index of the next token, to point at it in an error.
+    /// Returns the index of the next token, for use in errors.
     pub(super) fn index(&self) -> usize {
         self.next
     }
 
-    /// Goes back, or on, to the token of that index.
+    /// Moves to the token with that index.
     pub(super) fn go_to(&mut self, index: usize) {
         self.next = index.min(self.tokens.len() - 1);
     }
 
-    /// The next token, left in place.
+    /// Returns the next token without consuming it.
     pub(super) fn peek(&self) -> &Kind {
         &self.tokens[self.next.min(self.tokens.len() - 1)].kind
     }
 
-    /// The token after the next, left in place.
+    /// Returns the token after the next without consuming it.
     pub(super) fn peek_second(&self) -> &Kind {
         &self.tokens[(self.next + 1).min(self.tokens.len() - 1)].kind
     }
 
-    /// Goes past the next token; the end is never passed.
+    /// Consumes the next token, except the end.
     pub(super) fn next(&mut self) {
         self.next = (self.next + 1).min(self.tokens.len() - 1);
     }
@@ -53,7 +53,7 @@ impl<'t> Cursor<'t> {
         *self.peek() == Kind::End
     }
 
-    /// The next token, if it is a word.
+    /// Returns the next token, if it is a word.
     pub(super) fn word(&self) -> Option<&str> {
         match self.peek() {
             Kind::Word(word) => Some(word),
@@ -61,7 +61,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Takes that word if it is next.
+    /// Consumes that word if it is next.
     pub(super) fn take_word(&mut self, word: &str) -> bool {
         let is_next = self.word() == Some(word);
         if is_next {
@@ -70,7 +70,7 @@ impl<'t> Cursor<'t> {
         is_next
     }
 
-    /// Takes that word if it is next and does not name the end of a channel.
+    /// Consumes that word if it is next and does not name the end of a channel.
     pub(super) fn take_attribute(&mut self, word: &str) -> bool {
         let is_end = matches!(self.peek_second(), Kind::Sign("." | "->"));
         !is_end && self.take_word(word)
@@ -80,12 +80,12 @@ impl<'t> Cursor<'t> {
         if self.take_word(word) { Ok(()) } else { Err(self.expected(&format!("`{word}`"))) }
     }
 
-    /// Whether that sign is next.
+    /// Returns whether that sign is next.
     pub(super) fn is_sign(&self, sign: &str) -> bool {
         matches!(self.peek(), Kind::Sign(next) if *next == sign)
     }
 
-    /// Takes that sign if it is next.
+    /// Consumes that sign if it is next.
     pub(super) fn take_sign(&mut self, sign: &str) -> bool {
         let is_next = self.is_sign(sign);
         if is_next {
@@ -98,12 +98,12 @@ impl<'t> Cursor<'t> {
         if self.take_sign(sign) { Ok(()) } else { Err(self.expected(&format!("`{sign}`"))) }
     }
 
-    /// Declarations and operations may end with `;`, which lets them share a line.
+    /// Skips `;`, which may separate declarations and operations on one line.
     pub(super) fn skip_separators(&mut self) {
         while self.take_sign(";") {}
     }
 
-    /// A word or a text in quotes.
+    /// Parses a word or a quoted text.
     pub(super) fn name(&mut self, what: &str) -> Result<String> {
         match self.peek().clone() {
             Kind::Word(name) | Kind::Text(name) => {
@@ -141,7 +141,7 @@ impl<'t> Cursor<'t> {
         u32::try_from(number).map_err(|_| self.error_at(at, "this number is 2^32 or more"))
     }
 
-    /// The width of a bit vector.
+    /// Parses the width of a bit vector.
     pub(super) fn width(&mut self) -> Result<u32> {
         let at = self.index();
         match self.number_u32()? {
@@ -150,12 +150,12 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// `#3`, if it is next.
+    /// Parses `#3`, if it is next.
     pub(super) fn optional_index(&mut self) -> Result<Option<u32>> {
         if self.take_sign("#") { self.number_u32().map(Some) } else { Ok(None) }
     }
 
-    /// `!file:line:column`, if it is next.
+    /// Parses `!file:line:column`, if it is next.
     pub(super) fn loc(&mut self) -> Loc {
         match *self.peek() {
             Kind::Loc(loc) => {
@@ -166,7 +166,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// A constant such as `5:32` or `-1:8`; the width may be left out where one is `expected`.
+    /// Parses a constant such as `5:32` or `-1:8`; the width may be omitted if one is `expected`.
     pub(super) fn literal(&mut self, expected: Option<u32>) -> Result<Bits> {
         let at = self.index();
         let is_negative = self.take_sign("-");
@@ -183,7 +183,7 @@ impl<'t> Cursor<'t> {
             Some(digits) => (digits, 16),
             None => (written.as_str(), 10),
         };
-        // A digit holds at most 4 bits, so this width holds the number whole.
+        // A digit holds at most 4 bits, so the whole number fits this width.
         let room = width.max(u32::try_from(digits.len() * 4).unwrap_or(MOST_BITS)) + 1;
         let Some(whole) = Bits::parse(room, digits, radix) else {
             return Err(self.error_at(at, format!("`{written}` is not a number")));
@@ -202,8 +202,8 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// The constant of a switch's case, and whether its width is written. Where it is not, the
-    /// constant has as many bits as its digits can hold.
+    /// Parses the constant of a switch case; returns also whether its width is written. If it is
+    /// not, the constant has as many bits as its digits can hold.
     pub(super) fn case_literal(&mut self) -> Result<(Bits, bool)> {
         let has_width = matches!(self.peek_second(), Kind::Sign(":"));
         let room = match self.peek() {
@@ -213,7 +213,7 @@ impl<'t> Cursor<'t> {
         Ok((self.literal(if has_width { None } else { Some(room) })?, has_width))
     }
 
-    /// Things with commas between them, up to and with `close`.
+    /// Parses items separated by commas, up to and including `close`.
     pub(super) fn list<T>(
         &mut self,
         close: &str,
@@ -229,12 +229,12 @@ impl<'t> Cursor<'t> {
         Ok(items)
     }
 
-    /// The error that something else should stand here.
+    /// Creates an error for an unexpected token.
     pub(super) fn expected(&self, what: &str) -> Box<ParseError> {
         self.error_at(self.next, format!("expected {what}, found {}", self.peek().describe()))
     }
 
-    /// An error at the token of that index.
+    /// Creates an error at the token with that index.
     pub(super) fn error_at(&self, at: usize, message: impl Into<String>) -> Box<ParseError> {
         let token = &self.tokens[at.min(self.tokens.len() - 1)];
         Box::new(error(self.text, token.at, message.into()))

@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Cuts the text form into tokens. Line ends mean nothing; `//` starts a comment.
+//! Splits the text form into tokens. Line ends have no meaning; `//` starts a comment.
 
 use super::spelling::is_word;
 use crate::{FileId, Loc};
 
-/// Where a token begins, both from 1, the column in characters.
+/// Position of a token; line and column count from 1, the column in characters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Position {
     pub line: usize,
     pub column: usize,
 }
 
-/// A token and where it begins.
+/// A token and its position.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Token {
     pub kind: Kind,
     pub at: Position,
 }
 
-/// How a value is named: `%name`, `%3` or `%name.3`.
+/// A name of a value: `%name`, `%3` or `%name.3`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ValueName {
     pub name: Option<String>,
     pub number: Option<u32>,
 }
 
-/// What a token is.
+/// Kind of a token.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// A word.
     Word(String),
     /// A number as written: decimal, or hexadecimal after `0x`.
     Number(String),
-    /// A text in quotes.
+    /// A quoted text.
     Text(String),
     /// `%name`.
     Value(ValueName),
@@ -47,7 +47,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The token as an error message names it.
+    /// Describes the token for an error message.
     pub fn describe(&self) -> String {
         match self {
             Kind::Word(text) | Kind::Number(text) => format!("`{text}`"),
@@ -65,12 +65,12 @@ impl Kind {
     }
 }
 
-/// Two-character signs stand before those that begin them.
+/// Two-character signs precede their one-character prefixes.
 const SIGNS: [&str; 19] = [
     "->", "+:", "{", "}", "(", ")", "[", "]", "<", ">", ",", ":", ";", "=", "|", "#", ".", "-", "+",
 ];
 
-/// The tokens of a text, the last one [`Kind::End`].
+/// Splits a text into tokens; the last one is [`Kind::End`].
 pub fn tokens(text: &str) -> Result<Vec<Token>, (Position, String)> {
     let mut lexer = Lexer { rest: text, at: Position { line: 1, column: 1 } };
     let mut tokens = vec![];
@@ -142,7 +142,7 @@ impl<'t> Lexer<'t> {
                     self.advance(sign.len());
                     Ok(Kind::Sign(sign))
                 }
-                None => Err(format!("a character that means nothing here: `{first}`")),
+                None => Err(format!("a character that has no meaning here: `{first}`")),
             },
         }
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The text form of programs: for goldens, for reading what a pass did, and for programs written
-//! by hand. [`print()`] and [`parse()`] are inverse: every part of a [`Program`](crate::Program)
-//! has a spelling, indexes and locations included. `docs/reference/ir.md` describes it.
+//! The text form of programs: for golden tests, for inspecting the result of a pass, and for
+//! hand-written programs. [`print()`] and [`parse()`] are inverse: every part of a
+//! [`Program`](crate::Program) has a spelling, indexes and locations included.
+//! `docs/reference/ir.md` describes it.
 //!
 //! ```text
 //! element Count {
@@ -47,16 +48,16 @@ pub use print_pipeline::print_pipeline;
 
 use std::fmt;
 
-/// What is wrong with a text, and where.
+/// A syntax error and its position.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub struct ParseError {
-    /// Line, from 1.
+    /// Line, counted from 1.
     pub line: usize,
-    /// Column in characters, from 1.
+    /// Column in characters, counted from 1.
     pub column: usize,
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
-    /// The line itself.
+    /// Text of the line.
     pub source_line: String,
 }
 

@@ -8,7 +8,7 @@ use super::parse::Parser;
 use super::spelling::{BINARY, COMPARE, LATENCY, UNARY, meaning};
 use crate::{CallOrder, LocalId, MethodId, ObjectId, ObjectRef, Op, PortId, Probe, ValueId};
 
-/// Stands for the width of a whole element until the object's is known to exist.
+/// Placeholder for the width of a whole element until the object is resolved.
 const LOWEST: u32 = 0;
 
 impl Parser<'_> {
@@ -89,7 +89,7 @@ impl Parser<'_> {
         Ok(None)
     }
 
-    /// Operations on objects, tables, ports, packets and oracles.
+    /// Parses operations on objects, tables, ports, packets and oracles.
     fn effect(&mut self, body: &mut Body, word: &str) -> Result<Option<Op>> {
         let op = match word {
             "load" => self.load(body)?,
@@ -163,7 +163,7 @@ impl Parser<'_> {
         Ok((first, second, self.value(body)?))
     }
 
-    /// One value or more, with commas between them; none where no value is next.
+    /// Parses one or more values separated by commas; none if no value is next.
     fn some_values(&mut self, body: &mut Body) -> Result<Vec<ValueId>> {
         let mut values = vec![];
         values.extend(self.optional_value(body)?);
@@ -187,7 +187,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `%x[8 +: 16]` or `%x[%lo +: 16]`.
+    /// Parses `%x[8 +: 16]` or `%x[%lo +: 16]`.
     fn extract(&mut self, body: &mut Body) -> Result<Op> {
         let value = self.value(body)?;
         self.cursor.sign("[")?;
@@ -201,7 +201,7 @@ impl Parser<'_> {
         Ok(op)
     }
 
-    /// `+: 16]`.
+    /// Parses `+: 16]`.
     fn range_width(&mut self) -> Result<u32> {
         self.cursor.sign("+:")?;
         let width = self.cursor.width()?;
@@ -209,7 +209,7 @@ impl Parser<'_> {
         Ok(width)
     }
 
-    /// `%x[8], %part` or `%x[%lo], %part`.
+    /// Parses `%x[8], %part` or `%x[%lo], %part`.
     fn insert(&mut self, body: &mut Body) -> Result<Op> {
         let value = self.value(body)?;
         self.cursor.sign("[")?;
@@ -262,7 +262,7 @@ impl Parser<'_> {
         Ok(Op::Store { object, index, lo, value, mask })
     }
 
-    /// `object[%index]`.
+    /// Parses `object[%index]`.
     fn place(&mut self, body: &mut Body) -> Result<(ObjectRef, ValueId)> {
         let object = self.object_ref(body)?;
         self.cursor.sign("[")?;
@@ -271,7 +271,7 @@ impl Parser<'_> {
         Ok((object, index))
     }
 
-    /// An object by name (a local hides state), or `local#0`, `state#0`.
+    /// Parses an object by name (a local hides state), or as `local#0` or `state#0`.
     fn object_ref(&mut self, body: &mut Body) -> Result<ObjectRef> {
         let at = self.cursor.index();
         let name = self.cursor.name("the name of an object")?;
@@ -312,7 +312,7 @@ impl Parser<'_> {
         Ok(Op::Probe { probe: probe(text), args })
     }
 
-    /// `@f(%a) inline overlap`.
+    /// Parses `@f(%a) inline overlap`.
     fn call(&mut self, body: &mut Body) -> Result<Op> {
         let function = self.function_ref()?;
         self.cursor.sign("(")?;
@@ -332,7 +332,7 @@ impl Parser<'_> {
         Ok(Op::Call { function, args, latency, order })
     }
 
-    /// `instance.method(%a)`.
+    /// Parses `instance.method(%a)`.
     fn call_method(&mut self, body: &mut Body) -> Result<Op> {
         let reference = self.method_ref()?;
         self.cursor.sign("(")?;

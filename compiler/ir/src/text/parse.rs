@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Parses programs, elements and the graph. One pass reads the text; a second one, over the
-//! functions only, gives values their numbers and types, since a name may stand before what it
-//! names.
+//! Parses programs, elements and the graph. The first pass reads the text. A second pass, over the
+//! functions only, assigns numbers and types to values, since a name may precede its definition.
 
 use super::body::RawFunction;
 use super::cursor::{Cursor, Result};
@@ -17,14 +16,14 @@ use std::collections::BTreeMap;
 /// Parses the text form of a program.
 ///
 /// # Errors
-/// The first thing that is wrong, with its place in the text.
+/// The first error, with its position in the text.
 pub fn parse(text: &str) -> std::result::Result<Program, ParseError> {
     let mut parser = Parser::new(text, Program::default())?;
     parser.program().map_err(|error| *error)?;
     parser.finish().map_err(|error| *error)
 }
 
-/// A function named before it is known: by name, or by its index.
+/// A reference to a function that may not be known yet: by name, or by index.
 #[derive(Clone)]
 pub(super) struct FunctionRef {
     pub(super) name: String,
@@ -32,7 +31,8 @@ pub(super) struct FunctionRef {
     pub(super) at: usize,
 }
 
-/// A method named before the graph is known: instance and method, each by name or by its index.
+/// A reference to a method before the graph is known: instance and method, each by name or by
+/// index.
 struct MethodRef {
     instance: Named,
     method: Named,
@@ -45,7 +45,7 @@ enum Named {
 }
 
 impl Named {
-    /// The index among `names`.
+    /// Returns the index among `names`.
     fn among<'n>(&self, mut names: impl Iterator<Item = &'n String>) -> Option<u32> {
         match self {
             Named::Index(index) => Some(*index),
@@ -54,13 +54,13 @@ impl Named {
     }
 }
 
-/// What the parts of a program that were named too early have turned out to be.
+/// Targets of references that were parsed before their definitions.
 pub(super) struct Targets {
     pub(super) functions: Vec<FunctionId>,
     pub(super) methods: Vec<(InstanceId, MethodId)>,
 }
 
-/// What has been read so far.
+/// State of the parser.
 pub(super) struct Parser<'t> {
     pub(super) cursor: Cursor<'t>,
     pub(super) program: Program,
@@ -68,12 +68,12 @@ pub(super) struct Parser<'t> {
     pub(super) next_function: u32,
     /// Until the end, every [`FunctionId`] of the program is an index into this list.
     pub(super) references: Vec<FunctionRef>,
-    /// The same for the instances of method calls.
+    /// Likewise for the instances of method calls.
     method_references: Vec<MethodRef>,
 }
 
 impl<'t> Parser<'t> {
-    /// Begins at the start of a text, with what is known already.
+    /// Starts at the beginning of a text, with a program to extend.
     pub(super) fn new(text: &'t str, program: Program) -> std::result::Result<Self, ParseError> {
         Ok(Self {
             cursor: Cursor::new(text)?,
@@ -154,7 +154,7 @@ impl<'t> Parser<'t> {
         Ok((instance, MethodId(named.ok_or_else(|| unknown("method"))?)))
     }
 
-    /// `instance.method`, each of them a name or `#3`; found when the graph is known.
+    /// Parses `instance.method`, each a name or `#3`; resolved once the graph is known.
     pub(super) fn method_ref(&mut self) -> Result<InstanceId> {
         let at = self.cursor.index();
         let instance = self.name_or_index("the instance's name")?;
@@ -193,7 +193,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// `@name` or `@#3`, found when all functions are known.
+    /// Parses `@name` or `@#3`, resolved once all functions are known.
     pub(super) fn function_ref(&mut self) -> Result<FunctionId> {
         let at = self.cursor.index();
         let Kind::Function(name) = self.cursor.peek().clone() else {
@@ -282,7 +282,8 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// A function with a role in the element: its body, or `= @name` for one that stands elsewhere.
+    /// Parses a function with a role in the element: its body, or `= @name` for one defined
+    /// elsewhere.
     fn role(&mut self, id: ElementId, role: &str) -> Result<()> {
         let method = match role {
             "method" => Some(self.cursor.name("the method's name")?),
@@ -332,7 +333,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// `bits<32>`; gives the width.
+    /// Parses `bits<32>`; returns the width.
     pub(super) fn bits_type(&mut self) -> Result<u32> {
         self.cursor.keyword("bits")?;
         self.cursor.sign("<")?;
@@ -351,7 +352,7 @@ impl<'t> Parser<'t> {
         Ok(Table { name, kind, key_bits, value_bits, capacity, loc: self.cursor.loc() })
     }
 
-    /// An object after its space's word.
+    /// Parses an object after the word for its space.
     pub(super) fn object(&mut self, space: Space, usual: Lifetime) -> Result<Object> {
         let name = self.cursor.name("the object's name")?;
         self.cursor.sign(":")?;

@@ -106,13 +106,13 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `endpoint` or `instance.port`.
+    /// Parses `endpoint` or `instance.port`.
     fn end(&mut self, is_source: bool) -> Result<End> {
         let instances: Vec<String> =
             self.program.graph.instances.iter().map(|each| each.name.clone()).collect();
         let endpoints: Vec<String> =
             self.program.graph.endpoints.iter().map(|each| each.name.clone()).collect();
-        // The name decides by what follows it; `#3` is one token longer.
+        // The token after the name decides; `#3` is one token longer.
         let start = self.cursor.index();
         self.cursor.take_sign("#");
         self.cursor.next();
@@ -135,7 +135,7 @@ impl Parser<'_> {
         Ok(End::Port(instance, PortId(self.named(ports, what)?)))
     }
 
-    /// The index of one of `names`, or the index that `#` gives.
+    /// Parses the index of one of `names`, or an index after `#`.
     pub(super) fn named(&mut self, names: Vec<String>, what: &str) -> Result<u32> {
         if let Some(index) = self.cursor.optional_index()? {
             return Ok(index);

@@ -11,7 +11,7 @@ use crate::{Block, ElementId, Inst, ObjectId, Program, Term, Type, ValueId};
 /// Parses the text form of a pipeline of an element of `program`.
 ///
 /// # Errors
-/// The first thing that is wrong, with its place in the text.
+/// The first error, with its position in the text.
 pub fn parse_pipeline(program: &Program, text: &str) -> std::result::Result<Pipeline, ParseError> {
     let mut parser = Parser::new(text, program.clone())?;
     parser.pipeline().map_err(|error| *error)
@@ -64,7 +64,7 @@ impl Parser<'_> {
         self.resolve_pipeline(pipeline, body)
     }
 
-    /// One declaration; whether there was one.
+    /// Parses one declaration; returns whether there was one.
     fn declaration(&mut self, pipeline: &mut Pipeline) -> Result<bool> {
         if self.cursor.take_word("register") {
             let name = self.cursor.name("the register's name")?;
@@ -164,7 +164,7 @@ impl Parser<'_> {
         Ok(Step { stage, predicate, port, result, action, loc: self.cursor.loc() })
     }
 
-    /// Gives values their numbers and types, as in a function of one block.
+    /// Assigns numbers and types to values, as in a function of one block.
     fn resolve_pipeline(&self, mut pipeline: Pipeline, mut body: Body) -> Result<Pipeline> {
         let numbers = resolve::numbers(&self.cursor, &body.raw)?;
         let map = |value: ValueId| ValueId(numbers[value.index()]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Prints programs, elements and the graph. What the parser would infer is left out; what it could
-//! not (an index out of order, a name that is not unique) is written as a `#` and the index.
+//! Prints programs, elements and the graph. The parser infers everything that is omitted; an index
+//! out of order, or one whose name is not unique, is written as `#` and the index.
 
 use super::print_function::print_function;
 use super::spelling::{function_name, name, quoted, role_name};
@@ -11,23 +11,23 @@ use crate::{
 };
 use std::fmt::Write;
 
-/// The text form of a program; [`parse`](super::parse()) gives the same program back.
+/// Returns the text form of a program; [`parse`](super::parse()) restores the same program.
 pub fn print(program: &Program) -> String {
     let mut printer = Printer { program, out: String::new(), next_function: 0, depth: 0 };
     printer.program();
     printer.out
 }
 
-/// What has been printed so far.
+/// State of the printer.
 pub(super) struct Printer<'p> {
     pub(super) program: &'p Program,
     pub(super) out: String,
-    /// The index that the next function has unless it is written out.
+    /// Index of the next function if it is not written explicitly.
     pub(super) next_function: u32,
     depth: usize,
 }
 
-/// The role of a function in its element, and how its name is left out.
+/// Role of a function in its element, which makes its name redundant.
 pub(super) struct Role<'p> {
     pub(super) keyword: &'static str,
     pub(super) method: Option<&'p str>,
@@ -35,7 +35,7 @@ pub(super) struct Role<'p> {
 }
 
 impl<'p> Printer<'p> {
-    /// Starts a line.
+    /// Appends a line.
     pub(super) fn line(&mut self, text: impl AsRef<str>) {
         self.out.extend(std::iter::repeat_n("  ", self.depth));
         self.out.push_str(text.as_ref());
@@ -54,7 +54,7 @@ impl<'p> Printer<'p> {
         self.line("}");
     }
 
-    /// Moves what follows one step in or out.
+    /// Indents the output of `body` by one level.
     pub(super) fn indented(&mut self, body: impl FnOnce(&mut Self)) {
         self.depth += 1;
         body(self);
@@ -115,7 +115,7 @@ impl<'p> Printer<'p> {
         self.close();
     }
 
-    /// The element's functions: those with a role first, each at its first role.
+    /// Prints the element's functions: those with a role first, each at its first role.
     fn functions(&mut self, id: ElementId, element: &'p Element) {
         let mut roles: Vec<(FunctionId, &'static str, Option<&'p str>)> = vec![];
         roles.extend(element.init.map(|function| (function, "init", None)));
@@ -149,7 +149,7 @@ impl<'p> Printer<'p> {
         self.line(format!("{side} {}: {}{}", name(&port.name), item(port.item), at(port.loc)));
     }
 
-    /// Declares an object, whose lifetime is left out where it is `usual`.
+    /// Prints the declaration of an object; its lifetime is omitted if it is `usual`.
     pub(super) fn object(&mut self, object: &Object, usual: Lifetime) {
         let mut text = format!("{} {}: ", object.space.name(), name(&object.name));
         match (object.addressing, object.elem_bits) {
@@ -273,7 +273,7 @@ impl<'p> Printer<'p> {
     }
 }
 
-/// The item at the writing end of a channel.
+/// Returns the kind of item at the writing end of a channel.
 pub(super) fn source_item(program: &Program, source: Source) -> Option<Item> {
     match source {
         Source::Endpoint(at) => Some(program.graph.endpoints.get(at.index())?.item),
@@ -285,7 +285,7 @@ pub(super) fn source_item(program: &Program, source: Source) -> Option<Item> {
     }
 }
 
-/// A thing by its name, or by `#` and its index where the name does not lead to it.
+/// Formats a reference by name, or by `#` and the index if the name does not resolve to it.
 pub(super) fn reference<'n>(names: impl Iterator<Item = &'n String> + Clone, index: u32) -> String {
     let own = names.clone().nth(index as usize);
     match own {
@@ -296,7 +296,7 @@ pub(super) fn reference<'n>(names: impl Iterator<Item = &'n String> + Clone, ind
     }
 }
 
-/// A function by its name, or by its index where the name is not its own.
+/// Formats a function by name, or by its index if the name is not unique.
 pub(super) fn function_ref(program: &Program, id: FunctionId) -> String {
     let own = program.functions.get(id.index()).map(|function| &function.name);
     let is_unique = |name: &String| {
@@ -308,7 +308,7 @@ pub(super) fn function_ref(program: &Program, id: FunctionId) -> String {
     }
 }
 
-/// A location as a suffix; nothing where there is none.
+/// Formats a location as a suffix; empty if there is none.
 pub(super) fn at(loc: Loc) -> String {
     if loc == Loc::default() {
         return String::new();
@@ -316,12 +316,12 @@ pub(super) fn at(loc: Loc) -> String {
     format!(" !{}:{}:{}", loc.file.0, loc.line, loc.column)
 }
 
-/// A constant, with its width unless it is the one expected.
+/// Formats a constant, with its width unless that is the expected one.
 pub(super) fn literal(bits: &Bits, expected: Option<u32>) -> String {
     if expected == Some(bits.width()) { bits.to_string() } else { format!("{bits:?}") }
 }
 
-/// A type. A table is named as the owner of the function knows it.
+/// Formats a type. A table has the name from the function's owner.
 pub(super) fn type_text(ty: Type, owner: Option<&Element>) -> String {
     match ty {
         Type::Bits(width) => format!("bits<{width}>"),
@@ -336,7 +336,7 @@ pub(super) fn type_text(ty: Type, owner: Option<&Element>) -> String {
     }
 }
 
-/// A table of the owner.
+/// Formats a table of the owner.
 pub(super) fn table_ref(owner: Option<&Element>, table: u32) -> String {
     let tables = owner.map_or(&[][..], |element| &element.tables);
     reference(tables.iter().map(|table| &table.name), table)

@@ -33,7 +33,7 @@ pub(super) fn print_function(printer: &mut Printer, id: FunctionId, role: Role) 
     printer.close();
 }
 
-/// What is needed to name things inside a function.
+/// Names of everything inside a function.
 pub(super) struct FunctionText<'p> {
     program: &'p Program,
     function: &'p Function,
@@ -112,7 +112,7 @@ impl<'p> FunctionText<'p> {
         self.defining(inst.result, inferred, self.op(&inst.op) + &at(inst.loc))
     }
 
-    /// An operation and its result, with the type where it is not the one inferred.
+    /// Formats an operation and its result, with the type if it is not the inferred one.
     pub(super) fn defining(
         &self,
         result: Option<ValueId>,
@@ -183,7 +183,7 @@ impl<'p> FunctionText<'p> {
         }
     }
 
-    /// `instance.method`
+    /// Formats `instance.method`.
     fn method(&self, instance: InstanceId, method: MethodId) -> String {
         let instances = &self.program.graph.instances;
         let element = instances.get(instance.index());
@@ -193,7 +193,7 @@ impl<'p> FunctionText<'p> {
         format!("{}.{method}", reference(instances.iter().map(|each| &each.name), instance.0))
     }
 
-    /// Operations on objects, tables, ports, packets and oracles.
+    /// Formats operations on objects, tables, ports, packets and oracles.
     fn effect(&self, op: &Op) -> String {
         let v = |value: &ValueId| self.value(*value);
         match op {
@@ -287,7 +287,7 @@ impl<'p> FunctionText<'p> {
         format!("{}({})", label(target.block), self.list(&target.args, ""))
     }
 
-    /// Values with commas between them, after `first` if there are any.
+    /// Formats values separated by commas, after `first` if there are any.
     fn list(&self, values: &[ValueId], first: &str) -> String {
         if values.is_empty() {
             return String::new();
@@ -305,7 +305,7 @@ impl<'p> FunctionText<'p> {
         known.map_or("?".to_owned(), |value| type_text(value.ty, self.owner))
     }
 
-    /// An object by name: a local hides state of the same name.
+    /// Formats an object by name: a local hides state of the same name.
     fn object(&self, object: ObjectRef) -> String {
         let locals = self.function.locals.iter().map(|object| &object.name);
         let (side, index, text) = match object {
@@ -337,8 +337,8 @@ fn label(block: BlockId) -> String {
     if block == Function::ENTRY { "entry".to_owned() } else { format!("b{}", block.0) }
 }
 
-/// How each value is written. A value's index is left out where it is one more than that of the
-/// value defined before it and the name is its alone.
+/// Returns the spelling of each value. A value's index is omitted if it is one more than that of
+/// the previously defined value and the name is unique.
 fn value_names(function: &Function) -> Vec<String> {
     let mut uses = HashMap::new();
     for value in &function.values {
@@ -368,7 +368,7 @@ fn value_names(function: &Function) -> Vec<String> {
     function.values.iter().enumerate().map(spell).collect()
 }
 
-/// Every value defined, in the order of the text.
+/// Returns every value defined, in the order of the text.
 fn definitions(function: &Function) -> Vec<ValueId> {
     let of_block = |block: &Block| {
         let results = block.insts.iter().filter_map(|inst| inst.result);
@@ -377,7 +377,7 @@ fn definitions(function: &Function) -> Vec<ValueId> {
     function.blocks.iter().flat_map(of_block).collect()
 }
 
-/// Values that nothing defines: passes leave them behind.
+/// Returns values without a definition, which passes leave behind.
 fn unused_values(function: &Function) -> Vec<ValueId> {
     let mut is_defined = vec![false; function.values.len()];
     for value in definitions(function) {

@@ -8,8 +8,8 @@ use crate::schedule::{Access, Action, Pipeline, Step};
 use crate::typing::{Produces, result_of};
 use crate::{Bits, Element, Function, Inst, Op, Program, Type};
 
-/// The text form of a pipeline of an element of `program`;
-/// [`parse_pipeline`](super::parse_pipeline()) gives the same pipeline back.
+/// Returns the text form of a pipeline of an element of `program`;
+/// [`parse_pipeline`](super::parse_pipeline()) restores the same pipeline.
 pub fn print_pipeline(program: &Program, pipeline: &Pipeline) -> String {
     let function = naming_function(pipeline);
     let names = FunctionText::new(program, &function);
@@ -102,7 +102,8 @@ fn print_step(
     text + &at(step.loc)
 }
 
-/// A function with the same definitions in the same order, from which values get their names.
+/// Returns a function with the same definitions in the same order, which determines the names of
+/// values.
 fn naming_function(pipeline: &Pipeline) -> Function {
     let mut function = Function::new("", Some(pipeline.element), Default::default());
     function.values = pipeline.values.clone();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Gives the values of parsed functions their numbers and types, once all functions are known.
+//! Assigns numbers and types to the values of parsed functions, once all functions are known.
 
 use super::ParseError;
 use super::body::RawFunction;
@@ -10,7 +10,8 @@ use crate::{Function, Op, Program, Term, Type, Value, ValueId};
 
 type Result<T> = std::result::Result<T, Box<ParseError>>;
 
-/// The finished program. `targets` are what calls name, by the index they have.
+/// Completes the program. `targets` are the functions and methods that calls refer to, by
+/// provisional index.
 pub(super) fn resolve(
     cursor: &Cursor,
     mut program: Program,
@@ -21,7 +22,7 @@ pub(super) fn resolve(
         let numbers = numbers(cursor, each)?;
         renumber(&mut each.function, &numbers, targets);
         number_values(each, &numbers);
-        // Results of callees must be known before types are, so bodies follow in a second round.
+        // Types depend on the results of callees, so bodies follow in a second round.
         let mut header =
             Function::new(each.function.name.clone(), each.function.owner, each.function.loc);
         header.result = each.function.result;
@@ -35,8 +36,8 @@ pub(super) fn resolve(
     Ok(program)
 }
 
-/// The number of each value by the index it has for now: the one written, else one more than that
-/// of the value defined before it.
+/// Returns the number of each value by its provisional index: the written one, otherwise one more
+/// than that of the previously defined value.
 pub(super) fn numbers(cursor: &Cursor, raw: &RawFunction) -> Result<Vec<u32>> {
     if let Some(missing) = raw.names.iter().find(|value| !value.is_defined) {
         return Err(cursor.error_at(missing.at, "this value is defined nowhere"));
@@ -81,7 +82,7 @@ pub(super) fn renumber(function: &mut Function, numbers: &[u32], targets: &Targe
     }
 }
 
-/// Fills in the values; those whose type is not written have none yet, and stay in `raw.names`.
+/// Fills in the values; those without a written type have none yet, and stay in `raw.names`.
 pub(super) fn number_values(raw: &mut RawFunction, numbers: &[u32]) {
     let mut order: Vec<usize> = (0..numbers.len()).collect();
     order.sort_by_key(|at| numbers[*at]);
@@ -114,7 +115,7 @@ pub(super) fn infer_types(cursor: &Cursor, program: &Program, raw: &mut RawFunct
     Ok(())
 }
 
-/// Gives cases without a width that of the value they are compared with.
+/// Gives switch cases without a width the width of the value they are compared with.
 fn size_cases(cursor: &Cursor, raw: &mut RawFunction) -> Result<()> {
     for (block, case, at) in &raw.unsized_cases {
         let Term::Switch { value, cases, .. } = &mut raw.function.blocks[*block].term else {

@@ -52,44 +52,44 @@ pub const LATENCY: [(Latency, &str); 3] =
 pub const TABLES: [TableKind; 4] =
     [TableKind::Hash, TableKind::LruHash, TableKind::Array, TableKind::LongestPrefix];
 
-/// The word for `key` in one of the lists above.
+/// Returns the word for `key` in one of the lists above.
 pub fn word<K: PartialEq>(list: &[(K, &'static str)], key: &K) -> &'static str {
     let found = list.iter().find(|(each, _)| each == key);
     found.map(|(_, word)| *word).expect("the lists hold every variant of their type")
 }
 
-/// What `word` means in one of the lists above.
+/// Returns the meaning of `word` in one of the lists above.
 pub fn meaning<K: Copy>(list: &[(K, &'static str)], word: &str) -> Option<K> {
     list.iter().find(|(_, each)| *each == word).map(|(key, _)| *key)
 }
 
-/// The space of that name.
+/// Returns the space of that name.
 pub fn space(word: &str) -> Option<Space> {
     Space::ALL.into_iter().find(|space| space.name() == word)
 }
 
-/// Whether a name can stand without quotes.
+/// Returns whether a name needs no quotes.
 pub fn is_identifier(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
         && name.chars().all(is_word)
 }
 
-/// Whether a character may be inside an identifier.
+/// Returns whether a character may be part of an identifier.
 pub fn is_word(char: char) -> bool {
     char.is_ascii_alphanumeric() || char == '_'
 }
 
-/// A name as written: in quotes unless it is an identifier.
+/// Spells a name: quoted unless it is an identifier.
 pub fn name(name: &str) -> String {
     if is_identifier(name) { name.to_owned() } else { quoted(name) }
 }
 
-/// The name of a function as written after `@`: identifiers joined by dots need no quotes.
+/// Spells the name of a function after `@`: identifiers joined by dots need no quotes.
 pub fn function_name(name: &str) -> String {
     if name.split('.').all(is_identifier) { name.to_owned() } else { quoted(name) }
 }
 
-/// A text in quotes.
+/// Quotes a text.
 pub fn quoted(text: &str) -> String {
     let mut out = String::from('"');
     for char in text.chars() {
@@ -106,7 +106,7 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
-/// The name of an element's function where the text gives none.
+/// Returns the default name of an element's function.
 pub fn role_name(element: &str, role: &str) -> String {
     format!("{element}.{role}")
 }

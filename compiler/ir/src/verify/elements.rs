@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Declarations of elements, the roles of their functions, and who calls whom.
+//! Verification of elements: declarations, roles of functions, and calls.
 
 use super::{Report, repeated};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     SIGNAL_BITS, Space, Table, TableKind, Type,
 };
 
-/// Most inputs of an element: a set of ports fits 64 bits.
+/// Maximum inputs of an element: a set of ports fits 64 bits.
 const MOST_INPUTS: usize = 64;
 
 pub(super) fn check(program: &Program, report: &mut Report) {
@@ -52,7 +52,7 @@ fn check_ports(element: &Element, report: &mut Report) {
     }
 }
 
-/// An item has bits, or a window.
+/// Checks that an item has bits, or a window.
 pub(super) fn check_item(item: Item, name: &str, report: &mut Report) {
     let has_room = match item {
         Item::Flit => true,
@@ -66,10 +66,10 @@ fn check_object(object: &Object, wanted: Lifetime, report: &mut Report) {
     let name = &object.name;
     report.require(object.elem_bits > 0 && object.depth > 0, || format!("{name} is empty"));
     report.require(object.lifetime == wanted, || {
-        format!("{name} lives for a {:?}, where a {wanted:?} is meant", object.lifetime)
+        format!("{name} lives for a {:?}, where a {wanted:?} is expected", object.lifetime)
     });
     let is_memory = !matches!(object.space, Space::Packet | Space::TableValue);
-    report.require(is_memory, || format!("{name} is no packet and no table value"));
+    report.require(is_memory, || format!("{name} is neither a packet nor a table value"));
     let is_bytes = object.addressing == Addressing::Element || object.elem_bits == 8;
     report.require(is_bytes, || format!("{name} is addressed by byte, and has other elements"));
     let fits = object.init.len() as u64 <= object.depth
@@ -113,13 +113,14 @@ fn check_roles(program: &Program, id: ElementId, element: &Element, report: &mut
     }
 }
 
-/// The types of a function's parameters.
+/// Returns the types of a function's parameters.
 pub(super) fn param_types(function: &Function) -> Vec<Type> {
     let known = |value: &crate::ValueId| function.values.get(value.index());
     function.params().iter().filter_map(known).map(|value| value.ty).collect()
 }
 
-/// No recursion; no ports outside of a firing; and no methods of others inside of one.
+/// Checks that there is no recursion, that ports are used only in firings, and that methods of
+/// other instances are called only outside them.
 pub(super) fn check_calls(program: &Program, report: &mut Report) {
     check_recursion(program, report);
     for element in &program.elements {
@@ -128,7 +129,7 @@ pub(super) fn check_calls(program: &Program, report: &mut Report) {
         let between = element.init.into_iter().chain(element.signal).chain(methods);
         for function in reached(program, between.collect()) {
             report.require(!uses_ports(function), || {
-                format!("{} runs outside of firings and uses a port", function.name)
+                format!("{} runs outside firings and uses a port", function.name)
             });
         }
         for function in reached(program, vec![element.handler]) {
@@ -139,7 +140,7 @@ pub(super) fn check_calls(program: &Program, report: &mut Report) {
     }
 }
 
-/// Functions that are called from `left` on, those included, as parts of one element.
+/// Returns the functions reachable from `left`, including those, as parts of one element.
 fn reached(program: &Program, mut left: Vec<FunctionId>) -> Vec<&Function> {
     let mut is_seen = vec![false; program.functions.len()];
     let mut found = vec![];
@@ -157,7 +158,7 @@ fn reached(program: &Program, mut left: Vec<FunctionId>) -> Vec<&Function> {
 }
 
 fn check_recursion(program: &Program, report: &mut Report) {
-    // Callers are taken away as long as some function calls none that is left.
+    // Repeatedly removes functions that call none of the remaining ones.
     let mut is_done = vec![false; program.functions.len()];
     let mut has_changed = true;
     while has_changed {
@@ -176,7 +177,7 @@ fn check_recursion(program: &Program, report: &mut Report) {
     }
 }
 
-/// Whom a function calls, methods of other instances too.
+/// Returns the callees of a function, including methods of other instances.
 fn callees(program: &Program, function: &Function) -> Vec<FunctionId> {
     let callee = |op: &Op| match op {
         Op::Call { function, .. } => Some(*function),

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Control and data flow of one function: values are defined once and before use, loops have one
-//! way in and a bound.
+//! Control and data flow of one function: values are defined once and before use; loops have one
+//! entry and a bound.
 
 use super::Report;
 use crate::analysis::{Dominators, Loops};
 use crate::{Function, FunctionId, Program, Term, Unroll, ValueId};
 
-/// Where a value is defined: a block, and how many operations of it come before.
+/// Position of a definition: its block, and the number of operations before it.
 type Place = (usize, usize);
 
 pub(super) fn check(program: &Program, id: FunctionId, report: &mut Report) {
@@ -41,7 +41,7 @@ pub(super) fn check(program: &Program, id: FunctionId, report: &mut Report) {
     check_loops(function, &dominators, report);
 }
 
-/// Where each value is defined; notes those defined twice.
+/// Returns the position of each definition; reports values defined twice.
 fn definitions(function: &Function, report: &mut Report) -> Vec<Option<Place>> {
     let mut definitions = vec![None; function.values.len()];
     let mut define = |value: ValueId, place: Place, report: &mut Report| {
@@ -68,7 +68,7 @@ fn check_loops(function: &Function, dominators: &Dominators, report: &mut Report
     for each in &loops.loops {
         let header = &function.blocks[each.header];
         report.go_to(each.header, None, header.term_loc);
-        // A cycle that suspends takes a firing each time round: nothing has to bound it.
+        // Each iteration of a cycle that suspends is a firing, so it needs no bound.
         let is_suspended =
             |latch: &usize| matches!(function.blocks[*latch].term, Term::Suspend { .. });
         let is_bounded = header.loop_info.is_some() || each.latches.iter().all(is_suspended);

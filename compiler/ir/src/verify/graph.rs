@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The graph: each port and each endpoint is joined once, to something that carries the same items.
+//! Verification of the graph: each port and each endpoint is connected once, to a peer with the
+//! same kind of item.
 
 use super::elements::check_item;
 use super::{Report, repeated};
@@ -61,7 +62,7 @@ fn check_sink(program: &Program, end: Sink, item: Item, name: &str, report: &mut
 
 fn check_end(channels: Vec<Item>, item: Item, name: &str, report: &mut Report) {
     let count = channels.len();
-    report.require(count == 1, || format!("{name} is joined to {count} channels, not to one"));
+    report.require(count == 1, || format!("{name} is connected to {count} channels, not to one"));
     for carried in channels {
         report.require(carried == item, || {
             format!("{name} has items {item:?}, and its channel carries {carried:?}")

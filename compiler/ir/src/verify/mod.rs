@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Checks that a program is well formed, so that nothing after it has to.
+//! Checks that a program is well formed, so that later stages do not have to.
 //!
-//! Rules stand in the file of their concern: declarations and roles (`elements`), the graph, and
-//! for each function the ranges of its indexes, control and data flow (`flow`), and the types of
-//! its operations (`types`). A function with an index out of range is checked no further.
+//! Rules are grouped by subject: declarations and roles (`elements`), the graph, and for each
+//! function the ranges of its indexes, control and data flow (`flow`), and the types of its
+//! operations (`types`). A function with an index out of range is not checked further.
 
 mod elements;
 mod flow;
@@ -14,18 +14,19 @@ mod types;
 use crate::{BlockId, FunctionId, Loc, Program};
 use std::fmt;
 
-/// A rule that a program breaks, and where.
+/// A violated rule and its location.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub struct VerifyError {
-    /// What it is in: a function, an element, or the graph.
+    /// Context: a function, an element, or the graph.
     pub context: String,
-    /// The block, in a function.
+    /// Block, inside a function.
     pub block: Option<BlockId>,
-    /// The operation's place in the block, from 0; none for the block's parameters and its end.
+    /// Position of the operation in the block, from 0; none for the block's parameters and
+    /// terminator.
     pub inst: Option<usize>,
-    /// Where that was written.
+    /// Source location.
     pub loc: Loc,
-    /// What is wrong.
+    /// The violation.
     pub message: String,
 }
 
@@ -50,7 +51,7 @@ impl fmt::Display for VerifyError {
 /// Checks a whole program.
 ///
 /// # Errors
-/// Every rule it breaks that can be told apart.
+/// Every violation that can be reported independently.
 pub fn verify(program: &Program) -> Result<(), Vec<VerifyError>> {
     let mut report = Report::default();
     if ranges::check_program(program, &mut report) {
@@ -71,7 +72,7 @@ pub fn verify(program: &Program) -> Result<(), Vec<VerifyError>> {
     if report.errors.is_empty() { Ok(()) } else { Err(report.errors) }
 }
 
-/// What has been found, and where the check is now.
+/// Errors found, and the current position of the check.
 #[derive(Default)]
 struct Report {
     errors: Vec<VerifyError>,
@@ -82,17 +83,17 @@ struct Report {
 }
 
 impl Report {
-    /// Goes to an element, a function or the graph.
+    /// Enters an element, a function or the graph.
     fn enter(&mut self, context: impl Into<String>, loc: Loc) {
         (self.context, self.block, self.inst, self.loc) = (context.into(), None, None, loc);
     }
 
-    /// Goes to an operation of a block, or to its parameters or end.
+    /// Moves to an operation of a block, or to its parameters or terminator.
     fn go_to(&mut self, block: usize, inst: Option<usize>, loc: Loc) {
         (self.block, self.inst, self.loc) = (Some(BlockId::new(block)), inst, loc);
     }
 
-    /// Notes an error unless the rule holds; whether it does.
+    /// Reports an error unless the rule holds; returns whether it does.
     fn require(&mut self, holds: bool, message: impl FnOnce() -> String) -> bool {
         if !holds {
             self.errors.push(VerifyError {
@@ -107,7 +108,7 @@ impl Report {
     }
 }
 
-/// The first name that stands twice.
+/// Returns the first name that occurs twice.
 fn repeated<'n>(names: impl Iterator<Item = &'n String>) -> Option<&'n String> {
     let mut seen = std::collections::HashSet::new();
     names.into_iter().find(|name| !seen.insert(*name))

@@ -7,7 +7,7 @@ use crate::{
     ValueId,
 };
 
-/// Indexes outside of functions; whether all are in range.
+/// Checks indexes outside functions; returns whether all are in range.
 pub(super) fn check_program(program: &Program, report: &mut Report) -> bool {
     let before = report.errors.len();
     for element in &program.elements {
@@ -60,7 +60,7 @@ fn check_callee(program: &Program, function: FunctionId, report: &mut Report) {
     report.require(is_known, || format!("there is no function {}", function.0));
 }
 
-/// Indexes inside a function; whether all are in range.
+/// Checks indexes inside a function; returns whether all are in range.
 pub(super) fn check_function(program: &Program, function: &Function, report: &mut Report) -> bool {
     let before = report.errors.len();
     report.enter(format!("function {}", function.name), function.loc);

@@ -24,7 +24,7 @@ pub(super) fn check(program: &Program, id: FunctionId, report: &mut Report) {
         }
         checker.report.go_to(at, None, block.term_loc);
         checker.term(block);
-        // A block that nothing goes to may lack an end: the builder leaves such blocks behind.
+        // An unreachable block may lack a terminator: the builder leaves such blocks behind.
         if dominators.is_reachable(at) {
             checker.end(&block.term);
         }
@@ -48,7 +48,7 @@ impl<'p> Checker<'p, '_> {
         self.function.type_of(value)
     }
 
-    /// The width of an operand that has to be a bit vector; 0 where it is not.
+    /// Returns the width of an operand that must be a bit vector; 0 if it is not.
     fn width(&mut self, value: ValueId) -> u32 {
         let width = self.ty(value).bits();
         self.require(width.is_some(), || format!("value {} is not a bit vector", value.0));
@@ -80,7 +80,7 @@ impl<'p> Checker<'p, '_> {
         }
     }
 
-    /// A static range of bits.
+    /// Checks a constant range of bits.
     fn range(&mut self, lo: u32, width: u32, whole: u32) {
         let end = u64::from(lo) + u64::from(width);
         let is_within = width > 0 && (whole == 0 || end <= u64::from(whole));
@@ -130,7 +130,7 @@ impl<'p> Checker<'p, '_> {
             Produces::Value(right) => {
                 self.require(ty == right, || format!("its result is {right:?}, not {ty:?}"));
             }
-            // What it takes is wrong, and has been said to be.
+            // An operand is wrong, which has already been reported.
             Produces::Unknown => {}
         }
     }
@@ -140,7 +140,7 @@ impl<'p> Checker<'p, '_> {
             Op::Const(_) | Op::Handle(_) | Op::NullRef(_) | Op::Now | Op::Random => {}
             Op::Unary(UnaryOp::ByteSwap, value) => {
                 let width = self.width(*value);
-                self.whole_bytes(width, "what is swapped");
+                self.whole_bytes(width, "the swapped value");
             }
             Op::Unary(_, value) => {
                 self.width(*value);
@@ -306,7 +306,7 @@ impl<'p> Checker<'p, '_> {
                     let is_right = case.width() == width || width == 0;
                     self.require(is_right, || format!("case {case:?} is not {width} bits wide"));
                     let is_new = cases[..at].iter().all(|(before, _)| before != case);
-                    self.require(is_new, || format!("case {case} stands twice"));
+                    self.require(is_new, || format!("case {case} occurs twice"));
                 }
             }
             Term::Done { mask: Some(mask) } | Term::Suspend { mask: Some(mask), .. } => {
@@ -321,7 +321,7 @@ impl<'p> Checker<'p, '_> {
         }
     }
 
-    /// How a function of its role ends.
+    /// Checks that a terminator fits the role of the function.
     fn end(&mut self, term: &Term) {
         let is_end_of_firing = matches!(term, Term::Done { .. } | Term::Suspend { .. });
         let is_return = matches!(term, Term::Return { .. });

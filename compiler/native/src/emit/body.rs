@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The body of a packet, passed at once through elements that do nothing with it.
+//! Passes the body of a packet at once through elements that only forward it.
 //!
-//! Where the first flit of a packet has gone through fused elements that are transparent to the
-//! others (`crate::transparency`), those go in one step: each element is asked once, with a flit of
-//! zeros, to which ports it would put them, and then cursors and counters advance as if each flit
-//! had been fired. If anything is in the way, nothing happens, and the flits go one by one.
+//! After the first flit of a packet has passed fused elements that are transparent to the other
+//! flits (`crate::transparency`), those pass in one step. Each element is evaluated once, with a
+//! flit of zeros, to find the ports it would put them to; then cursors and counters advance as if
+//! each flit had been fired. If that is not possible, nothing happens, and the flits pass one by
+//! one.
 
 use super::channels::{fired, room};
 use super::elements::may_do_nothing;
@@ -13,7 +14,7 @@ use super::{Emitter, breakpoints, comment, has_fixed_mask};
 use crate::transparency::Transparency;
 use freeport_ir::{ChannelId, EndpointId, InstanceId, Item, OnFull, Sink, Source};
 
-/// Functions for a root of host frames that is transparent, and for what is fused into it.
+/// Emits functions for a transparent root of host frames, and for the members fused into it.
 pub(super) fn emit(emitter: &Emitter<'_>, plan: &Plan, root: InstanceId) -> String {
     let mut text = String::new();
     for id in plan.members(root).iter().rev().filter(|id| passes(emitter, plan, **id)) {
@@ -28,7 +29,7 @@ pub(super) fn emit(emitter: &Emitter<'_>, plan: &Plan, root: InstanceId) -> Stri
     text
 }
 
-/// The statement that passes what it can, in the step of a root.
+/// Emits the statement that passes as many flits as possible, in the step of a root.
 pub(super) fn attempt(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId) -> Option<String> {
     let [Input::Host(endpoint, _)] = plan.inputs[id.index()][..] else { return None };
     passes(emitter, plan, id).then(|| {
@@ -40,7 +41,7 @@ pub(super) fn attempt(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId) -> Opt
     })
 }
 
-/// The same for a channel from endpoint to endpoint.
+/// Emits the same statement for a channel from endpoint to endpoint.
 pub(super) fn attempt_through(
     emitter: &Emitter<'_>,
     id: ChannelId,
@@ -66,7 +67,7 @@ pub(super) fn attempt_through(
     )
 }
 
-/// Whether bodies may pass an instance, by what it is and by what writes it.
+/// Returns whether bodies may pass an instance, given its element and its writer.
 fn passes(emitter: &Emitter<'_>, plan: &Plan, mut id: InstanceId) -> bool {
     let graph = &emitter.program.graph;
     loop {
@@ -84,7 +85,7 @@ fn passes(emitter: &Emitter<'_>, plan: &Plan, mut id: InstanceId) -> bool {
     }
 }
 
-/// The passage from the host's frame on.
+/// Emits the start of a passage, at the host's frame.
 fn start(emitter: &Emitter<'_>, id: InstanceId, from: EndpointId, channel: ChannelId) -> String {
     format!(
         "INLINE bool pass_from_{0}(struct graph *const graph, struct turn_{0} *const turn) {{\n\
@@ -103,8 +104,8 @@ fn start(emitter: &Emitter<'_>, id: InstanceId, from: EndpointId, channel: Chann
     )
 }
 
-/// Statements that count a passage that enters `channel`, and record all of it but the first
-/// `known` flits.
+/// Emits statements that count a passage that enters `channel`, and record all of it except the
+/// first `known` flits.
 fn entered(emitter: &Emitter<'_>, id: ChannelId, passage: &str, known: &str) -> String {
     let channel = &emitter.program.graph.channels[id.index()];
     let mut text = format!("    count_passage(channel, {passage});\n");
@@ -125,7 +126,7 @@ fn entered(emitter: &Emitter<'_>, id: ChannelId, passage: &str, known: &str) -> 
     text
 }
 
-/// What a channel lets pass, and passing it.
+/// Emits the functions that check what a channel lets pass, and pass it.
 fn enter(emitter: &Emitter<'_>, plan: &Plan, id: ChannelId) -> String {
     let channel = &emitter.program.graph.channels[id.index()];
     let at = id.0;
@@ -161,7 +162,7 @@ fn enter(emitter: &Emitter<'_>, plan: &Plan, id: ChannelId) -> String {
     )
 }
 
-/// What an instance lets pass, and passing it.
+/// Emits the functions that check what an instance lets pass, and pass it.
 fn instance(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId) -> String {
     let program = emitter.program;
     let element = program.element_of(id);

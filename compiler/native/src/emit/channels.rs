@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Channels as C: a ring of at least one item more than the declared depth (the one more is the
-//! item that a firing has staged), and the ways around it: straight into the reader's firing where
-//! the channel is fused, straight into the host's buffer where it leads out.
+//! Channels as C: a ring for at least one item more than the declared depth (the additional item is
+//! the one that a firing has staged), and bypasses: directly into the reader's firing if the
+//! channel is fused, directly into the host's buffer if it leads out of the graph.
 //!
 //! While an instance is stepped, the position and the counters of each channel that it and its
 //! members touch are in a copy, the turn of the instance, most of which becomes registers.
@@ -17,40 +17,40 @@ use freeport_ir::{
     Channel, ChannelId, EndpointId, InstanceId, Item, OnFull, Op, PortId, Sink, Source,
 };
 
-/// Fields of the graph for a channel.
+/// Emits the graph's fields for a channel.
 pub(super) fn fields(emitter: &Emitter<'_>, plan: &Plan, id: ChannelId) -> String {
     let channel = &emitter.program.graph.channels[id.index()];
     let mut text = format!("    struct channel channel_{};\n", id.0);
     if has_ring(channel) {
         let ty = item_storage(channel.item);
         text += &format!("    {ty} items_{}[{}];\n", id.0, ring_slots(plan, id));
-        text += &format!("    uint32_t asked_{}; // Behind the items that were looked at.\n", id.0);
+        text += &format!("    uint32_t asked_{}; // After the prefetched items.\n", id.0);
     }
     text
 }
 
-/// Whether items ever wait in it: what the host feeds waits in the host's memory.
+/// Returns whether items ever wait in it: items from the host wait in the host's memory.
 pub(super) fn has_ring(channel: &Channel) -> bool {
     matches!(channel.source, Source::Port(..))
 }
 
-/// Slots of a ring, a power of two.
+/// Returns the slots of a ring, a power of two.
 pub(super) fn ring_slots(plan: &Plan, id: ChannelId) -> u32 {
     (plan.depths[id.index()] + 1).next_power_of_two()
 }
 
-/// The place of the next item of a ring. `turn`: where the channel's position is.
+/// Returns the location of the next item in a ring; `turn` is the prefix of the channel's position.
 pub(super) fn front(plan: &Plan, id: ChannelId, turn: &str) -> String {
     nth(plan, id, turn, "0")
 }
 
-/// The place of the item that `behind` others in a ring come before.
+/// Returns the location of the item after `behind` others in a ring.
 pub(super) fn nth(plan: &Plan, id: ChannelId, turn: &str, behind: &str) -> String {
     let (at, last) = (id.0, ring_slots(plan, id) - 1);
     format!("&graph->items_{at}[({turn}channel_{at}.head + {behind}) & {last}]")
 }
 
-/// Push and pop of a ring.
+/// Emits push and pop of a ring.
 pub(super) fn ring(emitter: &Emitter<'_>, plan: &Plan, id: ChannelId) -> String {
     let channel = &emitter.program.graph.channels[id.index()];
     let (at, last) = (id.0, ring_slots(plan, id) - 1);
@@ -67,13 +67,13 @@ pub(super) fn ring(emitter: &Emitter<'_>, plan: &Plan, id: ChannelId) -> String 
         Source::Endpoint(_) => false,
     };
     let copy = |to: &str| match channel.item {
-        // It lies in memory, and stays out of registers.
+        // The item lies in memory, and should not be loaded into registers.
         Item::Packet { .. } if is_passed => format!("{to} = *item;"),
         Item::Packet { .. } => format!("packet_assign(&{to}, item);"),
         _ => assign(to, "(*item)", item_width(channel.item)),
     };
-    // An item seldom comes to a ring that there is another way around. What the call is given has
-    // its address taken, so it is a copy: the item itself is to stay in registers.
+    // An item rarely enters a ring that can be bypassed. The call takes the address of its
+    // argument, so it gets a copy: the item itself should stay in registers.
     if plan.is_fused[id.index()] || matches!(channel.sink, Sink::Endpoint(_)) {
         return format!(
             "OUT_OF_LINE void place_{at}({ty} *const slot, const {ty} item) {{\n\
@@ -102,7 +102,7 @@ pub(super) fn ring(emitter: &Emitter<'_>, plan: &Plan, id: ChannelId) -> String 
     text + "}\n\n" + &pop
 }
 
-/// The condition under which the writer may fire as far as this channel goes.
+/// Returns the condition under which this channel lets its writer fire.
 pub(super) fn admits(plan: &Plan, channel: &Channel, id: ChannelId) -> Option<String> {
     let fits = format!("channel_admits(&turn->channel_{}, {})", id.0, plan.depths[id.index()]);
     match (channel.on_full, channel.item) {
@@ -115,7 +115,7 @@ pub(super) fn admits(plan: &Plan, channel: &Channel, id: ChannelId) -> Option<St
     }
 }
 
-/// The structure of a turn, and what opens and closes it.
+/// Emits the structure of a turn, and the functions that open and close it.
 pub(super) fn turn(plan: &Plan, id: InstanceId) -> String {
     let at = id.0;
     let (channels, members) = (plan.channels(id), plan.members(id));
@@ -151,8 +151,8 @@ pub(super) fn turn(plan: &Plan, id: InstanceId) -> String {
     text + "}\n\n"
 }
 
-/// The statement that counts a firing of an instance. Probes tell how many there were, so that the
-/// count cannot wait for the end of the turn where there is one.
+/// Emits the statement that counts a firing of an instance. Probes report the count, so with a
+/// probe it cannot be deferred to the end of the turn.
 pub(super) fn fired(emitter: &Emitter<'_>, id: InstanceId) -> String {
     let handler = emitter.function(emitter.program.element_of(id).handler);
     let mut insts = handler.blocks.iter().flat_map(|block| &block.insts);
@@ -162,7 +162,7 @@ pub(super) fn fired(emitter: &Emitter<'_>, id: InstanceId) -> String {
     }
 }
 
-/// Statements that count an item at `item`, and record it.
+/// Emits statements that count the item at `item`, and record it.
 pub(super) fn entered(emitter: &Emitter<'_>, id: ChannelId, counts: bool, records: bool) -> String {
     let channel = &emitter.program.graph.channels[id.index()];
     let bytes = bytes_of(item_width(channel.item));
@@ -184,8 +184,8 @@ pub(super) fn entered(emitter: &Emitter<'_>, id: ChannelId, counts: bool, record
     text
 }
 
-/// Sends an item into a channel that a port writes. `is_direct`: into the reader's firing, where
-/// the channel is fused.
+/// Emits the function that sends an item into a channel written by a port. With `is_direct`, a
+/// fused channel passes it directly to the reader's firing.
 pub(super) fn send(emitter: &Emitter<'_>, plan: &Plan, id: ChannelId, is_direct: bool) -> String {
     let program = emitter.program;
     let channel = &program.graph.channels[id.index()];
@@ -214,7 +214,7 @@ pub(super) fn send(emitter: &Emitter<'_>, plan: &Plan, id: ChannelId, is_direct:
     text + &format!("    push_{at}(graph, channel, item);\n}}\n\n")
 }
 
-/// How `commit` is declared. `is_direct`: as for `send`.
+/// Returns the declaration of `commit`; `is_direct` as for `send`.
 pub(super) fn commit_declaration(
     emitter: &Emitter<'_>,
     plan: &Plan,
@@ -233,8 +233,8 @@ pub(super) fn commit_declaration(
     )
 }
 
-/// Lets what a firing staged leave. A packet that passes lies in its input's ring, so it goes
-/// first: others may make elements fire that fill the ring.
+/// Emits the function that sends the items staged by a firing. A forwarded packet lies in its
+/// input's ring, so it is sent first: other items may make elements fire that fill the ring.
 pub(super) fn commit(
     emitter: &Emitter<'_>,
     plan: &Plan,
@@ -258,7 +258,7 @@ pub(super) fn commit(
     text + &first + &last + "}\n\n"
 }
 
-/// A lossy channel's decision.
+/// Emits a lossy channel's decision.
 fn keep(emitter: &Emitter<'_>, plan: &Plan, id: ChannelId) -> String {
     let channel = &emitter.program.graph.channels[id.index()];
     if channel.on_full == OnFull::Block {
@@ -282,7 +282,7 @@ fn keep(emitter: &Emitter<'_>, plan: &Plan, id: ChannelId) -> String {
     }
 }
 
-/// Writes to the host's buffer if nothing waits before.
+/// Emits statements that write to the host's buffer if no earlier items wait.
 fn write_out(channel: &Channel, endpoint: EndpointId, source: Option<String>) -> String {
     let output = format!("&graph->endpoint_{}", endpoint.0);
     let has_room = has_room(channel.item, endpoint);
@@ -293,7 +293,7 @@ fn write_out(channel: &Channel, endpoint: EndpointId, source: Option<String>) ->
     )
 }
 
-/// Whether an endpoint out of the graph takes an item.
+/// Returns the condition under which an endpoint out of the graph accepts an item.
 pub(super) fn has_room(item: Item, endpoint: EndpointId) -> String {
     match item {
         Item::Flit => format!("flit_output_has_room(&graph->endpoint_{})", endpoint.0),
@@ -301,8 +301,8 @@ pub(super) fn has_room(item: Item, endpoint: EndpointId) -> String {
     }
 }
 
-/// The statement that writes an item out. `source`: the input that a flit may have come from, in
-/// C, if it did in the same step.
+/// Emits the statement that writes an item out. `source` is the C expression of the input that a
+/// flit may have come from in the same step, if any.
 pub(super) fn write_item(item: Item, output: &str, from: &str, source: Option<String>) -> String {
     match item {
         Item::Flit => {
@@ -320,7 +320,7 @@ pub(super) fn write_item(item: Item, output: &str, from: &str, source: Option<St
     }
 }
 
-/// The reader's firing, if it can take place now.
+/// Emits the reader's firing, if it can happen immediately.
 fn fire_reader(emitter: &Emitter<'_>, plan: &Plan, reader: InstanceId, id: ChannelId) -> String {
     let program = emitter.program;
     let element = program.element_of(reader);
@@ -355,7 +355,7 @@ fn fire_reader(emitter: &Emitter<'_>, plan: &Plan, reader: InstanceId, id: Chann
     )
 }
 
-/// The last argument of `begin` for an instance whose handler suspends.
+/// Returns the last argument of `begin` for an instance whose handler suspends.
 pub(super) fn frame_argument(emitter: &Emitter<'_>, id: InstanceId) -> String {
     match suspends(emitter.function(emitter.program.element_of(id).handler)) {
         true => format!(", &graph->frame_{}", id.0),
@@ -363,16 +363,16 @@ pub(super) fn frame_argument(emitter: &Emitter<'_>, id: InstanceId) -> String {
     }
 }
 
-/// The conditions under which the outputs of an instance allow it to fire.
+/// Returns the conditions under which the outputs of an instance allow it to fire.
 pub(super) fn room(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId) -> Vec<String> {
     let channels = plan.outputs[id.index()].iter();
     let admits = |at: &ChannelId| admits(plan, &emitter.program.graph.channels[at.index()], *at);
     channels.filter_map(admits).collect()
 }
 
-/// Rings that firings of `id` may fill without being held: those its members write, and lossy ones.
-/// When one becomes full it is its reader's turn, which would otherwise get a small batch, or lose
-/// items.
+/// Returns the rings that firings of `id` may fill without being blocked: those its members write,
+/// and lossy ones. Once one becomes full, its reader has to run; otherwise it would get a small
+/// batch, or lose items.
 pub(super) fn rings_ahead(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId) -> Vec<ChannelId> {
     let channels = &emitter.program.graph.channels;
     let mut rings = vec![];
@@ -387,7 +387,7 @@ pub(super) fn rings_ahead(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId) ->
     rings
 }
 
-/// Whether a ring cannot take one item more, or would drop it.
+/// Returns the condition under which a ring cannot accept another item, or would drop it.
 pub(super) fn is_full(plan: &Plan, id: ChannelId) -> String {
     format!("turn->channel_{}.fill >= {}", id.0, plan.depths[id.index()])
 }

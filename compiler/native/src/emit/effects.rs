@@ -74,7 +74,7 @@ impl FunctionEmitter<'_, '_> {
         }
     }
 
-    /// What has no effect when its result is not wanted, and what native code does not do.
+    /// Handles operations without effect whose result is unused, and reports unsupported ones.
     fn other(&mut self, op: &Op, has_result: bool, loc: Loc) -> Result<(), Error> {
         let what = match op {
             Op::Load { .. } | Op::LoadBytes { .. } | Op::Peek(_) => "a read without a result",
@@ -84,7 +84,7 @@ impl FunctionEmitter<'_, '_> {
         Err(self.unsupported(what, loc))
     }
 
-    /// The C array that an object is, its number of elements and their width.
+    /// Returns the C array of an object, its number of elements and their width.
     fn object(&self, object: ObjectRef, loc: Loc) -> Result<(String, u64, u32), Error> {
         let found = self.emitter.program.object(self.function, object);
         let found = found.ok_or_else(|| self.unsupported("an unknown object", loc))?;
@@ -95,7 +95,7 @@ impl FunctionEmitter<'_, '_> {
         Ok((name, found.depth, found.elem_bits))
     }
 
-    /// The condition under which an index is below `depth`: none where it always is.
+    /// Returns the condition under which an index is below `depth`; `None` if it always is.
     fn within(&self, index: ValueId, depth: u64) -> Option<String> {
         let Operand { name, width } = self.operand(index);
         (self.upper_bound(index) >= depth)
@@ -158,7 +158,7 @@ impl FunctionEmitter<'_, '_> {
         Ok(())
     }
 
-    /// Statements behind the condition that an index is in range.
+    /// Emits statements guarded by the condition that an index is in range.
     fn guarded(&mut self, index: ValueId, depth: u64, statements: &str) {
         match self.within(index, depth) {
             None => self.line(&format!("{{ {statements} }}")),
@@ -215,7 +215,7 @@ impl FunctionEmitter<'_, '_> {
         }
     }
 
-    /// An index that is in range, so that 64 bits hold it.
+    /// Returns an index that is in range, so that it fits 64 bits.
     fn index(&self, index: ValueId) -> String {
         let Operand { name, width } = self.operand(index);
         match is_wide(width) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What all instances of an element have in common: their state, what one firing holds, running the
-//! handler once and noting what it did, and calls by the host.
+//! Code shared by all instances of an element: its state, the data of one firing, running the
+//! handler once with its bookkeeping, and calls by the host.
 
 use super::functions::{kept_frame, suspends};
 use super::packets::is_packet;
@@ -11,11 +11,11 @@ use crate::manifest::signature;
 use crate::memory::{HUGE_PAGE_BYTES, LEAST_MOVED_BYTES};
 use freeport_ir::{Bits, Element, ElementId, FunctionId, Object, Op, PortId, Program, Term};
 
-/// Rounds of a firing's loops from which on each firing is followed by a look at whether the host
-/// wants to act.
+/// Number of loop iterations in a firing above which each firing is followed by a check whether the
+/// host wants to act.
 const MANY_ROUNDS: u64 = 4096;
 
-/// The structures of an element.
+/// Emits the structures of an element.
 pub(super) fn types(emitter: &Emitter<'_>, id: ElementId) -> Result<String, Error> {
     let element = emitter.program.element(id);
     let handler = emitter.function(element.handler);
@@ -66,14 +66,14 @@ pub(super) fn types(emitter: &Emitter<'_>, id: ElementId) -> Result<String, Erro
     Ok(text)
 }
 
-/// Whether an object is worth beginning with a cache line, so that its elements that fit one do not
-/// lie across two.
+/// Returns whether an object is large enough to be aligned to a cache line, so that elements that
+/// fit a line do not cross a line boundary.
 pub(super) fn is_large(object: &Object) -> bool {
     object.depth.saturating_mul(u64::from(bytes_of(object.elem_bits))) >= 1024
 }
 
-/// What a variable or a table of that many bytes is aligned to if it is large: a cache line, or a
-/// huge page where its pages may be moved to another graph.
+/// Returns the alignment of a large variable or table of that size: a cache line, or a huge page if
+/// its pages may be moved to another graph.
 pub(super) fn alignment(bytes: u64) -> usize {
     match bytes {
         LEAST_MOVED_BYTES.. => HUGE_PAGE_BYTES,
@@ -81,7 +81,7 @@ pub(super) fn alignment(bytes: u64) -> usize {
     }
 }
 
-/// Starts a firing or a call.
+/// Emits the start of a firing or a call.
 fn begin(element: &Element, id: ElementId, frame: Option<FunctionId>) -> String {
     let at = id.0;
     let mut text = format!("INLINE void begin_{at}(struct firing_{at} *const firing, ");
@@ -110,7 +110,7 @@ fn object_layouts(element: &Element, id: ElementId) -> String {
     text + "    {0, 0},\n};\n\n"
 }
 
-/// The constant from which an object is filled at the start, if it does not start as zeros.
+/// Emits the constant with the initial contents of an object, unless they are zeros.
 fn initial(id: ElementId, (at, object): (usize, &Object)) -> String {
     if !has_initial(object) {
         return String::new();
@@ -120,7 +120,7 @@ fn initial(id: ElementId, (at, object): (usize, &Object)) -> String {
     for bits in object.init.iter().take(object.depth as usize) {
         let bits = bits.resize(object.elem_bits);
         let literal = literal(&bits);
-        // A structure's constant cannot be cast in a static initializer.
+        // A structure's constant cannot be cast in a static initialiser.
         let literal = match is_wide(object.elem_bits) {
             true => literal.split_once('{').map_or(String::new(), |(_, rest)| format!("{{{rest}")),
             false => literal,
@@ -130,12 +130,12 @@ fn initial(id: ElementId, (at, object): (usize, &Object)) -> String {
     text + "};\n\n"
 }
 
-/// Whether an object starts with anything but zeros.
+/// Returns whether an object has nonzero initial contents.
 pub(super) fn has_initial(object: &Object) -> bool {
     object.init.iter().take(object.depth as usize).any(|bits| !Bits::is_zero(bits))
 }
 
-/// Whether a firing that can begin may do nothing, so that the instance has to be left quiet.
+/// Returns whether a firing that can begin may do nothing, so that the instance must be left quiet.
 pub(super) fn may_do_nothing(program: &Program, element: &Element) -> bool {
     let handler = program.function(element.handler);
     let always_ready = element.inputs.len() == 1 && has_fixed_mask(program, element);
@@ -164,20 +164,20 @@ pub(super) fn may_do_nothing(program: &Program, element: &Element) -> bool {
     false
 }
 
-/// Whether firings may do nothing but ask for the time: of an element that fires without items, or
-/// leaves an item where it is until it is due.
+/// Returns whether firings may only read the clock: an element may fire without items, or leave an
+/// item in place until it is due.
 pub(super) fn may_wait_for_time(program: &Program, element: &Element) -> bool {
     let mut insts = program.function(element.handler).blocks.iter().flat_map(|block| &block.insts);
     insts.any(|inst| matches!(inst.op, Op::Now))
 }
 
-/// Whether the loops of a function, and of those that it calls, may go round so often that a
+/// Returns whether the loops of a function, and of those that it calls, may iterate so often that a
 /// thousand firings keep the host waiting.
 pub(super) fn may_take_long(emitter: &Emitter<'_>, id: FunctionId) -> bool {
     rounds(emitter, id) > MANY_ROUNDS
 }
 
-/// Rounds of all loops of a function, as if each were inside of all others.
+/// Returns the iterations of all loops of a function, as if they were all nested.
 fn rounds(emitter: &Emitter<'_>, id: FunctionId) -> u64 {
     let blocks = || emitter.function(id).blocks.iter();
     let bounds = blocks().filter_map(|block| block.loop_info).map(|info| info.bound.max(1));
@@ -188,7 +188,8 @@ fn rounds(emitter: &Emitter<'_>, id: FunctionId) -> u64 {
     bounds.chain(calls).fold(1, u64::saturating_mul)
 }
 
-/// Runs the handler once and notes what it did; false if that was nothing. The caller counts it.
+/// Emits the function that runs the handler once and records what it did; it returns false if it
+/// did nothing. The caller counts the firing.
 pub(super) fn run(emitter: &Emitter<'_>, id: ElementId) -> String {
     let element = emitter.program.element(id);
     let (at, all) = (id.0, all_ports(element.inputs.len()));
@@ -225,7 +226,7 @@ pub(super) fn run(emitter: &Emitter<'_>, id: ElementId) -> String {
     text
 }
 
-/// Calls by the host: methods by number, the signal handler, and init.
+/// Emits the calls by the host: methods by number, the signal handler, and init.
 pub(super) fn call(emitter: &Emitter<'_>, id: ElementId) -> Result<String, Error> {
     let element = emitter.program.element(id);
     let at = id.0;
@@ -261,7 +262,7 @@ pub(super) fn call(emitter: &Emitter<'_>, id: ElementId) -> Result<String, Error
     Ok(text)
 }
 
-/// Statements that read the arguments, call a function, and write its result.
+/// Emits statements that read the arguments, call a function, and write its result.
 pub(super) fn call_function(
     emitter: &Emitter<'_>,
     id: FunctionId,

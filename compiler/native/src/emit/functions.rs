@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Functions of the program as C functions: blocks are labels, values are variables.
 //!
-//! A function gives 0, or the position of a trap code plus 1. It is called with the state and the
-//! firing of its element (with only the activation where it belongs to none), its parameters, and
-//! the place of its result. A handler that suspends keeps its values and objects in the instance
-//! instead, and goes on at the label that it left.
+//! A function returns 0, or the position of a trap code plus 1. Its arguments are the state and the
+//! firing of its element (only the activation if it has no owner), its parameters, and a pointer to
+//! the result. A handler that suspends keeps its values and objects in the instance instead, and
+//! continues at the label where it stopped.
 
 use super::packet_flow::{PacketFlow, Place};
 use super::packets::kept_places;
@@ -20,7 +20,7 @@ use freeport_ir::{
 };
 use std::collections::HashMap;
 
-/// One function on its way to C.
+/// Emitter of one function.
 pub(super) struct FunctionEmitter<'e, 'p> {
     pub emitter: &'e mut Emitter<'p>,
     pub function: &'p Function,
@@ -34,20 +34,20 @@ pub(super) struct FunctionEmitter<'e, 'p> {
     pub packets: PacketFlow,
 }
 
-/// A loop whose turns are counted.
+/// A loop whose iterations are counted.
 struct Bound {
     bound: u64,
     is_watched: bool,
     is_inside: Vec<bool>,
 }
 
-/// Whether a function has a suspension.
+/// Returns whether a function has a suspension.
 pub(super) fn suspends(function: &Function) -> bool {
     let blocks = reverse_post_order(function);
     blocks.iter().any(|at| matches!(function.blocks[*at].term, Term::Suspend { .. }))
 }
 
-/// The declaration of a function, without the `;`.
+/// Returns the declaration of a function, without the `;`.
 pub(super) fn declaration(id: FunctionId, function: &Function) -> String {
     let context = match function.owner {
         Some(owner) => {
@@ -67,7 +67,7 @@ pub(super) fn declaration(id: FunctionId, function: &Function) -> String {
     text + ")"
 }
 
-/// The structure in which a handler that suspends keeps its values.
+/// Returns the structure in which a handler that suspends keeps its values.
 pub(super) fn kept_frame(emitter: &Emitter<'_>, id: FunctionId, function: &Function) -> String {
     let mut text = format!("struct frame_{} {{\n", id.0);
     for (at, value) in function.values.iter().enumerate() {
@@ -86,7 +86,7 @@ pub(super) fn kept_frame(emitter: &Emitter<'_>, id: FunctionId, function: &Funct
 }
 
 impl<'e, 'p> FunctionEmitter<'e, 'p> {
-    /// The whole definition of a function.
+    /// Emits the definition of a function.
     pub fn emit(emitter: &'e mut Emitter<'p>, id: FunctionId) -> Result<String, Error> {
         let function = emitter.function(id);
         let is_handler = emitter.is_handler(id);
@@ -102,7 +102,7 @@ impl<'e, 'p> FunctionEmitter<'e, 'p> {
         }
         let suspends = suspends(function);
         if suspends && !is_handler {
-            return Err(emitter.unsupported(function, "a suspension outside of a handler"));
+            return Err(emitter.unsupported(function, "a suspension outside a handler"));
         }
         let insts = function.blocks.iter().flat_map(|block| &block.insts);
         let constants = insts.filter_map(|inst| match (&inst.op, inst.result) {
@@ -234,27 +234,27 @@ impl<'e, 'p> FunctionEmitter<'e, 'p> {
         self.effect(&inst.op, result, inst.loc)
     }
 
-    /// The name of a value in C.
+    /// Returns the C name of a value.
     pub fn name(&self, value: ValueId) -> String {
         format!("{}value_{}", self.prefix(), value.0)
     }
 
-    /// Where variables are.
+    /// Returns the prefix of variables.
     pub fn prefix(&self) -> &'static str {
         if self.suspends { "frame->" } else { "" }
     }
 
-    /// A value that is a bit vector.
+    /// Returns a value that is a bit vector as an operand.
     pub fn operand(&self, value: ValueId) -> Operand {
         Operand { name: self.name(value), width: self.function.width_of(value) }
     }
 
-    /// The constant that a value is, if it is one.
+    /// Returns the constant of a value, if it is one.
     pub fn constant(&self, value: ValueId) -> Option<&'p Bits> {
         self.constants.get(&value).copied()
     }
 
-    /// How great a value can be at most, as far as that is seen.
+    /// Returns an upper bound of a value, as far as known.
     pub fn upper_bound(&self, value: ValueId) -> u64 {
         upper_bound(self.function, &self.definitions, value)
     }
@@ -266,7 +266,7 @@ impl<'e, 'p> FunctionEmitter<'e, 'p> {
         self.text.push('\n');
     }
 
-    /// The error for something that native code does not do.
+    /// Returns the error for an unsupported feature.
     pub fn unsupported(&self, what: &str, loc: Loc) -> Error {
         self.emitter.unsupported_at(self.function, what, loc)
     }
@@ -322,13 +322,13 @@ impl<'e, 'p> FunctionEmitter<'e, 'p> {
         }
     }
 
-    /// Leaves the function, and the firing, with a trap.
+    /// Emits a return from the function, and from the firing, with a trap.
     pub fn trap(&mut self, code: TrapCode) {
         let at = self.emitter.trap_position(TrapInfo::from(code));
         self.leave(&(at + 1).to_string());
     }
 
-    /// Leaves the function for good.
+    /// Emits the final return of the function.
     fn leave(&mut self, code: &str) {
         let leave = format!("{}return {code};", self.end_packets());
         self.line(&leave);
@@ -351,7 +351,8 @@ impl<'e, 'p> FunctionEmitter<'e, 'p> {
         self.line(&format!("goto block_{};", target.block.0));
     }
 
-    /// Counts the turns of loops, and gives the target's parameters their values, all at once.
+    /// Emits the counting of loop iterations, and the assignment of the target's parameters, all at
+    /// once.
     fn pass(&mut self, from: BlockId, target: &Target) {
         let (from, to) = (from.index(), target.block.index());
         let prefix = self.prefix();
@@ -405,7 +406,7 @@ impl<'e, 'p> FunctionEmitter<'e, 'p> {
         self.line("}");
     }
 
-    /// A call of another function of the program.
+    /// Emits a call of another function of the program.
     pub fn call(
         &mut self,
         callee: FunctionId,
@@ -440,7 +441,7 @@ impl<'e, 'p> FunctionEmitter<'e, 'p> {
         Ok(())
     }
 
-    /// Tells the host what a probe says.
+    /// Emits the report of a probe to the host.
     pub fn probe(&mut self, probe: &Probe, args: &[ValueId]) {
         let operands: Vec<Operand> = args.iter().map(|arg| self.operand(*arg)).collect();
         let widths: Vec<u32> = operands.iter().map(|operand| operand.width).collect();
@@ -460,7 +461,7 @@ impl<'e, 'p> FunctionEmitter<'e, 'p> {
         }
     }
 
-    /// The bit of a port in masks.
+    /// Returns the bit of a port in masks.
     pub fn port_bit(&self, port: PortId) -> String {
         format!("UINT64_C({:#x})", 1_u64 << (port.0 & 63))
     }

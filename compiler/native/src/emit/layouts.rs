@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where everything is in the graph, and the image: what the host finds its way by.
+//! Layout tables and the image, with which the host locates everything in the graph.
 
 use super::Emitter;
 use super::channels::{has_ring, ring_slots};
@@ -8,7 +8,7 @@ use super::plan::Plan;
 use super::types::item_storage;
 use freeport_ir::{ChannelId, Direction, Item};
 
-/// The tables of layouts.
+/// Emits the tables of layouts.
 pub(super) fn emit(emitter: &Emitter<'_>, plan: &Plan) -> String {
     let graph = &emitter.program.graph;
     let mut text = String::from("static const struct instance_layout instances[] = {\n");
@@ -48,8 +48,8 @@ pub(super) fn emit(emitter: &Emitter<'_>, plan: &Plan) -> String {
     text + &packet_rings(emitter)
 }
 
-/// The rings that packets wait in, by the numbers of their channels, and the function that takes
-/// what waits in one out of the host's frames.
+/// Emits the list of rings in which packets wait, and the function that copies waiting packets out
+/// of the host's frames.
 fn packet_rings(emitter: &Emitter<'_>) -> String {
     let channels = emitter.program.graph.channels.iter().enumerate();
     let rings = channels.filter(|(_, it)| has_ring(it) && is_packet(it.item));
@@ -70,7 +70,7 @@ fn packet_rings(emitter: &Emitter<'_>) -> String {
     )
 }
 
-/// The exported image.
+/// Emits the exported image.
 pub(super) fn image(emitter: &Emitter<'_>) -> String {
     let graph = &emitter.program.graph;
     format!(

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Calls of methods of other instances, which what has no ports may make between firings.
+//! Calls of methods of other instances, allowed between firings to functions without ports.
 //!
-//! A function knows its own instance only. The way to another one leads through the graph that both
-//! lie in, which is complete behind all functions: so a call goes to a function of the called
-//! instance that is declared before them and defined after the graph. Arguments and result are
-//! bytes, as they are when the host calls, and as they are recorded.
+//! A function knows only its own instance. Another one is reached through the graph that contains
+//! both, whose type is complete only after all functions. So a call goes to a function of the
+//! called instance that is declared before them and defined after the graph. Arguments and result
+//! are bytes, as in calls by the host and in recordings.
 
 use super::Emitter;
 use super::functions::FunctionEmitter;
@@ -13,7 +13,7 @@ use crate::Error;
 use freeport_ir::{FunctionId, InstanceId, Loc, MethodId, Op, ValueId};
 use std::collections::BTreeSet;
 
-/// The instances whose methods `functions` call.
+/// Returns the instances whose methods `functions` call.
 pub(super) fn called(emitter: &Emitter<'_>, functions: &[FunctionId]) -> BTreeSet<InstanceId> {
     let blocks = functions.iter().flat_map(|id| &emitter.function(*id).blocks);
     let callee = |op: &Op| match op {
@@ -32,12 +32,12 @@ fn declaration(id: InstanceId) -> String {
     )
 }
 
-/// Declarations, for before the functions.
+/// Emits the declarations, which precede the functions.
 pub(super) fn declarations(called: &BTreeSet<InstanceId>) -> String {
     called.iter().map(|id| format!("{};\n\n", declaration(*id))).collect()
 }
 
-/// Definitions, for after the graph and its layout.
+/// Emits the definitions, which follow the graph and its layout.
 pub(super) fn definitions(emitter: &Emitter<'_>, called: &BTreeSet<InstanceId>) -> String {
     called.iter().map(|id| definition(emitter, *id)).collect()
 }
@@ -58,7 +58,7 @@ fn definition(emitter: &Emitter<'_>, id: InstanceId) -> String {
     text +=
         &format!("    call_{element}(callee, &graph->state_{at}, method, arguments, result);\n");
     text += &match emitter.records {
-        // Once it has come back: what it has called itself comes first.
+        // Recorded after it has returned: calls that it made itself come first.
         true => {
             let to = "graph->runtime, &graph->runtime->calls";
             format!(

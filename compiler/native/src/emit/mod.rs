@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! From a program to one C file.
+//! Emits a program as one C file.
 //!
-//! In the order of the file: the prelude, value types, each element's state and firing
-//! (`elements`) and its tables (`tables`), the functions of the program (`functions`, `values`,
-//! `effects`) and what they call of other instances (`methods`), the graph with its channels
-//! (`channels`) and what passes them at once (`body`), and the worker that fires the instances
-//! (`worker`) by functions of which alike ones are shared (`units`), by a plan of what is fused
-//! (`plan`) and what is asked for ahead (`prefetch`).
+//! In the order of the file: the prelude, value types, each element's state and firing (`elements`)
+//! and its tables (`tables`), the functions of the program (`functions`, `values`, `effects`) and
+//! their calls of other instances (`methods`), the graph with its channels (`channels`) and
+//! passages through them (`body`), and the worker that fires the instances (`worker`). The worker's
+//! functions are shared among identical instances (`units`), following a plan of fusion (`plan`)
+//! and prefetching (`prefetch`).
 
 mod body;
 mod breakpoints;
@@ -45,13 +45,14 @@ const PRELUDE: &str = include_str!("../../runtime/prelude.h");
 /// The text of `runtime/flits.h`.
 const FLITS: &str = include_str!("../../runtime/flits.h");
 
-/// Emitted code, and what it has to be loaded by.
+/// Emitted code, and the manifest to load it with.
 pub(crate) struct Emission {
     pub text: String,
     pub manifest: Manifest,
 }
 
-/// Emits a whole program. `source` is the program before any passes: it says what is recorded.
+/// Emits a whole program. `source` is the program before any passes: it determines what is
+/// recorded.
 pub(crate) fn emit_program(
     source: &Program,
     program: &Program,
@@ -97,15 +98,15 @@ pub(crate) fn emit_program(
     Ok(Emission { text, manifest })
 }
 
-/// What the parts of the emitter share.
+/// State shared by the parts of the emitter.
 pub(super) struct Emitter<'p> {
     pub program: &'p Program,
     pub records: bool,
-    /// Rounds of watched loops in one firing.
+    /// Limit of iterations of watched loops in one firing.
     pub turn_limit: u64,
     /// By element: whether its ready bitmaps are recorded.
     pub has_choice: Vec<bool>,
-    /// By element, by output: the input whose packets it passes on.
+    /// By element and output: the input whose packets it forwards.
     passed: Vec<Vec<Option<PortId>>>,
     traps: Vec<TrapInfo>,
     probes: Vec<ProbeInfo>,
@@ -118,7 +119,7 @@ impl<'p> Emitter<'p> {
         Self { program, records, turn_limit, has_choice, passed, traps, probes }
     }
 
-    /// The input that each packet for an output comes from, in the place that it still lies in.
+    /// Returns the input from which every packet for an output comes, still in its original place.
     pub fn passed(&self, element: ElementId, output: PortId) -> Option<PortId> {
         *self.passed.get(element.index())?.get(output.index())?
     }
@@ -131,7 +132,7 @@ impl<'p> Emitter<'p> {
         self.program.elements.iter().any(|element| element.handler == id)
     }
 
-    /// The position at which a trap is counted.
+    /// Returns the position of a trap's counter.
     pub fn trap_position(&mut self, code: TrapInfo) -> usize {
         let found = self.traps.iter().position(|it| *it == code);
         found.unwrap_or_else(|| {
@@ -140,12 +141,12 @@ impl<'p> Emitter<'p> {
         })
     }
 
-    /// Codes counted, at least 1 so that there is an array.
+    /// Returns the number of codes counted, at least 1 so that the array is not empty.
     pub fn trap_count(&self) -> usize {
         self.traps.len().max(1)
     }
 
-    /// The number by which a probe is told.
+    /// Adds a probe; returns the number by which it is reported.
     pub fn add_probe(&mut self, probe: ProbeInfo) -> usize {
         self.probes.push(probe);
         self.probes.len() - 1
@@ -163,20 +164,20 @@ impl<'p> Emitter<'p> {
         Error::unsupported(self.program, what, whose, loc)
     }
 
-    /// Bits of an item of an input port of the element that owns `function`.
+    /// Returns the width of an item of an input port of the element that owns `function`.
     pub fn input_width(&self, function: &Function, port: PortId) -> u32 {
         let element = function.owner.map(|owner| self.program.element(owner));
         let port = element.and_then(|element| element.inputs.get(port.index()));
         port.map_or(1, |port| item_width(port.item))
     }
 
-    /// The mask of all ports of the element that owns a handler.
+    /// Returns the mask of all ports of the element that owns a handler.
     pub fn all_ports_of(&self, function: &Function) -> String {
         let element = function.owner.map(|owner| self.program.element(owner));
         all_ports(element.map_or(0, |element| element.inputs.len()))
     }
 
-    /// `roots` and all they call, callees first.
+    /// Returns `roots` and all functions they call, callees first.
     fn functions(&self, roots: &[FunctionId]) -> Result<Vec<FunctionId>, Error> {
         let mut order = vec![];
         for root in roots {
@@ -218,7 +219,7 @@ impl<'p> Emitter<'p> {
         )
     }
 
-    /// Definitions of the wide values that occur.
+    /// Emits the definitions of the wide types in use.
     fn wide_types(&self, functions: &[FunctionId]) -> String {
         let mut widths = BTreeSet::new();
         for function in functions.iter().map(|id| self.function(*id)) {
@@ -246,7 +247,7 @@ impl<'p> Emitter<'p> {
         Ok(text)
     }
 
-    /// Refuses objects that are not there.
+    /// Rejects references to objects that do not exist.
     fn check_types(&self, id: FunctionId) -> Result<(), Error> {
         let function = self.function(id);
         for block in &function.blocks {
@@ -262,7 +263,7 @@ impl<'p> Emitter<'p> {
     }
 }
 
-/// Whether an element can end a firing with another mask than all of its inputs.
+/// Returns whether every firing of an element ends with the mask of all its inputs.
 pub(super) fn has_fixed_mask(program: &Program, element: &Element) -> bool {
     let handler = program.function(element.handler);
     let insts = || handler.blocks.iter().flat_map(|block| &block.insts);
@@ -291,17 +292,17 @@ fn object_of(op: &Op) -> Option<ObjectRef> {
     }
 }
 
-/// Bits of an item.
+/// Returns the width of an item.
 pub(super) fn item_width(item: Item) -> u32 {
     item.value_type().bits().unwrap_or(1)
 }
 
-/// The mask of that many ports, in C.
+/// Returns the mask of that many ports, in C.
 pub(super) fn all_ports(count: usize) -> String {
     format!("UINT64_C({:#x})", u64::MAX.checked_shr(64 - count as u32).unwrap_or(0))
 }
 
-/// A name from the source, fit for a comment of one line.
+/// Makes a name from the source safe for a comment of one line.
 pub(super) fn comment(name: &str) -> String {
     name.chars().map(|c| if c.is_control() || c == '\\' { ' ' } else { c }).collect()
 }

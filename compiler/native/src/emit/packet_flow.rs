@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which packets the values of a function may be, so that few of them are copied.
+//! Analysis of which packets the values of a function may be, to avoid copies.
 //!
-//! Every operation that reads a packet from a port, or makes one, is a site, with a place for one
-//! packet. A value
-//! is a pointer to such a place. From where each value may point follows which puts may give the
-//! packet away, because nothing uses it after them, and which peeks may look at it where it is,
-//! because nothing changes it.
+//! Every operation that reads a packet from a port, or creates one, is a site, with storage for one
+//! packet. A value is a pointer to such storage. The sites that each value may point to determine
+//! which puts may give the packet away, because nothing uses it afterwards, and which peeks may
+//! view it in place, because nothing changes it.
 
 use super::functions::suspends;
 use super::{Emitter, has_fixed_mask};
@@ -14,20 +13,20 @@ use freeport_ir::analysis::{ControlFlow, Dominators, Loops, reverse_post_order};
 use freeport_ir::{ElementId, Function, FunctionId, Item, Op, PortId, Program, Type, ValueId};
 use std::collections::{BTreeSet, HashMap};
 
-/// An operation, by its block and its position there.
+/// Position of an operation: its block and its index there.
 pub(super) type Place = (usize, usize);
 
-/// The packet of a caller, among the sites that a value may point to.
+/// Stands for the packet of a caller among the sites that a value may point to.
 const OUTSIDE: usize = usize::MAX;
 
-/// An operation that gives a packet.
+/// An operation that produces a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Site {
     pub place: Place,
     from: Origin,
 }
 
-/// Where a packet comes from.
+/// Origin of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Origin {
     Taken(PortId),
@@ -35,7 +34,7 @@ enum Origin {
     New,
 }
 
-/// See the module.
+/// Result of the analysis of a function.
 #[derive(Default)]
 pub(super) struct PacketFlow {
     pub sites: Vec<Site>,
@@ -45,7 +44,7 @@ pub(super) struct PacketFlow {
     views: BTreeSet<Place>,
 }
 
-/// The sites of a function, in the order of their blocks.
+/// Returns the sites of a function, in the order of their blocks.
 pub(super) fn sites(program: &Program, function: &Function) -> Vec<Site> {
     let inputs = function.owner.map_or(&[][..], |owner| &program.element(owner).inputs);
     let is_packet = |port: PortId| {
@@ -72,7 +71,7 @@ pub(super) fn sites(program: &Program, function: &Function) -> Vec<Site> {
 
 impl PacketFlow {
     /// # Errors
-    /// A packet that a loop carries from turn to turn, or that a function gives.
+    /// A packet carried from iteration to iteration by a loop, or returned by a function.
     pub fn of(emitter: &Emitter<'_>, id: FunctionId) -> Result<Self, Error> {
         let function = emitter.function(id);
         if function.result == Some(Type::Packet) {
@@ -100,22 +99,22 @@ impl PacketFlow {
         Ok(this)
     }
 
-    /// The number of the site at a place.
+    /// Returns the number of the site at a position.
     pub fn site_at(&self, place: Place) -> Option<usize> {
         self.sites.iter().position(|site| site.place == place)
     }
 
-    /// Whether a put gives its packet away.
+    /// Returns whether a put gives its packet away.
     pub fn moves(&self, place: Place) -> bool {
         self.moves.contains(&place)
     }
 
-    /// Whether a peek leaves its packet where it is.
+    /// Returns whether a peek views its packet in place.
     pub fn is_view_at(&self, place: Place) -> bool {
         self.views.contains(&place)
     }
 
-    /// The sites that have packets of their own.
+    /// Returns the sites that own their packets.
     pub fn owners(&self) -> impl Iterator<Item = usize> {
         let owns = |(_, site): &(usize, &Site)| !self.views.contains(&site.place);
         self.sites.iter().enumerate().filter(owns).map(|(at, _)| at)
@@ -131,14 +130,14 @@ impl PacketFlow {
         set.is_some_and(|set| set.iter().any(|at| self.sites.get(*at).is_some_and(&is_wanted)))
     }
 
-    /// Whether nothing uses the packet of a put after it.
+    /// Returns whether nothing uses the packet of a put afterwards.
     fn is_last(&self, uses: &Uses<'_>, place: Place, put: ValueId) -> bool {
         let is_own = self.points_to.get(&put).is_some_and(|set| !set.contains(&OUTSIDE));
         is_own && !uses.after(place).any(|(_, value)| self.may_be_same(put, value))
     }
 
-    /// Whether a peeked packet is only looked at, and always before anything else happens to what
-    /// its port has.
+    /// Returns whether a peeked packet is only read, and always before anything else happens to the
+    /// packet at its port.
     fn is_view(&self, function: &Function, uses: &Uses<'_>, site: &Site) -> bool {
         let Origin::Peeked(peeked) = site.from else { return false };
         let of_this = |value| self.may_be(value, |it| it == site);
@@ -151,7 +150,7 @@ impl PacketFlow {
                 looks(op) || !of_port(value) || !is_looked_at_after(place)
             }
             Some(_) => false,
-            // What was taken before ends where more is taken from the same place.
+            // A previously taken packet ends when another one is taken to the same storage.
             None => match op {
                 Op::Take(port) if *port == peeked => {
                     !can_come_again(function, place.0) || !is_looked_at_after(place)
@@ -161,8 +160,8 @@ impl PacketFlow {
         })
     }
 
-    /// The input from which all packets come that the owner of a handler gives to `port`, if it
-    /// changes nothing of them but bytes.
+    /// Returns the input from which come all packets that the handler puts to `port`, if it changes
+    /// only their bytes.
     fn passed(&self, function: &Function, port: PortId) -> Option<PortId> {
         let mut of_port = all_insts(function).filter_map(|(place, op)| match op {
             Op::Put { port: to, value } if *to == port => Some((place, *value)),
@@ -200,8 +199,8 @@ impl PacketFlow {
     }
 }
 
-/// By output of an element: the input whose packets pass on to it. They need not be staged, because
-/// what the input's ring or the host has of them is still right when they leave.
+/// Returns, by output of an element, the input whose packets it forwards there. They need not be
+/// staged: the descriptor in the input's ring or from the host is still valid when they leave.
 pub(super) fn passed(emitter: &Emitter<'_>, id: ElementId) -> Vec<Option<PortId>> {
     let element = emitter.program.element(id);
     let handler = emitter.function(element.handler);
@@ -214,7 +213,7 @@ pub(super) fn passed(emitter: &Emitter<'_>, id: ElementId) -> Vec<Option<PortId>
             all_insts(function).any(|(_, op)| puts(op))
         })
     };
-    // A read of a port that has nothing would give another packet.
+    // Reading a port without an item would give another packet.
     let flow = match is_ready && has_fixed_mask(emitter.program, element) && !suspends(handler) {
         true => PacketFlow::of(emitter, element.handler).ok(),
         false => None,
@@ -233,7 +232,8 @@ fn all_insts(function: &Function) -> impl Iterator<Item = (Place, &Op)> + Clone 
     })
 }
 
-/// A suspension lets what a peek has seen go, and a call may take it.
+/// Views are impossible with suspensions, which release the viewed packet, and with calls, which
+/// may take it.
 fn may_have_views(function: &Function) -> bool {
     let calls = all_insts(function).any(|(_, op)| matches!(op, Op::Call { .. }));
     !calls && !suspends(function)
@@ -277,7 +277,7 @@ fn points_to(function: &Function, sites: &[Site]) -> HashMap<ValueId, BTreeSet<u
     found
 }
 
-/// The packet that an operation does something with, other than to pass it on.
+/// Returns the packet that an operation uses, other than to pass it on.
 fn used_packet(op: &Op) -> Option<ValueId> {
     match op {
         Op::PacketLength(packet)
@@ -290,7 +290,7 @@ fn used_packet(op: &Op) -> Option<ValueId> {
     }
 }
 
-/// Where a function uses packets.
+/// Packet uses of a function.
 struct Uses<'f> {
     function: &'f Function,
     all: Vec<(Place, &'f Op, ValueId)>,
@@ -308,7 +308,7 @@ impl<'f> Uses<'f> {
         Self { function, all }
     }
 
-    /// The uses that control may come to after `place`.
+    /// Returns the uses reachable after `place`.
     fn after(&self, place: Place) -> impl Iterator<Item = (&'f Op, ValueId)> {
         let behind = blocks_behind(self.function, place.0);
         let is_after = move |at: Place| behind[at.0] || (at.0 == place.0 && at.1 > place.1);
@@ -317,7 +317,7 @@ impl<'f> Uses<'f> {
     }
 }
 
-/// The blocks that control may come to from the end of `block`.
+/// Returns the blocks reachable from the end of `block`.
 fn blocks_behind(function: &Function, block: usize) -> Vec<bool> {
     let mut is_seen = vec![false; function.blocks.len()];
     let mut left = function.successors(block);
@@ -338,7 +338,8 @@ mod tests {
     use super::*;
     use crate::Options;
 
-    /// What passes, by output, of an element with the inputs `in` and, as `more` says, others.
+    /// Returns, by output, the input that an element forwards which has the input `in` and the
+    /// ports of `more`.
     fn passed_by(more: &str, handler: &str) -> Vec<Option<PortId>> {
         let text = format!(
             "program p\nelement E {{\n{more}\nin in: packet<64>\nout out: packet<64>\n\
@@ -358,12 +359,12 @@ mod tests {
         for (more, handler, expected) in [
             ("", format!("{take}{put}"), [first, none]),
             ("", format!("{take}{branch}"), [first, first]),
-            // Its structure is another one then.
+            // These change the descriptor.
             ("", format!("{take}%is = adjust_head %p, %one\n{put}"), [none, none]),
             ("", format!("{take}%is = adjust_tail %p, %one\n{branch}"), [none, none]),
             // The first of two puts copies.
             ("", format!("{take}put bad, %p\n{put}"), [first, none]),
-            // There may be none.
+            // There may be no packet, or it is not a taken one.
             ("in other: bits<8>", format!("{take}{put}"), [none, none]),
             ("", format!("%p = new_packet %one\n{put}"), [none, none]),
             ("", format!("%p = peek in\n{put}"), [none, none]),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Packets as C: operations on them, and where they end. `runtime/packets.h` has what these are
-//! written in terms of.
+//! Packets as C: operations on them, and their end of life. `runtime/packets.h` has the functions
+//! used.
 
 use super::Emitter;
 use super::functions::FunctionEmitter;
@@ -15,18 +15,18 @@ pub(super) const RUNTIME: &str = include_str!("../../runtime/packets.h");
 const HOST: &str = "activation->instance->runtime";
 const OUT_OF_RANGE: &str = "activation->out_of_range++;";
 
-/// Whether an item is a packet.
+/// Returns whether an item is a packet.
 pub(super) fn is_packet(item: Item) -> bool {
     matches!(item, Item::Packet { .. })
 }
 
-/// The places of packets that a suspended handler keeps.
+/// Declares storage for the packets that a suspended handler keeps.
 pub(super) fn kept_places(emitter: &Emitter<'_>, function: &Function) -> String {
     let count = sites(emitter.program, function).len();
     (0..count).map(|at| format!("    struct packet packet_{at};\n")).collect()
 }
 
-/// Statements that make the packets of a suspended handler outlive the host's frames.
+/// Emits statements that copy the packets of a suspended handler out of the host's frames.
 pub(super) fn keep_suspended(emitter: &Emitter<'_>, function: &Function, frame: &str) -> String {
     let count = sites(emitter.program, function).len();
     let keep = |at| format!("    packet_keep(graph->runtime, &{frame}.packet_{at});\n");
@@ -34,7 +34,7 @@ pub(super) fn keep_suspended(emitter: &Emitter<'_>, function: &Function, frame: 
 }
 
 impl FunctionEmitter<'_, '_> {
-    /// Declares the places of packets, where the function does not keep them elsewhere.
+    /// Declares storage for packets, unless the function keeps them elsewhere.
     pub(super) fn declare_packets(&mut self) {
         for at in 0..self.packets.sites.len() {
             self.line(&format!("struct packet packet_{at};"));
@@ -42,14 +42,14 @@ impl FunctionEmitter<'_, '_> {
         }
     }
 
-    /// The statements that end all packets of the function.
+    /// Returns the statements that end all packets of the function.
     pub(super) fn end_packets(&self) -> String {
         let prefix = self.prefix();
         let end = |at| format!("packet_end({HOST}, &{prefix}packet_{at}); ");
         self.packets.owners().map(end).collect()
     }
 
-    /// Emits an operation on packets; false if it is another.
+    /// Emits an operation on packets; returns false for any other.
     pub(super) fn packet_operation(&mut self, inst: &Inst, place: Place) -> bool {
         let to = inst.result.map(|result| self.name(result));
         match &inst.op {
@@ -133,7 +133,8 @@ impl FunctionEmitter<'_, '_> {
         self.line("activation->did_something = true;");
     }
 
-    /// The condition under which `bytes` bytes from an offset on are in a packet, and the offset.
+    /// Returns the condition under which `bytes` bytes from an offset are in a packet, and the
+    /// offset.
     fn covers(&self, packet: ValueId, offset: ValueId, bytes: u32) -> (String, String) {
         let packet = self.name(packet);
         if let Some(offset) = self.constant(offset).and_then(Bits::checked_u64)
@@ -182,7 +183,7 @@ impl FunctionEmitter<'_, '_> {
         let delta = signed_integer(&name, width);
         let packet = self.name(packet);
         let call = format!("packet_adjust_{end}({HOST}, {packet}, (int64_t){delta})");
-        // No packet is as long as what 64 bits do not hold.
+        // Packets are shorter than any length that does not fit 64 bits.
         let call = match width > 64 {
             true => format!("(({}){delta} == ({0})(int64_t){delta} && {call})", signed(width)),
             false => call,

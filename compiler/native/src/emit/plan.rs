@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How the instances of a graph are joined in native code.
+//! The plan of how the instances of a graph are connected in native code.
 //!
-//! A channel into an element with a single input is fused where it does not close a cycle: the
-//! reader's firing follows the writer's in the same C function, and the item never goes through
-//! memory. Every instance that no fused channel leads to is a root, which the worker fires from the
+//! A channel into an element with a single input is fused unless it closes a cycle: the reader's
+//! firing follows the writer's in the same C function, and the item never goes through memory.
+//! Every instance without an incoming fused channel is a root, which the worker fires from the
 //! rings of its inputs or from the host's frames. Instances are stepped in topological order as far
-//! as there is one.
+//! as one exists.
 //!
-//! A channel whose items tell what the reader will touch in large memory ([`Slices`]) is not fused:
-//! the memory is asked for when the item enters the ring, and the reader fires once there are many.
-//! For that, all rings around it hold [`AHEAD`] items, whatever less was declared.
+//! A channel whose items predict accesses of the reader to large memory ([`Slices`]) is not fused:
+//! the memory is prefetched when the item enters the ring, and the reader fires once there are
+//! many. For that, all rings around it hold at least [`AHEAD`] items, whatever depth was declared.
 
 use super::prefetch::Slices;
 use super::{Emitter, units};
@@ -21,32 +21,32 @@ use freeport_ir::{
 };
 use std::collections::BTreeSet;
 
-/// Most instances that one root's function takes in; what comes after is a root again.
+/// Maximum instances in one root's function; the next one is a root again.
 const MAX_FUSED: usize = 64;
 
-/// The same in a graph of many instances: the compiler's time for such a function grows faster than
-/// what it takes in, and the rings between them cost little beside eight firings.
+/// The same limit in a graph of many instances: the compile time of such a function grows faster
+/// than its size, and rings between the functions cost little compared with eight firings.
 const MAX_FUSED_OF_MANY: usize = 8;
 
-/// Most instances that the functions of such a graph's roots take in, those counted once that are
-/// shared. Where roots differ more than that, nothing is fused: then only elements differ.
+/// Maximum instances in all functions of such a graph's roots, shared functions counted once. If
+/// roots differ more than that, nothing is fused: then only elements differ.
 const MAX_FUSED_IN_ALL: usize = 32;
 
-/// Items that a ring holds, one staged included, where memory is asked for ahead of the firing.
+/// Capacity of a ring, one staged item included, if memory is prefetched ahead of the firing.
 pub(super) const AHEAD: u32 = 64;
 
-/// Declared depth from which on a lossy channel, whose depth is kept, is worth a ring.
+/// Minimum declared depth of a lossy channel, which is not increased, to be worth a ring.
 const MIN_LOSSY_DEPTH: u32 = 8;
 
-/// Most input ports: masks are held in a machine word.
+/// Maximum input ports: masks are held in a machine word.
 const MAX_INPUTS: usize = 64;
 
-/// Where an input port reads.
+/// Source of an input port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Input {
     /// A ring that another instance writes.
     Ring(ChannelId),
-    /// The host's frames or records, with the channel they stand for.
+    /// The host's frames or records, with the channel they represent.
     Host(EndpointId, ChannelId),
 }
 
@@ -58,32 +58,32 @@ impl Input {
     }
 }
 
-/// See the module.
+/// Connections of the instances of a graph.
 pub(super) struct Plan {
-    /// By instance, by input port.
+    /// By instance and input port: its source.
     pub inputs: Vec<Vec<Input>>,
-    /// By instance, by output port.
+    /// By instance and output port: its channel.
     pub outputs: Vec<Vec<ChannelId>>,
     /// By channel: whether its reader's firing is part of its writer's.
     pub is_fused: Vec<bool>,
-    /// By instance: whether no fused channel leads to it.
+    /// By instance: whether it has no incoming fused channel.
     pub is_root: Vec<bool>,
-    /// By instance: the root whose function it is part of.
+    /// By instance: the root whose function contains it.
     pub root: Vec<InstanceId>,
-    /// Whether instances that do the same share the functions by which they are stepped.
+    /// Whether identical instances share the functions that step them.
     pub shares: bool,
-    /// By channel: the items it holds before its writer is held, or drops.
+    /// By channel: the items it holds before it blocks its writer, or drops.
     pub depths: Vec<u32>,
-    /// What items tell of the memory that their readers touch.
+    /// Predictions, from items, of memory accesses of their readers.
     pub slices: Slices,
-    /// All instances, writers before readers where there is no cycle.
+    /// All instances, writers before readers unless there is a cycle.
     pub order: Vec<InstanceId>,
-    /// By element.
+    /// By element: how it handles the bodies of packets.
     transparency: Vec<Transparency>,
 }
 
 impl Plan {
-    /// `emitter` knows what passes and what is recorded.
+    /// Makes a plan. `emitter` must already contain what is forwarded and recorded.
     pub fn of(emitter: &Emitter<'_>, options: &Options) -> Result<Self, Error> {
         if emitter.program.graph.instances.len() < options.many_instances {
             return Self::with(emitter, options, MAX_FUSED, false);
@@ -135,12 +135,12 @@ impl Plan {
         })
     }
 
-    /// What an instance does with the bodies of packets.
+    /// Returns how an instance handles the bodies of packets.
     pub fn transparency(&self, program: &Program, id: InstanceId) -> Transparency {
         self.transparency[program.instance(id).element.index()]
     }
 
-    /// The inputs of the host's frames that an instance reads.
+    /// Returns the endpoints whose host frames an instance reads.
     pub fn host_flits(&self, program: &Program, id: InstanceId) -> Vec<EndpointId> {
         let inputs = self.inputs[id.index()].iter().filter_map(|input| match input {
             Input::Host(endpoint, _) => Some(*endpoint),
@@ -150,7 +150,7 @@ impl Plan {
         inputs.filter(is_flit).collect()
     }
 
-    /// In C, the input whose flits may be what enters this channel in a step of the writer's root.
+    /// Returns, in C, the input whose flits may enter this channel in a step of the writer's root.
     pub fn source(&self, program: &Program, id: ChannelId) -> Option<String> {
         let Source::Port(writer, _) = program.graph.channels[id.index()].source else {
             return None;
@@ -162,7 +162,7 @@ impl Plan {
         }
     }
 
-    /// Names of what is asked for when an item enters a channel.
+    /// Returns the names of objects that are prefetched when an item enters a channel.
     pub fn asked(&self, program: &Program, id: ChannelId) -> Vec<String> {
         match program.graph.channels[id.index()].sink {
             Sink::Port(reader, port) => {
@@ -172,7 +172,7 @@ impl Plan {
         }
     }
 
-    /// The instances that fire in the function of `id`: those fused into it, or it alone.
+    /// Returns the instances that fire in the function of `id`: those fused into it, or it alone.
     pub fn members(&self, id: InstanceId) -> Vec<InstanceId> {
         match self.is_root[id.index()] {
             true => self.order.iter().copied().filter(|at| self.root[at.index()] == id).collect(),
@@ -180,7 +180,7 @@ impl Plan {
         }
     }
 
-    /// The channels that are read or written when `id` and its members fire.
+    /// Returns the channels that are read or written when `id` and its members fire.
     pub fn channels(&self, id: InstanceId) -> Vec<ChannelId> {
         let members = self.members(id);
         let reads = members.iter().flat_map(|at| &self.inputs[at.index()]).map(|it| it.channel());
@@ -190,7 +190,7 @@ impl Plan {
     }
 }
 
-/// Whether what enters a channel tells what its reader will touch.
+/// Returns whether items of a channel predict accesses of its reader.
 fn tells(program: &Program, slices: &Slices, channel: &Channel) -> bool {
     match channel.sink {
         Sink::Port(reader, port) => slices.has(program.instance(reader).element, port),
@@ -198,10 +198,10 @@ fn tells(program: &Program, slices: &Slices, channel: &Channel) -> bool {
     }
 }
 
-/// The depth of each channel. Whatever is joined to a reader whose memory is asked for ahead has to
-/// hold as much as its ring: a writer that is held earlier would make the batches smaller, above
-/// all one that feeds a second way to where both meet again. A lossy channel keeps the depth that
-/// was declared: how much it drops is for the programmer to see.
+/// Returns the depth of each channel. Every channel connected to a reader with prefetching has to
+/// hold as much as its ring: a writer that is blocked earlier would make the batches smaller, above
+/// all one that feeds a second path to the point where both meet again. A lossy channel keeps its
+/// declared depth: how much it drops is visible to the programmer.
 fn depths(program: &Program, slices: &Slices) -> Vec<u32> {
     let channels = &program.graph.channels;
     let mut is_deep: Vec<bool> = program.graph.instances.iter().map(|_| false).collect();
@@ -230,7 +230,7 @@ fn depths(program: &Program, slices: &Slices) -> Vec<u32> {
     channels.iter().map(depth).collect()
 }
 
-/// Refuses what native code does not do.
+/// Rejects features that native code does not support.
 fn check(program: &Program) -> Result<(), Error> {
     for instance in &program.graph.instances {
         let element = program.element(instance.element);
@@ -271,7 +271,8 @@ fn ports(program: &Program, id: InstanceId) -> Result<(Vec<Input>, Vec<ChannelId
     Ok((inputs, outputs))
 }
 
-/// Which channels are fused, and the root of each instance. A root takes in at most `max_fused`.
+/// Returns which channels are fused, and the root of each instance. A root contains at most
+/// `max_fused` instances.
 fn fuse(
     program: &Program,
     slices: &Slices,
@@ -288,7 +289,7 @@ fn fuse(
         is_placed[reader] = true;
         let [Input::Ring(channel)] = inputs[reader][..] else { continue };
         let Source::Port(writer, _) = channels[channel.index()].source else { continue };
-        // A writer that comes later in the order is one that a cycle leads back from.
+        // A writer later in the order is on a cycle with its reader.
         let root_of_writer = root[writer.index()];
         let closes_cycle = !is_placed[writer.index()] || writer.index() == reader;
         let found = &channels[channel.index()];
@@ -305,7 +306,7 @@ fn fuse(
     (is_fused, root.into_iter().map(InstanceId::new).collect())
 }
 
-/// Writers before readers; where a cycle leaves no such choice, the first instance left goes next.
+/// Orders writers before readers; if a cycle prevents that, the first remaining instance is next.
 fn topological_order(graph: &Graph) -> Vec<InstanceId> {
     let count = graph.instances.len();
     let mut readers = vec![vec![]; count];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Asks for the memory that a firing will touch as soon as its item is known.
+//! Prefetches the memory that a firing will access as soon as its item is known.
 //!
-//! For each element and port that has an address slice (`freeport_ir::analysis`), a C function
-//! that computes the indexes and prefetches the cache lines. It has no other effect: what is out
-//! of range is not asked for, and nothing is counted.
+//! For each element and port with an address slice (`freeport_ir::analysis`), a C function computes
+//! the indexes and prefetches the cache lines. It has no other effect: indexes out of range are
+//! skipped, and nothing is counted.
 
 use super::channels::ring_slots;
 use super::elements::is_large;
@@ -19,20 +19,20 @@ use freeport_ir::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bytes of a cache line.
+/// Size of a cache line.
 const LINE_BYTES: u64 = 64;
 
-/// Most lines that one access asks for.
+/// Maximum lines prefetched for one access.
 const MAX_LINES: usize = 4;
 
-/// The slices of the program's elements.
+/// Address slices of the program's elements.
 #[derive(Default)]
 pub(super) struct Slices {
     by_element: BTreeMap<ElementId, Vec<AddressSlice>>,
 }
 
 impl Slices {
-    /// Those of the elements that have instances.
+    /// Computes the slices of the elements that have instances.
     pub fn of(emitter: &Emitter<'_>, large: LargeMemory) -> Self {
         let instances = emitter.program.graph.instances.iter();
         let elements: BTreeSet<_> = instances.map(|instance| instance.element).collect();
@@ -45,17 +45,17 @@ impl Slices {
         slices.filter(move |slice| slice.port == port)
     }
 
-    /// Whether an item for that port says what will be touched.
+    /// Returns whether an item for that port predicts accesses.
     pub fn has(&self, element: ElementId, port: PortId) -> bool {
         self.of_port(element, port).next().is_some()
     }
 
-    /// Whether memory that it has told of says more.
+    /// Returns whether the memory prefetched first predicts further accesses.
     pub fn has_second(&self, element: ElementId, port: PortId) -> bool {
         self.of_port(element, port).any(|slice| slice.round == Round::Second)
     }
 
-    /// Names of the variables and tables that an item for that port says the places of.
+    /// Returns the names of the variables and tables whose accesses an item for that port predicts.
     pub fn names(&self, program: &Program, id: ElementId, port: PortId) -> Vec<String> {
         let element = program.element(id);
         let accesses = self.of_port(id, port).flat_map(|slice| &slice.accesses);
@@ -67,14 +67,14 @@ impl Slices {
         names.filter(|name| is_new.insert(name.clone())).collect()
     }
 
-    /// The functions of an element.
+    /// Emits the functions of an element.
     pub fn functions(&self, emitter: &Emitter<'_>, element: ElementId) -> String {
         let slices = self.by_element.get(&element).into_iter().flatten();
         slices.map(|slice| function(emitter, element, slice)).collect()
     }
 }
 
-/// The call for an item at the C pointer `item`.
+/// Returns the call for an item at the C pointer `item`.
 pub(super) fn call(element: ElementId, port: PortId, state: &str, item: &str) -> String {
     format!("prefetch_{}_{}_{}({state}, {item});", element.0, port.0, suffix(Round::First))
 }
@@ -86,9 +86,9 @@ fn suffix(round: Round) -> &'static str {
     }
 }
 
-/// Statements that run the second slice for the items of a ring that it was not run for yet: those
-/// behind `asked`, if that is a place among them. All at once, so that what they wait for comes at
-/// the same time.
+/// Emits statements that run the second slice for the items of a ring for which it has not run yet:
+/// those after `asked`, if that is a position among them. They run together, so that their cache
+/// misses overlap.
 pub(super) fn of_ring(plan: &Plan, program: &Program, id: InstanceId, port: usize) -> String {
     let (element, port) = (program.instance(id).element, PortId::new(port));
     let Input::Ring(channel) = plan.inputs[id.index()][port.index()] else {
@@ -112,7 +112,7 @@ pub(super) fn of_ring(plan: &Plan, program: &Program, id: InstanceId, port: usiz
     )
 }
 
-/// Statements that ask for what the host's next records will touch, as far as they tell.
+/// Emits statements that prefetch the predicted accesses for the host's next records.
 pub(super) fn of_records(
     emitter: &Emitter<'_>,
     plan: &Plan,
@@ -136,7 +136,7 @@ fn function(emitter: &Emitter<'_>, id: ElementId, slice: &AddressSlice) -> Strin
     let element = emitter.program.element(id);
     let port = &element.inputs[slice.port.index()];
     let mut text = format!(
-        "// Asks for what an item at {} will touch.\n\
+        "// Prefetches the memory that an item at {} determines.\n\
          INLINE void prefetch_{}_{}_{}(struct state_{1} *const state, \
          const {} *const item) {{\n",
         comment(&port.name),
@@ -185,7 +185,7 @@ fn instruction(element: &Element, function: &Function, inst: &Inst) -> String {
     format!("{declared}    {statements}\n")
 }
 
-/// The condition that a position is below `depth`, and the position where it is.
+/// Returns the condition that a position is below `depth`, and the position if so.
 fn position(at: &Operand, depth: u64) -> (String, String) {
     let Operand { name, width } = at;
     let within = format!("({}) < UINT64_C({depth})", integer(name, *width));
@@ -195,13 +195,14 @@ fn position(at: &Operand, depth: u64) -> (String, String) {
     }
 }
 
-/// Bytes of an element of which each line that holds some of `first` to `last` has one.
+/// Returns one byte offset for each cache line of an element that contains bytes from `first` to
+/// `last`.
 fn places(object: &Object, first: u64, last: u64) -> Vec<u64> {
     let stride = match is_wide(object.elem_bits) {
         true => u64::from(bytes_of(object.elem_bits)),
         false => u64::from(bytes_of(object.elem_bits)).next_power_of_two(),
     };
-    // Of such elements it is known where in a line they begin; others may cross a border anywhere.
+    // The alignment of such elements within a line is known; others may cross a boundary anywhere.
     let fits = LINE_BYTES.is_multiple_of(stride) || stride.is_multiple_of(LINE_BYTES);
     let is_aligned = fits && is_large(object) && last < stride;
     let start = if is_aligned { first / LINE_BYTES * LINE_BYTES } else { first };
@@ -209,7 +210,7 @@ fn places(object: &Object, first: u64, last: u64) -> Vec<u64> {
     (start..=last).step_by(LINE_BYTES as usize).chain(end).take(MAX_LINES).collect()
 }
 
-/// Prefetches the lines of an access.
+/// Emits the prefetch of the lines of an access.
 fn ask(id: ElementId, element: &Element, function: &Function, access: &Access) -> String {
     let (at, first, last) = match access.place {
         Place::Object { object, first, last } => (object, first, last),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Functions on their own: a library whose only instance holds what they count.
+//! Standalone functions: a library whose only instance holds their counters.
 
 use super::elements::call_function;
 use super::{Emission, Emitter};
@@ -7,7 +7,7 @@ use crate::manifest::{ElementInfo, InstanceInfo, Manifest, MethodInfo, signature
 use crate::{Error, Options};
 use freeport_ir::{FunctionId, Program};
 
-/// Emits functions that belong to no element, as the methods of one instance.
+/// Emits functions without an owning element, as the methods of one instance.
 pub(crate) fn emit_functions(
     program: &Program,
     functions: &[FunctionId],
@@ -32,7 +32,7 @@ pub(crate) fn emit_functions(
     Ok(Emission { text, manifest })
 }
 
-/// A function of its own for each, so that the compiler's work does not grow with their product.
+/// Emits a separate wrapper for each function, so that compile time grows linearly.
 fn wrapper(emitter: &Emitter<'_>, id: FunctionId) -> Result<String, Error> {
     let mut text = format!(
         "OUT_OF_LINE uint32_t wrapper_{}(struct activation *const activation,\n    \

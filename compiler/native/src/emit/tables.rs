@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tables and references as C. A table is bytes in its element's state, laid out by a shape that is
-//! a constant of the code; `runtime/tables.h` says how, and does the work.
+//! Tables and references as C. A table is bytes in its element's state, with a layout that is
+//! constant in the code; `runtime/tables.h` describes and implements it.
 
 use super::elements::alignment;
 use super::functions::{FunctionEmitter, suspends};
@@ -15,7 +15,7 @@ use freeport_ir::{
 /// The text of `runtime/tables.h`.
 pub(super) const RUNTIME: &str = include_str!("../../runtime/tables.h");
 
-/// The widest longest-prefix key, as the runtime has it.
+/// Maximum size of a longest-prefix key, as in the runtime.
 const PREFIX_KEY_BYTES_MAX: u32 = 4096;
 
 fn kind(kind: TableKind) -> &'static str {
@@ -32,7 +32,7 @@ fn refuse(emitter: &Emitter<'_>, element: &Element, table: &Table, what: &str) -
     Error::unsupported(emitter.program, &what, &element.name, table.loc)
 }
 
-/// The fields of an element's state that are its tables.
+/// Emits the fields of an element's state for its tables.
 pub(super) fn fields(emitter: &Emitter<'_>, id: ElementId) -> Result<String, Error> {
     let element = emitter.program.element(id);
     let mut text = String::new();
@@ -53,7 +53,7 @@ pub(super) fn fields(emitter: &Emitter<'_>, id: ElementId) -> Result<String, Err
     Ok(text)
 }
 
-/// Where an element's tables are in its state.
+/// Emits the locations of an element's tables in its state.
 pub(super) fn layouts(element: &Element, id: ElementId) -> String {
     let mut text = format!("static const struct object_layout tables_{}[] = {{\n", id.0);
     for at in 0..element.tables.len() {
@@ -64,7 +64,7 @@ pub(super) fn layouts(element: &Element, id: ElementId) -> String {
     text + "    {0, 0},\n};\n\n"
 }
 
-/// Shapes and functions of an element's tables. The tables are known to fit.
+/// Emits the shapes and functions of an element's tables, which are known to fit.
 pub(super) fn definitions(emitter: &Emitter<'_>, id: ElementId) -> String {
     let element = emitter.program.element(id);
     let tables = element.tables.iter().enumerate();
@@ -129,8 +129,8 @@ fn definition(id: ElementId, at: usize, table: &Table) -> String {
     text
 }
 
-/// Statements that make an instance's zeroed tables ready. What they are seeded with cannot be told
-/// from outside, so that nobody can send keys that all meet in one chunk.
+/// Emits statements that initialise an instance's zeroed tables. The seed cannot be guessed from
+/// outside, so that no sender can choose keys that all hash to one chunk.
 pub(super) fn start(element: &Element, instance: usize) -> String {
     let tables = element.tables.iter().enumerate();
     let hashed = tables.filter(|(_, table)| table.kind != TableKind::Array);
@@ -146,7 +146,7 @@ pub(super) fn start(element: &Element, instance: usize) -> String {
         .collect()
 }
 
-/// The function by which the host reaches all tables.
+/// Emits the function through which the host accesses all tables.
 pub(super) fn dispatch(emitter: &Emitter<'_>) -> String {
     let mut text = String::from(
         "static uint32_t act_on_table(void *const memory, const uint32_t instance, \
@@ -166,12 +166,12 @@ pub(super) fn dispatch(emitter: &Emitter<'_>) -> String {
     text + "    default: return false;\n    }\n}\n\n"
 }
 
-/// Widths of keys and values, which the code has types for.
+/// Returns the widths of keys and values, for which the code needs types.
 pub(super) fn widths(element: &Element) -> impl Iterator<Item = u32> {
     element.tables.iter().flat_map(|table| [table.key_bits, table.value_bits])
 }
 
-/// Whether an operation always does something, by its effect on a table.
+/// Returns whether an operation always counts as doing something because of a table.
 pub(super) fn does_something(element: &Element, function: &Function, op: &Op) -> bool {
     match op {
         Op::TableUpdate { .. } | Op::TableDelete { .. } | Op::RefStore { .. } => true,
@@ -191,7 +191,7 @@ fn table_of(function: &Function, handle: ValueId) -> Option<TableId> {
 }
 
 impl FunctionEmitter<'_, '_> {
-    /// Emits an operation on tables or references; false for any other.
+    /// Emits an operation on tables or references; returns false for any other.
     pub(super) fn table_operation(&mut self, inst: &Inst) -> Result<bool, Error> {
         let result = inst.result.map(|result| self.name(result));
         let to = result.as_ref().map_or(String::new(), |name| format!("{name} = "));
@@ -265,7 +265,7 @@ impl FunctionEmitter<'_, '_> {
         self.line(DID_SOMETHING);
     }
 
-    /// The beginning of a call of a table's function, and whether the table orders by use.
+    /// Returns the start of a call to a table's function, and whether the table orders by use.
     fn table_call(
         &self,
         what: &str,
@@ -282,8 +282,8 @@ impl FunctionEmitter<'_, '_> {
         Ok((call, table.kind == TableKind::LruHash))
     }
 
-    /// Whether an entry of `table` may end while a reference that this function makes is in use:
-    /// the function ends some, waits, or lets others have its references.
+    /// Returns whether an entry of `table` may be removed while a reference made by this function
+    /// is in use: the function removes entries, suspends, calls another, or returns a reference.
     fn tracks(&self, table: TableId) -> bool {
         let function = self.function;
         let owner = function.owner.map(|owner| self.emitter.program.element(owner));
@@ -301,7 +301,7 @@ impl FunctionEmitter<'_, '_> {
             || function.blocks.iter().flat_map(|block| &block.insts).any(ends)
     }
 
-    /// A signed value modulo 2^64.
+    /// Returns a signed value modulo 2^64.
     fn signed_word(&self, value: ValueId) -> String {
         let super::values::Operand { name, width } = self.operand(value);
         match width {

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How values of each width look in C, and the expressions that go between a value and the integer
-//! that arithmetic is done in.
+//! C types for values of each width, and conversions between values and the integers used for
+//! arithmetic.
 //!
 //! A value is stored in the smallest unsigned type that holds it, and its unused high bits are
-//! always 0. Arithmetic is done in a type of 32, 64 or 128 bits, or in a `_BitInt` of whole 64-bit
-//! words, and cut to the width when it becomes a value again.
+//! always 0. Arithmetic uses a type of 32, 64 or 128 bits, or a `_BitInt` of whole 64-bit words;
+//! the result is truncated to the width when it becomes a value again.
 
 use freeport_ir::{Bits, Item, Type};
 
-/// The widest value that is an integer in C; wider ones are structures of bytes.
+/// Maximum width of a value that is an integer in C; wider ones are structures of bytes.
 pub(super) const WIDEST_INTEGER: u32 = 128;
 
-/// Whether a value of that width is a structure of bytes.
+/// Returns whether a value of that width is a structure of bytes.
 pub(super) fn is_wide(width: u32) -> bool {
     width > WIDEST_INTEGER
 }
 
-/// Bytes that hold a value.
+/// Returns the number of bytes that hold a value.
 pub(super) fn bytes_of(width: u32) -> u32 {
     width.div_ceil(8)
 }
 
-/// The type in which a value is stored.
+/// Returns the type in which a value is stored.
 pub(super) fn storage(width: u32) -> String {
     match width {
         0..=8 => "uint8_t".to_owned(),
@@ -33,7 +33,8 @@ pub(super) fn storage(width: u32) -> String {
     }
 }
 
-/// The type in which a value of type `ty` is stored; none for what needs no memory, as a table.
+/// Returns the type in which a value of type `ty` is stored; `None` if it needs no memory, like a
+/// table handle.
 pub(super) fn storage_of(ty: Type) -> Option<String> {
     match ty {
         Type::Bits(width) => Some(storage(width)),
@@ -43,7 +44,7 @@ pub(super) fn storage_of(ty: Type) -> Option<String> {
     }
 }
 
-/// The statement that copies a value of type `ty` from the C place `from` to the place `to`.
+/// Returns the statement that copies a value of type `ty` from the C lvalue `from` to `to`.
 pub(super) fn assign_of(to: &str, from: &str, ty: Type) -> String {
     match ty {
         Type::Bits(width) => assign(to, from, width),
@@ -51,7 +52,7 @@ pub(super) fn assign_of(to: &str, from: &str, ty: Type) -> String {
     }
 }
 
-/// Zero of type `ty`: a reference to nothing.
+/// Returns zero of type `ty`; for a reference, null.
 pub(super) fn zero_of(ty: Type) -> String {
     match ty {
         Type::Bits(width) => zero(width),
@@ -59,7 +60,7 @@ pub(super) fn zero_of(ty: Type) -> String {
     }
 }
 
-/// The type in which an item waits, or passes from firing to firing.
+/// Returns the type in which an item waits, or passes from firing to firing.
 pub(super) fn item_storage(item: Item) -> String {
     match item {
         Item::Packet { .. } => "struct packet".to_owned(),
@@ -68,7 +69,7 @@ pub(super) fn item_storage(item: Item) -> String {
     }
 }
 
-/// Bits of the type in which arithmetic on values of that width is done.
+/// Returns the width of the type used for arithmetic on values of that width.
 pub(super) fn computed_bits(width: u32) -> u32 {
     match width {
         0..=32 => 32,
@@ -77,7 +78,7 @@ pub(super) fn computed_bits(width: u32) -> u32 {
     }
 }
 
-/// The unsigned type in which arithmetic is done.
+/// Returns the unsigned type used for arithmetic.
 pub(super) fn unsigned(width: u32) -> String {
     match computed_bits(width) {
         32 => "uint32_t".to_owned(),
@@ -87,7 +88,7 @@ pub(super) fn unsigned(width: u32) -> String {
     }
 }
 
-/// The signed type of the same size.
+/// Returns the signed type of the same size.
 pub(super) fn signed(width: u32) -> String {
     match computed_bits(width) {
         32 => "int32_t".to_owned(),
@@ -97,7 +98,7 @@ pub(super) fn signed(width: u32) -> String {
     }
 }
 
-/// The value `name` as an unsigned integer.
+/// Returns the value `name` as an unsigned integer.
 pub(super) fn integer(name: &str, width: u32) -> String {
     match is_wide(width) {
         true => format!("integer_{width}({name})"),
@@ -105,7 +106,7 @@ pub(super) fn integer(name: &str, width: u32) -> String {
     }
 }
 
-/// The value `name` as a signed integer.
+/// Returns the value `name` as a signed integer.
 pub(super) fn signed_integer(name: &str, width: u32) -> String {
     let shift = computed_bits(width) - width;
     let integer = integer(name, width);
@@ -116,7 +117,7 @@ pub(super) fn signed_integer(name: &str, width: u32) -> String {
     }
 }
 
-/// A value of that width from an integer expression, cut to the width.
+/// Returns a value of that width from an integer expression, truncated to the width.
 pub(super) fn value(expression: &str, width: u32) -> String {
     if is_wide(width) {
         return format!("wide_{width}({expression})");
@@ -128,7 +129,7 @@ pub(super) fn value(expression: &str, width: u32) -> String {
     }
 }
 
-/// An integer of `count` ones, in the arithmetic type of `width`.
+/// Returns an integer of `count` ones, in the arithmetic type of `width`.
 pub(super) fn ones(count: u32, width: u32) -> String {
     let computed = computed_bits(width);
     match computed {
@@ -138,7 +139,7 @@ pub(super) fn ones(count: u32, width: u32) -> String {
     }
 }
 
-/// The definition of a wide type.
+/// Returns the definition of a wide type.
 pub(super) fn define(width: u32) -> String {
     let (bytes, rounded) = (bytes_of(width), width.next_multiple_of(64));
     let ty = storage(width);
@@ -153,7 +154,7 @@ pub(super) fn define(width: u32) -> String {
     text + "}\n"
 }
 
-/// The statement that copies what is at the C place `from` to the place `to`.
+/// Returns the statement that copies the C lvalue `from` to `to`.
 pub(super) fn assign(to: &str, from: &str, width: u32) -> String {
     match is_wide(width) {
         true => format!("assign_{width}(&{to}, &{from});"),
@@ -161,7 +162,7 @@ pub(super) fn assign(to: &str, from: &str, width: u32) -> String {
     }
 }
 
-/// A constant.
+/// Returns a constant.
 pub(super) fn literal(bits: &Bits) -> String {
     let width = bits.width();
     if is_wide(width) {
@@ -173,7 +174,7 @@ pub(super) fn literal(bits: &Bits) -> String {
     format!("({})({})", storage(width), integer_literal(bits))
 }
 
-/// A constant of at most 128 bits, as an integer.
+/// Returns a constant of at most 128 bits, as an integer.
 pub(super) fn integer_literal(bits: &Bits) -> String {
     match bits.limbs() {
         [low] if *low <= u64::from(u32::MAX) => format!("{low:#x}u"),
@@ -183,12 +184,12 @@ pub(super) fn integer_literal(bits: &Bits) -> String {
     }
 }
 
-/// Zero, of that width.
+/// Returns zero of that width.
 pub(super) fn zero(width: u32) -> String {
     literal(&Bits::zero(width))
 }
 
-/// The value `name` as a position: 64 bits, the greatest for all that is beyond.
+/// Returns the value `name` as a 64-bit position, saturated.
 pub(super) fn saturated(name: &str, width: u32) -> String {
     if width <= 64 {
         return format!("(uint64_t)({name})");

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Units: the functions by which one instance is stepped, with all that is fused into it.
+//! Units: the functions that step one instance, with everything fused into it.
 //!
-//! A graph of few instances has a unit for each of them, in which the compiler knows every
-//! address.
-//! The compiler's time for that grows with the instances. So from a number of instances on
-//! ([`Options::many_instances`](crate::Options::many_instances)) units that do the same share
-//! functions. The text of the units decides: two of them have one [`Shape`] if they differ only by
-//! the numbers of the instances, channels and endpoints they touch. The functions of a shape find
-//! those by a table of offsets in the graph, which each unit has.
+//! In a graph of few instances, each has its own unit, in which the compiler knows every address.
+//! Compile time for that grows with the number of instances. So above a number of instances
+//! ([`Options::many_instances`](crate::Options::many_instances)) identical units share functions.
+//! The text of the units decides: two of them have the same [`Shape`] if they differ only by the
+//! numbers of the instances, channels and endpoints they access. The functions of a shape find
+//! those in a table of offsets in the graph, which each unit has.
 
 use super::body;
 use super::channels::{commit, commit_declaration, has_ring, ring, send, turn};
@@ -19,7 +18,7 @@ use super::{Emitter, breakpoints};
 use freeport_ir::{ChannelId, InstanceId, Sink};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What opens the functions of shapes.
+/// Prologue of the functions of shapes.
 const RUNTIME: &str = "// A place in the graph, by its position in a unit's table of offsets.\n\
                        #define PLACE(type, at) (*(type *)((uint8_t *)graph + places[at]))\n\n\
                        typedef const uint64_t *restrict places_of_unit;\n\n\
@@ -27,11 +26,11 @@ const RUNTIME: &str = "// A place in the graph, by its position in a unit's tabl
                        bool (*step)(struct graph *graph, places_of_unit places);\n    \
                        const uint64_t *places;\n};\n\n";
 
-/// The loop over all units in one round, where they have a table.
+/// Loop over all units in one round, if they have a table.
 const STEP_ALL: &str = "        for (uint64_t at = 0; at < sizeof units / sizeof *units; at++) {\n\
                         \x20           has_moved |= units[at].step(graph, units[at].places);\n";
 
-/// The functions of all units, and a table of them if they share some.
+/// Emits the functions of all units, and a table of them if some are shared.
 pub(super) fn emit(emitter: &Emitter<'_>, plan: &Plan) -> String {
     let ids = (0..emitter.program.graph.instances.len()).map(InstanceId::new).collect::<Vec<_>>();
     match plan.shares {
@@ -40,7 +39,7 @@ pub(super) fn emit(emitter: &Emitter<'_>, plan: &Plan) -> String {
     }
 }
 
-/// The statements that step all instances once.
+/// Emits the statements that step all instances once.
 pub(super) fn step_all(emitter: &Emitter<'_>, plan: &Plan) -> String {
     let may_be_held = |id: InstanceId| breakpoints::may_be_held(emitter, id);
     if plan.shares {
@@ -54,7 +53,8 @@ pub(super) fn step_all(emitter: &Emitter<'_>, plan: &Plan) -> String {
     plan.order.iter().map(step).collect()
 }
 
-/// Instances in all functions that have some fused, functions of one shape counted once.
+/// Returns the number of instances in all functions with fused members, functions of one shape
+/// counted once.
 pub(super) fn fused_in_all(emitter: &Emitter<'_>, plan: &Plan) -> usize {
     let ids = (0..emitter.program.graph.instances.len()).map(InstanceId::new);
     let several = ids.map(|id| (id, plan.members(id).len())).filter(|(_, count)| *count > 1);
@@ -62,8 +62,8 @@ pub(super) fn fused_in_all(emitter: &Emitter<'_>, plan: &Plan) -> usize {
     several.map(shape).collect::<BTreeMap<Shape, usize>>().values().sum()
 }
 
-/// Statements that end a round after a step if somebody waits for that. In the first round
-/// everybody has a turn, however often the host wants to act.
+/// Emits statements that end a round after a step if the host waits for that. In the first round
+/// every instance has a turn, however often the host wants to act.
 fn gives_way(may_stop: bool) -> String {
     let stops = "        if (UNLIKELY(graph->runtime->has_stopped)) break;\n";
     format!(
@@ -73,8 +73,8 @@ fn gives_way(may_stop: bool) -> String {
     )
 }
 
-/// Units of which none shares its functions, and the rings from which the worker itself takes what
-/// leaves the graph.
+/// Emits units that share no functions, and the rings from which the worker itself takes items that
+/// leave the graph.
 fn alone(emitter: &Emitter<'_>, plan: &Plan, ids: &[InstanceId]) -> String {
     let channels = emitter.program.graph.channels.iter().enumerate();
     let leave = channels.filter(|(_, it)| has_ring(it) && matches!(it.sink, Sink::Endpoint(_)));
@@ -84,7 +84,7 @@ fn alone(emitter: &Emitter<'_>, plan: &Plan, ids: &[InstanceId]) -> String {
     text + &ids.iter().map(|id| functions(emitter, plan, *id)).collect::<String>()
 }
 
-/// Units that share the functions of their shape if there is another one of it.
+/// Emits units that share the functions of their shape with other units of it.
 fn shared(emitter: &Emitter<'_>, plan: &Plan, ids: &[InstanceId]) -> String {
     let mut shapes: BTreeMap<Shape, Vec<(InstanceId, Vec<Place>)>> = BTreeMap::new();
     for id in ids {
@@ -115,13 +115,13 @@ fn shared(emitter: &Emitter<'_>, plan: &Plan, ids: &[InstanceId]) -> String {
     text + &format!("static const struct unit units[] = {{\n{}}};\n\n", units.collect::<String>())
 }
 
-/// All that the step of an instance needs of its own.
+/// Emits everything that the step of an instance needs.
 fn unit(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId) -> String {
     let rings = rings(emitter, plan, id).into_iter().map(|id| ring(emitter, plan, id));
     rings.collect::<String>() + &functions(emitter, plan, id)
 }
 
-/// The rings that the step of an instance touches.
+/// Returns the rings that the step of an instance touches.
 fn rings(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId) -> Vec<ChannelId> {
     let channels = &emitter.program.graph.channels;
     let mut touched = plan.channels(id);
@@ -129,8 +129,8 @@ fn rings(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId) -> Vec<ChannelId> {
     touched
 }
 
-/// The step of an instance with its turn and the ways of what it stages: into its members, if it is
-/// a root; one that is a member itself fills rings when it is stepped.
+/// Emits the step of an instance with its turn and the paths of its staged items: into its members,
+/// if it is a root; a member that is stepped itself fills rings.
 fn functions(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId) -> String {
     let is_root = plan.is_root[id.index()];
     let members = plan.members(id);
@@ -150,22 +150,22 @@ fn functions(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId) -> String {
     text + &step(emitter, plan, id)
 }
 
-/// The table of a unit.
+/// Emits the table of a unit.
 fn table(id: InstanceId, places: &[Place]) -> String {
     let offsets = places.iter().map(|it| format!("    offsetof(struct graph, {}),\n", it.field));
     let offsets = offsets.collect::<String>();
     format!("static const uint64_t places_of_{}[] = {{\n{offsets}}};\n\n", id.0)
 }
 
-/// A place in the graph that functions of a shape find by a table.
+/// A location in the graph that functions of a shape find by a table.
 struct Place {
-    /// Its name in the graph.
+    /// Field name in the graph.
     field: String,
-    /// The same by the numbers of the shape.
+    /// The same name with the numbers of the shape.
     name: String,
 }
 
-/// What is numbered in the text of a unit.
+/// Kind of a numbered object in the text of a unit.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Instance,
@@ -173,8 +173,8 @@ enum Kind {
     Endpoint,
 }
 
-/// The text of a unit without what is its own: instances, channels and endpoints are numbered as
-/// they occur, and names of functions end with `_of_@`, where `@` stands for the shape's number.
+/// Text of a unit without its own numbers: instances, channels and endpoints are numbered in order
+/// of occurrence, and names of functions end with `_of_@`, where `@` stands for the shape's number.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Shape(String);
 
@@ -192,10 +192,10 @@ impl Shape {
     }
 }
 
-/// How the text of a unit becomes that of its shape.
+/// Rewrites the text of a unit to that of its shape.
 struct Renaming<'e, 'p> {
     emitter: &'e Emitter<'p>,
-    /// By kind and number in the graph: the number in the shape.
+    /// Numbers in the shape, by kind and number in the graph.
     numbers: BTreeMap<(Kind, usize), usize>,
     places: Vec<Place>,
 }
@@ -218,7 +218,8 @@ impl Renaming<'_, '_> {
         text + left
     }
 
-    /// Writes what stands for the graph in front of `rest`; gives what is left of that.
+    /// Appends the replacement for an access to the graph at the start of `rest`; returns the text
+    /// after it.
     fn graph<'t>(&mut self, text: &mut String, rest: &'t str) -> &'t str {
         if let Some(member) = rest.strip_prefix("->") {
             let end = member.find(|c| !is_of_name(c)).unwrap_or(member.len());
@@ -236,7 +237,7 @@ impl Renaming<'_, '_> {
         rest
     }
 
-    /// A member of the graph, if it has a number.
+    /// Replaces a member of the graph, if it has a number.
     fn place(&mut self, field: &str) -> Option<String> {
         let (head, number, _) = parts(field)?;
         let kind = match head {
@@ -278,8 +279,8 @@ impl Renaming<'_, '_> {
         })
     }
 
-    /// A name outside of the graph: that of a function or structure of the unit, or of a member or
-    /// variable of those.
+    /// Replaces a name that is not a graph access: that of a function or structure of the unit, or
+    /// of a member or variable of those.
     fn name(&mut self, name: &str) -> String {
         let Some((head, number, tail)) = parts(name) else { return name.to_owned() };
         let (kind, is_global) = match head {
@@ -305,8 +306,8 @@ fn is_of_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// What comes before the first number of a name that stands between underscores, the number, and
-/// what comes after.
+/// Splits a name at the first number between underscores: the part before it, the number, and the
+/// part after it.
 fn parts(name: &str) -> Option<(&str, usize, &str)> {
     let starts = name.match_indices('_').map(|(at, _)| at);
     starts.into_iter().find_map(|at| {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pure operations as C. Each has the value that `op.rs` gives it for every operand, so guards
-//! stand wherever C leaves one undefined.
+//! Pure operations as C. Each gives the value that `op.rs` defines for every operand, so there is a
+//! guard wherever C leaves a case undefined.
 
 use super::types::{
     assign, bytes_of, computed_bits, integer, is_wide, literal, ones, saturated, signed,
@@ -8,13 +8,14 @@ use super::types::{
 };
 use freeport_ir::{BinaryOp, CompareOp, Function, Op, UnaryOp, ValueId};
 
-/// The name of a value, and its width.
+/// Name and width of a value.
 pub(super) struct Operand {
     pub name: String,
     pub width: u32,
 }
 
-/// Statements that give `result` the value of a pure operation; none for another operation.
+/// Returns statements that assign `result` the value of a pure operation; `None` for another
+/// operation.
 pub(super) fn pure(
     function: &Function,
     op: &Op,
@@ -31,7 +32,7 @@ pub(super) fn pure(
             function.type_of(*if_true).bits()?;
             let [cond, if_true, if_false] = [cond, if_true, if_false].map(|at| operand(*at).name);
             let [if_true, if_false] = [if_true, if_false].map(|from| assign(to, &from, *width));
-            // Else the compiler may well make branches of them again.
+            // Without this hint, the compiler may turn them into branches again.
             return Some(format!(
                 "if (UNPREDICTABLE({cond})) {{ {if_true} }} else {{ {if_false} }}"
             ));
@@ -80,7 +81,7 @@ pub(super) fn pure(
     Some(format!("{to} = {expression};"))
 }
 
-/// The statement that gives `to` the `width` bits from bit `lo` on of the C place `from`.
+/// Returns the statement that assigns `to` the `width` bits from bit `lo` of the C lvalue `from`.
 pub(super) fn extracted(to: &str, from: &str, from_width: u32, lo: u32, width: u32) -> String {
     match lo == 0 && width == from_width {
         true => assign(to, from, width),
@@ -88,7 +89,7 @@ pub(super) fn extracted(to: &str, from: &str, from_width: u32, lo: u32, width: u
     }
 }
 
-/// The expression for `width` bits from bit `lo` on of what is stored at the C place `from`.
+/// Returns the expression for `width` bits from bit `lo` of the C lvalue `from`.
 pub(super) fn extract(from: &str, from_width: u32, lo: u32, width: u32) -> String {
     if !is_wide(from_width) {
         return value(&format!("{} >> {lo}", integer(from, from_width)), width);
@@ -114,7 +115,7 @@ pub(super) fn extract(from: &str, from_width: u32, lo: u32, width: u32) -> Strin
     }
 }
 
-/// Statements that replace the bits from `lo` on of what is stored at the C place `to`.
+/// Returns statements that replace the bits from `lo` on of the C lvalue `to`.
 pub(super) fn insert(to: &str, to_width: u32, lo: u32, part: &Operand) -> String {
     let Operand { name, width } = part;
     if lo == 0 && *width == to_width {
@@ -184,7 +185,7 @@ fn value_of_count(count: &str, width: u32) -> String {
     value(&format!("({})({count})", unsigned(width)), width)
 }
 
-/// The bytes of a value: a wide one's own, or those of a copy.
+/// Applies `of_bytes` to the bytes of a value: those of a wide value itself, or of a copy.
 fn with_bytes(from: &Operand, of_bytes: impl Fn(&str) -> String) -> String {
     match is_wide(from.width) {
         true => of_bytes(&format!("{}.b", from.name)),
@@ -242,7 +243,7 @@ fn binary(op: BinaryOp, left: &Operand, right: &Operand) -> String {
         BinaryOp::Xor => format!("{a} ^ {b}"),
         BinaryOp::UDiv => format!("{b} == 0 ? 0 : {a} / {b}"),
         BinaryOp::URem => format!("{b} == 0 ? {a} : {a} % {b}"),
-        // The lowest value / -1 overflows, so -1 is on its own.
+        // The minimum / -1 overflows, so -1 is handled separately.
         BinaryOp::SDiv => format!(
             "{b} == 0 ? 0 : {signed_b} == -1 ? ({ty})0 - {a} : ({ty})({signed_a} / {signed_b})"
         ),
@@ -259,7 +260,7 @@ fn binary(op: BinaryOp, left: &Operand, right: &Operand) -> String {
     value(&computed, width)
 }
 
-/// Keeps a shift count, already known to be below the width, in a small type.
+/// Returns a mask that keeps a shift count, already known to be below the width, in a small type.
 fn shift_mask(width: u32) -> String {
     format!("{:#x}u", computed_bits(width).next_power_of_two() - 1)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The graph and its worker: a step for each instance, which fires it as long as it can, and a loop
-//! over all of them until nothing moves.
+//! The graph and its worker: a step for each instance, which fires it as long as possible, and a
+//! loop over all of them until nothing moves.
 
 use super::channels::{
     admits, entered, fields, fired, frame_argument, front, has_ring, has_room, is_full,
@@ -18,16 +18,16 @@ use freeport_ir::{
     Channel, ChannelId, Direction, Element, EndpointId, InstanceId, Item, OnFull, Sink, Source,
 };
 
-/// Firings of one instance before the next one's turn.
+/// Maximum firings of one instance in a turn.
 const BATCH: u32 = 1024;
 
-/// Firings in which an instance only looks at the clock before the next one's turn.
+/// Maximum firings in a turn in which an instance only reads the clock.
 const LOOKS_AT_CLOCK: u32 = 16;
 
-/// Turns of all instances in one run.
+/// Maximum turns of each instance in one run.
 pub(super) const ROUNDS: u32 = 1024;
 
-/// Everything from the graph's structure to the exported image.
+/// Emits everything from the graph's structure to the exported image.
 pub(super) fn emit(emitter: &Emitter<'_>, plan: &Plan) -> String {
     let graph = &emitter.program.graph;
     let channels = || (0..graph.channels.len()).map(ChannelId::new);
@@ -43,7 +43,7 @@ pub(super) fn emit(emitter: &Emitter<'_>, plan: &Plan) -> String {
     text + &layouts::image(emitter)
 }
 
-/// Whether a channel joins two endpoints.
+/// Returns whether a channel connects two endpoints.
 fn is_through(channel: &Channel) -> bool {
     matches!((channel.source, channel.sink), (Source::Endpoint(_), Sink::Endpoint(_)))
 }
@@ -63,9 +63,8 @@ fn structure(emitter: &Emitter<'_>, plan: &Plan) -> String {
     let graph = &emitter.program.graph;
     let mut text =
         String::from("\n// The graph.\n\nstruct graph {\n    struct runtime *runtime;\n");
-    text +=
-        "    bool waits_for_time; // In the last round, an instance only looked at the clock.\n";
-    text += "    struct flit_input *newest; // Which was read last, by an instance with several.\n";
+    text += "    bool waits_for_time; // In the last round, an instance only read the clock.\n";
+    text += "    struct flit_input *newest; // Read last, by an instance with several.\n";
     for (at, endpoint) in graph.endpoints.iter().enumerate() {
         let ty = endpoint_type(endpoint.item, endpoint.direction);
         text += &format!("    struct {ty} endpoint_{at}; // {}\n", comment(&endpoint.name));
@@ -86,7 +85,7 @@ fn structure(emitter: &Emitter<'_>, plan: &Plan) -> String {
     text + "};\n\n"
 }
 
-/// Whether a port has an item, in C. `turn`: where the channel's position is.
+/// Returns the C condition that a port has an item; `turn` is the prefix of the channel's position.
 fn is_ready(emitter: &Emitter<'_>, input: Input, turn: &str) -> String {
     match input {
         Input::Ring(channel) => format!("{turn}channel_{}.fill != 0", channel.0),
@@ -102,8 +101,8 @@ fn host_is_ready(emitter: &Emitter<'_>, endpoint: EndpointId) -> String {
     }
 }
 
-/// The declaration of `to`, which points to the next item of an endpoint, and statements that make
-/// that item. A packet is where the host has it.
+/// Returns the declaration of `to`, a pointer to the next item of an endpoint, and statements that
+/// make that item. A packet stays where the host has it.
 fn host_item(emitter: &Emitter<'_>, endpoint: EndpointId, to: &str) -> (String, String) {
     let item = emitter.program.graph.endpoints[endpoint.index()].item;
     let (ty, from) = (item_storage(item), format!("graph->endpoint_{}", endpoint.0));
@@ -115,7 +114,7 @@ fn host_item(emitter: &Emitter<'_>, endpoint: EndpointId, to: &str) -> (String, 
     (format!("{ty} {to}_item, *const {to} = &{to}_item;"), build)
 }
 
-/// Statements that make an item of an endpoint in `to`, of records the one at `position`.
+/// Emits statements that make an item of an endpoint in `to`; for records, the one at `position`.
 pub(super) fn build_at(
     emitter: &Emitter<'_>,
     endpoint: EndpointId,
@@ -139,7 +138,7 @@ pub(super) fn build_at(
     text
 }
 
-/// Records that a host's item has entered, once.
+/// Emits statements that record once that a host's item has entered.
 fn expose(emitter: &Emitter<'_>, endpoint: EndpointId, channel: ChannelId, item: &str) -> String {
     if !emitter.records {
         return String::new();
@@ -161,7 +160,7 @@ fn expose(emitter: &Emitter<'_>, endpoint: EndpointId, channel: ChannelId, item:
     text + " }"
 }
 
-/// Counts a host's item that was taken, in `turn`, and goes on to the next.
+/// Emits statements that count a taken item of the host, in `turn`, and advance to the next.
 fn advance(
     emitter: &Emitter<'_>,
     endpoint: EndpointId,
@@ -187,8 +186,8 @@ fn advance(
 const RECORD_IS_FULL: &str =
     "graph->runtime->recorded_bytes >= graph->runtime->recorded_bytes_limit";
 
-/// Fires an instance as long as it can, and as long as that is no use to put off; whether it moved
-/// anything.
+/// Emits the function that fires an instance as long as possible, unless deferring it gives larger
+/// batches; it returns whether it moved anything.
 pub(super) fn step(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId) -> String {
     let program = emitter.program;
     let element = program.element_of(id);
@@ -315,7 +314,7 @@ pub(super) fn step(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId) -> String
     text + "    return has_moved;\n}\n\n"
 }
 
-/// Statements that note whether a firing moved anything, or only looked at the clock.
+/// Emits statements that record whether a firing moved anything, or only read the clock.
 fn looks_at_clock(element: &Element) -> String {
     let puts = (0..element.outputs.len()).map(|at| format!(" || firing.is_staged_{at}"));
     let moves = format!("firing.taken != 0{}", puts.collect::<String>());
@@ -325,7 +324,7 @@ fn looks_at_clock(element: &Element) -> String {
     )
 }
 
-/// Gives a firing the item of a port.
+/// Emits statements that pass the item of a port to a firing.
 fn begin_input(
     emitter: &Emitter<'_>,
     plan: &Plan,
@@ -349,7 +348,7 @@ fn begin_input(
     )
 }
 
-/// Passes items from one endpoint to another.
+/// Emits the function that passes items from one endpoint to another.
 fn step_through(emitter: &Emitter<'_>, id: ChannelId) -> String {
     let channel = &emitter.program.graph.channels[id.index()];
     let (Source::Endpoint(from), Sink::Endpoint(to)) = (channel.source, channel.sink) else {
@@ -458,7 +457,7 @@ fn run(emitter: &Emitter<'_>, plan: &Plan) -> String {
         text += &format!("    if ({ready} && !({room})) return STATUS_OUTPUT_FULL;\n");
     }
     text += "    if (graph->waits_for_time) return STATUS_WAITING;\n";
-    // What waits now waits for an instance.
+    // Items that wait now are waiting for an instance.
     text += &format!(
         "    for (uint64_t at = 0; at < {}; at++) {{\n\
          \x20       const struct channel *const channel = CHANNEL(channels[at]);\n\
@@ -469,7 +468,8 @@ fn run(emitter: &Emitter<'_>, plan: &Plan) -> String {
     text + "    return has_input ? STATUS_STALLED : STATUS_IDLE;\n}\n\n"
 }
 
-/// Takes what is inside out of the host's frames, which end with the run.
+/// Emits statements that copy packets inside the graph out of the host's frames, which are invalid
+/// after the run.
 fn keep_packets(emitter: &Emitter<'_>) -> String {
     let graph = &emitter.program.graph;
     let mut text = String::new();
@@ -490,7 +490,7 @@ fn keep_packets(emitter: &Emitter<'_>) -> String {
 
 fn start(emitter: &Emitter<'_>, plan: &Plan) -> String {
     let graph = &emitter.program.graph;
-    // It runs once, and is as long as the graph is large.
+    // It runs once, and its size is proportional to the graph.
     let mut text = if plan.shares { "__attribute__((optnone, noinline)) " } else { "" }.to_owned();
     text += "static void start(void *const memory, struct runtime *const runtime, \
              const uint64_t seed) {\n\

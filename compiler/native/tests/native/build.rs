@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Building: the cache, the manifest, and what is said when something is missing.
+//! Building: the cache, the manifest, and error messages.
 
 use freeport_ir::text::parse;
 use freeport_ir::{Bits, FunctionId, Program, TrapCode};
@@ -71,7 +71,7 @@ fn a_library_that_its_manifest_does_not_describe_is_not_loaded() {
     assert!(matches!(Graph::load(&image), Err(Error::Load { .. })));
 }
 
-/// A planted library would run as whoever builds the same program.
+/// A planted library would run with the rights of any user who builds the same program.
 #[test]
 fn what_others_could_have_written_is_neither_loaded_nor_replaced() {
     let cache = tempfile::tempdir().expect("a directory");

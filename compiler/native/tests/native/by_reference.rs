@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where frames lie that come out: in the memory of ones that came in wherever that is possible,
-//! and with the right bytes wherever they lie.
+//! Location of output frames: in the memory of input frames wherever that is possible, and with the
+//! right bytes in any case.
 
 use crate::replay::{Driver, Traffic, check, image, options};
 use freeport_ir::interp::Interpreter;
@@ -28,7 +28,7 @@ fn line(elements: &[&str]) -> Program {
     program(&format!("{graph}{edges}  {from} -> to_tor\n}}\n"))
 }
 
-/// From nothing to several flits, on both sides of their borders.
+/// Returns frames from a single byte to several flits, at and around flit boundaries.
 fn traffic() -> Traffic {
     let mut random = fastrand::Rng::with_seed(5);
     let lengths = [1, 31, 32, 33, 60, 64, 65, 95, 96, 1_500, 2_049, 9_100];
@@ -39,7 +39,8 @@ fn traffic() -> Traffic {
     Traffic { packets: (0..FRAMES).map(packet).collect(), records: vec![] }
 }
 
-/// What the interpreter makes of the traffic, by endpoint; all of it came in at the first.
+/// Returns the interpreter's output for the traffic, by endpoint; all input is at the first
+/// endpoint.
 fn expected(program: &Program) -> (Vec<Vec<Vec<u8>>>, Interpreter<'_>) {
     let mut run = Interpreter::new(program, &Default::default()).expect("a sound program");
     let mut out = vec![vec![]; program.graph.endpoints.len()];
@@ -53,8 +54,8 @@ fn expected(program: &Program) -> (Vec<Vec<Vec<u8>>>, Interpreter<'_>) {
     (out, run)
 }
 
-/// Builds for speed and for recording, which must both give what the interpreter does; runs all of
-/// the traffic at once and gives how many frames came out by reference.
+/// Builds once for speed and once for recording, which must both agree with the interpreter; runs
+/// all of the traffic at once and returns how many frames left by reference.
 #[track_caller]
 fn by_reference(program: &Program) -> usize {
     let cache = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("native");
@@ -107,7 +108,7 @@ fn a_line_of_elements_leaves_every_frame_where_it_came_in() {
 #[test]
 fn flits_that_are_held_still_find_memory_that_was_read() {
     assert_eq!(by_reference(&line(&["Hold"])), FRAMES);
-    // Behind others it is late, so that it has to share the frames of a few firings.
+    // After other elements it is late, so that it has to share the frames of a few firings.
     for elements in [&["MacSwap", "Hold"][..], &["Hold", "Hold", "MacSwap"]] {
         let count = by_reference(&line(elements));
         assert!((5..FRAMES).contains(&count), "{elements:?}: {count}");
@@ -116,7 +117,7 @@ fn flits_that_are_held_still_find_memory_that_was_read() {
 
 #[test]
 fn frames_that_grow_go_on_in_buffers() {
-    // But those of 32 bytes: they come with 40 bytes of tail room.
+    // Only frames of 32 bytes stay: they come with 40 bytes of tail room.
     assert_eq!(by_reference(&line(&["Grow"])), FRAMES / 12);
     by_reference(&line(&["Grow", "Grow", "MacSwap"]));
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The clock as native code: it never goes back, and a new run or call reads it anew.
+//! The clock in native code: it is monotonic, and a new run or call reads it anew.
 
 use freeport_ir::Bits;
 use freeport_ir::text::parse;
 use freeport_native::{EndpointIo, Graph, Options, RunStatus, build};
 use std::time::Duration;
 
-/// Gives the time for each record; the method `time` as well.
+/// Returns the time for each record, and in the method `time`.
 const CLOCK: &str = "
 element Clock {
   in in: bits<8>
@@ -32,7 +32,7 @@ graph {
   clock.out -> to_host
 }";
 
-/// Sends the time once it is `next`, and waits for nothing meanwhile.
+/// Sends the time once it has reached `next`; in between, it does not wait for items.
 const ALARM: &str = "
 element Alarm {
   out out: bits<64>
@@ -84,7 +84,7 @@ fn the_clock_never_goes_back_and_each_run_and_call_reads_it() {
         let seen = times(&mut graph, 100);
         assert!(seen.is_sorted(), "{seen:?}");
         assert!(seen[99] > seen[0], "many records are not all from one reading");
-        // No condition stands for this: what is tested is that time has passed, at least so much.
+        // No condition can replace this pause: the test needs a minimum of elapsed time.
         let pause = Duration::from_millis(2);
         assert!(round == 0 || seen[0] >= last + 2_000_000, "a run reads the clock");
         std::thread::sleep(pause);

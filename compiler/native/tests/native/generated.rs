@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Random programs as native code against the interpreter, with and without passes.
+//! Random programs in native code compared with the interpreter, with and without passes.
 
 use crate::replay::{Driver, Traffic, check, image, options};
 use freeport_ir::Program;
@@ -8,7 +8,7 @@ use freeport_ir::passes::PassSet;
 use freeport_native::{Options, RunStatus};
 use freeport_testbed::cache::Cache;
 
-/// Each costs a run of the C compiler.
+/// Number of seeds; each costs a run of the C compiler.
 const SEEDS: u64 = 24;
 
 fn input(generated: &Generated) -> Vec<Traffic> {
@@ -19,7 +19,7 @@ fn input(generated: &Generated) -> Vec<Traffic> {
     input
 }
 
-/// Runs a program, replays it, and tells whether anything came out and was counted.
+/// Runs a program and replays it; returns whether anything left and was counted.
 fn agrees(generated: &Generated, options: &Options, seed: u64) -> [bool; 3] {
     let program: &Program = &generated.program;
     let mut random = fastrand::Rng::with_seed(seed);

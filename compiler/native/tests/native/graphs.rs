@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Graphs as native code against the interpreter: whatever was recorded replays to the same
-//! execution, whichever way the input came in pieces and the output in room.
+//! Graphs in native code compared with the interpreter: every recording replays to the same
+//! execution, however input and output room were divided.
 
 use crate::replay::{self, Driver, Traffic, check, image, options};
 use freeport_ir::interp::{Interpreter, Options as InterpreterOptions, Outcome};
@@ -21,7 +21,7 @@ fn built(program: &Program) -> Image {
     image(program, &options(&cache()))
 }
 
-/// As a large graph is built.
+/// Builds a program in the way of a large graph.
 fn built_as_large(program: &Program) -> Image {
     image(program, &Options { many_instances: 0, ..options(&cache()) })
 }
@@ -30,7 +30,7 @@ fn cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("native")
 }
 
-/// Random runs of a program, each replayed; gives how often what came out was all of it.
+/// Runs a program randomly several times and replays each run; returns the final state of each.
 fn replay_rounds(
     program: &Program,
     input: impl Fn(&mut fastrand::Rng) -> Vec<Traffic>,
@@ -80,7 +80,7 @@ fn joins_choose_and_the_choice_replays() {
 
 #[test]
 fn a_deadlock_is_told_by_its_channels_and_masks() {
-    // The join holds for the rest of a packet that the tee cannot send: the other branch is full.
+    // The join waits for the rest of a packet that the tee cannot send: the other branch is full.
     let text = include_str!("programs/tee_join.ir").replace("depth 20", "depth 2");
     let program = flits(&text);
     let input = |_: &mut fastrand::Rng| {
@@ -282,7 +282,7 @@ fn a_frame_longer_than_its_buffer_is_dropped_and_counted() {
     assert_eq!(driver.graph.counters().outputs[1].too_long, 1);
 }
 
-/// The build that is made for speed has no replay, so it is held against a run of the interpreter.
+/// The build for speed records nothing to replay, so it is compared with a run of the interpreter.
 #[test]
 fn the_build_for_speed_gives_what_the_interpreter_gives() {
     let program = flits(include_str!("programs/chain.ir"));
@@ -309,7 +309,7 @@ fn the_build_for_speed_gives_what_the_interpreter_gives() {
     }
 }
 
-/// Packets of many lengths.
+/// Returns packets of many lengths.
 fn packets(random: &mut fastrand::Rng, count: usize) -> Traffic {
     let packet = |random: &mut fastrand::Rng| {
         let length = [random.usize(1..=200), random.usize(1..=3) * 32, 64][random.usize(0..3)];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tests of native code. They are one test binary, so that they are linked once and run side by
-//! side.
+//! Tests of native code. They are one test binary, so that they are linked once and run in
+//! parallel.
 
 mod build;
 mod by_reference;

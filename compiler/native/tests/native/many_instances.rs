@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Graphs of many instances: the code grows with what differs among them, and does the same.
+//! Graphs of many instances: the code grows only with their differences, and behaves the same.
 
 use crate::replay::{Driver, Traffic, check, image, options};
 use freeport_ir::Program;
@@ -8,7 +8,7 @@ use freeport_native::{Options, RunStatus, emit};
 use std::fmt::Write;
 use std::path::Path;
 
-/// A chain of `count` instances, `kinds` in turn.
+/// Returns a chain of `count` instances that cycle through `kinds`.
 fn chain(elements: &str, item: &str, kinds: &[&str], count: usize) -> Program {
     let mut text = format!(
         "{elements}\ngraph {{\n  endpoint from_tor: into {item}\n\
@@ -33,7 +33,7 @@ fn packets(count: usize) -> Program {
     chain(include_str!("programs/packets.ir"), "packet<64>", &["Touch", "Look"], count)
 }
 
-/// The first lines of the functions of a program's code.
+/// Returns the first lines of the functions of a program's code.
 fn functions(program: &Program, options: &Options) -> Vec<String> {
     let text = emit(program, options).unwrap_or_else(|error| panic!("{error}"));
     let begins = |line: &str| {
@@ -84,7 +84,7 @@ fn long_chains_agree_with_the_interpreter() {
     }
 }
 
-/// The worker takes what is left in the last channels of shared functions out of them.
+/// The worker removes the items left in the last channels of shared functions.
 #[test]
 fn chains_that_end_alike_agree_with_the_interpreter() {
     let ways = 8;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Managers as native code against the interpreter: methods that call methods of other instances,
-//! two levels deep, with values of odd widths, choices and traps, between random pieces of a run.
+//! Managers in native code compared with the interpreter: methods that call methods of other
+//! instances, two levels deep, with values of odd widths, choices and traps, between random parts
+//! of a run.
 
 use crate::replay::{Driver, Traffic, check, image, options};
 use fastrand::Rng;
@@ -10,7 +11,7 @@ use freeport_testbed::cache::Cache;
 
 const ITEM_BITS: u32 = 300;
 
-/// Two elements that change what they take by their mask, a manager of the first, and one of both.
+/// Two elements that change their items by a mask, a manager of the first, and one of both.
 const MANAGED: &str = r#"
 program managed
 element Keep {
@@ -185,7 +186,7 @@ fn without_a_record_the_same_comes_out() {
     let part = Bits::from_u64(7, 4);
     graph.call_method(outer, "all", &[first.clone(), part.clone()]).expect("it takes these");
     let old = graph.call_method(outer, "all", &[second, part]).expect("it takes these");
-    // The masks of the two differ in what was inserted into them.
+    // The masks of the two differ in the inserted part.
     let low = |part| first.insert(50, &Bits::from_u64(7, part)).extract(9, 104);
     let (low, other) = (low(3), low(4));
     let difference: Vec<u8> =

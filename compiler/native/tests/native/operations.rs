@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Every pure operation as native code against the interpreter's evaluation, at widths on both
-//! sides of every border between representations. All functions are in one library.
+//! Every pure operation in native code compared with the interpreter's evaluation, at widths on
+//! both sides of every boundary between representations. All functions are in one library.
 
 use freeport_ir::interp::eval_pure;
 use freeport_ir::passes::PassSet;
@@ -98,7 +98,7 @@ fn function(case: &Case, at: usize) -> Function {
     builder.finish()
 }
 
-/// Small, large, sparse and dense numbers.
+/// Returns small, large, sparse and dense numbers.
 fn operand(random: &mut fastrand::Rng, width: u32) -> Bits {
     let bytes: Vec<u8> = (0..width.div_ceil(8)).map(|_| random.u8(..)).collect();
     let dense = Bits::from_le_bytes(width, &bytes);
@@ -123,7 +123,7 @@ fn every_operation_agrees_with_the_interpreter_at_every_kind_of_width() {
     let functions = cases.iter().enumerate().map(|(at, case)| function(case, at)).collect();
     let program = Program { name: "operations".into(), functions, ..Program::default() };
     let cache = Cache::of("native");
-    // Without passes: they would evaluate the constants themselves.
+    // No passes: they would evaluate the constants themselves.
     let options = Options {
         optimization: 1,
         passes: PassSet::none(),

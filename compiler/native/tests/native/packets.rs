@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Graphs of packet items as native code against the interpreter: whatever was recorded replays to
-//! the same execution, and no buffer is lost on the way.
+//! Graphs of packet items in native code compared with the interpreter: every recording replays to
+//! the same execution, and no buffer leaks.
 
 use crate::replay::{self, Driver, Traffic, check, image, options};
 use freeport_ir::Program;
@@ -9,13 +9,13 @@ use freeport_native::{Options, RunStatus};
 
 const ROUNDS: u64 = 12;
 
-/// A graph of the given instances, endpoints and edges.
+/// Returns a graph of the given instances, endpoints and edges.
 fn packets(graph: &str) -> Program {
     let text = format!("{}\ngraph {{\n{graph}\n}}\n", include_str!("programs/packets.ir"));
     parse(&text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A packet of any length, short ones more often, with anything in it.
+/// Returns a packet of any length, short ones more often, with random contents.
 fn packet(random: &mut fastrand::Rng) -> Vec<u8> {
     let length = match random.u32(0..8) {
         0 => random.usize(0..8),
@@ -35,7 +35,7 @@ fn cache() -> std::path::PathBuf {
     std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("native")
 }
 
-/// Random runs of a program, each replayed; by round, how the graph ended.
+/// Runs a program randomly several times and replays each run; returns how each run ended.
 fn replay_rounds(
     program: &Program,
     suspended: u64,
@@ -61,7 +61,7 @@ fn replay_rounds(
         .collect()
 }
 
-/// One input, and that many outputs.
+/// Returns traffic for one input and that many outputs.
 fn from_one(outputs: usize, count: usize) -> impl Fn(&mut fastrand::Rng) -> Vec<Traffic> {
     move |random| {
         let mut all = vec![Traffic::default(); outputs + 1];
@@ -117,7 +117,8 @@ fn every_length_and_every_step_of_an_end_agrees() {
     );
     let image = image(&program, &options(&cache()));
     let mut all = vec![];
-    // The head by 10 bits of the first word, or by 9 of the second; the tail by all of that.
+    // The head moves by 10 bits of the first word, or by 9 of the second; the tail by all of the
+    // second.
     for at in -258_i16..=258 {
         for length in [4, 5, 254, 255, 256, 257] {
             for words in [[(at as u16 & 0x3ff) << 2, 3], [1, at as u16]] {
@@ -297,13 +298,13 @@ fn packets_made_in_a_loop_end_with_their_turn() {
     );
     for (driver, status) in replay_rounds(&program, 0, from_one(2, 40)) {
         assert_eq!(status, RunStatus::Idle);
-        // A put of an empty packet, one too many, stands for the last one.
+        // A packet beyond the limit is empty, and so is what its put sends.
         assert!(driver.out[1].packets.iter().any(Vec::is_empty));
         assert!(driver.out[1].packets.iter().any(|packet| packet.len() > 32));
     }
 }
 
-/// What the passes leave to do, and what they do, must come to the same.
+/// The passes and the emitted code must have the same result as the emitted code alone.
 #[test]
 fn the_build_for_speed_gives_what_the_recording_one_gives() {
     let program = packets(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Random graphs of elements that pass, change, double and join packets, with shallow and lossy
-//! channels: each is run in random pieces and replayed. Some of them deadlock, alike in both.
+//! Random graphs of elements that forward, change, duplicate and join packets, with shallow and
+//! lossy channels: each is run in random pieces and replayed. Some deadlock, identically in both.
 
 use crate::replay::{Driver, Traffic, check, image, options};
 use freeport_ir::text::parse;
@@ -10,10 +10,10 @@ use std::fmt::Write;
 use std::path::Path;
 use std::thread;
 
-/// Each costs a run of the C compiler.
+/// Number of seeds; each costs a run of the C compiler.
 const SEEDS: u64 = 24;
 
-/// The text of a graph with two inputs, and its number of endpoints.
+/// Returns the text of a graph with two inputs, and its number of endpoints.
 fn random_graph(random: &mut fastrand::Rng) -> (String, usize) {
     let mut ends = vec!["from_tor".to_owned(), "from_nic".to_owned()];
     let (mut instances, mut edges) = (String::new(), String::new());
@@ -86,7 +86,7 @@ fn random_graphs_replay() {
     assert!(by_reference > 100, "{by_reference} frames lay in the memory of others");
 }
 
-/// What runs of a graph showed: deadlocks, items dropped, and frames in the memory of others.
+/// Events seen in runs of a graph: deadlocks, dropped items, and frames in the memory of others.
 #[derive(Clone, Default)]
 struct Found {
     stalled: u64,
@@ -99,7 +99,7 @@ fn replay_graph(seed: u64, cache: &Path) -> Found {
     let (graph, endpoints) = random_graph(&mut random);
     let text = format!("{}{graph}", include_str!("programs/flits.ir"));
     let program = parse(&text).unwrap_or_else(|error| panic!("{error}\n{graph}"));
-    // Half of them as if they were large.
+    // Half of them are built like large graphs.
     let many_instances = if seed.is_multiple_of(2) { 0 } else { Options::default().many_instances };
     let image = image(&program, &Options { many_instances, ..options(cache) });
     let mut found = Found::default();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tables of all kinds and shapes as native code against the interpreter: many operations on few
-//! keys, references that outlive their entries, and what the host does in between.
+//! Tables of all kinds and shapes in native code compared with the interpreter: many operations on
+//! few keys, references that outlive their entries, and host actions in between.
 
 use crate::replay::{Driver, Traffic, check, image, options};
 use fastrand::Rng;
@@ -10,7 +10,7 @@ use freeport_native::{Error, Graph, RunStatus};
 use freeport_testbed::cache::Cache;
 use std::fmt::Write;
 
-/// An element with one table, and how many different keys it is fed.
+/// An element with one table, and the number of different keys it is fed.
 struct Shape {
     kind: &'static str,
     key_bits: u32,
@@ -41,8 +41,8 @@ impl Shape {
         8 + self.key_bits + self.value_bits
     }
 
-    /// Operation 0 updates, 1 deletes, 2 counts in the value, 3 lets a reference end and stores by
-    /// it. Results go out.
+    /// Operation 0 updates, 1 deletes, 2 counts in the value, 3 makes a reference stale and stores
+    /// through it. The element outputs the results.
     fn element(&self, at: usize) -> String {
         let Shape { kind, key_bits, value_bits, capacity, .. } = self;
         let (item, value_at) = (self.item_bits(), 8 + key_bits);
@@ -102,14 +102,14 @@ impl Shape {
     fn key(&self, random: &mut Rng) -> Bits {
         let number = random.u64(..self.keys);
         if self.kind != "lpm" {
-            // The key's number is all over its bits, so that every part of it counts.
+            // The key's number is spread over its bits, so that every part matters.
             let spread = Bits::from_u64(self.key_bits, number);
             return match self.kind {
                 "array" => spread,
                 _ => spread.insert(self.key_bits - 10, &Bits::from_u64(10, number)),
             };
         }
-        // A tree of prefixes in which many are inside others.
+        // A tree of nested prefixes.
         let data_bits = self.key_bits - 32;
         let length = match random.u32(0..20) {
             0 => data_bits + 1,
@@ -128,7 +128,7 @@ impl Shape {
     }
 }
 
-/// All shapes side by side, each between endpoints of its own.
+/// Returns a program of all shapes, each between endpoints of its own.
 fn program() -> Program {
     let (mut text, mut graph) = ("program tables\n".to_owned(), "graph {\n".to_owned());
     for (at, shape) in SHAPES.iter().enumerate() {
@@ -204,7 +204,7 @@ fn what_the_host_does_to_tables_replays() {
     assert!(graph.table_entries(instance, "u").is_err());
 }
 
-/// Updates, looks the value up, lists it, and sometimes deletes it again.
+/// Updates an entry, looks it up, lists it, and sometimes deletes it again.
 fn host_acts(graph: &mut Graph, at: usize, shape: &Shape, random: &mut Rng) {
     let instance = graph.instance(&format!("e{at}")).expect("an instance of the program");
     let key = shape.key(random);

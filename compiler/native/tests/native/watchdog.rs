@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The watchdog of native code ends the same firings as the interpreter's, whatever the passes do
-//! to the loops, and the graph goes on.
+//! The watchdog of native code traps the same firings as the interpreter's, whatever the passes do
+//! to the loops, and the graph continues.
 
 use crate::replay::{Driver, Traffic, image, options};
 use freeport_ir::interp::{Interpreter, Options as InterpreterOptions};
@@ -10,8 +10,8 @@ use freeport_ir::{Bits, EndpointId, Program, TrapCode};
 use freeport_native::{Options, RunStatus};
 use freeport_testbed::cache::Cache;
 
-/// Counts up to its input in two loops, one inside the other, of which the inner one goes round
-/// three times and is a call.
+/// Counts up to its input in two nested loops, of which the inner one iterates three times and is
+/// in a called function.
 fn program() -> Program {
     parse(include_str!("programs/spin.ir")).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -34,7 +34,8 @@ fn outcome(program: &Program, options: &Options, input: &[u64]) -> (Vec<Bits>, u
 fn it_ends_the_same_firings_as_in_the_interpreter() {
     let program = program();
     let cache = Cache::of("native");
-    // A round is one of the outer loop and two returns in the inner one.
+    // An outer iteration counts three times: itself, and two returns to the header of the inner
+    // loop.
     let input = [5, 332, 333, 334, 335, u64::MAX, 7];
     for turn_limit in [1, 1_000, 1_004] {
         let host = InterpreterOptions { turn_limit, ..InterpreterOptions::default() };
@@ -55,7 +56,7 @@ fn it_ends_the_same_firings_as_in_the_interpreter() {
     }
 }
 
-/// A loop that may go round 2^40 times ends in time, and what comes after it is done.
+/// A loop that may iterate 2^40 times is ended in time, and the following items are processed.
 #[test]
 fn at_its_usual_limit_the_graph_goes_on_with_the_next_item() {
     let cache = Cache::of("native");

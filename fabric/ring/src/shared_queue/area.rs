@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The side area: messages that were moved out of the ring because nobody has read them.
+//! The side area: unread messages that were moved out of the ring.
 //!
-//! It consists of cells of a line each, which are chained to what a message needs. Those that were
-//! used last are used next, so a few messages stay in a few lines, and cells beyond the most that
-//! were ever needed are never touched.
+//! It consists of cells of one line each, chained to the length of a message. The most recently
+//! freed cells are used first, so a few messages stay in a few lines, and cells beyond the maximum
+//! ever needed are never touched.
 
 use super::at;
 use crate::Fault;
 
-/// Bytes of a message in a cell.
+/// Bytes of a message in one cell.
 pub(super) const CELL_PAYLOAD: usize = 52;
 
 /// A cell of the side area.
@@ -17,9 +17,9 @@ pub(super) const CELL_PAYLOAD: usize = 52;
 pub struct Cell {
     /// The next cell of the message, or the next free one.
     next: u32,
-    /// In the first cell of a message: the first one of the next message of the connection.
+    /// In the first cell of a message: the first cell of the connection's next message.
     message: u32,
-    /// In the first cell of a message: how long it is.
+    /// In the first cell of a message: its length.
     length: u32,
     bytes: [u8; CELL_PAYLOAD],
 }
@@ -30,19 +30,19 @@ impl Default for Cell {
     }
 }
 
-/// The cells that a message takes.
+/// Returns the number of cells that a message takes.
 #[inline]
 pub(super) const fn cells_of(length: usize) -> usize {
     if length <= CELL_PAYLOAD { 1 } else { length.div_ceil(CELL_PAYLOAD) }
 }
 
-/// All cells. Numbers of cells are one more than their place; 0 is none.
+/// All cells. The number of a cell is its index plus one; 0 is none.
 #[derive(Debug)]
 pub(super) struct Area<'a> {
     cells: &'a mut [Cell],
     /// The free cell that was used last.
     free: u32,
-    /// How many cells have ever been used.
+    /// Number of cells that have ever been used.
     used: u32,
 }
 
@@ -51,7 +51,7 @@ impl<'a> Area<'a> {
         Self { cells, free: 0, used: 0 }
     }
 
-    /// Keeps a message, which is read piece by piece: `read` is told from where on, and to where.
+    /// Stores a message piece by piece: `read` gets the offset to read from, and the buffer.
     pub(super) fn keep(
         &mut self,
         length: usize,
@@ -77,13 +77,13 @@ impl<'a> Area<'a> {
         Ok(first)
     }
 
-    /// How long a message is.
+    /// Returns the length of a message.
     #[inline]
     pub(super) fn length(&mut self, first: u32) -> Result<usize, Fault> {
         Ok(self.cell(first)?.length as usize)
     }
 
-    /// Puts a message behind another one of the same connection.
+    /// Links a message after another one of the same connection.
     pub(super) fn append(&mut self, last: u32, first: u32) -> Result<(), Fault> {
         self.cell(last)?.message = first;
         Ok(())
@@ -102,7 +102,7 @@ impl<'a> Area<'a> {
         Ok(())
     }
 
-    /// Frees the cells of a message; gives the next message of the connection.
+    /// Frees the cells of a message and returns the next message of the connection.
     pub(super) fn release(&mut self, first: u32) -> Result<u32, Fault> {
         let Cell { length, message, .. } = *self.cell(first)?;
         let free = self.free;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One side of a shared queue: what a program does with its connections.
+//! One side of a shared queue: the operations on its connections.
 
 use super::area::{Area, cells_of};
 use super::inbox::Inbox;
@@ -10,15 +10,14 @@ use crate::memory::will_write;
 use crate::{Fault, Kind, Local, Receiver, Remote, Sender};
 use core::ops::Range;
 
-/// Messages that are put together with their label before they are written.
+/// Length up to which a message and its label are joined before they are written.
 const SHORT_BYTES: usize = 56;
-/// Connections from which on it is worthwhile to ask for records before they are needed: half a
-/// mebibyte of records.
+/// Number of connections from which on prefetching records pays off: half a mebibyte of records.
 const LARGE_FROM: u32 = 1 << 14;
 
 /// One side of a queue: it sends into memory `R` of the peer and reads memory `L` of its own.
 ///
-/// No operation waits. Each may be something that the peer sleeps for: see
+/// No operation waits. The peer may be sleeping until any one of them: see
 /// [`take_wake`](Self::take_wake).
 #[derive(Debug)]
 pub struct End<'a, R, L> {
@@ -28,26 +27,26 @@ pub struct End<'a, R, L> {
     pub(super) area: Area<'a>,
     pub(super) limits: Limits,
     message_max: usize,
-    /// Whether there are more records than caches near to the processor hold.
+    /// Whether the records exceed the caches near the processor.
     pub(super) is_large: bool,
-    /// The numbers that this side opens.
+    /// Numbers of connections that this side opens.
     pub(super) own: Range<u32>,
-    /// One of them that was closed; those before it are linked through their records.
+    /// A closed one of these; further ones are linked through their records.
     pub(super) free: u32,
     /// The first of them that was never used.
     unused: u32,
     pub(super) ready: Thread,
     pub(super) owing: Thread,
-    /// With what the peer broke the protocol.
+    /// The fault with which the peer broke the protocol.
     pub(super) refused: Option<Fault>,
     pub(super) wake: bool,
 }
 
 impl<'a, R: Remote, L: Local> End<'a, R, L> {
-    /// A side of a queue that begins: its rings have carried nothing. `side` is 0 for the first
+    /// Creates a side of a new queue, whose rings have carried nothing. `side` is 0 for the first
     /// side and 1 for the other one.
     ///
-    /// `None` if there cannot be a queue with such limits, or the notes have other lengths.
+    /// Returns `None` if a queue with such limits is impossible, or the notes have other lengths.
     pub fn new(
         sender: Sender<R, L>,
         receiver: Receiver<L, R>,
@@ -81,19 +80,19 @@ impl<'a, R: Remote, L: Local> End<'a, R, L> {
         })
     }
 
-    /// The rings below, for who waits: to announce a sleep, and take it back.
+    /// Returns the rings below, to announce a sleep and revoke it.
     pub fn rings(&mut self) -> (&mut Sender<R, L>, &mut Receiver<L, R>) {
         (&mut self.sender, &mut self.inbox.ring)
     }
 
-    /// Whether the peer has to be told something for which there was no room: who sleeps then
-    /// waits for room as well.
+    /// Returns whether a message to the peer is pending for lack of room: a side that sleeps then
+    /// also has to wait for room.
     pub fn owes(&self) -> bool {
         self.owing.length > 0
     }
 
-    /// Whether the peer sleeps and has to be woken, because of anything that was done since this
-    /// was asked last.
+    /// Returns whether the peer sleeps and has to be woken, because of an operation since the last
+    /// call.
     #[inline]
     #[must_use = "a peer that sleeps has to be woken"]
     pub fn take_wake(&mut self) -> bool {
@@ -102,13 +101,13 @@ impl<'a, R: Remote, L: Local> End<'a, R, L> {
         wake
     }
 
-    /// The longest message that can be sent.
+    /// Returns the length of the longest message that can be sent.
     #[inline]
     pub fn message_max(&self) -> usize {
         self.message_max
     }
 
-    /// Begins a connection. The peer may be sent messages at once.
+    /// Opens a connection. Messages can be sent to the peer immediately.
     ///
     /// # Errors
     /// The ring is full, too many are open, or the peer broke the protocol.
@@ -133,7 +132,7 @@ impl<'a, R: Remote, L: Local> End<'a, R, L> {
 
     /// Sends a message.
     ///
-    /// # Errors
+    /// The message is not sent, for the returned reason.
     /// It is not sent, for the reason that it says.
     #[inline]
     pub fn send(&mut self, connection: Connection, message: &[u8]) -> Result<(), Refused> {
@@ -156,8 +155,8 @@ impl<'a, R: Remote, L: Local> End<'a, R, L> {
         Ok(())
     }
 
-    /// Tells that a message will be sent on a connection soon, after a few others: who knows that,
-    /// as one who has several answers ready, need not wait for notes that are in no cache.
+    /// Announces that a message will be sent on a connection soon, after a few others, so that the
+    /// notes of the connection are prefetched; for a caller that has several answers ready.
     #[inline]
     pub fn will_send(&self, connection: Connection) {
         if let Some(record) = self.records.get(connection.number as usize) {
@@ -165,8 +164,8 @@ impl<'a, R: Remote, L: Local> End<'a, R, L> {
         }
     }
 
-    /// Copies the next message of a connection to the start of `into`; scans on if none of it has
-    /// been seen yet.
+    /// Copies the next message of a connection to the start of `into`; continues scanning if none
+    /// of it has been scanned yet.
     ///
     /// # Errors
     /// The peer broke the protocol, and all messages of the connection before that are read.
@@ -185,7 +184,7 @@ impl<'a, R: Remote, L: Local> End<'a, R, L> {
         Ok(Came::Nothing)
     }
 
-    /// What [`receive`](Self::receive) finds among what was scanned.
+    /// Returns what [`receive`](Self::receive) finds among the scanned entries.
     #[inline]
     fn receive_noted(&mut self, connection: Connection, into: &mut [u8]) -> Result<Came, Fault> {
         let Some(record) = self.record(connection) else { return Ok(Came::Closed) };
@@ -211,7 +210,7 @@ impl<'a, R: Remote, L: Local> End<'a, R, L> {
         Ok(Came::Message(length))
     }
 
-    /// Counts what was read, and gives it back when that is half a window.
+    /// Counts cells that were read, and gives them back when they are half a window.
     #[inline]
     fn has_read(&mut self, number: u32, cells: u16) -> Result<(), Fault> {
         let part = self.limits.given_back_at();
@@ -222,13 +221,13 @@ impl<'a, R: Remote, L: Local> End<'a, R, L> {
             return Ok(());
         }
         self.owing.push(self.records, number)?;
-        // What was read is read: a fault is told of by the next operation.
+        // The message has been read: the next operation reports a fault.
         _ = self.flush();
         Ok(())
     }
 
-    /// Ends a connection: this side sends and reads nothing more. What it has not read is dropped,
-    /// what it has sent arrives. Nothing happens if it is closed already.
+    /// Closes a connection: this side sends and reads nothing more. Unread messages are dropped,
+    /// sent messages arrive. Closing a closed connection has no effect.
     ///
     /// # Errors
     /// The peer broke the protocol.
@@ -250,16 +249,18 @@ impl<'a, R: Remote, L: Local> End<'a, R, L> {
         self.flush()
     }
 
-    /// Fills in connections of which there is something to be told: a message, the end, or that
-    /// they are new; gives how many. In order of arrival, and again each time until it was read or
-    /// closed. Costs what has come since and what is told, however many connections there are.
+    /// Fills in connections with an event (a message, the end, or a new connection) and returns
+    /// their number. Events are in order of arrival, and repeat in each call until they are read or
+    /// closed. The cost depends on what has arrived since and on the events, not on the number of
+    /// connections.
     ///
     /// # Errors
-    /// The peer broke the protocol, and there is nothing of before that to be told.
+    /// The peer broke the protocol, and no earlier event is left.
     pub fn poll(&mut self, into: &mut [Event]) -> Result<usize, Fault> {
         let flushed = self.flush();
         for _ in 0..=self.inbox.entries_max() {
-            // Something new is looked for even if there are enough: nobody is passed over for ever.
+            // Even if there are enough events, new ones are scanned for, so that no connection
+            // starves.
             let wanted = into.len().saturating_sub(self.ready.length as usize).max(1);
             let scanned = self.scan_some(wanted);
             let count = self.tell(into)?;
@@ -274,10 +275,11 @@ impl<'a, R: Remote, L: Local> End<'a, R, L> {
         Ok(0)
     }
 
-    /// Takes in all that has come, and says whether [`poll`](Self::poll) would tell of something.
+    /// Scans everything that has arrived, and returns whether [`poll`](Self::poll) would report an
+    /// event.
     ///
     /// # Errors
-    /// The peer broke the protocol, and there is nothing of before that to be told.
+    /// The peer broke the protocol, and no earlier event is left.
     pub fn look(&mut self) -> Result<bool, Fault> {
         let flushed = self.flush();
         let scanned = self.scan_some(self.inbox.entries_max());
@@ -290,7 +292,7 @@ impl<'a, R: Remote, L: Local> End<'a, R, L> {
         flushed.and(scanned).map(|_| false)
     }
 
-    /// Scans so many entries; false if not as many have come.
+    /// Scans this number of entries; returns false if fewer have arrived.
     #[inline]
     fn scan_some(&mut self, wanted: usize) -> Result<bool, Fault> {
         for _ in 0..wanted {
@@ -301,7 +303,7 @@ impl<'a, R: Remote, L: Local> End<'a, R, L> {
         Ok(true)
     }
 
-    /// Tells of each that is ready once, and puts it behind the others.
+    /// Reports each ready connection once, and moves it to the end of the list.
     fn tell(&mut self, into: &mut [Event]) -> Result<usize, Fault> {
         let mut left = self.ready.length;
         let mut count = 0;
@@ -320,8 +322,8 @@ impl<'a, R: Remote, L: Local> End<'a, R, L> {
         Ok(count)
     }
 
-    /// Sends what the peer has to be told: what was given back, and what was closed. Each operation
-    /// does that as far as there is room for it.
+    /// Sends pending messages to the peer: credits, and closings. Each operation does so as far as
+    /// there is room.
     ///
     /// # Errors
     /// The peer broke the protocol.
@@ -374,7 +376,7 @@ impl<'a, R: Remote, L: Local> End<'a, R, L> {
         Ok(())
     }
 
-    /// The record of a connection that this side may use.
+    /// Returns the record of a connection that this side may use.
     #[inline]
     fn record(&mut self, connection: Connection) -> Option<&mut Record> {
         let record = self.records.get_mut(connection.number as usize)?;
@@ -382,7 +384,7 @@ impl<'a, R: Remote, L: Local> End<'a, R, L> {
         (is_same && record.has(flag::OPEN) && !record.has(flag::CLOSED)).then_some(record)
     }
 
-    /// Passes what was taken at the front of the ring.
+    /// Gives back the taken entries at the front of the ring.
     #[inline]
     pub(super) fn reclaim(&mut self) -> Result<(), Fault> {
         let reclaimed = self.inbox.reclaim();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The ring from the peer, read in any order: each entry is scanned once, in order, and taken
-//! whenever its connection is read.
+//! The ring from the peer, read in any order: each entry is scanned once, in order, and taken when
+//! its connection is read.
 //!
-//! Entries that were scanned are noted in slots of this side's own memory: the next one of the same
-//! connection, and whether it was taken. Nothing is written into the ring, which may be a place
-//! that only the peer's writes reach. What was taken at the front goes back to the sender; what is
-//! behind an entry that nobody has taken waits, until that is moved away.
+//! Scanned entries are recorded in slots of this side's own memory: the next entry of the same
+//! connection, and whether it was taken. Nothing is written into the ring, which may be memory that
+//! only the peer's writes reach. Taken entries at the front are given back to the sender; entries
+//! after an untaken one wait until that one is moved away.
 
 use super::at;
 use super::label::{LABEL_BYTES, Label};
@@ -13,34 +13,34 @@ use crate::layout::HEADER_BYTES;
 use crate::receiver::Place;
 use crate::{Entry, Fault, Kind, Local, Receiver, Remote};
 
-/// The shortest entry has a header and a label.
+/// Bytes of the shortest entry, which has a header and a label.
 pub(super) const ENTRY_BYTES_MIN: usize = HEADER_BYTES + LABEL_BYTES;
 
-/// How many entries ahead it is looked whose they are: what a record that is far away takes.
+/// Number of entries by which records are prefetched, to hide the latency of a distant record.
 const FORESEEN: u64 = 12;
 
-/// What a side notes of an entry in the ring.
+/// This side's record of an entry in the ring.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Slot {
     /// The next entry of the same connection; 0 is none.
     next: u32,
     /// Bytes of its payload, and [`TAKEN`].
     length: u32,
-    /// Whose it is.
+    /// Number of its connection.
     connection: u32,
 }
 
-/// In the length of a slot: its entry is done with.
+/// Flag in the length of a slot: its entry has been taken.
 const TAKEN: u32 = 1 << 31;
 
-/// An entry that was scanned: one more than the word of the ring in which its header is.
+/// A scanned entry: the index of its header's word in the ring, plus one.
 pub(super) type Mark = u32;
 
-/// An entry that has come.
+/// An entry that has arrived.
 pub(super) struct News {
     pub(super) mark: Mark,
     pub(super) label: Label,
-    /// How long the message is.
+    /// Length of the message.
     pub(super) length: usize,
 }
 
@@ -56,9 +56,9 @@ pub(super) struct Front {
 pub(super) struct Inbox<'a, L, R> {
     pub(super) ring: Receiver<L, R>,
     slots: &'a mut [Slot],
-    /// Behind the last entry that was scanned.
+    /// The place after the last scanned entry.
     scanned: Place,
-    /// Behind the last entry that was [foreseen](Self::foresee).
+    /// The place after the last entry that was [foreseen](Self::foresee).
     foreseen: Place,
     /// Whether the sender has to be woken.
     pub(super) wake: bool,
@@ -70,15 +70,16 @@ impl<'a, L: Local, R: Remote> Inbox<'a, L, R> {
         Self { ring, slots, scanned, foreseen: scanned, wake: false }
     }
 
-    /// The most entries that the ring has at once.
+    /// Returns the maximum number of entries in the ring.
     pub(super) fn entries_max(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whose an entry a little further on is, if it has come: a guess, for it is not checked.
+    /// Returns the connection of an entry a little further on, if one has arrived: a guess, because
+    /// the entry is not checked.
     #[inline]
     pub(super) fn foresee(&mut self) -> Option<u32> {
-        // A peer may have changed lengths since.
+        // The peer may have changed lengths in the meantime.
         let Place { head, sequence } = self.foreseen;
         if sequence < self.scanned.sequence || head < self.scanned.head {
             self.foreseen = self.scanned;
@@ -93,7 +94,7 @@ impl<'a, L: Local, R: Remote> Inbox<'a, L, R> {
         Some(Label::connection_of(u64::from_ne_bytes(label)))
     }
 
-    /// Scans the next entry, if one has come. It is not taken.
+    /// Scans the next entry, if one has arrived, without taking it.
     #[inline]
     pub(super) fn scan(&mut self) -> Result<Option<News>, Fault> {
         let Some((entry, behind)) = self.ring.peek_behind(self.scanned)? else {
@@ -115,20 +116,20 @@ impl<'a, L: Local, R: Remote> Inbox<'a, L, R> {
         Ok(Some(News { mark, label, length: behind_label as usize }))
     }
 
-    /// Puts an entry behind another one of the same connection.
+    /// Links an entry after another one of the same connection.
     #[inline]
     pub(super) fn append(&mut self, last: Mark, mark: Mark) -> Result<(), Fault> {
         self.slot(last)?.next = mark;
         Ok(())
     }
 
-    /// How long the message of an entry is that was scanned.
+    /// Returns the length of a scanned entry's message.
     #[inline]
     pub(super) fn length(&mut self, mark: Mark) -> Result<usize, Fault> {
         Ok((self.slot(mark)?.length & !TAKEN).saturating_sub(LABEL_BYTES as u32) as usize)
     }
 
-    /// Copies a part of its message.
+    /// Copies a part of an entry's message.
     #[inline]
     pub(super) fn read(&self, mark: Mark, from: usize, into: &mut [u8]) {
         let at = mark as usize * 8;
@@ -137,7 +138,7 @@ impl<'a, L: Local, R: Remote> Inbox<'a, L, R> {
         self.ring.read(&entry, LABEL_BYTES + from, into);
     }
 
-    /// Is done with an entry; gives the next one of its connection.
+    /// Marks an entry as taken and returns the next one of its connection.
     #[inline]
     pub(super) fn take(&mut self, mark: Mark) -> Result<Mark, Fault> {
         let slot = self.slot(mark)?;
@@ -145,7 +146,7 @@ impl<'a, L: Local, R: Remote> Inbox<'a, L, R> {
         Ok(slot.next)
     }
 
-    /// Passes what was taken at the front of the ring.
+    /// Gives back the taken entries at the front of the ring.
     #[inline]
     pub(super) fn reclaim(&mut self) -> Result<(), Fault> {
         while let Some(front) = self.front()? {
@@ -157,7 +158,8 @@ impl<'a, L: Local, R: Remote> Inbox<'a, L, R> {
         Ok(())
     }
 
-    /// The first entry of the ring, if it was scanned. The peer may not have changed it since.
+    /// Returns the first entry of the ring, if it was scanned. A change of it by the peer is a
+    /// fault.
     #[inline]
     pub(super) fn front(&mut self) -> Result<Option<Front>, Fault> {
         match self.ring.ahead(self.scanned) {
@@ -179,14 +181,14 @@ impl<'a, L: Local, R: Remote> Inbox<'a, L, R> {
         self.wake |= self.ring.take(&front.entry);
     }
 
-    /// Whether the sender lacks more than half of the ring for what was scanned.
+    /// Returns whether scanned entries keep more than half of the ring from the sender.
     #[inline]
     pub(super) fn is_pinned(&self) -> bool {
         let ahead = self.ring.ahead(self.scanned).unwrap_or_default();
         ahead + self.ring.to_give_back() > self.half()
     }
 
-    /// Whether entries that are not taken, with all behind them, are more than such a part of the
+    /// Returns whether the untaken entries, with everything after them, exceed such a part of the
     /// ring.
     pub(super) fn is_ahead(&self, part: u64) -> bool {
         self.ring.ahead(self.scanned).is_some_and(|ahead| ahead > part)
@@ -205,7 +207,8 @@ impl<'a, L: Local, R: Remote> Inbox<'a, L, R> {
         (entry.at / 8) as u32
     }
 
-    /// Entries are two words at least, so no two of them have the same slot.
+    /// Returns the slot of an entry. Entries have at least two words, so no two of them share a
+    /// slot.
     #[inline]
     fn slot(&mut self, mark: Mark) -> Result<&mut Slot, Fault> {
         at(self.slots, mark.wrapping_sub(1) / 2)

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The first word of each entry: whose it is, and what it means.
+//! The first word of each entry: its connection, and its meaning.
 //!
 //! | bits | field |
 //! |---|---|
 //! | 0-31 | number of the connection |
-//! | 32-39 | what it is |
-//! | 40-47 | how often that number has been opened, modulo 256 |
+//! | 32-39 | kind |
+//! | 40-47 | number of openings of that connection number, modulo 256 |
 //! | 48-63 | cells given back, of a credit; else zero |
 
 use crate::Fault;
 
-/// What a label takes of an entry.
+/// Bytes of a label in an entry.
 pub(super) const LABEL_BYTES: usize = 8;
 
-/// What an entry is.
+/// Kind of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(super) enum What {
-    /// A connection begins.
+    /// A connection is opened.
     Open = 1,
     /// A message, which is the rest of the entry.
     Message = 2,
-    /// The sender sends nothing more on a connection, and reads nothing more.
+    /// The sender has closed the connection: it sends and reads nothing more on it.
     Close = 3,
-    /// The sender has read messages of so many cells.
+    /// The sender has read messages of a number of cells.
     Credit = 4,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Label {
 }
 
 impl Label {
-    /// The word that stands in the entry.
+    /// Returns the word that is stored in the entry.
     #[inline]
     pub(super) const fn word(self) -> u64 {
         self.connection as u64
@@ -46,16 +46,16 @@ impl Label {
             | (self.amount as u64) << 48
     }
 
-    /// The connection that a word names, which may be none.
+    /// Returns the connection that a word names, which may not exist.
     #[inline]
     pub(super) const fn connection_of(word: u64) -> u32 {
         word as u32
     }
 
-    /// Reads a word that an entry with so many bytes behind it begins with.
+    /// Parses the word at the beginning of an entry, which `behind` bytes follow.
     ///
     /// # Errors
-    /// It is none that [`word`](Self::word) gives, or not of such an entry.
+    /// The word is not one that [`word`](Self::word) returns, or not valid for such an entry.
     #[inline]
     pub(super) fn parse(word: u64, behind: u32) -> Result<Self, Fault> {
         let what = match (word >> 32) as u8 {
@@ -84,7 +84,7 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(7);
         let mut read = 0;
         for _ in 0..100_000 {
-            // Most random words are no labels.
+            // Most random words are not labels.
             let word = random.u64(..) & !(0xf8 << 32);
             let word = if random.bool() { word & u64::MAX >> 16 } else { word };
             if let Ok(label) = Label::parse(word, 0) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What comes from the peer: each entry once, in order.
+//! Processing of entries from the peer: each one once, in order.
 
 use super::area::cells_of;
 use super::at;
@@ -11,7 +11,7 @@ use crate::memory::will_write;
 use crate::{Fault, Local, Remote};
 
 impl<R: Remote, L: Local> End<'_, R, L> {
-    /// Scans the next entry; gives whether one had come.
+    /// Scans the next entry and returns whether one had arrived.
     #[inline]
     pub(super) fn scan(&mut self) -> Result<bool, Fault> {
         if let Some(fault) = self.refused {
@@ -21,7 +21,7 @@ impl<R: Remote, L: Local> End<'_, R, L> {
         self.refuse(scanned)
     }
 
-    /// Keeps a fault for ever.
+    /// Makes a fault permanent.
     #[inline]
     pub(super) fn refuse<T>(&mut self, result: Result<T, Fault>) -> Result<T, Fault> {
         if let Err(fault) = &result {
@@ -53,7 +53,8 @@ impl<R: Remote, L: Local> End<'_, R, L> {
         Ok(true)
     }
 
-    /// Asks for the records of what will be scanned soon: many records are in no cache.
+    /// Prefetches the records of entries that will be scanned soon, because many records are in no
+    /// cache.
     #[inline]
     fn fetch_ahead(&mut self) {
         while let Some(number) = self.inbox.foresee() {
@@ -63,7 +64,7 @@ impl<R: Remote, L: Local> End<'_, R, L> {
         }
     }
 
-    /// Puts a message behind the others of its connection; false if nobody will read it.
+    /// Links a message to the others of its connection; returns false if it will not be read.
     #[inline]
     fn message(&mut self, news: &News) -> Result<bool, Fault> {
         let number = news.label.connection;
@@ -90,7 +91,7 @@ impl<R: Remote, L: Local> End<'_, R, L> {
         Ok(true)
     }
 
-    /// What is no message.
+    /// Processes an entry that is not a message.
     fn word_of_peer(&mut self, news: &News) -> Result<(), Fault> {
         let number = news.label.connection;
         match news.label.what {
@@ -120,7 +121,7 @@ impl<R: Remote, L: Local> End<'_, R, L> {
         }
     }
 
-    /// The record of a connection of which the peer says something, as it may.
+    /// Returns the record of a connection that the peer may send entries for.
     #[inline]
     fn of_peer(&mut self, news: &News) -> Result<&mut Record, Fault> {
         let number = news.label.connection;
@@ -147,13 +148,13 @@ impl<R: Remote, L: Local> End<'_, R, L> {
         Ok(())
     }
 
-    /// Gives the sender at least half of the ring: what is taken, and if what nobody has read is
-    /// more than the other half, what that pins. It moves to the side area.
+    /// Gives at least half of the ring back to the sender: taken entries, and, if unread entries
+    /// pin more than the other half, these too. They move to the side area.
     #[cold]
     fn make_room(&mut self) -> Result<(), Fault> {
         let half = self.inbox.half();
         if self.inbox.is_ahead(half) {
-            // More than has to be, so that it is not done for each message again.
+            // More than necessary, so that it does not have to be repeated for each message.
             while self.inbox.is_ahead(half / 2) {
                 let Some(front) = self.inbox.front()? else { break };
                 if !front.is_taken {
@@ -166,8 +167,8 @@ impl<R: Remote, L: Local> End<'_, R, L> {
         Ok(())
     }
 
-    /// Moves the first message that a connection has in the ring behind those that it has in the
-    /// side area.
+    /// Moves the first message of a connection in the ring to the end of its messages in the side
+    /// area.
     fn keep(&mut self, mark: u32, number: u32) -> Result<(), Fault> {
         let length = self.inbox.length(mark)?;
         let inbox = &self.inbox;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a side notes of each connection, and the lists that go through these notes.
+//! A side's record of each connection, and the lists that link these records.
 //!
-//! Numbers in links are one more than what they mean, so that a table of zeroes is an empty one,
-//! and memory that nobody has touched need not be filled.
+//! Numbers in links are stored plus one, so that a table of zeros is empty, and untouched memory
+//! need not be initialized.
 
 use super::at;
 use crate::Fault;
@@ -13,42 +13,42 @@ use crate::Fault;
 pub struct Record {
     /// Messages that were moved out of the ring: the first cell of each.
     pub(super) kept: Ends,
-    /// Messages behind those, which are in the ring: the places of their entries.
+    /// Later messages, which are in the ring: the places of their entries.
     pub(super) in_ring: Ends,
-    /// The next record of each of the [`Thread`]s in which this one is.
+    /// Links to the next record of each of the [`Thread`]s that contain this one.
     links: [u32; 2],
-    /// Cells of what was sent and not given back.
+    /// Cells sent and not given back.
     pub(super) sent: u16,
-    /// Cells of what was read and not given back.
+    /// Cells read and not given back.
     pub(super) owed: u16,
-    /// Cells of what has come and is not read.
+    /// Cells received and not read.
     pub(super) unread: u16,
-    /// How often the number has been opened, modulo 256.
+    /// Number of openings of the connection number, modulo 256.
     pub(super) generation: u8,
-    /// See [`flag`].
+    /// Flags; see [`flag`].
     flags: u8,
 }
 
-/// The first and the last of a list.
+/// First and last element of a list.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Ends {
     pub(super) first: u32,
     pub(super) last: u32,
 }
 
-/// What is true of a connection.
+/// Flags of a connection.
 pub(super) mod flag {
-    /// There is one of that number.
+    /// The connection exists.
     pub const OPEN: u8 = 1;
-    /// The peer has opened it, and nobody has been told.
+    /// The peer has opened it, and it has not been reported.
     pub const NEW: u8 = 2;
     /// This side has closed it.
     pub const CLOSED: u8 = 4;
-    /// And has said so.
+    /// This side has sent that it has closed it.
     pub const SAID_CLOSED: u8 = 8;
     /// The peer has closed it.
     pub const PEER_CLOSED: u8 = 16;
-    /// It is in a thread: this one for the first, twice that for the second.
+    /// It is in a thread: this flag for the first, twice its value for the second.
     pub const THREADED: u8 = 64;
 }
 
@@ -68,14 +68,14 @@ impl Record {
         self.flags &= !flags;
     }
 
-    /// Begins a connection, or ends one. The record stays in the threads in which it is.
+    /// Opens or closes a connection. The record stays in its threads.
     pub(super) fn reset(&mut self, generation: u8, flags: u8) {
         let threads = self.flags & (flag::THREADED | flag::THREADED << 1);
         let links = self.links;
         *self = Self { generation, links, flags: flags | threads, ..Self::default() };
     }
 
-    /// Whether there is something to be told of it.
+    /// Returns whether the connection has an event.
     #[inline]
     pub(super) fn is_ready(&self) -> bool {
         let is_over = self.has(flag::PEER_CLOSED) || self.has(flag::NEW);
@@ -83,21 +83,21 @@ impl Record {
     }
 }
 
-/// A list of connections, first in, first out, in which each is once at the most.
+/// A first-in, first-out list of connections, without duplicates.
 #[derive(Debug)]
 pub(super) struct Thread {
     which: Which,
     ends: Ends,
-    /// How many there are.
+    /// Number of connections.
     pub(super) length: u32,
 }
 
-/// Which thread: it is the place of its link in a record.
+/// A thread, by the position of its link in a record.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Which {
-    /// Something may be read.
+    /// Connections with events.
     Ready = 0,
-    /// The peer has to be told something.
+    /// Connections with pending messages to the peer.
     Owing = 1,
 }
 
@@ -106,7 +106,7 @@ impl Thread {
         Self { which, ends: Ends::default(), length: 0 }
     }
 
-    /// Puts a connection at the end, if it is not there.
+    /// Appends a connection, if it is not in the list.
     #[inline]
     pub(super) fn push(&mut self, records: &mut [Record], number: u32) -> Result<(), Fault> {
         let record = at(records, number)?;
@@ -125,12 +125,12 @@ impl Thread {
         Ok(())
     }
 
-    /// The first one.
+    /// Returns the first connection.
     pub(super) fn first(&self) -> Option<u32> {
         self.ends.first.checked_sub(1)
     }
 
-    /// Takes the first one.
+    /// Removes the first connection.
     #[inline]
     pub(super) fn pop(&mut self, records: &mut [Record]) -> Result<Option<u32>, Fault> {
         let Some(number) = self.ends.first.checked_sub(1) else { return Ok(None) };

@@ -1,36 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Memory that is weaker than any machine's, and the window through which a ring sees it.
+//! Memory that is weaker than any machine's, and the window through which a ring accesses it.
 //!
-//! What a side writes is at first seen by nobody. A load of the other side may find the word as it
-//! was or as any of those writes leaves it, and that write is seen from then on, with
-//! - all that the same side wrote before, if the memory keeps the order of stores, as x86 with its
+//! The writes of a side are initially invisible to the other. A load of the other side may return
+//! the old word, or the word after any of these writes; that write is visible from then on, with
+//! - all earlier writes of the same side, if the memory keeps the order of stores, as x86 with its
 //!   store buffers ([`Order::Total`]),
-//! - otherwise the earlier writes of that word only, unless the write is a `store`, before which
-//!   all earlier ones are seen, as on Arm or from a card that writes in pieces ([`Order::Weak`]).
+//! - otherwise only the earlier writes of that word, unless the write is a `store`, which makes all
+//!   earlier ones visible, as on Arm or from a card that writes in pieces ([`Order::Weak`]).
 //!
-//! So nothing has to be explored but what loads find: a write that nobody has looked at may as well
-//! not have come yet.
+//! So only the results of loads have to be explored: a write that was not loaded is equivalent to
+//! one that has not arrived.
 //!
-//! An operation of a ring runs from its beginning each time: what its calls to the memory gave is
-//! in a log, and the first call that is not is what it does next. What it makes of the zeros that
-//! it gets from there on is thrown away, so the real code needs no thread to be stopped in.
+//! An operation of a ring is rerun from its beginning each time: the results of its earlier calls
+//! to the memory are in a log, and the first call beyond the log is its next step. From there on
+//! the calls return zeros, and the outcome is discarded, so that the real code runs without a
+//! thread that can be paused.
 
 use freeport_ring::{Claimed, Local, Remote};
 use std::cell::{Cell, RefCell};
 
-/// In which order the writes of a side are seen.
+/// Order in which the writes of a side become visible.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
-    /// As they were made.
+    /// The order in which they were made.
     Total,
-    /// Any, but for what a `store` says.
+    /// Any order, except for the guarantee of a `store`.
     Weak,
 }
 
-/// A rule that is broken, to show that it is needed.
+/// A broken rule, to show that the rule is needed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mutation {
-    /// No zero word is written behind an entry.
+    /// No zero word is written after an entry.
     NoTerminator,
     /// Headers are written like payload.
     PlainHeader,
@@ -38,17 +39,17 @@ pub enum Mutation {
     HeaderFirst,
     /// `barrier` does nothing, not even to the compiler.
     NoBarrier,
-    /// The sleeper does not make the other side pass a barrier.
+    /// The sleeper does not make the other side execute a barrier.
     NoMembarrier,
-    /// Who finds that the other side sleeps lightly does not pass a fence.
+    /// A side that finds the other sleeping lightly does not execute a fence.
     NoFence,
-    /// The sleeper does not look once more.
+    /// The sleeper does not check once more.
     NoSecondLook,
-    /// The receiver gives back a word more than it has read.
+    /// The receiver gives back one word more than it has read.
     CreditsTooHigh,
     /// The receiver takes an entry before it reads it.
     TakenFirst,
-    /// Who sleeps says so, but not for which time.
+    /// A sleeping side announces that it sleeps, but does not count its sleeps.
     SleepsNotCounted,
 }
 
@@ -59,25 +60,25 @@ pub struct Write {
     value: u64,
     mask: u64,
     is_store: bool,
-    /// Whether the processor has it, so that a barrier that it passes makes it seen.
+    /// Whether the processor has issued it, so that a barrier makes it visible.
     is_issued: bool,
 }
 
-/// What both sides write to: a word is written by one side only.
+/// The memory that both sides write to: each word is written by one side only.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Memory {
     words: Vec<u64>,
-    /// What each side has written and the other may not see yet.
+    /// Writes of each side that the other may not see yet.
     pending: [Vec<Write>; 2],
 }
 
 impl Memory {
-    /// That many words of zero.
+    /// Creates memory of zeros.
     pub fn new(words: usize) -> Self {
         Self { words: vec![0; words], pending: [vec![], vec![]] }
     }
 
-    /// What a load of the side may find, and the memory once it has.
+    /// Returns the possible results of a load of the side, each with the memory after it.
     pub fn load(&self, side: usize, at: usize, order: Order) -> Vec<(u64, Self)> {
         let mut found = vec![(self.words[at], self.clone())];
         for (last, write) in self.pending[1 - side].iter().enumerate() {
@@ -90,13 +91,13 @@ impl Memory {
         found
     }
 
-    /// Whether the other side has written the word without saying so by a store: who reads it now
-    /// may find anything.
+    /// Returns whether the other side has written the word by other means than a store: a
+    /// concurrent read may then return anything.
     pub fn has_race(&self, side: usize, at: usize) -> bool {
         self.pending[1 - side].iter().any(|write| write.at == at && !write.is_store)
     }
 
-    /// Makes a write seen, with those that have to be seen before.
+    /// Makes a write visible, with those that have to be visible before it.
     fn show(&mut self, writer: usize, last: usize, order: Order) {
         let writes = std::mem::take(&mut self.pending[writer]);
         let at = writes[last].at;
@@ -119,24 +120,25 @@ impl Memory {
         *word = *word & !write.mask | write.value & write.mask;
     }
 
-    /// What a side writes.
+    /// Adds the writes of a side.
     pub fn write(&mut self, side: usize, writes: Vec<Write>) {
         self.pending[side].extend(writes);
     }
 
-    /// The compiler has put all that the side wrote before what comes next.
+    /// Marks everything that the side wrote as issued: the compiler has kept it before later
+    /// accesses.
     pub fn issue(&mut self, side: usize) {
         self.pending[side].iter_mut().for_each(|write| write.is_issued = true);
     }
 
-    /// A barrier that the side passes: what it wrote is seen.
+    /// Executes a barrier of the side: its writes are visible.
     pub fn fence(&mut self, side: usize) {
         for write in std::mem::take(&mut self.pending[side]) {
             self.apply(&write);
         }
     }
 
-    /// A barrier that both sides pass, wherever the other one is.
+    /// Executes a barrier of both sides, wherever the other one is.
     pub fn membarrier(&mut self, side: usize) {
         self.fence(side);
         for write in std::mem::take(&mut self.pending[1 - side]) {
@@ -155,13 +157,13 @@ pub enum Call {
     Load(usize),
     /// A read of the bytes of a word that the mask names.
     Read(usize, u64),
-    /// A write of a word that is seen behind all others.
+    /// A write of a word that becomes visible after all others.
     Store(Write),
-    /// Writes, none of them seen with another.
+    /// Writes that become visible independently.
     Write(Vec<Write>),
-    /// What is written has to be issued, or seen.
+    /// The writes have to be issued, or visible.
     Barrier,
-    /// What is written has to be seen.
+    /// The writes have to be visible.
     Fence,
 }
 
@@ -175,18 +177,18 @@ pub struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// A run whose first calls gave what the log has.
+    /// Creates a run whose first calls returned the values in the log.
     pub fn new(log: &'a [u64], mutation: Option<Mutation>) -> Self {
         let (at, next) = (Cell::new(0), RefCell::new(None));
         Self { log, at, next, late: RefCell::new(vec![]), mutation }
     }
 
-    /// The call that the operation does next; `None` if it has ended.
+    /// Returns the next call of the operation; `None` if it has ended.
     pub fn next(self) -> Option<Call> {
         self.next.into_inner()
     }
 
-    /// The words from `start` on, as many as there are bytes for.
+    /// Returns a window on the words from `start` on, with this number of bytes.
     pub fn window(&'a self, start: usize, bytes: usize, is_ring: bool) -> Window<'a> {
         Window { run: self, start, bytes, is_ring }
     }
@@ -219,7 +221,7 @@ impl Window<'_> {
         self.run.mutation == Some(mutation)
     }
 
-    /// The words that such bytes are in: for each its number and the bits of it.
+    /// Returns the words that contain these bytes: for each its number and a mask of its bits.
     fn words(&self, offset: usize, length: usize) -> impl Iterator<Item = (usize, u64)> + use<> {
         assert!(offset + length <= self.bytes, "{length} bytes at {offset} are outside");
         let (start, end) = (self.start, offset + length);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Goes through all states that there are.
+//! Exhaustive search of all reachable states.
 
 use super::world::{Bounds, NAMES, World};
 use std::collections::HashMap;
@@ -7,25 +7,25 @@ use std::collections::hash_map::Entry;
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// What was explored.
+/// Size of the explored space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Explored {
-    /// How many states there are.
+    /// Number of states.
     pub states: usize,
-    /// How many steps from one to another.
+    /// Number of steps between states.
     pub steps: usize,
 }
 
-/// How a state was reached first: from which, and by which of the steps there.
+/// How a state was reached first: the previous state, and the number of the step from there.
 type Origin = (u32, u32);
 
 const NOWHERE: u32 = u32::MAX;
 
-/// Looks at all states. From each it has to be possible to come to the end: so nobody waits for
-/// ever, be it asleep or not.
+/// Explores all states. The end has to be reachable from each one: so neither side waits
+/// indefinitely, asleep or awake.
 ///
 /// # Errors
-/// How to come to a state that should not be, and what is wrong there.
+/// The steps to an invalid state, and a description of the error.
 pub fn explore(bounds: &Bounds) -> Result<Explored, String> {
     let mut search = Search::default();
     let mut level = vec![];
@@ -66,7 +66,7 @@ struct Search {
 }
 
 impl Search {
-    /// Gives the state back if it is a new one.
+    /// Adds a state, and returns it if it is new.
     fn add(&mut self, world: World, origin: Origin) -> Option<(u32, World)> {
         let number = self.origins.len() as u32;
         let (number, is_new) = match self.numbers.entry(hash(&world)) {
@@ -82,10 +82,10 @@ impl Search {
         is_new.then_some((number, world))
     }
 
-    /// A state from which no step leads towards an end.
+    /// Returns a state from which no path leads to an end.
     fn stuck(&self) -> Option<u32> {
         let states = self.origins.len();
-        // The steps to each state, one state behind the other.
+        // The steps to each state, grouped by that state.
         let mut starts = vec![0_u32; states + 1];
         self.steps.iter().for_each(|step| starts[step.1 as usize + 1] += 1);
         for state in 0..states {
@@ -109,7 +109,7 @@ impl Search {
         can_end.iter().position(|can_end| !can_end).map(|state| state as u32)
     }
 
-    /// How a state is reached.
+    /// Describes how a state is reached.
     fn tell(&self, bounds: &Bounds, state: u32, wrong: &str) -> String {
         let mut choices = vec![];
         let mut at = state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the two sides do: the real operations of a ring over a [`Window`] each.
+//! The operations of both sides: the real code of a ring over a [`Window`] each.
 
 use super::memory::{Call, Mutation, Run, Window};
 use freeport_ring::bytes::{ByteReceiver, ByteSender, Read};
@@ -9,12 +9,12 @@ use freeport_ring::{
     Fault, Full, Header, Kind, Local, Receiver, ReceiverCursor, Remote, Sender, SenderCursor,
 };
 
-/// Where the receiver's notes are, in words; behind those, the sender's, then the rings.
+/// Positions in words of the receiver's notes, the sender's notes, and the rings after them.
 const TO_SENDER: usize = 0;
 const TO_RECEIVER: usize = 2;
 const RINGS: usize = 4;
 
-/// What is sent over a ring.
+/// Kind of traffic on a ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flavour {
     /// A stream of bytes.
@@ -25,26 +25,26 @@ pub enum Flavour {
     Entries,
 }
 
-/// What both sides know of the rings from the beginning.
+/// Configuration that both sides know from the beginning.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// What is sent.
+    /// Kind of traffic.
     pub flavour: Flavour,
-    /// The capacities of the rings that it goes through, again from the first behind the last.
+    /// Capacities of the rings that the stream moves through, cyclically.
     pub rings: Vec<usize>,
-    /// Whether a reader of bytes looks at them before it takes them.
+    /// Whether a reader of bytes peeks at them before it takes them.
     pub looks: bool,
-    /// What is wrong, if anything is.
+    /// The broken rule, if any.
     pub mutation: Option<Mutation>,
 }
 
 impl Setting {
-    /// How many words both sides need.
+    /// Returns the number of words that both sides need.
     pub fn words(&self) -> usize {
         RINGS + self.rings.iter().sum::<usize>() / 8
     }
 
-    /// Where a ring begins, in words.
+    /// Returns the position of a ring, in words.
     pub fn ring_start(&self, ring: usize) -> usize {
         RINGS + self.rings[..ring].iter().sum::<usize>() / 8
     }
@@ -55,60 +55,61 @@ impl Setting {
     }
 }
 
-/// What a sender does in one go.
+/// One action of a sender.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Item {
     /// Bytes, a message, or an entry of that length.
     Send(usize),
-    /// Two messages, seen at once.
+    /// Two messages that are published together.
     Pair(usize, usize),
     /// The end.
     End,
-    /// The ring goes on in the next one. True: that was used before.
+    /// The ring moves to the next one, which was used before if the flag is set.
     Move(bool),
 }
 
-/// The operations beside reading and writing.
+/// The operations other than reading and writing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operation {
-    /// What the side is there for.
+    /// Reading or writing.
     Main,
-    /// Says that it sleeps.
+    /// Announces that the side sleeps.
     AnnounceSleep,
-    /// Says that it sleeps lightly, until it has given back so often without.
+    /// Announces that the side sleeps lightly, until it has given back this many times without a
+    /// sleep.
     AnnounceLightSleep(u32),
-    /// Says that it is awake.
+    /// Announces that the side is awake.
     AnnounceAwake,
 }
 
-/// What came of an operation.
+/// Result of an operation.
 #[derive(Debug)]
 pub struct Outcome<C, T> {
-    /// Where the side is.
+    /// Position of the side.
     pub cursor: C,
     /// The ring that it is in.
     pub ring: usize,
-    /// What it got or did; `None` if it has to wait.
+    /// Result of the operation; `None` if it has to wait.
     pub result: Result<Option<T>, Fault>,
     /// Whether the other side has to be woken.
     pub wake: bool,
-    /// Whether the side has begun to sleep lightly.
+    /// Whether the side has started to sleep lightly.
     pub is_new: bool,
 }
 
 impl<C, T> Outcome<C, T> {
-    /// Of saying something.
+    /// Creates the result of an announcement.
     fn said(cursor: C, ring: usize, wake: bool, is_new: bool) -> Self {
         Self { cursor, ring, result: Ok(None), wake, is_new }
     }
 }
 
-/// What a receiver got.
+/// Item that a receiver got.
 #[derive(PartialEq, Eq, Debug)]
 pub enum Got {
     /// Bytes of the stream.
     Bytes(Vec<u8>),
-    /// Something else than what it had looked at before.
+    /// Something that differs from what it had peeked at before.
     Changed,
     /// A message.
     Message(Vec<u8>),
@@ -116,16 +117,16 @@ pub enum Got {
     Entry(usize, [[u8; 8]; 2]),
     /// The end.
     End,
-    /// It is in another ring.
+    /// The receiver moved to another ring.
     Moved,
 }
 
-/// The byte at a place of the stream: words at multiples of 8 look like headers.
+/// Returns the byte at a position of the stream: words at multiples of 8 look like headers.
 pub fn stream_byte(at: usize) -> u8 {
     disguised(at / 8, 0).to_le_bytes()[at % 8]
 }
 
-/// The payload of message `number`: words that look like the headers that may be next.
+/// Makes the payload of message `number`: words that look like the possible next headers.
 pub fn message(number: usize, length: usize) -> Vec<u8> {
     let words = (0..length.div_ceil(8)).map(|place| disguised(number, place));
     words.flat_map(u64::to_le_bytes).take(length).collect()
@@ -136,7 +137,7 @@ fn disguised(number: usize, place: usize) -> u64 {
     Header { kind: Kind::Data, length: 1 + number as u32 % 8, sequence }.word()
 }
 
-/// Runs an operation of the sender as far as the log goes.
+/// Runs an operation of the sender up to the end of the log.
 pub fn send(
     setting: &Setting,
     (cursor, ring): (SenderCursor, usize),
@@ -149,7 +150,7 @@ pub fn send(
         let notes = run.window(TO_RECEIVER, NOTES_BYTES, false);
         let theirs = run.window(TO_SENDER, NOTES_BYTES, false);
         let (memory, capacity) = setting.ring(&run, ring);
-        // SAFETY: a window is checked by itself.
+        // SAFETY: a window checks its own bounds.
         let sender = unsafe { Sender::new(memory, notes, theirs, capacity, cursor) };
         let mut sender = sender.expect("a capacity");
         match operation {
@@ -248,7 +249,8 @@ fn send_item<'a>(
     Outcome { cursor: sender.cursor(), ring, result, wake, is_new: false }
 }
 
-/// Whether a message of the longest length for which there is always room can be staged now.
+/// Returns whether a message of the maximum length for which there is always room can be staged
+/// now.
 pub fn has_room(
     setting: &Setting,
     (cursor, ring): (SenderCursor, usize),
@@ -259,7 +261,7 @@ pub fn has_room(
         let notes = run.window(TO_RECEIVER, NOTES_BYTES, false);
         let theirs = run.window(TO_SENDER, NOTES_BYTES, false);
         let (memory, capacity) = setting.ring(&run, ring);
-        // SAFETY: a window is checked by itself.
+        // SAFETY: a window checks its own bounds.
         let sender = unsafe { Sender::new(memory, notes, theirs, capacity, cursor) };
         let longest = vec![0; layout::message_max(capacity)];
         sender.expect("a capacity").stage(Kind::Data, &[&longest]).is_ok()
@@ -267,7 +269,7 @@ pub fn has_room(
     run.next().map_or(Ok(outcome), Err)
 }
 
-/// Runs an operation of the receiver as far as the log goes.
+/// Runs an operation of the receiver up to the end of the log.
 pub fn receive(
     setting: &Setting,
     (cursor, ring): (ReceiverCursor, usize),
@@ -280,7 +282,7 @@ pub fn receive(
         let notes = run.window(TO_SENDER, NOTES_BYTES, false);
         let theirs = run.window(TO_RECEIVER, NOTES_BYTES, false);
         let (memory, capacity) = setting.ring(&run, ring);
-        // SAFETY: a window is checked by itself.
+        // SAFETY: a window checks its own bounds.
         let receiver = unsafe { Receiver::new(memory, notes, theirs, capacity, cursor) };
         let mut receiver = receiver.expect("a capacity");
         match operation {
@@ -352,7 +354,7 @@ fn receive_some<'a>(
     }
 }
 
-/// The bytes that have come at least.
+/// Returns the bytes that have arrived, at least up to the reported number.
 fn look<L: Local, R: Remote>(
     stream: &mut ByteReceiver<L, R>,
     room: usize,
@@ -361,16 +363,16 @@ fn look<L: Local, R: Remote>(
     let mut into = vec![0; room];
     Ok(match stream.peek(&mut into)? {
         Read::Bytes(count) if count >= available.min(room) => into[..count].to_vec(),
-        // No read can give as much.
+        // No read can return that many.
         _ if available > 0 => vec![0; room + 1],
         _ => vec![],
     })
 }
 
-/// What another ring is called, and the entry that says so.
+/// Name of another ring, and the entry that announces it.
 type Elsewhere = (u64, freeport_ring::Entry);
 
-/// Goes on in the ring that an entry names.
+/// Continues in the ring that an entry names.
 fn follow<'a>(
     setting: &Setting,
     run: &'a Run<'a>,
@@ -382,10 +384,10 @@ fn follow<'a>(
     let result = match result {
         Ok(Some(Ok(got))) => Ok(Some(got)),
         Ok(Some(Err((name, entry)))) => {
-            // Where the run has come to the end of its log, the name is not what was sent.
+            // If the run has reached the end of its log, the name is not the one that was sent.
             ring = name as usize % setting.rings.len();
             let (memory, capacity) = setting.ring(run, ring);
-            // SAFETY: a window is checked by itself.
+            // SAFETY: a window checks its own bounds.
             wake |= unsafe { receiver.move_to(&entry, memory, capacity) }.expect("a capacity");
             Ok(Some(Got::Moved))
         }

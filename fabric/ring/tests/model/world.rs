@@ -1,54 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A state of both sides and of the memory between them, and what may happen next in it.
+//! A state of both sides and of the memory between them, and its possible successors.
 //!
-//! Each side goes from operation to operation, and is taken up from its cursor for each, as by
-//! another process. It is stopped before each call that it makes to the memory. Who cannot go on
-//! tries again or goes to sleep as [`freeport_ring::sleep`] says.
+//! Each side performs one operation after another, and is reconstructed from its cursor for each,
+//! as by another process. It is interrupted before each of its calls to the memory. A side that
+//! cannot continue retries or goes to sleep as described in [`freeport_ring::sleep`].
 //!
-//! To go further, only loads and stores of words are steps, and what is copied belongs to them.
-//! Nothing is left out by that as long as nobody reads what the other side has written and not yet
-//! stored a word behind: then it does not matter when it was written. That is looked at with each
-//! load and each read.
+//! To reach further, only loads and stores of words are steps, and copies are merged with them.
+//! This omits nothing as long as no side reads what the other has written without a later store of
+//! a word: then the time of the write does not matter. Each load and each read checks this
+//! condition.
 
 use super::memory::{Call, Memory, Mutation, Order};
 use super::sides::{self, Got, Item, Operation, Setting};
 use freeport_ring::{ReceiverCursor, SenderCursor, layout};
 
-/// The sides by their numbers.
+/// Numbers of the sides.
 pub const SENDER: usize = 0;
-/// See above.
+/// Number of the receiver.
 pub const RECEIVER: usize = 1;
 
-/// What is explored.
+/// Bounds of the exploration.
 #[derive(Clone, Debug)]
 pub struct Bounds {
     /// The rings and what is sent over them.
     pub setting: Setting,
-    /// In which order writes are seen.
+    /// Order in which writes become visible.
     pub order: Order,
-    /// Whether every call to the memory is a step, and none of them has to be told of by a store.
+    /// Whether every call to the memory is a step, and none of them has to be announced by a store.
     pub is_fine: bool,
     /// Whether barriers are real, instead of `membarrier` by the sleeper.
     pub has_fences: bool,
-    /// What may be sent, as often as `items` says, in every order.
+    /// The items that may be sent, up to `items` of them, in every order.
     pub choices: Vec<Item>,
-    /// How many of them.
+    /// Number of items.
     pub items: usize,
-    /// What may be sent and received beforehand, one after the other.
+    /// Lengths of messages that may be sent and received beforehand, in order.
     pub before: Vec<Vec<usize>>,
-    /// How often the ring moves.
+    /// Maximum number of moves of the ring.
     pub moves: usize,
-    /// The rooms that a reader may have.
+    /// Sizes of the reader's buffer.
     pub rooms: Vec<usize>,
-    /// Whether each side may try again without having slept.
+    /// Whether each side may retry without having slept.
     pub spins: [bool; 2],
     /// Whether each side may sleep.
     pub sleeps: [bool; 2],
-    /// Whether it does so lightly, and until it has given back so often without.
+    /// Whether sleeps are light, and the number of times of giving back without a sleep that ends
+    /// this.
     pub light: Option<u32>,
 }
 
-/// Where a side is between its operations, or in which.
+/// State of a side, between its operations or within one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Phase {
     Try,
@@ -65,11 +66,11 @@ struct Side<C> {
     cursor: C,
     ring: usize,
     phase: Phase,
-    /// What the calls of the operation gave until now.
+    /// Results of the operation's calls so far.
     log: Vec<u64>,
-    /// Whether it has to wake the other side before it goes on.
+    /// Whether it has to wake the other side before it continues.
     has_to_wake: bool,
-    /// Whether the other side has passed a barrier since it sleeps lightly.
+    /// Whether the other side has executed a barrier since this one sleeps lightly.
     is_known: bool,
 }
 
@@ -87,30 +88,31 @@ pub struct World {
     memory: Memory,
     sender: Side<SenderCursor>,
     receiver: Side<ReceiverCursor>,
-    /// What the sender is sending, and how many things it has chosen.
+    /// The item that the sender is sending, and the number of items it has chosen.
     item: Option<Item>,
     items: usize,
     moves: usize,
-    /// The room of the reader.
+    /// The size of the reader's buffer.
     room: Option<usize>,
-    /// Bytes, or messages, that were sent and received.
+    /// Number of bytes, or messages, sent and received.
     sent: usize,
     received: usize,
-    /// Where a reader with room for more has found the end of the stream while something was sent.
+    /// Position at which a reader with room for more has found the end of the stream during a
+    /// write.
     seen: Option<usize>,
-    /// The lengths of messages that are on their way.
+    /// The lengths of messages in flight.
     lengths: Vec<usize>,
-    /// Whether each side was woken since it slept last.
+    /// Whether each side was woken since its last sleep.
     woken: [bool; 2],
 }
 
-/// Which side did what.
+/// The side, and its action.
 pub type Label = (usize, String);
-/// What may follow a state.
+/// The successors of a state.
 pub type Next = Result<Vec<(Label, World)>, String>;
 
 impl World {
-    /// The states in which it may begin.
+    /// Returns the initial states.
     pub fn initial(bounds: &Bounds) -> Result<Vec<Self>, String> {
         let mut worlds = vec![];
         for before in &bounds.before {
@@ -140,12 +142,12 @@ impl World {
         Ok(worlds)
     }
 
-    /// Whether all was sent and received.
+    /// Returns whether everything was sent and received.
     pub fn is_final(&self) -> bool {
         self.sender.phase == Phase::Done && self.receiver.phase == Phase::Done
     }
 
-    /// All states that may follow.
+    /// Returns all successors.
     pub fn next(&self, bounds: &Bounds) -> Next {
         let mut next = vec![];
         for side in [SENDER, RECEIVER] {
@@ -244,7 +246,7 @@ impl World {
         self.item = Some(item);
     }
 
-    /// The next call to memory of the operation that a side is in, and what follows from it.
+    /// Takes the next call to memory of a side's operation, and adds the resulting states.
     fn advance(
         &self,
         bounds: &Bounds,
@@ -266,7 +268,7 @@ impl World {
         Ok(())
     }
 
-    /// What follows from a call and from those around it that are no steps of their own.
+    /// Returns the states after a call and the calls around it that are not steps of their own.
     fn through(&self, bounds: &Bounds, side: usize, call: Call) -> Result<Vec<Self>, String> {
         let is_step = |call: &Call| {
             bounds.is_fine || !matches!(call, Call::Read(..) | Call::Write(_) | Call::Barrier)
@@ -343,7 +345,7 @@ impl World {
         }
     }
 
-    /// The call that the side's operation does next; `None` if it has ended.
+    /// Returns the next call of the side's operation; `None` if it has ended.
     fn call(&self, bounds: &Bounds, side: usize) -> Option<Call> {
         match side {
             SENDER => self.send(bounds).err(),
@@ -365,7 +367,7 @@ impl World {
         sides::receive(&bounds.setting, (*cursor, *ring), operation, room, log)
     }
 
-    /// What follows once an operation has ended.
+    /// Returns the states after the end of an operation.
     fn ended(
         &self,
         bounds: &Bounds,
@@ -402,7 +404,8 @@ impl World {
         Ok(())
     }
 
-    /// Takes over what an operation of the sender did. True: it was its last; `None`: it waits.
+    /// Applies the result of an operation of the sender. Returns true if it was the last one,
+    /// `None` if it waits.
     fn has_sent(&mut self, bounds: &Bounds) -> Result<Option<bool>, String> {
         let is_main = self.operation(bounds, SENDER) == Operation::Main;
         let Ok(outcome) = self.send(bounds) else { unreachable!("it has ended") };
@@ -426,7 +429,7 @@ impl World {
         Ok(Some(false))
     }
 
-    /// The same of the receiver.
+    /// The same for the receiver.
     fn has_received(&mut self, bounds: &Bounds) -> Result<Option<bool>, String> {
         let is_main = self.operation(bounds, RECEIVER) == Operation::Main;
         let Ok(outcome) = self.receive(bounds) else { unreachable!("it has ended") };
@@ -452,7 +455,7 @@ impl World {
         Ok(Some(false))
     }
 
-    /// Compares what was received with what was sent.
+    /// Compares the received data with the sent data.
     fn check(&mut self, got: &Got) -> Result<(), String> {
         let wrong = || Err(format!("number {} came as {got:?}", self.received));
         match got {
@@ -491,7 +494,7 @@ impl World {
         Ok(())
     }
 
-    /// Does the whole operation of a side, with all seen that was written before.
+    /// Completes the operation of a side, with all previous writes visible.
     fn complete(mut self, bounds: &Bounds, side: usize) -> Result<Self, String> {
         self.memory.fence(1 - side);
         while let Some(call) = self.call(bounds, side) {
@@ -510,10 +513,10 @@ impl World {
         }
     }
 
-    /// What has to be so in every state.
+    /// Checks the invariants of every state.
     ///
     /// # Errors
-    /// What is not.
+    /// The violated invariant.
     pub fn is_sound(&self, bounds: &Bounds) -> Result<(), String> {
         for side in [SENDER, RECEIVER] {
             let sleeps = self.phase(side) == Phase::Asleep && !self.woken[side];
@@ -522,7 +525,7 @@ impl World {
                 world.set_phase(side, Phase::LookAgain);
                 let world = world.complete(bounds, side)?;
                 if world.phase(side) != Phase::Asleep {
-                    return Err(format!("{} sleeps, and nobody will wake it", NAMES[side]));
+                    return Err(format!("{} sleeps and will never be woken", NAMES[side]));
                 }
             }
         }
@@ -551,5 +554,5 @@ impl World {
     }
 }
 
-/// What the sides are called.
+/// Names of the sides.
 pub const NAMES: [&str; 2] = ["the sender", "the receiver"];

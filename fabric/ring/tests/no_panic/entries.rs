@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Every operation of a ring over [`Mapped`], as a library calls them that must not panic.
-//! Compiled by itself, this is what is looked at.
-#![expect(improper_ctypes_definitions, reason = "nobody calls it")]
+//! Every operation of a ring over [`Mapped`], called as by a library that must not panic. This file
+//! is compiled separately, and the result is inspected.
+#![expect(improper_ctypes_definitions, reason = "compiled and inspected, never called")]
 
 use freeport_ring::bytes::{ByteReceiver, ByteSender, Done, Read};
 use freeport_ring::messages::{MessageReceiver, MessageSender, Received};
@@ -12,7 +12,7 @@ use freeport_ring::{
     SenderCursor,
 };
 
-/// Functions that are there for whoever may link to them.
+/// Exported functions, so that the compiler keeps them.
 macro_rules! entries {
     ($(fn $name:ident($($parameter:ident: $type:ty),*) -> $result:ty { $body:expr })*) => {
         $(
@@ -35,11 +35,11 @@ type Own = Notes<'static>;
 
 entries! {
     fn ring_new_sender(memory: Mapped, capacity: usize, cursor: SenderCursor) -> Option<S> {
-        // SAFETY: nobody calls it.
+        // SAFETY: this function is only compiled, never called.
         unsafe { Sender::new(memory, memory, memory, capacity, cursor) }
     }
     fn ring_new_receiver(memory: Mapped, capacity: usize, cursor: ReceiverCursor) -> Option<R> {
-        // SAFETY: nobody calls it.
+        // SAFETY: this function is only compiled, never called.
         unsafe { Receiver::new(memory, memory, memory, capacity, cursor) }
     }
     fn ring_room(s: &mut S, wanted: usize) -> Result<usize, Fault> { s.room(wanted) }
@@ -51,7 +51,7 @@ entries! {
         s.send(kind, parts)
     }
     fn ring_move_to(s: &mut S, memory: Mapped, capacity: usize, name: u64) -> Result<bool, Full> {
-        // SAFETY: nobody calls it.
+        // SAFETY: this function is only compiled, never called.
         unsafe { s.move_to(memory, capacity, name) }
     }
     fn ring_has_left(s: &mut S) -> Result<bool, Fault> { s.has_left() }
@@ -70,7 +70,7 @@ entries! {
     fn ring_take(r: &mut R, entry: &Entry) -> bool { r.take(entry) }
     fn ring_found_nothing(r: &mut R) -> bool { r.found_nothing() }
     fn ring_follow(r: &mut R, entry: &Entry, memory: Mapped, capacity: usize) -> Option<bool> {
-        // SAFETY: nobody calls it.
+        // SAFETY: this function is only compiled, never called.
         unsafe { r.move_to(entry, memory, capacity) }
     }
     fn ring_receiver_sleeps(r: &mut R) -> bool { r.announce_sleep() }

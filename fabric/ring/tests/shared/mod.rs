@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A shared queue in memory of one process, with both of its sides.
+//! A shared queue in the memory of one process, with both of its sides.
 
 use crate::memory::Memory;
 use freeport_ring::Mapped;
@@ -23,7 +23,7 @@ struct Own {
 }
 
 impl Queue {
-    /// Nothing has been sent.
+    /// Creates a queue that has carried nothing.
     pub fn new(capacity: usize, limits: Limits) -> Self {
         let own = |()| Own {
             records: vec![Record::default(); limits.total().expect("limits") as usize],
@@ -34,7 +34,7 @@ impl Queue {
         Self { limits, rings, notes: [(); 2].map(own) }
     }
 
-    /// Both sides.
+    /// Returns both sides.
     pub fn ends(&mut self) -> [End<'_>; 2] {
         let [first, second] = &mut self.notes;
         let mut side = 0;
@@ -45,7 +45,7 @@ impl Queue {
         })
     }
 
-    /// One of them, if there can be one.
+    /// Returns one side, if the limits are valid.
     pub fn try_end(&mut self, side: usize) -> Option<End<'_>> {
         new_end(&mut self.rings, self.limits, side, &mut self.notes[side])
     }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whether processes can make each other pass a memory barrier, which who goes to sleep has to
+//! Memory barriers in other processes, which a side needs before it sleeps
 //! ([`sleep`](freeport_ring::sleep)).
 
 use std::sync::OnceLock;
 
-/// Whether this process can make others pass a barrier, and has said that it can be made to.
+/// Returns whether this process can make others execute a barrier, and has registered for theirs.
 pub fn has_membarrier() -> bool {
     static REGISTERED: OnceLock<bool> = OnceLock::new();
     let register = libc::MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED;
     *REGISTERED.get_or_init(|| membarrier(register) && pass_everywhere())
 }
 
-/// Makes all registered processes pass a barrier, wherever they are. False: it is refused.
+/// Makes all registered processes execute a barrier. Returns false if the system refuses.
 pub fn pass_everywhere() -> bool {
     membarrier(libc::MEMBARRIER_CMD_GLOBAL_EXPEDITED)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A stream of bytes each way between two processes.
+//! A stream of bytes in each direction between two processes.
 
 use super::hello::Purpose;
 use super::link::{For, Link, Waits};
@@ -14,10 +14,10 @@ use std::os::unix::net::UnixStream;
 
 /// One side of two streams of bytes.
 ///
-/// Calls wait as the [policy](Waiting) says; those that begin with `try_` give
-/// [`Error::WouldBlock`] instead. When this is dropped, the peer reads what was written, and then
-/// the end; a peer that is killed is [`Error::PeerDied`] for who waits for it, once all that it
-/// wrote is read.
+/// Calls wait according to the [policy](Waiting); those that begin with `try_` return
+/// [`Error::WouldBlock`] instead. When this is dropped, the peer reads the written data, and then
+/// the end. If a peer is killed, waiting calls return [`Error::PeerDied`] once all of its data are
+/// read.
 ///
 /// ```
 /// use freeport_fabric::shm::{Connection, Options};
@@ -31,9 +31,8 @@ use std::os::unix::net::UnixStream;
 /// # Ok::<(), freeport_fabric::Error>(())
 /// ```
 ///
-/// Between two processes, one has a listening path and calls `Connection::accept` with what it
-/// accepts, the other calls `Connection::connect` with what it has connected. Both wait for each
-/// other.
+/// For two processes, one listens at a path and calls `Connection::accept` with an accepted stream,
+/// the other calls `Connection::connect` with a connected stream. Both wait for each other.
 #[derive(Debug)]
 pub struct Connection {
     sender: ByteSender<Memory, Memory>,
@@ -42,28 +41,28 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Both sides in one process, to hand one to a thread or to a child.
+    /// Creates both sides in one process, to pass one to a thread or to a child process.
     ///
     /// # Errors
-    /// The sizes cannot be, or the system refuses something.
+    /// The sizes are invalid, or the system refuses an operation.
     pub fn pair(options: &Options) -> Result<(Self, Self), Error> {
         let [first, second] = Link::pair(Purpose::Bytes, options)?;
         Ok((Self::new(first), Self::new(second)))
     }
 
-    /// The first side: its options say how large the rings are.
+    /// Creates the first side, whose options determine the sizes of the rings.
     ///
     /// # Errors
-    /// The sizes cannot be, the system refuses something, or the peer does not do its part.
+    /// The sizes are invalid, the system refuses an operation, or the peer's hello is refused.
     pub fn connect(stream: UnixStream, options: &Options) -> Result<Self, Error> {
         Link::connect(stream, Purpose::Bytes, options).map(Self::new)
     }
 
-    /// The second side: it takes the sizes that the first one says, up to the
-    /// [largest](Options::largest) that it allows.
+    /// Creates the second side, which takes the sizes of the first one, up to the
+    /// [largest](Options::largest) that it permits.
     ///
     /// # Errors
-    /// The peer does not do its part, or the system refuses something.
+    /// The peer's hello is refused, or the system refuses an operation.
     pub fn accept(stream: UnixStream, options: &Options) -> Result<Self, Error> {
         Link::accept(stream, Purpose::Bytes, options).map(Self::new)
     }
@@ -73,19 +72,19 @@ impl Connection {
         Self { sender, receiver, link }
     }
 
-    /// Writes as many of the bytes as there is room for, at least one; of none, none.
+    /// Writes as many of the bytes as there is room for, at least one; an empty slice writes none.
     ///
     /// # Errors
-    /// The peer has closed, or died, or broke the protocol; or time is over.
+    /// The peer has closed, died, or broken the protocol; or the time-out has expired.
     #[inline]
     pub fn write(&mut self, bytes: &[u8]) -> Result<usize, Error> {
         self.until(For::Room, |this| this.write_some(bytes))
     }
 
-    /// Writes as many of the bytes as there is room for now.
+    /// Writes as many of the bytes as there is room for, without waiting.
     ///
     /// # Errors
-    /// There is none, or as [`write`](Self::write).
+    /// [`Error::WouldBlock`], or the errors of [`write`](Self::write).
     #[inline]
     pub fn try_write(&mut self, bytes: &[u8]) -> Result<usize, Error> {
         self.write_some(bytes)?.ok_or(Error::WouldBlock)
@@ -94,7 +93,7 @@ impl Connection {
     /// Writes all of the bytes.
     ///
     /// # Errors
-    /// As [`write`](Self::write); how much was written is not known then.
+    /// The errors of [`write`](Self::write); the number of bytes written is then unknown.
     #[inline]
     pub fn write_all(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let mut rest = bytes;
@@ -104,43 +103,44 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads as many bytes as have come and fit, at least one, unless there is no room; 0: the
-    /// end.
+    /// Reads as many bytes as have arrived and fit, at least one unless `into` is empty; 0 means
+    /// the end.
     ///
     /// # Errors
-    /// The peer died or broke the protocol, and all that came before that is read; or time is
-    /// over.
+    /// The peer has died or broken the protocol, and all earlier bytes are read; or the time-out
+    /// has expired.
     #[inline]
     pub fn read(&mut self, into: &mut [u8]) -> Result<usize, Error> {
         self.until(For::Data, |this| this.read_some(into))
     }
 
-    /// Reads as many bytes as have come and fit.
+    /// Reads as many bytes as have arrived and fit, without waiting.
     ///
     /// # Errors
-    /// None have come, or as [`read`](Self::read).
+    /// [`Error::WouldBlock`], or the errors of [`read`](Self::read).
     #[inline]
     pub fn try_read(&mut self, into: &mut [u8]) -> Result<usize, Error> {
         self.read_some(into)?.ok_or(Error::WouldBlock)
     }
 
-    /// Says that this side writes nothing more. It may go on reading.
+    /// Shuts down writing on this side. It may continue to read.
     ///
     /// # Errors
-    /// The peer spoilt its doorbell.
+    /// The peer made its doorbell unusable.
     pub fn shutdown(&mut self) -> Result<(), Error> {
         self.link.end()
     }
 
-    /// Says that this side does nothing more, as dropping it does.
+    /// Closes this side, as dropping it does.
     pub fn close(self) {}
 
-    /// Before an event loop waits for the [descriptor](Self::as_fd): true if there is nothing to
-    /// read or, with `room`, no room to write, and the descriptor will say when that changes or
-    /// the peer dies. False: something may be done at once.
+    /// Prepares for waiting on the [descriptor](Self::as_fd) in an event loop. True means that
+    /// there is nothing to read or, with `room`, no room to write, and that the descriptor will
+    /// report when that changes or the peer dies. False means that an operation may succeed at
+    /// once.
     ///
     /// # Errors
-    /// As [`read`](Self::read): the peer died, or broke the protocol.
+    /// The errors of [`read`](Self::read): the peer has died, or broken the protocol.
     pub fn arm(&mut self, room: bool) -> Result<bool, Error> {
         let gone = self.link.peer.is_gone()?;
         self.link.armed = true;
@@ -165,36 +165,36 @@ impl Connection {
         }
     }
 
-    /// Whether the peer still is there.
+    /// Returns whether the peer still exists.
     ///
     /// # Errors
-    /// The system refuses to look.
+    /// The system refuses the check.
     pub fn peer_is_alive(&mut self) -> Result<bool, Error> {
         Ok(!self.link.peer.is_gone()?)
     }
 
-    /// The peer's process; 0 if it is not known here.
+    /// Returns the peer's process; 0 if unknown.
     pub fn peer_pid(&self) -> i32 {
         self.link.peer.pid()
     }
 
-    /// Changes how this side waits.
+    /// Changes the waiting policy of this side.
     pub fn set_waiting(&mut self, waiting: Waiting) {
         self.link.waiting = waiting;
     }
 
-    /// How this side has waited so far.
+    /// Returns the counters of this side's waiting.
     pub fn wait_counts(&self) -> WaitCounts {
         self.link.counts
     }
 
-    /// The bytes of the ring to the peer, as it is now.
+    /// Returns the current capacity of the ring to the peer, in bytes.
     pub fn capacity(&mut self) -> usize {
         self.sender.ring().capacity()
     }
 
-    /// Whether both sides pass a fence with each operation, because one of them cannot use
-    /// `membarrier`.
+    /// Returns whether both sides execute a fence with each operation, because one of them cannot
+    /// use `membarrier`.
     pub fn is_fenced(&self) -> bool {
         self.link.is_fenced()
     }
@@ -214,7 +214,7 @@ impl Connection {
     fn read_some(&mut self, into: &mut [u8]) -> Result<Option<usize>, Error> {
         self.disarm();
         loop {
-            // Before the look at the ring: what was written before the end is there.
+            // Before the ring is checked: everything written before the end is then in the ring.
             let ended = self.link.peer_has_ended();
             let done = self.receiver.read(into)?;
             self.link.wake(done.wake)?;
@@ -243,7 +243,8 @@ impl Waits for Connection {
 }
 
 impl AsFd for Connection {
-    /// Readable when the peer has rung or is gone; for who has [armed](Self::arm) it.
+    /// Returns a descriptor that is readable when the peer has rung or is gone, after
+    /// [`arm`](Self::arm).
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.link.peer.descriptor()
     }

@@ -1,47 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What wakes a sleeper: an eventfd that the peer writes to.
+//! Doorbells that wake sleepers: an eventfd that the peer writes to.
 //!
-//! It is never read: it is waited for by edges, of which each write makes one. A peer shares the
-//! flags of an eventfd and could make it block, full as it may have made it as well; so one that
-//! blocks or is full is refused. (Between the look at the flags and the write there is a gap of a
-//! few instructions that a peer could hit, to stop this thread until it is killed.)
+//! It is never read: the sleeper waits for edges, of which each write makes one. A peer shares the
+//! flags of an eventfd and could make it blocking, after filling it; so an eventfd that is blocking
+//! or full is refused. (Between the check of the flags and the write there is a gap of a few
+//! instructions that a peer could hit, to block this thread until it is killed.)
 
 use crate::error::{Error, HelloError};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// A doorbell of this side or of the other.
+/// A doorbell of this side or of the peer.
 #[derive(Debug)]
 pub struct Doorbell {
     event: OwnedFd,
 }
 
 impl Doorbell {
-    /// A new one.
+    /// Creates a doorbell.
     ///
     /// # Errors
-    /// There is no descriptor left.
+    /// No descriptor is available.
     pub fn new() -> Result<Self, Error> {
         // SAFETY: no memory is passed.
         let event = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
         if event < 0 {
             return Err(Error::system("eventfd"));
         }
-        // SAFETY: the descriptor was just made, and has no other owner.
+        // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
         let event = unsafe { OwnedFd::from_raw_fd(event) };
         Ok(Self { event })
     }
 
-    /// One that a peer handed over.
+    /// Takes a doorbell that a peer has sent.
     ///
     /// # Errors
-    /// It is something else, or it blocks.
+    /// The descriptor is not an eventfd, or is blocking.
     pub fn import(event: OwnedFd) -> Result<Self, Error> {
         let doorbell = Self { event };
         let path = format!("/proc/self/fd/{}", doorbell.event.as_raw_fd());
         let what = fs::read_link(path)
-            .map_err(|source| Error::System { what: "what the peer's doorbell is", source })?;
+            .map_err(|source| Error::System { what: "identifying the peer's doorbell", source })?;
         if what.as_os_str() == "anon_inode:[eventfd]" && !doorbell.blocks() {
             Ok(doorbell)
         } else {
@@ -49,16 +49,16 @@ impl Doorbell {
         }
     }
 
-    /// Wakes who waits for it.
+    /// Wakes the side that waits for it.
     ///
     /// # Errors
-    /// The peer has made it block, or full.
+    /// The peer has made it blocking, or full.
     pub fn ring(&self) -> Result<(), Error> {
         if self.blocks() {
             return Err(HelloError::NotDoorbell.into());
         }
         let one = 1_u64;
-        // SAFETY: 8 bytes that live until then.
+        // SAFETY: the pointer is to 8 bytes that outlive the call.
         let written = unsafe { libc::write(self.event.as_raw_fd(), (&raw const one).cast(), 8) };
         if written == 8 {
             return Ok(());
@@ -101,7 +101,7 @@ mod tests {
         refuses(std::os::unix::net::UnixStream::pair().unwrap().0.into());
         // SAFETY: no memory is passed.
         let blocking = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
-        // SAFETY: the descriptor was just made, and has no other owner.
+        // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
         refuses(unsafe { OwnedFd::from_raw_fd(blocking) });
     }
 
@@ -109,7 +109,7 @@ mod tests {
     fn a_doorbell_that_would_block_is_an_error() {
         let doorbell = Doorbell::new().unwrap();
         let full = u64::MAX - 1;
-        // SAFETY: 8 bytes that live until then.
+        // SAFETY: the pointer is to 8 bytes that outlive the call.
         unsafe { libc::write(doorbell.event.as_raw_fd(), (&raw const full).cast(), 8) };
         assert!(matches!(doorbell.ring(), Err(Error::Hello(HelloError::NotDoorbell))));
         // SAFETY: no memory is passed.

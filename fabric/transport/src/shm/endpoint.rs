@@ -2,7 +2,7 @@
 //! Shared memory as a transport: each region is a segment of its own, and operations are copies,
 //! which are done when the call returns.
 //!
-//! Data of writes go as messages over a [`MessageConnection`], which also has the doorbells.
+//! Data of writes are sent as messages over a [`MessageConnection`], which also has the doorbells.
 
 use super::hello::Purpose;
 use super::messages::MessageConnection;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
 
-/// Completions that wait to be polled before more operations are refused.
+/// Number of unpolled completions at which further operations are refused.
 const COMPLETIONS_MAX: usize = 4096;
 
 /// An endpoint over shared memory; see [`Endpoint`].
@@ -36,35 +36,35 @@ pub struct ShmEndpoint {
 struct Shared {
     messages: RefCell<MessageConnection>,
     done: RefCell<VecDeque<Completion>>,
-    /// A duplicate that lives as long as this: `messages` may be borrowed.
+    /// A duplicate that lives as long as this value: `messages` may be borrowed.
     descriptor: OwnedFd,
     fenced: bool,
 }
 
 impl ShmEndpoint {
-    /// Both ends in one process. Each is for one thread; [`ShmEndpoint::connect`] and
-    /// [`ShmEndpoint::accept`] make them where they are used.
+    /// Creates both ends in one process. Each is for one thread; [`ShmEndpoint::connect`] and
+    /// [`ShmEndpoint::accept`] create an end on the thread that uses it.
     ///
     /// # Errors
-    /// The system refuses something.
+    /// The system refuses an operation.
     pub fn pair(options: &Options) -> Result<(Self, Self), Error> {
         let (first, second) = MessageConnection::pair_for(Purpose::Endpoint, options)?;
         Ok((Self::new(first)?, Self::new(second)?))
     }
 
-    /// The first side, with the peer at the other end of a socket. The options' capacity is that
+    /// Creates the first side, with the peer connected by a socket. The options' capacity is that
     /// of the ring for data, 16 bytes each.
     ///
     /// # Errors
-    /// The peer does not do its part, or the system refuses something.
+    /// The peer's hello is refused, or the system refuses an operation.
     pub fn connect(stream: UnixStream, options: &Options) -> Result<Self, Error> {
         Self::new(MessageConnection::connect_for(stream, Purpose::Endpoint, options)?)
     }
 
-    /// The second side.
+    /// Creates the second side.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect).
+    /// The errors of [`connect`](Self::connect).
     pub fn accept(stream: UnixStream, options: &Options) -> Result<Self, Error> {
         Self::new(MessageConnection::accept_for(stream, Purpose::Endpoint, options)?)
     }
@@ -77,7 +77,7 @@ impl ShmEndpoint {
         Ok(Self { shared: Rc::new(shared) })
     }
 
-    /// Before anything is done: whether there is room for its completion.
+    /// Checks before an operation whether there is room for its completion.
     fn check_queue(&self) -> Result<(), Error> {
         match self.shared.done.borrow().len() {
             outstanding if outstanding >= COMPLETIONS_MAX => Err(Error::QueueFull { outstanding }),
@@ -89,12 +89,12 @@ impl ShmEndpoint {
         self.shared.done.borrow_mut().push_back(completion);
     }
 
-    /// The word on which an atomic operation works.
+    /// Returns the word of an atomic operation.
     fn word<'a>(&self, there: &'a Place, at: usize) -> Result<&'a AtomicU64, Error> {
         word_within("memory of the peer", at, there.bytes)?;
         self.check_queue()?;
-        // SAFETY: inside and aligned; others use it with atomic operations as well, or have to
-        // expect any value.
+        // SAFETY: inside and aligned; others also use it with atomic operations, or have to expect
+        // any value.
         Ok(unsafe { AtomicU64::from_ptr(there.start(at).cast()) })
     }
 
@@ -131,7 +131,7 @@ impl Endpoint for ShmEndpoint {
     fn import(&self, key: Key) -> Result<Place, Error> {
         let refused = |what| Error::Key { transport: Self::NAME, what };
         let (bytes, descriptor) = key.into_parts();
-        let bytes = <[u8; 8]>::try_from(bytes).map_err(|_| refused("it has not 8 bytes"))?;
+        let bytes = <[u8; 8]>::try_from(bytes).map_err(|_| refused("it does not have 8 bytes"))?;
         let bytes = usize::try_from(u64::from_le_bytes(bytes)).unwrap_or(usize::MAX);
         let descriptor = descriptor.ok_or(refused("it has no descriptor"))?;
         check_region(bytes)?;
@@ -141,10 +141,10 @@ impl Endpoint for ShmEndpoint {
     fn write(&self, transfer: Transfer<'_, Self>) -> Result<(), Error> {
         transfer.check()?;
         self.check_queue()?;
-        // Behind all writes before.
+        // Orders it after all earlier writes.
         fence(Ordering::Release);
         let Transfer { here, here_at, there, there_at, bytes, token } = transfer;
-        // SAFETY: both are inside.
+        // SAFETY: both ranges are inside.
         unsafe { copy(here.place.start(here_at), there.start(there_at), bytes) };
         self.completed(Completion::Done { token });
         Ok(())
@@ -163,9 +163,9 @@ impl Endpoint for ShmEndpoint {
         transfer.check()?;
         self.check_queue()?;
         let Transfer { here, here_at, there, there_at, bytes, token } = transfer;
-        // SAFETY: both are inside.
+        // SAFETY: both ranges are inside.
         unsafe { copy(there.start(there_at), here.place.start(here_at), bytes) };
-        // Before all that follows from it.
+        // Orders it before everything that depends on it.
         fence(Ordering::Acquire);
         self.completed(Completion::Done { token });
         Ok(())
@@ -237,24 +237,24 @@ fn check_region(bytes: usize) -> Result<(), Error> {
     if fits { Ok(()) } else { Err(Error::RegionBytes { bytes, most }) }
 }
 
-/// Copies between segments; a word at once.
+/// Copies between segments; an aligned word is copied atomically.
 ///
 /// # Safety
-/// Both places have that many bytes, in segments.
+/// Both places have this number of bytes, in segments.
 unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
     if bytes == 8 && (from as usize | to as usize).is_multiple_of(8) {
-        // SAFETY: the caller gives a word of a segment, and it is aligned.
+        // SAFETY: the caller guarantees a word of a segment, and it is aligned.
         let word = unsafe { AtomicU64::from_ptr(from.cast_mut().cast()) }.load(Ordering::Relaxed);
         // SAFETY: as above.
         unsafe { AtomicU64::from_ptr(to.cast()) }.store(word, Ordering::Release);
     } else {
-        // One may be a part of the other, imported by its own key.
-        // SAFETY: the caller gives places of `bytes` bytes, and `copy` lets them overlap.
+        // The ranges may overlap, if one is part of the other and was imported by its own key.
+        // SAFETY: the caller guarantees `bytes` bytes at both places, and `copy` permits overlap.
         unsafe { ptr::copy(from, to, bytes) };
     }
 }
 
-/// A part of a segment, which stays mapped as long as there is one.
+/// A part of a segment, which stays mapped as long as a part of it exists.
 #[derive(Clone, Debug)]
 pub struct Place {
     memory: Memory,
@@ -271,7 +271,7 @@ impl Place {
         Ok(Self { memory, bytes, segment })
     }
 
-    /// A part of a place that begins where its segment does.
+    /// Returns a part of a place that begins where its segment does.
     fn part(&self, at: usize, bytes: usize) -> Result<Self, Error> {
         within("a region", at, bytes, self.bytes)?;
         Self::new(&self.segment, at, bytes, self.memory.is_fenced())
@@ -291,13 +291,13 @@ impl Target for Place {
 impl Local for Place {
     #[inline]
     unsafe fn load(&self, offset: usize) -> Claimed {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract of `load`.
         unsafe { self.memory.load(offset) }
     }
 
     #[inline]
     unsafe fn read(&self, offset: usize, into: &mut [u8]) {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract of `read`.
         unsafe { self.memory.read(offset, into) }
     }
 }
@@ -305,13 +305,13 @@ impl Local for Place {
 impl Remote for Place {
     #[inline]
     unsafe fn write(&mut self, offset: usize, bytes: &[u8]) {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract of `write`.
         unsafe { self.memory.write(offset, bytes) }
     }
 
     #[inline]
     unsafe fn write_non_temporal(&mut self, offset: usize, bytes: &[u8]) {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract of `write_non_temporal`.
         unsafe { self.memory.write_non_temporal(offset, bytes) }
     }
 
@@ -322,13 +322,13 @@ impl Remote for Place {
 
     #[inline]
     unsafe fn store(&mut self, offset: usize, word: u64) {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract of `store`.
         unsafe { self.memory.store(offset, word) }
     }
 
     #[inline]
     unsafe fn set(&mut self, offset: usize, word: u64) {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract of `set`.
         unsafe { self.memory.set(offset, word) }
     }
 
@@ -343,7 +343,7 @@ impl Remote for Place {
     }
 }
 
-/// A region: a segment, and the descriptor by which the peer gets it.
+/// A region: a segment, and the descriptor that is exported to the peer.
 #[derive(Clone, Debug)]
 pub struct OwnPlace {
     place: Place,
@@ -358,29 +358,29 @@ impl Region for OwnPlace {
 
 impl Local for OwnPlace {
     unsafe fn load(&self, offset: usize) -> Claimed {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract of `load`.
         unsafe { self.place.load(offset) }
     }
 
     unsafe fn read(&self, offset: usize, into: &mut [u8]) {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract of `read`.
         unsafe { self.place.read(offset, into) }
     }
 }
 
 impl Remote for OwnPlace {
     unsafe fn write(&mut self, offset: usize, bytes: &[u8]) {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract of `write`.
         unsafe { self.place.write(offset, bytes) }
     }
 
     unsafe fn store(&mut self, offset: usize, word: u64) {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract of `store`.
         unsafe { self.place.store(offset, word) }
     }
 }
 
-/// The path over shared memory: both regions where they are.
+/// The path over shared memory: direct access to both regions.
 #[derive(Debug)]
 pub struct Direct {
     here: Place,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How two processes begin: two messages over a Unix socket, over which nothing else is said.
+//! The handshake of two processes: two messages over a Unix socket, which carries nothing else.
 //!
-//! 1. The first side makes a segment and a doorbell, and sends both with the sizes of the rings.
+//! 1. The first side creates a segment and a doorbell, and sends both with the sizes of the rings.
 //! 2. The second side checks everything, maps the segment, and answers with its own doorbell.
 //!
-//! Each message says whether its sender can use `membarrier`; if one of them cannot, both use
-//! fences. What a peer sends is believed only as far as it has been checked.
+//! Each message states whether its sender can use `membarrier`; if one of them cannot, both use
+//! fences. Every field from a peer is checked before it is used.
 //!
 //! | bytes | field |
 //! |---|---|
@@ -34,7 +34,7 @@ const VERSION: u32 = 1;
 const HELLO_BYTES: usize = 48;
 const CAN_MEMBARRIER: u64 = 1;
 
-/// What a connection is for.
+/// Purpose of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum Purpose {
@@ -42,7 +42,7 @@ pub enum Purpose {
     Bytes = 1,
     /// Messages.
     Messages = 2,
-    /// What an endpoint tells the other one.
+    /// Messages of an endpoint.
     Endpoint = 3,
     /// Messages of many connections.
     Queue = 4,
@@ -59,22 +59,22 @@ impl Purpose {
     }
 }
 
-/// What both sides have agreed on.
+/// Result of the handshake.
 #[derive(Debug)]
 pub struct Agreed {
-    /// Which side this is.
+    /// This process's side.
     pub side: Side,
     /// The segment.
     pub segment: Segment,
-    /// What is where in it.
+    /// Positions of the parts in the segment.
     pub layout: Layout,
-    /// Whether both use fences.
+    /// Whether both sides use fences.
     pub fenced: bool,
     /// The other side.
     pub peer: Peer,
 }
 
-/// What a message says.
+/// Contents of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Hello {
     version: u32,
@@ -85,7 +85,7 @@ struct Hello {
     segment_bytes: u64,
 }
 
-/// A connection of which the first side has said its part.
+/// A connection whose first side has sent its message.
 #[derive(Debug)]
 pub struct Offer {
     stream: UnixStream,
@@ -98,10 +98,10 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// Begins, as the first side.
+    /// Starts the handshake, as the first side.
     ///
     /// # Errors
-    /// The sizes cannot be, the system refuses something, or the peer has hung up.
+    /// The sizes are invalid, the system refuses an operation, or the peer has hung up.
     pub fn send(stream: UnixStream, purpose: Purpose, options: &Options) -> Result<Self, Error> {
         let (capacity, capacity_max) = (options.capacity as u64, options.capacity_max as u64);
         let most = options.largest;
@@ -127,7 +127,7 @@ impl Offer {
     /// Waits for the answer.
     ///
     /// # Errors
-    /// There is none, or it is none that belongs to this offer.
+    /// There is no answer, or it does not match this offer.
     pub fn finish(self) -> Result<Agreed, Error> {
         let Self { stream, purpose, hello, segment, layout, doorbell, options } = self;
         let (answer, message) = receive(&stream, purpose, &options)?;
@@ -145,10 +145,10 @@ impl Offer {
     }
 }
 
-/// Waits for an offer and agrees, as the second side.
+/// Waits for an offer and accepts it, as the second side.
 ///
 /// # Errors
-/// There is none, or something about it is not as it has to be.
+/// There is no offer, or a field of it is invalid.
 pub fn accept(stream: UnixStream, purpose: Purpose, options: &Options) -> Result<Agreed, Error> {
     prepare(&stream, options)?;
     let (hello, message) = receive(&stream, purpose, options)?;
@@ -185,13 +185,13 @@ fn flags(options: &Options) -> u64 {
     if options.membarrier && barrier::has_membarrier() { CAN_MEMBARRIER } else { 0 }
 }
 
-/// Receives what the peer says and checks what does not depend on the sizes.
+/// Receives the peer's message and checks the fields that do not depend on the sizes.
 fn receive(
     stream: &UnixStream,
     purpose: Purpose,
     options: &Options,
 ) -> Result<(Hello, socket::Message), Error> {
-    // One more, so that too long a message shows.
+    // One byte more, to detect a message that is too long.
     let mut bytes = [0; HELLO_BYTES + 1];
     let message = socket::receive(stream, &mut bytes).map_err(|source| match source.kind() {
         io::ErrorKind::WouldBlock => HelloError::Silent(options.patience).into(),
@@ -294,8 +294,11 @@ mod tests {
         let version = HelloError::Version { ours: VERSION, theirs: 7 };
         assert_eq!(refused(Hello { version: 7, ..HELLO }), Err(version));
         let purpose = refused(Hello { purpose: 1, ..HELLO }).unwrap_err();
-        assert_eq!(purpose.to_string(), "it wants a stream of bytes, and this side messages");
+        assert_eq!(purpose.to_string(), "it requests a stream of bytes, but this side messages");
         let purpose = refused(Hello { purpose: 9, ..HELLO }).unwrap_err();
-        assert_eq!(purpose.to_string(), "it wants something unknown (9), and this side messages");
+        assert_eq!(
+            purpose.to_string(),
+            "it requests something unknown (9), but this side messages"
+        );
     }
 }

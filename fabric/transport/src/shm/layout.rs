@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where in a segment two rings lie, one for each direction, and what they may grow into.
+//! Layout of two rings in a segment, one for each direction, and of the areas they may grow into.
 //!
-//! | offset | what |
+//! | offset | contents |
 //! |---|---|
 //! | 0, 512 | notes of both ends of the ring to the second side, and of that to the first |
-//! | 1024, 1152 | a side's words: what it will do no more, and on which core it waited last |
-//! | 4096 | the areas of the ring to the second side, each twice as large as that before it |
-//! | behind | the areas of the ring to the first side |
+//! | 1024, 1152 | words of both sides: which ends they have closed, and the core they waited on
+//! last |
+//! | 4096 | the areas of the ring to the second side, each twice as large as the previous one |
+//! | after these | the areas of the ring to the first side |
 //!
 //! A ring begins in its first area and may move to the next one when that is full; an area is used
-//! once. Pages that nobody has touched take no memory, so room to grow costs nothing.
+//! once. Untouched pages take no memory, so room to grow costs nothing.
 
 use super::Memory;
 use super::segment::Segment;
@@ -17,24 +18,24 @@ use crate::error::Error;
 use freeport_ring::layout::{NOTES_BYTES, is_capacity};
 use freeport_ring::{Receiver, Sender};
 
-/// Where the notes of the two directions are.
+/// Offsets of the notes of the two directions.
 const NOTES: [usize; 2] = [0, 512];
-/// Where the words of the two sides are.
+/// Offsets of the words of the two sides.
 const STATES: [usize; 2] = [1024, 1152];
-/// Where the rings begin.
+/// Offset of the rings.
 const RINGS: usize = 4096;
 
-/// Which of the two sides of a connection a process is.
+/// The two sides of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Side {
-    /// Who began, and made the segment.
+    /// The side that started the handshake, and created the segment.
     First = 0,
-    /// The other one.
+    /// The other side.
     Second = 1,
 }
 
 impl Side {
-    /// The other one.
+    /// Returns the other side.
     pub fn other(self) -> Self {
         match self {
             Self::First => Self::Second,
@@ -54,8 +55,8 @@ pub struct Layout {
 pub type Ends = (Sender<Memory, Memory>, Receiver<Memory, Memory>);
 
 impl Layout {
-    /// Rings of `capacity` bytes that may grow to `capacity_max`, both ways; `None` if a ring
-    /// cannot have those.
+    /// Lays out rings of `capacity` bytes that may grow to `capacity_max`, in both directions;
+    /// `None` if the capacities are invalid.
     pub fn new(capacity: u64, capacity_max: u64) -> Option<Self> {
         let first = usize::try_from(capacity).ok().filter(|bytes| is_capacity(*bytes))?;
         let last = usize::try_from(capacity_max).ok().filter(|bytes| is_capacity(*bytes))?;
@@ -63,28 +64,28 @@ impl Layout {
         Some(Self { capacity: first, areas })
     }
 
-    /// How many areas each direction has.
+    /// Returns the number of areas of each direction.
     pub fn areas(&self) -> u32 {
         self.areas
     }
 
-    /// How large an area is.
+    /// Returns the capacity of an area, in bytes.
     pub fn capacity(&self, area: u32) -> usize {
         self.capacity << area
     }
 
-    /// What a segment has to have.
+    /// Returns the required size of a segment, in bytes.
     pub fn segment_bytes(&self) -> usize {
         RINGS + 2 * self.direction_bytes()
     }
 
-    /// Where an area of the ring to a side is.
+    /// Returns the offset of an area of the ring to a side.
     pub fn area(&self, to: Side, area: u32) -> usize {
         RINGS + to.other() as usize * self.direction_bytes() + (self.capacity << area)
             - self.capacity
     }
 
-    /// The ends of a side at the start.
+    /// Creates the initial ends of a side.
     ///
     /// # Errors
     /// None, if the segment has [`segment_bytes`](Self::segment_bytes).
@@ -94,8 +95,8 @@ impl Layout {
         let capacity = self.capacity;
         let cursor = Default::default();
         let [ring, sender, receiver] = to_other;
-        // SAFETY: `direction` has checked that all parts are inside the segment with their sizes;
-        // a segment is zero when it is made.
+        // SAFETY: `direction` has checked that all parts are inside the segment with their sizes; a
+        // segment is zero when it is created.
         let sending = unsafe { Sender::new(ring, sender, receiver, capacity, cursor) };
         let cursor = Default::default();
         let [ring, sender, receiver] = to_this;
@@ -104,7 +105,7 @@ impl Layout {
         sending.zip(receiving).ok_or_else(|| self.outside(segment))
     }
 
-    /// The first area of a direction, the notes of its sender, and those of its receiver.
+    /// Returns the first area of a direction, the notes of its sender, and those of its receiver.
     fn direction(&self, segment: &Segment, to: Side, fenced: bool) -> Result<[Memory; 3], Error> {
         let notes = NOTES[to.other() as usize];
         let at = |offset, bytes| self.memory(segment, offset, bytes, fenced);
@@ -112,18 +113,18 @@ impl Layout {
         Ok([ring, at(notes, NOTES_BYTES)?, at(notes + NOTES_BYTES, NOTES_BYTES)?])
     }
 
-    /// The words in which a side says what it will do no more, and where it waits.
+    /// Returns the words in which a side states which ends it has closed, and where it waits.
     ///
     /// # Errors
-    /// See [`ends`](Self::ends).
+    /// The errors of [`ends`](Self::ends).
     pub fn state(&self, segment: &Segment, of: Side, fenced: bool) -> Result<Memory, Error> {
         self.memory(segment, STATES[of as usize], 16, fenced)
     }
 
-    /// A part of the segment.
+    /// Returns a part of the segment.
     ///
     /// # Errors
-    /// It is not inside.
+    /// The part is not inside.
     pub fn memory(
         &self,
         segment: &Segment,
@@ -140,7 +141,7 @@ impl Layout {
         crate::error::HelloError::SegmentBytes { expected, found }.into()
     }
 
-    /// All areas of one direction, in whole pages.
+    /// Returns the size of all areas of one direction, in whole pages.
     fn direction_bytes(&self) -> usize {
         ((self.capacity << self.areas) - self.capacity).next_multiple_of(RINGS)
     }

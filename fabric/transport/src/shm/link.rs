@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What connections of bytes and of messages have in common: the segment, the peer, ends and
+//! Common parts of connections of bytes and of messages: the segment, the peer, the ends and
 //! waiting.
 
 use super::hello::{self, Agreed, Offer, Purpose};
@@ -12,15 +12,15 @@ use crate::wait::{Next, Wait, WaitCounts, Waiting};
 use freeport_ring::{Entry, Full, Local, Receiver, Remote, Sender};
 use std::os::unix::net::UnixStream;
 
-/// In a side's word: it writes nothing more.
+/// Flag in a side's word: it writes nothing more.
 const ENDED: u64 = 1;
-/// In a side's word: it reads nothing more either.
+/// Flag in a side's word: it reads nothing more either.
 const CLOSED: u64 = 2;
 
-/// Where in a side's state the core is on which it waited last, counted from 1.
+/// Offset in a side's state of the core on which it waited last, counted from 1.
 const CORE: usize = 8;
 
-/// One side of a connection, beside its rings.
+/// One side of a connection, without its rings.
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) peer: Peer,
@@ -29,39 +29,39 @@ pub(crate) struct Link {
     side: Side,
     layout: Layout,
     fenced: bool,
-    /// What this side will do no more, in words of this side and of the peer.
+    /// Flags of the ends that this side has closed, as stored in its word.
     said: u64,
-    /// The core that the peer was told.
+    /// The core that was last stored for the peer.
     core: u64,
     mine: Memory,
     theirs: Memory,
-    /// The areas in which the rings are.
+    /// The areas that the rings are in.
     sending_area: u32,
     receiving_area: u32,
-    /// Whether the ring was full since it moved last.
+    /// Whether the ring was full since its last move.
     pub(crate) was_full: bool,
-    /// Whether a sleep was announced that nobody has taken back.
+    /// Whether a sleep was announced and not revoked.
     pub(crate) armed: bool,
     segment: Segment,
 }
 
-/// What a side waits for.
+/// Condition that a side waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum For {
-    /// Something to read.
+    /// Data to read.
     Data,
     /// Room to write.
     Room,
 }
 
-/// A connection, for who waits on it.
+/// A connection on which a thread can wait.
 pub(crate) trait Waits {
-    /// What it has in common with others.
+    /// Returns the common part.
     fn link(&mut self) -> &mut Link;
-    /// The ring to the peer and the one from it.
+    /// Returns the ring to the peer and the one from it.
     fn rings(&mut self) -> (&mut Sender<Memory, Memory>, &mut Receiver<Memory, Memory>);
 
-    /// Announces that this side sleeps; true: the peer has to be woken.
+    /// Announces that this side sleeps; true means that the peer has to be woken.
     fn announce_sleep(&mut self, what: For) -> bool {
         match (what, self.rings()) {
             (For::Data, (_, receiver)) => receiver.announce_sleep(),
@@ -72,7 +72,7 @@ pub(crate) trait Waits {
         }
     }
 
-    /// Takes that back.
+    /// Revokes the announcement.
     fn announce_awake(&mut self, what: For) {
         match (what, self.rings()) {
             (For::Data, (_, receiver)) => receiver.announce_awake(),
@@ -80,7 +80,7 @@ pub(crate) trait Waits {
         }
     }
 
-    /// Tries until something comes of it, waiting in between as the policy says.
+    /// Repeats an attempt until it succeeds, waiting in between according to the policy.
     #[inline]
     fn until<T>(
         &mut self,
@@ -93,7 +93,7 @@ pub(crate) trait Waits {
         self.wait_until(what, attempt)
     }
 
-    /// The slow part of [`until`](Self::until).
+    /// Implements the slow path of [`until`](Self::until).
     #[cold]
     fn wait_until<T>(
         &mut self,
@@ -121,13 +121,14 @@ pub(crate) trait Waits {
                     Some(woken?)
                 }
             };
-            // What a peer wrote before it died is there.
+            // Everything that a peer wrote before it died is in the ring.
             if let Some(found) = attempt(self)? {
                 return Ok(found);
             }
             match slept {
                 Some(Woken::Gone) => return Err(self.link().gone()),
-                // Whatever woke it: a peer that rings for nothing does not stop the clock.
+                // For every cause of the wake-up: a peer that rings without reason does not extend
+                // the time-out.
                 Some(_) if wait.left().is_some_and(|left| left.is_zero()) => {
                     return Err(Error::TimedOut(self.link().waiting.timeout.unwrap_or_default()));
                 }
@@ -136,7 +137,7 @@ pub(crate) trait Waits {
         }
     }
 
-    /// Takes back what was announced for an event loop.
+    /// Revokes the announcement made for an event loop.
     #[inline]
     fn disarm(&mut self) {
         if self.link().armed {
@@ -146,7 +147,7 @@ pub(crate) trait Waits {
         }
     }
 
-    /// Announces the sleep and tries for the last time. `None`: it may sleep now.
+    /// Announces the sleep and makes a last attempt. `None` means that the caller may sleep now.
     fn prepare_sleep<T>(
         &mut self,
         what: For,
@@ -162,7 +163,7 @@ pub(crate) trait Waits {
 }
 
 impl Link {
-    /// Both sides of a connection in one process.
+    /// Creates both sides of a connection in one process.
     pub(crate) fn pair(purpose: Purpose, options: &Options) -> Result<[(Self, Ends); 2], Error> {
         let (first, second) = UnixStream::pair()
             .map_err(|source| Error::System { what: "a pair of sockets", source })?;
@@ -171,7 +172,7 @@ impl Link {
         Ok([Self::new(offer.finish()?, options)?, Self::new(second, options)?])
     }
 
-    /// The first side of a connection with the peer at the other end of a socket.
+    /// Creates the first side of a connection, with the peer connected by a socket.
     pub(crate) fn connect(
         stream: UnixStream,
         purpose: Purpose,
@@ -180,7 +181,7 @@ impl Link {
         Self::new(Offer::send(stream, purpose, options)?.finish()?, options)
     }
 
-    /// The second side.
+    /// Creates the second side.
     pub(crate) fn accept(
         stream: UnixStream,
         purpose: Purpose,
@@ -212,7 +213,7 @@ impl Link {
         Ok((link, ends))
     }
 
-    /// Wakes the peer if it has to be.
+    /// Wakes the peer if necessary.
     #[inline]
     pub(crate) fn wake(&mut self, wake: bool) -> Result<(), Error> {
         if wake { self.ring() } else { Ok(()) }
@@ -224,21 +225,21 @@ impl Link {
         self.peer.wake()
     }
 
-    /// Tells the peer on which core this side waits; gives whether the peer did on the same one.
-    /// A peer that says what is not so only makes this side wait in the worse way.
+    /// Stores for the peer on which core this side waits; returns whether the peer waited on the
+    /// same one. A false value from the peer only makes this side wait in the slower way.
     fn shares_core(&mut self) -> bool {
-        // SAFETY: a plain number; where there is none, it is below 0.
+        // SAFETY: the call takes no arguments; on failure it returns a negative number.
         let core = u64::try_from(unsafe { libc::sched_getcpu() } + 1).unwrap_or_default();
         if core != self.core {
             self.core = core;
-            // SAFETY: a word of the segment.
+            // SAFETY: the offset is that of a word of this side's state in the segment.
             unsafe { self.mine.store(CORE, core) };
         }
-        // SAFETY: a word of the segment.
+        // SAFETY: the offset is that of a word of the peer's state in the segment.
         core != 0 && unsafe { self.theirs.load(CORE) }.is(core)
     }
 
-    /// Before the last look of who goes to sleep.
+    /// Completes the announcement of a sleep, before the last attempt.
     fn after_announcing(&mut self, wake: bool) -> Result<(), Error> {
         self.wake(wake)?;
         if self.fenced || barrier::pass_everywhere() {
@@ -248,12 +249,12 @@ impl Link {
         }
     }
 
-    /// Whether the peer will write nothing more. What it wrote before that is there.
+    /// Returns whether the peer will write nothing more. Everything it wrote before is in the ring.
     pub(crate) fn peer_has_ended(&self) -> bool {
         self.peer_said() & ENDED != 0
     }
 
-    /// An error if nothing may be written.
+    /// Returns an error if nothing may be written.
     #[inline]
     pub(crate) fn check_writing(&self) -> Result<(), Error> {
         if self.said == 0 && self.peer_said() & CLOSED == 0 {
@@ -266,7 +267,7 @@ impl Link {
         Error::Closed { pid: self.peer.pid() }
     }
 
-    /// The error when the peer is gone and there is nothing left to do.
+    /// Returns the error for a peer that is gone, when nothing is left to read.
     pub(crate) fn gone(&self) -> Error {
         match self.peer_said() & CLOSED {
             0 => Error::PeerDied { pid: self.peer.pid() },
@@ -276,20 +277,21 @@ impl Link {
 
     #[inline]
     fn peer_said(&self) -> u64 {
-        // SAFETY: a word of the segment.
+        // SAFETY: the offset is that of a word of the peer's state in the segment.
         unsafe { self.theirs.load(0) }.bits(ENDED | CLOSED)
     }
 
-    /// Says that this side writes nothing more.
+    /// Announces that this side writes nothing more.
     pub(crate) fn end(&mut self) -> Result<(), Error> {
         self.say(ENDED)
     }
 
     fn say(&mut self, what: u64) -> Result<(), Error> {
         self.said |= what;
-        // SAFETY: a word of the segment.
+        // SAFETY: the offset is that of a word of this side's state in the segment.
         unsafe { self.mine.store(0, self.said) };
-        // Once or twice for each connection: not worth finding out whether the peer sleeps.
+        // This happens once or twice for each connection: checking whether the peer sleeps is not
+        // worthwhile.
         self.ring()
     }
 
@@ -302,12 +304,12 @@ impl Link {
         Ok(())
     }
 
-    /// Whether the sending ring can move to a larger area.
+    /// Returns whether the sending ring can move to a larger area.
     pub(crate) fn may_grow(&self) -> bool {
         self.sending_area + 1 < self.layout.areas()
     }
 
-    /// The bytes that the sending ring can grow to.
+    /// Returns the capacity that the sending ring can grow to, in bytes.
     pub(crate) fn capacity_max(&self) -> usize {
         self.layout.capacity(self.layout.areas() - 1)
     }
@@ -316,7 +318,8 @@ impl Link {
     fn move_sender(&mut self, ring: &mut Sender<Memory, Memory>) -> Result<(), Error> {
         let area = self.sending_area + 1;
         let (memory, capacity) = self.area(self.side.other(), area)?;
-        // SAFETY: as large as that; an area is used once, and a segment is zero when it is made.
+        // SAFETY: the area has that capacity; an area is used once, and a segment is zero when it
+        // is created.
         match unsafe { ring.move_to(memory, capacity, u64::from(area)) } {
             Ok(wake) => {
                 self.sending_area = area;
@@ -324,12 +327,12 @@ impl Link {
                 self.wake(wake)
             }
             Err(Full::Fault(fault)) => Err(fault.into()),
-            // There is no credit for saying so: later, then.
+            // There is no credit for the announcement: it is retried later.
             Err(Full::NoCredit | Full::TooLong) => Ok(()),
         }
     }
 
-    /// Follows the sender to the area to which it says that it has moved.
+    /// Follows the sender to the area that it claims to have moved to.
     pub(crate) fn follow(
         &mut self,
         ring: &mut Receiver<Memory, Memory>,
@@ -340,11 +343,12 @@ impl Link {
         let area = u32::try_from(name).ok().filter(|area| *area > current && *area < areas);
         let area = area.ok_or(Error::Moved { area: name, current, areas })?;
         let (memory, capacity) = self.area(self.side, area)?;
-        // SAFETY: as large as that. If the peer did not leave it zero, it gets a fault for it.
+        // SAFETY: the area has that capacity. If the peer did not leave it zero, this side reports
+        // a fault.
         let moved = unsafe { ring.move_to(entry, memory, capacity) };
         let wake = moved.ok_or(Error::Moved { area: name, current, areas })?;
         self.receiving_area = area;
-        // Nobody will use it again.
+        // No side will use the previous area again.
         let left = self.layout.area(self.side, current);
         self.segment.release(left, self.layout.capacity(current));
         self.wake(wake)
@@ -356,12 +360,12 @@ impl Link {
         Ok((memory, capacity))
     }
 
-    /// Which side this is.
+    /// Returns the side.
     pub(crate) fn side(&self) -> Side {
         self.side
     }
 
-    /// Whether both sides use fences.
+    /// Returns whether both sides use fences.
     pub(crate) fn is_fenced(&self) -> bool {
         self.fenced
     }
@@ -369,7 +373,7 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        // A peer that is gone, or that spoilt its doorbell, need not know.
+        // A peer that is gone, or that made its doorbell unusable, need not be notified.
         _ = self.say(ENDED | CLOSED);
     }
 }

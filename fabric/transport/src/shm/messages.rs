@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Messages each way between two processes.
+//! Messages in each direction between two processes.
 
 use super::hello::Purpose;
 use super::link::{For, Link, Waits};
@@ -14,8 +14,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// One side of two streams of messages; see [`Connection`](super::Connection), with which it
-/// shares how it begins, waits and ends.
+/// One side of two streams of messages. It begins, waits and ends like a
+/// [`Connection`](super::Connection).
 ///
 /// ```
 /// use freeport_fabric::shm::{MessageConnection, Options};
@@ -34,26 +34,26 @@ pub struct MessageConnection {
 }
 
 impl MessageConnection {
-    /// Both sides in one process.
+    /// Creates both sides in one process.
     ///
     /// # Errors
-    /// The sizes cannot be, or the system refuses something.
+    /// The sizes are invalid, or the system refuses an operation.
     pub fn pair(options: &Options) -> Result<(Self, Self), Error> {
         Self::pair_for(Purpose::Messages, options)
     }
 
-    /// The first side: its options say how large the rings are.
+    /// Creates the first side, whose options determine the sizes of the rings.
     ///
     /// # Errors
-    /// The sizes cannot be, the system refuses something, or the peer does not do its part.
+    /// The sizes are invalid, the system refuses an operation, or the peer's hello is refused.
     pub fn connect(stream: UnixStream, options: &Options) -> Result<Self, Error> {
         Self::connect_for(stream, Purpose::Messages, options)
     }
 
-    /// The second side.
+    /// Creates the second side.
     ///
     /// # Errors
-    /// The peer does not do its part, or the system refuses something.
+    /// The peer's hello is refused, or the system refuses an operation.
     pub fn accept(stream: UnixStream, options: &Options) -> Result<Self, Error> {
         Self::accept_for(stream, Purpose::Messages, options)
     }
@@ -87,73 +87,74 @@ impl MessageConnection {
     /// Sends a message that consists of these parts.
     ///
     /// # Errors
-    /// It is too long, or the peer has closed, or died, or broke the protocol; or time is over.
+    /// The message is too long; the peer has closed, died, or broken the protocol; or the time-out
+    /// has expired.
     #[inline]
     pub fn send(&mut self, parts: &[&[u8]]) -> Result<(), Error> {
         self.until(For::Room, |this| this.send_one(parts))
     }
 
-    /// The same without waiting.
+    /// Sends a message without waiting.
     ///
     /// # Errors
-    /// There is no room for it now, or as [`send`](Self::send).
+    /// [`Error::WouldBlock`], or the errors of [`send`](Self::send).
     #[inline]
     pub fn try_send(&mut self, parts: &[&[u8]]) -> Result<(), Error> {
         self.send_one(parts)?.ok_or(Error::WouldBlock)
     }
 
-    /// Receives the next message; gives its length, or `None` at the end.
+    /// Receives the next message and returns its length, or `None` at the end.
     ///
     /// # Errors
-    /// It is longer than the buffer, or the peer died or broke the protocol and all messages
-    /// before that are received; or time is over.
+    /// The message is longer than the buffer; the peer has died or broken the protocol and all
+    /// earlier messages are received; or the time-out has expired.
     #[inline]
     pub fn receive(&mut self, into: &mut [u8]) -> Result<Option<usize>, Error> {
         self.until(For::Data, |this| this.receive_one(into))
     }
 
-    /// The same without waiting.
+    /// Receives the next message without waiting.
     ///
     /// # Errors
-    /// Nothing has come, or as [`receive`](Self::receive).
+    /// [`Error::WouldBlock`], or the errors of [`receive`](Self::receive).
     #[inline]
     pub fn try_receive(&mut self, into: &mut [u8]) -> Result<Option<usize>, Error> {
         self.receive_one(into)?.ok_or(Error::WouldBlock)
     }
 
-    /// Says that this side sends nothing more. It may go on receiving.
+    /// Shuts down sending on this side. It may continue to receive.
     ///
     /// # Errors
-    /// The peer spoilt its doorbell.
+    /// The peer made its doorbell unusable.
     pub fn shutdown(&mut self) -> Result<(), Error> {
         self.link.end()
     }
 
-    /// The longest message that can be sent.
+    /// Returns the length of the longest message that can be sent.
     pub fn message_max(&self) -> usize {
         message_max(self.link.capacity_max())
     }
 
-    /// Whether the peer still is there.
+    /// Returns whether the peer still exists.
     ///
     /// # Errors
-    /// The system refuses to look.
+    /// The system refuses the check.
     pub fn peer_is_alive(&mut self) -> Result<bool, Error> {
         Ok(!self.link.peer.is_gone()?)
     }
 
-    /// Changes how this side waits.
+    /// Changes the waiting policy of this side.
     pub fn set_waiting(&mut self, waiting: Waiting) {
         self.link.waiting = waiting;
     }
 
-    /// How this side has waited so far.
+    /// Returns the counters of this side's waiting.
     pub fn wait_counts(&self) -> WaitCounts {
         self.link.counts
     }
 
-    /// Before an event loop waits for the descriptor: true if there is no message, and the
-    /// descriptor will be readable when there is one or the peer is gone.
+    /// Prepares for waiting on the descriptor in an event loop. True means that there is no
+    /// message, and that the descriptor will become readable when there is one or the peer is gone.
     ///
     /// # Errors
     /// The peer broke the protocol.
@@ -166,7 +167,7 @@ impl MessageConnection {
         Ok(found.is_none())
     }
 
-    /// Sleeps after [`arm`](Self::arm), until the peer rings, or for as long as that.
+    /// Sleeps after [`arm`](Self::arm), until the peer rings, or for at most `longest`.
     ///
     /// # Errors
     /// The peer is gone.
@@ -183,7 +184,7 @@ impl MessageConnection {
         self.link.wake(true)
     }
 
-    /// Whether a message of that length can be sent now.
+    /// Returns whether a message of that length can be sent now.
     pub(super) fn has_room(&mut self, length: usize) -> Result<bool, Error> {
         Ok(self.sender.ring().room(length)? >= length)
     }
@@ -192,8 +193,8 @@ impl MessageConnection {
         self.link.check_writing()
     }
 
-    /// Whether both sides pass a fence with each operation, because one of them cannot use
-    /// `membarrier`.
+    /// Returns whether both sides execute a fence with each operation, because one of them cannot
+    /// use `membarrier`.
     pub fn is_fenced(&self) -> bool {
         self.link.is_fenced()
     }
@@ -217,7 +218,7 @@ impl MessageConnection {
                         return Err(Error::TooLong { length, longest });
                     }
                     if self.link.was_full {
-                        // It could not move: there is no credit for that.
+                        // It could not move, for lack of credit.
                         return Ok(None);
                     }
                     self.link.was_full = true;
@@ -230,7 +231,7 @@ impl MessageConnection {
     fn receive_one(&mut self, into: &mut [u8]) -> Result<Option<Option<usize>>, Error> {
         self.disarm();
         loop {
-            // Before the look at the ring: what was sent before the end is there.
+            // Before the ring is checked: everything sent before the end is then in the ring.
             let ended = self.link.peer_has_ended();
             let done = self.receiver.receive(into)?;
             self.link.wake(done.wake)?;

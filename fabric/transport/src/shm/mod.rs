@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The transport between two processes of one machine: memory that both have mapped.
 //!
-//! A [`Connection`] is a stream of bytes each way, a [`MessageConnection`] whole messages; each is
-//! one segment with two rings, and a doorbell for whoever sleeps. A [`SharedQueue`] is the same for
-//! messages of many connections. They begin over a connected Unix
-//! socket, from a pair or from a listening path, over which the memory is handed over.
+//! A [`Connection`] is a stream of bytes in each direction, a [`MessageConnection`] whole messages;
+//! each is one segment with two rings, and a doorbell for each sleeper. A [`SharedQueue`] is the
+//! same for messages of many connections. The handshake runs over a connected Unix socket, from a
+//! pair or from a listening path, which also transfers the memory.
 
 mod barrier;
 mod connection;
@@ -29,20 +29,20 @@ pub use queue::SharedQueue;
 use crate::wait::Waiting;
 use std::time::Duration;
 
-/// How a connection is.
+/// Options of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Bytes of each ring at the start. What the first side says holds for both.
+    /// Initial size of each ring, in bytes. The first side's value holds for both.
     pub capacity: usize,
-    /// Bytes up to which each ring may grow when its sender finds it full.
+    /// Size up to which each ring may grow when its sender finds it full, in bytes.
     pub capacity_max: usize,
-    /// The largest ring that this side agrees to.
+    /// Maximum size of a ring that this side accepts, in bytes.
     pub largest: usize,
-    /// How this side waits.
+    /// Waiting policy of this side.
     pub waiting: Waiting,
-    /// How long it waits for the peer's hello.
+    /// Maximum time to wait for the peer's hello.
     pub patience: Duration,
-    /// Whether `membarrier` is used where both sides can; else both use fences.
+    /// Whether `membarrier` is used if both sides can; otherwise both use fences.
     pub membarrier: bool,
 }
 
@@ -60,7 +60,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Rings of that many bytes, which do not grow.
+    /// Selects rings of this number of bytes, which do not grow.
     pub fn with_capacity(capacity: usize) -> Self {
         let options = Self::default();
         Self { capacity, capacity_max: capacity, largest: options.largest.max(capacity), ..options }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The process on the other side: waking it, being woken by it, and noticing that it is gone.
+//! The peer's process: waking it, being woken by it, and detecting that it is gone.
 //!
-//! It is gone when its process has ended or when all its descriptors of the socket are closed.
-//! Both are needed: another process may have inherited the socket, and the process may be of a
-//! namespace in which it cannot be named.
+//! It is gone when its process has exited or when all its descriptors of the socket are closed.
+//! Both checks are needed: another process may have inherited the socket, and the process may be in
+//! a namespace where this one cannot name it.
 
 use super::doorbell::Doorbell;
 use crate::error::Error;
@@ -12,43 +12,43 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// Events that one look takes.
+/// Maximum number of events per call.
 const EVENTS: usize = 4;
 
-/// The tags of events.
+/// Tags of events.
 const RUNG: u64 = 0;
 const GONE: u64 = 1;
 
-/// The other side.
+/// The peer.
 #[derive(Debug)]
 pub struct Peer {
     pid: i32,
     theirs: Doorbell,
-    /// Watches the doorbell, the socket and the process.
+    /// Monitors the doorbell, the socket and the process.
     watch: OwnedFd,
     gone: bool,
-    /// What is watched: closed with this.
+    /// The monitored descriptors, closed with this value.
     _mine: Doorbell,
     _socket: UnixStream,
     _process: Option<OwnedFd>,
 }
 
-/// Why a sleeper woke up.
+/// Cause of a wake-up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Woken {
     /// The peer rang.
     Rung,
-    /// The time is over, or a signal came.
+    /// The time is over, or a signal arrived.
     Neither,
     /// The peer is gone.
     Gone,
 }
 
 impl Peer {
-    /// The peer at the other end of a socket, over which all has been said.
+    /// Watches the peer of a socket, after the handshake.
     ///
     /// # Errors
-    /// The system refuses to watch it.
+    /// The system refuses to monitor it.
     pub fn new(
         socket: UnixStream,
         pid: i32,
@@ -61,10 +61,10 @@ impl Peer {
         if watch < 0 {
             return Err(Error::system("epoll_create1"));
         }
-        // SAFETY: the descriptor was just made, and has no other owner.
+        // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
         let watch = unsafe { OwnedFd::from_raw_fd(watch) };
         add(&watch, mine.as_fd(), RUNG, libc::EPOLLIN | libc::EPOLLET)?;
-        // Hanging up is always reported; bytes, which nobody sends, are not.
+        // A hang-up is always reported; bytes, which no peer sends, are not.
         add(&watch, socket.as_fd(), GONE, libc::EPOLLRDHUP)?;
         if let Some(process) = &process {
             add(&watch, process.as_fd(), GONE, libc::EPOLLIN)?;
@@ -73,12 +73,12 @@ impl Peer {
         Ok(Self { pid, theirs, watch, gone: false, _mine, _socket, _process })
     }
 
-    /// Its process; 0 if that is not known here.
+    /// Returns its process; 0 if unknown.
     pub fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// Wakes it.
+    /// Wakes the peer.
     ///
     /// # Errors
     /// It has made its doorbell unusable.
@@ -86,31 +86,31 @@ impl Peer {
         self.theirs.ring()
     }
 
-    /// Whether it is gone.
+    /// Returns whether the peer is gone.
     ///
     /// # Errors
-    /// The system refuses to look.
+    /// The system refuses the check.
     pub fn is_gone(&mut self) -> Result<bool, Error> {
-        // The edge of a doorbell that is lost here is not missed: who sleeps announces it, and
-        // looks, after this.
+        // A doorbell's edge that is consumed here is not lost: a side that sleeps announces it, and
+        // checks its condition, after this.
         Ok(self.sleep(Some(Duration::ZERO))? == Woken::Gone)
     }
 
-    /// Sleeps until it rings, is gone, or the time is over.
+    /// Sleeps until the peer rings, is gone, or the time is over.
     ///
     /// # Errors
-    /// The system refuses to look.
+    /// The system refuses to wait.
     pub fn sleep(&mut self, longest: Option<Duration>) -> Result<Woken, Error> {
         if self.gone {
             return Ok(Woken::Gone);
         }
-        // Rounded up: a time-out comes too late rather than too early.
+        // Rounded up: a time-out may be late, but not early.
         let longest_ms = match longest {
             Some(longest) => i32::try_from(longest.as_micros().div_ceil(1000)).unwrap_or(i32::MAX),
             None => -1,
         };
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS];
-        // SAFETY: room for as many events.
+        // SAFETY: the buffer has room for this number of events.
         let count = unsafe {
             let room = EVENTS as i32;
             libc::epoll_wait(self.watch.as_raw_fd(), events.as_mut_ptr(), room, longest_ms)
@@ -129,7 +129,7 @@ impl Peer {
         })
     }
 
-    /// Readable when it has rung or is gone.
+    /// Returns a descriptor that is readable when the peer has rung or is gone.
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.watch.as_fd()
     }
@@ -137,7 +137,7 @@ impl Peer {
 
 fn add(watch: &OwnedFd, what: BorrowedFd<'_>, tag: u64, events: i32) -> Result<(), Error> {
     let mut event = libc::epoll_event { events: events as u32, u64: tag };
-    // SAFETY: an event that lives until then.
+    // SAFETY: the event outlives the call.
     let added = unsafe {
         libc::epoll_ctl(watch.as_raw_fd(), libc::EPOLL_CTL_ADD, what.as_raw_fd(), &mut event)
     };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One queue for all connections between two threads, of two processes.
+//! One queue for all connections between two threads of two processes.
 
 use super::hello::Purpose;
 use super::link::{For, Link, Waits};
@@ -16,12 +16,11 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a side sleeps between two looks for the peer's limits.
+/// Sleep between two checks for the peer's limits.
 const LOOK_AGAIN: Duration = Duration::from_micros(20);
 
-/// One side of a [shared queue](freeport_ring::shared_queue); see
-/// [`Connection`](super::Connection) for how it begins and ends, and for how calls wait. Its rings
-/// do not grow.
+/// One side of a [shared queue](freeport_ring::shared_queue). It begins, waits and ends like a
+/// [`Connection`](super::Connection). Its rings do not grow.
 ///
 /// ```
 /// use freeport_fabric::shm::{Options, SharedQueue};
@@ -39,7 +38,7 @@ const LOOK_AGAIN: Duration = Duration::from_micros(20);
 /// ```
 #[derive(Debug)]
 pub struct SharedQueue {
-    /// It uses the tables and the link's segment, so it comes before them.
+    /// Uses the tables and the link's segment, so it is dropped before them.
     end: End<'static, Memory, Memory>,
     limits: Limits,
     link: Link,
@@ -54,7 +53,7 @@ struct Tables {
     cells: Table<Cell>,
 }
 
-/// A side that has not heard the peer's limits.
+/// A side that has not received the peer's limits.
 struct Begun {
     link: Link,
     ends: layout::Ends,
@@ -62,78 +61,79 @@ struct Begun {
 }
 
 impl SharedQueue {
-    /// Both sides in one process.
+    /// Creates both sides in one process.
     ///
     /// # Errors
-    /// The sizes or limits cannot be, or the system refuses something.
+    /// The sizes or limits are invalid, or the system refuses an operation.
     pub fn pair(options: &Options, limits: Limits) -> Result<(Self, Self), Error> {
         let [first, second] = Link::pair(Purpose::Queue, &fixed(options))?;
         let (first, second) = (Begun::new(first, limits)?, Begun::new(second, limits)?);
         Ok((first.agree(options.patience)?, second.agree(options.patience)?))
     }
 
-    /// The first side: its options say how large the rings are.
+    /// Creates the first side, whose options determine the sizes of the rings.
     ///
     /// # Errors
-    /// The sizes or limits cannot be, the system refuses something, or the peer does not do its
-    /// part, or has other limits.
+    /// The sizes or limits are invalid, the system refuses an operation, or the peer's hello is
+    /// refused, or it has other limits.
     pub fn connect(stream: UnixStream, options: &Options, limits: Limits) -> Result<Self, Error> {
         let link = Link::connect(stream, Purpose::Queue, &fixed(options))?;
         Begun::new(link, limits)?.agree(options.patience)
     }
 
-    /// The second side.
+    /// Creates the second side.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect).
+    /// The errors of [`connect`](Self::connect).
     pub fn accept(stream: UnixStream, options: &Options, limits: Limits) -> Result<Self, Error> {
         let link = Link::accept(stream, Purpose::Queue, &fixed(options))?;
         Begun::new(link, limits)?.agree(options.patience)
     }
 
-    /// Begins a connection; waits while the ring is full.
+    /// Opens a connection; waits while the ring is full.
     ///
     /// # Errors
-    /// As many are open as this side may open; the peer has closed, or died, or broke the
-    /// protocol; or time is over.
+    /// This side has opened the maximum number of connections; the peer has closed, died, or broken
+    /// the protocol; or the time-out has expired.
     pub fn open(&mut self) -> Result<Connection, Error> {
         self.until(For::Room, |this| this.attempt(0, End::open))
     }
 
-    /// Sends a message; waits while the ring is full, or the peer has not read what the connection
-    /// may have unread.
+    /// Sends a message; waits while the ring is full, or while the connection's window of unread
+    /// messages is used up.
     ///
     /// # Errors
-    /// It is too long; one of the sides has closed the connection; or as [`open`](Self::open).
+    /// The message is too long; one of the sides has closed the connection; or the errors of
+    /// [`open`](Self::open).
     #[inline]
     pub fn send(&mut self, connection: Connection, message: &[u8]) -> Result<(), Error> {
         let send = |end: &mut End<'_, _, _>| end.send(connection, message);
         self.until(For::Room, |this| this.attempt(message.len(), send))
     }
 
-    /// Tells that a message will be sent on a connection soon, after a few others. Nothing but a
-    /// hint, which makes that faster where there are many thousands of connections.
+    /// Announces that a message will be sent on a connection soon, after a few others. This is only
+    /// a hint, which speeds up the send if there are many thousands of connections.
     #[inline]
     pub fn will_send(&self, connection: Connection) {
         self.end.will_send(connection);
     }
 
-    /// The same without waiting.
+    /// Sends a message without waiting.
     ///
     /// # Errors
-    /// It would have to wait, or as [`send`](Self::send).
+    /// [`Error::WouldBlock`], or the errors of [`send`](Self::send).
     #[inline]
     pub fn try_send(&mut self, connection: Connection, message: &[u8]) -> Result<(), Error> {
         let send = |end: &mut End<'_, _, _>| end.send(connection, message);
         self.attempt(message.len(), send)?.ok_or(Error::WouldBlock)
     }
 
-    /// Receives the next message of a connection; gives its length, or `None` when the peer has
-    /// closed it, and all messages before that are received.
+    /// Receives the next message of a connection and returns its length, or `None` when the peer
+    /// has closed it, and all earlier messages are received.
     ///
     /// # Errors
-    /// It is longer than the buffer; this side has closed the connection; the peer died or broke
-    /// the protocol; or time is over.
+    /// The message is longer than the buffer; this side has closed the connection; the peer has
+    /// died or broken the protocol; or the time-out has expired.
     #[inline]
     pub fn receive(
         &mut self,
@@ -143,10 +143,10 @@ impl SharedQueue {
         self.until(For::Data, |this| this.receive_one(connection, into))
     }
 
-    /// The same without waiting.
+    /// Receives the next message of a connection without waiting.
     ///
     /// # Errors
-    /// Nothing has come, or as [`receive`](Self::receive).
+    /// [`Error::WouldBlock`], or the errors of [`receive`](Self::receive).
     #[inline]
     pub fn try_receive(
         &mut self,
@@ -156,26 +156,27 @@ impl SharedQueue {
         self.receive_one(connection, into)?.ok_or(Error::WouldBlock)
     }
 
-    /// Waits until there is something to be told of a connection, and fills in those of which there
-    /// is; gives how many, which is none if the peer has ended or there is no room for any.
+    /// Waits until a connection has an event, fills in the connections with events, and returns
+    /// their number, which is 0 if the peer has ended or `into` is empty.
     ///
     /// # Errors
-    /// The peer died or broke the protocol, and all before that is told; or time is over.
+    /// The peer has died or broken the protocol, and all earlier events are reported; or the
+    /// time-out has expired.
     #[inline]
     pub fn poll(&mut self, into: &mut [Event]) -> Result<usize, Error> {
         self.until(For::Data, |this| this.poll_once(into))
     }
 
-    /// The same without waiting.
+    /// Reports connections with events without waiting.
     ///
     /// # Errors
-    /// There is nothing, or as [`poll`](Self::poll).
+    /// [`Error::WouldBlock`], or the errors of [`poll`](Self::poll).
     #[inline]
     pub fn try_poll(&mut self, into: &mut [Event]) -> Result<usize, Error> {
         self.poll_once(into)?.ok_or(Error::WouldBlock)
     }
 
-    /// Ends a connection: this side sends and receives nothing more on it.
+    /// Closes a connection: this side sends and receives nothing more on it.
     ///
     /// # Errors
     /// The peer broke the protocol.
@@ -186,32 +187,32 @@ impl SharedQueue {
         Ok(closed?)
     }
 
-    /// The longest message that can be sent.
+    /// Returns the length of the longest message that can be sent.
     pub fn message_max(&self) -> usize {
         self.end.message_max()
     }
 
-    /// Whether the peer still is there.
+    /// Returns whether the peer still exists.
     ///
     /// # Errors
-    /// The system refuses to look.
+    /// The system refuses the check.
     pub fn peer_is_alive(&mut self) -> Result<bool, Error> {
         Ok(!self.link.peer.is_gone()?)
     }
 
-    /// Changes how this side waits.
+    /// Changes the waiting policy of this side.
     pub fn set_waiting(&mut self, waiting: Waiting) {
         self.link.waiting = waiting;
     }
 
-    /// How this side has waited so far.
+    /// Returns the counters of this side's waiting.
     pub fn wait_counts(&self) -> WaitCounts {
         self.link.counts
     }
 
-    /// Before an event loop waits for the [descriptor](Self::as_fd): true if [`poll`](Self::poll)
-    /// would tell of nothing, and the descriptor will be readable when it would, or the peer is
-    /// gone.
+    /// Prepares for waiting on the [descriptor](Self::as_fd) in an event loop. True means that
+    /// [`poll`](Self::poll) would report nothing, and that the descriptor will become readable when
+    /// it would, or when the peer is gone.
     ///
     /// # Errors
     /// The peer broke the protocol.
@@ -225,8 +226,8 @@ impl SharedQueue {
         Ok(found.is_none())
     }
 
-    /// Tries something that needs room; takes in what has come if there is none, for that may be
-    /// what gives room, to this side or to the peer.
+    /// Attempts an operation that needs room; if there is none, processes received entries, which
+    /// may provide room for this side or for the peer.
     #[inline]
     fn attempt<T>(
         &mut self,
@@ -242,7 +243,7 @@ impl SharedQueue {
                 Err(fault) => Err(fault.into()),
             };
         }
-        // After a fault as well: what was sent and read before it counts.
+        // After a fault as well: earlier sends and reads are valid.
         self.wake_peer()?;
         match done {
             Ok(done) => Ok(Some(done)),
@@ -263,7 +264,7 @@ impl SharedQueue {
         into: &mut [u8],
     ) -> Result<Option<Option<usize>>, Error> {
         self.disarm();
-        // Before the look at the ring: what was sent before the end is there.
+        // Before the ring is checked: everything sent before the end is then in the ring.
         let ended = self.link.peer_has_ended();
         let came = self.end.receive(connection, into);
         self.wake_peer()?;
@@ -293,13 +294,13 @@ impl SharedQueue {
     }
 }
 
-/// The rings stay as large as they are.
+/// Fixes the size of the rings.
 fn fixed(options: &Options) -> Options {
     Options { capacity_max: options.capacity, ..*options }
 }
 
 impl Begun {
-    /// Tells the peer this side's limits, by the first entry of the ring.
+    /// Sends this side's limits to the peer, in the first entry of the ring.
     fn new((link, ends): (Link, layout::Ends), limits: Limits) -> Result<Self, Error> {
         let mut begun = Self { link, ends, limits };
         match begun.ends.0.send(Kind::Data, &[&limits_to_bytes(limits)]) {
@@ -310,7 +311,7 @@ impl Begun {
         Ok(begun)
     }
 
-    /// Waits for the peer's, which have to be the same.
+    /// Waits for the peer's limits, which have to be the same.
     fn agree(mut self, patience: Duration) -> Result<SharedQueue, Error> {
         let begin = Instant::now();
         let (_, receiver) = &mut self.ends;
@@ -383,8 +384,8 @@ impl Waits for SharedQueue {
         self.end.rings()
     }
 
-    /// Who waits for room may get it by what comes, and who waits for something to come may have
-    /// to tell the peer something first, for which there is no room.
+    /// Announces a sleep. A side that waits for room may get it by received entries, and a side
+    /// that waits for entries may have a pending message to the peer, for which there is no room.
     fn announce_sleep(&mut self, what: For) -> bool {
         if what == For::Room || self.end.owes() {
             self.rings().0.announce_sleep();
@@ -400,7 +401,8 @@ impl Waits for SharedQueue {
 }
 
 impl AsFd for SharedQueue {
-    /// Readable when the peer has rung or is gone; for who has [armed](Self::arm) it.
+    /// Returns a descriptor that is readable when the peer has rung or is gone, after
+    /// [`arm`](Self::arm).
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.link.peer.descriptor()
     }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Memory that two processes have: made by one as a memfd, handed to the other as a descriptor.
+//! Memory that two processes share: created by one as a memfd, and sent to the other as a
+//! descriptor.
 //!
-//! Who touches a page of a file that was cut meanwhile is killed by `SIGBUS`. So a segment is
-//! sealed against that before it is handed over, and whoever gets one looks at the seals and at
-//! the size before it is mapped. Huge pages are refused as well: where their pool is empty, a
-//! touch is deadly too.
+//! A process that accesses a page of a file that was truncated is killed by `SIGBUS`. So a segment
+//! is sealed against that before it is sent, and its receiver checks the seals and the size before
+//! it maps the segment. Huge pages are refused as well: if their pool is empty, an access is also
+//! fatal.
 
 use crate::error::{Error, HelloError};
 use freeport_ring::Mapped;
@@ -14,13 +15,13 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::ptr;
 
-/// What a segment is sealed against.
+/// Seals of a segment.
 pub const SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
-/// What pages are aligned to.
+/// Alignment of pages, in bytes.
 pub const PAGE_BYTES: usize = 4096;
 
-/// How it is called in `/proc/self/maps`.
+/// Name in `/proc/self/maps`.
 const NAME: &CStr = c"freeport-segment";
 
 /// A mapped segment; unmapped when it is dropped.
@@ -30,25 +31,25 @@ pub struct Segment {
     bytes: usize,
 }
 
-// SAFETY: a place and a size; what is there is shared with another process anyway.
+// SAFETY: an address and a size; the memory is shared with another process anyway.
 unsafe impl Send for Segment {}
 // SAFETY: as above.
 unsafe impl Sync for Segment {}
 
 impl Segment {
-    /// Makes a segment of zeroes, sealed and mapped, and the descriptor to hand over.
+    /// Creates a sealed and mapped segment of zeros, and returns it with the descriptor to send.
     ///
     /// # Errors
-    /// The system gives no memory or no descriptor.
+    /// The system provides no memory or no descriptor.
     pub fn create(bytes: usize) -> Result<(Self, OwnedFd), Error> {
-        // SAFETY: a name that ends with zero.
+        // SAFETY: the name ends with a zero.
         let descriptor = unsafe {
             libc::memfd_create(NAME.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING)
         };
         if descriptor < 0 {
             return Err(Error::system("memfd_create"));
         }
-        // SAFETY: just opened, and nobody else's.
+        // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
         let file = unsafe { File::from_raw_fd(descriptor) };
         file.set_len(bytes as u64)
             .map_err(|source| Error::System { what: "the size of a segment", source })?;
@@ -60,10 +61,10 @@ impl Segment {
         Ok((segment, file.into()))
     }
 
-    /// Maps a segment that a peer handed over, which has to have exactly that size.
+    /// Maps a segment that a peer has sent, which has to have exactly this size.
     ///
     /// # Errors
-    /// It is not what [`create`](Self::create) makes.
+    /// The segment is not one that [`create`](Self::create) makes.
     pub fn import(descriptor: OwnedFd, bytes: usize) -> Result<Self, Error> {
         check_pages(&descriptor)?;
         // SAFETY: no memory is passed.
@@ -71,11 +72,11 @@ impl Segment {
         if seals < 0 {
             return Err(HelloError::NotMemory.into());
         }
-        // There may be more: systems can seal all memfds against being executed.
+        // There may be more: a system can seal all memfds against execution.
         if seals & SEALS != SEALS {
             return Err(HelloError::Seals { expected: SEALS, found: seals }.into());
         }
-        // Behind the seals: the size can change no more.
+        // After the check of the seals, the size cannot change any more.
         let file = File::from(descriptor);
         let metadata = file
             .metadata()
@@ -89,7 +90,7 @@ impl Segment {
 
     fn map(descriptor: i32, bytes: usize) -> Result<Self, Error> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping, where the system finds room.
+        // SAFETY: a new mapping at an address that the kernel chooses.
         let start =
             unsafe { libc::mmap(ptr::null_mut(), bytes, access, libc::MAP_SHARED, descriptor, 0) };
         if start == libc::MAP_FAILED {
@@ -98,34 +99,34 @@ impl Segment {
         Ok(Self { start: start.cast(), bytes })
     }
 
-    /// How large it is.
+    /// Returns the size in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// A place in it, for `length` bytes; `None` if they are not all inside, or if it is not
-    /// aligned to words.
+    /// Returns the memory at `offset`, with `length` bytes; `None` if they are not all inside, or
+    /// the offset is not aligned to words.
     pub fn at(&self, offset: usize, length: usize) -> Option<Mapped> {
         let inside = offset.checked_add(length)? <= self.bytes;
         (inside && offset.is_multiple_of(8)).then(|| {
-            // SAFETY: `inside` says that the mapping reaches that far.
+            // SAFETY: `inside` states that the mapping reaches that far.
             let start = unsafe { self.start.add(offset) };
-            // SAFETY: the offset is aligned, and nothing but rings and endpoints touches segments.
-            // Those who use places in a segment keep it mapped.
+            // SAFETY: the offset is aligned, and only rings and endpoints access segments. The
+            // users of a place in a segment keep it mapped.
             unsafe { Mapped::new(start) }
         })
     }
 
-    /// Gives the pages that lie wholly in a part back to the system: they are zero then. Only for
-    /// what neither side will use.
+    /// Returns the pages that lie completely in a part to the system, which makes them zero. Only
+    /// for memory that neither side will use.
     pub fn release(&self, offset: usize, length: usize) {
         let end = offset.saturating_add(length).min(self.bytes) & !(PAGE_BYTES - 1);
         let start = offset.next_multiple_of(PAGE_BYTES);
         if start < end {
             // SAFETY: `start` is below `end`, which is at most the size of the mapping.
             let place = unsafe { self.start.add(start) };
-            // SAFETY: whole pages of the mapping, which the caller says neither side will use. If
-            // the system refuses, they only keep their memory.
+            // SAFETY: whole pages of the mapping, which the caller guarantees that neither side
+            // will use. If the system refuses, they only keep their memory.
             unsafe { libc::madvise(place.cast(), end - start, libc::MADV_REMOVE) };
         }
     }
@@ -133,16 +134,16 @@ impl Segment {
 
 impl Drop for Segment {
     fn drop(&mut self) {
-        // SAFETY: what was mapped, and its places are used no more.
+        // SAFETY: the mapping made at creation, whose places are no longer used.
         unsafe { libc::munmap(self.start.cast(), self.bytes) };
     }
 }
 
-/// Refuses what has no pages of memory, or huge ones.
+/// Refuses a descriptor without memory pages, or with huge ones.
 fn check_pages(descriptor: &OwnedFd) -> Result<(), Error> {
-    // SAFETY: all zero is a value of it.
+    // SAFETY: the structure is plain data, for which all zeros is a value.
     let mut about: libc::statfs = unsafe { std::mem::zeroed() };
-    // SAFETY: room for the answer.
+    // SAFETY: the structure has room for the answer.
     if unsafe { libc::fstatfs(descriptor.as_raw_fd(), &mut about) } != 0 {
         return Err(Error::system("fstatfs"));
     }
@@ -150,10 +151,10 @@ fn check_pages(descriptor: &OwnedFd) -> Result<(), Error> {
     if ordinary { Ok(()) } else { Err(HelloError::NotMemory.into()) }
 }
 
-/// Another descriptor of the same thing.
+/// Duplicates a descriptor.
 ///
 /// # Errors
-/// There is none left.
+/// No descriptor is available.
 pub fn duplicate(descriptor: BorrowedFd<'_>) -> Result<OwnedFd, Error> {
     descriptor
         .try_clone_to_owned()

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tables of zeroes in a process's own memory, of which only what is touched takes any.
+//! Tables of zeros in a process's own memory, of which only touched pages take memory.
 
 use crate::error::Error;
 use freeport_ring::shared_queue::{Cell, Record, Slot};
 use std::marker::PhantomData;
 use std::ptr;
 
-/// Tables from this size on are asked for in huge pages, where the system has some: who goes to
-/// elements of a large one at random finds few of its pages in the processor's tables.
+/// Size from which on tables request huge pages, if the system has some: random accesses to a large
+/// table find few of its pages in the TLB.
 const HUGE_FROM: usize = 4 << 20;
 
-/// What is a value with all bits zero, that of its default.
+/// Types for which all bits zero is a valid value, equal to the default.
 ///
 /// # Safety
-/// It is so.
+/// All bits zero must be a valid value of the type.
 pub unsafe trait Zero {}
 
 // SAFETY: numbers only.
@@ -35,7 +35,7 @@ pub struct Table<T> {
 unsafe impl<T: Send> Send for Table<T> {}
 
 impl<T: Zero> Table<T> {
-    /// So many elements.
+    /// Creates a table of this number of elements.
     ///
     /// # Errors
     /// The system has no address space for them.
@@ -43,7 +43,7 @@ impl<T: Zero> Table<T> {
         let bytes = length.saturating_mul(size_of::<T>()).max(1);
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: a new mapping, where the system finds room.
+        // SAFETY: a new mapping at an address that the kernel chooses.
         let start = unsafe { libc::mmap(ptr::null_mut(), bytes, access, flags, -1, 0) };
         if start == libc::MAP_FAILED {
             return Err(Error::system("memory for a table"));
@@ -51,8 +51,8 @@ impl<T: Zero> Table<T> {
         Ok(Self { start, length, of: PhantomData })
     }
 
-    /// Asks for huge pages, for a table that is used all over. Whether it gets them is of no
-    /// importance.
+    /// Requests huge pages, for a table that is used all over. The request may fail without
+    /// consequences.
     pub fn prefer_huge_pages(&self) {
         let bytes = self.length * size_of::<T>();
         if bytes >= HUGE_FROM {
@@ -61,13 +61,13 @@ impl<T: Zero> Table<T> {
         }
     }
 
-    /// All elements.
+    /// Returns all elements.
     ///
     /// # Safety
-    /// It is called once, and the elements are not used when this is dropped.
+    /// It is called once, and the elements are not used after this is dropped.
     pub unsafe fn elements(&self) -> &'static mut [T] {
-        // SAFETY: mapped, aligned to pages, and zero is a value; nobody else has them, and they
-        // are not used behind the mapping, says the caller.
+        // SAFETY: mapped, aligned to pages, and zero is a value; the caller guarantees that no
+        // other reference exists, and that they are not used after the table is dropped.
         unsafe { std::slice::from_raw_parts_mut(self.start.cast(), self.length) }
     }
 }

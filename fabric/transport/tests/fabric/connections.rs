@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Streams and messages between two threads and between two processes arrive as they were sent,
-//! whatever the sizes, however both sides wait, and however they end.
+//! Streams and messages between two threads and between two processes arrive as they were sent, for
+//! all sizes, waiting policies and ways to end.
 
 use crate::support::{Player, bytes};
 use fastrand::Rng;
@@ -11,16 +11,16 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::thread;
 use std::time::Duration;
 
-/// What a stream has, of a ring of that many bytes.
+/// Length of a stream over a ring of this capacity.
 fn total(capacity_max: usize) -> usize {
     if capacity_max == 64 { 20_000 } else { 300_000 }
 }
 
-/// How the sides of a test wait.
+/// Waiting policies of the sides of a test.
 const POLICIES: [Waiting; 3] =
     [Waiting { spins: 50, yields: 50, timeout: None }, Waiting::SLEEP, Waiting::YIELD];
 
-/// The second process.
+/// The part of the second process.
 pub fn play(part: &str, stream: UnixStream) {
     let (kind, seed) = part.split_once(' ').expect("a kind and a seed");
     let seed = seed.parse().expect("a number");
@@ -75,7 +75,7 @@ fn read_stream(connection: &mut Connection, total: usize, seed: u64) {
     assert_eq!(connection.read(&mut buffer).expect("the end stays"), 0);
 }
 
-/// So that the other side finds nothing, or no room, now and then.
+/// Pauses so that the other side sometimes finds nothing to read, or no room.
 fn pause(random: &mut Rng) {
     match random.u8(..) {
         0..8 => thread::sleep(Duration::from_micros(random.u64(..500))),
@@ -155,7 +155,7 @@ fn a_path_serves_as_well_as_a_pair() {
     server.join().expect("the server is content");
 }
 
-/// Message `number`: its length and bytes follow from the number.
+/// Makes message `number`: its length and bytes follow from the number.
 fn message(number: usize, longest: usize) -> Vec<u8> {
     bytes(number, Rng::with_seed(number as u64).usize(0..=longest))
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One of two processes is killed at any point: the other one learns of it, and nothing is left.
+//! One of two processes is killed at any point: the other one detects it, and no resource leaks.
 
 use crate::support::Player;
 use fastrand::Rng;
@@ -14,13 +14,13 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// The second process, until it is killed.
+/// The part of the second process, until it is killed.
 pub fn play(part: &str, stream: UnixStream) {
     if part == "leaves nothing" {
         return many_are_killed();
     }
     if part == "leaves an heir" {
-        // It has the socket, which is what is typed for both, and outlives this process.
+        // The heir inherits the socket, which is standard input of both, and outlives this process.
         let heir = Command::new("sh").args(["-c", "exec 3<&0; sleep 3 &"]).status();
         assert!(heir.expect("a shell").success());
     }
@@ -45,7 +45,7 @@ fn start(part: &str) -> (Player, Connection) {
     (player, connection)
 }
 
-/// What this process has of segments and descriptors.
+/// Returns the numbers of segments and descriptors of this process.
 fn holdings() -> (usize, usize) {
     let maps = fs::read_to_string("/proc/self/maps").expect("the maps of this process");
     let segments = maps.lines().filter(|line| line.contains("freeport-segment")).count();
@@ -57,8 +57,8 @@ fn notices(part: &str, writes: bool) {
     let (mut player, mut connection) = start(part);
     let (tell, told) = mpsc::channel();
     let sleeper = thread::spawn(move || {
-        // SAFETY: the call takes nothing and cannot fail.
-        tell.send(unsafe { libc::gettid() }).expect("somebody listens");
+        // SAFETY: the call takes no arguments and cannot fail.
+        tell.send(unsafe { libc::gettid() }).expect("the receiver is alive");
         if writes {
             loop {
                 if let Err(error) = connection.write(&[0; 1000]) {
@@ -69,7 +69,7 @@ fn notices(part: &str, writes: bool) {
             connection.read(&mut [0; 1000]).expect_err("it never writes")
         }
     });
-    let thread = told.recv().expect("it is told");
+    let thread = told.recv().expect("the thread sends its id");
     wait_until("this side sleeps", || process::sleeps(thread));
     player.kill();
     wait_until("the sleeper wakes up", || sleeper.is_finished());
@@ -88,13 +88,13 @@ fn a_peer_that_is_killed_is_noticed_by_a_sleeper() {
 
 #[test]
 fn a_peer_that_is_killed_anywhere_is_an_error_and_leaves_nothing() {
-    // In a process in which no other test opens anything.
+    // In a process of its own, where no other test opens anything.
     Player::start("death leaves nothing").0.ends_well();
 }
 
 fn many_are_killed() {
     let mut random = Rng::with_seed(11);
-    // What a first connection makes for ever is not counted.
+    // Resources that a first connection creates permanently are not counted.
     drop(start("echoes"));
     let before = holdings();
     for round in 0..30 {
@@ -110,7 +110,7 @@ fn many_are_killed() {
             let written = connection.write_all(&buffer[..length]);
             let done = written.and_then(|()| connection.read(&mut buffer));
             match done {
-                Ok(count) => assert!(count > 0, "round {round}: an end that nobody wrote"),
+                Ok(count) => assert!(count > 0, "round {round}: an end never written"),
                 Err(error) => break error,
             }
         };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Connections of a program with an event loop: it waits for descriptors, and never in a call.
+//! Connections of a program with an event loop: it waits for descriptors, and never blocks in a
+//! call.
 
 use crate::support::bytes;
 use fastrand::Rng;
@@ -9,9 +10,9 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::thread;
 use std::time::Duration;
 
-/// What each of the streams has.
+/// Length of each stream.
 const TOTAL: usize = 200_000;
-/// Longer than anything takes.
+/// Time after which a test is considered to hang.
 const PATIENCE_MS: i32 = 60_000;
 
 /// Waits until one of the descriptors is readable.
@@ -22,9 +23,9 @@ fn wait(connections: &[&Connection]) {
         revents: 0,
     };
     let mut entries: Vec<_> = connections.iter().map(entry).collect();
-    // SAFETY: as many entries.
+    // SAFETY: the array has this number of entries.
     let ready = unsafe { libc::poll(entries.as_mut_ptr(), entries.len() as u64, PATIENCE_MS) };
-    assert!(ready > 0, "nobody rings");
+    assert!(ready > 0, "no doorbell rings");
 }
 
 /// Writes with pauses, waiting for room in the kernel.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Peers that lie: whatever they say or hand over, the answer is an error that names it.
+//! Lying peers: every false message or descriptor leads to an error that names it.
 
 use fastrand::Rng;
 use freeport_fabric::shm::segment::{SEALS, Segment};
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// The words of an honest hello behind its mark, and what belongs to it.
+/// The words of an honest hello after its mark, and its descriptors.
 struct Offer {
     words: [u64; 5],
     segment: OwnedFd,
@@ -43,7 +43,7 @@ impl Offer {
     }
 }
 
-/// What becomes of that as an offer.
+/// Accepts these bytes and descriptors as an offer.
 fn accept(bytes: &[u8], descriptors: &[RawFd]) -> Result<Connection, Error> {
     let (here, there) = UnixStream::pair().expect("a pair");
     socket::send(&there, bytes, descriptors).expect("it is sent");
@@ -58,7 +58,7 @@ fn refusal(bytes: &[u8], descriptors: &[RawFd]) -> HelloError {
     }
 }
 
-/// A memfd with that size and those seals.
+/// Creates a memfd with this size and these seals.
 fn memfd(bytes: u64, seals: i32) -> OwnedFd {
     memfd_of(libc::MFD_ALLOW_SEALING, bytes, seals)
 }
@@ -67,7 +67,7 @@ fn memfd_of(flags: u32, bytes: u64, seals: i32) -> OwnedFd {
     // SAFETY: the name ends with zero.
     let descriptor = unsafe { libc::memfd_create(c"hostile".as_ptr(), flags | libc::MFD_CLOEXEC) };
     assert!(descriptor >= 0, "a memfd");
-    // SAFETY: the descriptor was just made, and has no other owner.
+    // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
     let file = unsafe { File::from_raw_fd(descriptor) };
     file.set_len(bytes).expect("a size");
     // SAFETY: no memory is passed.
@@ -161,7 +161,7 @@ fn garbage_silence_and_hanging_up_are_refused() {
         for _ in 0..random.usize(1..6) {
             bytes[random.usize(..honest.len())] = random.u8(..);
         }
-        // Flags and what did not change are no reason to refuse.
+        // Changed flags and unchanged bytes are no reason to refuse.
         match accept(&bytes, &offer.descriptors()) {
             Ok(_) => assert_eq!((&bytes[..16], &bytes[24..]), (&honest[..16], &honest[24..])),
             Err(Error::Hello(_)) => {}
@@ -205,7 +205,7 @@ fn an_answer_is_checked_as_well() {
     assert!(matches!(refused, Err(Error::Hello(HelloError::Capacity { .. }))), "{refused:?}");
 }
 
-/// The segment of an accepted offer, to scribble over.
+/// Accepts an offer, and reads from it while its segment is overwritten.
 fn scribbled(random: &mut Rng, scribble: impl Fn(&mut Rng, &mut File)) -> Result<usize, Error> {
     let offer = offer();
     let (here, there) = UnixStream::pair().expect("a pair");
@@ -239,13 +239,13 @@ fn rings_that_are_scribbled_over_are_faults() {
     for _ in 0..300 {
         let outcome = scribbled(&mut random, |random, file| {
             let mut bytes: Vec<u8> = vec![0; WORDS[4] as usize];
-            // Rarely all of it: what comes first would hide the rest.
+            // Rarely all of it: the first fault would hide the rest.
             for _ in 0..random.usize(1..200) {
                 let at = random.usize(..bytes.len() / 8) * 8;
                 bytes[at..at + 8].copy_from_slice(&random.u64(..).to_ne_bytes());
             }
             if random.bool() {
-                // A header that is right as far as a header alone can be.
+                // A header that is valid as far as it can be checked alone.
                 let header = random.u64(..6000) | random.u64(..13) << 32 | 1 << 40;
                 bytes[8192..8200].copy_from_slice(&header.to_ne_bytes());
                 bytes[4096..4104].copy_from_slice(&header.to_ne_bytes());
@@ -261,7 +261,7 @@ fn rings_that_are_scribbled_over_are_faults() {
     assert!(faults > 100, "only {faults} of 300 were noticed");
 }
 
-/// A connection over an offer of that size, and what a hostile first side keeps of it.
+/// Accepts an offer of this size; returns the connection and what a hostile first side keeps.
 fn accepted(capacity_max: u64, areas: u64) -> (Connection, File, UnixStream) {
     let bytes = 4096 + 2 * 4096 * areas;
     let (_, segment) = Segment::create(bytes as usize).expect("a segment");
@@ -275,7 +275,7 @@ fn accepted(capacity_max: u64, areas: u64) -> (Connection, File, UnixStream) {
 
 #[test]
 fn moves_to_where_no_area_is_are_refused() {
-    // Areas of 4, 8 and 16 KiB for each direction: the first side's ring begins behind the notes.
+    // Areas of 4, 8 and 16 KiB for each direction: the first side's ring begins after the notes.
     for area in [0, 3, 4, 1 << 32, u64::MAX] {
         let (mut connection, file, _socket) = accepted(1 << 14, 7);
         let entry = [8 | 11 << 32 | 1 << 40, area].map(u64::to_ne_bytes).concat();

@@ -10,7 +10,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::thread;
 
-/// Keys over a socket.
+/// Exchange of keys over a socket.
 struct Post(UnixStream);
 
 impl Letters for Post {
@@ -77,7 +77,7 @@ mod shm_between_processes {
     super::instantiate!(hold);
 }
 
-/// Seeds that a case is played with over the model: each is another history.
+/// Seeds for a case over the model: each is a different history.
 const SEEDS: std::ops::Range<u64> = 0..2;
 
 mod ordered_model {
@@ -101,7 +101,7 @@ mod window_model {
     super::instantiate!(hold);
 }
 
-/// The second process.
+/// The part of the second process.
 pub fn play(name: &str, stream: UnixStream) {
     let message = socket::receive(&stream, &mut [0]).expect("the letters");
     let [letters] = <[_; 1]>::try_from(message.descriptors).expect("one socket");

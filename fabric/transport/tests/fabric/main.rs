@@ -12,7 +12,7 @@ mod placement;
 mod shared_queue;
 mod support;
 
-/// What a second process does: nothing, unless it was started as one.
+/// Entry point of a second process: does nothing unless the program was started as one.
 #[test]
 fn player() {
     let Some((part, stream)) = support::part() else { return };

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Two sides on one core do not keep each other from it.
+//! Two sides on one core do not keep each other from running.
 
 use freeport_fabric::shm::{Connection, Options};
 use freeport_fabric::wait::Waiting;
 use std::thread;
 
-/// Messages to and fro.
+/// Number of round trips.
 const ROUND_TRIPS: usize = 1_000;
 const SPINS: u32 = 400;
 
-/// Keeps the calling thread on the first core that it may use.
+/// Pins the calling thread to the first core that it may use.
 fn stay_on_first_core() {
     // SAFETY: a set of cores is plain memory, for which all zeros is the empty set.
     let mut allowed: libc::cpu_set_t = unsafe { std::mem::zeroed() };
@@ -55,7 +55,7 @@ fn who_waits_on_the_core_of_the_other_yields_it_and_does_not_spin() {
     exchange(&mut here, true);
     let counts = [here.wait_counts(), other.join().expect("the other side is content")];
     for counts in counts {
-        // Only until each has waited once, and the other knows where.
+        // Only until each has waited once, and the other knows on which core.
         assert!(counts.spins <= u64::from(SPINS) * ROUND_TRIPS as u64 / 100, "{counts:?}");
         assert!(counts.yields > 0, "{counts:?}");
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A queue that many connections share, between two processes and between two threads: what is
-//! sent arrives, in the order of each connection, however both sides wait; and its peer may die.
+//! A queue shared by many connections, between two processes and between two threads: messages
+//! arrive in the order of each connection, under every waiting policy; and the peer may die.
 
 use crate::support::Player;
 use fastrand::Rng;
@@ -26,7 +26,7 @@ fn options(seed: u64) -> Options {
     Options { capacity, capacity_max: capacity, waiting, membarrier, ..Options::default() }
 }
 
-/// The second process: sends back on each connection what comes on it.
+/// The part of the second process: echoes each message on its connection.
 pub fn play(part: &str, stream: UnixStream) {
     let (kind, seed) = part.split_once(' ').expect("a kind and a seed");
     let options = options(seed.parse().expect("a number"));
@@ -61,7 +61,7 @@ fn answer(queue: &mut SharedQueue) {
     }
 }
 
-/// Sends to connections at random, as many messages as a window each, and reads the answers.
+/// Sends to random connections, with up to a window of messages each, and reads the answers.
 fn ask(queue: &mut SharedQueue, seed: u64) {
     let mut random = Rng::with_seed(seed);
     let connections: Vec<Connection> =
@@ -75,7 +75,7 @@ fn ask(queue: &mut SharedQueue, seed: u64) {
             // A hint, which may be wrong.
             queue.will_send(connections[random.usize(..CONNECTIONS)]);
             let at = random.usize(..CONNECTIONS);
-            // More than that, and both sides would wait for each other's windows.
+            // With more than that, both sides would wait for each other's windows.
             if sent[at] - received[at] < 2 {
                 queue.send(connections[at], &sent[at].to_ne_bytes()).expect("the peer reads");
                 sent[at] += 1;
@@ -120,7 +120,7 @@ fn what_a_killed_process_has_sent_is_read_first() {
     assert_eq!(queue.poll(&mut events).expect("it has opened"), 1);
     let connection = events[0].connection;
     assert_eq!(connection.number(), CONNECTIONS as u32, "the first number of the second side");
-    // It has opened, and sleeps only after it has sent.
+    // The peer has opened it, and sleeps only after it has sent.
     wait_until("it has sent", || process::all_sleep(player.pid()));
     player.kill();
     let mut into = [0; 8];
@@ -149,7 +149,7 @@ fn is_readable(queue: &SharedQueue) -> bool {
     use std::os::fd::{AsFd, AsRawFd};
     let descriptor = queue.as_fd().as_raw_fd();
     let mut entry = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
-    // SAFETY: one entry.
+    // SAFETY: the pointer is to one entry.
     unsafe { libc::poll(&mut entry, 1, 1000) == 1 }
 }
 

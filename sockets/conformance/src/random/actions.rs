@@ -3,7 +3,7 @@
 
 use super::world::{End, Entry, Family, Held, Object, UNREAD, UNREAD_CALLS, UNREAD_UNIX, World};
 
-/// Lengths where something changes: words, entries, blocks, small areas of rings.
+/// Lengths at boundaries: words, entries, blocks, small areas of rings.
 const LENGTHS: [usize; 16] =
     [0, 1, 2, 7, 8, 9, 63, 64, 65, 255, 1000, 4095, 4096, 4097, 9000, 20_000];
 
@@ -16,7 +16,8 @@ impl World {
         self.rng.usize(1..1 << bits)
     }
 
-    /// Some of the flags, each half of the times; 0 if there are none.
+    /// Returns some of the flags, each with a chance of 25 %, and those of `must`; 0 if there are
+    /// none.
     pub fn flags(&mut self, choices: &[&str], must: &str) -> String {
         let mut chosen: Vec<&str> = vec![];
         for choice in choices {
@@ -35,10 +36,11 @@ impl World {
         self.send_by(held);
     }
 
-    /// Sends something, if there is room. True: something was sent that has arrived.
+    /// Sends something, if there is room. Returns whether something was sent and has arrived.
     pub fn send_by(&mut self, held: Held) -> bool {
         let Some((end, peer)) = self.both(held.object) else { return false };
-        // TCP takes what nobody reads any more, and gives it to who reads nevertheless.
+        // TCP accepts bytes after the reader has shut down reading, and delivers them if it reads
+        // anyway.
         let refused = peer.reading_shut && end.family == Family::Unix;
         let fails = end.writing_shut || peer.closed || refused;
         let (at, peer_at) = (peer.unread, end.peer);
@@ -84,7 +86,7 @@ impl World {
     }
 
     pub fn receive(&mut self) {
-        // Rather where there is something.
+        // Prefer an end that has something to read.
         let full =
             |world: &Self, object: usize| world.both(object).is_some_and(|it| it.0.unread > 0);
         let held = if self.chance(70) { self.any_held(full) } else { self.any_end() };
@@ -168,7 +170,7 @@ impl World {
         let everywhere = self.goes_everywhere();
         let is_own = self.is_in_one_process(held.object);
         let Some(end) = self.end(held.object) else { return };
-        // A Unix socket comes back into the kernel for that.
+        // This makes a Unix socket return to the kernel.
         let has_low_water = everywhere || is_own && end.family != Family::Unix;
         let number = u32::from(on);
         let line = match choice {
@@ -246,7 +248,7 @@ impl World {
 
     pub fn shut_by(&mut self, held: Held, halves: &str) {
         let everywhere = self.goes_everywhere();
-        // A socket whose halves are both shut, on both sides, is not connected any more.
+        // A socket with both halves shut on both sides is no longer connected.
         let is_first = |end: &&mut End| everywhere || !end.writing_shut;
         if self.end(held.object).filter(is_first).is_none() {
             return;
@@ -258,7 +260,7 @@ impl World {
     }
 
     pub fn close(&mut self) {
-        // Mostly copies, or there will soon be nothing left.
+        // Mostly copies, otherwise little would soon be left.
         let Some(held) = self.any_held(|_, _| true) else { return };
         let names = self.processes.iter().flat_map(|names| names.values());
         let copies = names.filter(|entry| entry.object == held.object).count();
@@ -303,7 +305,7 @@ impl World {
         }
     }
 
-    /// Whether an object is a listener, of which family.
+    /// Returns the family of an object that is a listener.
     pub fn listener(&self, object: usize) -> Option<Family> {
         match &self.objects[object] {
             Object::Listener(family, _) => Some(*family),

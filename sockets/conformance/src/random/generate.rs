@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! From a seed to a program.
+//! Generates a program from a seed.
 
 use super::program::Program;
 use super::world::{Family, Reach, World};
 
-/// Something that is done.
+/// Adds one action to a program.
 type Action = fn(&mut World);
 
-/// What is done how often.
+/// Actions with their weights.
 const ACTIONS: [(u32, Action); 24] = [
     (26, World::send),
     (28, World::receive),
@@ -35,7 +35,7 @@ const ACTIONS: [(u32, Action); 24] = [
     (3, World::probe_somebody),
 ];
 
-/// The program of a seed.
+/// Generates the program of a seed.
 pub fn generate(seed: u64, reach: Reach) -> Program {
     let mut world = World::new(seed, reach);
     if world.chance(30) {
@@ -53,8 +53,7 @@ pub fn generate(seed: u64, reach: Reach) -> Program {
     Program { lines: world.lines }
 }
 
-/// The program of a seed in which processes connect to each other again and again, beside whatever
-/// else they do.
+/// Generates the program of a seed in which processes connect repeatedly, among other actions.
 pub fn generate_in_turn(seed: u64, reach: Reach) -> Program {
     let mut world = World::new(seed, reach);
     let family = if world.chance(25) { Family::V6 } else { Family::V4 };
@@ -70,7 +69,7 @@ pub fn generate_in_turn(seed: u64, reach: Reach) -> Program {
 }
 
 impl World {
-    /// Does so much, whatever it is.
+    /// Performs this number of random actions.
     fn act(&mut self, actions: u32) {
         let total: u32 = ACTIONS.iter().map(|(weight, _)| weight).sum();
         for _ in 0..actions {
@@ -86,7 +85,7 @@ impl World {
         }
     }
 
-    /// What all descriptors of an actor say.
+    /// Queries the state of all descriptors of an actor.
     fn probe(&mut self, actor: usize) {
         let mut list = String::new();
         for held in self.held_by(actor).into_iter().take(9) {
@@ -107,7 +106,7 @@ impl World {
         }
     }
 
-    /// At the end everything is read and closed, in some order, and looked at meanwhile.
+    /// Finally reads and closes everything, in random order, and queries state in between.
     fn finish(&mut self) {
         for actor in self.living() {
             self.probe(actor);

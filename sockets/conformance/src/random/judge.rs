@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Running a program, and what comes out of comparing its runs.
+//! Runs a program, and compares its runs.
 
 use super::program::Program;
 use crate::run::{Preload, run_to_end};
@@ -9,47 +9,46 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// After how long a program is killed. The interpreter waits for no call for so long.
+/// Time limit for a program in seconds. The interpreter's limit for a call is shorter.
 const SECONDS: u64 = 600;
-/// What runs programs.
+/// Configuration for running programs.
 #[derive(Clone, Debug)]
 pub struct Interpreter {
-    /// The executable file.
+    /// Path of the interpreter.
     pub executable: PathBuf,
-    /// What accelerates.
+    /// Library and monitor.
     pub preload: Preload,
-    /// Where programs are written for it.
+    /// Folder for the files of programs.
     pub folder: PathBuf,
-    /// After how many milliseconds a call counts as one that does not return.
+    /// Time in milliseconds after which a call counts as blocked.
     pub patience_ms: u32,
-    /// Whether the library keeps streams for the next connection (`FREEPORT_REUSE`).
+    /// Whether the library keeps streams for later connections (`FREEPORT_REUSE`).
     pub keeps_streams: bool,
-    /// How often programs whose runs differ are run again in the kernel, to see whether it does
-    /// that by itself.
+    /// Number of additional plain runs of a program whose runs differ, to detect programs whose
+    /// results vary in the kernel itself.
     pub more_plain_runs: u32,
 }
 
-/// What a run gave.
+/// Result of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Transcript {
     /// Lines with their results.
     pub lines: Vec<String>,
-    /// Dialogues behind which both ends were upgraded, and all; and connections that were accepted
-    /// over streams that were kept.
+    /// Counts printed by the interpreter: dialogues after which both ends were upgraded, all
+    /// dialogues, and connections accepted over kept streams.
     pub upgraded: String,
 }
 
-/// What comes out of a comparison.
+/// Result of a comparison.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// All runs gave the same. What the accelerated one says of upgrades.
+    /// All runs were equal. Contains the counts of upgrades of the accelerated run.
     Same(String),
-    /// The kernel itself does not always give the same: the first line that differs among plain
-    /// runs.
+    /// The kernel's own results vary: the first line that differs among plain runs.
     KernelUnsteady(String),
-    /// The first line that was different, plain and accelerated, but not when it was run again.
+    /// The first line that differed, plain and accelerated, but not in a second run.
     DifferedOnce(String, String),
-    /// The first line that is different: plain, and accelerated.
+    /// The first line that differs: plain, and accelerated.
     Different(String, String),
 }
 
@@ -57,7 +56,7 @@ impl Interpreter {
     /// Runs a program.
     ///
     /// # Errors
-    /// It cannot be run, or does not end.
+    /// It cannot be run, or does not end in time.
     pub fn run(&self, program: &Program, is_accelerated: bool) -> io::Result<Transcript> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -84,15 +83,15 @@ impl Interpreter {
     }
 }
 
-/// Compares runs of a program.
+/// Compares plain and accelerated runs of a program.
 ///
 /// # Errors
-/// It cannot be run, or does not end.
+/// It cannot be run, or does not end in time.
 pub fn judge(interpreter: &Interpreter, program: &Program) -> io::Result<Verdict> {
     let plain = interpreter.run(program, false)?;
     let accelerated = interpreter.run(program, true)?;
     let Some((expected, found)) = first_difference(&plain, &accelerated) else {
-        // What the kernel gives twice may still be chance, but then the library gives it as well.
+        // Results that the kernel repeats may still be chance, but then the library has them too.
         return Ok(Verdict::Same(accelerated.upgraded));
     };
     for _ in 0..interpreter.more_plain_runs {
@@ -101,7 +100,7 @@ pub fn judge(interpreter: &Interpreter, program: &Program) -> io::Result<Verdict
             return Ok(Verdict::KernelUnsteady(first));
         }
     }
-    // What does not differ again depends on moments: how long a process waits for a core.
+    // A difference that does not recur depends on timing, such as the wait for a core.
     let again = interpreter.run(program, true)?;
     if first_difference(&plain, &again).is_none() {
         return Ok(Verdict::DifferedOnce(expected, found));
@@ -110,7 +109,7 @@ pub fn judge(interpreter: &Interpreter, program: &Program) -> io::Result<Verdict
 }
 
 impl Verdict {
-    /// What kind of difference it is: in which operation, and whether that did not return.
+    /// Returns the kind of difference: its operation, and whether that blocked.
     pub fn kind(&self) -> Option<(String, bool)> {
         let Self::Different(line, found) = self else { return None };
         let operation = line.split(' ').nth(1).unwrap_or_default();

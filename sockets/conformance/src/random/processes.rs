@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Connections that are made, and processes that begin, end, and hand descriptors on.
+//! Actions that make connections, start and end processes, and pass descriptors.
 
 use super::world::{ACTORS, Family, Held, Object, World};
 use std::collections::VecDeque;
 
-/// As many programs have it: streams are kept for no listener that may have only a few waiting.
+/// A backlog as many programs use it: streams are not kept for listeners with a small one.
 const BACKLOG: u32 = 32;
 
 impl World {
-    /// A listener of an actor.
+    /// Makes a listener of an actor.
     pub fn listen(&mut self, actor: usize, family: Family) -> Held {
         let name = self.new_name();
         self.say(format!("a{actor} socket s{name} {}", family.word()));
@@ -19,7 +19,7 @@ impl World {
         Held { actor, name, object }
     }
 
-    /// A connection of an actor to a listener, which waits there.
+    /// Connects an actor to a listener; the connection waits there.
     pub fn connect(&mut self, actor: usize, listener: Held) -> Option<Held> {
         let family = self.listener(listener.object)?;
         let name = self.new_name();
@@ -33,7 +33,7 @@ impl World {
         Some(Held { actor, name, object: own })
     }
 
-    /// Accepts what waits at a listener.
+    /// Accepts a connection that waits at a listener.
     pub fn accept(&mut self, listener: Held) -> Option<Held> {
         let Object::Listener(_, waiting) = &mut self.objects[listener.object] else { return None };
         let object = waiting.pop_front()?;
@@ -46,7 +46,7 @@ impl World {
         Some(Held { actor: listener.actor, name, object })
     }
 
-    /// A connection between the first actors, before anything else happens.
+    /// Makes a connection between the first actors, before anything else happens.
     pub fn first_connection(&mut self) -> Option<[Held; 2]> {
         match self.rng.u32(..20) {
             0..=3 => self.first_pair(),
@@ -68,7 +68,7 @@ impl World {
         }
     }
 
-    /// A pair, of which a child gets one end.
+    /// Makes a socket pair, one end of which a child inherits.
     fn first_pair(&mut self) -> Option<[Held; 2]> {
         let names = [self.new_name(), self.new_name()];
         self.say(format!("a0 pair s{} s{}", names[0], names[1]));
@@ -84,7 +84,7 @@ impl World {
         Some([own, its])
     }
 
-    /// One connection more, to a listener that there is.
+    /// Makes another connection to an existing listener.
     pub fn connect_again(&mut self) {
         if !self.has_names_left(2) {
             return;
@@ -99,9 +99,9 @@ impl World {
         }
     }
 
-    /// Connections one after the other, as of a client that makes one for each request. The first
-    /// one is accepted by who waits for it: both sides agree to keep its stream if they come to it
-    /// at the same time. Who sleeps is woken by the kernel only, so others come before.
+    /// Makes several connections in sequence, like a client with one per request. The first one is
+    /// accepted by a waiting thread: both sides agree to keep its stream if they get to it at the
+    /// same time. A sleeping thread is woken only by the kernel, so other connections come first.
     pub fn connect_in_turn(&mut self) {
         let is_free = |world: &Self, object: usize| match &world.objects[object] {
             Object::Listener(_, waiting) => waiting.is_empty(),
@@ -144,7 +144,7 @@ impl World {
         }
     }
 
-    /// What is done with a connection that is closed soon.
+    /// Uses a connection that is closed soon after.
     fn use_shortly(&mut self, ends: [Held; 2]) {
         let [one, other] = ends;
         let rounds = self.rng.u32(1..5);
@@ -161,7 +161,7 @@ impl World {
                 _ => self.poll(),
             }
         }
-        // Mostly nothing is left unread: the kernel resets what it is left in.
+        // Mostly leaves nothing unread: the kernel resets a connection closed with unread bytes.
         for held in ends {
             if self.chance(80) {
                 self.say(format!("a{} recv s{} 100000 DONTWAIT", held.actor, held.name));
@@ -172,11 +172,11 @@ impl World {
         }
     }
 
-    /// A child of an actor.
+    /// Forks a child of an actor.
     pub fn fork(&mut self, actor: usize) -> Option<usize> {
         let mut names = self.processes[self.actors[actor].process].clone();
         if !self.goes_everywhere() {
-            // What parent and child put into a set that both have, each of them knows alone.
+            // Parent and child each know only their own registrations in a set that both hold.
             names.retain(|_, entry| !matches!(self.objects[entry.object], Object::Set));
         }
         let child = self.new_actor(None)?;
@@ -196,7 +196,7 @@ impl World {
         }
         let Some(actor) = self.some_actor() else { return };
         let Some(child) = self.fork(actor) else { return };
-        // Mostly one of both closes its copy soon.
+        // Mostly one of them closes its copy soon.
         let closes = self.one_of(&[actor, child, child]).unwrap_or(child);
         for held in self.held_by(closes) {
             if self.chance(50) && self.may_close(held.object) {
@@ -243,7 +243,7 @@ impl World {
     }
 
     pub fn end_somewhere(&mut self) {
-        // Who lets go of a socket that waits to be upgraded does so a little later.
+        // A socket that waits for its upgrade is closed with a small delay.
         let Some(actor) = self.some_actor().filter(|_| self.goes_everywhere()) else { return };
         let process = self.actors[actor].process;
         let others = self.living().into_iter().any(|it| self.actors[it].process != process);
@@ -256,7 +256,7 @@ impl World {
         self.end_process(process);
     }
 
-    /// Hands a descriptor to another actor, which takes it at once.
+    /// Passes a descriptor to another actor, which receives it immediately.
     pub fn pass_somewhere(&mut self) {
         if !self.has_names_left(1) {
             return;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Programs as texts.
+//! Programs as text.
 
 use std::fmt;
 
-/// The lines of a program, without comments.
+/// Lines of a program, without comments.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Program {
-    /// What is done, in order.
+    /// The calls, in order.
     pub lines: Vec<String>,
 }
 
 impl Program {
-    /// Reads a text: empty lines, and those that begin with `#`, say nothing.
+    /// Parses a text: empty lines and lines that begin with `#` are ignored.
     pub fn parse(text: &str) -> Self {
         let says = |line: &&str| !line.is_empty() && !line.starts_with('#');
         Self { lines: text.lines().map(str::trim).filter(says).map(str::to_owned).collect() }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Making a program smaller that shows something.
+//! Reduces a program that shows a difference.
 
 use super::program::Program;
 
-/// Takes out lines, and makes numbers smaller, as long as what is left still `shows` it; looks at
-/// no more than so many programs.
+/// Removes lines and reduces numbers as long as the rest still `shows` the difference; tries at
+/// most `looks` programs.
 pub fn shrink(program: &Program, looks: usize, mut shows: impl FnMut(&Program) -> bool) -> Program {
     let mut best = program.clone();
     let mut left = looks;
@@ -30,7 +30,8 @@ pub fn shrink(program: &Program, looks: usize, mut shows: impl FnMut(&Program) -
     best
 }
 
-/// Takes out runs of so many lines; whether any could go. `None`: enough was looked at.
+/// Removes runs of `size` lines; returns whether any was removed, or `None` if the limit is
+/// reached.
 fn without_runs(
     best: &mut Program,
     size: usize,
@@ -50,7 +51,7 @@ fn without_runs(
     Some(found)
 }
 
-/// Makes numbers smaller: to 1, else to half.
+/// Reduces numbers: to 1, otherwise to half.
 fn with_less(best: &mut Program, keeps: &mut impl FnMut(&Program) -> Option<bool>) -> Option<bool> {
     let mut found = false;
     for line in 0..best.lines.len() {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Calls that wait, and those that wake them; and what several actors do together.
+//! Calls that block, the calls that wake them, and actions of several actors.
 
 use super::world::{Family, Held, Object, World};
 
 const EVENTS: [&str; 5] = ["IN", "OUT", "IN|OUT", "IN|RDHUP", "IN|OUT|RDHUP|PRI"];
 
 impl World {
-    /// Names and events for a list.
+    /// Returns names and events for a `poll` list.
     fn list_of(&mut self, actor: usize, most: usize) -> String {
         let held = self.held_by(actor);
         let held: Vec<Held> = held
@@ -62,7 +62,7 @@ impl World {
             _ => "|ET|ONESHOT",
         };
         if more.starts_with("|ET") && !self.goes_everywhere() {
-            // What the kernel takes for news of room, is its own.
+            // The kernel has its own rules for edge-triggered events about room.
             events = "IN|RDHUP";
         }
         let (actor, name) = (set.actor, set.name);
@@ -90,7 +90,7 @@ impl World {
         self.say(format!("a{} {way} s{} {time}", set.actor, set.name));
     }
 
-    /// An end where a call waits until another actor, which has the other end, sends.
+    /// Returns an end on which a call blocks until another actor, which holds the peer, sends.
     fn quiet_end(&mut self) -> Option<(Held, Held)> {
         let held = self.any_held(|world, object| {
             world.both(object).is_some_and(|(end, _)| end.unread == 0 && !end.is_vague)
@@ -100,7 +100,7 @@ impl World {
         let (other, blocked) = (end.peer, peer.writing_shut || end.low_water > 1);
         let process = self.actors[held.actor].process;
         let names = self.all_held();
-        // Who reads the same connection elsewhere would take it away.
+        // Another reader of the same connection would take the bytes.
         let alone = names
             .iter()
             .all(|it| it.object != held.object || self.actors[it.actor].process == process);
@@ -108,7 +108,7 @@ impl World {
         Some((held, waker))
     }
 
-    /// One actor waits in a call, another one wakes it.
+    /// One actor blocks in a call, and another wakes it.
     pub fn blocked(&mut self) {
         let Some((held, waker)) = self.quiet_end() else { return };
         let Some(end) = self.end(held.object) else { return };
@@ -154,7 +154,7 @@ impl World {
         }
     }
 
-    /// Ends a call that waits, by bytes or by the end of them.
+    /// Wakes a blocked call, by bytes or by the end of the stream.
     fn wake(&mut self, held: Held, line: &str, waker: Held, length: usize) {
         if self.chance(12) {
             return self.shut_by(waker, "WR");
@@ -175,7 +175,7 @@ impl World {
         }
     }
 
-    /// Much goes one way while the other side reads it.
+    /// Sends much in one direction while the other side reads it.
     pub fn stream(&mut self) {
         let Some(held) = self.any_end() else { return };
         let Some((end, peer)) = self.both(held.object) else { return };
@@ -197,7 +197,7 @@ impl World {
         }
     }
 
-    /// A connection is filled until nothing fits, and emptied again.
+    /// Fills a connection until nothing fits, and drains it.
     pub fn fill(&mut self) {
         let Some(held) = self.any_end() else { return };
         let Some((end, peer)) = self.both(held.object) else { return };
@@ -226,7 +226,7 @@ impl World {
         }
     }
 
-    /// A dialogue, of some length.
+    /// Adds a dialogue of some length.
     pub fn warm(&mut self, ends: [Held; 2]) {
         let rounds = if self.chance(80) { 40 } else { self.rng.u32(1..4) };
         let [one, other] = ends;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the generator believes of the sockets of a program: enough for calls that make sense and
-//! return. Where it is wrong, a program is worse, but not wrong: it is only run.
+//! The generator's model of a program's sockets: precise enough for calls that make sense and
+//! return. Where the model is wrong, a program is less useful, but still valid.
 
 use fastrand::Rng;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// The names of descriptors that there are.
+/// Number of descriptor names.
 const NAMES: u32 = 64;
-/// Actors that the interpreter has places for.
+/// Maximum number of actors in the interpreter.
 pub const ACTORS: usize = 8;
-/// What a connection is sent at most before somebody reads. Any kernel takes as much.
+/// Maximum number of unread bytes of a connection; any kernel accepts this many.
 pub const UNREAD: usize = 40_000;
-/// A Unix socket that is sent more says of itself that it has no room for a while.
+/// Limit for Unix sockets, which report a lack of room beyond it.
 pub const UNREAD_UNIX: usize = 2_000;
-/// The same in calls: each costs the kernel memory of its own.
+/// Limit in calls: each takes additional kernel memory.
 pub const UNREAD_CALLS: usize = 40;
 
 /// Families of sockets.
@@ -39,7 +39,7 @@ impl Family {
 pub struct End {
     pub family: Family,
     pub peer: usize,
-    /// Bytes that came and were not read, and the calls that sent them.
+    /// Unread bytes, and the calls that sent them.
     pub unread: usize,
     pub calls: usize,
     pub nonblocking: bool,
@@ -47,23 +47,23 @@ pub struct End {
     pub low_water: usize,
     pub reading_shut: bool,
     pub writing_shut: bool,
-    /// Nobody has it any more.
+    /// No descriptor of it is left.
     pub closed: bool,
-    /// What is unread is not known so well.
+    /// The amount of unread bytes is uncertain.
     pub is_vague: bool,
 }
 
-/// What a descriptor is.
+/// Object behind a descriptor.
 #[derive(Clone, Debug)]
 pub enum Object {
     End(End),
-    /// A listener, with connections that nobody has accepted.
+    /// A listener, with connections that are not accepted yet.
     Listener(Family, VecDeque<usize>),
     /// An epoll set.
     Set,
 }
 
-/// A name in a process.
+/// An entry in a process's table of names.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     pub object: usize,
@@ -84,12 +84,12 @@ pub struct Held {
     pub object: usize,
 }
 
-/// How far programs go.
+/// Range of generated programs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reach {
-    /// To what is known to be the same: any difference is new.
+    /// Only calls known to behave identically: any difference is new.
     Settled,
-    /// To all there is, including what is known to differ (`known-differences.txt`).
+    /// All calls, including those with known differences (`known-differences.txt`).
     Everything,
 }
 
@@ -100,7 +100,7 @@ pub struct World {
     pub objects: Vec<Object>,
     pub actors: Vec<Actor>,
     pub processes: Vec<BTreeMap<u32, Entry>>,
-    /// What is in a set, or was.
+    /// Objects that are or were in a set.
     pub registered: BTreeSet<usize>,
     next_name: u32,
 }
@@ -124,21 +124,21 @@ impl World {
         self.lines.push(line.into());
     }
 
-    /// Whether programs go everywhere.
+    /// Returns whether programs may use all calls.
     pub fn goes_everywhere(&self) -> bool {
         self.reach == Reach::Everything
     }
 
-    /// Whether nothing is under way, either way. Where something is while a connection leaves the
-    /// kernel or comes back, a part of it is told of for a moment.
+    /// Returns whether no bytes are in flight in either direction. If there are some while a
+    /// connection leaves the kernel or returns, only a part of them is reported for a moment.
     pub fn is_drained(&self, object: usize) -> bool {
         let quiet = |end: &End| end.unread == 0 && !end.is_vague;
         self.both(object).is_none_or(|(end, peer)| quiet(end) && quiet(peer))
     }
 
-    /// Whether a descriptor may go. What is reset when its last one goes tells of it in its own
-    /// ways, and what is in a set stays there under a number that has gone, as long as another
-    /// process has it.
+    /// Returns whether a descriptor may be closed. If closing the last descriptor resets the
+    /// connection, the kernel reports that in its own way; and an object in a set stays there under
+    /// a closed number as long as another process holds it.
     pub fn may_close(&self, object: usize) -> bool {
         let names = self.processes.iter().flat_map(BTreeMap::values);
         let copies = names.filter(|entry| entry.object == object).count();
@@ -149,19 +149,19 @@ impl World {
         is_settled || self.goes_everywhere()
     }
 
-    /// Whether one process alone has it.
+    /// Returns whether only one process holds it.
     pub fn is_in_one_process(&self, object: usize) -> bool {
         let has = |names: &&BTreeMap<u32, Entry>| names.values().any(|it| it.object == object);
         self.processes.iter().filter(has).count() == 1
     }
 
-    /// Whether an actor may hand on what its process has.
+    /// Returns whether an actor may pass on everything its process has.
     pub fn may_hand_on(&self, actor: usize) -> bool {
         self.goes_everywhere()
             || self.held_by(actor).iter().all(|held| self.is_drained(held.object))
     }
 
-    /// True that often of a hundred times.
+    /// Returns true with this probability in percent.
     pub fn chance(&mut self, percent: u32) -> bool {
         self.rng.u32(..100) < percent
     }
@@ -179,7 +179,7 @@ impl World {
         self.next_name - 1
     }
 
-    /// What an actor calls a new object, or an old one.
+    /// Gives an object a name in an actor's process.
     pub fn name(&mut self, actor: usize, name: u32, object: usize) {
         let entry = Entry { object, closed_on_exec: false };
         let process = self.actors[actor].process;
@@ -191,7 +191,7 @@ impl World {
         self.objects.len() - 1
     }
 
-    /// Both ends of a new connection.
+    /// Makes both ends of a new connection.
     pub fn new_connection(&mut self, family: Family) -> [usize; 2] {
         let first = self.objects.len();
         [first, first + 1].map(|at| {
@@ -219,20 +219,20 @@ impl World {
         }
     }
 
-    /// An end, and its peer.
+    /// Returns an end and its peer.
     pub fn both(&self, object: usize) -> Option<(&End, &End)> {
         let Object::End(end) = &self.objects[object] else { return None };
         let Object::End(peer) = &self.objects[end.peer] else { return None };
         Some((end, peer))
     }
 
-    /// Whether nothing more will come to an end.
+    /// Returns whether nothing more can arrive at an end.
     pub fn is_over(&self, object: usize) -> bool {
         self.both(object)
             .is_none_or(|(end, peer)| peer.closed || peer.writing_shut || end.reading_shut)
     }
 
-    /// All descriptors of actors that live.
+    /// Returns all descriptors of living actors.
     pub fn all_held(&self) -> Vec<Held> {
         let living = (0..self.actors.len()).filter(|actor| self.actors[*actor].lives);
         living.flat_map(|actor| self.held_by(actor)).collect()
@@ -243,7 +243,7 @@ impl World {
         names.iter().map(|(name, it)| Held { actor, name: *name, object: it.object }).collect()
     }
 
-    /// A descriptor of something that fulfils a condition.
+    /// Returns a random descriptor of an object that meets a condition.
     pub fn any_held(&mut self, fits: impl Fn(&Self, usize) -> bool) -> Option<Held> {
         let all = self.all_held();
         let fitting: Vec<_> = all.into_iter().filter(|held| fits(self, held.object)).collect();
@@ -254,7 +254,7 @@ impl World {
         self.any_held(|world, object| world.both(object).is_some())
     }
 
-    /// Who has an object; never the given actor, which is busy.
+    /// Returns an actor that holds an object, other than the given actor, which is busy.
     pub fn holder(&mut self, object: usize, but: usize) -> Option<Held> {
         let all = self.all_held();
         let fits = |held: &Held| held.object == object && held.actor != but;
@@ -266,7 +266,7 @@ impl World {
         (0..self.actors.len()).filter(|actor| self.actors[*actor].lives).collect()
     }
 
-    /// Notes that a process has a name no more.
+    /// Records that a process has closed a name.
     pub fn drop_name(&mut self, process: usize, name: u32) {
         let Some(entry) = self.processes[process].remove(&name) else { return };
         let mut names = self.processes.iter().flat_map(BTreeMap::values);
@@ -292,7 +292,7 @@ impl World {
         }
     }
 
-    /// Notes that a process is no more.
+    /// Records that a process has exited.
     pub fn end_process(&mut self, process: usize) {
         let names: Vec<u32> = self.processes[process].keys().copied().collect();
         names.into_iter().for_each(|name| self.drop_name(process, name));
@@ -301,7 +301,7 @@ impl World {
         }
     }
 
-    /// A new actor, of that process or of a new one; `None`: there are enough.
+    /// Returns a new actor, in that process or in a new one; `None` if there are enough.
     pub fn new_actor(&mut self, process: Option<usize>) -> Option<usize> {
         if self.actors.len() == ACTORS {
             return None;

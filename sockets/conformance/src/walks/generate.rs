@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which walks there are: all orders of a few steps, and random ones of many.
+//! Generates walks: all orders of a few steps, and random walks of many.
 
 use super::walk::Walk;
 use fastrand::Rng;
 
-/// The steps of all orders: what ends a direction or a connection, and bytes on their way.
+/// Steps of all orders: those that end a direction or a connection, and transfers.
 const ENDS: [&str; 6] = ["rd", "wr", "both", "close", "send=5", "recv=100"];
-/// Steps that random walks take, besides those with an amount. `TCP_CORK` and Nagle's algorithm
-/// only make the kernel wait with what it sends: rings never wait, so they are not among them.
+/// Steps of random walks, besides those with an amount. `TCP_CORK` and Nagle's algorithm only delay
+/// what the kernel sends; rings never delay, so they are not among them.
 const OTHERS: [&str; 17] = [
     "rd",
     "wr",
@@ -27,17 +27,17 @@ const OTHERS: [&str; 17] = [
     "keepalive=1",
     "info",
 ];
-/// Those of walks at whose end a connection is taken apart (`connect` with `AF_UNSPEC`).
+/// Steps of walks that end by disconnecting (`connect` with `AF_UNSPEC`).
 const BEFORE_APART: [&str; 6] = ["wr", "dup", "error", "peer", "nonblock=1", "watch=0"];
-/// The most that goes through `sendfile`, which reports a peer that is gone between its pieces.
+/// Limit for `sendfile`, which reports an exited peer between its pieces.
 const FILE_MAX: u32 = 12_000;
-/// Amounts where something changes: headers, joined parts, the first areas of a ring.
+/// Amounts at boundaries: headers, joined parts, the first areas of a ring.
 const AMOUNTS: [u32; 12] = [0, 1, 2, 7, 64, 65, 900, 1000, 4096, 4097, 12_000, 20_000];
-/// The largest amount over Unix sockets, where the kernel soon says that there is no room.
+/// Limit over Unix sockets, where the kernel soon reports a lack of room.
 const UNIX_MAX: u32 = 900;
 
-/// All orders of so many of the steps that end connections. Walks that are mirror images of others,
-/// and steps of an end that is closed, are left out.
+/// Returns all orders of `depth` of the steps that end connections, without mirror images and
+/// without steps of a closed end.
 pub fn all_orders(kind: &'static str, depth: usize) -> Vec<Walk> {
     let mut walks = vec![Walk { kind, steps: vec![] }];
     for _ in 0..depth {
@@ -46,7 +46,7 @@ pub fn all_orders(kind: &'static str, depth: usize) -> Vec<Walk> {
     walks
 }
 
-/// The walk with each step that may follow.
+/// Returns the walk extended by each possible step.
 fn longer(walk: &Walk) -> Vec<Walk> {
     let sides: &[&str] = if walk.steps.is_empty() { &["A"] } else { &["A", "B"] };
     let mut walks = vec![];
@@ -60,7 +60,7 @@ fn longer(walk: &Walk) -> Vec<Walk> {
     walks
 }
 
-/// The walk of a seed.
+/// Returns the walk of a seed.
 pub fn random_walk(seed: u64) -> Walk {
     let mut rng = Rng::with_seed(seed);
     let kind = if rng.u32(..3) == 0 { "unix" } else { "tcp" };
@@ -72,7 +72,7 @@ pub fn random_walk(seed: u64) -> Walk {
         steps.push(format!("{}.{}", random_side(&mut rng), random_step(&mut rng, others, most)));
     }
     if kind == "tcp" && !is_taken_apart && rng.u32(..4) == 0 {
-        // Over Unix sockets the kernel tells of room whenever the peer reads.
+        // Over Unix sockets, the kernel reports room whenever the peer reads.
         let at = rng.usize(..steps.len());
         steps.insert(at, format!("{}.watch=1", random_side(&mut rng)));
     }

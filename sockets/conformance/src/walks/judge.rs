@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Running walks plain and accelerated, and what comes of the comparison.
+//! Runs walks plain and accelerated, and compares the traces.
 
 use super::walk::{Trace, Walk, traces};
 use crate::run::{Preload, run_to_end};
@@ -9,23 +9,23 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A run that has not ended by then hangs.
+/// Time limit of a run in seconds.
 const SECONDS: u64 = 120;
-/// Pauses after each step, in milliseconds, of the runs that confirm a difference. A state that is
-/// equal in one of them was only late: the kernel itself may be behind on a loaded machine.
+/// Pauses after each step, in milliseconds, of the runs that confirm a difference. If one of them
+/// shows no difference, the state was only delayed: the kernel itself may lag on a loaded machine.
 const PAUSES_MS: [u32; 5] = [0, 0, 2, 20, 100];
 
-/// Differences of a run that are confirmed; there may be thousands.
+/// Maximum number of differences that are confirmed per run; there may be thousands.
 const DIFFERENCES_MAX: usize = 10;
 
-/// What runs walks.
+/// Configuration for running walks.
 #[derive(Clone, Debug)]
 pub struct Walker {
-    /// The executable file.
+    /// Path of the executable.
     pub executable: PathBuf,
-    /// What accelerates.
+    /// Library and monitor.
     pub preload: Preload,
-    /// Where files of walks are written.
+    /// Folder for the files of walks.
     pub folder: PathBuf,
 }
 
@@ -34,26 +34,26 @@ pub struct Walker {
 pub struct Difference {
     /// The walk, up to the step that differs.
     pub walk: Walk,
-    /// The line of that step, plain and accelerated.
+    /// The trace line of that step, plain and accelerated.
     pub lines: [String; 2],
 }
 
-/// What came of a comparison.
+/// Result of a comparison.
 #[derive(Default, Debug)]
 pub struct Verdict {
     /// Walks that differ.
     pub differences: Vec<Difference>,
     /// Number of walks that differed in some of their runs only.
     pub unsteady: usize,
-    /// Number of ends that were accelerated when their walks began.
+    /// Number of ends that were accelerated at the start of their walks.
     pub upgraded: usize,
 }
 
 impl Walker {
-    /// Compares both runs of walks, and those that differ again, each alone.
+    /// Compares plain and accelerated runs of walks, and runs each differing walk again alone.
     ///
     /// # Errors
-    /// They cannot be run, or do not end.
+    /// They cannot be run, or do not end in time.
     pub fn judge(&self, walks: &[Walk]) -> io::Result<Verdict> {
         let (plain, _) = self.run(walks, false, 0)?;
         let (accelerated, upgraded) = self.run(walks, true, 0)?;
@@ -71,10 +71,10 @@ impl Walker {
         Ok(verdict)
     }
 
-    /// Runs walks; gives their traces, and how many ends were accelerated.
+    /// Runs walks; returns their traces, and the number of accelerated ends.
     ///
     /// # Errors
-    /// They cannot be run, or do not end.
+    /// They cannot be run, or do not end in time.
     pub fn run(
         &self,
         walks: &[Walk],
@@ -106,7 +106,7 @@ impl Walker {
         Ok((traces, upgraded.unwrap_or(0)))
     }
 
-    /// Runs a walk that differs again. `None`: it does not differ every time.
+    /// Runs a differing walk again. `None` if it does not differ every time.
     fn confirm(&self, walk: &Walk) -> io::Result<Option<Difference>> {
         let mut last = None;
         for pause_ms in PAUSES_MS {
@@ -130,10 +130,10 @@ impl Walker {
         }))
     }
 
-    /// Takes steps out of a walk as long as it still differs.
+    /// Removes steps from a walk as long as it still differs.
     ///
     /// # Errors
-    /// It cannot be run, or does not end.
+    /// It cannot be run, or does not end in time.
     pub fn shrink(&self, difference: Difference) -> io::Result<Difference> {
         let mut best = difference;
         let mut step = best.walk.steps.len();
@@ -149,7 +149,7 @@ impl Walker {
     }
 }
 
-/// The first step at which traces differ.
+/// Returns the first step at which traces differ.
 fn first_difference(one: &Trace, other: &Trace) -> Option<usize> {
     let steps = one.len().max(other.len());
     (0..steps).find(|step| one.get(*step) != other.get(*step))

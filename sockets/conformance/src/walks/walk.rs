@@ -12,11 +12,11 @@ pub struct Walk {
     pub steps: Vec<String>,
 }
 
-/// The trace of a walk: a line for each step.
+/// Trace of a walk: a line for each step.
 pub type Trace = Vec<String>;
 
 impl Walk {
-    /// Parses a line. `None`: it is no walk.
+    /// Parses a line; `None` if it is no walk.
     pub fn parse(line: &str) -> Option<Self> {
         let mut words = line.split_ascii_whitespace();
         let kind = words.next()?;
@@ -24,7 +24,7 @@ impl Walk {
         Some(Self { kind, steps: words.map(str::to_owned).collect() })
     }
 
-    /// The walk without one of its steps.
+    /// Returns the walk without one of its steps.
     #[must_use]
     pub fn without(&self, step: usize) -> Self {
         let mut shorter = self.clone();
@@ -32,7 +32,7 @@ impl Walk {
         shorter
     }
 
-    /// The first steps of the walk.
+    /// Returns the first steps of the walk.
     #[must_use]
     pub fn first(&self, steps: usize) -> Self {
         let mut shorter = self.clone();
@@ -47,7 +47,7 @@ impl fmt::Display for Walk {
     }
 }
 
-/// The traces of several walks, from what the program printed.
+/// Parses the traces of several walks from the program's output.
 pub fn traces(printed: &str) -> Vec<Trace> {
     let mut traces: Vec<Trace> = vec![];
     for line in printed.lines() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What accelerates in the tests of this crate.
+//! The library and the monitor for the tests of this crate.
 
 use freeport_monitor::{Location, Options, Server};
 use freeport_testbed::preload;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::thread;
 
-/// The library: `$FREEPORT_PRELOAD`, else as the sources are now.
+/// Returns the library: `$FREEPORT_PRELOAD`, or built from the present sources.
 pub fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| match std::env::var_os("FREEPORT_PRELOAD") {
@@ -17,7 +17,7 @@ pub fn library() -> &'static Path {
     })
 }
 
-/// Runs a monitor below `folder` until the tests end, and says where it listens.
+/// Runs a monitor below `folder` until the tests end, and returns its socket's path.
 pub fn monitor(folder: &Path) -> PathBuf {
     let path = folder.join("monitor.sock");
     let server = Server::new(Location::at(&path).take().unwrap(), Options::default()).unwrap();

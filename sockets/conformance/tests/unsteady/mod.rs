@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What `unsteady-cases.txt` names.
+//! Entries of `unsteady-cases.txt`.
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An estimate of what connections would have cost in the kernel.
+//! An estimate of what accelerated connections would have cost in the kernel.
 //!
-//! Nobody can measure what was not done. So the estimate multiplies what was counted by what each
-//! of it costs: in the kernel, as measured here, of this machine; in shared memory, by constants.
+//! Work that did not happen cannot be measured. The estimate therefore multiplies each count by the
+//! cost of one: for the kernel as measured on this machine, for shared memory by constants.
 //!
 //! ```text
 //! kernel = sends * send + sent bytes * byte + receives * receive + received bytes * byte
@@ -11,8 +11,8 @@
 //! saved  = kernel - ring        gain = kernel / ring
 //! ```
 //!
-//! All of it is processor time. What sleeping and waking cost is left out on both sides, since both
-//! do it; so a program that talks to and fro gains more than is estimated.
+//! All costs are processor time. The cost of sleeping and waking is left out on both sides, since
+//! both pay it; so a program with request-response traffic gains more than the estimate says.
 
 use super::{Counts, Family};
 use serde_json::{Value, json};
@@ -20,48 +20,48 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 
-/// Bytes of a short message, and of a long one.
+/// Bytes of a short message.
 const SHORT: usize = 64;
 const LONG: usize = 32 << 10;
-/// Messages that are sent and then received, and how often.
+/// Number of messages sent before they are received.
 const BATCH: usize = 32;
 const ROUNDS: usize = 9;
 
-/// What one way of a message costs, in nanoseconds of processor time.
+/// Costs of one path of messages, in nanoseconds of processor time.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Path {
-    /// An operation that sends.
+    /// Cost of an operation that sends.
     pub send: f64,
-    /// An operation that receives.
+    /// Cost of an operation that receives.
     pub receive: f64,
-    /// A byte that is sent, besides.
+    /// Additional cost of each byte sent.
     pub sent_byte: f64,
-    /// A byte that is received, besides.
+    /// Additional cost of each byte received.
     pub received_byte: f64,
 }
 
-/// Costs of a message in shared memory. 8 bytes take 30 to 115 ns for both sides, and 64 KiB at
-/// most 0.05 ns a byte for each: docs/results/README.md, one pair on two cores.
+/// Costs in shared memory. 8 bytes take 30 to 115 ns for both sides together, and 64 KiB at most
+/// 0.05 ns per byte and side: docs/results/sockets.md, one pair on two cores.
 const RING: Path = Path { send: 60.0, receive: 60.0, sent_byte: 0.05, received_byte: 0.05 };
-/// What is assumed of the kernel where it cannot be measured: less than the machines of
-/// docs/results/README.md take.
+/// Costs of the kernel where they cannot be measured: less than on the machines of
+/// docs/results/sockets.md.
 const TCP: Path = Path { send: 2500.0, receive: 700.0, sent_byte: 0.1, received_byte: 0.1 };
 const UNIX: Path = Path { send: 800.0, receive: 500.0, sent_byte: 0.1, received_byte: 0.1 };
 
-/// Costs of all ways that bytes can take.
+/// Costs of all paths that bytes can take.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Costs {
     /// Through the kernel, with TCP on one machine.
     pub tcp: Path,
     /// Through the kernel, with Unix sockets.
     pub unix: Path,
-    /// Past the kernel.
+    /// Through shared memory.
     pub ring: Path,
-    /// Whether those of the kernel are of this machine.
+    /// Whether the kernel's costs were measured on this machine.
     pub is_measured: bool,
 }
 
-/// Processor time that something would have taken in the kernel, and took past it.
+/// Processor time: an estimate for the kernel, and one for shared memory.
 #[derive(Clone, Copy, Default, PartialEq, Debug)]
 pub struct Estimate {
     kernel_nanoseconds: f64,
@@ -69,13 +69,13 @@ pub struct Estimate {
 }
 
 impl Costs {
-    /// Those that are assumed where nothing was measured.
+    /// Returns the costs assumed where nothing was measured.
     pub const fn assumed() -> Self {
         Self { tcp: TCP, unix: UNIX, ring: RING, is_measured: false }
     }
 
-    /// Measures the kernel's, by messages within this thread: some milliseconds. What the thread
-    /// does not run does not count, so a busy machine gives nearly the same.
+    /// Measures the kernel's costs by messages within this thread; takes some milliseconds. Only
+    /// the thread's own processor time counts, so load on the machine hardly changes the result.
     pub fn measured() -> Self {
         let tcp = tcp_pair().and_then(|(one, other)| measure(one, other));
         let unix = UnixStream::pair().and_then(|(one, other)| measure(one, other));
@@ -85,7 +85,8 @@ impl Costs {
         }
     }
 
-    /// What these counts of connections of a family cost, and would have cost.
+    /// Estimates the cost of these counts in shared memory and in the kernel, for connections of a
+    /// family.
     pub fn estimate(&self, counts: &Counts, family: Family) -> Estimate {
         let kernel = match family {
             Family::Tcp => &self.tcp,
@@ -99,7 +100,7 @@ impl Costs {
         }
     }
 
-    /// As an object: nanoseconds.
+    /// Returns the costs in nanoseconds as a JSON object.
     pub fn to_json(&self) -> Value {
         json!({
             "is_measured": self.is_measured,
@@ -130,7 +131,7 @@ impl Path {
 }
 
 impl Estimate {
-    /// Both together.
+    /// Returns the sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -139,13 +140,13 @@ impl Estimate {
         }
     }
 
-    /// Processor time that was not spent, in seconds; negative where doorbells cost more than the
-    /// kernel would have.
+    /// Processor time saved, in seconds; negative if doorbells cost more than the kernel would
+    /// have.
     pub fn saved_seconds(self) -> f64 {
         (self.kernel_nanoseconds - self.ring_nanoseconds) / 1e9
     }
 
-    /// How many times as much the kernel would have taken; `None` if nothing was moved.
+    /// Ratio of the kernel's cost to the ring's; `None` if nothing was transferred.
     pub fn gain(self) -> Option<f64> {
         (self.ring_nanoseconds > 0.0).then(|| self.kernel_nanoseconds / self.ring_nanoseconds)
     }
@@ -157,7 +158,7 @@ fn tcp_pair() -> io::Result<(TcpStream, TcpStream)> {
     let one = TcpStream::connect(address)?;
     loop {
         let (other, from) = listener.accept()?;
-        // Somebody else may have found the port.
+        // Another process may have connected to the port first.
         if from == one.local_addr()? {
             one.set_nodelay(true)?;
             return Ok((one, other));
@@ -165,7 +166,7 @@ fn tcp_pair() -> io::Result<(TcpStream, TcpStream)> {
     }
 }
 
-/// What a way costs that begins and ends in this thread.
+/// Measures a path whose two ends are in this thread.
 fn measure(mut one: impl Write, mut other: impl Read) -> io::Result<Path> {
     let (mut short, mut long) = (vec![], vec![]);
     for _ in 0..ROUNDS {
@@ -178,7 +179,7 @@ fn measure(mut one: impl Write, mut other: impl Read) -> io::Result<Path> {
     Ok(Path { send, receive, sent_byte, received_byte })
 }
 
-/// Nanoseconds that a message took to be sent, and to be received.
+/// Returns the nanoseconds to send a message, and to receive it.
 fn round(
     one: &mut impl Write,
     other: &mut impl Read,
@@ -198,15 +199,15 @@ fn round(
     Ok([sent - begun, received - sent].map(|time| time / n as f64))
 }
 
-/// The least of each: on a busy machine, other rounds take longer than the work does.
+/// Returns the minimum of each: other rounds take longer only because of load on the machine.
 fn least(rounds: &[[f64; 2]]) -> [f64; 2] {
     [0, 1].map(|at| rounds.iter().map(|it| it[at]).fold(f64::INFINITY, f64::min))
 }
 
-/// Time that this thread has run.
+/// Processor time of this thread in nanoseconds.
 fn thread_nanoseconds() -> f64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: room for the answer, and every thread has this clock.
+    // SAFETY: `time` has room for the answer, and every thread has this clock.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }

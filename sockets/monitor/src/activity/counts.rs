@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What an end of a connection has counted, and sums of that.
+//! Counts of one end of a connection, and sums of them.
 
 use serde_json::{Value, json};
 
-/// Counts of one end, or of several. Programs write them themselves.
+/// Counts of one end, or the sum of several. The programs write them.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Counts {
-    /// Operations that sent something.
+    /// Number of operations that sent something.
     pub sends: u64,
-    /// Operations that received something.
+    /// Number of operations that received something.
     pub receives: u64,
     /// Number of bytes sent.
     pub sent_bytes: u64,
     /// Number of bytes received.
     pub received_bytes: u64,
-    /// Doorbells that it rang for the peer.
+    /// Number of doorbells rung for the peer.
     pub doorbells: u64,
-    /// Doorbells that the peer rang for it.
+    /// Number of doorbells rung by the peer.
     pub peer_doorbells: u64,
-    /// How often it went to sleep for data.
+    /// Number of times it slept for data.
     pub sleeps: u64,
 }
 
 impl Counts {
-    /// From an object with these names; what is missing there is 0.
+    /// Reads the counts from a JSON object with these names; missing ones are 0.
     pub(crate) fn from_json(told: &Value) -> Self {
         let count = |name: &str| told[name].as_u64().unwrap_or_default();
         Self {
@@ -37,7 +37,7 @@ impl Counts {
         }
     }
 
-    /// As an object.
+    /// Returns the counts as a JSON object.
     pub fn to_json(&self) -> Value {
         json!({
             "sends": self.sends,
@@ -50,30 +50,29 @@ impl Counts {
         })
     }
 
-    /// Both together.
+    /// Returns the sum of both.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         self.with(other, u64::saturating_add)
     }
 
-    /// What was counted since then. A count that went back has no meaning, so it gives 0.
+    /// Returns the counts since `before`. A count that decreased is invalid and gives 0.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         self.with(before, u64::saturating_sub)
     }
 
-    /// Bytes of both directions.
+    /// Number of bytes in both directions.
     pub fn bytes(&self) -> u64 {
         self.sent_bytes.saturating_add(self.received_bytes)
     }
 
-    /// Operations of both directions.
+    /// Number of operations in both directions.
     pub fn messages(&self) -> u64 {
         self.sends.saturating_add(self.receives)
     }
 
-    /// Share of the operations that received something before which the end slept: 0 to 1. `None`
-    /// if there were none.
+    /// Share of the receiving operations that slept first, 0 to 1; `None` if there were none.
     pub fn slept_share(&self) -> Option<f64> {
         (self.receives > 0).then(|| (self.sleeps as f64 / self.receives as f64).min(1.0))
     }

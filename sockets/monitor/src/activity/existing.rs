@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which sockets still exist of those that a monitor remembers: each process is looked at once.
+//! Determines which sockets that a monitor remembers still exist. Each process is read once.
 
 use std::collections::HashMap;
 use std::fs;
 use std::io;
 
-/// What has become of a socket.
+/// Whether a socket still exists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Existence {
-    /// Its process has it, by that number.
+    /// Its process holds it, under this descriptor number.
     Open(i32),
-    /// Its process may not be looked at.
+    /// Its process cannot be inspected.
     Hidden,
-    /// Its process does not have it any more, or is gone.
+    /// Its process has closed it, or has exited.
     Gone,
 }
 
-/// The sockets of a process by their inodes; `None`: it may not be looked at.
+/// Descriptors of a process by the inodes of their sockets; `None` if it cannot be inspected.
 type Sockets = Option<HashMap<u64, i32>>;
 
-/// See above.
+/// Sockets of the processes read so far.
 #[derive(Default)]
 pub struct Existing(HashMap<i32, Sockets>);
 
 impl Existing {
-    /// Looks for the socket of that inode in a process.
+    /// Looks up the socket with this inode in a process.
     pub fn look(&mut self, pid: i32, inode: u64) -> Existence {
         match self.0.entry(pid).or_insert_with(|| sockets(pid)) {
             Some(sockets) => sockets.get(&inode).map_or(Existence::Gone, |it| Existence::Open(*it)),

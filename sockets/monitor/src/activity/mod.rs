@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What accelerated programs do, from what a monitor lists: their connections and counts, and how
-//! those change.
+//! Activity of accelerated programs, from a monitor's listing: their connections, counts, and the
+//! rates of those.
 //!
-//! A [`Snapshot`] is what is there at one time, an [`Activity`] what happened between two. Nothing
-//! is asked of the programs, and nothing is added to what they do for each message: they count in
-//! words that they write anyway.
+//! A [`Snapshot`] is the state at one time, an [`Activity`] the change between two. The programs
+//! take no part and do no extra work for each message: they count in words that they write anyway.
 
 mod costs;
 mod counts;
@@ -18,7 +17,7 @@ pub use existing::{Existence, Existing};
 pub use rates::{Activity, EndRates, Key, ProgramRates, Rates};
 pub use snapshot::{End, InKernel, Program, Snapshot};
 
-/// Which kind of socket carries a connection.
+/// Kind of socket of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Family {
     /// TCP.
@@ -28,7 +27,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// For people and programs.
+    /// Name of the family in JSON and in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tcp => "tcp",
@@ -36,7 +35,7 @@ impl Family {
         }
     }
 
-    /// The one of that name.
+    /// Returns the family of that name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         [Self::Tcp, Self::Unix].into_iter().find(|it| it.name() == name)
     }

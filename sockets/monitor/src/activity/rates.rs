@@ -1,65 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What happened between two snapshots: a second of each count, and an estimate of what that saved.
+//! Changes between two snapshots: the rate of each count, and the estimated saving.
 
 use super::{Costs, Counts, End, Estimate, Family, InKernel, Snapshot};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-/// Counts a second, and what is estimated of them.
+/// Counts over a period, and an estimate of their cost.
 #[derive(Clone, Copy, Default, PartialEq, Debug)]
 pub struct Rates {
-    /// Counts of the whole time.
+    /// Counts of the whole period.
     pub counts: Counts,
-    /// What those would have cost.
+    /// Their estimated cost.
     pub estimate: Estimate,
     seconds: f64,
 }
 
-/// An end past the kernel.
+/// Rates of an accelerated end.
 #[derive(Clone, PartialEq, Debug)]
 pub struct EndRates {
-    /// Which.
+    /// The end.
     pub end: End,
-    /// What it did.
+    /// Its rates.
     pub rates: Rates,
 }
 
-/// A program: what its connections did, those that have ended meanwhile as well.
+/// Rates of a program, including its connections that ended during the period.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ProgramRates {
-    /// The process.
+    /// PID of the program.
     pub pid: i32,
-    /// What it is called.
+    /// Name of the program.
     pub command: String,
-    /// Number of its ends past the kernel.
+    /// Number of its accelerated ends.
     pub accelerated: usize,
     /// Number of its ends in the kernel that the monitor knows of.
     pub in_kernel: usize,
-    /// What it did.
+    /// Its rates.
     pub rates: Rates,
 }
 
-/// What is shown first.
+/// Sort key: the largest value comes first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Key {
-    /// Most bytes of both directions.
+    /// Bytes in both directions.
     Bytes,
-    /// Most operations of both directions.
+    /// Operations in both directions.
     Messages,
-    /// Most doorbells.
+    /// Doorbells.
     Doorbells,
-    /// Most processor time saved, as estimated.
+    /// Estimated processor time saved.
     Saved,
 }
 
-/// See above.
+/// Rates of all programs and ends between two snapshots.
 #[derive(Clone, Debug)]
 pub struct Activity {
-    /// How long it took.
+    /// Length of the period in seconds.
     pub seconds: f64,
-    /// Programs with ends, or with traffic.
+    /// Programs with ends or traffic.
     pub programs: Vec<ProgramRates>,
-    /// Ends past the kernel.
+    /// Accelerated ends.
     pub ends: Vec<EndRates>,
     /// Ends in the kernel.
     pub in_kernel: Vec<InKernel>,
@@ -75,12 +75,12 @@ impl Rates {
         Self { counts: self.counts.plus(&other.counts), estimate, seconds: self.seconds }
     }
 
-    /// A count as one a second.
+    /// Converts a count of the period to a rate per second.
     pub fn per_second(&self, count: u64) -> f64 {
         if self.seconds > 0.0 { count as f64 / self.seconds } else { 0.0 }
     }
 
-    /// Processors' worth of time that was saved, as estimated: 1 is one processor.
+    /// Estimated saving in processors: 1.0 is one processor's full time.
     pub fn saved_processors(&self) -> f64 {
         if self.seconds > 0.0 { self.estimate.saved_seconds() / self.seconds } else { 0.0 }
     }
@@ -94,7 +94,7 @@ impl Rates {
         }
     }
 
-    /// As members of an object.
+    /// Adds the rates to a JSON object.
     fn put_into(&self, told: &mut Value) {
         let rounded = |value: f64| (value * 1000.0).round() / 1000.0;
         let counts = &self.counts;
@@ -116,7 +116,7 @@ impl Rates {
 }
 
 impl Activity {
-    /// What happened from one snapshot to the next.
+    /// Computes the changes from one snapshot to the next.
     pub fn between(before: &Snapshot, after: &Snapshot, costs: &Costs) -> Self {
         let seconds = after.at.saturating_duration_since(before.at).as_secs_f64();
         let known: HashMap<_, _> = before.ends.iter().map(|it| (it.name, it.counts)).collect();
@@ -145,14 +145,14 @@ impl Activity {
         Self { seconds, programs, ends: ends.collect(), in_kernel: after.in_kernel.clone() }
     }
 
-    /// All that is known of the programs of a snapshot, since they met the monitor.
+    /// Computes the totals of a snapshot's programs, since they connected to the monitor.
     pub fn until(snapshot: &Snapshot, costs: &Costs) -> Self {
         let nothing =
             Snapshot { at: snapshot.at, ends: vec![], in_kernel: vec![], programs: vec![] };
         Self::between(&nothing, snapshot, costs)
     }
 
-    /// Puts first what has most of that; what has as much, by its process and descriptor.
+    /// Sorts by this key, descending; ties by process and descriptor.
     pub fn sort(&mut self, key: Key) {
         let order = |one: &Rates, other: &Rates| other.weight(key).total_cmp(&one.weight(key));
         self.programs
@@ -164,7 +164,7 @@ impl Activity {
         self.in_kernel.sort_by_key(|it| (it.pid, it.reason.clone(), it.descriptor));
     }
 
-    /// As an object.
+    /// Returns the rates as a JSON object.
     pub fn to_json(&self) -> Value {
         let programs = self.programs.iter().map(|program| {
             let mut told = json!({
@@ -214,7 +214,7 @@ impl Activity {
 }
 
 impl ProgramRates {
-    /// As an object of counts, not of rates: for [`Activity::until`].
+    /// Returns the counts, not the rates, as a JSON object: for [`Activity::until`].
     pub fn totals_to_json(&self) -> Value {
         let mut told = self.rates.counts.to_json();
         told["pid"] = self.pid.into();
@@ -261,7 +261,7 @@ mod tests {
     fn rates_are_of_the_time_between() {
         let begun = Instant::now();
         let before = Snapshot::of(&list(&[(10, 100), (20, 7)], 0), begun);
-        // The second connection has ended with 20, and a third one is new.
+        // The second connection has ended at 20, and a third one is new.
         let after = Snapshot::of(&list(&[(10, 300), (30, 4)], 20), begun + Duration::from_secs(2));
         let mut activity = Activity::between(&before, &after, &Costs::assumed());
         activity.sort(Key::Messages);

@@ -1,84 +1,84 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What there is at one time: connections past the kernel, connections of the same programs in it,
-//! and the programs.
+//! State at one time: accelerated connections, connections of the same programs in the kernel, and
+//! the programs.
 
 use super::{Counts, Existence, Existing, Family};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
 use std::time::Instant;
 
-/// An end of a connection that is past the kernel.
+/// An end of an accelerated connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct End {
-    /// Its process.
+    /// PID of its process.
     pub pid: i32,
-    /// What that is called.
+    /// Name of its program.
     pub command: String,
-    /// The number of its descriptor.
+    /// Number of its descriptor.
     pub descriptor: i64,
-    /// The address of this end; `None` where that was not told.
+    /// Address of this end; `None` if the monitor does not report it.
     pub local: Option<String>,
-    /// The address of the other one.
+    /// Address of the peer.
     pub remote: Option<String>,
-    /// The process at the other end.
+    /// PID of the peer's process.
     pub peer_pid: i32,
-    /// What that is called.
+    /// Name of the peer's program.
     pub peer_command: String,
-    /// Which kind of socket it is.
+    /// Kind of socket.
     pub family: Family,
-    /// What it has counted.
+    /// Its counts.
     pub counts: Counts,
-    /// The slab and the slot, the inode: no other end has all of them.
+    /// Slab, slot and inode: unique to this end.
     pub(super) name: (u64, u64, u64),
 }
 
-/// A connection that is in the kernel, of a program that has the library.
+/// A connection in the kernel, of a program that has the library.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InKernel {
-    /// Its process.
+    /// PID of its process.
     pub pid: i32,
-    /// What that is called.
+    /// Name of its program.
     pub command: String,
-    /// The number of its descriptor, if that is known.
+    /// Number of its descriptor, if known.
     pub descriptor: Option<i64>,
-    /// The address of this end, if that was told.
+    /// Address of this end, if reported.
     pub local: Option<String>,
-    /// The address of the other one.
+    /// Address of the peer, if reported.
     pub remote: Option<String>,
-    /// Why, as the name of a `Reason`.
+    /// Reason, as the name of a `Reason`.
     pub reason: String,
-    /// Why, in words.
+    /// Explanation of the reason.
     pub text: String,
 }
 
 /// A process that has the library.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Program {
-    /// The process.
+    /// PID of the process.
     pub pid: i32,
-    /// What it is called.
+    /// Name of the program.
     pub command: String,
-    /// What it has counted in connections of TCP, and of Unix sockets, since it met the monitor:
-    /// those that are, and those that have ended.
+    /// Counts of its TCP connections and of its Unix sockets since it connected to the monitor,
+    /// ended ones included.
     pub counts: [Counts; 2],
 }
 
-/// See above.
+/// Connections and programs at one time.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// When that was so.
+    /// Time of the snapshot.
     pub at: Instant,
-    /// Ends past the kernel.
+    /// Accelerated ends.
     pub ends: Vec<End>,
-    /// Ends in the kernel that exist.
+    /// Ends in the kernel that still exist.
     pub in_kernel: Vec<InKernel>,
     /// Programs that are connected to the monitor, or have an end.
     pub programs: Vec<Program>,
 }
 
 impl Snapshot {
-    /// From what a monitor [lists](crate::Control::list). What it remembers of sockets that are
-    /// gone is left out, as far as their processes may be looked at.
+    /// Parses the [listing](crate::Control::list) of a monitor. Sockets it remembers that no longer
+    /// exist are left out, as far as their processes can be inspected.
     pub fn of(list: &Value, at: Instant) -> Self {
         let (mut ends, mut in_kernel) = (vec![], vec![]);
         for connection in array(&list["connections"]) {
@@ -133,8 +133,8 @@ fn kernel_end(end: &Value, reason: &str) -> InKernel {
     }
 }
 
-/// What was refused, or is kept in the kernel, and still exists; each socket once, with what was
-/// said of it last.
+/// Returns the sockets that were refused or are kept in the kernel and still exist; each once, with
+/// its most recent reason.
 fn remembered(list: &Value, known: &[InKernel], existing: &mut Existing) -> Vec<InKernel> {
     let key = |it: &InKernel| (it.pid, it.descriptor);
     let mut seen: HashSet<_> = known.iter().map(key).collect();
@@ -163,7 +163,7 @@ fn remembered(list: &Value, known: &[InKernel], existing: &mut Existing) -> Vec<
     found
 }
 
-/// The programs, with what is and what was of each.
+/// Returns the programs with the counts of their ended and present connections.
 fn programs(list: &Value, ends: &[End], in_kernel: &[InKernel]) -> Vec<Program> {
     let member = |told: &Value| Program {
         pid: pid(told),
@@ -260,7 +260,7 @@ mod tests {
             (found[0].reason.as_str(), found[0].descriptor),
             ("Stdio", Some(one.as_raw_fd().into()))
         );
-        assert_eq!(found[0].text, "a stream of the C library has it");
+        assert_eq!(found[0].text, "a stream of the C library (FILE) uses it");
     }
 
     #[test]

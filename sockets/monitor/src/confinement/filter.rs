@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! System calls that a monitor cannot make any more, as a filter of the kernel's (seccomp).
+//! A kernel filter (seccomp) for system calls that a monitor must not make.
 //!
-//! The filter names what is refused, not what is allowed. The C library and Rust's choose among
-//! calls by their own version and by the kernel's: `poll` or `ppoll`, `clone` or `clone3`, `rseq`,
-//! `futex_waitv`. A list of what is allowed would be one for the libraries of the machine where it
-//! was written, and a monitor that is stopped by an update in the middle of its work costs more
-//! than what such a list keeps away beyond this one: what is named here is what leads out of the
-//! process, to other programs, other processes, other rights, and the kernel's own code. A call
-//! that is new in a kernel and leads there is not in the list; it finds a process without
-//! capabilities.
+//! The filter lists refused calls, not allowed ones. The C library and Rust's choose between calls
+//! by their own version and the kernel's: `poll` or `ppoll`, `clone` or `clone3`, `rseq`,
+//! `futex_waitv`. A list of allowed calls would fit the libraries of one machine only, and an
+//! update that stops a monitor in operation costs more than such a list would prevent beyond this
+//! one: the calls named here lead out of the process, to other programs, other processes, other
+//! privileges, and the kernel's own code. A call that a newer kernel adds for this is not in the
+//! list; it finds a process without capabilities.
 //!
-//! What no mistake can explain ends the process. What a library may try, and can do without, fails.
-//! The kernel logs both. Calls that are allowed whatever their arguments are pass by a table of the
-//! kernel's, so that the length of the list costs nothing.
+//! Calls that cannot be a mistake end the process. Calls that a library may try and can do without
+//! fail. The kernel logs both. For calls that are allowed regardless of their arguments, the kernel
+//! uses a table, so the length of the list costs nothing.
 
 use crate::Error;
 use libc::c_long;
 
-/// Calls that end the process: those that become another program or reach into another process,
-/// and those that change the kernel.
+/// Calls that end the process: those that execute another program, access another process, or
+/// change the kernel.
 const ENDING: &[c_long] = &[
     libc::SYS_execve,
     libc::SYS_execveat,
@@ -37,7 +36,7 @@ const ENDING: &[c_long] = &[
 
 /// Calls that fail with `EPERM`.
 const FAILING: &[c_long] = &[
-    // Other users and other rights.
+    // Other users and privileges.
     libc::SYS_setuid,
     libc::SYS_setgid,
     libc::SYS_setreuid,
@@ -79,7 +78,7 @@ const FAILING: &[c_long] = &[
     libc::SYS_clock_settime,
     libc::SYS_clock_adjtime,
     libc::SYS_adjtimex,
-    // Parts of the kernel in which much was found, and which are of no use here.
+    // Kernel interfaces with many past vulnerabilities, which are of no use here.
     libc::SYS_perf_event_open,
     libc::SYS_userfaultfd,
     libc::SYS_io_uring_setup,
@@ -89,7 +88,7 @@ const FAILING: &[c_long] = &[
     libc::SYS_fanotify_init,
 ];
 
-/// Calls of one kind of processor only, which fail as well.
+/// Calls of one architecture only, which fail as well.
 #[cfg(target_arch = "x86_64")]
 const FAILING_HERE: &[c_long] = &[
     libc::SYS_fork,
@@ -102,7 +101,7 @@ const FAILING_HERE: &[c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const FAILING_HERE: &[c_long] = &[];
 
-/// What the kernel calls this kind of processor; `None`: there is no filter for it.
+/// Number of the architecture in the kernel (`AUDIT_ARCH_*`); `None`: there is no filter for it.
 #[cfg(target_arch = "x86_64")]
 const PROCESSOR: Option<u32> = Some(0xc000_003e);
 #[cfg(target_arch = "aarch64")]
@@ -110,26 +109,26 @@ const PROCESSOR: Option<u32> = Some(0xc000_00b7);
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const PROCESSOR: Option<u32> = None;
 
-/// Numbers from here on are calls of another kind (x32) that do the same.
+/// Call numbers from here on are of another ABI (x32) with the same calls.
 const OTHER_KIND: u32 = 0x4000_0000;
 
-/// Where the parts of a call are in what a filter sees: its number, the kind of processor, and the
-/// lower half of the first argument.
+/// Offsets in the data that a filter sees: the call's number, the architecture, and the lower half
+/// of the first argument.
 const NUMBER: u32 = 0;
 const KIND: u32 = 4;
 const FIRST_ARGUMENT: u32 = 16;
 
-/// Gives the filter to the kernel.
+/// Installs the filter.
 ///
 /// # Errors
-/// `System`: the kernel has no such filters, or does not let this process have one.
+/// [`Error::System`] if the kernel has no such filters, or does not let this process install one.
 pub fn install() -> Result<(), Error> {
     let Some(processor) = PROCESSOR else { return Ok(()) };
     let mut steps = steps(processor);
     let length = u16::try_from(steps.len()).expect("a filter has far fewer steps");
     let program = libc::sock_fprog { len: length, filter: steps.as_mut_ptr() };
     let (mode, flags) = (libc::SECCOMP_SET_MODE_FILTER, libc::SECCOMP_FILTER_FLAG_LOG);
-    // SAFETY: the program and its steps live as long as the call.
+    // SAFETY: the program and its steps outlive the call.
     let result = unsafe { libc::syscall(libc::SYS_seccomp, mode, flags, &raw const program) };
     if result == 0 { Ok(()) } else { Err(Error::system("seccomp")) }
 }
@@ -137,7 +136,7 @@ pub fn install() -> Result<(), Error> {
 fn steps(processor: u32) -> Vec<libc::sock_filter> {
     let end = || give(libc::SECCOMP_RET_KILL_PROCESS);
     let fail = |error: i32| give(libc::SECCOMP_RET_ERRNO | error as u32);
-    // A process that changes to another kind of call cannot be checked by these numbers.
+    // A process that switches to another ABI cannot be checked by these numbers.
     let mut steps = vec![load(KIND), jump(libc::BPF_JEQ, processor, 1, 0), end(), load(NUMBER)];
     steps.extend([jump(libc::BPF_JGE, OTHER_KIND, 0, 1), end()]);
     for call in ENDING {
@@ -146,8 +145,8 @@ fn steps(processor: u32) -> Vec<libc::sock_filter> {
     for call in FAILING.iter().chain(FAILING_HERE) {
         steps.extend([is(*call, 1), fail(libc::EPERM)]);
     }
-    // What this one is to make is in memory, where a filter cannot look. Libraries use the other
-    // one where it is missing.
+    // The flags of `clone3` are in memory, where a filter cannot look. Libraries fall back to
+    // `clone` where it is missing.
     steps.extend([is(libc::SYS_clone3, 1), fail(libc::ENOSYS)]);
     // Threads, but no processes.
     steps.extend([is(libc::SYS_clone, 3), load(FIRST_ARGUMENT)]);
@@ -156,7 +155,7 @@ fn steps(processor: u32) -> Vec<libc::sock_filter> {
     steps
 }
 
-/// Goes on behind as many steps if it is another call.
+/// Skips `others` steps if it is another call.
 fn is(call: c_long, others: u8) -> libc::sock_filter {
     let number = u32::try_from(call).expect("calls have small numbers");
     jump(libc::BPF_JEQ, number, 0, others)

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::time::Instant;
 
-/// A refusal, with the reason for people.
+/// Returns an error object with a message for users.
 pub fn error(what: &str) -> Value {
     json!({ "error": what })
 }
@@ -29,7 +29,7 @@ pub fn list(listing: &Listing<'_>, now: Instant) -> Value {
     json!({"connections": connections, "refused": refused, "kept": kept, "programs": programs})
 }
 
-/// What a member keeps in the kernel.
+/// Returns the sockets that a member keeps in the kernel.
 fn told_kept(program: &Program<'_>, now: Instant) -> Vec<Value> {
     let told = |socket: &kept::Socket| {
         let mut told = told_process(program);
@@ -42,7 +42,7 @@ fn told_kept(program: &Program<'_>, now: Instant) -> Vec<Value> {
     program.kept.all_sockets().map(told).collect()
 }
 
-/// A member, and what it has moved in connections that have ended.
+/// Returns a member with the counts of its ended connections.
 fn told_program(program: &Program<'_>) -> Value {
     let mut told = told_process(program);
     let families = [Family::Tcp, Family::Unix].into_iter().zip(program.ended);

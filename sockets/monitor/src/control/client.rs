@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Asking a running monitor.
+//! Client for a running monitor.
 
 use super::question::STAY;
 use crate::text::printable;
@@ -9,65 +9,67 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::{Duration, Instant};
 
-/// How long an answer may take.
+/// Time limit for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The same where a command waits that can do without.
+/// Time limit for an answer that a waiting command can do without.
 const SHORT_PATIENCE: Duration = Duration::from_secs(1);
-/// Longest part of an answer.
+/// Maximum size of a part of an answer.
 const PART_BYTES_MAX: usize = 64 << 10;
 
-/// A monitor that can be asked.
+/// A client of one monitor.
 pub struct Control {
     location: Location,
 }
 
-/// Which socket `why` is about.
+/// The socket that [`why`](Control::why) is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Descriptor {
-    /// The process.
+    /// PID of its process.
     pub pid: i32,
-    /// The number of the descriptor in it.
+    /// Number of its descriptor in that process.
     pub number: i32,
-    /// The inode of the socket, if that is known.
+    /// Inode of the socket, if known.
     pub inode: Option<u64>,
 }
 
 impl Control {
-    /// The monitor at that place. Each question makes a connection of its own.
+    /// Returns a client of the monitor at that place. Each question makes its own connection.
     pub fn at(location: Location) -> Self {
         Self { location }
     }
 
-    /// All connections that have a slot, and what was refused last.
+    /// Returns all connections with a slot, and the most recent refusals.
     ///
     /// # Errors
-    /// No monitor answers.
+    /// As for every question: [`Error::NoMonitor`], [`Error::Refused`] or [`Error::Answer`].
     pub fn list(&self) -> Result<Value, Error> {
         self.ask(&json!({"do": "list"}))
     }
 
-    /// The counters.
+    /// Returns the counters.
     ///
     /// # Errors
-    /// No monitor answers.
+    /// As [`list`](Self::list).
     pub fn stats(&self) -> Result<Value, Error> {
         self.ask(&json!({"do": "stats"}))
     }
 
-    /// What the monitor knows of one socket: `state` is `accelerated`, `refused` or `unknown`.
+    /// Returns what the monitor knows about one socket: `state` is `accelerated`, `refused` or
+    /// `unknown`.
     ///
     /// # Errors
-    /// No monitor answers.
+    /// As [`list`](Self::list).
     pub fn why(&self, socket: Descriptor) -> Result<Value, Error> {
         let Descriptor { pid, number, inode } = socket;
         self.ask(&json!({"do": "why", "pid": pid, "descriptor": number, "inode": inode}))
     }
 
-    /// Asks whether the rules let this user have accelerated connections at all. Does not wait for
-    /// long: there may be another monitor.
+    /// Checks whether the rules allow this user any accelerated connection. Waits only briefly:
+    /// there may be another monitor.
     ///
     /// # Errors
-    /// No monitor answers, it is of another release, or they do not.
+    /// [`Error::NoMonitor`], [`Error::Answer`] for another release, or [`Error::Refused`] if they
+    /// do not.
     pub fn may(&self) -> Result<(), Error> {
         let answer = self.ask_within(&json!({"do": "may"}), SHORT_PATIENCE)?;
         if answer["version"] != freeport_sockets_proto::VERSION {
@@ -76,49 +78,49 @@ impl Control {
         Ok(())
     }
 
-    /// Where it is.
+    /// Location of the monitor.
     pub fn location(&self) -> &Location {
         &self.location
     }
 
-    /// The rules, in their order.
+    /// Returns the rules in their order.
     ///
     /// # Errors
-    /// No monitor answers.
+    /// As [`list`](Self::list).
     pub fn rules(&self) -> Result<Value, Error> {
         self.ask(&json!({"do": "rules"}))
     }
 
-    /// Puts a rule before the others.
+    /// Inserts a rule before the others.
     ///
     /// # Errors
-    /// No monitor answers, or it refuses.
+    /// As [`list`](Self::list); [`Error::Refused`] if the monitor does not accept it.
     pub fn put_rule(&self, rule: &str) -> Result<Value, Error> {
         self.ask(&json!({"do": "put rule", "rule": rule}))
     }
 
-    /// Takes out the rule at a place, from 1 on.
+    /// Removes the rule at this position, counted from 1.
     ///
     /// # Errors
-    /// No monitor answers, or there is no such rule.
+    /// As [`list`](Self::list); [`Error::Refused`] if there is no such rule.
     pub fn remove_rule(&self, place: usize) -> Result<Value, Error> {
         self.ask(&json!({"do": "remove rule", "place": place}))
     }
 
-    /// Wants those connections back in the kernel that the rules do not allow any more; gives how
-    /// many of them are `pending`, and have `returned`.
+    /// Recalls connections that the rules no longer allow into the kernel; returns the numbers of
+    /// those `pending` and `returned`.
     ///
     /// # Errors
-    /// No monitor answers, or it refuses.
+    /// As [`list`](Self::list); [`Error::Refused`] if the user may not do this.
     pub fn recall(&self) -> Result<Value, Error> {
         self.ask(&json!({"do": "recall"}))
     }
 
-    /// Wants the monitor to stay for as long as this process lives, whatever becomes of it. Does
-    /// not wait for the answer.
+    /// Asks the monitor to keep running as long as this process lives, however it ends. Does not
+    /// wait for the answer.
     ///
     /// # Errors
-    /// No monitor listens.
+    /// [`Error::NoMonitor`], or [`Error::System`] if the request cannot be sent.
     pub fn stay(&self) -> Result<(), Error> {
         let connection = self.location.connect()?;
         let sent = socket::send(connection.as_fd(), STAY.as_bytes(), &[]);
@@ -135,8 +137,8 @@ impl Control {
         socket::send(connection.as_fd(), question.to_string().as_bytes(), &[]).map_err(failed)?;
         let (mut answer, mut part) = (vec![], vec![0; PART_BYTES_MAX]);
         let until = Instant::now() + patience;
-        // The kernel says so as well if the last part and the end come while it looks: it finds
-        // nothing, and then the end. So who hears it first looks once more.
+        // The kernel may also report end of file if the last part and the hang-up arrive during its
+        // check. The end counts only when it is reported twice.
         let mut has_ended = false;
         loop {
             match socket::receive(connection.as_fd(), &mut part) {

@@ -4,39 +4,39 @@
 use crate::ledger::EndNote;
 use serde_json::Value;
 
-/// What a question begins with, and no message of a member does.
+/// First byte of a question; no message of a member starts with it.
 pub const MARK: u8 = b'{';
 
-/// The question of who wants the monitor to stay for as long as they live.
+/// Question that asks the monitor to keep running as long as the sender lives.
 pub const STAY: &str = r#"{"do":"stay"}"#;
 
 /// A question.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Question {
-    /// All connections, what was refused last, and the programs.
+    /// All connections, the most recent refusals, and the programs.
     List,
     /// The counters.
     Statistics,
-    /// One socket.
+    /// State of one socket.
     Why(Asked),
-    /// Whether the rules allow this user accelerated connections.
+    /// Whether the rules allow this user any accelerated connection.
     May,
     /// The rules.
     Rules,
-    /// [`STAY`].
+    /// The monitor is to keep running: [`STAY`].
     Stay,
-    /// Puts a rule before the others.
+    /// Inserts a rule before the others.
     PutRule(String),
-    /// Removes the rule at a place, from 1 on; `None` if the place is no number.
+    /// Removes the rule at this position, counted from 1; `None` if the position is no number.
     RemoveRule(Option<usize>),
-    /// Recalls the connections that the rules do not allow any more.
+    /// Recalls connections that the rules no longer allow.
     Recall,
-    /// This release has no such question.
+    /// A question this release does not know.
     Unknown,
 }
 
 impl Question {
-    /// Reads a question; `None` if it is not JSON.
+    /// Parses a question; `None` if it is not JSON.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let question: Value = serde_json::from_slice(bytes).ok()?;
         Some(match question["do"].as_str() {
@@ -58,20 +58,20 @@ impl Question {
         })
     }
 
-    /// Whether only root and the user of the monitor may ask it.
+    /// Whether only root and the user of the monitor may ask this.
     pub fn needs_trust(&self) -> bool {
         matches!(self, Self::PutRule(_) | Self::RemoveRule(_) | Self::Recall)
     }
 }
 
-/// The socket that a question is about. What is missing, or no number of its kind, fits nothing.
+/// The socket that a question is about. A missing or invalid number matches nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Asked {
-    /// The process.
+    /// PID of its process.
     pub pid: Option<i32>,
-    /// The number of the descriptor in it.
+    /// Number of its descriptor in that process.
     pub descriptor: Option<i32>,
-    /// The inode of the socket. If it is known, it alone decides.
+    /// Inode of the socket. If given, only it is compared.
     pub inode: Option<u64>,
 }
 
@@ -82,7 +82,7 @@ impl Asked {
         Self { pid, descriptor, inode: question["inode"].as_u64() }
     }
 
-    /// Whether it is that end.
+    /// Whether the question is about this end.
     pub fn is(&self, end: &EndNote) -> bool {
         match self.inode {
             Some(inode) => end.inode == inode,
@@ -91,7 +91,7 @@ impl Asked {
     }
 }
 
-/// Who asks.
+/// The user who asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Asker {
     user: u32,
@@ -99,29 +99,29 @@ pub struct Asker {
 }
 
 impl Asker {
-    /// A user. Root and the user of this process are trusted.
+    /// Returns the asker with this user ID. Root and the user of this process are trusted.
     pub fn of(user: u32) -> Self {
         // SAFETY: the call takes nothing and cannot fail.
         let own = unsafe { libc::geteuid() };
         Self { user, is_trusted: user == 0 || user == own }
     }
 
-    /// The user.
+    /// User ID.
     pub fn user(&self) -> u32 {
         self.user
     }
 
-    /// Whether it may see everything and change the rules.
+    /// Whether the user may see everything and change the rules.
     pub fn is_trusted(&self) -> bool {
         self.is_trusted
     }
 
-    /// Whether it may see what a user has.
+    /// Whether the user may see another user's connections.
     pub fn sees_user(&self, user: u32) -> bool {
         self.is_trusted || self.user == user
     }
 
-    /// Whether it may see an end.
+    /// Whether the user may see this end.
     pub fn sees(&self, end: &EndNote) -> bool {
         self.sees_user(end.user)
     }

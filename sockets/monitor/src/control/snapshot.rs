@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the monitor knows at one time, as plain data: one kind for each question. The monitor makes
-//! it between two messages, and leaves out what the user may not see.
+//! The monitor's state at one time, as plain data: one type per question. The monitor makes it
+//! between two messages, and leaves out what the user may not see.
 
 use crate::activity::Counts;
 use crate::kept::Kept;
@@ -9,7 +9,7 @@ use crate::process::Process;
 use crate::slab::Words;
 use std::time::Instant;
 
-/// A connection that has a slot.
+/// A connection with a slot.
 #[derive(Clone, Copy, Debug)]
 pub struct Connection<'m> {
     /// Number of its slab.
@@ -18,75 +18,75 @@ pub struct Connection<'m> {
     pub slot: u32,
     /// Its two ends, the first side first.
     pub ends: &'m [EndNote; 2],
-    /// When it was given the slot.
+    /// Time at which it got the slot.
     pub since: Instant,
-    /// What both sides have written.
+    /// Words that the two sides have written.
     pub words: [Words; 2],
 }
 
 /// A member.
 #[derive(Clone, Copy, Debug)]
 pub struct Program<'m> {
-    /// Its process.
+    /// Process of the member.
     pub process: &'m Process,
-    /// What it keeps in the kernel.
+    /// Sockets that it keeps in the kernel.
     pub kept: &'m Kept,
-    /// What it has counted in connections that have ended: TCP's, and those of Unix sockets.
+    /// Counts of its connections that have ended: TCP, then Unix sockets.
     pub ended: &'m [Counts; 2],
 }
 
-/// Everything that a user may see.
+/// Everything a user may see.
 #[derive(Clone, Debug)]
 pub struct Listing<'m> {
-    /// Connections of which the user may see an end.
+    /// Connections with an end that the user may see.
     pub connections: Vec<Connection<'m>>,
-    /// The last refusals, the newest first.
+    /// Most recent refusals, newest first.
     pub refusals: Vec<&'m Refusal>,
     /// Members.
     pub programs: Vec<Program<'m>>,
 }
 
-/// What was counted.
+/// Counters of the monitor.
 #[derive(Clone, Copy)]
 pub struct Statistics<'m> {
-    /// When the monitor began.
+    /// Start time of the monitor.
     pub begun: Instant,
-    /// Counters of what has happened.
+    /// Counters of past events.
     pub ledger: &'m Ledger,
     /// Number of members.
     pub members: usize,
-    /// Number of connections that have a slot.
+    /// Number of connections with a slot.
     pub connections: usize,
-    /// Number of connections that were made over their streams besides the first of each.
+    /// Number of connections made over an existing stream, after the first of each.
     pub reused: u64,
     /// Number of slabs.
     pub slabs: usize,
-    /// Number of bytes that the slabs take.
+    /// Number of bytes of all slabs.
     pub slab_bytes: u64,
-    /// Sockets that were passed on.
+    /// Counts of passed sockets.
     pub passed: Passed,
 }
 
-/// Counts of sockets that were passed on.
+/// Counts of sockets that were passed to another process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Passed {
-    /// Number of sockets that are known to have been passed on.
+    /// Number of passed sockets that the monitor keeps track of.
     pub sockets: usize,
-    /// How often one was passed on.
+    /// Number of passes.
     pub times: u64,
-    /// Number of sockets that were forgotten for lack of room.
+    /// Number of sockets dropped from the table for lack of room.
     pub forgotten: u64,
 }
 
-/// What is known of one socket.
+/// State of one socket.
 #[derive(Clone, Debug)]
 pub struct Known<'m> {
-    /// The member that was asked about.
+    /// The member that the question is about.
     pub program: Option<Program<'m>>,
     /// Its connection, if it has a slot.
     pub connection: Option<Connection<'m>>,
-    /// Whether it waits for the claim of the other end.
+    /// Whether its claim waits for the claim of the other end.
     pub is_waiting: bool,
-    /// The last refusal, if it was refused.
+    /// Its most recent refusal, if it was refused.
     pub refusal: Option<&'m Refusal>,
 }

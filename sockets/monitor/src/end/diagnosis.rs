@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which Unix socket is connected to which: the kernel tells whoever asks it by netlink, of the
-//! sockets of one namespace.
+//! Finds the peer of a Unix socket: the kernel answers queries by netlink about the sockets of one
+//! network namespace.
 //!
-//! A question is answered before sending it returns, so nothing is ever waited for.
+//! A query is answered before sending it returns, so this module never waits.
 
 use super::option::inode;
 use freeport_sockets_proto::Reason;
@@ -11,34 +11,34 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
-/// `SOCK_DIAG_BY_FAMILY` of the kernel: the kind of a question, and of an answer.
+/// `SOCK_DIAG_BY_FAMILY` of the kernel: type of a query, and of its answer.
 const BY_FAMILY: u16 = 20;
-/// `UDIAG_SHOW_PEER`: the answer shall have the inode of the peer.
+/// `UDIAG_SHOW_PEER`: requests the inode of the peer.
 const SHOW_PEER: u32 = 4;
-/// `UNIX_DIAG_PEER` and `UNIX_DIAG_SHUTDOWN`: parts of an answer.
+/// `UNIX_DIAG_PEER` and `UNIX_DIAG_SHUTDOWN`: attributes of an answer.
 const PEER: u16 = 2;
 const SHUTDOWN: u16 = 6;
-/// A socket that has any cookie.
+/// Cookie that matches any socket.
 const NO_COOKIE: u64 = u64::MAX;
-/// The state of one that is connected.
+/// State of a connected socket.
 const ESTABLISHED: u8 = 1;
 
-/// The bytes of a header of netlink, and of what stands before the parts of an answer.
+/// Size of a netlink header, and of the fixed part of an answer before its attributes.
 const HEADER_BYTES: usize = 16;
 const ABOUT_BYTES: usize = 16;
 const QUESTION_BYTES: usize = HEADER_BYTES + 24;
 const ANSWER_BYTES_MAX: usize = 4096;
-/// Answers to questions of before that are passed over.
+/// Maximum number of answers to earlier queries that are skipped.
 const STALE_MAX: usize = 8;
 
-/// A socket to ask with.
+/// A netlink socket for queries.
 pub struct Diagnosis {
     socket: OwnedFd,
-    /// The number of the last question.
+    /// Number of the last query.
     number: Cell<u32>,
 }
 
-/// What the kernel says of a socket.
+/// State of a socket as the kernel reports it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Told {
     inode: u32,
@@ -49,10 +49,10 @@ struct Told {
 }
 
 impl Diagnosis {
-    /// One of the namespace of the network that this process is in.
+    /// Opens a netlink socket in the network namespace of this process.
     ///
     /// # Errors
-    /// The system has no room for a socket.
+    /// The system cannot create the socket.
     pub fn new() -> io::Result<Self> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         // SAFETY: no memory is passed.
@@ -60,13 +60,13 @@ impl Diagnosis {
         if descriptor < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptor was just made, and has no other owner.
+        // SAFETY: the descriptor is new and has no other owner.
         let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
         Ok(Self { socket, number: Cell::new(0) })
     }
 
-    /// Whether the kernel tells. Where its part that does is a module, it is loaded now: later that
-    /// would take its time.
+    /// Returns whether the kernel answers. If the responsible part of the kernel is a module, this
+    /// call loads it, so that a later query is not delayed by it.
     pub fn works(&self) -> bool {
         UnixStream::pair().is_ok_and(|(one, other)| {
             let [one, other] = [&one, &other].map(|it| inode(it.as_fd()));
@@ -74,8 +74,8 @@ impl Diagnosis {
         })
     }
 
-    /// The inode of the peer of a Unix stream socket with that inode, and with that cookie if one
-    /// is given.
+    /// Returns the inode of the peer of a Unix stream socket with this inode, and with this cookie
+    /// if given.
     pub fn peer(&self, inode: u64, cookie: Option<u64>) -> Result<u64, Reason> {
         let inode = u32::try_from(inode).map_err(|_| Reason::Resources)?;
         let number = self.number.get().wrapping_add(1);
@@ -86,7 +86,7 @@ impl Diagnosis {
             let length = self.receive(&mut answer)?;
             match read(answer.get(..length).unwrap_or_default(), number) {
                 Answer::OfBefore => {}
-                // A kernel that does not tell: the socket is there.
+                // The kernel does not answer, although the socket exists.
                 Answer::Nothing => return Err(Reason::Family),
                 Answer::Of(told) => return told.peer(inode),
             }
@@ -96,7 +96,7 @@ impl Diagnosis {
 
     fn send(&self, question: &[u8]) -> Result<(), Reason> {
         let (start, length) = (question.as_ptr().cast(), question.len());
-        // SAFETY: the bytes live as long as the call.
+        // SAFETY: the bytes outlive the call.
         let sent =
             unsafe { libc::send(self.socket.as_raw_fd(), start, length, libc::MSG_DONTWAIT) };
         if sent == QUESTION_BYTES as isize { Ok(()) } else { Err(Reason::Resources) }
@@ -104,8 +104,8 @@ impl Diagnosis {
 
     fn receive(&self, into: &mut [u8]) -> Result<usize, Reason> {
         let (start, length) = (into.as_mut_ptr().cast(), into.len());
-        // SAFETY: room for as many bytes. Only the kernel can send to this socket: it is not bound
-        // to anything that others know, and they need a right for it.
+        // SAFETY: `into` has room for `length` bytes. Only the kernel sends to this socket: its
+        // address is not published, and sending to it requires a privilege.
         let length =
             unsafe { libc::recv(self.socket.as_raw_fd(), start, length, libc::MSG_DONTWAIT) };
         usize::try_from(length).map_err(|_| Reason::Resources)
@@ -118,7 +118,7 @@ impl Told {
             return Err(Reason::NotStream);
         }
         match (self.state, self.shutdown, self.peer) {
-            // That nobody has accepted yet: it will have one.
+            // Not accepted yet: it will get a peer.
             (ESTABLISHED, 0, 0) => Err(Reason::PeerPlain),
             (ESTABLISHED, 0, peer) => Ok(peer.into()),
             _ => Err(Reason::NotConnected),
@@ -133,12 +133,12 @@ fn question(number: u32, inode: u32, cookie: u64) -> Vec<u8> {
     bytes.extend((libc::NLM_F_REQUEST as u16).to_ne_bytes());
     bytes.extend(number.to_ne_bytes());
     bytes.extend(0_u32.to_ne_bytes());
-    // The family, no protocol, and any state.
+    // Family, no protocol, any state.
     bytes.extend([libc::AF_UNIX as u8, 0, 0, 0]);
     bytes.extend(u32::MAX.to_ne_bytes());
     bytes.extend(inode.to_ne_bytes());
     bytes.extend(SHOW_PEER.to_ne_bytes());
-    // The lower half first, whatever the order of bytes is.
+    // Lower half first, regardless of the byte order.
     bytes.extend((cookie as u32).to_ne_bytes());
     bytes.extend(((cookie >> 32) as u32).to_ne_bytes());
     bytes
@@ -146,14 +146,14 @@ fn question(number: u32, inode: u32, cookie: u64) -> Vec<u8> {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Answer {
-    /// To another question.
+    /// An answer to another query.
     OfBefore,
-    /// The kernel does not tell.
+    /// The kernel does not answer.
     Nothing,
     Of(Told),
 }
 
-/// Reads what the kernel has sent.
+/// Parses a message of the kernel.
 fn read(bytes: &[u8], question: u32) -> Answer {
     let word = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     if word(8) != Some(question) {
@@ -186,7 +186,7 @@ fn read(bytes: &[u8], question: u32) -> Answer {
 mod tests {
     use super::*;
 
-    /// An answer to a question of that number, as the kernel gives it.
+    /// Builds an answer to the query of that number, as the kernel sends it.
     fn answer(number: u32, parts: &[&[u8]]) -> Vec<u8> {
         let length = (HEADER_BYTES + ABOUT_BYTES + parts.concat().len()) as u32;
         let mut bytes = [length, u32::from(BY_FAMILY), number, 0].map(u32::to_ne_bytes).concat();
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(diagnosis.peer(inode(&one), None), Ok(inode(&other)));
         assert_eq!(diagnosis.peer(inode(&one), Some(1)), Err(Reason::Family), "of another name");
         assert_eq!(diagnosis.peer(u64::MAX, None), Err(Reason::Resources));
-        // Nobody has read what it was told: then a question is lost, and no more.
+        // If answers are not read, a query is lost, and nothing else.
         for _ in 0..10_000 {
             let _ = diagnosis.send(&before);
         }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a claimed descriptor is, by the kernel's word.
+//! Determines from the kernel what a claimed descriptor is.
 //!
-//! Nothing is asked of it before it is known to be a socket: a file system of somebody's own could
-//! let us wait for the answer.
+//! The first check is that it is a socket: any other query could block on a file system that
+//! another user serves.
 
 mod diagnosis;
 mod internet;
@@ -21,68 +21,66 @@ use std::fmt;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// What tells a connection's end from all others.
+/// Key that identifies one end of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Key {
     /// An end of a TCP connection.
     Internet {
-        /// The cookie of the namespace of the network.
+        /// Cookie of the network namespace.
         net: u64,
-        /// The interface that both ends are bound to, or 0: of different ones, there can be two
-        /// connections between the same addresses.
+        /// Interface that both ends are bound to, or 0: on different interfaces, two connections
+        /// can have the same addresses.
         device: u32,
-        /// The address of this end.
+        /// Address of this end.
         local: Address,
-        /// The address of the other one.
+        /// Address of the peer.
         remote: Address,
     },
     /// An end of a connection of Unix sockets.
     Unix {
-        /// The inode of this end.
+        /// Inode of this end.
         own: u64,
-        /// The inode of the other one.
+        /// Inode of the peer.
         peer: u64,
     },
 }
 
-/// The address of an end, for people and for rules.
+/// Address of an end, for users and rules.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Place {
-    /// Of a TCP connection.
+    /// Address of a TCP end.
     Internet(SocketAddr),
-    /// Of a Unix socket: the path that it is bound to, or what stands for one; empty if it is bound
-    /// to none.
+    /// Path or abstract name that a Unix socket is bound to; empty if it is unbound.
     Unix(String),
 }
 
 /// A claimed end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct End {
-    /// Which one.
+    /// Key of the end.
     pub key: Key,
-    /// The inode of the socket, as it stands in `/proc/PID/fd`.
+    /// Inode of the socket, as shown in `/proc/PID/fd`.
     pub inode: u64,
-    /// What the kernel calls the socket; no other is called so until the machine begins anew.
+    /// Cookie of the socket, unique until the machine restarts.
     pub cookie: u64,
-    /// The address of this end.
+    /// Address of this end.
     pub local: Place,
-    /// The address of the other one.
+    /// Address of the peer.
     pub remote: Place,
-    /// The user who made the other end of a connection of Unix sockets, or listened there.
+    /// User who created the peer's Unix socket, or who listened there.
     peer_user: Option<u32>,
 }
 
-/// Asks the kernel what claimed descriptors are.
+/// Inspects claimed descriptors with the kernel's help.
 pub struct Examiner {
-    /// The cookie of the namespace in which addresses can be looked up, and the peers of Unix
-    /// sockets.
+    /// Cookie of the namespace in which addresses and the peers of Unix sockets can be looked up.
     net: u64,
-    /// None where the kernel does not tell: Unix sockets stay there then.
+    /// `None` if the kernel does not report peers: Unix sockets stay in the kernel then.
     diagnosis: Option<Diagnosis>,
 }
 
 impl Key {
-    /// The key of the other end.
+    /// Returns the key of the peer.
     pub fn reversed(self) -> Self {
         match self {
             Self::Internet { net, device, local, remote } => {
@@ -94,23 +92,24 @@ impl Key {
 }
 
 impl End {
-    /// Whether that is the same socket, connected to the same other one.
+    /// Returns whether both are the same socket, connected to the same peer.
     pub fn is(&self, other: &Self) -> bool {
         (self.key, self.cookie) == (other.key, other.cookie)
     }
 
-    /// Whether a process of that user may have the other end.
+    /// Returns whether a process of this user may have the peer.
     ///
-    /// Ends of Unix sockets are told apart by inodes, of which the kernel has 2^32 before it begins
-    /// again: within hours, somebody gets a pair with the numbers of a pair of others. Those others
-    /// did not make it, as the kernel knows. Root is who listens for servers of any user.
+    /// Ends of Unix sockets are identified by inode numbers, of which the kernel has 2^32 before it
+    /// reuses them: within hours, one user's pair can get the numbers of an earlier pair of other
+    /// users. The kernel knows that those users did not create it. Root listens on behalf of
+    /// servers of any user.
     pub fn may_be_connected_to(&self, user: u32) -> bool {
         self.peer_user.is_none_or(|maker| maker == user || maker == 0)
     }
 }
 
 impl Place {
-    /// The kind of socket that has such an address.
+    /// Kind of socket with such an address.
     pub fn family(&self) -> Family {
         match self {
             Self::Internet(_) => Family::Tcp,
@@ -124,31 +123,33 @@ impl fmt::Display for Place {
         match self {
             Self::Internet(address) => write!(out, "{address}"),
             Self::Unix(path) if path.is_empty() => out.write_str("unix"),
-            // Whoever has bound it may have chosen what a terminal takes for commands.
+            // Another user may have bound it to a name with terminal control sequences.
             Self::Unix(path) => write!(out, "{}", Printable(path)),
         }
     }
 }
 
-/// The inode of what may be a socket; `None`: it is none.
+/// Returns the inode of a descriptor; `None` if it is no socket.
 pub fn inode(shown: BorrowedFd<'_>) -> Option<u64> {
     option::cookie(shown).and_then(|_| option::inode(shown))
 }
 
 impl Examiner {
-    /// One of this process's namespace.
+    /// Creates an examiner for this process's network namespace.
     ///
     /// # Errors
-    /// The kernel cannot tell what it has to know.
+    /// [`Error::Kernel`] if the kernel cannot distinguish network namespaces, or [`Error::System`]
+    /// without a socket.
     pub fn new() -> Result<Self, Error> {
         let probe = UdpSocket::bind("127.0.0.1:0")
             .or_else(|_| UdpSocket::bind("[::1]:0"))
-            .map_err(|source| Error::System { what: "a socket to look at", source })?;
+            .map_err(|source| Error::System { what: "making a socket to inspect", source })?;
         let net = namespace(probe.as_fd()).ok_or(Error::Kernel)?;
         Ok(Self { net, diagnosis: Diagnosis::new().ok().filter(Diagnosis::works) })
     }
 
-    /// What it is, if it is an end of a connection that is established and can be accelerated.
+    /// Inspects a descriptor: returns its end if the connection is established and can be
+    /// accelerated.
     pub fn examine(&self, socket: BorrowedFd<'_>) -> Result<End, Reason> {
         let family = number(socket, libc::SOL_SOCKET, libc::SO_DOMAIN).ok_or(Reason::NotStream)?;
         if number(socket, libc::SOL_SOCKET, libc::SO_TYPE) != Some(libc::SOCK_STREAM) {
@@ -180,7 +181,7 @@ impl Examiner {
         }
     }
 
-    /// Whether no process of this machine can have the other end, as far as that can be told.
+    /// Returns whether no process of this machine can have the peer, as far as that is known.
     pub fn is_elsewhere(&self, key: &Key) -> bool {
         match key {
             Key::Internet { net, local, remote, .. } => {
@@ -191,8 +192,7 @@ impl Examiner {
     }
 }
 
-/// The inode of the socket that a Unix stream socket is connected to, if both are in the namespace
-/// of who asks.
+/// Returns the inode of a Unix stream socket's peer, if both are in the caller's namespace.
 pub fn peer_of_unix(inode: u64) -> Option<u64> {
     Diagnosis::new().ok()?.peer(inode, None).ok()
 }
@@ -220,7 +220,7 @@ mod tests {
         Examiner::new().unwrap().examine(socket.as_fd())
     }
 
-    /// Whether two sockets are each other's ends. What the first is.
+    /// Asserts that the two sockets are each other's peers, and returns the first.
     fn are_ends(one: &impl AsFd, other: &impl AsFd) -> End {
         let (here, there) = (examined(one).unwrap(), examined(other).unwrap());
         assert_eq!(here.key.reversed(), there.key);
@@ -294,7 +294,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(folder.path().join("it")).unwrap();
         assert_eq!(examined(&listener).err(), not_connected);
-        // Connected, but not accepted: only then it has another end.
+        // Connected, but not accepted: it has no peer until then.
         let client = UnixStream::connect(folder.path().join("it")).unwrap();
         assert_eq!(examined(&client).err(), Some(Reason::PeerPlain));
         let _server = listener.accept().unwrap();
@@ -310,18 +310,18 @@ mod tests {
         if descriptor < 0 {
             return skip("this kernel has no sockets of the family AF_VSOCK");
         }
-        // SAFETY: the descriptor was just made, and has no other owner.
+        // SAFETY: the descriptor is new and has no other owner.
         let socket: std::os::fd::OwnedFd =
             unsafe { std::os::fd::FromRawFd::from_raw_fd(descriptor) };
         assert_eq!(examined(&socket).err(), Some(Reason::Family));
     }
 
-    /// As where networks of the same addresses are kept apart by interfaces (VRF).
+    /// As where interfaces separate networks with the same addresses (VRF).
     #[test]
     fn connections_of_another_interface_are_others() {
         let (client, server) = pair("127.0.0.1:0");
         let device = 1_i32;
-        // SAFETY: an option that is a number.
+        // SAFETY: the option's value is a number.
         let result = unsafe {
             let (level, name) = (libc::SOL_SOCKET, libc::SO_BINDTOIFINDEX);
             let length = size_of_val(&device) as libc::socklen_t;
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn only_who_made_the_other_end_has_it_or_who_root_has_listened_for() {
-        // SAFETY: it has no arguments.
+        // SAFETY: the call takes no arguments.
         let user = unsafe { libc::geteuid() };
         let (one, _other) = UnixStream::pair().unwrap();
         let mut end = examined(&one).unwrap();
@@ -357,7 +357,7 @@ mod tests {
         else {
             panic!("it is a TCP connection")
         };
-        // One that is kept for documentation.
+        // An address reserved for documentation.
         remote.address.set_ip(Ipv4Addr::new(192, 0, 2, 77).into());
         let examiner = Examiner::new().unwrap();
         assert!(examiner.is_elsewhere(&Key::Internet { net, device, local, remote }));

@@ -1,42 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the kernel tells of any socket.
+//! Properties that the kernel reports for any socket.
 
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// The cookie of the namespace that a socket is in.
+/// Returns the cookie of a socket's network namespace.
 pub fn namespace(socket: BorrowedFd<'_>) -> Option<u64> {
     let mut cookie = 0_u64;
     option(socket, libc::SOL_SOCKET, libc::SO_NETNS_COOKIE, &mut cookie)?;
     Some(cookie)
 }
 
-/// What the kernel calls a socket.
+/// Returns the cookie of a socket.
 pub fn cookie(socket: BorrowedFd<'_>) -> Option<u64> {
     let mut cookie = 0_u64;
     option(socket, libc::SOL_SOCKET, libc::SO_COOKIE, &mut cookie)?;
     Some(cookie)
 }
 
-/// An option that is a number.
+/// Reads an option that is a number.
 pub fn number(socket: BorrowedFd<'_>, level: i32, name: i32) -> Option<i32> {
     let mut value = 0_i32;
     option(socket, level, name, &mut value)?;
     Some(value)
 }
 
-/// Reads an option of a socket into what is made of numbers only.
+/// Reads an option of a socket into a value that consists of numbers only.
 pub fn option<T: Copy>(socket: BorrowedFd<'_>, level: i32, name: i32, into: &mut T) -> Option<()> {
     let mut length = size_of::<T>() as libc::socklen_t;
     let value = (into as *mut T).cast();
-    // SAFETY: room for `length` bytes; each caller passes a type that any bytes are a value of.
+    // SAFETY: `into` has room for `length` bytes; each caller passes a type for which any bytes are
+    // valid.
     let result = unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, value, &mut length) };
     (result == 0).then_some(())
 }
 
-/// The inode, which a socket has as any file.
+/// Returns the inode of a socket.
 pub fn inode(socket: BorrowedFd<'_>) -> Option<u64> {
-    // SAFETY: all zero is a value of this structure.
+    // SAFETY: all zero is a valid value of this structure.
     let mut about: libc::stat = unsafe { zeroed() };
     // SAFETY: the structure has room for the answer.
     let result = unsafe { libc::fstat(socket.as_raw_fd(), &mut about) };

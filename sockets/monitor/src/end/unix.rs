@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Ends of connections of Unix sockets: what they are bound to, for people.
+//! Addresses of Unix sockets, for users.
 
 use super::Place;
 use crate::text::decoded;
@@ -8,17 +8,17 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 type Ask = unsafe extern "C" fn(i32, *mut libc::sockaddr, *mut libc::socklen_t) -> i32;
 
-/// What this end is bound to, and what the other.
+/// Returns the address of this end, and of its peer.
 pub fn places(socket: BorrowedFd<'_>) -> [Place; 2] {
     [libc::getsockname as Ask, libc::getpeername as Ask].map(|ask| Place::Unix(path(socket, ask)))
 }
 
-/// A path, or `@` and a name that is not in the file system; empty if it has neither.
+/// Returns the path, or `@` and the abstract name; empty if the socket is unbound.
 fn path(socket: BorrowedFd<'_>, ask: Ask) -> String {
-    // SAFETY: all zero is a value of it.
+    // SAFETY: all zero is a valid value.
     let mut found: libc::sockaddr_un = unsafe { zeroed() };
     let mut length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
-    // SAFETY: room for the answer, and its length.
+    // SAFETY: there is room for the address, and `length` is its size.
     if unsafe { ask(socket.as_raw_fd(), (&raw mut found).cast(), &mut length) } != 0 {
         return String::new();
     }

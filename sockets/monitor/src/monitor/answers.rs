@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Questions of users: the snapshots that they are answered from, and what they change.
+//! Questions of users: takes snapshots for the answers, and makes the changes that users request.
 
 use super::{Connection, Monitor};
 use crate::control::{Asked, Asker, Question, answer, snapshot};
@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 use std::time::Instant;
 
 impl Monitor {
-    /// Answers a question of a user, in JSON.
+    /// Answers a user's question, in JSON.
     pub fn answer(&mut self, question: &[u8], user: u32, now: Instant) -> String {
         let asker = Asker::of(user);
         let answer = match Question::parse(question) {
-            None => answer::error("a question is an object of JSON"),
+            None => answer::error("a question is a JSON object"),
             Some(question) if question.needs_trust() && !asker.is_trusted() => answer::error(
-                "only root and the user of the monitor change its rules, or go by them",
+                "only root and the user of the monitor may change its rules or recall connections",
             ),
             Some(question) => self.answer_question(question, asker, now),
         };
@@ -47,7 +47,7 @@ impl Monitor {
                     self.rules()
                 }
                 None => answer::error(
-                    "there is no rule at that place; `freeport sockets policy show` has them",
+                    "there is no rule at that place; `freeport sockets policy show` lists them",
                 ),
             },
             Question::Recall => {
@@ -55,7 +55,7 @@ impl Monitor {
                 answer::recalled(recalled.pending, recalled.returned)
             }
             Question::Unknown => {
-                answer::error("this monitor cannot do that: use the same release for both")
+                answer::error("this monitor does not know the question: use one release for both")
             }
         }
     }
@@ -64,7 +64,7 @@ impl Monitor {
         answer::rules(self.policy.rules().iter().map(ToString::to_string))
     }
 
-    /// What a user may see.
+    /// Takes a snapshot of everything the user may see.
     fn listing(&self, asker: Asker) -> snapshot::Listing<'_> {
         let seen = self.slots().filter(|it| it.connection.ends.iter().any(|end| asker.sees(end)));
         let refusals = self.ledger.refusals().rev().filter(|it| asker.sees(&it.end));
@@ -96,7 +96,7 @@ impl Monitor {
         }
     }
 
-    /// What is known of one socket, as far as the user may see it.
+    /// Takes a snapshot of one socket, as far as the user may see it.
     fn known(&self, asked: Asked, asker: Asker) -> snapshot::Known<'_> {
         let is_it = |end: &_| asked.is(end) && asker.sees(end);
         let is_member =
@@ -111,7 +111,7 @@ impl Monitor {
         }
     }
 
-    /// All slots that are used.
+    /// Returns all used slots.
     fn slots(&self) -> impl Iterator<Item = Slot<'_>> {
         self.slabs.iter().flat_map(|(number, slab)| {
             let used = slab.used();
@@ -120,7 +120,7 @@ impl Monitor {
     }
 }
 
-/// A slot that is used.
+/// A used slot.
 struct Slot<'m> {
     /// Number of its slab.
     number: u32,

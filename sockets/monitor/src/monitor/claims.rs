@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What becomes of a claim: it is paired, waits, or is refused.
+//! Handles a claim: it is paired, queued, or refused.
 
 use super::{Claim, Connection, IDLE, Monitor, SLAB_NUMBERS, Waiting, Wanted};
 use crate::disposal::Shown;
@@ -14,7 +14,7 @@ use freeport_sockets_proto::message::{CLAIMS_MAX, Reply};
 use std::os::fd::AsFd;
 use std::time::Instant;
 
-/// How many useless messages a socket weighs that lingers.
+/// Weight of a lingering socket, in useless messages.
 const LINGERING: f64 = 200.0;
 
 impl Monitor {
@@ -29,7 +29,7 @@ impl Monitor {
         let Some(member) = self.members.get(&id) else { return Ok(()) };
         let note = note(&member.process, wanted.descriptor);
         let mut claim = Claim { member: id, token: wanted.token, note };
-        // If it sent one, this process has no room for more, or is still closing others.
+        // If it sent a descriptor, this process has no room for more, or is still closing others.
         let Some(socket) = descriptors.pop() else {
             return self.refuse_useless(claim, Reason::Resources, 1.0, now);
         };
@@ -57,9 +57,10 @@ impl Monitor {
         Ok(())
     }
 
-    /// Pairs a claim, lets it wait, or refuses it.
+    /// Pairs, queues or refuses a claim.
     fn decide(&mut self, claim: Claim, end: End, socket: Shown, now: Instant) {
-        // One of the same addresses that is another socket: it is no more what it was.
+        // A waiting claim of another socket with the same addresses: that connection no longer
+        // exists.
         if let Some(before) = self.stop_waiting(&end.key, now) {
             self.refuse(before, Reason::NotConnected, now);
         }
@@ -107,7 +108,7 @@ impl Monitor {
         self.waiting.insert(key, waiting);
     }
 
-    /// Whether each member may have the other end of what the other one has claimed.
+    /// Returns whether each member may have the peer of the end that the other one claimed.
     fn are_of(&self, ends: [(MemberId, &End); 2]) -> bool {
         ends.iter().all(|(member, opposite)| {
             let member = self.members.get(member);
@@ -115,7 +116,7 @@ impl Monitor {
         })
     }
 
-    /// Takes a claim from those that wait; its descriptor is closed.
+    /// Removes a claim from the queue; its descriptor is closed.
     pub(super) fn stop_waiting(&mut self, key: &Key, now: Instant) -> Option<Claim> {
         let Waiting { member, token, note, socket, .. } = self.waiting.remove(key)?;
         self.by_token.remove(&(member, token));
@@ -127,7 +128,7 @@ impl Monitor {
         Some(Claim { member, token, note })
     }
 
-    /// Closes what a member has shown. To let that take long is not borne often.
+    /// Closes a member's descriptor. A member may not delay that often.
     pub(super) fn close(&mut self, id: MemberId, socket: Shown, now: Instant) {
         let has_lingered = socket.close();
         let member = self.members.get_mut(&id).filter(|_| has_lingered);
@@ -136,7 +137,7 @@ impl Monitor {
         }
     }
 
-    /// Gives both ends a slot, unless something is against it.
+    /// Gives both ends a slot, unless a check fails.
     fn pair(&mut self, ends: &[Claim; 2], now: Instant) -> Result<(), Reason> {
         let ids = [ends[0].member, ends[1].member];
         let [Some(one), Some(other)] = ids.map(|id| self.members.get(&id)) else {
@@ -183,7 +184,7 @@ impl Monitor {
         Ok(())
     }
 
-    /// Finds both a slot in a slab that they have, or in a new one.
+    /// Finds a free slot in a slab that both have, or in a new one.
     fn hand_out(
         &mut self,
         ids: [MemberId; 2],
@@ -191,7 +192,7 @@ impl Monitor {
         now: Instant,
     ) -> Result<(u32, u32), Reason> {
         let pair = (ids[0].min(ids[1]), ids[0].max(ids[1]));
-        // The ends in the order of the sides, which is that of the members' numbers.
+        // The ends in the order of the sides, which is that of the member numbers.
         let mut notes = ends.each_ref().map(|claim| claim.note.clone());
         if ids[0] != pair.0 {
             notes.swap(0, 1);
@@ -228,7 +229,7 @@ impl Monitor {
         Ok((number, slot))
     }
 
-    /// Refuses what a member should not have claimed.
+    /// Refuses a claim that the member should not have made, and charges it.
     fn refuse_useless(
         &mut self,
         claim: Claim,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which sockets members have passed on, and who may have them since.
+//! Tracks sockets that members have passed to other processes, and which processes may hold them.
 //!
-//! A socket may be claimed by who alone has it. Of those that came from one by forks the members
-//! know that themselves. Who was given a socket, or has inherited it, does not: whoever gave it may
-//! have kept it. So members tell here when they pass one on, and when they have it no more. One
-//! that was alone, has passed it on once and has it no more leaves exactly one who has it.
+//! A socket may be claimed only by its sole holder. Members track copies that arise from their own
+//! forks. A process that received or inherited a socket cannot know whether the sender kept it. So
+//! members report here when they pass a socket, and when they no longer hold it. If a sole holder
+//! passes a socket once and then no longer holds it, exactly one holder remains.
 //!
-//! Sockets are called by the names that the kernel gives them, which are never given again.
+//! Sockets are identified by their cookies, which the kernel never reuses.
 
 use super::{IDLE, Monitor};
 use crate::disposal::Shown;
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::os::fd::AsFd;
 use std::time::Instant;
 
-/// What a member says of a socket that it passes on.
+/// A member's report that it passes a socket.
 #[derive(Clone, Copy)]
 pub(super) struct Pass {
     pub by: MemberId,
@@ -25,29 +25,29 @@ pub(super) struct Pass {
     pub inherited: bool,
 }
 
-/// Who may have a socket that was passed on.
+/// Processes that may hold a passed socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Holders {
-    /// Who has passed it on, and one other.
+    /// The member that passed it, and one other process.
     Two { passer: MemberId, token: u64 },
-    /// One, who has not said so yet.
+    /// One process, which has not claimed it yet.
     One,
-    /// This one.
+    /// This member.
     Known(MemberId),
-    /// That cannot be told, and never will be.
+    /// Unknown, for good.
     Many,
 }
 
-/// Sockets that were passed on. There are so many at most; the oldest are forgotten then, of the
-/// user who has most.
+/// Passed sockets, up to a maximum; beyond it, the oldest socket of the user with most of them is
+/// evicted.
 pub(super) struct Passed {
     holders: HashMap<u64, Holders>,
-    /// What those are that have [`Holders::Two`], by the passer and what it calls them.
+    /// Sockets with [`Holders::Two`], by the passing member and its token.
     by_token: BTreeMap<(MemberId, u64), u64>,
-    /// All of them by the user who has passed them first, the oldest first.
+    /// All sockets by the user that first passed them, oldest first.
     of_user: BTreeMap<u32, VecDeque<u64>>,
     most: usize,
-    /// How often one was passed on.
+    /// Number of passes.
     pub times: u64,
     pub forgotten: u64,
 }
@@ -64,12 +64,12 @@ impl Passed {
         }
     }
 
-    /// How many sockets are remembered.
+    /// Number of sockets in the table.
     pub fn count(&self) -> usize {
         self.holders.len()
     }
 
-    /// One more process may have a socket. Whether that was any news.
+    /// Records that one more process may hold a socket. Returns whether that changed anything.
     fn pass(&mut self, cookie: u64, user: u32, pass: Pass) -> bool {
         let Pass { by, token, alone, inherited } = pass;
         let before = self.holders.get(&cookie).copied();
@@ -90,19 +90,20 @@ impl Passed {
         before != Some(Holders::Many)
     }
 
-    /// Who has passed a socket on has it no more. False: it has passed on none that it calls so.
+    /// Records that the member that passed a socket no longer holds it. Returns false if it has
+    /// passed no socket with this token.
     pub fn part(&mut self, id: MemberId, token: u64) -> bool {
         let cookie = self.by_token.get(&(id, token)).copied();
         cookie.inspect(|cookie| self.set(*cookie, Holders::One)).is_some()
     }
 
-    /// A member's process is gone, or is another program.
+    /// Records that a member's process has exited or executes another program.
     pub fn leave(&mut self, id: MemberId) {
         let its = self.by_token.range((id, 0)..=(id, u64::MAX));
         self.set_all(its.map(|(_, cookie)| *cookie).collect(), Holders::One);
     }
 
-    /// A member will not tell what becomes of the sockets that it has.
+    /// Records that a member will no longer report about its sockets.
     pub fn abandon(&mut self, id: MemberId) {
         let is_its = |holders: &Holders| match holders {
             Holders::Two { passer: holder, .. } | Holders::Known(holder) => *holder == id,
@@ -112,8 +113,8 @@ impl Passed {
         self.set_all(its.map(|(cookie, _)| *cookie).collect(), Holders::Many);
     }
 
-    /// Whether a member that shows a socket is the only one who has it, as far as that is known
-    /// here.
+    /// Returns whether the member that shows a socket is its only holder, as far as this table
+    /// knows.
     pub fn may_claim(&mut self, cookie: u64, id: MemberId, inherited: bool) -> bool {
         match self.holders.get(&cookie) {
             None => !inherited,
@@ -130,7 +131,7 @@ impl Passed {
         let before = self.holders.insert(cookie, holders);
         self.forget_token(before);
         let Holders::Two { passer, token } = holders else { return };
-        // Two sockets that are called the same cannot be told apart when it parts with one.
+        // Two sockets with the same token cannot be distinguished when the member parts with one.
         if let Some(other) = self.by_token.insert((passer, token), cookie) {
             self.holders.insert(other, Holders::Many);
         }
@@ -159,7 +160,7 @@ impl Passed {
 }
 
 impl Monitor {
-    /// A member passes a socket on.
+    /// Handles a member's report that it passes a socket.
     pub(super) fn pass(
         &mut self,
         pass: Pass,
@@ -173,7 +174,7 @@ impl Monitor {
         let Some(socket) = descriptors.pop() else { return self.bear(id, 1.0, now) };
         let end = self.examiner.examine(socket.as_fd());
         self.close(id, socket, now);
-        // What nobody can claim need not be remembered.
+        // A socket that cannot be claimed need not be tracked.
         let Ok(end) = end else { return self.bear(id, IDLE, now) };
         if self.waiting.get(&end.key).is_some_and(|it| it.end.is(&end))
             && let Some(claim) = self.stop_waiting(&end.key, now)
@@ -196,7 +197,7 @@ mod tests {
     const ALONE: Pass = Pass { by: ONE, token: 5, alone: true, inherited: false };
     const ON: Pass = Pass { by: OTHER, token: 6, alone: true, inherited: true };
 
-    /// A table in which the first member has passed the socket on.
+    /// Returns a table in which the first member has passed the socket.
     fn passed(pass: Pass) -> Passed {
         let mut table = Passed::new(100);
         assert!(table.pass(COOKIE, 0, pass));
@@ -228,7 +229,7 @@ mod tests {
         table.abandon(ONE);
         table.leave(ONE);
         assert!(!table.part(ONE, 5) && !table.may_claim(COOKIE, OTHER, true));
-        // Nor does it help whoever has it from one that was dropped.
+        // It does not help a process that received it from a dropped member either.
         let mut table = passed(ALONE);
         assert!(table.part(ONE, 5) && table.may_claim(COOKIE, OTHER, true));
         table.abandon(OTHER);
@@ -277,7 +278,7 @@ mod tests {
             assert!(!table.may_claim(COOKIE, THIRD, true));
             assert!(table.part(OTHER, 6));
             assert!(table.may_claim(COOKIE, THIRD, true));
-            // Not by who has parted with it, nor by one that has let its children have it.
+            // Not by the member that parted with it, nor by one whose children may hold it.
             table.pass(COOKIE, 0, if claims { ON } else { Pass { by: THIRD, alone: false, ..ON } });
             table.leave(OTHER);
             table.leave(THIRD);

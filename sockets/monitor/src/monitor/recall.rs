@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Connections that have to come back into the kernel, because the rules have changed since they
-//! left it.
+//! Recalls connections into the kernel that changed rules no longer allow.
 
 use super::{Connection, Monitor};
 use crate::member::MemberId;
@@ -11,20 +10,20 @@ use freeport_sockets_proto::slab::flag;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// How many connections the rules do not allow any more, by where they are.
+/// Number of connections that the rules no longer allow, by state.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Recalled {
-    /// In shared memory: they come back with the next operation of one of their sides.
+    /// In shared memory: they return with the next operation of one of their sides.
     pub pending: usize,
-    /// In the kernel again.
+    /// Back in the kernel.
     pub returned: usize,
 }
 
 impl Monitor {
-    /// Tells both sides of each connection that the rules do not allow any more to bring it back.
+    /// Sets the recall notice for both sides of each connection that the rules no longer allow.
     pub fn recall(&mut self) -> Recalled {
         let mut recalled = Recalled::default();
-        // Each is looked at once, however many connections it has.
+        // Each process is inspected once, however many connections it has.
         let members = self.members.iter();
         let seen: BTreeMap<_, _> = members
             .filter_map(|(id, member)| Some((*id, self.policy.seen(&member.process)?)))
@@ -47,7 +46,8 @@ impl Monitor {
     }
 }
 
-/// Whether the rules would refuse it now. Who is gone has no more to do with it.
+/// Returns whether the rules would refuse the connection now. A process that has exited does not
+/// count.
 fn is_denied(
     policy: &Policy,
     processes: &BTreeMap<MemberId, Cow<'_, Process>>,

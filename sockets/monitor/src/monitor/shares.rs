@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What each user has of what there is: nobody may take it all, whatever their processes do.
+//! Tracks each user's share of the monitor's resources, so that no user can exhaust them.
 //!
-//! A slab has two ends. It counts for both users together, so that who connects to all there are
-//! takes nothing from what those have with others.
+//! A slab has two ends and counts for the pair of their users. A user who connects to many others
+//! therefore takes nothing from what those share with each other.
 
 use super::{Monitor, Slab};
 use crate::member::MemberId;
 use std::collections::HashMap;
 
-/// The users of both ends of a slab, the smaller number first.
+/// Users of the two ends of a slab, smaller number first.
 type Users = (u32, u32);
 
-/// How much there is of what, by users.
+/// Resources in use, by user.
 #[derive(Default)]
 pub(super) struct Shares {
     of_slab: HashMap<u32, Users>,
@@ -20,12 +20,12 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    /// How many slabs two users have with each other.
+    /// Number of slabs that two users share.
     pub fn slabs(&self, users: Users) -> usize {
         self.slabs.get(&users).copied().unwrap_or_default()
     }
 
-    /// How many claims of a user wait.
+    /// Number of a user's waiting claims.
     pub fn waiting(&self, user: u32) -> usize {
         self.waiting.get(&user).copied().unwrap_or_default()
     }
@@ -50,7 +50,7 @@ impl Shares {
     }
 }
 
-/// Takes so many away; who has none is forgotten.
+/// Subtracts `count`, and removes the entry at zero.
 fn take<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, usize>, of: K, count: usize) {
     if let Some(left) = counts.get_mut(&of) {
         *left = left.saturating_sub(count);
@@ -61,14 +61,14 @@ fn take<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, usize>, of: K, count: u
 }
 
 impl Monitor {
-    /// The users of two members.
+    /// Returns the users of two members.
     pub(super) fn users(&self, ids: [MemberId; 2]) -> Users {
         let [one, other] =
             ids.map(|id| self.members.get(&id).map_or(u32::MAX, |it| it.process.user));
         (one.min(other), one.max(other))
     }
 
-    /// Takes a slab out that nobody will use again.
+    /// Removes a slab that will not be used again.
     pub(super) fn take_slab(&mut self, number: u32) -> Option<Slab<super::Connection>> {
         self.shares.remove_slab(number);
         self.slabs.remove(&number)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Why a socket is not accelerated, found out without asking its process: from what the monitor
-//! knows, and else from what the kernel tells of processes and sockets.
+//! Finds out why a socket is not accelerated without involving its process: from the monitor's
+//! answer, or else from the kernel's tables of processes and sockets.
 //!
-//! It runs with the rights of who asks, so that it tells nobody what is not theirs to know.
+//! It runs with the caller's privileges, so it reveals nothing that the caller may not see.
 
 mod moved;
 mod peer;
@@ -20,12 +20,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use table::{Found, Kind};
 
-/// Why a connection is not accelerated, or that it is: `state` is `accelerated`, `refused` or
-/// `kernel`. In the last two, `text` is the reason in words, and `reason`, or that of the
-/// `refusal`, the name of one of those of [`Reason`].
+/// Returns why a connection is not accelerated, or that it is: `state` is `accelerated`, `refused`
+/// or `kernel`. For the last two, `text` explains the reason, and `reason`, or that of the
+/// `refusal`, is the name of a [`Reason`].
 ///
-/// If its process was told of another monitor than the one of `control`, that one is asked, unless
-/// it is nobody's to be asked.
+/// If its process uses another monitor than that of `control`, that one is asked, provided it can
+/// be reached.
 pub fn why(control: &Control, pid: i32, number: i32) -> Value {
     let inode = match socket(pid, number) {
         Ok(inode) => inode,
@@ -48,7 +48,7 @@ pub fn why(control: &Control, pid: i32, number: i32) -> Value {
             }
             known
         }
-        // If the peer cannot claim its end, waiting for that is no answer.
+        // If the peer cannot claim its end, "waiting" would be no answer.
         Ok(known) if known["reason"] == "Waiting" => {
             peer::wrong(&end).map_or(known, |(reason, text)| kernel(reason, text))
         }
@@ -61,7 +61,7 @@ pub fn why(control: &Control, pid: i32, number: i32) -> Value {
     }
 }
 
-/// A socket, and the monitor that may know of it.
+/// A socket, and the monitor that may know about it.
 struct Asked<'a> {
     control: &'a Control,
     pid: i32,
@@ -69,7 +69,7 @@ struct Asked<'a> {
     inode: u64,
 }
 
-/// Why a socket is in the kernel of which the monitor has only this to say.
+/// Returns why a socket is in the kernel when the monitor knows only `known` about it.
 fn unknown(end: &Asked<'_>, known: &Value) -> Value {
     let found = from_outside(end);
     let is_open = found["reason"] == "Young" || found["reason"] == "PeerPlain";
@@ -93,7 +93,7 @@ fn of(reason: Reason) -> Value {
     kernel(reason, reason.text())
 }
 
-/// The inode of the socket that a descriptor is.
+/// Returns the inode of a descriptor's socket.
 fn socket(pid: i32, number: i32) -> Result<u64, (Reason, String)> {
     let folder = PathBuf::from(format!("/proc/{pid}"));
     if !folder.exists() {
@@ -101,12 +101,12 @@ fn socket(pid: i32, number: i32) -> Result<u64, (Reason, String)> {
     }
     match std::fs::read_link(folder.join(format!("fd/{number}"))) {
         Ok(target) => {
-            // A file's name is chosen by others.
+            // Other users choose file names.
             let target = printable_bytes(target.as_os_str().as_bytes());
             let inode = target.strip_prefix("socket:[").and_then(|it| it.strip_suffix(']'));
             let inode = inode.and_then(|it| it.parse().ok());
             inode.ok_or_else(|| {
-                (Reason::NotSocket, format!("descriptor {number} is no socket: it is {target}"))
+                (Reason::NotSocket, format!("descriptor {number} is not a socket: it is {target}"))
             })
         }
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -117,14 +117,14 @@ fn socket(pid: i32, number: i32) -> Result<u64, (Reason, String)> {
     }
 }
 
-/// Why a socket is in the kernel of which the monitor knows nothing.
+/// Returns why a socket is in the kernel when the monitor knows nothing about it.
 fn from_outside(end: &Asked<'_>) -> Value {
     let &Asked { pid, inode, .. } = end;
     let Some(Found { kind, established, .. }) = table::by_inode(pid, inode) else {
         return kernel(
             Reason::Family,
             "it is neither a TCP nor a UDP nor a Unix socket, or not connected and not bound, \
-             or in another namespace of the network than its process",
+             or in another network namespace than its process",
         );
     };
     match kind {
@@ -144,7 +144,7 @@ fn from_outside(end: &Asked<'_>) -> Value {
     let owners = program::owners(inode);
     if owners.len() > 1 {
         let owners: Vec<String> = owners.iter().map(ToString::to_string).collect();
-        let text = format!("several processes have it: {}", owners.join(", "));
+        let text = format!("several processes hold it: {}", owners.join(", "));
         return kernel(Reason::Shared, text);
     }
     if let Some((reason, text)) = peer::wrong(end) {
@@ -153,8 +153,8 @@ fn from_outside(end: &Asked<'_>) -> Value {
     let asked = end.control.location();
     if let Some(other) = program::monitor_of(pid).filter(|it| it != asked) {
         let text = format!(
-            "process {pid} uses the monitor at {}, which cannot be asked from here; that at {} \
-             knows nothing of it",
+            "process {pid} uses the monitor at {}, which cannot be reached from here; the one at \
+             {} does not know the socket",
             shown(&other),
             shown(asked)
         );
@@ -163,62 +163,62 @@ fn from_outside(end: &Asked<'_>) -> Value {
     of(Reason::Young)
 }
 
-/// Why a process has not claimed a socket, if nothing is against it that can be seen. `is_much`:
-/// whether it has been used so much that it should have been; `None`: that cannot be told.
+/// Returns why a process has not claimed a socket for which no obstacle is visible. `is_much`:
+/// whether it has had enough traffic to be claimed; `None` if unknown.
 fn unclaimed(end: &Asked<'_>, is_much: Option<bool>, is_member: bool) -> Value {
     let pid = end.pid;
     if let Some((reason, text)) = unheard(end.control, pid).filter(|_| !is_member) {
         return kernel(reason, format!("process {pid} {text}"));
     }
-    let few = "it has done fewer than 8 operations and moved less than 32 KiB";
+    let few = "it has had fewer than 8 operations and less than 32 KiB of data";
     match (is_much, is_member) {
         (Some(false), _) | (None, true) => kernel(Reason::Young, few),
         (Some(true), true) => of(Reason::Untold),
         (None, false) => {
-            let text = format!("{few}, or its process calls the kernel past the C library");
+            let text = format!("{few}, or its process makes system calls without the C library");
             kernel(Reason::Young, text)
         }
         (Some(true), false) => {
             let text = format!(
-                "process {pid} has the library, and has claimed nothing: it calls the kernel past \
-                 the C library"
+                "process {pid} has the library, and has claimed nothing: it makes system calls \
+                 without the C library"
             );
             kernel(Reason::NoCalls, text)
         }
     }
 }
 
-/// Why the monitor has never heard of a process that has the library, if that can be seen. Behind
-/// `process N`.
+/// Returns why a process with the library has not connected to the monitor, if that is visible. The
+/// text follows `process N`.
 fn unheard(control: &Control, pid: i32) -> Option<(Reason, String)> {
     if program::kind_of(pid) == Some(executable::Kind::Go) {
-        let text = "is a program in Go, which calls the kernel past the C library";
+        let text = "is a Go program, which makes system calls without the C library";
         return Some((Reason::NoCalls, text.to_owned()));
     }
     let limit = program::descriptor_limit(pid).filter(|it| *it < DESCRIPTORS_MIN);
     if let Some(limit) = limit {
         let text = format!(
-            "may have {limit} descriptors; with fewer than {DESCRIPTORS_MIN} (`ulimit -n`) its \
-             sockets stay in the kernel"
+            "may have {limit} descriptors; below {DESCRIPTORS_MIN} (`ulimit -n`) its sockets stay \
+             in the kernel"
         );
         return Some((Reason::Resources, text));
     }
     if program::is_confined(pid) {
-        return Some((Reason::Confined, "has given up system calls (seccomp)".to_owned()));
+        return Some((Reason::Confined, "restricts its system calls (seccomp)".to_owned()));
     }
     let owner = control.location().owner()?;
     let own = program::user_of(pid)?;
     (owner != 0 && owner != own).then(|| {
         let text = format!(
-            "is user {own}'s, and its monitor, at {}, user {owner}'s: a program trusts one of its \
-             own user or of root only",
+            "belongs to user {own}, and its monitor, at {}, to user {owner}: a program trusts only \
+             a monitor of its own user or of root",
             shown(control.location())
         );
         (Reason::NoMonitor, text)
     })
 }
 
-/// Where a monitor is; paths are chosen by others.
+/// Path of a monitor, made printable: other users choose paths.
 fn shown(location: &Location) -> String {
     printable_bytes(location.path().as_os_str().as_bytes())
 }

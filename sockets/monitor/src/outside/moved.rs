@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whether a connection of another process has been used so much that it would be claimed.
+//! Determines whether another process's connection has had enough traffic to be claimed.
 
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// What is claimed.
+/// Number of bytes from which an end is claimed.
 const BYTES: u64 = 32 << 10;
-/// Surely more than eight operations: some of them may share a packet, but few send several.
+/// Certainly more than eight operations: several may share a packet, but few send several packets.
 const PACKETS: u32 = 64;
 
-/// Whether it has; `None` if it may not be looked at.
+/// Returns whether it has; `None` if the process cannot be inspected.
 pub fn is_much(pid: i32, number: i32) -> Option<bool> {
     let process = opened(libc::SYS_pidfd_open, pid, 0)?;
     let socket = opened(libc::SYS_pidfd_getfd, process.as_raw_fd(), number)?;
-    // SAFETY: all zero is a value of this structure.
+    // SAFETY: all zero is a valid value of this structure.
     let mut about: libc::tcp_info = unsafe { zeroed() };
     let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
     let value = (&raw mut about).cast();
@@ -28,11 +28,11 @@ pub fn is_much(pid: i32, number: i32) -> Option<bool> {
     Some(bytes >= BYTES || packets >= PACKETS)
 }
 
-/// A new descriptor from a call with two numbers and no flags.
+/// Makes a descriptor by a call with two numbers and no flags.
 fn opened(call: libc::c_long, first: i32, second: i32) -> Option<OwnedFd> {
     // SAFETY: no memory is passed.
     let descriptor = i32::try_from(unsafe { libc::syscall(call, first, second, 0) }).ok()?;
-    // SAFETY: the descriptor was just made, and has no other owner.
+    // SAFETY: the descriptor is new and has no other owner.
     (descriptor >= 0).then(|| unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is wrong with the other end of a connection, as far as that can be seen.
+//! Finds visible obstacles at the peer of a connection.
 
 use super::program::{self, Preloaded};
 use super::table::{self, Peer};
@@ -9,18 +9,18 @@ use crate::control::Descriptor;
 use crate::private::user;
 use freeport_sockets_proto::Reason;
 
-/// What is wrong with it: `PeerPlain`, `PeerElsewhere` or `PeerMonitor`, and in words.
+/// Returns the obstacle, `PeerPlain`, `PeerElsewhere` or `PeerMonitor`, with an explanation.
 pub fn wrong(end: &Asked<'_>) -> Option<(Reason, String)> {
     let &Asked { control, pid, inode, .. } = end;
     let peer = match table::peer(pid, inode) {
         Peer::Socket(peer) => peer,
         Peer::Nobodys => {
-            let text = "no process has the other end: it was not accepted yet, or is closed";
+            let text = "no process holds the peer's end: it is not accepted yet, or is closed";
             return Some((Reason::PeerPlain, text.to_owned()));
         }
         Peer::Unseen => {
             let is_unix = table::by_inode(pid, inode).is_some_and(|it| it.is_unix);
-            let text = "the peer is on another machine, or in another namespace of the network";
+            let text = "the peer is on another machine or in another network namespace";
             return (!is_unix).then(|| (Reason::PeerElsewhere, text.to_owned()));
         }
     };
@@ -47,21 +47,21 @@ pub fn wrong(end: &Asked<'_>) -> Option<(Reason, String)> {
     unheard.and_then(|(_, text)| plain(text))
 }
 
-/// Nobody is seen to have the other end.
+/// Explains the case that no visible process holds the peer.
 fn hidden(end: &Asked<'_>) -> Option<(Reason, String)> {
-    // Root sees all; who has it is about to accept it, or has just ended.
+    // Root sees all processes: the holder is about to accept the peer, or has just exited.
     if user() == 0 {
         return None;
     }
     let mut text =
-        "the peer is a process into which you may not look, as one of another user: if it \
-                    was begun with `freeport exec`, root can be told more"
+        "the peer is a process that you may not inspect, such as one of another user: if it was \
+         started with `freeport exec`, root can learn more"
             .to_owned();
     let asked = end.control.location();
     if !asked.is_of_host() && Location::of_host().connect().is_ok() {
         text += &format!(
             ". Your process uses the monitor at {}; if the peer uses the one of this machine, at \
-             {}, begin yours anew without {}",
+             {}, restart yours without {}",
             shown(asked),
             shown(&Location::of_host()),
             freeport_sockets_proto::MONITOR_VARIABLE,
@@ -70,27 +70,27 @@ fn hidden(end: &Asked<'_>) -> Option<(Reason, String)> {
     Some((Reason::PeerPlain, text))
 }
 
-/// Names both monitors, and what to do.
+/// Explains that the ends use two monitors, and what to do about it.
 fn two_monitors((pid, one): (i32, &Location), (owner, other): (i32, &Location)) -> String {
     let told = format!(
-        "the ends have two monitors: process {pid} uses that at {}, and the peer, process {owner}, \
-         that at {}",
+        "the ends have two monitors: process {pid} uses the one at {}, and the peer, process \
+         {owner}, the one at {}",
         shown(one),
         shown(other)
     );
     let variable = freeport_sockets_proto::MONITOR_VARIABLE;
     let begin_anew = |pid: i32, to: &Location| {
         let path = shown(to);
-        format!("{told}; begin process {pid} anew, with {variable}={path}, if its rules allow it")
+        format!("{told}; restart process {pid} with {variable}={path}, if its rules allow it")
     };
-    // The host's is for all users; another one only for its own and root.
+    // The host's monitor serves all users, any other one only its own user and root.
     match (one.owner(), other.owner()) {
         (_, Some(0)) => begin_anew(pid, other),
         (Some(0), _) => begin_anew(owner, one),
         (Some(here), Some(there)) if here == there => begin_anew(pid, other),
         _ => format!(
-            "{told}; have root run one for all users (`freeport node`, or its unit for systemd), \
-             and begin both anew without {variable}"
+            "{told}; have root run one for all users (`freeport node`, or its systemd unit), and \
+             restart both without {variable}"
         ),
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whether a process has the library, and why not.
+//! Determines whether a process has the library, and why not.
 
 use crate::private::user;
 use crate::{Location, executable};
@@ -10,20 +10,20 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 
-/// How many descriptors a process has to be allowed: the library's own one is behind those that
+/// Minimum limit on descriptors for a process: the library puts its own descriptor above those that
 /// programs expect to get.
 pub const DESCRIPTORS_MIN: u64 = 49;
 
-/// What the library's file is called in `/proc/PID/maps`.
+/// Name of the library's file in `/proc/PID/maps`.
 const LIBRARY: &str = "libfreeport_preload";
 
-/// It has the library.
+/// Proof that a process has the library.
 pub struct Preloaded;
 
-/// Why a process does not have the library.
+/// Reason for which a process does not have the library.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Without {
-    /// It may not be looked into.
+    /// The process cannot be inspected.
     Hidden,
     Monitor,
     Static,
@@ -32,22 +32,22 @@ pub enum Without {
 }
 
 impl Without {
-    /// Of a process, behind `process N`.
+    /// Explanation for a process, to follow `process N`.
     pub fn text(self, pid: i32) -> String {
         let text = match self {
             Self::Hidden => return why_hidden(pid),
-            Self::Monitor => "is a monitor of Freeport itself",
-            Self::Static => "is not preloaded: it is linked statically, so it takes no library",
+            Self::Monitor => "is a Freeport monitor itself",
+            Self::Static => "is not preloaded: it is linked statically, so it loads no library",
             Self::Privileged => {
-                "is not preloaded: it has more rights than who began it, so it takes no library"
+                "is not preloaded: it gained privileges at its start, so it loads no library"
             }
-            Self::Plain => "is not preloaded: begin it with `freeport exec`",
+            Self::Plain => "is not preloaded: start it with `freeport exec`",
         };
         text.to_owned()
     }
 }
 
-/// Whether a process has the library.
+/// Returns whether a process has the library.
 pub fn preloaded(pid: i32) -> Result<Preloaded, Without> {
     let file = |name: &str| PathBuf::from(format!("/proc/{pid}/{name}"));
     match fs::read_to_string(file("maps")) {
@@ -66,8 +66,8 @@ pub fn preloaded(pid: i32) -> Result<Preloaded, Without> {
     Err(if is_privileged { Without::Privileged } else { Without::Plain })
 }
 
-/// The processes that have a socket, as far as they may be looked at; but monitors, which are only
-/// shown it.
+/// Returns the processes that hold a socket, as far as they can be inspected; without monitors,
+/// which only hold a copy.
 pub fn owners(inode: u64) -> Vec<i32> {
     let name = PathBuf::from(format!("socket:[{inode}]"));
     let folders = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
@@ -80,14 +80,15 @@ pub fn owners(inode: u64) -> Vec<i32> {
     pids.filter(has_it).filter(|pid| !is_monitor(*pid)).collect()
 }
 
-/// Whether a process has rings of the kernel (`io_uring`).
+/// Returns whether a process uses `io_uring`.
 pub fn has_uring(pid: i32) -> bool {
     let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
     let mut targets = descriptors.filter_map(|it| fs::read_link(it.ok()?.path()).ok());
     targets.any(|target| target.as_os_str() == "anon_inode:[io_uring]")
 }
 
-/// The monitor that a process was told of when it began. `None`: of none, or that cannot be seen.
+/// Returns the monitor in a process's initial environment; `None` if there is none or it cannot be
+/// read.
 pub fn monitor_of(pid: i32) -> Option<Location> {
     let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
     let mut variables = environment.split(|byte| *byte == 0);
@@ -98,8 +99,8 @@ pub fn monitor_of(pid: i32) -> Option<Location> {
     Some(Location::at(PathBuf::from(OsString::from_vec(value.to_vec()))))
 }
 
-/// Whether a process is a monitor, by its name and what it was begun with: one holds sockets for a
-/// moment that belong to others.
+/// Returns whether a process is a monitor, by its name and arguments: a monitor briefly holds other
+/// processes' sockets.
 pub fn is_monitor(pid: i32) -> bool {
     let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let mut words = words.split(|byte| *byte == 0);
@@ -107,52 +108,53 @@ pub fn is_monitor(pid: i32) -> bool {
     name == Some(b"freeport") && words.next() == Some(b"node")
 }
 
-/// How many descriptors a process may have.
+/// Returns the limit on the number of a process's descriptors.
 pub fn descriptor_limit(pid: i32) -> Option<u64> {
     let limits = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Whether a process has given up system calls.
+/// Returns whether a process restricts its system calls (seccomp).
 pub fn is_confined(pid: i32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let mode = status.lines().find_map(|line| line.strip_prefix("Seccomp:"));
     mode.is_some_and(|it| it.trim() != "0")
 }
 
-/// The effective user of a process.
+/// Returns the effective user of a process.
 pub fn user_of(pid: i32) -> Option<u32> {
     fs::metadata(format!("/proc/{pid}")).ok().map(|it| it.uid())
 }
 
-/// What the executable of a process is, if it may be read.
+/// Returns the kind of a process's executable, if it can be read.
 pub fn kind_of(pid: i32) -> Option<executable::Kind> {
     executable::Kind::of(&PathBuf::from(format!("/proc/{pid}/exe"))).ok()
 }
 
-/// Why a process may not be looked into, and who may. Behind `process N`.
+/// Explains why a process cannot be inspected, and who can. The text follows `process N`.
 pub fn why_hidden(pid: i32) -> String {
-    // Processes that have changed their rights count as root's there, whoever they belong to.
+    // The kernel treats processes that changed their credentials as root's here, whatever their
+    // user.
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     let owner = users.and_then(|it| it.split_whitespace().nth(1)?.parse::<u32>().ok());
     match (user(), owner) {
-        (0, _) => "may not be looked into from here, not even by root: it is protected, or this \
-                   shell lacks the right to trace processes (CAP_SYS_PTRACE)"
-            .to_owned(),
-        (own, Some(owner)) if own != owner => {
-            format!("is another user's ({owner}): ask as that user, or as root")
-        }
-        _ => {
-            "lets only root look into it, since it has changed its rights or runs a file that may \
-              not be read: ask as root"
+        (0, _) => {
+            "cannot be inspected from here, not even by root: it is protected, or this shell \
+             lacks the capability to trace processes (CAP_SYS_PTRACE)"
                 .to_owned()
         }
+        (own, Some(owner)) if own != owner => {
+            format!("belongs to another user ({owner}): ask as that user, or as root")
+        }
+        _ => "can be inspected only by root, since it has changed its privileges or runs a file \
+              that is not readable: ask as root"
+            .to_owned(),
     }
 }
 
-/// Whether the kernel told the loader that the process has rights which it was not begun with.
+/// Returns whether the kernel reported to the loader that the process gained privileges on exec.
 fn is_secure(pid: i32) -> bool {
     let pairs = fs::read(format!("/proc/{pid}/auxv")).unwrap_or_default();
     pairs.chunks_exact(16).any(|pair| {
@@ -190,7 +192,7 @@ mod tests {
         assert_eq!(kind_of(pid), Some(executable::Kind::Dynamic));
         assert!(!is_monitor(pid) && descriptor_limit(i32::MAX).is_none());
         let told = why_hidden(i32::MAX);
-        // Root is never told to ask as root.
+        // Root is never advised to ask as root.
         assert_eq!(told.contains("ask as root"), user() != 0, "{told}");
     }
 }

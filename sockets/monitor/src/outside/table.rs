@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The kernel's tables of sockets, as `/proc/PID/net` has them for the namespace of a process.
+//! The kernel's socket tables in `/proc/PID/net`, for the namespace of a process.
 
 use crate::end::peer_of_unix;
 use std::fs::{self, File};
@@ -14,7 +14,7 @@ const UNIX_STREAM: &str = "0001";
 const UNIX_CONNECTED: &str = "03";
 const UNIX_LISTENING: u32 = 1 << 16;
 
-/// What kind of socket it is.
+/// Kind of a socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     Stream,
@@ -22,7 +22,7 @@ pub enum Kind {
     Datagram,
 }
 
-/// The tables.
+/// Names of the tables.
 const TABLES: [&str; 5] = ["tcp", "tcp6", "udp", "udp6", "unix"];
 
 /// A socket in a table.
@@ -36,28 +36,28 @@ pub struct Found {
     remote: String,
 }
 
-/// The socket with that inode, in the namespace of a process.
+/// Returns the socket with this inode, in the namespace of a process.
 pub fn by_inode(pid: i32, inode: u64) -> Option<Found> {
     let is_it = |found: &Found| found.inode == inode;
     TABLES.into_iter().find_map(|name| find(pid, name, is_it))
 }
 
-/// The other end of a connection.
+/// Peer of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Peer {
-    /// The socket of that inode.
+    /// Inode of the peer's socket.
     Socket(u64),
-    /// No process has it: it was not accepted yet, or is closed.
+    /// No process holds it: it is not accepted yet, or closed.
     Nobodys,
-    /// It is in no table that is seen from here.
+    /// It is in no table that is visible from here.
     Unseen,
 }
 
-/// The other end of a connection, if that is in the same namespace.
+/// Returns the peer of a connection, if it is in the same namespace.
 pub fn peer(pid: i32, inode: u64) -> Peer {
     let Some(one) = by_inode(pid, inode) else { return Peer::Unseen };
     if one.is_unix {
-        // The kernel tells only of those of who asks.
+        // The kernel reports only sockets of the caller's namespace.
         let of = |who: &str| fs::metadata(format!("/proc/{who}/ns/net")).map(|it| it.ino()).ok();
         let found = peer_of_unix(inode).filter(|_| of("self") == of(&pid.to_string()));
         return found.map_or(Peer::Unseen, Peer::Socket);
@@ -76,7 +76,7 @@ fn find(pid: i32, name: &str, is_it: impl Fn(&Found) -> bool) -> Option<Found> {
     lines.filter_map(|line| read(&line, name)).find(is_it)
 }
 
-/// A line of a table.
+/// Parses a line of a table.
 fn read(line: &str, table: &str) -> Option<Found> {
     let words: Vec<&str> = line.split_whitespace().collect();
     if table == "unix" {
@@ -111,7 +111,7 @@ fn read_unix(words: &[&str]) -> Option<Found> {
     Some(Found { kind, is_unix: true, established, inode, local, remote })
 }
 
-/// An address of IPv4 that is mapped into IPv6 as one of IPv4.
+/// Converts an IPv4 address mapped into IPv6 to IPv4.
 fn plain(address: &str) -> String {
     address.strip_prefix("0000000000000000FFFF0000").unwrap_or(address).to_owned()
 }

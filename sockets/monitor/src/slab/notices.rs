@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the monitor says of the connections of a slab, in memory that it alone can write: the file
-//! is sealed against writing, but for the mapping that was there before.
+//! Notices of the monitor about the connections of a slab, in memory that only it can write: the
+//! file is sealed against writing, except through the mapping made before.
 
 use super::sealed;
 use crate::Error;
@@ -12,24 +12,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The notices of a slab.
 pub struct Notices {
-    /// For members that have not got it yet.
+    /// For members that have not received it yet.
     file: Option<Arc<File>>,
     start: *mut u8,
 }
 
-// SAFETY: the mapping belongs to no thread, and its words are only accessed as atomics.
+// SAFETY: the mapping is not bound to a thread, and its words are accessed only as atomics.
 unsafe impl Send for Notices {}
 
 impl Notices {
-    /// Some that say nothing.
+    /// Creates empty notices.
     ///
     /// # Errors
-    /// No memory, no descriptor, or a kernel before 5.1, which cannot seal so.
+    /// [`Error::System`]: no memory, no descriptor, or a kernel before 5.1, which lacks the seal.
     pub fn new() -> Result<Self, Error> {
         let file = sealed::memory(c"freeport-notices", NOTICES_BYTES)?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let (none, descriptor) = (std::ptr::null_mut(), file.as_raw_fd());
-        // SAFETY: the kernel chooses the place.
+        // SAFETY: the kernel chooses the address.
         let start =
             unsafe { libc::mmap(none, NOTICES_BYTES, protection, libc::MAP_SHARED, descriptor, 0) };
         if start == libc::MAP_FAILED {
@@ -42,22 +42,22 @@ impl Notices {
         Ok(notices)
     }
 
-    /// What members map, as long as it is [kept](Self::forget_file).
+    /// Returns the file that members map, until it is [dropped](Self::forget_file).
     pub fn file(&self) -> Option<Arc<File>> {
         self.file.clone()
     }
 
-    /// Keeps no descriptor: all who need it have it.
+    /// Closes the file: all members that need it have it.
     pub fn forget_file(&mut self) {
         self.file = None;
     }
 
-    /// Says something of a side of a slot.
+    /// Sets flags for a side of a slot.
     pub fn say(&self, slot: u32, side: Side, flags: u64) {
         self.word(slot, side).fetch_or(flags, Ordering::SeqCst);
     }
 
-    /// Says nothing of a slot any more.
+    /// Clears the flags of a slot.
     pub fn clear(&self, slot: u32) {
         for side in [Side::First, Side::Second] {
             self.word(slot, side).store(0, Ordering::SeqCst);
@@ -68,8 +68,8 @@ impl Notices {
         let at = notice(slot, side).expect("a slab has slots of that number");
         // SAFETY: notices are inside the mapping.
         let place = unsafe { self.start.add(at) };
-        // SAFETY: the word is aligned, and mapped until this is dropped; it is sealed against being
-        // cut. Everything that has it mapped accesses it only as an atomic.
+        // SAFETY: the word is aligned, and mapped until this is dropped; the seal prevents
+        // truncation. All processes that map it access it only as an atomic.
         unsafe { AtomicU64::from_ptr(place.cast()) }
     }
 }
@@ -101,7 +101,7 @@ mod tests {
         assert!(file.set_len(0).is_err());
         let map = |protection, kind| {
             let none = std::ptr::null_mut();
-            // SAFETY: the kernel chooses the place, and nothing is done with it.
+            // SAFETY: the kernel chooses the address, and the mapping is not used.
             let start =
                 unsafe { libc::mmap(none, NOTICES_BYTES, protection, kind, file.as_raw_fd(), 0) };
             start != libc::MAP_FAILED

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What both sides of a slot write into it, as the monitor reads it for people.
+//! Words that both sides of a slot write, as the monitor reads them for users.
 
 use crate::activity::Counts;
 use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::slab;
 use std::ops::Range;
 
-/// The words in which a side counts.
+/// Offsets of the words in which a side counts.
 pub(super) const COUNTS: Range<usize> = slab::word::SENT_BYTES..slab::word::REUSED + 8;
-/// The words of its state before those.
+/// Offsets of the words of its state before those.
 const STATE: Range<usize> = 0..slab::word::CORE;
-/// All of them.
+/// Number of words that are read.
 const WORDS: usize = (STATE.end + COUNTS.end - COUNTS.start) / 8;
 
-/// What a side says in its slot, for people: nothing is decided by it.
+/// Words of one side of a slot, for users: no decision depends on them.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Words([u64; WORDS]);
 
 #[cfg(test)]
 impl Words {
-    /// The same with another one at an offset of [`slab::word`].
+    /// Returns a copy with another word at an offset of [`slab::word`].
     pub fn with(mut self, offset: usize, value: u64) -> Self {
         self.0[place(offset) / 8] = value;
         self
@@ -27,24 +27,24 @@ impl Words {
 }
 
 impl Words {
-    /// From the bytes of a side, the first word of its state first.
+    /// Reads the words from the bytes of a side, starting with its state.
     pub(super) fn of_side(bytes: &[u8]) -> Self {
         let words = bytes[STATE].chunks_exact(8).chain(bytes[COUNTS].chunks_exact(8));
         let mut words = words.map(|word| word.try_into().map_or(0, u64::from_ne_bytes));
         Self(std::array::from_fn(|_| words.next().unwrap_or_default()))
     }
 
-    /// How often it has sent.
+    /// Number of operations that sent.
     pub fn sends(self) -> u64 {
         self.at(slab::word::WRITING) / 2
     }
 
-    /// The one at an offset of [`slab::word`].
+    /// Returns the word at an offset of [`slab::word`].
     pub fn at(self, offset: usize) -> u64 {
         self.0.get(place(offset) / 8).copied().unwrap_or_default()
     }
 
-    /// What this side of a slot has counted, and what the other one says of its doorbells.
+    /// Counts of this side of a slot, with the peer's count of its doorbells.
     pub fn counts(&self, peer: &Self) -> Counts {
         Counts {
             sends: self.sends(),
@@ -57,18 +57,18 @@ impl Words {
         }
     }
 
-    /// Why the side wants the connection in the kernel, if it has said so.
+    /// Reason for which the side wants the connection in the kernel, if it gave one.
     fn reason(&self) -> Option<Reason> {
         u16::try_from(self.at(slab::word::REASON)).ok().and_then(Reason::from_number)
     }
 
-    /// Whether the side's stream is the kernel's again.
+    /// Whether the side sends through the kernel again.
     pub fn has_returned(&self) -> bool {
         self.at(slab::word::FLAGS) & slab::flag::LEAVES != 0
     }
 }
 
-/// Where the word at an offset of [`slab::word`] is among those that are kept, in bytes.
+/// Index in bytes, among the words kept here, of the word at an offset of [`slab::word`].
 fn place(offset: usize) -> usize {
     match offset.checked_sub(COUNTS.start) {
         Some(behind) => STATE.end + behind,
@@ -76,19 +76,19 @@ fn place(offset: usize) -> usize {
     }
 }
 
-/// How many connections both sides say that were made over a stream besides the first.
+/// Number of connections made over a stream, not counting the first, as confirmed by both sides.
 pub fn reused(words: &[Words; 2]) -> u64 {
     let [first, second] = words.map(|it| it.at(slab::word::REUSED));
     first.min(second)
 }
 
-/// Why a connection of which both sides say that is in the kernel again. `None`: it is not.
+/// Reason of a connection that has returned to the kernel; `None` if it has not.
 pub fn why_returned(words: &[Words; 2]) -> Option<Reason> {
     let has_returned = words.iter().any(Words::has_returned);
     has_returned.then(|| words.iter().find_map(Words::reason).unwrap_or(Reason::HandedOn))
 }
 
-/// Why a connection that has a slot is in the kernel, be it again or still. `None`: it is not.
+/// Reason for which a connection with a slot is in the kernel, again or still; `None` if it is not.
 pub fn why_in_kernel(words: &[Words; 2]) -> Option<Reason> {
     let is_said = |flag| words.iter().any(|it| it.at(slab::word::FLAGS) & flag != 0);
     if is_said(slab::flag::LEAVES) {

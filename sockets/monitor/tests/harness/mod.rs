@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A monitor that runs in a thread, and members of other processes.
+//! A monitor in a thread, and members in other processes.
 //!
-//! The kernel says that a member is who made the connection. So a child makes it, hands it over,
-//! and stays; what the member says is said by the test.
+//! To the kernel, the member is the process that made the connection. So a child makes it, passes
+//! it to the test, and stays alive; the test sends the member's messages.
 #![allow(dead_code, reason = "each test uses what it needs")]
 
 use freeport_monitor::{Control, Event, Location, Options, Server, socket};
@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::{self, JoinHandle};
 
-/// A monitor with which claims wait for as long as the test may need to make the second one.
+/// Options of a monitor whose claims wait as long as the test may need to make the second one.
 pub fn patient() -> Options {
     Options { hold: PATIENCE, ..Options::default() }
 }
@@ -36,13 +36,13 @@ pub struct Running {
 impl Running {
     pub fn new(options: Options) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        // Children of other users have to get there.
+        // Children of other users need access.
         let reached = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(folder.path(), reached).unwrap();
         Self::at(folder, options, |_| {})
     }
 
-    /// One that listens already, and looks at nothing before something was done.
+    /// Starts a monitor that already listens, but serves only after `before` has run.
     pub fn after(before: impl FnOnce(&Location)) -> Self {
         Self::at(tempfile::tempdir().unwrap(), patient(), before)
     }
@@ -60,14 +60,14 @@ impl Running {
         Self { location, folder, stop, thread: Some(thread), events }
     }
 
-    /// Ends it, and begins another one at the same place.
+    /// Stops it, and starts another one at the same location.
     pub fn restart(mut self) -> Self {
         self.end();
         let folder = std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap());
         Self::at(folder, patient(), |_| {})
     }
 
-    /// Waits until it ends.
+    /// Stops it, and waits for its end.
     pub fn end(&mut self) {
         let _ = self.stop.write_all(b"!");
         self.wait();
@@ -87,12 +87,12 @@ impl Running {
         self.events.lock().unwrap().clone()
     }
 
-    /// A member that has been welcomed, of a process of its own.
+    /// Returns a welcomed member in a process of its own.
     pub fn member(&self) -> Member {
         self.member_of(None)
     }
 
-    /// The same, of that user.
+    /// Returns a welcomed member in a process of this user.
     pub fn member_of(&self, user: Option<u32>) -> Member {
         let member = Member::silent(self.location.path(), user);
         member.say(&Request::Hello { version: VERSION, membarrier: true });
@@ -107,7 +107,7 @@ impl Drop for Running {
     }
 }
 
-/// What a member was told, with the slab and its notices if those came along.
+/// A reply to a member, with the slab and its notices if they came with it.
 #[derive(Debug)]
 pub struct Heard {
     pub reply: Reply,
@@ -116,7 +116,7 @@ pub struct Heard {
 }
 
 impl Heard {
-    /// The slab and the slot of a pairing.
+    /// Slab and slot of a pairing.
     pub fn place(&self) -> (u32, u32) {
         match self.reply {
             Reply::Paired { slab, slot, .. } => (slab, slot),
@@ -128,13 +128,13 @@ impl Heard {
 /// Held while a child is made, which at first has all descriptors of this process.
 static FORKS: RwLock<()> = RwLock::new(());
 
-/// Lets no child be made meanwhile: for sockets that linger, which a child might close last.
+/// Prevents forks: for lingering sockets, of which a child might close the last descriptor.
 pub fn without_forks() -> RwLockWriteGuard<'static, ()> {
     FORKS.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Held while a child is made by another test's own means, until it has closed what it does not
-/// need or has ended.
+/// Held while a test makes a child by other means, until the child has closed what it does not need
+/// or has exited.
 pub fn while_forking() -> RwLockReadGuard<'static, ()> {
     FORKS.read().unwrap_or_else(PoisonError::into_inner)
 }
@@ -142,33 +142,33 @@ pub fn while_forking() -> RwLockReadGuard<'static, ()> {
 /// A member of the monitor.
 pub struct Member {
     pub socket: OwnedFd,
-    /// The process that counts as the member.
+    /// PID of the member's process.
     pub pid: i32,
     child: Child,
 }
 
-/// A child that lives until this goes.
+/// A child that lives until this is dropped.
 struct Child {
     pid: i32,
-    /// It ends when this is closed.
+    /// The child exits when this is closed.
     line: UnixStream,
 }
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // SAFETY: the process is our own child and not yet waited for, so the number is its own.
+        // SAFETY: the process is our own child and not yet waited for, so its PID is not reused.
         unsafe { libc::kill(self.pid, libc::SIGKILL) };
-        // SAFETY: null asks for no status, so nothing is written.
+        // SAFETY: the status pointer may be null.
         unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), 0) };
     }
 }
 
 impl Member {
-    /// One that has said nothing yet.
+    /// Returns a member that has not sent anything yet.
     pub fn silent(path: &Path, user: Option<u32>) -> Self {
         let _forks = while_forking();
         let (ours, theirs) = UnixStream::pair().unwrap();
-        // SAFETY: the child calls the system only, and ends without running anything of ours.
+        // SAFETY: the child only makes system calls, and exits without running any of our code.
         let pid = unsafe { libc::fork() };
         assert!(pid >= 0);
         if pid == 0 {
@@ -182,7 +182,7 @@ impl Member {
         Self { socket, pid, child }
     }
 
-    /// Its process becomes another user's.
+    /// Changes the user of its process.
     pub fn become_user(&self, user: u32) {
         let mut line = &self.child.line;
         line.write_all(&user.to_ne_bytes()).unwrap();
@@ -190,7 +190,7 @@ impl Member {
         line.read_exact(&mut [0]).unwrap();
     }
 
-    /// Its process ends, and is waited for; its connection stays.
+    /// Ends its process and waits for it; the connection stays open.
     pub fn without_process(self) -> OwnedFd {
         self.socket
     }
@@ -203,12 +203,12 @@ impl Member {
         self.show(&Request::Claim { token, descriptor: 7, inherited: false }, socket);
     }
 
-    /// Says something of a socket.
+    /// Sends a request with a socket.
     pub fn show(&self, request: &Request, socket: BorrowedFd<'_>) {
         socket::send(self.socket.as_fd(), &request.encode(), &[socket]).unwrap();
     }
 
-    /// The next message.
+    /// Receives the next message.
     pub fn hear(&self) -> Heard {
         await_readable(self.socket.as_fd());
         let mut bytes = [0; BYTES];
@@ -220,7 +220,7 @@ impl Member {
         Heard { reply: Reply::decode(&bytes).expect("a reply"), slab, notices }
     }
 
-    /// Waits until the monitor has hung up; what came before is thrown away.
+    /// Waits until the monitor has hung up, and discards earlier messages.
     pub fn hear_the_end(&self) {
         let mut bytes = [0; BYTES];
         loop {
@@ -237,26 +237,26 @@ impl Member {
     }
 }
 
-/// What the child does.
+/// Body of the child process.
 fn connect_and_stay(path: &Path, user: Option<u32>, to: &UnixStream) -> ! {
     let kept = 3;
     // SAFETY: no memory is passed. An owner of 3 is never used or dropped: the child does not
     // return from here.
     unsafe { libc::dup2(to.as_raw_fd(), kept) };
-    // What other tests have open would stay open here.
-    // SAFETY: as above, for all owners of what is closed.
+    // Descriptors of other tests would stay open here.
+    // SAFETY: as above, for all owners of the closed descriptors.
     unsafe { libc::close_range(4, u32::MAX, 0) };
-    // The raw call, since the C library would ask all threads to join in.
+    // The raw system call, since the C library would change all threads.
     // SAFETY: no memory is passed.
     let become_user = |user: u32| unsafe { libc::syscall(libc::SYS_setresuid, user, user, user) };
     user.map(become_user);
-    // SAFETY: the descriptor was put there above, and no owner of it is used.
+    // SAFETY: the descriptor was put there above, and no other owner of it is used.
     let to = unsafe { UnixStream::from_raw_fd(kept) };
     if let Ok(connection) = socket::connect(path) {
         let _ = socket::send(to.as_fd(), b"!", &[connection.as_fd()]);
         drop(connection);
     }
-    // Until the parent has gone, if it does not end this one.
+    // Ends with the parent at the latest.
     let _ = to.set_nonblocking(false);
     let mut user = [0; 4];
     while (&to).read_exact(&mut user).is_ok() {
@@ -270,7 +270,7 @@ fn connect_and_stay(path: &Path, user: Option<u32>, to: &UnixStream) -> ! {
 /// A user that is not root.
 pub const NOBODY: u32 = 65_534;
 
-/// Has both ends of a new connection claimed, and gives why they are refused, if they are.
+/// Claims both ends of a new connection, and returns the reason if they are refused.
 pub fn outcome(one: &Member, other: &Member) -> Option<Reason> {
     let ends = connection("127.0.0.1:0");
     one.claim(1, ends.0.as_fd());
@@ -283,12 +283,12 @@ pub fn outcome(one: &Member, other: &Member) -> Option<Reason> {
     reasons[0]
 }
 
-/// Sends as fast as the monitor reads, until that has hung up.
+/// Sends as fast as the monitor reads, until it hangs up.
 pub fn send_until_it_fails(member: &Member, message: &[u8], descriptors: &[BorrowedFd<'_>]) {
     loop {
         match socket::send(member.socket.as_fd(), message, descriptors) {
             Ok(()) => {}
-            // Also if too many descriptors are on their way.
+            // Also if too many descriptors are in flight.
             Err(error) if error.raw_os_error() == Some(libc::ETOOMANYREFS) => {}
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
                 await_room(member.socket.as_fd());
@@ -308,24 +308,24 @@ pub fn await_room(socket: BorrowedFd<'_>) {
 
 fn wait_for(socket: BorrowedFd<'_>, events: libc::c_short) {
     let mut wanted = libc::pollfd { fd: socket.as_raw_fd(), events, revents: 0 };
-    // SAFETY: one descriptor, and the structure lives as long as the call.
+    // SAFETY: one descriptor, and the structure outlives the call.
     let count = unsafe { libc::poll(&mut wanted, 1, PATIENCE.as_millis() as i32) };
     assert_eq!(count, 1, "nothing happened for long");
 }
 
-/// Both ends of a connection to that address.
+/// Makes a connection to that address, and returns both ends.
 pub fn connection(address: &str) -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind(address).unwrap();
     let mut to = listener.local_addr().unwrap();
     if to.ip().is_unspecified() {
-        // A server of both families, reached by IPv4.
+        // A dual-stack server, reached by IPv4.
         to.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
     }
     let client = TcpStream::connect(to).unwrap();
     (client, listener.accept().unwrap().0)
 }
 
-/// Whether tests can do what only root can.
+/// Returns whether tests run as root.
 pub fn is_root() -> bool {
     // SAFETY: the call takes nothing and cannot fail.
     unsafe { libc::geteuid() == 0 }

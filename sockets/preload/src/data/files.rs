@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the kernel moves between descriptors without the application's memory, through ours where a
-//! stream is in a ring.
+//! `sendfile` and `splice`, through memory of the library if a stream is in a ring.
 
 use crate::kernel::parts::Parts;
 use crate::kernel::{errno, raw};
-use crate::socket::connection::phase;
-use crate::socket::connections::Stream;
-use crate::socket::opening::stream;
+use crate::state::connection::phase;
+use crate::state::connections::Stream;
+use crate::state::table::stream;
 use core::ffi::c_void;
 use core::sync::atomic::Ordering;
 use freeport_sockets_proto::Reason;
 
-/// What is moved at once.
+/// Number of bytes that are moved at once.
 const BYTES: usize = 16 << 10;
 
-/// `sendfile` to a stream socket; `kernel` is what the application has called.
+/// `sendfile` to a stream socket. `kernel` is the C library's function that the application has
+/// called.
 pub fn send(
     out: &Stream,
     descriptor: i32,
@@ -25,7 +25,7 @@ pub fn send(
 ) -> isize {
     out.go_on(descriptor);
     if raw::kind_of_file(from) == Ok(libc::S_IFSOCK) {
-        // The kernel refuses, and what would be read there are doorbells perhaps.
+        // The kernel refuses, and the bytes there may be doorbells.
         return kernel();
     }
     while !out.shared.is(phase::SENDS) {
@@ -51,7 +51,7 @@ pub fn send(
             Err(_) => break,
         };
         let part = libc::iovec { iov_base: at.cast::<c_void>(), iov_len: got };
-        // SIGPIPE comes with `sendfile` as well.
+        // `sendfile` raises SIGPIPE as well.
         let sent = out.send(descriptor, Parts::one(&part), 0, || {
             errno::from(raw::send_from(descriptor, at, got))
         });
@@ -73,7 +73,8 @@ pub fn send(
     done as isize
 }
 
-/// `splice` from or to a stream socket; `kernel` is what the application has called.
+/// `splice` from or to a stream socket. `kernel` is the C library's function that the application
+/// has called.
 pub fn splice(
     from: i32,
     to: i32,
@@ -84,7 +85,7 @@ pub fn splice(
     let (source, sink) = (stream(from), stream(to));
     let is_pipe = |descriptor| raw::kind_of_file(descriptor) == Ok(libc::S_IFIFO);
     if !is_pipe(if source.is_some() { to } else { from }) {
-        // One of both has to be one: the kernel refuses.
+        // One of the two has to be a pipe: the kernel refuses.
         return kernel();
     }
     for (stream, descriptor) in [(&source, from), (&sink, to)] {
@@ -96,7 +97,7 @@ pub fn splice(
         if source.shared.is(phase::ATTACHED) {
             return from_stream(&source, from, to, count, flags);
         }
-        // Doorbells would go where it goes.
+        // Doorbells would be spliced as well.
         source.keep(Reason::Spliced);
         let moved = kernel();
         if let Ok(moved @ 1..) = u64::try_from(moved) {
@@ -117,13 +118,13 @@ pub fn splice(
     kernel()
 }
 
-/// To a pipe: no more than it takes, so that nothing is lost.
+/// To a pipe: no more than the pipe accepts, so that nothing is lost.
 fn from_stream(source: &Stream, from: i32, to: i32, count: usize, flags: u32) -> isize {
     let mut buffer = [0_u8; BYTES];
     let at = buffer.as_mut_ptr();
     let part = libc::iovec { iov_base: at.cast::<c_void>(), iov_len: count.min(BYTES) };
     let waits_for_pipe = flags & libc::SPLICE_F_NONBLOCK == 0;
-    // A TCP socket is waited for all the same.
+    // A TCP socket waits nevertheless.
     let waits = waits_for_pipe || !source.is_unix();
     let no_wait = if waits { 0 } else { libc::MSG_DONTWAIT };
     let receive = |part: &libc::iovec, flags| {
@@ -135,7 +136,7 @@ fn from_stream(source: &Stream, from: i32, to: i32, count: usize, flags: u32) ->
     if raw::wait_writable(to, waits_for_pipe).is_err() {
         return errno::fail(libc::EAGAIN);
     }
-    // Seen first, and taken when the pipe has it.
+    // Copied first, and taken when the pipe has it.
     let seen = receive(&part, libc::MSG_PEEK);
     if seen <= 0 {
         return seen;
@@ -147,7 +148,7 @@ fn from_stream(source: &Stream, from: i32, to: i32, count: usize, flags: u32) ->
     receive(&libc::iovec { iov_base: at.cast(), iov_len: written }, 0)
 }
 
-/// From a pipe: as long as there is more in it, as the kernel does.
+/// From a pipe: as long as it has more, as the kernel does.
 fn to_stream(sink: &Stream, from: i32, to: i32, count: usize, flags: u32) -> isize {
     let mut moved = 0;
     loop {
@@ -183,7 +184,7 @@ fn piece_to_stream(sink: &Stream, from: i32, to: i32, count: usize, flags: u32) 
         Err(error) => return errno::fail(error),
     };
     let mut sent = 0;
-    // What was taken from the pipe cannot be put back, so all of it is sent.
+    // Bytes taken from the pipe cannot be put back, so all of them are sent.
     while sent < got {
         // SAFETY: inside the buffer.
         let rest = unsafe { at.add(sent) };

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Receiving that takes nothing out of the ring: what comes is only looked at, in one piece for
-//! several parts, or there is no room for any of it.
+//! Receiving that takes nothing out of the ring: `MSG_PEEK`, in one piece for several parts, and
+//! receiving without room.
 
 use crate::data::receiving::Attempt;
 use crate::kernel::parts::Parts;
 use crate::kernel::{errno, raw};
-use crate::socket::connection::phase;
-use crate::socket::connections::Stream;
-use crate::upgrade::slot::{In, Slot};
+use crate::state::connection::phase;
+use crate::state::connections::Stream;
+use crate::state::slot::{In, Slot};
 use crate::waiting::sleep;
 use core::slice;
 use core::sync::atomic::Ordering;
 use freeport_ring::bytes::Read;
 
-/// Bytes that are received together in memory of our own.
+/// Largest number of bytes that are received together in memory of the library.
 const BYTES: usize = 1 << 20;
 
-/// Has `look` fill one piece of memory with what is there, and with that what is behind so many
-/// bytes of parts. Gives what `look` does.
+/// Lets `look` fill one piece of memory, and copies that to the parts after their first `before`
+/// bytes. Returns the result of `look`.
 pub fn in_one_piece(
     parts: Parts<'_>,
     before: usize,
@@ -48,7 +48,7 @@ pub fn in_one_piece(
 }
 
 impl Stream {
-    /// Looks at what there is in the ring, into one part.
+    /// Copies bytes of the ring into one part without taking them.
     pub fn peek_ring(&self, slot: &Slot, parts: Parts<'_>) -> Attempt {
         let shared = self.shared;
         let Some(mut half) = shared.receive.take(shared.is_alone()) else { return Attempt::Nested };
@@ -86,8 +86,8 @@ impl Stream {
         0
     }
 
-    /// Looks at what is in the ring, behind so many bytes that were seen in the kernel and fill the
-    /// first of the parts, if those are all there are.
+    /// Copies bytes of the ring without taking them, after `before` bytes of the kernel that are in
+    /// the parts already, if the kernel has no more.
     #[cold]
     pub fn peek_behind_kernel(&self, parts: Parts<'_>, before: usize) -> Option<usize> {
         let shared = self.shared;
@@ -100,7 +100,7 @@ impl Stream {
         }
         let look = |part: Parts<'_>| {
             let (at, bytes) = part.behind(0)?;
-            // SAFETY: memory that is there to be filled.
+            // SAFETY: memory given to be filled.
             let into = unsafe { slice::from_raw_parts_mut(at.cast::<u8>(), bytes) };
             let peek = |receiver: &mut In| slot.peek(self, receiver, into);
             match self.with_receiver(&slot, &mut half, peek)? {
@@ -111,8 +111,8 @@ impl Stream {
         in_one_piece(parts, before, look).and_then(|seen| usize::try_from(seen).ok())
     }
 
-    /// Waits until more than so many bytes can be seen, which is `None`; or gives that number, if
-    /// there will not be more in one look.
+    /// Waits until more than `seen` bytes are there, which is `None`; or returns that number, if
+    /// the wait fails.
     #[cold]
     pub fn wait_for_more(&self, descriptor: i32, slot: &Slot, seen: usize) -> Option<isize> {
         let is_over =
@@ -123,19 +123,19 @@ impl Stream {
         }
     }
 
-    /// How many bytes have come. `None`: that is not known now.
+    /// Number of bytes that have arrived. `None`: not known now.
     fn come(&self, slot: &Slot) -> Option<usize> {
         let mut half = self.shared.receive.take(self.shared.is_alone())?;
         self.with_receiver(slot, &mut half, |receiver| slot.available(self, receiver))?
     }
 
-    /// Receives no bytes, which waits until there are some, or until the end.
+    /// Receives into no room, which waits until there are bytes, or until the end.
     pub fn receive_nothing(&self, descriptor: i32, slot: &Slot, flags: i32) -> Option<isize> {
         let mut byte = [0_u8];
         let part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: byte.len() };
         let flags = flags & !(libc::MSG_TRUNC | libc::MSG_WAITALL) | libc::MSG_PEEK;
         let there = self.receive_by_ring(descriptor, slot, Parts::one(&part), flags, 0)?;
-        // TCP has nothing to look for once it has waited, whatever has ended that.
+        // After its wait, TCP has nothing to receive, whatever has ended the wait.
         let is_over = matches!(errno::get(), libc::EAGAIN | libc::EINTR);
         if there < 0 && is_over && self.blocks(flags) && !self.is_unix() {
             return Some(0);

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Receiving: through the kernel as long as there is something of the stream, then through the
-//! ring.
+//! Receiving: through the kernel as long as it has bytes of the stream, then through the ring.
 
 use crate::data::peeking::in_one_piece;
 use crate::kernel::next::next;
 use crate::kernel::parts::Parts;
 use crate::kernel::scratch::Scratch;
 use crate::kernel::{errno, raw};
-use crate::socket::connection::phase;
-use crate::socket::connections::Stream;
-use crate::upgrade::slot::{In, Slot};
+use crate::state::connection::phase;
+use crate::state::connections::Stream;
+use crate::state::slot::{In, Slot};
 use crate::waiting::Wait;
 use crate::waiting::sleep;
 use core::slice;
@@ -17,27 +16,28 @@ use core::sync::atomic::Ordering;
 use freeport_ring::bytes::Read;
 use freeport_sockets_proto::slab::word;
 
-/// What came of an attempt to receive.
+/// The result of an attempt to receive.
 pub enum Attempt {
-    /// So many bytes.
+    /// That number of bytes.
     Received(usize),
-    /// There is nothing.
+    /// There is nothing now.
     Nothing,
     /// There will be nothing more.
     End,
     /// The peer has broken the protocol.
     Broken,
-    /// The lock is held by the thread itself, below a signal handler.
+    /// The thread itself holds the lock, below a signal handler.
     Nested,
-    /// The stream is about to come back into the kernel, or has.
+    /// The stream is about to come back into the kernel, or has come back.
     Left,
 }
 
-/// Attempts of a call that does not block, while the connection comes back.
+/// Number of attempts of a non-blocking call while the connection comes back.
 pub const ATTEMPTS: u32 = 100;
 
 impl Stream {
-    /// Receives. `kernel` does it through the kernel, and gives what the C library's function does.
+    /// Receives. `kernel` does it through the kernel, and returns what the C library's function
+    /// does.
     #[inline]
     pub fn receive(
         &self,
@@ -57,11 +57,11 @@ impl Stream {
                 break;
             }
         }
-        // The peer takes its time to bring the connection back.
+        // The peer is slow to bring the connection back.
         errno::fail(libc::EAGAIN)
     }
 
-    /// `None`: the stream has left the kernel meanwhile, or has come back.
+    /// Receives once. `None`: the stream has left the kernel in the meantime, or has come back.
     fn receive_anywhere(
         &self,
         descriptor: i32,
@@ -78,7 +78,7 @@ impl Stream {
         {
             return self.receive_by_ring(descriptor, &slot, parts, flags, 0);
         }
-        // Who only looks may go on doing so in the kernel, unless it is about to leave that.
+        // `MSG_PEEK` may stay with the kernel, unless the stream is about to leave it.
         let phase = self.shared.phase();
         let may_leave = match flags & libc::MSG_PEEK {
             0 => phase & phase::NEVER == 0,
@@ -101,8 +101,8 @@ impl Stream {
         Some(self.with_rest_in_ring(descriptor, parts, flags, received))
     }
 
-    /// What the kernel has given may be followed by more in the ring, of which nobody would know
-    /// who takes a short piece for all there was.
+    /// Adds bytes from the ring to those that the kernel has returned. Otherwise the caller would
+    /// take a short result for all there was.
     fn with_rest_in_ring(
         &self,
         descriptor: i32,
@@ -136,24 +136,24 @@ impl Stream {
         self.receive_by_ring(descriptor, &slot, parts, flags, before).unwrap_or(received)
     }
 
-    /// Whether the connection comes back before this side has begun to read from the ring: it has
-    /// to read just as much from the kernel as came before that, since what comes behind it
-    /// follows there.
+    /// Whether the connection comes back before this side has begun to read from the ring. It has
+    /// to read exactly the bytes from the kernel that came before the ring, since later ones follow
+    /// there.
     fn comes_back_before_ring(&self) -> bool {
         let (coming_back, ring) = (phase::ATTACHED | phase::LEAVES, phase::RECEIVES);
         self.shared.phase() & (coming_back | ring) == coming_back
             && self.slot().is_some_and(|slot| slot.peer_switched().is_some())
     }
 
-    /// How much that is.
+    /// Number of those bytes that are left.
     fn left_before_ring(&self) -> Option<usize> {
         let at = self.slot().filter(|_| self.comes_back_before_ring())?.peer_switched()?;
         let left = at.saturating_sub(self.shared.kernel_received.load(Ordering::Acquire));
         usize::try_from(left).ok().filter(|left| *left > 0)
     }
 
-    /// Receives through the kernel until all is there, as `MSG_WAITALL` asks. The kernel itself
-    /// would wait on where the stream goes on in the ring. So many bytes are there already.
+    /// Receives through the kernel until all bytes are there, for `MSG_WAITALL`; `before` are there
+    /// already. The kernel itself would keep waiting when the stream continues in the ring.
     fn receive_all(&self, descriptor: i32, parts: Parts<'_>, flags: i32, before: usize) -> isize {
         let Some(wanted) = parts.bytes() else { return errno::fail(libc::EINVAL) };
         let mut received = before;
@@ -189,8 +189,8 @@ impl Stream {
         }
     }
 
-    /// What one call of the kernel gives of the stream. `None`: only doorbells, and what they rang
-    /// for is in the ring; or the stream is just coming back.
+    /// Calls the kernel once, and returns the number of bytes of the stream. `None`: only doorbells
+    /// came, for data in the ring; or the stream is coming back.
     fn receive_once(
         &self,
         descriptor: i32,
@@ -200,7 +200,7 @@ impl Stream {
     ) -> Option<isize> {
         let shared = self.shared;
         shared.kernel_receives.fetch_add(1, Ordering::SeqCst);
-        // Who changes where it is looks whether somebody is here, having done so.
+        // A thread that moves the stream looks at this count after it has changed the phase.
         let must_be_bounded = !is_bounded && self.comes_back_before_ring();
         let is_elsewhere = shared.is(phase::RECEIVES) || shared.is(phase::ATTACHED | phase::STOPS);
         if must_be_bounded || is_elsewhere {
@@ -245,8 +245,8 @@ impl Stream {
         Some(data)
     }
 
-    /// How many of so many bytes that the kernel has given are the peer's: those behind the place
-    /// where it left the kernel are doorbells.
+    /// Number of the received bytes that belong to the stream: those after the place where it left
+    /// the kernel are doorbells.
     fn without_doorbells(&self, received: usize) -> usize {
         let slot = self.slot().filter(|_| self.shared.is(phase::ATTACHED));
         let Some(at) = slot.and_then(|slot| slot.peer_switched()) else { return received };
@@ -255,7 +255,7 @@ impl Stream {
         usize::try_from(left).map_or(received, |left| received.min(left))
     }
 
-    /// Receives through the ring, behind so many bytes that are there already.
+    /// Receives through the ring, after `before` bytes that are there already.
     pub fn receive_by_ring(
         &self,
         descriptor: i32,
@@ -287,7 +287,7 @@ impl Stream {
         let (mut received, mut wait) = (before, Wait::new());
         loop {
             let descriptor = self.open_as(descriptor);
-            // Before the look at the ring: what was written before the end is there.
+            // Before the look at the ring: bytes written before the end are there.
             let has_end = self.has_read_end(slot);
             let attempt = if peeks {
                 self.peek_ring(slot, parts)
@@ -296,7 +296,7 @@ impl Stream {
             };
             match attempt {
                 Attempt::Received(count) if peeks => {
-                    // Unix sockets show what is there.
+                    // Unix sockets return what is there.
                     let waits = flags & libc::MSG_WAITALL != 0 && !self.is_unix();
                     let is_enough = count == wanted || !waits && count >= least;
                     if is_enough || !blocks || has_end {
@@ -353,11 +353,11 @@ impl Stream {
             if !wait.step(|| slot.shares_core()) {
                 let is_there = || match received {
                     0 => self.is_readable(slot),
-                    // Each byte counts that comes behind the first ones.
+                    // After the first bytes, each further one counts.
                     _ => self.has_data(slot) || self.has_read_end(slot),
                 };
                 match sleep::until(self, descriptor, slot, is_there) {
-                    // It may be another slot, or none, by now.
+                    // The slot may be another one, or none, by now.
                     Ok(()) if received == 0 => return None,
                     Ok(()) => {}
                     Err(_) if received > 0 => break,
@@ -367,13 +367,13 @@ impl Stream {
         }
         let falls_short = flags & libc::MSG_WAITALL != 0 && !peeks && received < wanted;
         if falls_short && self.is_unix() && self.has_read_end(slot) && slot.next_header(self) == 0 {
-            // The kernel looks for more, and takes the error for that, which nobody gets.
+            // The kernel looks for more, and consumes the error that it finds.
             self.take_error();
         }
         Some(received as isize)
     }
 
-    /// How many bytes have to come before who waits receives them (`SO_RCVLOWAT`).
+    /// Number of bytes that have to arrive before a waiting call receives them (`SO_RCVLOWAT`).
     fn least_bytes(&self) -> usize {
         if !self.shared.is(phase::WAITS_FOR_MORE) {
             return 1;
@@ -381,7 +381,7 @@ impl Stream {
         self.shared.low_water.load(Ordering::Relaxed) as usize
     }
 
-    /// From now on so many have to come.
+    /// Sets that number.
     pub fn waits_for(&self, bytes: u32) {
         self.shared.low_water.store(bytes, Ordering::Relaxed);
         match bytes {
@@ -390,8 +390,8 @@ impl Stream {
         }
     }
 
-    /// The bytes go nowhere, as with TCP in the kernel: those that are there, or with
-    /// `MSG_WAITALL` as many as are wanted, of which so many have come before.
+    /// Receives and discards bytes (`MSG_TRUNC`), as the kernel does with TCP: those that are
+    /// there, or with `MSG_WAITALL` as many as are wanted; `before` have come already.
     #[inline(never)]
     fn receive_nowhere(
         &self,
@@ -413,13 +413,13 @@ impl Stream {
             let waits = if waits_for_all || received == 0 { 0 } else { libc::MSG_DONTWAIT };
             let flags = flags & !(libc::MSG_TRUNC | libc::MSG_WAITALL) | waits;
             if received > 0 && !waits_for_all && slot.next_header(self) == 0 {
-                // An error of the connection is for the next call.
+                // An error of the connection is left for the next call.
                 break;
             }
             match self.receive_by_ring(descriptor, slot, Parts::one(&part), flags, 0) {
                 Some(more @ 1..) if !peeks => received += more.cast_unsigned(),
                 Some(more) if more.cast_unsigned() == room => {
-                    // There may be more than could be looked at.
+                    // There may be more than fits the scratch buffer.
                     let all = self.readable_bytes(descriptor).map_or(more, |all| all as isize);
                     return Some(all.clamp(more, wanted.cast_signed()));
                 }
@@ -458,14 +458,14 @@ impl Stream {
         if received > 0 { Attempt::Received(received) } else { last }
     }
 
-    /// What it means that there is no ring to be read.
+    /// The result of an attempt if there is no ring to be read.
     #[cold]
     pub fn without_ring(&self) -> Attempt {
         if self.shared.is(phase::STOPS) { Attempt::Left } else { Attempt::Broken }
     }
 
-    /// Fills parts as far as there is something; gives how much, whether to wake, and what there
-    /// was instead.
+    /// Fills parts with what is there; returns the number of bytes, whether to wake the peer, and
+    /// the result if there were none.
     fn read_parts(
         &self,
         slot: &Slot,
@@ -475,11 +475,10 @@ impl Stream {
     ) -> (usize, bool, Attempt) {
         let (mut wake, mut last) = (false, Attempt::Nothing);
         let fill = |at: *mut u8, bytes: usize, _| {
-            // SAFETY: a part that the application gave to be filled, which it does not use
-            // meanwhile.
+            // SAFETY: a part that the application gave to be filled, and does not use until then.
             let into = unsafe { slice::from_raw_parts_mut(at, bytes) };
             let mut filled = 0;
-            // Up to the last byte that is there: who got less takes it for all.
+            // Up to the last byte that is there: a caller takes a short result for all.
             while let Some(room) = into.get_mut(filled..).filter(|room| !room.is_empty()) {
                 let done = match receiver.read(room) {
                     Ok(done) => done,
@@ -513,8 +512,8 @@ impl Stream {
         (received, wake, last)
     }
 
-    /// Receives what is in the ring, if that is all there is to do. `None`: it is not, and nothing
-    /// has happened.
+    /// Receives bytes from the ring, if nothing else is to be done. `None`: something is, and
+    /// nothing has happened.
     #[inline(always)]
     pub fn receive_at_once(&self, descriptor: i32, into: &mut [u8], flags: i32) -> Option<isize> {
         let shared = self.shared;
@@ -550,8 +549,8 @@ impl Stream {
         Some(count.cast_signed())
     }
 
-    /// What is there as well, behind a place where the ring goes on elsewhere. Who got less than
-    /// there was room for takes it for all there is, and waits for news.
+    /// Receives the bytes after a place where the ring moves to another area. A caller that got
+    /// less than it had room for takes it for all, and waits for news.
     #[cold]
     fn receive_rest(&self, descriptor: i32, slot: &Slot, into: &mut [u8]) -> usize {
         let part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
@@ -561,7 +560,7 @@ impl Stream {
         }
     }
 
-    /// How many bytes can be read at once; `None`: the kernel knows.
+    /// Number of bytes that can be read at once; `None`: the kernel knows.
     pub fn readable_bytes(&self, descriptor: i32) -> Option<i32> {
         self.go_on(descriptor);
         let shared = self.shared;
@@ -569,7 +568,7 @@ impl Stream {
         let in_kernel = if shared.is(phase::RECEIVES) {
             0
         } else {
-            // What the peer has sent there is in front of what is in the ring.
+            // Bytes in the kernel come before those in the ring.
             let there = raw::ioctl_number(descriptor, libc::FIONREAD as libc::c_ulong).ok()?;
             let received = shared.kernel_received.load(Ordering::Acquire);
             let left = slot.peer_switched()?.saturating_sub(received);

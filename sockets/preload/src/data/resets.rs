@@ -1,98 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Connections that end by a reset: the peer has not read everything, or wanted it so. The kernel
-//! knows of what was not read there only, and takes doorbells for that, so both ends say and look
-//! here how it is.
+//! Connections that end by a reset: the peer has not read everything, or has requested it. The
+//! kernel only knows of unread bytes in its own buffers, and counts doorbells among them, so both
+//! sides announce resets in the slot.
 //!
-//! Who closes its end, or ends as a process that has it, says whether that is a reset. Of a peer
-//! that was killed it is known how much of the ring it had read, and whether it had read all that
-//! came through the kernel.
+//! A side that closes its end, or a process that exits with it, announces whether that is a reset.
+//! Of a killed peer it is known how much of the ring it had read, and whether it had read all bytes
+//! that came through the kernel.
 
 use crate::kernel::{errno, raw};
-use crate::socket::connection::phase;
-use crate::socket::connections::Stream;
-use crate::upgrade::slot::Slot;
+use crate::state::connection::phase;
+use crate::state::connections::Stream;
+use crate::state::slot::Slot;
 use crate::waiting::epoll;
 use core::sync::atomic::Ordering;
 use freeport_sockets_proto::slab::flag;
 
 impl Stream {
-    /// The error of a reset, if the peer has reset the connection, told or not.
-    #[cold]
-    pub fn reset(&self) -> Option<i32> {
-        let phase = self.shared.phase();
-        let slot = self.slot().filter(|_| phase & phase::ATTACHED != 0)?;
-        let said = slot.peer_said();
-        if self.shared.said.load(Ordering::Relaxed) & flag::SENT_LATE != 0 {
-            // Whatever the peer does after it was sent to too late, the kernel has the error.
-            return None;
-        }
-        if said & flag::SENT_LATE != 0 {
-            return Some(libc::ECONNRESET);
-        }
-        // A peer that has shut both halves has ended its stream of the kernel, and lives.
-        let has_shut = !self.is_unix() && said & flag::DEAF != 0;
-        let end = if has_shut { phase::KERNEL_RESET } else { phase::KERNEL_END };
-        let is_dead = phase & (end | phase::READ_SHUT) == end;
-        // What is said without closing holds once the process has ended.
-        let has_left_unread = said & flag::RESET != 0
-            || slot.unreceived_bytes() > 0
-            || phase & phase::KERNEL_RESET != 0 && said & flag::LOOKS == 0;
-        let is_reset = match said & flag::CLOSED {
-            0 => is_dead && has_left_unread,
-            _ => said & flag::RESET != 0,
-        };
-        if !is_reset {
-            return None;
-        }
-        let had_ended =
-            said & flag::RESET_LATE != 0 || said & (flag::CLOSED | flag::ENDED) == flag::ENDED;
-        match had_ended && !self.is_unix() {
-            // Both directions had ended before, so the connection was over.
-            true if phase & phase::ENDED != 0 => None,
-            true => Some(libc::EPIPE),
-            false => Some(libc::ECONNRESET),
-        }
-    }
-
-    /// Whether there is an error that the application has not had yet.
-    pub fn has_error(&self) -> bool {
-        self.shared.error.load(Ordering::Relaxed) != 0
-            || !self.shared.is(phase::RESET_TOLD) && self.reset().is_some()
-    }
-
-    /// Whether the connection is over for both sides, as one of TCP is, though its streams of the
-    /// kernel are not: those carry doorbells.
-    #[cold]
-    pub fn has_no_peer(&self) -> bool {
-        let phase = self.shared.phase();
-        if phase & (phase::ATTACHED | phase::UNIX) != phase::ATTACHED {
-            return false;
-        }
-        let said = self.slot().map_or(0, |slot| slot.peer_said());
-        let has_ended = said & (flag::ENDED | flag::CLOSED) != 0;
-        has_ended && phase & phase::ENDED != 0 || self.reset().is_some()
-    }
-
-    /// That error, once.
-    pub fn take_error(&self) -> i32 {
-        match self.shared.error.swap(0, Ordering::Relaxed) {
-            0 => {
-                let reset = self.reset().unwrap_or(0);
-                let is_told = || self.shared.mark(phase::RESET_TOLD) & phase::RESET_TOLD != 0;
-                if reset == 0 || is_told() { 0 } else { reset }
-            }
-            error => error,
-        }
-    }
-
-    /// What receiving behind the last byte gives. A reset behind the end of the stream is no news
-    /// for who reads.
+    /// The result of receiving after the last byte. A reset after the end of the stream is not
+    /// reported to a reader.
     #[cold]
     pub fn end_of_stream(&self) -> isize {
         let has_closed = |slot: Slot| slot.peer_said() & flag::CLOSED != 0;
         let is_dead = self.shared.is(phase::RECEIVES | phase::KERNEL_END);
         if is_dead && !self.slot().is_some_and(has_closed) {
-            // Its process was killed perhaps, and the kernel has an error behind doorbells.
+            // The peer's process may have been killed, and the kernel has an error behind
+            // doorbells.
             let descriptor = self.local.descriptor.load(Ordering::Relaxed);
             self.take_all_doorbells(descriptor);
             self.ask_kernel(descriptor);
@@ -106,19 +38,9 @@ impl Stream {
         }
     }
 
-    /// Ends the connection at once, so that nobody takes a part of what it carried for all of it.
-    #[cold]
-    pub fn break_off(&self, descriptor: i32) {
-        self.shared.mark(phase::BROKEN_OFF);
-        if self.is_unix() {
-            raw::shutdown(descriptor, libc::SHUT_RDWR as usize);
-        } else {
-            raw::disconnect(descriptor);
-        }
-    }
-
-    /// What receiving gives the application where the kernel gives that. A socket whose connection
-    /// was broken off is like a new one there; it has to be like one that the peer has reset.
+    /// The application's result of receiving, from that of the kernel. For the kernel a socket
+    /// whose connection was aborted is like a new one; here it has to be like one that the peer has
+    /// reset.
     pub fn received_nothing(&self, result: isize) -> isize {
         if result >= 0 {
             return result;
@@ -135,7 +57,7 @@ impl Stream {
         result
     }
 
-    /// What sending so many bytes gives when the peer is gone; `kernel` does it there.
+    /// The result of sending `bytes` when the peer is gone. `kernel` sends through the kernel.
     #[cold]
     pub fn send_to_gone(
         &self,
@@ -148,7 +70,7 @@ impl Stream {
             let resets = bytes != Some(0) && self.says_sent_late();
             let sent = kernel();
             if sent > 0 {
-                // That was the one time.
+                // The kernel accepts that once.
                 self.shared.mark(phase::RESET_TOLD);
                 epoll::has_news(self, u32::MAX);
             } else if resets && let Some(slot) = self.slot() {
@@ -158,8 +80,9 @@ impl Stream {
         })
     }
 
-    /// Says that this side sends to a peer that has shut both halves, if that is so: its kernel
-    /// answers with a reset, and is itself reset by that. Said before, since that wakes the peer.
+    /// Announces that this side sends to a peer that has shut both halves, if so: the peer's kernel
+    /// answers with a reset, and its own socket is reset as well. Announced before sending, which
+    /// wakes the peer.
     fn says_sent_late(&self) -> bool {
         let slot = self.slot().filter(|_| !self.is_unix() && self.shared.is(phase::ATTACHED));
         let is_late = |slot: &Slot| {
@@ -169,14 +92,14 @@ impl Stream {
         slot.filter(is_late).map(|slot| slot.say(flag::SENT_LATE)).is_some()
     }
 
-    /// Whether the kernel's error is the connection's: what was sent to a peer that is gone went
-    /// through the kernel, and so did the answer.
+    /// Whether the kernel's error is that of the connection: the bytes sent to a peer that is gone
+    /// went through the kernel, and so did the answer.
     pub fn is_answered(&self) -> bool {
         self.shared.is(phase::PEER_GONE | phase::RESET_TOLD) && self.reset().is_none()
     }
 
-    /// What sending gives after this side has shut its direction: an error of the connection
-    /// first.
+    /// The result of sending after this side has shut that direction: an error of the connection
+    /// comes first.
     #[cold]
     pub fn send_after_end(&self, flags: i32) -> isize {
         let mut error = if self.is_unix() { 0 } else { self.take_error() };
@@ -187,7 +110,7 @@ impl Stream {
         if matches!(error, 0 | libc::EPIPE) { broken_pipe(flags) } else { errno::fail(error) }
     }
 
-    /// `None`: the kernel knows.
+    /// The result of sending to a peer that is gone. `None`: the kernel knows.
     fn refusal(&self, flags: i32, bytes: Option<usize>) -> Option<isize> {
         if self.shared.is(phase::ENDED) {
             return Some(self.send_after_end(flags));
@@ -203,8 +126,8 @@ impl Stream {
         }
     }
 
-    /// Of a process that was killed the kernel takes a doorbell that was left for what was not
-    /// read, and refuses what it would have taken, once. `None`: this is not so.
+    /// After the peer was killed, the kernel counts a doorbell that was left as unread, and refuses
+    /// bytes that it would have accepted once. `None`: this is not the case.
     fn sends_to_nobody(&self, bytes: usize) -> Option<isize> {
         let descriptor = self.local.descriptor.load(Ordering::Relaxed);
         let is_over = libc::POLLERR | libc::POLLHUP;
@@ -215,8 +138,8 @@ impl Stream {
         (!is_known).then_some(bytes.cast_signed())
     }
 
-    /// The error that the application has not had yet, besides that which the kernel has given.
-    /// `None`: there is no other.
+    /// The error that was not reported to the application yet, instead of the one that the kernel
+    /// has given. `None`: there is no other.
     pub fn error_besides(&self, given: i32) -> Option<i32> {
         let is_of_reset = matches!(given, libc::ECONNRESET | libc::EPIPE);
         match self.take_error() {
@@ -226,8 +149,8 @@ impl Stream {
         }
     }
 
-    /// Says that who has the last descriptor resets the connection by closing it or by ending, if
-    /// that is so, and makes the kernel do it. Gives whether the kernel would not have.
+    /// Announces that closing the last descriptor resets the connection, if so, and makes the
+    /// kernel do it. Returns whether the kernel would not have done it.
     pub fn says_reset(&self, slot: &Slot, descriptor: i32) -> bool {
         let mut linger = libc::linger { l_onoff: 0, l_linger: 0 };
         let has_unread = self.leaves_unread(slot, descriptor);
@@ -246,13 +169,14 @@ impl Stream {
         is_forced
     }
 
-    /// Says that the connection is reset, since the socket is to have another one.
+    /// Announces that the connection is reset.
     pub fn says_disconnected(&self, slot: &Slot) {
         let late = if self.shared.is(phase::ENDED) { flag::RESET_LATE } else { 0 };
         slot.say(flag::RESET | late);
     }
 
-    /// Whether the kernel resets the connection when a socket is closed that it has alone.
+    /// Whether the kernel would reset the connection of a socket that is not in rings by closing
+    /// it.
     pub fn would_reset(&self, descriptor: i32) -> bool {
         let mut linger = libc::linger { l_onoff: 0, l_linger: 0 };
         _ = raw::get_option(descriptor, libc::SOL_SOCKET, libc::SO_LINGER, &mut linger);
@@ -261,14 +185,14 @@ impl Stream {
                 .is_ok_and(|bytes| bytes > 0)
     }
 
-    /// Sees to it that closing a descriptor resets its connection.
+    /// Makes closing a descriptor reset its connection.
     pub fn resets_at_close(&self, descriptor: i32) {
         if !self.is_unix() {
             set_linger(descriptor, true);
         }
     }
 
-    /// Takes that back: the process goes on.
+    /// Takes the announcement back, since the process keeps running.
     #[cold]
     pub fn resets_not(&self, descriptor: i32, was_forced: bool) {
         if let Some(slot) = self.slot().filter(|_| self.shared.is(phase::ATTACHED)) {
@@ -279,7 +203,7 @@ impl Stream {
         }
     }
 
-    /// Whether closing leaves something that was not read: it is lost.
+    /// Whether closing would discard unread bytes.
     fn leaves_unread(&self, slot: &Slot, descriptor: i32) -> bool {
         self.switch_receiving();
         self.has_data(slot)
@@ -289,13 +213,13 @@ impl Stream {
     }
 }
 
-/// Lets a socket linger for no time, so that closing resets its connection; or not at all.
+/// Sets `SO_LINGER` to no time, so that closing resets the connection; or turns it off.
 fn set_linger(descriptor: i32, for_no_time: bool) {
     let linger = libc::linger { l_onoff: i32::from(for_no_time), l_linger: 0 };
     _ = raw::set_option(descriptor, libc::SOL_SOCKET, libc::SO_LINGER, &linger);
 }
 
-/// What sending gives who must not send.
+/// The result of sending after the end: `EPIPE`, with `SIGPIPE` unless the flags prevent it.
 pub fn broken_pipe(flags: i32) -> isize {
     if flags & libc::MSG_NOSIGNAL == 0 {
         raw::raise(libc::SIGPIPE);

@@ -6,60 +6,62 @@ use crate::data::resets::broken_pipe;
 use crate::kernel::next::next;
 use crate::kernel::parts::Parts;
 use crate::kernel::{errno, raw};
-use crate::socket::connection::phase;
-use crate::socket::connections::Stream;
-use crate::upgrade::slot::{Out, Slot, room_to_report};
+use crate::state::connection::phase;
+use crate::state::connections::Stream;
+use crate::state::slot::{Out, Slot};
+use crate::underlay::ASK_TICKS;
+use crate::waiting::Wait;
 use crate::waiting::patience::{Patience, TOLD_TICKS};
-use crate::waiting::{ASK_TICKS, Wait};
+use crate::waiting::readiness::room_to_report;
 use crate::waiting::{epoll, sleep};
 use core::sync::atomic::Ordering;
 use freeport_ring::bytes::JOINED_MAX;
 use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::slab::{flag, word};
 
-/// The longest that [`Stream::send_at_once`] sends.
+/// Largest number of bytes that [`Stream::send_at_once`] sends.
 const AT_ONCE: usize = 2048;
 
-/// What came of an attempt to send.
+/// The result of an attempt to send.
 enum Attempt {
-    /// So many bytes.
+    /// That number of bytes.
     Sent(usize),
-    /// The kernel has to say what is wrong.
+    /// The peer is gone: the kernel has to report the error.
     PeerGone,
-    /// The lock is held by the thread itself, below a signal handler.
+    /// The thread itself holds the lock, below a signal handler.
     Nested,
-    /// The stream is about to come back into the kernel, or has.
+    /// The stream is about to come back into the kernel, or has come back.
     Left,
 }
 
-/// What came of sending through the ring.
+/// The result of sending through the ring.
 enum Sent {
-    /// What the application gets.
+    /// The result for the application.
     Result(isize),
-    /// It goes on elsewhere, behind so many bytes.
+    /// The call continues elsewhere, after that number of bytes.
     Left(usize),
 }
 
-/// What of a ring is kept free for headers, and for saying that it goes on elsewhere.
+/// Bytes of a ring that are kept free for headers, and for the entry that moves the ring.
 pub const KEPT: usize = 128;
-/// The same for the most parts that there can be.
+/// The same for the largest number of parts.
 const KEPT_OF_PARTS: usize = KEPT + libc::UIO_MAXIOV as usize / 2 + WHOLE / 64;
 /// Parts that are longer have a header of their own.
 const LONG_PART: usize = 2048;
-/// The longest message that is sent as a whole or not at all.
+/// Length of the longest message that is sent as a whole or not at all.
 pub const WHOLE: usize = 4096;
 
-/// What headers of so many bytes in these parts take at the most, and what is kept free behind
-/// them. Each [`JOINED_MAX`] short parts have one, and so has each long one.
+/// Largest size of the headers of `bytes` in these parts, and of what is kept free. Each
+/// [`JOINED_MAX`] short parts have one header, and each long part has one.
 fn overhead(parts: Parts<'_>, bytes: usize) -> usize {
     let among = if parts.is_one() { 0 } else { parts.count() / 2 + bytes / 64 };
     KEPT + among
 }
 
-/// What came of putting some parts into a ring.
+/// The result of putting some parts into a ring.
 #[derive(Default)]
 struct Put {
-    /// How many bytes there were, and how many have found room.
+    /// Number of bytes that there were, and number of those that had room.
     wanted: usize,
     written: usize,
     wake: bool,
@@ -67,16 +69,16 @@ struct Put {
     faulty: bool,
 }
 
-/// Puts one long part into a ring, or some short ones that follow each other, of at most so many
-/// bytes. They are seen with the next [`publish`](freeport_ring::Sender::publish): all that is
-/// short at once.
+/// Puts one long part into a ring, or some consecutive short ones, of at most `room` bytes. The
+/// receiver sees them after the next [`publish`](freeport_ring::Sender::publish): short parts all
+/// at once.
 fn put_some(sender: &mut Out, parts: Parts<'_>, skipped: usize, room: usize) -> Put {
     let mut pieces = [&[][..]; JOINED_MAX];
-    // SAFETY: the application gave the parts to be sent, and does not change them meanwhile.
+    // SAFETY: the application gave the parts to be sent, and does not change them until then.
     let (count, wanted) = unsafe { parts.list(skipped, (LONG_PART, room), &mut pieces) };
     let mut put = Put { wanted, ..Put::default() };
     let result = match pieces.get(..count) {
-        // Nothing follows: what is long is seen piece by piece.
+        // Nothing follows: a long part is seen piece by piece.
         Some([piece]) if parts.behind(skipped + wanted).is_none() => {
             sender.write(piece).map(|done| {
                 put.wake = done.wake;
@@ -92,7 +94,7 @@ fn put_some(sender: &mut Out, parts: Parts<'_>, skipped: usize, room: usize) -> 
     put
 }
 
-/// Writes all of the bytes, if there is enough room. `None`: there is not, and nothing is written.
+/// Writes all of the bytes, if there is enough room. `None`: there is not, and nothing was written.
 #[inline(never)]
 fn write_with_room(sender: &mut Out, bytes: &[u8]) -> Option<bool> {
     let wanted = bytes.len() + KEPT + room_to_report(sender.ring().capacity());
@@ -101,7 +103,7 @@ fn write_with_room(sender: &mut Out, bytes: &[u8]) -> Option<bool> {
 }
 
 impl Stream {
-    /// Sends. `kernel` does it through the kernel, and gives what the C library's function does.
+    /// Sends. `kernel` does it through the kernel, and returns what the C library's function does.
     #[inline]
     pub fn send(
         &self,
@@ -122,7 +124,7 @@ impl Stream {
             let descriptor = self.open_as(descriptor);
             attempts += 1;
             if attempts > ATTEMPTS && !self.blocks(flags) {
-                // The peer takes its time to bring the connection back.
+                // The peer is slow to bring the connection back.
                 if done > 0 {
                     return done as isize;
                 }
@@ -157,12 +159,8 @@ impl Stream {
         }
     }
 
-    /// Whether a call with these flags waits.
-    pub fn blocks(&self, flags: i32) -> bool {
-        flags & libc::MSG_DONTWAIT == 0 && !self.shared.nonblocking.load(Ordering::Relaxed)
-    }
-
-    /// Sends through the kernel some of what is behind so many bytes, which went through the ring.
+    /// Sends some of the bytes after the first `done` through the kernel. Those went through the
+    /// ring.
     #[cold]
     fn send_rest(
         &self,
@@ -185,7 +183,7 @@ impl Stream {
         phase & (phase::SENDS | phase::PEER_GONE) == phase::SENDS
     }
 
-    /// `None`: the stream has left the kernel meanwhile.
+    /// Sends through the kernel. `None`: the stream has left the kernel in the meantime.
     pub fn send_by_kernel(
         &self,
         descriptor: i32,
@@ -217,20 +215,20 @@ impl Stream {
             self.has_moved(descriptor, sent as u64);
         }
         if shared.phase() & (phase::ATTACHED | phase::SENDS) == phase::ATTACHED {
-            // Nobody could leave the kernel during this call.
+            // The stream could not leave the kernel during this call.
             self.go_on(descriptor);
         }
         Some(sent)
     }
 
-    /// Whether the application was told of room that there was in a ring, and counts on it.
+    /// Whether room in a ring was reported to the application, which relies on it.
     #[inline]
     fn has_told_room(&self) -> bool {
         self.shared.send.has_told_room.load(Ordering::Relaxed)
     }
 
-    /// What came of a call that does not block and counts on room which there was in a ring. What
-    /// the peer wanted to have again may just have taken that of the kernel: it is waited for.
+    /// The result of a non-blocking call that relies on room reported before. Bytes sent again to
+    /// the peer may have taken the kernel's room a moment ago, so this waits for more.
     #[cold]
     fn send_as_told(&self, descriptor: i32, mut sent: isize, kernel: impl Fn() -> isize) -> isize {
         let mut patience = Patience(TOLD_TICKS);
@@ -242,7 +240,7 @@ impl Stream {
         sent
     }
 
-    /// Sends through the ring what is behind so many bytes that are sent.
+    /// Sends the bytes after the first `before`, which were sent, through the ring.
     fn send_by_ring(
         &self,
         descriptor: i32,
@@ -254,7 +252,7 @@ impl Stream {
     ) -> Sent {
         let fails = |error| Sent::Result(errno::fail(error));
         if self.shared.is(phase::ENDED) {
-            // Another thread may have shut it after some were sent.
+            // Another thread may have shut it after some bytes were sent.
             let sent = if before > 0 { before as isize } else { self.send_after_end(flags) };
             return Sent::Result(sent);
         }
@@ -300,7 +298,7 @@ impl Stream {
                         continue;
                     }
                 } else if sent == 0 && self.learns_of_end(descriptor, slot) {
-                    // Who tries again and again learns it nowhere else.
+                    // A caller that only retries learns of the end nowhere else.
                     self.shared.mark(phase::PEER_GONE);
                     return Sent::Result(self.send_to_gone(flags, Some(wanted), &kernel));
                 }
@@ -309,7 +307,7 @@ impl Stream {
             }
             if !wait.step(|| slot.shares_core()) {
                 match sleep::for_room(self, descriptor, slot) {
-                    // It may be another slot, or none, by now.
+                    // The slot may be another one, or none, by now.
                     Ok(()) => return Sent::Left(sent),
                     Err(_) if sent > 0 => break,
                     Err(error) => return fails(error),
@@ -319,13 +317,15 @@ impl Stream {
         Sent::Result(sent as isize)
     }
 
-    /// Puts what there is room for into the ring.
+    /// Puts as many bytes into the ring as there is room for.
     #[inline]
     fn attempt(&self, descriptor: i32, slot: &Slot, parts: Parts<'_>, skipped: usize) -> Attempt {
         let shared = self.shared;
-        // Where this side itself has shut the kernel's reading, its end says nothing of the peer.
+        // If this side itself has shut the kernel's reading, the end there says nothing of the
+        // peer.
         let is_end = shared.phase() & (phase::KERNEL_END | phase::READ_SHUT) == phase::KERNEL_END;
-        // A peer that has shut both halves is refused to by the kernel, as one that has closed.
+        // The kernel refuses to send to a peer that has shut both halves, as to one that has
+        // closed.
         let over = if self.is_unix() { flag::CLOSED } else { flag::CLOSED | flag::DEAF };
         let said = slot.peer_said() & (over | flag::GONE);
         let is_over = said & over != 0 || is_end;
@@ -354,8 +354,8 @@ impl Stream {
         if faulty && sent == 0 { Attempt::PeerGone } else { Attempt::Sent(sent) }
     }
 
-    /// Asks the kernel whether the peer is gone, if it was not asked just now: a process that is
-    /// gone may have left the socket to another one.
+    /// Asks the kernel whether the peer is gone, unless it was asked a moment ago: a process that
+    /// has exited may have left the socket to another one.
     #[cold]
     fn learns_of_end(&self, descriptor: i32, slot: &Slot) -> bool {
         let (now, asked) = (raw::ticks(), self.local.asked.load(Ordering::Relaxed));
@@ -370,8 +370,8 @@ impl Stream {
         is_gone
     }
 
-    /// Writes parts as far as there is room; gives how much, whether to wake, and whether the peer
-    /// has broken the protocol.
+    /// Writes parts as far as there is room; returns the number of bytes, whether to wake the peer,
+    /// and whether the peer has broken the protocol.
     fn write_parts(
         &self,
         slot: &Slot,
@@ -404,7 +404,7 @@ impl Stream {
                 None => break false,
             }
         };
-        // What is short is not cut, so that several may send without coming between each other.
+        // Short messages are not cut, so that several senders do not interleave theirs.
         is_full |= !fits && skipped == 0 && left <= WHOLE;
         let mut sent = 0;
         while !is_full && sent < left {
@@ -417,7 +417,7 @@ impl Stream {
         wake |= sender.ring().publish();
         let capacity = sender.ring().capacity();
         let mut has_less = |room| !slot.has_room(self, sender, room);
-        // Who is told that there is room has to have it for what is not cut.
+        // Reported room has to suffice for a message that is not cut.
         is_full |= has_less(WHOLE + KEPT_OF_PARTS);
         if is_full || has_less(room_to_report(capacity)) {
             send.was_full.store(true, Ordering::Relaxed);
@@ -428,9 +428,9 @@ impl Stream {
         (sent, wake, faulty)
     }
 
-    /// Fills one area after the other, up to the last one, with what has room in none: as much as a
-    /// connection takes before anybody reads, however it is sent. Gives how much that was, and
-    /// whether to wake.
+    /// Fills one area after the other, up to the last one, with a message that exceeds all areas:
+    /// as many bytes as a connection takes before the peer reads. Returns their number, and whether
+    /// to wake the peer.
     #[cold]
     fn fill_areas(
         &self,
@@ -443,7 +443,7 @@ impl Stream {
         while slot.can_grow(self) {
             loop {
                 let free = sender.ring().free(usize::MAX).unwrap_or(0);
-                // Besides headers, there has to be room to say that it goes on elsewhere.
+                // Besides headers, there has to be room for the entry that moves the ring.
                 let room = free.saturating_sub(free / 1024 + 2 * KEPT);
                 let put = put_some(sender, parts, skipped + sent, room);
                 wake |= put.wake;
@@ -461,7 +461,7 @@ impl Stream {
         (sent, wake)
     }
 
-    /// Sends a few bytes through the ring, if that is all there is to do. `None`: it is not, and
+    /// Sends a few bytes through the ring, if nothing else is to be done. `None`: something is, and
     /// nothing has happened.
     #[inline(always)]
     pub fn send_at_once(&self, descriptor: i32, bytes: &[u8], flags: i32) -> Option<isize> {
@@ -491,7 +491,7 @@ impl Stream {
         Some(bytes.len() as isize)
     }
 
-    /// How many bytes the peer has not received yet; `None`: the kernel knows.
+    /// Number of bytes that the peer has not received yet; `None`: the kernel knows.
     pub fn unreceived_bytes(&self) -> Option<i32> {
         let slot = self.slot().filter(|_| self.shared.is(phase::SENDS))?;
         let _half = self.shared.send.take(self.shared.is_alone())?;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The state of a TCP connection whose streams are in rings, as `TCP_INFO` reports it. The kernel's
-//! own stays established for doorbells after both directions have ended.
+//! own connection stays established for doorbells after both directions have ended.
 
-use crate::socket::connection::phase;
-use crate::socket::connections::Stream;
+use crate::state::connection::phase;
+use crate::state::connections::Stream;
 use freeport_sockets_proto::slab::flag;
 
-/// Its own end was sent and confirmed.
+/// Its own end was sent and acknowledged.
 const FIN_WAIT2: u8 = 5;
 /// The connection is over.
 const CLOSE: u8 = 7;
@@ -14,7 +14,7 @@ const CLOSE: u8 = 7;
 const CLOSE_WAIT: u8 = 8;
 
 impl Stream {
-    /// The state, if it is another one than the kernel's.
+    /// The state, if it differs from the kernel's.
     #[cold]
     pub fn tcp_state(&self) -> Option<u8> {
         let slot = self.slot().filter(|_| self.shared.is(phase::ATTACHED) && !self.is_unix())?;

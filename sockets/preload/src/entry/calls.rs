@@ -12,8 +12,8 @@ use crate::kernel::{errno, raw};
 use crate::life::{confined, forking, identity, uring};
 use crate::process::guests;
 use crate::reuse;
-use crate::socket::opening::stream;
-use crate::socket::table;
+use crate::state::table;
+use crate::state::table::stream;
 use crate::upgrade::monitor;
 use core::ffi::{c_int, c_long, c_uint};
 

@@ -4,7 +4,8 @@
 use crate::kernel::next::next;
 use crate::kernel::raw;
 use crate::reuse::{self, entries};
-use crate::socket::opening::{self, stream};
+use crate::socket::{closing, opening};
+use crate::state::table::stream;
 use crate::upgrade::monitor;
 use crate::{handing, process};
 use core::ffi::{c_int, c_uint};
@@ -27,7 +28,7 @@ pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
         // Who closes all that there may be: for him, it is not there.
         return crate::kernel::errno::fail(libc::EBADF) as c_int;
     }
-    opening::is_closing(fd);
+    closing::is_closing(fd);
     next!(close(fd: c_int) -> c_int)
 }
 
@@ -40,7 +41,7 @@ pub unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: 
         return next!(close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int);
     }
     if flags & libc::CLOSE_RANGE_CLOEXEC as c_int == 0 {
-        opening::are_closing(first, last);
+        closing::are_closing(first, last);
         entries::are_closing(first, last);
     }
     let close = |first: c_uint, last: c_uint| {
@@ -68,7 +69,7 @@ pub unsafe extern "C-unwind" fn closefrom(first: c_int) {
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn dup(fd: c_int) -> c_int {
     let new = next!(dup(fd: c_int) -> c_int);
-    opening::note_same(fd, new);
+    handing::is_copied(fd, new);
     new
 }
 
@@ -92,10 +93,10 @@ pub unsafe extern "C-unwind" fn dup2(fd: c_int, to: c_int) -> c_int {
     takes_number(to);
     let ready = fd != to && raw::fcntl(fd, libc::F_GETFD, 0).is_ok();
     if ready {
-        opening::is_closing(to);
+        closing::is_closing(to);
     }
     let new = next!(dup2(fd: c_int, to: c_int) -> c_int);
-    opening::note_same(fd, new);
+    handing::is_copied(fd, new);
     new
 }
 
@@ -106,10 +107,10 @@ pub unsafe extern "C-unwind" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_in
     let is_valid = flags & !libc::O_CLOEXEC == 0;
     let ready = fd != to && is_valid && raw::fcntl(fd, libc::F_GETFD, 0).is_ok();
     if ready {
-        opening::is_closing(to);
+        closing::is_closing(to);
     }
     let new = next!(dup3(fd: c_int, to: c_int, flags: c_int) -> c_int);
-    opening::note_same(fd, new);
+    handing::is_copied(fd, new);
     new
 }
 
@@ -131,7 +132,7 @@ pub unsafe extern "C-unwind" fn fcntl64(fd: c_int, command: c_int, argument: usi
 
 fn after_fcntl(fd: c_int, command: c_int, argument: usize, result: c_int) {
     match command {
-        libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => opening::note_same(fd, result),
+        libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => handing::is_copied(fd, result),
         libc::F_SETFL if result == 0 => {
             if let Some(stream) = stream(fd) {
                 let nonblocking = argument as c_int & libc::O_NONBLOCK != 0;

@@ -2,11 +2,10 @@
 //! Waiting for several descriptors.
 
 use crate::kernel::next::next;
-use crate::socket::table::{self, What};
+use crate::multiplexing::{self, polling, select};
+use crate::socket::closing;
+use crate::state::table::{self, What};
 use crate::waiting::deadline::Until;
-use crate::waiting::epoll;
-use crate::waiting::polling;
-use crate::waiting::select;
 use core::ffi::{c_int, c_void};
 
 const NO_TIME: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -27,8 +26,8 @@ pub unsafe extern "C-unwind" fn epoll_create1(flags: c_int) -> c_int {
 
 fn created(fd: c_int) -> c_int {
     if fd >= 0 && crate::process::begin() && !crate::process::is_guest() {
-        crate::socket::opening::is_closing(fd);
-        epoll::register_set(fd);
+        closing::is_closing(fd);
+        multiplexing::register_set(fd);
     }
     fd
 }
@@ -49,10 +48,10 @@ pub unsafe extern "C-unwind" fn epoll_ctl(
     event: *mut libc::epoll_event,
 ) -> c_int {
     match set(epoll) {
-        Some(number) => epoll::control(number, operation, fd, event) as c_int,
+        Some(number) => multiplexing::control(number, operation, fd, event) as c_int,
         None => {
             if operation == libc::EPOLL_CTL_ADD {
-                epoll::is_registered_elsewhere(fd);
+                multiplexing::is_registered_elsewhere(fd);
             }
             next!(epoll_ctl(epoll: c_int, operation: c_int, fd: c_int,
                 event: *mut libc::epoll_event) -> c_int)
@@ -74,7 +73,9 @@ pub unsafe extern "C-unwind" fn epoll_wait(
             timeout: c_int) -> c_int)
     };
     match set(epoll) {
-        Some(number) => epoll::wait(number, events, count, Until::milliseconds(timeout), kernel),
+        Some(number) => {
+            multiplexing::wait(number, events, count, Until::milliseconds(timeout), kernel)
+        }
         None => kernel(events, count, Until::milliseconds(timeout)),
     }
 }
@@ -94,7 +95,9 @@ pub unsafe extern "C-unwind" fn epoll_pwait(
             timeout: c_int, mask: *const libc::sigset_t) -> c_int)
     };
     match set(epoll) {
-        Some(number) => epoll::wait(number, events, count, Until::milliseconds(timeout), kernel),
+        Some(number) => {
+            multiplexing::wait(number, events, count, Until::milliseconds(timeout), kernel)
+        }
         None => kernel(events, count, Until::milliseconds(timeout)),
     }
 }
@@ -120,7 +123,7 @@ pub unsafe extern "C-unwind" fn epoll_pwait2(
     };
     // SAFETY: as of the function that this stands for.
     match set(epoll).zip(unsafe { Until::time(timeout) }) {
-        Some((number, until)) => epoll::wait(number, events, count, until, kernel),
+        Some((number, until)) => multiplexing::wait(number, events, count, until, kernel),
         None => direct(events, timeout),
     }
 }

@@ -3,17 +3,17 @@
 
 use crate::handing;
 use crate::reuse;
-use crate::socket::opening;
+use crate::state::table;
 use core::ffi::c_int;
 
 /// Whether both streams of a descriptor are in rings: for tests, and for programs that want to
 /// know.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub extern "C" fn freeport_is_accelerated(fd: c_int) -> c_int {
-    let stream = opening::stream(fd);
+    let stream = table::stream(fd);
     c_int::from(stream.is_some_and(|stream| {
         stream.go_on(fd);
-        stream.shared.is(crate::socket::connection::phase::LOOKS)
+        stream.shared.is(crate::state::connection::phase::LOOKS)
     }))
 }
 
@@ -29,5 +29,5 @@ pub extern "C" fn freeport_reused_connections() -> u64 {
 /// something that can only be read by this process.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub extern "C" fn freeport_bring_back(fd: c_int) -> c_int {
-    c_int::from(opening::stream(fd).is_none_or(|stream| handing::comes_back(&stream, fd)))
+    c_int::from(table::stream(fd).is_none_or(|stream| handing::comes_back(&stream, fd)))
 }

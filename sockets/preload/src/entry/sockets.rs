@@ -4,12 +4,14 @@
 use crate::kernel::errno;
 use crate::kernel::memory;
 use crate::kernel::next::next;
+use crate::kernel::raw;
 use crate::reuse::accepting::{self, Way};
 use crate::reuse::{self, connecting, listener};
-use crate::socket::connection::phase;
-use crate::socket::extras;
-use crate::socket::opening::{self, stream};
 use crate::socket::unix;
+use crate::socket::{closing, disconnecting, opening, shutting};
+use crate::state::connection::phase;
+use crate::state::table::stream;
+use crate::upgrade::options;
 use crate::waiting::epoll;
 use core::ffi::{c_int, c_void};
 use core::slice;
@@ -94,9 +96,9 @@ pub unsafe extern "C-unwind" fn connect(
         next!(connect(fd: c_int, address: *const libc::sockaddr,
             length: libc::socklen_t) -> c_int)
     };
-    if let Some(before) = opening::is_disconnected(fd, address, length) {
+    if let Some(before) = disconnecting::is_disconnected(fd, address, length) {
         let result = kernel();
-        opening::is_anew(fd, &before);
+        disconnecting::is_anew(fd, &before);
         return result;
     }
     let Some(stream) = stream(fd).filter(|stream| reuse::is_on() && !stream.is_unix()) else {
@@ -156,7 +158,7 @@ fn accept_by(
         return accepted(fd, kernel(), nonblocking);
     };
     let sleeper = match accepting::accept(&listener, fd, flags) {
-        Way::Done(Ok(new)) => return accepting::named(new, address, length),
+        Way::Done(Ok(new)) => return named(new, address, length),
         Way::Done(Err(error)) => return errno::fail(error) as c_int,
         Way::Kernel(sleeper) => sleeper,
     };
@@ -169,7 +171,7 @@ fn accept_by(
     {
         // Another one was quicker with what the kernel had.
         errno::set(before);
-        return accepting::named(new, address, length);
+        return named(new, address, length);
     }
     if let Some(stream) = stream(new) {
         accepting::is_made(&listener, &stream, new);
@@ -200,7 +202,7 @@ fn note_of_accepted(listener: c_int) -> Option<fn(c_int, bool)> {
     }
     let option = |name| {
         let mut value: c_int = 0;
-        crate::kernel::raw::get_option(listener, libc::SOL_SOCKET, name, &mut value).map(|_| value)
+        raw::get_option(listener, libc::SOL_SOCKET, name, &mut value).map(|_| value)
     };
     let family = option(libc::SO_DOMAIN).ok()?;
     let kind = option(libc::SO_TYPE).ok()?;
@@ -211,7 +213,7 @@ fn note_of_accepted(listener: c_int) -> Option<fn(c_int, bool)> {
 /// `shutdown(2)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn shutdown(fd: c_int, how: c_int) -> c_int {
-    match stream(fd).and_then(|stream| opening::shutdown(&stream, fd, how)) {
+    match stream(fd).and_then(|stream| shutting::shutdown(&stream, fd, how)) {
         Some(result) => result as c_int,
         None => next!(shutdown(fd: c_int, how: c_int) -> c_int),
     }
@@ -228,7 +230,7 @@ pub unsafe extern "C-unwind" fn setsockopt(
 ) -> c_int {
     if let Some(stream) = stream(fd) {
         reuse::is_tuned(&stream, level, name);
-        if stream.is_unix() && unix::is_extra(level, name) {
+        if stream.is_unix() && options::is_of_unix(level, name) {
             let is_least = level == libc::SOL_SOCKET && name == libc::SO_RCVLOWAT;
             let reason = if is_least { Reason::LowWater } else { Reason::Ancillary };
             stream.stays_in_kernel(fd, reason);
@@ -237,7 +239,7 @@ pub unsafe extern "C-unwind" fn setsockopt(
         let has_value =
             length as usize >= size_of::<c_int>() && memory::is_there(value.cast::<c_int>(), 1);
         if !stream.is_unix()
-            && let Some(reason) = extras::of_tcp(level, name)
+            && let Some(reason) = options::of_tcp(level, name)
         {
             stream.bring_back(fd, reason);
         }
@@ -280,7 +282,7 @@ pub unsafe extern "C-unwind" fn getsockopt(
     value: *mut c_void,
     length: *mut libc::socklen_t,
 ) -> c_int {
-    if extras::takes_bytes(level, name)
+    if options::takes_bytes(level, name)
         && let Some(stream) = stream(fd).filter(|stream| !stream.is_unix())
     {
         stream.bring_back(fd, Reason::Option);
@@ -334,4 +336,21 @@ pub unsafe extern "C-unwind" fn getpeername(
     }
     next!(getpeername(fd: c_int, address: *mut libc::sockaddr, length: *mut libc::socklen_t)
         -> c_int)
+}
+
+/// Says whose connection it is that was accepted, where the program wants to know it, as `accept`
+/// does.
+fn named(new: i32, address: *mut libc::sockaddr, length: *mut libc::socklen_t) -> i32 {
+    if address.is_null() {
+        return new;
+    }
+    match raw::address_into(new, address, length) {
+        Ok(_) => new,
+        Err(error) => {
+            // As with the kernel, the connection is lost.
+            closing::is_closing(new);
+            _ = raw::close(new);
+            errno::fail(error) as i32
+        }
+    }
 }

@@ -2,11 +2,11 @@
 //! Beginning other programs, as children. The C library makes these by functions of its own, which
 //! nobody sees: what they inherit is in the kernel before they are made.
 
+use crate::family::lent::Beginning;
 use crate::handing::file_actions;
-use crate::handing::lent::Beginning;
 use crate::kernel::next::next;
 use crate::kernel::raw;
-use crate::socket::table::{self, What};
+use crate::state::table::{self, What};
 use crate::{handing, process};
 use core::ffi::{c_char, c_int, c_void};
 

@@ -6,7 +6,7 @@
 use super::variadic::{Arguments, variadic};
 use crate::kernel::next::next;
 use crate::kernel::raw;
-use crate::socket::opening::stream;
+use crate::state::table::stream;
 use core::ffi::{c_char, c_int, c_void};
 use freeport_sockets_proto::Reason;
 

@@ -3,7 +3,8 @@
 
 use crate::handing;
 use crate::kernel::{folder, raw};
-use crate::socket::{opening, table};
+use crate::socket::opening;
+use crate::state::table;
 use crate::waiting::epoll;
 
 /// Sockets that are told from each other. Further ones stay in the kernel.

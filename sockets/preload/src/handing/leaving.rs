@@ -3,14 +3,15 @@
 //! program: the others are told that it has them no more.
 //!
 //! A process that is killed tells nobody: the others look for that, as
-//! [`family`](crate::handing::family) says.
+//! [`family`](crate::family) says.
 
 use crate::kernel::raw;
 use crate::process;
 use crate::reuse;
-use crate::socket::connection::phase;
-use crate::socket::connections::Stream;
-use crate::socket::opening;
+use crate::socket::closing;
+use crate::state::connection::phase;
+use crate::state::connections::Stream;
+use crate::state::table;
 use core::sync::atomic::Ordering;
 
 /// When the process is over.
@@ -18,9 +19,9 @@ pub fn is_over() {
     if !process::is_guest() {
         process::check();
         reuse::stops();
-        opening::each_stream(|descriptor, stream| {
+        table::each_stream(|descriptor, stream| {
             if !gives_up(&stream) {
-                opening::ends_claimed(&stream, descriptor);
+                closing::ends_claimed(&stream, descriptor);
                 abandons(&stream, descriptor, true);
             }
         });
@@ -29,7 +30,7 @@ pub fn is_over() {
 
 /// Before the process becomes another program, which does not have what is closed by that.
 pub fn gives_up_closed() {
-    opening::each_stream(|descriptor, stream| {
+    table::each_stream(|descriptor, stream| {
         let flags = raw::fcntl(descriptor, libc::F_GETFD, 0);
         if flags.is_ok_and(|flags| flags & libc::FD_CLOEXEC == 0) {
             return;
@@ -43,7 +44,7 @@ pub fn gives_up_closed() {
 /// It has become no other program.
 #[cold]
 pub fn takes_back() {
-    opening::each_stream(|descriptor, stream| {
+    table::each_stream(|descriptor, stream| {
         let given_up = stream.local.given_up.swap(0, Ordering::Relaxed);
         stream.shared.references.fetch_add(given_up, Ordering::AcqRel);
         let resets = stream.local.resets.swap(0, Ordering::Relaxed);
@@ -54,7 +55,7 @@ pub fn takes_back() {
     });
 }
 
-/// Told, and the kernel made to do it; see [`Local`](crate::socket::connections::Local).
+/// Told, and the kernel made to do it; see [`Local`](crate::state::connections::Local).
 const FORCED: u32 = 2;
 
 /// The last descriptor of all is closed by the kernel. `is_over`: if so, nobody in this process
@@ -73,7 +74,7 @@ fn abandons(stream: &Stream, descriptor: i32, is_over: bool) {
 /// One descriptor less, unless it is the last one of all.
 pub fn gives_up(stream: &Stream) -> bool {
     stream.parts_from_stray();
-    if opening::is_last_but_for_dead(stream) {
+    if closing::is_last_but_for_dead(stream) {
         stream.drop_dead();
     }
     let given_up = stream.local.given_up.fetch_add(1, Ordering::Relaxed) + 1;

@@ -3,14 +3,13 @@
 //! say: the kernel may kill them for what this library would call. So all of theirs comes back into
 //! the kernel before that, and the library has no more to do with any descriptor.
 
-use crate::handing::leaving;
+use crate::handing::{leaving, substitute};
 use crate::kernel::confined::set_confined;
 use crate::process;
-use crate::returning::substitute;
 use crate::reuse;
-use crate::socket::connection::phase;
-use crate::socket::connections::Stream;
-use crate::socket::{opening, table};
+use crate::state::connection::phase;
+use crate::state::connections::Stream;
+use crate::state::table;
 use crate::upgrade::monitor;
 use freeport_sockets_proto::Reason;
 
@@ -24,7 +23,7 @@ pub fn begins(give_up: impl FnOnce() -> isize) -> isize {
     process::check();
     let was_confined = set_confined(true);
     reuse::stops();
-    opening::each_stream(|descriptor, stream| leave_to_kernel(&stream, descriptor));
+    table::each_stream(|descriptor, stream| leave_to_kernel(&stream, descriptor));
     // Whatever it opens from now on.
     monitor::keep(0, Reason::Confined);
     // Sets are the kernel's as soon as nothing in them is past it.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Forks: what the library does before one, and afterwards in the parent and in the child.
 
-use crate::handing::{family, lent};
+use super::inheriting;
+use crate::family::lent;
 use crate::kernel::errno;
 use crate::process::{self, guests};
 use crate::reuse::entries;
-use crate::socket::opening;
+use crate::state::holders;
 use crate::upgrade::monitor;
 use crate::waiting::epoll::boards;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -37,7 +38,7 @@ pub fn prepare_fork() {
     process::check();
     entries::let_go();
     boards::give_up(None);
-    opening::share_all(expects());
+    inheriting::share_all(expects());
     monitor::forks();
     PREPARED.fetch_add(1, Ordering::SeqCst);
 }
@@ -66,12 +67,12 @@ impl Fork {
     /// others can see when it is dead, whatever it has come to until then.
     pub fn has_made(self, result: libc::pid_t) {
         if result < 0 {
-            opening::has_no_child();
+            inheriting::has_no_child();
         }
         if self.is_expected {
             let is_near =
                 || process::namespace() == process::namespace_at(c"/proc/self/ns/pid_for_children");
-            opening::knows_child(|| (result > 0 && is_near()).then_some(result));
+            inheriting::knows_child(|| (result > 0 && is_near()).then_some(result));
             EXPECTS.store(0, Ordering::SeqCst);
         }
     }
@@ -94,7 +95,7 @@ pub fn fork_by(make: impl FnOnce() -> isize) -> isize {
     prepare_fork();
     let result = make();
     if result < 0 {
-        opening::has_no_child();
+        inheriting::has_no_child();
     }
     has_forked();
     result
@@ -105,16 +106,16 @@ pub fn is_child() {
     let forks = PREPARED.swap(0, Ordering::SeqCst);
     if forks == 0 {
         // Made by an instruction of its own.
-        opening::has_strayed();
+        inheriting::has_strayed();
     }
     boards::forget_all();
     lent::forget_beginning();
     let is_expected = EXPECTS.swap(0, Ordering::Relaxed) == errno::place();
-    let parent = if is_expected && forks > 0 { family::parent() } else { None };
+    let parent = if is_expected && forks > 0 { holders::parent() } else { None };
     monitor::leave_to_parent();
     entries::leave_to_parent();
     process::settle_child();
-    opening::note_in_child(parent);
+    inheriting::note_in_child(parent);
 }
 
 /// Makes a child by `make`, of the kind that these flags of `clone` ask for. `make` returns what

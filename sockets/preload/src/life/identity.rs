@@ -8,8 +8,9 @@
 
 use crate::kernel::identity;
 use crate::process;
-use crate::socket::opening;
-use crate::upgrade::{monitor, slabs};
+use crate::state::slabs;
+use crate::state::table;
+use crate::upgrade::monitor;
 use core::sync::atomic::Ordering;
 use freeport_sockets_proto::Reason;
 
@@ -31,7 +32,7 @@ pub fn changes(change: impl FnOnce() -> isize) -> isize {
 
 fn has_changed() {
     if process::generation() > 0 {
-        opening::each_stream(|descriptor, stream| {
+        table::each_stream(|descriptor, stream| {
             let place = stream.local.slab.load(Ordering::Relaxed).checked_sub(1);
             if place.is_some_and(slabs::has_forked) {
                 stream.bring_back(descriptor, Reason::Shared);

@@ -8,8 +8,8 @@
 //! instructions of the program's own, all of its sockets are in the kernel for good.
 
 use crate::process;
-use crate::socket::connection::phase;
-use crate::socket::opening;
+use crate::state::connection::phase;
+use crate::state::table;
 use crate::upgrade::monitor;
 use freeport_sockets_proto::Reason;
 
@@ -31,7 +31,7 @@ pub fn takes_sockets() {
         return;
     }
     monitor::keep(0, Reason::IoUring);
-    opening::each_stream(|descriptor, stream| {
+    table::each_stream(|descriptor, stream| {
         if stream.shared.phase() & (phase::LISTENS | phase::NEVER) == 0 {
             stream.bring_back(descriptor, Reason::IoUring);
         }

@@ -1,50 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Sending through the kernel what the peer has not read from a ring, when a connection comes back.
+//! Sending bytes again through the kernel that the peer has not read from a ring, when a connection
+//! comes back.
 
-use super::backlog::Backlog;
 use crate::kernel::raw;
 use crate::kernel::scratch::Scratch;
-use crate::socket::unix::LargeBuffer;
-use crate::upgrade::slot::{Reader, Slot};
+use crate::returning::buffer::LargeBuffer;
+use crate::state::backlog::Backlog;
+use crate::state::slot::{Reader, Slot};
 use crate::waiting::patience::Patience;
 use freeport_ring::bytes::Read;
 use freeport_ring::{ReceiverCursor, SenderCursor};
 use freeport_sockets_proto::slab::{AREAS, DIRECTION_BYTES, REFUND_BYTES};
 
-/// More than this there cannot be. Both sides can write what is sent here, so it may go round in
-/// circles.
+/// Upper bound of such bytes. Both sides can write the entries read here, so without it a ring
+/// could lead in circles.
 const BYTES_MAX: u64 = (DIRECTION_BYTES + REFUND_BYTES) as u64;
 
-/// For how long, in ticks, who wants a connection back waits for room for what it sends itself:
-/// about five seconds.
+/// How long, in ticks, a side that wants a connection back waits for room for bytes that it sends
+/// itself: about five seconds.
 const OWN_TICKS: u64 = 12_000_000_000;
 
-/// What came of sending.
+/// The result of sending.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Resent {
-    /// All was sent.
+    /// All bytes were sent.
     All,
-    /// There is no room now for what is left.
+    /// There is no room now for the remaining bytes.
     NoRoom,
-    /// The kernel takes nothing more, or the ring does not go on as it has to.
+    /// The kernel accepts nothing more, or the ring is not well-formed.
     Failed,
 }
 
-/// What is being sent, and where.
+/// The state of sending.
 struct Resending<'a> {
     descriptor: i32,
     slot: &'a Slot,
     backlog: &'a Backlog,
-    /// Who has not read it.
+    /// The side that has not read the bytes.
     reader: Reader,
-    /// Where this side has sent until, and through the areas until which; none if it is the peer's
-    /// ring.
+    /// The end of this side's ring: the cursor and the last area. None for the peer's ring.
     until: Option<(&'a SenderCursor, u32)>,
     patience: Patience,
 }
 
-/// Begins to send again what the peer wants, after this side has sent so many bytes through the
-/// kernel. False: it wants more than that.
+/// Begins to send again what the peer wants. This side has sent `sent_by_kernel` bytes through the
+/// kernel. False: the peer wants more than that.
 pub fn begin(slot: &Slot, backlog: &Backlog, sent_by_kernel: u64) -> bool {
     let (stopped, given_back) = slot.peer_stopped();
     let is_possible = given_back as u64 <= sent_by_kernel;
@@ -54,7 +54,7 @@ pub fn begin(slot: &Slot, backlog: &Backlog, sent_by_kernel: u64) -> bool {
     is_possible
 }
 
-/// Goes on with that, of what was sent until `sender` through the areas until `last`.
+/// Continues with that, up to `sender` in the area `last`.
 pub fn go_on(
     descriptor: i32,
     slot: &Slot,
@@ -66,8 +66,8 @@ pub fn go_on(
     Resending { descriptor, slot, backlog, reader, until, patience }.go_on()
 }
 
-/// Sends in the peer's place, to this side itself, what it gives back and has not read, through the
-/// peer's socket. Gives how much that was, and whether it was all.
+/// Sends, in the peer's place and through the peer's socket, the bytes that this side gives back
+/// and has not read. Returns their number, and whether they were all.
 pub fn send_for_peer(descriptor: i32, slot: &Slot, stopped: (u32, ReceiverCursor)) -> (u64, bool) {
     let given_back = slot.refunded().min(REFUND_BYTES as u64);
     let (area, cursor) = stopped;
@@ -95,7 +95,7 @@ impl Resending<'_> {
         resent
     }
 
-    /// Sends what was given back.
+    /// Sends the bytes that were given back.
     fn given_back(&mut self) -> Resent {
         let mut scratch = Scratch::new();
         while let Some((at, left)) = self.backlog.left_of_given_back() {
@@ -111,7 +111,7 @@ impl Resending<'_> {
         Resent::All
     }
 
-    /// Sends what was not read.
+    /// Sends the bytes that were not read.
     fn unread(&mut self) -> Resent {
         let Some((mut area, stopped)) = self.backlog.unread() else { return Resent::All };
         let last = self.until.map_or(AREAS - 1, |(_, last)| last);
@@ -125,7 +125,7 @@ impl Resending<'_> {
         let mut scratch = Scratch::new();
         loop {
             let room = scratch.bytes();
-            // What has no room stays where it is.
+            // Bytes without room stay in the ring.
             let Ok(found) = unread.peek(room) else { return Resent::Failed };
             match found {
                 Read::Bytes(count) => {
@@ -157,7 +157,7 @@ impl Resending<'_> {
         }
     }
 
-    /// Sends as much as there is room for, which is something; waits for that if there is patience.
+    /// Sends as much as there is room for, at least one byte; waits for room within the patience.
     fn send_some(&mut self, bytes: &[u8]) -> Result<usize, Resent> {
         if self.backlog.sent() + bytes.len() as u64 > BYTES_MAX {
             return Err(Resent::Failed);

@@ -4,11 +4,11 @@
 use super::entries::{self, For};
 use super::listener::{self, Sleeper};
 use super::recruiting;
-use crate::kernel::{errno, raw};
+use crate::kernel::raw;
 use crate::process;
-use crate::socket::connections::Stream;
-use crate::socket::opening;
-use crate::waiting::{ASK_TICKS, Wait};
+use crate::state::connections::Stream;
+use crate::underlay::ASK_TICKS;
+use crate::waiting::Wait;
 use core::sync::atomic::Ordering;
 
 /// What `accept` has to do.
@@ -54,23 +54,6 @@ pub fn accept(listener: &Stream, descriptor: i32, flags: i32) -> Way {
             if !is_ready || is_kernels {
                 return Way::Kernel(Some(sleeper));
             }
-        }
-    }
-}
-
-/// Says whose connection it is that was accepted, where the program wants to know it, as `accept`
-/// does.
-pub fn named(new: i32, address: *mut libc::sockaddr, length: *mut libc::socklen_t) -> i32 {
-    if address.is_null() {
-        return new;
-    }
-    match raw::address_into(new, address, length) {
-        Ok(_) => new,
-        Err(error) => {
-            // As with the kernel, the connection is lost.
-            opening::is_closing(new);
-            _ = raw::close(new);
-            errno::fail(error) as i32
         }
     }
 }

@@ -8,15 +8,14 @@
 use super::entries::{self, Entry, For};
 use super::{REUSED, is_allowed, listener};
 use crate::kernel::raw;
-use crate::returning::standing_in;
-use crate::socket::connection::phase;
-use crate::socket::connections::Stream;
-use crate::socket::table;
-use crate::upgrade::slot::Slot;
+use crate::state::connection::phase;
+use crate::state::connections::Stream;
+use crate::state::slot::Slot;
+use crate::state::table;
 use crate::waiting::epoll;
 use core::sync::atomic::Ordering;
 use freeport_sockets_proto::slab::flag;
-use freeport_sockets_proto::slab::rest::{self, Step};
+use freeport_sockets_proto::slab::rest::Step;
 
 /// What a connection is whose stream can be kept, besides having ended perhaps.
 const LEFT_KERNEL: u32 =
@@ -184,20 +183,6 @@ impl Stream {
         if self.shared.nonblocking.swap(!blocks, Ordering::Relaxed) == blocks {
             let flags = libc::O_RDWR | if blocks { 0 } else { libc::O_NONBLOCK };
             _ = raw::fcntl(descriptor, libc::F_SETFL, flags);
-        }
-    }
-
-    /// The peer has closed the connection and kept the stream; the kernel has to do on this side
-    /// what it does where the peer has really closed it: so it is closed in the peer's place.
-    #[cold]
-    pub fn ends_for_real(&self) {
-        let Some(slot) = self.slot().filter(Slot::does_peer_rest) else { return };
-        if slot.rest_is_over() == rest::DEAD {
-            return;
-        }
-        if let Some(taken) = standing_in::take(self) {
-            raw::shutdown(taken, libc::SHUT_RDWR as usize);
-            _ = raw::close(taken);
         }
     }
 }

@@ -6,9 +6,9 @@
 //! of what lies in a ring only what exceeds such a buffer is waited for.
 
 use crate::kernel::raw;
-use crate::socket::connection::phase;
-use crate::socket::connections::Stream;
-use crate::upgrade::slot::Slot;
+use crate::state::connection::phase;
+use crate::state::connections::Stream;
+use crate::state::slot::Slot;
 use freeport_sockets_proto::slab::flag;
 
 /// Ticks of a second, about.

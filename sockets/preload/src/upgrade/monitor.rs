@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The connection to the monitor: claims go there, slots come from there. Nobody ever waits for it.
+//! The connection to the monitor: claims are sent there, slots come from there. No call waits for
+//! it.
 
 use crate::kernel::{identity, raw};
 use crate::process::lock::Lock;
-use crate::upgrade::{Given, kept, slabs};
+use crate::state::kept::Given;
+use crate::state::slabs;
+use crate::upgrade::kept;
 use crate::{process, upgrade};
 use core::ffi::CStr;
 use core::mem;
@@ -14,32 +17,32 @@ use freeport_sockets_proto::{MONITOR_VARIABLE, Reason, VERSION};
 
 /// The descriptor; -1: there is none.
 static DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
-/// When it was tried last to have one, in ticks.
+/// When connecting was tried last, in ticks.
 static TRIED: AtomicU64 = AtomicU64::new(0);
-/// Claims that have no answer yet, and how many there may be: no more than the monitor has room for
-/// answers that nobody reads.
+/// Number of claims without an answer, and its limit: the monitor must have room for that many
+/// unread answers.
 static OUTSTANDING: AtomicU32 = AtomicU32::new(0);
 const OUTSTANDING_MAX: u32 = CLAIMS_MAX as u32 / 4;
-/// How many monitors there have been: names of slabs are those of one of them.
+/// Number of monitors so far. Names of slabs belong to one of them.
 static EPOCH: AtomicU32 = AtomicU32::new(0);
 static LOCK: Lock = Lock::new();
 
 /// Ticks between two attempts to reach the monitor: about a second.
 const AGAIN_TICKS: u64 = 2_000_000_000;
-/// When its mail was read last, in ticks, and how many have to be between two times: about 20
-/// microseconds.
+/// When its mail was read last, and the ticks between two times: about 20 microseconds.
 static READ: AtomicU64 = AtomicU64::new(0);
 const READ_TICKS: u64 = 50_000;
-/// The same where nothing is waited for but that slabs are over: about a tenth of a second. What
-/// peers that are gone have written there takes memory until then.
+/// The same if only the retirement of slabs is awaited: about a tenth of a second. Until then the
+/// pages that former peers have written take memory.
 const IDLE_TICKS: u64 = 200_000_000;
-/// Until when the monitor is not waited for, in ticks, and for how long it is otherwise.
+/// Until when no call waits for the monitor, in ticks, and how long one waits otherwise.
 static SLOW_UNTIL: AtomicU64 = AtomicU64::new(0);
 const ROOM_MILLISECONDS: u32 = 2;
-/// Our descriptor is moved to at least this number where it can be, so that it is in nobody's way.
+/// The library's descriptor is moved to at least this number, if possible, out of the program's
+/// way.
 const HIGH: i32 = 1000;
-/// The same where there are several threads: the first number behind the 64 that each process has
-/// room for makes the kernel wait until no thread uses the old table, 20 milliseconds and more.
+/// The same in a process with several threads: for the first number beyond the 64 that each process
+/// has room for, the kernel waits until no thread uses the old table, 20 milliseconds and more.
 const HIGH_BESIDE_THREADS: i32 = 48;
 
 const CONTROL_BYTES: usize = 64;
@@ -51,7 +54,8 @@ static PATH: [AtomicU8; 108] = [const { AtomicU8::new(0) }; 108];
 #[repr(C, align(8))]
 struct Control([u8; CONTROL_BYTES]);
 
-/// Keeps where the monitor listens: programs may change their environment later. False: nowhere.
+/// Saves the path of the monitor's socket, since programs may change their environment later.
+/// False: there is none.
 pub fn begin() -> bool {
     let mut name = [0_u8; MONITOR_VARIABLE.len() + 1];
     for (place, byte) in name.iter_mut().zip(MONITOR_VARIABLE.bytes()) {
@@ -62,7 +66,7 @@ pub fn begin() -> bool {
     if path.is_null() {
         return false;
     }
-    // SAFETY: a text of the environment.
+    // SAFETY: a string of the environment, which ends with zero.
     let path = unsafe { CStr::from_ptr(path) }.to_bytes();
     if path.len() < PATH.len() {
         for (place, byte) in PATH.iter().zip(path) {
@@ -83,8 +87,8 @@ pub fn descriptor() -> Option<u32> {
     u32::try_from(DESCRIPTOR.load(Ordering::Relaxed)).ok()
 }
 
-/// In the child of a fork: the connection is its parent's. It stays open, since what the parent has
-/// is the child's as well, and the monitor takes it back when nobody has the connection any more.
+/// In the child of a fork: the connection is its parent's. It stays open, since the child holds the
+/// parent's sockets as well, and the monitor takes slots back when the connection is closed by all.
 pub fn leave_to_parent() {
     TRIED.store(0, Ordering::Relaxed);
     DESCRIPTOR.store(-1, Ordering::Relaxed);
@@ -92,24 +96,24 @@ pub fn leave_to_parent() {
     lose();
 }
 
-/// When the descriptor is taken away: the connection is its parent's.
+/// When the program has closed the descriptor: there is no connection.
 pub fn forget() {
     TRIED.store(0, Ordering::Relaxed);
     lose();
 }
 
-/// What comes of asking the monitor.
+/// The result of a request to the monitor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Asked {
-    /// It will answer.
+    /// The monitor will answer.
     Yes,
-    /// It has too much to answer now.
+    /// Too many requests wait for answers.
     Busy,
-    /// There is none that can be asked.
+    /// No monitor can be reached.
     No,
 }
 
-/// Whether so much waits for answers that nothing more can be asked.
+/// Whether too many requests wait for answers to send another one.
 pub fn is_busy() -> bool {
     if OUTSTANDING.load(Ordering::Relaxed) >= OUTSTANDING_MAX {
         read_mail_at_times();
@@ -117,7 +121,7 @@ pub fn is_busy() -> bool {
     OUTSTANDING.load(Ordering::Relaxed) >= OUTSTANDING_MAX
 }
 
-/// Asks the monitor for a slot.
+/// Requests a slot from the monitor.
 pub fn claim(token: u64, descriptor: i32, inherited: bool) -> Asked {
     let Some(_held) = LOCK.take(false) else { return Asked::Busy };
     let Some(monitor) = reach() else { return Asked::No };
@@ -131,7 +135,7 @@ pub fn claim(token: u64, descriptor: i32, inherited: bool) -> Asked {
     Asked::Yes
 }
 
-/// Takes a claim back whose answer has not come, because the socket is closed: its peer shall know
+/// Withdraws a claim without an answer, because the socket is closed, so that the peer sees the end
 /// at once.
 pub fn withdraw(token: u64) {
     let Some(_held) = LOCK.take(false) else { return };
@@ -141,24 +145,25 @@ pub fn withdraw(token: u64) {
     }
 }
 
-/// Says that others may have a socket from now on. `alone`: nobody else has it by a fork;
-/// `inherited`: it came from elsewhere itself. False: nobody was told.
+/// Reports that other processes may hold a socket from now on. `alone`: no other process holds it
+/// by a fork; `inherited`: it came from another process itself. False: the report was not sent.
 pub fn pass(token: u64, descriptor: i32, alone: bool, inherited: bool) -> bool {
     let Some(_held) = LOCK.take(false) else { return false };
     let request = Request::Pass { token, alone, inherited };
-    // Who is the guest of its parent has nothing to do with that one's monitor.
+    // A guest of its parent must not use the parent's connection to the monitor.
     !process::is_guest() && reach().is_some_and(|monitor| send(monitor, &request, Some(descriptor)))
 }
 
-/// Says why a socket stays in the kernel, or with 0 for its inode all that this process has. False:
-/// nobody was told.
+/// Reports why a socket stays in the kernel, or, with inode 0, all sockets of this process. False:
+/// the report was not sent.
 pub fn keep(inode: u64, reason: Reason) -> bool {
     let Some(_held) = LOCK.take(false) else { return false };
     let request = Request::Keep { inode, reason };
     !process::is_guest() && reach().is_some_and(|monitor| send(monitor, &request, None))
 }
 
-/// Before a fork: no further slots are to come in slabs that the child will have as well.
+/// Before a fork: the monitor must not assign further slots in slabs that the child will have as
+/// well.
 pub fn forks() {
     if !slabs::fork() {
         return;
@@ -166,18 +171,18 @@ pub fn forks() {
     let Some(_held) = LOCK.take(false) else { return };
     let monitor = DESCRIPTOR.load(Ordering::Relaxed);
     if monitor >= 0 {
-        // If there is no room for it, slots that come there are given back.
+        // If it cannot be sent, slots assigned there are given back.
         send(monitor, &Request::Fork, None);
     }
 }
 
-/// Takes all slabs away that no connection of this process is in, while none gets a slot there.
+/// Unmaps all slabs without a connection of this process, while no slot is assigned there.
 pub fn leaves_unused_slabs() {
     let _held = LOCK.take(false);
     slabs::sweep_all();
 }
 
-/// Says that this process has no descriptor any more of a socket that it has passed.
+/// Reports that this process no longer has a descriptor of a socket that it has passed.
 pub fn part(token: u64) {
     let Some(_held) = LOCK.take(false) else { return };
     let monitor = DESCRIPTOR.load(Ordering::Relaxed);
@@ -186,12 +191,12 @@ pub fn part(token: u64) {
     }
 }
 
-/// Which of the monitors this is.
+/// The number of the current monitor.
 pub fn epoch() -> u32 {
     EPOCH.load(Ordering::Relaxed)
 }
 
-/// Gives a slot back that came from one of the monitors.
+/// Gives back a slot that came from the monitor of that number.
 pub fn release(from: u32, slab: u32, slot: u32) {
     let Some(_held) = LOCK.take(false) else { return };
     let monitor = DESCRIPTOR.load(Ordering::Relaxed);
@@ -200,7 +205,7 @@ pub fn release(from: u32, slab: u32, slot: u32) {
     }
 }
 
-/// Gives all slots back that are to be. What there is no room for is kept for the next time.
+/// Gives back all slots that are due. Those that cannot be sent now stay for the next time.
 fn give_back_owed() {
     while let Some((slab, slot)) = slabs::owed() {
         let monitor = DESCRIPTOR.load(Ordering::Relaxed);
@@ -215,8 +220,8 @@ fn give_back_owed() {
     }
 }
 
-/// Whether there is room for more messages, or is within moments: who closes many connections is
-/// quicker than the monitor. One that takes longer is not waited for again for a while.
+/// Whether there is room for more messages now or within moments: a program that closes many
+/// connections is quicker than the monitor. After a slow answer no call waits for a while.
 #[cold]
 fn has_room_soon(monitor: i32) -> bool {
     let (now, until) = (raw::ticks(), SLOW_UNTIL.load(Ordering::Relaxed));
@@ -230,7 +235,7 @@ fn has_room_soon(monitor: i32) -> bool {
     has_room
 }
 
-/// [`read_mail`], if there can be any and it was not read just now.
+/// [`read_mail`], if there may be any and it was not read a moment ago.
 #[inline]
 pub fn read_mail_at_times() {
     if OUTSTANDING.load(Ordering::Relaxed) > 0 {
@@ -250,7 +255,7 @@ fn read_mail_after(ticks: u64) {
     }
 }
 
-/// Does what the monitor has said since it was asked last.
+/// Handles all messages of the monitor that have arrived.
 pub fn read_mail() {
     let Some(_held) = LOCK.take(false) else { return };
     loop {
@@ -290,7 +295,7 @@ pub fn read_mail() {
     }
 }
 
-/// The connection, made now if there is none and it is time to try again.
+/// The connection; made now if there is none and the next attempt is due.
 fn reach() -> Option<i32> {
     let descriptor = DESCRIPTOR.load(Ordering::Relaxed);
     if descriptor >= 0 {
@@ -307,7 +312,7 @@ fn reach() -> Option<i32> {
     send(descriptor, &hello, None).then_some(descriptor)
 }
 
-/// Whether who listens there is of this process's user, or root.
+/// Whether the listener there runs as this process's user, or as root.
 fn is_trusted(descriptor: i32) -> bool {
     let mut who = libc::ucred { pid: 0, uid: u32::MAX, gid: 0 };
     let known = raw::get_option(descriptor, libc::SOL_SOCKET, libc::SO_PEERCRED, &mut who);
@@ -332,7 +337,7 @@ fn connect() -> raw::Result<i32> {
             Ok(high)
         }
         (Ok(_), Err(error)) => {
-            // Who may have so few needs each of them.
+            // A process with so few descriptors needs each of them.
             _ = raw::close(descriptor);
             Err(error)
         }
@@ -346,7 +351,7 @@ fn connect() -> raw::Result<i32> {
     }
 }
 
-/// Where the monitor listens; `None` if the environment did not say.
+/// The address of the monitor; `None`: the environment did not name it.
 fn address() -> Option<(libc::sockaddr_un, usize)> {
     let mut address = libc::sockaddr_un { sun_family: libc::AF_UNIX as u16, sun_path: [0; 108] };
     let mut length = 0;
@@ -366,7 +371,7 @@ fn send(monitor: i32, request: &Request, descriptor: Option<i32>) -> bool {
     let mut bytes = request.encode();
     let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     let mut control = Control([0; CONTROL_BYTES]);
-    // SAFETY: a message of zeroes is one of nothing.
+    // SAFETY: a message of zeroes is valid, and empty.
     let mut message: libc::msghdr = unsafe { mem::zeroed() };
     message.msg_iov = &mut part;
     message.msg_iovlen = 1;
@@ -464,7 +469,7 @@ fn receive(monitor: i32) -> Option<(Reply, Came)> {
     Some((reply?, came))
 }
 
-/// Has no monitor any more. What was claimed stays in the kernel until it is claimed again.
+/// Drops the connection. Claimed sockets stay in the kernel until they are claimed again.
 fn lose() {
     let descriptor = DESCRIPTOR.swap(-1, Ordering::Relaxed);
     if descriptor >= 0 {

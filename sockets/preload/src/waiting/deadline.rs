@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How long a call waits: as the application gives it, as the library counts it, and as the kernel
-//! gets it.
+//! The time-out of a call: as the application gives it, as the library counts it, and as the kernel
+//! receives it.
 
 use crate::kernel::memory;
 
-/// How long to wait.
+/// The time to wait.
 #[derive(Clone, Copy, Debug)]
 pub enum Until {
     /// Until something is ready.
     Ready,
-    /// Not longer than so many nanoseconds.
+    /// At most that many nanoseconds.
     Nanoseconds(u64),
 }
 
 impl Until {
-    /// From a time that may be null, which means for ever. `None`: the time is not valid or cannot
-    /// be read, and the kernel reports why.
+    /// From a time that may be null, for no limit. `None`: the time is not valid or cannot be read,
+    /// and the kernel reports why.
     ///
     /// # Safety
     /// If it is not null, the application allows reading it.
@@ -45,7 +45,7 @@ impl Until {
         }
     }
 
-    /// From milliseconds, as most calls have them: below zero is for ever.
+    /// From milliseconds; a negative number is no limit.
     pub fn milliseconds(milliseconds: i32) -> Self {
         match u64::try_from(milliseconds) {
             Ok(milliseconds) => Self::Nanoseconds(milliseconds * 1_000_000),
@@ -53,7 +53,7 @@ impl Until {
         }
     }
 
-    /// The same, and not longer than so many nanoseconds.
+    /// The same, but at most that many nanoseconds.
     pub fn at_most(self, nanoseconds: u64) -> Self {
         match self {
             Self::Ready => Self::Nanoseconds(nanoseconds),
@@ -61,7 +61,7 @@ impl Until {
         }
     }
 
-    /// In milliseconds, not less than it is.
+    /// In milliseconds, rounded up.
     pub fn as_milliseconds(self) -> i32 {
         match self {
             Self::Ready => -1,
@@ -70,21 +70,21 @@ impl Until {
     }
 }
 
-/// When waiting has to end.
+/// The time at which waiting ends.
 pub struct Deadline {
     until: Until,
-    /// The clock when waiting began, if that is of interest.
+    /// The clock when waiting began, if there is a time-out.
     began: u64,
 }
 
 impl Deadline {
-    /// From now on.
+    /// A deadline that begins now.
     pub fn new(until: Until) -> Self {
         let began = if matches!(until, Until::Nanoseconds(1..)) { nanoseconds() } else { 0 };
         Self { until, began }
     }
 
-    /// What is left.
+    /// The time that is left.
     pub fn left(&self) -> Until {
         match self.until {
             Until::Ready => Until::Ready,
@@ -95,7 +95,7 @@ impl Deadline {
         }
     }
 
-    /// Whether it is over.
+    /// Whether no time is left.
     pub fn is_over(&self) -> bool {
         matches!(self.left(), Until::Nanoseconds(0))
     }

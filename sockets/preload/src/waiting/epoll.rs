@@ -1,33 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Sets of descriptors (`epoll`): the kernel's, with the sockets whose streams are in rings looked
-//! at before the kernel is asked.
+//! Sets of descriptors (`epoll`). They are the kernel's, and sockets whose streams are in rings are
+//! looked at before the kernel is asked.
 //!
 //! Such a socket is *active* while its ring is looked at, and *parked* while its sleep is
-//! announced and the kernel reports its doorbells. Who is about to sleep parks all that are
-//! active, with one barrier, and looks once more. What the kernel reports becomes active again,
-//! unless another thread sleeps on the set, which would not look. So the cost of a wait grows with
-//! the sockets that are busy, not with those that there are.
+//! announced and the kernel reports its doorbells. A thread that is about to sleep parks all active
+//! sockets, with one barrier, and looks once more. A socket that the kernel reports becomes active
+//! again, unless another thread sleeps on the set, which would not look. So the cost of a wait
+//! grows with the number of busy sockets, not of all.
 
 pub mod boards;
+pub mod changes;
 mod closing;
-mod control;
 mod foreign;
-mod listening;
-pub mod nested;
 mod numbers;
 mod one_shot;
-mod registration;
-mod retiring;
-mod set;
+pub mod registration;
+pub mod set;
 pub mod sharing;
-mod tour;
-mod wait;
 
-pub use closing::{forget_stream, leaves_to_others, loses_descriptor};
-pub use control::{
-    control, forget_set, goes_on_as, has_attached, has_left, has_news, has_room, has_switched,
-    look_again, register_set, waits_for_room,
+pub use changes::{
+    goes_on_as, has_attached, has_left, has_news, has_room, has_switched, look_again,
+    waits_for_room,
 };
-pub use foreign::{has_come, has_foreign, is_passed, is_registered_elsewhere};
-pub use registration::{ends_of_rings, events_of};
-pub use wait::wait;
+pub use closing::{forget_stream, leaves_to_others, loses_descriptor};
+pub use foreign::{has_come, has_foreign};

@@ -2,38 +2,37 @@
 //! Sleeping on a socket whose streams are in rings: in the kernel, on the socket itself, where a
 //! doorbell, the peer's end, a signal and the socket's own time-outs wake the sleeper.
 //!
-//! Sleepers look at doorbells without taking them, so that one who sleeps on the same socket for
-//! another reason is woken as well. Who wakes as the only one takes those that he has seen: what
-//! rings behind that may be for somebody who has gone to sleep since.
+//! Sleepers look at doorbells without taking them, so that a thread that sleeps on the same socket
+//! for another reason wakes as well. A thread that wakes as the only sleeper takes the doorbells
+//! that it has seen: later ones may be for a thread that has fallen asleep since.
 //!
-//! A set that sleeps is not told by the kernel of doorbells that were taken before it has got the
-//! processor. So who takes some makes such sets look; and who has not slept takes none while one
-//! sleeps.
+//! The kernel does not report doorbells to a sleeping set that were taken before the set's thread
+//! runs. So a thread that takes some makes such sets look; and a thread that has not slept takes
+//! none while a set sleeps.
 
 use crate::kernel::next::next;
 use crate::kernel::{errno, raw, signals};
 use crate::process;
-use crate::returning::looks::Looks;
-use crate::socket::connection::phase;
-use crate::socket::connections::Stream;
-use crate::socket::table::{self, What};
-use crate::upgrade::slot::Slot;
-use crate::waiting::barrier::Owed;
+use crate::process::barrier::Owed;
+use crate::state::connection::phase;
+use crate::state::connections::Stream;
+use crate::state::slot::Slot;
+use crate::state::table::{self, What};
+use crate::underlay::taking::{DOORBELLS, Others};
 use crate::waiting::epoll;
+use crate::waiting::looks::Looks;
 use core::sync::atomic::{AtomicU32, Ordering};
-use freeport_sockets_proto::slab::{flag, word};
+use freeport_sockets_proto::slab::word;
 
-/// Doorbells that are looked at together.
-const DOORBELLS: usize = 64;
-/// How often who has slept gives back room in a ring without sleeping again, before he is taken for
-/// somebody who sleeps seldom, and who sends to him needs no fence.
+/// Number of times that a receiver gives back room in a ring without sleeping, before it counts as
+/// one that seldom sleeps, whose senders need no fence.
 const AWAKE_FOR: u32 = 8;
 
-/// How long one sleeps for room at a time where others can shut the stream: as long as it can take
-/// until that is noticed.
+/// Milliseconds of one sleep for room if others can shut the stream, which bounds the delay until
+/// that is noticed.
 const TURN_MILLISECONDS: i32 = 50;
 
-/// That a thread is going to sleep on a socket, until this is dropped.
+/// Counts a thread as a sleeper of a socket until this is dropped.
 struct Sleeper<'a> {
     sleepers: &'a AtomicU32,
 }
@@ -53,12 +52,12 @@ impl Drop for Sleeper<'_> {
 }
 
 impl Stream {
-    /// Announces that somebody sleeps on the socket itself until something comes.
+    /// Announces that a thread sleeps on the socket itself until something arrives.
     pub fn announce_data_sleep(&self, descriptor: i32, slot: &Slot) -> Owed {
         self.announce(descriptor, slot, false)
     }
 
-    /// Announces that a set sleeps, for which it may be enough to be told by a mark on its board.
+    /// Announces that a set sleeps, for which a mark on its board may be enough.
     pub fn announce_set_sleep(&self, descriptor: i32, slot: &Slot, takes_marks: bool) -> Owed {
         self.announce(descriptor, slot, takes_marks)
     }
@@ -87,26 +86,25 @@ impl Stream {
         owed
     }
 
-    /// Takes that back, unless others sleep as well.
+    /// Takes the announcement back, unless other threads sleep as well.
     pub fn announce_data_awake(&self, slot: &Slot) {
         if self.shared.announced.fetch_sub(1, Ordering::SeqCst) != 1 {
             return;
         }
         let Some(mut half) = self.shared.receive.take(self.shared.is_alone()) else { return };
-        // With the lock: who has counted himself since then may have announced it already.
+        // With the lock held: a thread counted since then may have announced its sleep already.
         if self.shared.announced.load(Ordering::SeqCst) == 0 {
             self.with_receiver(slot, &mut half, |receiver| receiver.ring().announce_awake());
         }
     }
 
-    /// Somebody goes to sleep on the socket itself who has counted himself, and whom a mark does
-    /// not wake.
+    /// A thread that is counted goes to sleep on the socket itself, and a mark does not wake it.
     pub fn needs_doorbells(&self, slot: &Slot) {
         let _half = self.shared.receive.take(self.shared.is_alone());
         slot.says_marks_are_enough(false);
     }
 
-    /// Announces that somebody sleeps until there is room.
+    /// Announces that a thread sleeps until there is room.
     pub fn announce_room_sleep(&self, slot: &Slot) -> Owed {
         let is_alone = self.shared.is_alone();
         let Some(mut half) = self.shared.send.take(is_alone) else { return Owed(true) };
@@ -116,149 +114,48 @@ impl Stream {
         light.owes(announced.is_none_or(|announced| announced.is_new), is_alone)
     }
 
-    /// Takes that back, unless others sleep: they may wait for room as well.
+    /// Takes the announcement back, unless other threads sleep: they may wait for room as well.
     pub fn announce_room_awake(&self, slot: &Slot) {
         let Some(mut half) = self.shared.send.take(self.shared.is_alone()) else { return };
-        // With the lock: who sleeps counts himself, and then announces it.
+        // With the lock held: a sleeper is counted before it announces its sleep.
         let others = [&self.shared.announced, &self.shared.sleepers];
         if others.iter().all(|count| count.load(Ordering::SeqCst) == 0) {
             self.with_sender(slot, &mut half, |sender| sender.ring().announce_awake());
         }
     }
 
-    /// Whether who waits for this socket does so in the kernel alone, because it has not switched
-    /// altogether.
+    /// Whether waits for this socket are in the kernel alone, because it has not switched in both
+    /// directions.
     #[inline]
     pub fn waits_in_kernel(&self) -> bool {
         !self.shared.is(phase::LOOKS)
     }
 
-    /// Before the application is told that it has to wait, while it does so in the kernel alone:
-    /// sees to it that a doorbell rings there. True: there is something now.
+    /// Before the application learns that it has to wait, while such waits are in the kernel alone:
+    /// makes the peer ring a doorbell there. True: the socket is ready now.
     #[cold]
     pub fn prepare_kernel_wait(&self, descriptor: i32, slot: &Slot, for_room: bool) -> bool {
         let owed = if for_room {
-            // Doorbells stay for who waits for what has come.
+            // Doorbells stay for threads that wait for data.
             self.glance_at_underlay(descriptor);
             self.needs_doorbells(slot);
             self.announce_room_sleep(slot)
         } else {
             self.look_at_underlay(descriptor, 0);
             let owed = self.announce_data_sleep(descriptor, slot);
-            // It was announced once for all who wait in the kernel.
+            // One announcement counts for all waits in the kernel.
             self.shared.announced.fetch_sub(1, Ordering::SeqCst);
             owed
         };
         owed.pass();
         if for_room { self.is_writable(slot) } else { self.is_readable(slot) }
     }
-
-    /// Takes the doorbells that were seen, unless others sleep whom they are to wake. As long as
-    /// the stream comes through the kernel, they are bytes of it. False: they are still there.
-    fn take_doorbells(&self, descriptor: i32, seen: usize, others: Others) -> bool {
-        if !self.shared.is(phase::RECEIVES) || others.sleep(self) {
-            return false;
-        }
-        // Nobody comes back into the kernel meanwhile.
-        let Some(_half) = self.shared.receive.take(self.shared.is_alone()) else { return false };
-        // Nor does anybody announce that he sleeps: what was seen is for who has done so before.
-        if others.sleep(self) {
-            return false;
-        }
-        let Some(slot) = self.slot() else { return false };
-        let said = slot.peer_said();
-        if !self.shared.is(phase::RECEIVES)
-            || self.shared.is(phase::STOPS)
-            || said & (flag::STOPS | flag::LEAVES) != 0
-        {
-            // What comes may be bytes of the stream again.
-            return false;
-        }
-        // Others may have taken what was seen, and the peer may leave its ring just now: no more
-        // than it has counted. What is just ringing is counted, and nothing else comes before that
-        // has come.
-        let left = slot.peer_rang().saturating_sub(self.shared.rung.load(Ordering::Relaxed));
-        let seen = usize::try_from(left).map_or(seen, |left| seen.min(left));
-        let mut bytes = [0; DOORBELLS];
-        let Some(bytes) = bytes.get_mut(..seen).filter(|bytes| !bytes.is_empty()) else {
-            return false;
-        };
-        let result = raw::receive(descriptor, bytes, libc::MSG_DONTWAIT);
-        self.shared.rung.fetch_add(result.unwrap_or(0) as u64, Ordering::Relaxed);
-        self.kernel_said(result);
-        true
-    }
-
-    /// Takes what doorbells there are, before the socket is closed.
-    pub fn take_all_doorbells(&self, descriptor: i32) {
-        let mut bytes = [0; DOORBELLS];
-        while self.shared.is(phase::RECEIVES)
-            && raw::receive(descriptor, &mut bytes, libc::MSG_DONTWAIT) == Ok(DOORBELLS)
-        {}
-    }
-
-    /// Looks at what the underlay has, and takes the doorbells if no more than so many sleep on the
-    /// socket. Sets that sleep have to look again.
-    pub fn look_at_underlay(&self, descriptor: i32, sleepers: u32) {
-        self.look(descriptor, Others::Beyond(sleepers));
-    }
-
-    /// Looks at what the underlay has, and takes the doorbells if nobody sleeps, in a set or not.
-    /// True: there were some.
-    pub fn glance_at_underlay(&self, descriptor: i32) -> bool {
-        self.look(descriptor, Others::Any)
-    }
-
-    fn look(&self, descriptor: i32, others: Others) -> bool {
-        let mut bytes = [0; DOORBELLS];
-        let result = raw::receive(descriptor, &mut bytes, libc::MSG_PEEK | libc::MSG_DONTWAIT);
-        self.has_looked(descriptor, result, others);
-        matches!(result, Ok(1..))
-    }
-
-    /// Takes note of what a look at the underlay gave, and takes the doorbells if none of these
-    /// others sleep. False: there are some, which stay.
-    fn has_looked(&self, descriptor: i32, result: raw::Result, others: Others) -> bool {
-        self.kernel_said(result);
-        let Ok(seen @ 1..) = result else { return true };
-        let are_taken = self.take_doorbells(descriptor, seen, others);
-        if !are_taken {
-            self.look_behind_doorbells(descriptor);
-        }
-        are_taken
-    }
-
-    /// Takes the doorbells that are there, if that can be now.
-    fn take_doorbells_that_stay(&self, descriptor: i32) -> bool {
-        let mut bytes = [0; DOORBELLS];
-        let result = raw::receive(descriptor, &mut bytes, libc::MSG_PEEK | libc::MSG_DONTWAIT);
-        self.has_looked(descriptor, result, Others::Beyond(1))
-    }
 }
 
-/// Who has to be woken by doorbells that were seen.
-#[derive(Clone, Copy)]
-enum Others {
-    /// More than so many that sleep on the socket itself.
-    Beyond(u32),
-    /// Anybody who sleeps on it, or in a set that has it.
-    Any,
-}
-
-impl Others {
-    fn sleep(self, stream: &Stream) -> bool {
-        let sleepers = stream.shared.sleepers.load(Ordering::SeqCst);
-        match self {
-            Self::Beyond(count) => sleepers > count,
-            Self::Any => sleepers > 0 || stream.shared.announced.load(Ordering::SeqCst) > 0,
-        }
-    }
-}
-
-/// Sleeps until so much has come that this is true, or once for each time that something comes.
+/// Sleeps until `is_there` is true, or until something arrives that may change it.
 ///
 /// # Errors
-/// What a sleeping `recv` ends with: `EINTR`, or `EAGAIN` when its time is over.
+/// Those of a sleeping `recv`: `EINTR`, or `EAGAIN` after its time-out.
 #[cold]
 pub fn until(
     stream: &Stream,
@@ -284,7 +181,7 @@ pub fn until(
 /// Sleeps until there is room to send.
 ///
 /// # Errors
-/// As of a sleeping `send`.
+/// Those of a sleeping `send`: `EINTR`, or `EAGAIN` after its time-out.
 #[cold]
 pub fn for_room(stream: &Stream, descriptor: i32, slot: &Slot) -> Result<(), i32> {
     let sleeper = Sleeper::new(stream);
@@ -310,14 +207,14 @@ pub fn for_room(stream: &Stream, descriptor: i32, slot: &Slot) -> Result<(), i32
 /// Why a sleeper in the kernel has woken.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Woken {
-    /// To look at what there is.
+    /// To look at the ring.
     ToLook,
-    /// By a doorbell that it must not take, and that wakes it again at once.
+    /// By a doorbell that it must not take, which would wake it again at once.
     ByWhatStays,
 }
 
-/// Looks again and again beside a doorbell that stays: another thread is about to take it, or the
-/// peer has not counted it and never may. The time for which a `recv` waits goes on meanwhile.
+/// Polls while a doorbell stays: another thread is about to take it, or the peer has not counted it
+/// and perhaps never will. This time counts towards the time-out of `recv`.
 #[cold]
 fn beside_doorbell(
     stream: &Stream,
@@ -336,8 +233,8 @@ fn beside_doorbell(
         if most.is_some_and(|most| waited >= most) {
             return Err(libc::EAGAIN);
         }
-        // The end is the only thing behind the doorbell that the kernel tells of. Whether a signal
-        // ends a `recv` depends on its handler, which is not known here: this one goes on.
+        // Behind the doorbell the kernel reports only the end. Whether a signal ends a `recv`
+        // depends on its handler, which is not known here: this one continues.
         if raw::wait(descriptor, libc::POLLRDHUP, 1) != Err(libc::EINTR) {
             waited += 1;
         }
@@ -359,7 +256,7 @@ fn in_kernel(stream: &Stream, descriptor: i32) -> Result<Woken, i32> {
     let descriptor = stream.open_as(descriptor);
     if seen >= 0 {
         let stays = !stream.has_looked(descriptor, Ok(seen as usize), Others::Beyond(1));
-        // It may have rung for a set as well, which is not told any more.
+        // It may have rung for a set as well, to which the kernel no longer reports it.
         epoll::look_again(stream, libc::EPOLLIN | libc::EPOLLOUT);
         return Ok(if stays { Woken::ByWhatStays } else { Woken::ToLook });
     }
@@ -372,32 +269,32 @@ fn in_kernel(stream: &Stream, descriptor: i32) -> Result<Woken, i32> {
     Ok(Woken::ToLook)
 }
 
-/// Whether somebody else can shut what this thread sends through. The kernel would wake it then;
-/// here it waits for bytes of the peer, which nobody but the peer can send.
+/// Whether another thread or process can shut the stream that this thread sends on. The kernel
+/// would wake a sender then; here the sender waits for bytes that only the peer can send.
 fn may_be_shut_by_others(stream: &Stream) -> bool {
     !process::has_one_thread() || !stream.shared.is_alone()
 }
 
-/// Whether a descriptor is that stream's still: who closes it, or puts another one there, may have
-/// sent a signal for this thread to notice.
+/// Whether a descriptor still refers to that stream. A thread that closes or replaces it may have
+/// sent a signal to make this thread notice.
 fn is_open(stream: &Stream, descriptor: i32) -> bool {
     table::get(descriptor) == Some(What::Stream(stream.number))
 }
 
-/// Sleeps for room, and looks now and then whether the stream was shut.
+/// Sleeps for room, and checks at intervals whether the stream was shut.
 fn in_turns(stream: &Stream, descriptor: i32, slot: &Slot) -> Result<(), i32> {
     loop {
         match for_some_time(stream, stream.open_as(descriptor), TURN_MILLISECONDS) {
             _ if stream.is_writable(slot) || stream.leaves_rings() => return Ok(()),
             Err(libc::EAGAIN) => {}
-            // `poll` ends with each signal, `send` with those whose handlers do not ask for more.
+            // `poll` ends with each signal, `send` only with those without `SA_RESTART`.
             Err(libc::EINTR) if signals::do_calls_go_on() && is_open(stream, descriptor) => {}
             result => return result,
         }
     }
 }
 
-/// Sleeps in the kernel for at most so long.
+/// Sleeps in the kernel for at most that time.
 fn for_some_time(stream: &Stream, descriptor: i32, milliseconds: i32) -> Result<(), i32> {
     let mut waited = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
     let (at, count): (*mut libc::pollfd, libc::nfds_t) = (&mut waited, 1);
@@ -416,7 +313,7 @@ fn for_some_time(stream: &Stream, descriptor: i32, milliseconds: i32) -> Result<
     }
 }
 
-/// How long a call may wait, by an option; `None`: for ever.
+/// The time-out of a call in milliseconds, from a socket option; `None`: no limit.
 fn milliseconds(descriptor: i32, option: i32) -> Option<i32> {
     let mut time = libc::timeval { tv_sec: 0, tv_usec: 0 };
     raw::get_option(descriptor, libc::SOL_SOCKET, option, &mut time).ok()?;

@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whether others want the processors, as this process learns by losing its turns.
+//! Whether other processes keep the processors busy, which this process learns by losing turns.
 //!
-//! Who yields, or looks again and again, is at the end of the queue when somebody has enough to do:
-//! it is back when that one's time is over, milliseconds later. Who sleeps in the kernel is woken
-//! by a doorbell and goes before those. So a turn that was lost is a reason to sleep at once for a
-//! while; then one is tried again, and if that is lost as well, the while is longer. A turn costs
-//! up to 4 ms, so that trying takes half a percent of the time at the most.
+//! A thread that yields, or looks in a loop, is at the end of the queue if another one computes: it
+//! runs again when that one's time slice is over, milliseconds later. A thread that sleeps in the
+//! kernel is woken by a doorbell and runs before those. So after a lost turn the process sleeps at
+//! once for a while; then it tries again, and if that turn is lost as well, the while is longer. A
+//! turn costs up to 4 ms, so trying takes at most half a percent of the time.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Ticks after which who has yielded has lost a turn: somebody else had enough to do. A peer that
-/// answers is quicker, and so are several that wait as well.
+/// Ticks after which a yield counts as a lost turn: another thread computed. A peer that answers is
+/// quicker, and so are several waiting threads.
 pub const LOST_TICKS: u64 = 1_200_000;
-/// Ticks for which it sleeps at once after the first turn that was lost: about as long as that
-/// took, since somebody may have wanted the processor for once.
+/// Ticks for which it sleeps at once after the first lost turn: about as long as that took, since
+/// another thread may have wanted the processor just once.
 const FIRST_TICKS: u64 = 12_000_000;
-/// How often that is doubled: to more than half a second.
+/// Number of times that this is doubled: to more than half a second.
 const DOUBLED_MAX: u32 = 7;
 
 /// Until when turns count as lost.
 static UNTIL: AtomicU64 = AtomicU64::new(0);
-/// How many have been lost one after the other, about.
+/// Number of turns lost in a row, about.
 static LOST: AtomicU32 = AtomicU32::new(0);
-/// How many were not lost since then; so many make it begin anew. Beside others that have enough to
-/// do, some are not: those that the peer gets.
+/// Number of turns that were not lost since then, and the number that starts over. Beside busy
+/// threads some turns are not lost: those that the peer gets.
 static KEPT: AtomicU32 = AtomicU32::new(0);
 const KEPT_FOR_GOOD: u32 = 1000;
 
-/// Whether a turn would be lost at that time, as far as is known.
+/// Whether a turn would probably be lost at that time.
 #[inline]
 pub fn are_lost(now: u64) -> bool {
     now < UNTIL.load(Ordering::Relaxed)
 }
 
-/// A yield has taken so many ticks, until now. True: the turn was lost.
+/// Records a yield that took `ticks` until now. True: the turn was lost.
 #[inline]
 pub fn came_back(now: u64, ticks: u64) -> bool {
     let is_late = ticks > LOST_TICKS;
@@ -47,7 +47,7 @@ pub fn came_back(now: u64, ticks: u64) -> bool {
     is_late
 }
 
-/// A turn was lost that ended now.
+/// Records a lost turn that ended now.
 #[cold]
 pub fn is_lost(now: u64) {
     let lost = LOST.load(Ordering::Relaxed).min(DOUBLED_MAX);

@@ -1,57 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How the stream of a connection that both have closed becomes the stream of the next one.
+//! How the stream of a connection that both sides have closed becomes the stream of the next
+//! connection.
 //!
-//! Each [`Step`] is one exchange of a word, so it is done by one side, and whoever dies, or is
-//! stopped anywhere, leaves the word at one of these. The model below goes through all that two
-//! sides can do with it, in every order.
+//! Each [`Step`] is one compare-and-exchange of a word, so only one side takes it, and a process
+//! that dies or is stopped anywhere leaves the word at one of these values. The model in the tests
+//! below explores every interleaving of the two sides.
 
-/// A connection has it.
+/// A connection uses the stream.
 pub const IN_USE: u64 = 0;
-/// One side has closed the connection, and kept the stream.
+/// One side has closed the connection and keeps the stream.
 pub const RESTING: u64 = 1;
-/// Both have: the next connection may be made over it.
+/// Both sides have: the next connection may use the stream.
 pub const READY: u64 = 2;
-/// The same, but the accepting side does not look.
+/// As [`READY`], but the accepting side does not watch the word.
 pub const SHUT: u64 = 3;
-/// The connecting side has one there, which was not accepted yet.
+/// The connecting side has opened a connection, which is not accepted yet.
 pub const OPENED: u64 = 4;
-/// No connection is made over it any more: one side did not keep the stream, or wants the
-/// other one to have closed it.
+/// No further connection uses the stream: one side did not keep it, or requires that the other side
+/// has closed it.
 pub const DEAD: u64 = 5;
-/// As [`OPENED`], and the connecting side has closed it already.
+/// As [`OPENED`], and the connecting side has already closed that connection.
 pub const LEFT: u64 = 6;
 
-/// What a side does with it.
+/// A transition of the word.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Step {
-    /// Closes the connection as the first one, and keeps the stream.
+    /// The first side closes the connection and keeps the stream.
     Rest,
-    /// Closes it as the second one, and keeps the stream: the accepting side looks.
+    /// The second side closes it and keeps the stream; the accepting side watches the word.
     Ready,
-    /// The same, where that side does not look, or does not know.
+    /// As [`Step::Ready`], where the accepting side does not watch the word, or where that is
+    /// unknown.
     Shut,
-    /// The accepting side looks from now on.
+    /// The accepting side starts to watch the word.
     Look,
-    /// It looks no more: only the kernel can wake it.
+    /// The accepting side stops watching the word: only the kernel can wake it.
     LookAway,
     /// The connecting side opens a connection.
     Open,
-    /// It cannot use what it has opened.
+    /// The connecting side withdraws the connection it opened, because it cannot use it.
     Retract,
-    /// The accepting side has what was opened.
+    /// The accepting side accepts the opened connection.
     Accept,
-    /// A side does not keep the stream of a connection that it has.
+    /// A side does not keep the stream of the connection it has.
     Refuse,
-    /// A side keeps it no more, unless there is something to be accepted.
+    /// A side drops the stream, unless a connection waits to be accepted.
     End,
-    /// The accepting side keeps it no more, whatever there is.
+    /// The accepting side drops the stream in any case.
     Drop,
-    /// The connecting side keeps it no more. What it has left is accepted still.
+    /// The connecting side drops the stream. A connection it has left is still accepted.
     Leave,
 }
 
 impl Step {
-    /// Where that leads. `None`: it is not done there.
+    /// Returns the value after the step; `None` if the step is not allowed at `rest`.
     pub const fn from(self, rest: u64) -> Option<u64> {
         match (self, rest) {
             (Self::Rest, IN_USE) | (Self::Accept, LEFT) => Some(RESTING),
@@ -77,35 +79,35 @@ mod tests {
     const CLIENT: usize = 0;
     const SERVER: usize = 1;
 
-    /// Where a side is: what the library does one after the other, cut where the other side may do
-    /// something in between.
+    /// State of a side: what the library does in sequence, split where the other side may act in
+    /// between.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
     enum At {
-        /// The program has the connection.
+        /// The program uses the connection.
         Uses,
-        /// It has seen that the stream can be kept.
+        /// It has checked that the stream can be kept.
         Closes,
-        /// It has said so.
+        /// It has published that.
         HasSaid,
-        /// The other one was first, and is asked whether it keeps the stream.
+        /// The peer closed first, and is checked for whether it keeps the stream.
         IsSecond,
-        /// What this one has said is taken back, and what the other one has.
+        /// The flags of both sides are about to be cleared, first the client's, then the server's.
         TakesBack,
         HasTakenBack,
         /// It keeps the stream.
         Rests,
-        /// It has taken back that it keeps it, and is about to drop it.
+        /// It has cleared the flag that it keeps the stream, and is about to drop it.
         Drops,
         /// The accepting side sleeps in the kernel.
         Sleeps,
-        /// It keeps nothing.
+        /// It has dropped the stream.
         Gone,
     }
     use At::{
         Closes, Drops, Gone, HasSaid, HasTakenBack, IsSecond, Rests, Sleeps, TakesBack, Uses,
     };
 
-    /// What a side says, as far as this goes.
+    /// Flags of a side, as far as this protocol uses them.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
     struct Said {
         closed: bool,
@@ -118,7 +120,7 @@ mod tests {
         rest: u64,
         at: [At; 2],
         said: [Said; 2],
-        /// A connection was opened, and not accepted yet.
+        /// A connection was opened and is not accepted yet.
         waits: bool,
     }
 
@@ -140,13 +142,13 @@ mod tests {
             self
         }
 
-        /// The stream ends with the connection.
+        /// Ends the stream together with the connection.
         fn ends(mut self, side: usize) -> Self {
             self.said[side] = Said { closed: true, rests: false, reuses: false };
             self.goes(side, Gone)
         }
 
-        /// All that a side may do next.
+        /// Returns every state that a step of this side leads to.
         fn next(self, side: usize) -> Vec<Self> {
             let (other, server) = (self.said[1 - side], side == SERVER);
             match self.at[side] {
@@ -165,7 +167,7 @@ mod tests {
                     vec![first.unwrap_or(self.goes(side, IsSecond))]
                 }
                 IsSecond => {
-                    // Something may be unread, so it may end here in any case.
+                    // Something may be unread, so the stream may end here in any case.
                     let over = Self { rest: DEAD, ..self }.ends(side);
                     if other.rests { vec![over, self.goes(side, TakesBack)] } else { vec![over] }
                 }
@@ -217,14 +219,14 @@ mod tests {
                 accepted.waits = false;
                 next.push(accepted);
             }
-            // Before a fork; who listens goes on, so what waits is accepted.
+            // Before a fork: the listener stays open, so a waiting connection is accepted.
             next.extend(self.does(Step::End).map(|world| {
                 assert!(!self.waits, "{self:?}");
                 world.ends(SERVER)
             }));
-            // The listener is closed: what waits is reset, and told.
+            // The listener is closed: a waiting connection is reset, and its peer sees that.
             next.push(Self { waits: false, ..self.does(Step::Drop).unwrap() }.ends(SERVER));
-            // It finds what was opened, and goes on, or sleeps.
+            // It finds the opened connection and continues, or sleeps.
             let away = self.does(Step::LookAway).unwrap_or(self);
             next.push(if matches!(away.rest, OPENED | LEFT) {
                 away
@@ -234,7 +236,7 @@ mod tests {
             next
         }
 
-        /// What holds wherever both are.
+        /// Asserts what holds in every reachable state.
         fn is_sound(&self) {
             let [client, server] = self.at;
             if self.waits && server != Gone {
@@ -266,7 +268,7 @@ mod tests {
     #[test]
     fn no_order_of_steps_loses_a_connection_or_leaves_one_to_who_sleeps() {
         let known = all();
-        // It goes through all of it: each word, and each place that a side can be at.
+        // The search reaches every value of the word, and every state of a side.
         for rest in [IN_USE, RESTING, READY, SHUT, OPENED, DEAD, LEFT] {
             assert!(known.iter().any(|world| world.rest == rest), "never at {rest}");
         }

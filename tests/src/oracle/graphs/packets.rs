@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Random elements on whole packets: they read and write at any offset, move both ends, copy, look
+//! Random elements on whole packets: they read and write at any offset, move both ends, copy, peek
 //! before they take, and join packets with records.
 
 use super::{Grower, Kind, handler};
 
-/// What random bodies read and change of a packet `p`: bytes in it, around its end, and beyond.
+/// Parts of a packet `p` that random bodies read and write: inside it, around its end, and beyond.
 const PACKET_FIELDS: [(&str, u32); 6] = [
     ("p.data[3]", 8),
     ("(*(uint *)(p.data + 8))", 32),
@@ -61,7 +61,7 @@ impl Grower {
         ))
     }
 
-    /// Puts one packet twice, changed in between.
+    /// Sends one packet twice, modified in between.
     fn copy_packet(&mut self) -> String {
         let (before, after) = (self.scramble_packet(), self.scramble_packet());
         let first = ["one", "two"][self.writer.random.usize(..2)];
@@ -73,7 +73,7 @@ impl Grower {
         ))
     }
 
-    /// Puts one of its own for a packet, of a length that may be too large.
+    /// Sends a new packet for a received one, with a length that may be too large.
     fn answer_packet(&mut self) -> String {
         let scramble = self.scramble_packet();
         let length = ["60", "q.length", "q.length * 8", "(uint)s & 16383"];
@@ -89,7 +89,7 @@ impl Grower {
         ))
     }
 
-    /// An element without inputs, which makes packets until it has made enough.
+    /// Adds an element without inputs, which makes a number of packets.
     pub(super) fn add_source(&mut self) {
         let scramble = self.scramble_packet();
         let (count, cond) = (self.writer.random.u32(1..20), self.condition());
@@ -115,7 +115,7 @@ impl Grower {
         ))
     }
 
-    /// Looks first, and sometimes puts what it has only looked at.
+    /// Peeks first, and sometimes sends the peeked packet.
     fn peek_packet(&mut self) -> String {
         let scramble = self.scramble_packet();
         let change = self.writer.random.bool();

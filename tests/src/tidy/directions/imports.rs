@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Finds the paths of a Rust file that begin at the root of its crate: those after `crate::`, and
-//! those after as many `super::` as lead to the root. The file is read as rustfmt formats it: an
-//! inline module ends with a brace at its own indentation.
+//! Finds the paths in a Rust file that begin at the root of its crate: after `crate::`, and after
+//! as many `super::` as lead to the root. The file must be formatted by rustfmt: an inline module
+//! ends with a brace at its own indentation.
 
 /// A path that begins at the root of the crate.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Import {
-    /// The line, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// Its first name; `*` for a glob.
+    /// First name of the path; `*` for a glob.
     pub name: String,
-    /// What the file says, up to that name.
+    /// Source text up to that name.
     pub text: String,
 }
 
-/// All such paths outside of tests. `depth` is the number of modules from the root to the file.
+/// Returns all such paths outside tests. `depth` is the number of modules from the root to the
+/// file.
 pub fn imports(text: &str, depth: usize) -> Vec<Import> {
     let lines: Vec<&str> = text.lines().map(without_comment).collect();
     let is_test = lines_of_tests(&lines);
     let mut found = vec![];
-    // The indentation of the inline modules that a line is in.
+    // Indentations of the inline modules around the present line.
     let mut modules: Vec<usize> = vec![];
     for (at, line) in lines.iter().enumerate() {
         if modules.last().is_some_and(|indent| line[..].starts_with(&closing(*indent))) {
@@ -42,7 +43,7 @@ pub fn imports(text: &str, depth: usize) -> Vec<Import> {
     found
 }
 
-/// The line up to `//`.
+/// Returns the line up to `//`.
 fn without_comment(line: &str) -> &str {
     line.split("//").next().unwrap_or(line)
 }
@@ -51,12 +52,12 @@ fn indentation(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-/// The line that ends an item with this indentation.
+/// Returns the line that ends an item with this indentation.
 fn closing(indent: usize) -> String {
     format!("{}}}", " ".repeat(indent))
 }
 
-/// Whether an inline module begins with this line.
+/// Returns whether an inline module begins on this line.
 fn is_module(line: &str) -> bool {
     let declaration = line.trim().strip_suffix('{').map(str::trim_end);
     let name = declaration.and_then(|it| match it.rsplit_once("mod ") {
@@ -67,7 +68,7 @@ fn is_module(line: &str) -> bool {
     name.is_some_and(|name| name.chars().all(|letter| letter.is_alphanumeric() || letter == '_'))
 }
 
-/// For each line whether it belongs to an item under `#[cfg(test)]`.
+/// Returns for each line whether it belongs to an item under `#[cfg(test)]`.
 fn lines_of_tests(lines: &[&str]) -> Vec<bool> {
     let mut is_test = vec![false; lines.len()];
     let mut at = 0;
@@ -97,8 +98,8 @@ fn lines_of_tests(lines: &[&str]) -> Vec<bool> {
     is_test
 }
 
-/// Where `crate::`, or `super::` that lead to the root from `depth` modules below it, begin in a
-/// line, and how long they are.
+/// Returns the start and length of each `crate::` in a line, and of each series of `super::` that
+/// leads to the root from `depth` modules below it.
 fn roots(line: &str, depth: usize) -> Vec<(usize, usize)> {
     let mut found = vec![];
     let mut at = 0;
@@ -126,8 +127,7 @@ fn roots(line: &str, depth: usize) -> Vec<(usize, usize)> {
     found
 }
 
-/// The names that a path goes on with, of which a group in braces has several, with their lines
-/// from 0.
+/// Returns the next names of a path, several for a group in braces, with their lines from 0.
 fn names_after(lines: &[&str], line: usize, column: usize) -> Vec<(usize, String)> {
     let name = |text: &str| -> String {
         let text = text.trim_start();
@@ -167,7 +167,8 @@ fn names_after(lines: &[&str], line: usize, column: usize) -> Vec<(usize, String
     found
 }
 
-/// The next name from a place on, which may be on a later line; none before a closing brace.
+/// Returns the next name from a position on, which may be on a later line; none before a closing
+/// brace.
 fn first_name(
     lines: &[&str],
     line: usize,

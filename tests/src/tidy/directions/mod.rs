@@ -100,7 +100,7 @@ mod tests {
         pub use ground::{Stone, deep::Clay as Loam};\npub use other_crate::Water;\n\
         pub fn of_the_root() {}\n";
 
-    /// What the rule says of a made-up crate, whose other files are clean.
+    /// Findings of the rule in a sample crate, whose other files are clean.
     fn said(files: &[(&str, &str)]) -> Vec<String> {
         let mut all = vec![(TABLE, ROOMS), ("a/src/lib.rs", ROOT)];
         for empty in ["a/src/ground.rs", "a/src/middle/mod.rs", "a/src/top.rs"] {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A crate as rooms and files, and the room that a name in the root of the crate stands for.
+//! A crate as rooms and files, and the room of each name in the root of the crate.
 
 use crate::tidy::{File, Tree};
 use std::collections::BTreeMap;
 
 /// A crate.
 pub struct Crate<'t> {
-    /// Each room with the file that is found first.
+    /// Each room with the first file found in it.
     pub rooms: BTreeMap<&'t str, &'t File>,
-    /// The files of rooms, without tests.
+    /// Files of rooms, without tests.
     pub sources: Vec<Source<'t>>,
-    /// Names that the root re-exports, with the first part of their paths.
+    /// Names re-exported by the root, with the first part of their paths.
     reexports: BTreeMap<String, String>,
 }
 
@@ -18,13 +18,13 @@ pub struct Crate<'t> {
 pub struct Source<'t> {
     /// The file.
     pub file: &'t File,
-    /// The room that it belongs to.
+    /// Room of the file.
     pub room: &'t str,
     /// Number of modules from the root of the crate to the file's module: 1 for a room's own file.
     pub depth: usize,
 }
 
-/// Where an item named at the root of the crate comes from.
+/// Origin of an item named at the root of the crate.
 #[derive(PartialEq, Eq, Debug)]
 pub enum Origin<'c> {
     /// A room.
@@ -36,7 +36,7 @@ pub enum Origin<'c> {
 }
 
 impl<'t> Crate<'t> {
-    /// Reads the crate in `folder`; nothing if it has no root.
+    /// Reads the crate in `folder`; `None` if it has no root.
     pub fn read(tree: &'t Tree, folder: &str) -> Option<Self> {
         let root = ["lib.rs", "main.rs"].iter().find_map(|it| {
             let path = format!("{folder}/src/{it}");
@@ -67,7 +67,7 @@ impl<'t> Crate<'t> {
         Some(Self { rooms, sources, reexports })
     }
 
-    /// Where `crate::name` comes from.
+    /// Returns the origin of `crate::name`.
     pub fn origin(&self, name: &str) -> Origin<'_> {
         if let Some((room, _)) = self.rooms.get_key_value(name) {
             return Origin::Room(room);
@@ -81,7 +81,8 @@ impl<'t> Crate<'t> {
         }
     }
 
-    /// The room with the macro of this name, which `#[macro_export]` or `use` put into the root.
+    /// Returns the room with the macro of this name, which `#[macro_export]` or `use` put into the
+    /// root.
     fn room_of_macro(&self, name: &str) -> Origin<'_> {
         let definition = format!("macro_rules! {name} ");
         let found = self.sources.iter().find(|source| source.file.text.contains(&definition));
@@ -89,7 +90,7 @@ impl<'t> Crate<'t> {
     }
 }
 
-/// The paths of modules that a file declares for tests only.
+/// Returns the paths of modules that a file declares for tests only.
 fn test_modules<'t>(file: &'t File, path: &[&'t str]) -> Vec<Vec<&'t str>> {
     let mut lines = file.text.lines().map(str::trim);
     let mut found = vec![];
@@ -103,8 +104,8 @@ fn test_modules<'t>(file: &'t File, path: &[&'t str]) -> Vec<Vec<&'t str>> {
     found
 }
 
-/// Names in `use` declarations of the root, with the first part of their paths. A name that a glob
-/// brings has no entry.
+/// Returns the names in `use` declarations of the root, with the first part of their paths. Names
+/// imported by a glob have no entry.
 fn reexports(root: &str) -> BTreeMap<String, String> {
     let mut names = BTreeMap::new();
     let mut rest = root;

@@ -8,39 +8,39 @@ use crate::tidy::{File, Finding};
 /// The whole table.
 #[derive(Default)]
 pub struct Table {
-    /// In the order of the file.
+    /// Crates in the order of the file.
     pub crates: Vec<CrateRooms>,
 }
 
 /// The rooms of a crate.
 pub struct CrateRooms {
-    /// The folder of the crate, from the top of the repository.
+    /// Folder of the crate, from the top of the repository.
     pub folder: String,
-    /// Its line in the table.
+    /// Line number in the table.
     pub line: usize,
-    /// From the ground up.
+    /// Rooms from the ground up.
     pub rooms: Vec<Room>,
 }
 
 /// A room and what it may import.
 pub struct Room {
-    /// The name of the module.
+    /// Name of the module.
     pub name: String,
-    /// Its line in the table.
+    /// Line number in the table.
     pub line: usize,
-    /// The names of other rooms.
+    /// Names of the rooms it may import.
     pub allowed: Vec<String>,
 }
 
 impl CrateRooms {
-    /// The room of this name.
+    /// Returns the room of this name.
     pub fn room(&self, name: &str) -> Option<&Room> {
         self.rooms.iter().find(|room| room.name == name)
     }
 }
 
 impl Table {
-    /// Reads the table; also returns what is wrong with it.
+    /// Reads the table; also returns its mistakes.
     pub fn read(file: &File) -> (Self, Vec<Finding>) {
         let (mut table, mut findings) = (Self::default(), vec![]);
         for (at, text) in file.text.lines().enumerate() {

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a load balancer has to do, in the simplest words: a map of flows and a list of backends.
+//! A simple model of a load balancer: a map of flows and a list of backends.
 
 use std::collections::HashMap;
 
 /// Source, target, ports and protocol.
 pub type Key = (u32, u32, u16, u16, u8);
 
-/// Ticks of idleness up to which a flow has certainly not ended, whatever real time passes besides.
+/// Number of idle ticks up to which a flow has certainly not ended, however much real time passes.
 const SURELY_ALIVE: u64 = 100_000;
-/// Ticks of idleness from which on it has: the table's timeout is 228,882.
+/// Number of idle ticks from which a flow has certainly ended: the table's timeout is 228,882.
 const SURELY_ENDED: u64 = 229_000;
 
-/// As much for a flow that has had a FIN: time passes by more than it lingers, or not at all.
+/// The same for a flow with a FIN: either more time passes than it lingers, or none.
 const LINGERED: u64 = 30_000;
 
-/// Whether a packet's backend is decided.
+/// Expected backend of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expected {
-    /// By the flow, or by the turn.
+    /// The backend of the flow, or the next in turn.
     Backend(u16),
-    /// One of those that get flows: the end of an unknown flow.
+    /// Any active backend: the end of an unknown flow.
     Any,
-    /// There is none.
+    /// No backend is available.
     Drop,
 }
 
@@ -32,14 +32,14 @@ enum State {
     Removed,
 }
 
-/// What a packet says of its flow.
+/// Meaning of a packet for its flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sign {
-    /// Nothing.
+    /// Ordinary packet.
     Goes,
-    /// One side has sent everything: FIN.
+    /// FIN: one side has sent everything.
     Closes,
-    /// It is over: RST.
+    /// RST: the flow is over.
     Ends,
 }
 
@@ -50,7 +50,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// From this idleness on it has surely ended.
+    /// Number of idle ticks from which it has certainly ended.
     fn surely_ended(&self) -> u64 {
         if self.is_closing { LINGERED } else { SURELY_ENDED }
     }
@@ -60,9 +60,9 @@ impl Seen {
 pub struct Model {
     flows: HashMap<Key, Seen>,
     states: Vec<(u32, State)>,
-    /// Numbers in their turn, the first one next, each with what is left of its turn.
+    /// Numbers of backends in order of their turn, each with the rest of its turn.
     turns: Vec<(u16, u32)>,
-    /// The same numbers as they were added.
+    /// The same numbers in order of their addition.
     added: Vec<u16>,
     pub tick: u64,
     pub opened: u64,
@@ -82,7 +82,7 @@ impl Model {
         idle <= surely_alive || idle >= seen.surely_ended()
     }
 
-    /// A packet of a flow of which [`is_certain`](Self::is_certain).
+    /// Handles a packet of a flow for which [`is_certain`](Self::is_certain) holds.
     pub fn packet(&mut self, key: Key, sign: Sign) -> Expected {
         self.forget_ended();
         if let Some(seen) = self.flows.get_mut(&key) {
@@ -124,7 +124,8 @@ impl Model {
         }
     }
 
-    /// Adds a backend that is not there; its number. Its turn is after that of the one added last.
+    /// Adds a new backend, and returns its number. Its turn comes after that of the previously
+    /// added one.
     pub fn add(&mut self, dip: u32, weight: u32) -> u16 {
         let free = self.states.iter().position(|(_, state)| *state == State::Free);
         let number = free.unwrap_or_else(|| {
@@ -165,12 +166,12 @@ impl Model {
         self.states[usize::from(number)].0
     }
 
-    /// Flows of a backend, if it is certain of all flows whether they have ended.
+    /// Number of flows of a backend, valid if every flow is certain.
     pub fn flows_of(&self, number: u16) -> u64 {
         self.flows.values().filter(|seen| seen.backend == number).count() as u64
     }
 
-    /// All flows that have not ended; none if that is uncertain of one.
+    /// Number of flows that have not ended; `None` if one is uncertain.
     pub fn certain_size(&mut self) -> Option<u64> {
         self.forget_ended();
         let keys: Vec<Key> = self.flows.keys().copied().collect();

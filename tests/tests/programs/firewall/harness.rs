@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A firewall on some device beside the rules that it should follow.
+//! A firewall on a device, together with the rules that it should follow.
 
 use super::model::{Rule, Rules, tuple};
 use fastrand::Rng;
 use freeport_golden::packet;
 use freeport_ir::{Bits, InstanceId, Program, interp};
 use freeport_native::Options;
-use freeport_nic::cpu::CpuDevice;
-use freeport_nic::device::{Device, Ports, RunEnd};
-use freeport_nic::interpreter::InterpreterDevice;
-use freeport_nic::placement::Placement;
-use freeport_nic::port::{Generator, Sink};
-use freeport_nic::trace::TraceFrame;
-use freeport_nic::workers::WorkersDevice;
+use freeport_port::trace::TraceFrame;
+use freeport_port::{Generator, Sink};
+use freeport_runtime::cpu::CpuDevice;
+use freeport_runtime::device::{Device, Ports, RunEnd};
+use freeport_runtime::interpreter::InterpreterDevice;
+use freeport_runtime::placement::Placement;
+use freeport_runtime::workers::WorkersDevice;
 use freeport_tests::tables::Tuple;
 use freeport_tests::tables::status::{ABSENT, DONE, NO_ROOM, REPLACED};
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub fn native(program: &Program) -> Box<dyn Device + '_> {
     Box::new(CpuDevice::load(program, &options).expect("it builds"))
 }
 
-/// Native code on several workers.
+/// Returns native code on several workers.
 pub fn spread(program: &Program, placement: &str) -> Box<dyn Device> {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("firewall");
     let options = Options { cache: Some(cache), ..Options::default() };
@@ -41,13 +41,13 @@ pub fn interpreter(program: &Program) -> Box<dyn Device + '_> {
     Box::new(device.expect("a good program"))
 }
 
-/// A firewall, and what it should do.
+/// A firewall, and its expected behaviour.
 pub struct Firewall<'p> {
     pub device: Box<dyn Device + 'p>,
     pub rules: Rules,
-    /// Rules of a set that has not been placed.
+    /// Rules of a set that is not placed yet.
     pub planned: Vec<Rule>,
-    /// Rules that found no place.
+    /// Number of rules that did not fit.
     pub refused: u32,
 }
 
@@ -56,7 +56,7 @@ impl<'p> Firewall<'p> {
         Self { device, rules: Rules::default(), planned: vec![], refused: 0 }
     }
 
-    /// An instance inside the firewall.
+    /// Returns an instance inside the firewall.
     fn instance(&self, name: &str) -> InstanceId {
         let mut instances = self.device.program().graph.instances.iter();
         let is_it = |own: &str| own.strip_prefix("firewall.") == Some(name);
@@ -102,7 +102,7 @@ impl<'p> Firewall<'p> {
         status == DONE
     }
 
-    /// Places what is planned; what finds no place stays planned.
+    /// Places the planned rules; those that do not fit stay planned.
     pub fn place(&mut self) {
         let status = self.call("place", &[]).to_u64();
         let left = self.count("manager", "planned");
@@ -129,7 +129,7 @@ impl<'p> Firewall<'p> {
         Rule::new(tuple_at(0), tuple_at(128), number(256, 32) as u32, number(320, 16) as u16)
     }
 
-    /// Asks the manager about a tuple.
+    /// Checks the manager's answer about a tuple.
     pub fn check_lookup(&mut self, tuple: &Tuple) {
         let found = self.call("lookup", &[tuple.bits()]);
         let found =
@@ -152,7 +152,7 @@ impl<'p> Firewall<'p> {
         assert!(sink.is_as_expected(), "{:?} of {:?}", sink.first_mismatch(), self.rules.0);
     }
 
-    /// Every value that the host can see.
+    /// Returns every value that the host can see.
     pub fn everything(&self) -> Vec<Bits> {
         let program = self.device.program();
         let mut all = vec![];

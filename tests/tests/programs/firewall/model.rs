@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a firewall has to do, by a search through all rules; and rules that are alike enough to be
-//! about the same packets.
+//! Model of a firewall by a search through all rules; and rules similar enough to match the same
+//! packets.
 
 use fastrand::Rng;
 use freeport_ir::Bits;
@@ -16,7 +16,7 @@ const FULL: Tuple = Tuple {
     protocol: u8::MAX,
 };
 
-/// Tuples that are alike, so that rules fit them.
+/// Returns one of few similar tuples, so that rules match them.
 pub fn tuple(random: &mut Rng) -> Tuple {
     Tuple {
         source: 0x0a00_0000 + random.u32(..3),
@@ -27,7 +27,7 @@ pub fn tuple(random: &mut Rng) -> Tuple {
     }
 }
 
-/// A priority for rule `n` from 1 on that no other has; they neither grow nor fall.
+/// Returns a unique priority for rule `n`, from 1; the sequence is not monotonic.
 pub fn priority(n: u16) -> u16 {
     n.wrapping_mul(0x9e37)
 }
@@ -36,7 +36,7 @@ fn prefix(length: u32) -> u32 {
     u32::MAX.checked_shl(32 - length).unwrap_or(0)
 }
 
-/// A mask: full, of a prefix of the target, of whole fields, or of prefixes of both addresses.
+/// Returns a mask: full, a prefix of the target, whole fields, or prefixes of both addresses.
 pub fn mask(random: &mut Rng) -> Tuple {
     let mut any = |bits: u32| if random.bool() { bits } else { 0 };
     let whole = Tuple {
@@ -57,7 +57,7 @@ pub fn mask(random: &mut Rng) -> Tuple {
     }
 }
 
-/// A rule, for the tuples that agree with its own under its mask.
+/// A rule for the tuples that equal its own under its mask.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Rule {
     pub tuple: Tuple,
@@ -71,7 +71,7 @@ impl Rule {
         Self { tuple: tuple.masked(&mask), mask, action, priority }
     }
 
-    /// A rule of any kind.
+    /// Returns a random rule of any kind.
     pub fn random(random: &mut Rng, priority: u16) -> Self {
         Self::new(tuple(random), mask(random), random.u32(..2), priority)
     }
@@ -88,7 +88,7 @@ impl Rule {
         vec![self.tuple.bits(), self.mask.bits()]
     }
 
-    /// The arguments of `insert` and `plan`.
+    /// Returns the arguments of `insert` and `plan`.
     pub fn arguments(&self) -> Vec<Bits> {
         let mut arguments = self.key();
         arguments.push(Bits::from_u64(32, self.action.into()));
@@ -97,7 +97,7 @@ impl Rule {
     }
 }
 
-/// All rules of a firewall. No two have the same priority, so that it is clear which one counts.
+/// All rules of a firewall. No two have the same priority, so the best rule is unique.
 #[derive(Default)]
 pub struct Rules(pub Vec<Rule>);
 
@@ -106,19 +106,19 @@ impl Rules {
         self.0.iter().any(|other| other.is_of(rule))
     }
 
-    /// Puts a rule in, in place of the one there is.
+    /// Inserts a rule, or replaces the existing one.
     pub fn insert(&mut self, rule: Rule) {
         self.remove(&rule);
         self.0.push(rule);
     }
 
-    /// Takes a rule out; whether it was there.
+    /// Removes a rule; returns whether it existed.
     pub fn remove(&mut self, rule: &Rule) -> bool {
         let found = self.0.iter().position(|other| other.is_of(rule));
         found.map(|at| self.0.swap_remove(at)).is_some()
     }
 
-    /// Action and priority of the rule that counts for a tuple; zeros without one.
+    /// Returns action and priority of the best rule for a tuple; zeros without one.
     pub fn verdict(&self, tuple: &Tuple) -> (u32, u16) {
         let fitting = self.0.iter().filter(|rule| rule.fits(tuple));
         let best = fitting.max_by_key(|rule| rule.priority);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What tells of errors, and a stack that traces its route through a router.
+//! Elements that report errors, and a stack that traces its route through a router.
 
 use super::frames::{carried, fill_header_checksum, frames, ipv4, ipv6};
 use super::stack::Host;
@@ -15,7 +15,8 @@ use smoltcp::wire::{
     Ipv4Address, Ipv4Packet, Ipv4Repr,
 };
 
-/// The error about a packet, of a type, as smoltcp writes it; none if there must not be one.
+/// Returns the ICMP error of a type about a packet, as smoltcp writes it; `None` if there must not
+/// be one.
 fn error(frame: &[u8], kind: u8) -> Option<Vec<u8>> {
     let it = carried(frame).filter(|it| matches!(it.source, IpAddress::Ipv4(_)))?;
     let packet = &frame[it.ip..it.end];
@@ -98,8 +99,8 @@ fn errors_quote_what_they_are_about_and_are_never_about_errors() {
     }
 }
 
-/// Sends a datagram of so many hops to an address, and gives what the router sends back: the type
-/// and code of errors that the stack's socket took, and how many frames went on to the next hop.
+/// Sends a datagram with this hop limit to an address. Returns the type and code of the error that
+/// the stack's socket received, and the number of frames forwarded to the next hop.
 fn probe(router: &Both, hops: u8, target: Ipv4Address) -> (Option<(u8, u8)>, usize) {
     const PORT: u16 = 33_434;
     let gateway = Ipv4Address::new(10, 0, 0, 2);

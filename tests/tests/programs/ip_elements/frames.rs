@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Random frames of IPv4 and IPv6, and what they carry, found independently of the elements.
+//! Random IPv4 and IPv6 frames, and their payloads, found independently of the elements.
 
 use fastrand::Rng;
 use freeport_testbed::is_long;
@@ -16,7 +16,7 @@ pub fn be16(bytes: &[u8], at: usize) -> usize {
     usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]]))
 }
 
-/// What Ethernet carries behind at most two tags: its type and where it begins.
+/// Returns the Ethernet type after at most two tags, and the offset of the payload.
 pub fn behind_tags(frame: &[u8]) -> Option<(usize, usize)> {
     let places = [12, 16, 20].into_iter().take_while(|at| frame.len() >= at + 2);
     let mut types = places.map(|at| (be16(frame, at), at + 2));
@@ -24,10 +24,10 @@ pub fn behind_tags(frame: &[u8]) -> Option<(usize, usize)> {
     types.find(|(kind, at)| !is_tag(*kind) || *at == 22)
 }
 
-/// What IP carries in a frame.
+/// Payload of IP in a frame.
 #[derive(Clone, Debug)]
 pub struct Carried {
-    /// Where the header of IP begins.
+    /// Offset of the IP header.
     pub ip: usize,
     pub at: usize,
     pub end: usize,
@@ -35,11 +35,11 @@ pub struct Carried {
     pub source: IpAddress,
     pub target: IpAddress,
     pub is_fragment: bool,
-    /// An IPv6 routing header names targets still to come.
+    /// Whether an IPv6 routing header lists further destinations.
     pub is_routed: bool,
 }
 
-/// Finds it; none if the frame is not IP, or headers of IP cannot be.
+/// Finds the payload; `None` if the frame is not IP, or its IP headers are invalid.
 pub fn carried(frame: &[u8]) -> Option<Carried> {
     match behind_tags(frame)? {
         (0x0800, ip) => carried_by_ipv4(frame, ip),
@@ -67,7 +67,7 @@ fn carried_by_ipv4(frame: &[u8], ip: usize) -> Option<Carried> {
     })
 }
 
-/// Finds it, or the name of the counter that says why not.
+/// Finds the payload, or returns the name of the counter for the reason.
 pub fn carried_by_ipv6(frame: &[u8], ip: usize) -> Result<Carried, &'static str> {
     let packet = &frame[ip..];
     if packet.len() < 40 {
@@ -107,7 +107,7 @@ pub fn carried_by_ipv6(frame: &[u8], ip: usize) -> Result<Carried, &'static str>
     Ok(Carried { ip, at, end, protocol, source, target, is_fragment, is_routed })
 }
 
-/// Writes the checksum of what a frame carries, as smoltcp has it.
+/// Writes the checksum of a frame's payload, as smoltcp computes it.
 pub fn fill_checksum(frame: &mut [u8]) {
     let Some(it) = carried(frame) else { return };
     let segment = &mut frame[it.at..it.end];
@@ -122,14 +122,14 @@ pub fn fill_checksum(frame: &mut [u8]) {
     }
 }
 
-/// Writes the checksum of a frame's IPv4 header, as smoltcp has it.
+/// Writes the checksum of a frame's IPv4 header, as smoltcp computes it.
 pub fn fill_header_checksum(frame: &mut [u8]) {
     if let Some((0x0800, ip)) = behind_tags(frame) {
         Ipv4Packet::new_unchecked(&mut frame[ip..]).fill_checksum();
     }
 }
 
-/// A word that is often one of those at which carries show.
+/// Returns a word, often one with which carries show.
 pub fn word(random: &mut Rng) -> u16 {
     [0, 0xffff, 1, 0xfffe, random.u16(..), random.u16(..)][random.usize(..6)]
 }
@@ -176,7 +176,7 @@ fn ethernet(random: &mut Rng, kind: u16) -> Vec<u8> {
     bytes
 }
 
-/// A frame of IPv4, all of it right.
+/// Returns a valid IPv4 frame.
 pub fn ipv4(random: &mut Rng) -> Vec<u8> {
     let mut bytes = ethernet(random, 0x0800);
     let protocol = [TCP, UDP, ICMP, TCP, UDP, ICMP, 47, ICMPV6][random.usize(..8)];
@@ -200,7 +200,8 @@ pub fn ipv4(random: &mut Rng) -> Vec<u8> {
     bytes
 }
 
-/// Extension headers, each with the number of the one behind it, and the first one's.
+/// Returns extension headers, each with the number of the following one, and the number of the
+/// first.
 fn extensions(random: &mut Rng, carried: u8) -> (u8, Vec<u8>) {
     let kinds = [0, 43, 44, 51, 60, 135, 139, 140];
     let count = [0, 0, 0, 0, 1, 1, 2, 3, 8, 9][random.usize(..10)];
@@ -246,7 +247,7 @@ fn ipv6_address(random: &mut Rng) -> [u8; 16] {
     bytes
 }
 
-/// A frame of IPv6, mostly right.
+/// Returns an IPv6 frame, mostly valid.
 pub fn ipv6(random: &mut Rng) -> Vec<u8> {
     let mut bytes = ethernet(random, 0x86dd);
     let protocol = [TCP, UDP, ICMPV6, TCP, UDP, ICMPV6, 47, ICMP, 59][random.usize(..9)];
@@ -264,7 +265,7 @@ pub fn ipv6(random: &mut Rng) -> Vec<u8> {
     bytes
 }
 
-/// Frames as they are, cut at every length, and changed somewhere.
+/// Returns frames unchanged, truncated at every length, and changed somewhere.
 pub fn frames(random: &mut Rng, make: fn(&mut Rng) -> Vec<u8>) -> Vec<Vec<u8>> {
     let mut all = vec![];
     for _ in 0..if is_long() { 1_000 } else { 25 } {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What an echo makes of the options of an IPv4 header, by RFC 791 and RFC 1122.
+//! IPv4 header options in the answer of an echo, by RFC 791 and RFC 1122.
 
 use super::frames::word;
 use fastrand::Rng;
 
-/// Options as they come back, and where to, if that is not the sender.
+/// Options of the answer, and its destination if that is not the sender.
 pub struct Echoed {
     pub options: Vec<u8>,
     pub target: Option<Vec<u8>>,
-    /// Whether a time stamp is due: its value is not known.
+    /// Whether a time stamp is to be added: its value is unknown.
     pub is_timed: bool,
 }
 
-/// The options of the answer by `own` to `source`; none if a host has to judge them.
+/// Returns the options of the answer by `own` to `source`; `None` if a host has to decide.
 pub fn echoed(before: &[u8], own: &[u8], source: &[u8]) -> Option<Echoed> {
     let mut found = Echoed { options: before.to_vec(), target: None, is_timed: false };
     let mut kinds = vec![];
@@ -47,7 +47,7 @@ pub fn echoed(before: &[u8], own: &[u8], source: &[u8]) -> Option<Echoed> {
     Some(found)
 }
 
-/// Whether a list of addresses has a pointer that can be.
+/// Whether a list of addresses has a valid pointer.
 fn is_list(option: &[u8], pointer: usize) -> bool {
     option.len() % 4 == 3 && pointer >= 4 && pointer.is_multiple_of(4)
 }
@@ -63,7 +63,7 @@ fn record_route(option: &mut [u8], pointer: usize, own: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// The first hop of the way back, if there are hops.
+/// Returns the first hop of the way back, if there are hops.
 fn turn(option: &mut [u8], pointer: usize, source: &[u8]) -> Option<Option<Vec<u8>>> {
     if !is_list(option, pointer) || pointer <= option.len() {
         return None;
@@ -80,7 +80,7 @@ fn turn(option: &mut [u8], pointer: usize, source: &[u8]) -> Option<Option<Vec<u
     Some(Some(last))
 }
 
-/// Whether a time stamp is due; counts it if there is no place for it.
+/// Returns whether a time stamp is to be added; counts an overflow if there is no room.
 fn overflow(option: &mut [u8], pointer: usize, own: &[u8]) -> Option<bool> {
     let flags = *option.get(3)?;
     let bytes = match flags & 15 {
@@ -101,7 +101,7 @@ fn overflow(option: &mut [u8], pointer: usize, own: &[u8]) -> Option<bool> {
     Some(false)
 }
 
-/// Fills the place of options with some that are mostly right.
+/// Fills `place` with mostly valid options.
 pub fn fill(random: &mut Rng, place: &mut [u8]) {
     let mut bytes = vec![];
     while bytes.len() < place.len() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What answers pings: to a whole stack that sends them, and to requests that are not quite right.
+//! Elements that answer pings: from a complete stack, and requests that are slightly wrong.
 
 use super::frames::{be16, carried, fill_checksum, fill_header_checksum, frames, ipv4, ipv6};
 use super::options;
@@ -11,7 +11,7 @@ use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::socket::icmp::Endpoint;
 use smoltcp::wire::{Icmpv4Packet, Icmpv4Repr, Icmpv6Packet, Icmpv6Repr, IpAddress};
 
-/// Sends echo requests of several sizes, and gives the answers' payloads.
+/// Sends echo requests of several sizes, and checks the payloads of the answers.
 fn ping(host: &mut Host, responder: &Both, neighbour: IpAddress, payloads: &[Vec<u8>]) {
     let own = argument(&neighbour.to_string());
     host.socket_bound_to(Endpoint::Ident(7));
@@ -27,7 +27,7 @@ fn ping(host: &mut Host, responder: &Both, neighbour: IpAddress, payloads: &[Vec
             IpAddress::Ipv6(ours) => {
                 let echo = Icmpv6Repr::EchoRequest { ident, seq_no, data };
                 let room = host.socket().send(echo.buffer_len(), neighbour).unwrap();
-                // The socket writes the checksum, with the source that it chooses.
+                // The socket writes the checksum, with the source that it selects.
                 let mut message = Icmpv6Packet::new_unchecked(room);
                 echo.emit(&ours, &ours, &mut message, &checksums);
             }
@@ -83,8 +83,8 @@ fn a_stack_that_pings_gets_its_answers() {
     ping(&mut host, &Both::new(&text("IcmpResponder6")), six, &payloads());
 }
 
-/// The reply to a request to `own`, or the counter that says why there is none; "timed" if it has a
-/// time stamp of its own.
+/// Returns the reply to a request to `own`, or the counter for the reason that there is none;
+/// "timed" if it has its own time stamp.
 fn reply(frame: &[u8], own: &[u8]) -> Result<Vec<u8>, &'static str> {
     let it = carried(frame).ok_or("passed")?;
     let is_ipv4 = matches!(it.source, IpAddress::Ipv4(_));
@@ -111,7 +111,7 @@ fn reply(frame: &[u8], own: &[u8]) -> Result<Vec<u8>, &'static str> {
     let mut right = frame.to_vec();
     fill_checksum(&mut right);
     fill_header_checksum(&mut right);
-    // All ones is a right checksum only where a sum of 0 is: nowhere here.
+    // All ones is a valid checksum only if a sum of 0 is: nowhere here.
     if right != frame {
         return Err("bad_checksums");
     }
@@ -187,14 +187,14 @@ fn only_good_requests_are_answered() {
     }
 }
 
-/// The value of a time stamp is not known, but for the bit that says that it is not of midnight.
+/// The value of a time stamp is unknown, except for the bit that marks it as non-standard time.
 #[test]
 fn time_stamps_are_added() {
     let own = [10, 0, 0, 2];
     let other = [192, 0, 2, 1];
     let four = [&own[..], &[0; 4]].concat();
     let (empty, asked) = ([0; 8], [&other, &[0; 4], four.as_slice()].concat());
-    // Options, where the stamp comes, and where an address does before it.
+    // Options, offset of the stamp, and offset of the address before it.
     let cases = [
         ([&[68, 8, 5, 0][..], &empty[..4]].concat(), 4, None),
         ([&[68, 12, 9, 0x40][..], &[1, 2, 3, 4], &empty[..4]].concat(), 8, None),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What rewrites headers, and adjusts their checksums to it.
+//! Elements that rewrite headers, and update their checksums.
 
 use super::frames::{
     TCP, UDP, behind_tags, carried, fill_checksum, fill_header_checksum, frames, ipv4, ipv6, word,
@@ -10,7 +10,7 @@ use freeport_tests::both::{Both, Call, Counts};
 use freeport_tests::oracle::seed;
 use smoltcp::wire::{IpAddress, Ipv4Packet};
 
-/// The checksum of some words, from the definition: their sum in ones' complement, inverted.
+/// Returns the checksum of some words by its definition: their ones' complement sum, inverted.
 fn checksum(words: &[u16]) -> u16 {
     let sum = words.iter().fold(0u32, |sum, word| {
         let sum = sum + u32::from(*word);
@@ -41,7 +41,7 @@ fn adjusted_checksums_are_those_made_anew() {
     let mut random = Rng::with_seed(seed(61));
     let (mut changes, mut sums) = (vec![], vec![]);
     for _ in 0..usual_or_long(10_000, 100_000) {
-        // A header is never all 0.
+        // A header is never all zeros.
         let mut words: Vec<u16> = (0..random.usize(2..6)).map(|_| word(&mut random)).collect();
         words.push(random.u16(1..));
         let before = checksum(&words);
@@ -77,7 +77,7 @@ fn marked_packets_differ_in_their_class_alone() {
                 if is_right {
                     fill_header_checksum(&mut after);
                 } else {
-                    // By the same difference, carried around the end.
+                    // By the same difference, with the carry added back.
                     let words = [ip + 10, ip].map(|at| [frame[at], frame[at + 1]]);
                     let [sum, old] = words.map(|word| !u16::from_be_bytes(word));
                     let new = u16::from_be_bytes([after[ip], after[ip + 1]]);
@@ -111,10 +111,10 @@ const TRANSLATE: &str = "Translate :: dut
     dut [to_outside] -> to_tor\ndut [to_inside] -> to_nic
     dut [rest_inside] -> to_host\ndut [rest_outside] -> to_memory";
 
-/// An entry: protocol, address and port inside, and outside.
+/// An entry: protocol, inside address and port, outside address and port.
 type Entry = (u8, [u8; 4], u16, [u8; 4], u16);
 
-/// Addresses inside are 10.0.0.1 to 10.0.3.4, as the frames have as sources.
+/// Inside addresses are 10.0.0.1 to 10.0.3.4, like the sources of the frames.
 fn entries(random: &mut Rng) -> Vec<Entry> {
     let mut entries: Vec<Entry> = vec![];
     for _ in 0..24 {
@@ -134,12 +134,12 @@ fn entries(random: &mut Rng) -> Vec<Entry> {
     entries
 }
 
-/// The frame translated, if one of the entries is for it.
+/// Returns the translated frame, if an entry matches.
 fn translated(frame: &[u8], is_outside: bool, entries: &[Entry]) -> Option<Vec<u8>> {
     let it = carried(frame).filter(|it| matches!(it.source, IpAddress::Ipv4(_)))?;
     let length = it.end - it.at;
     let is_first = u16::from_be_bytes([frame[it.ip + 6], frame[it.ip + 7]]) & 0x1fff == 0;
-    // It would go by what it quotes, which is nothing here.
+    // An error would be translated by its quoted packet, which is none here.
     let is_error = is_first && length > 0 && [3, 4, 5, 11, 12].contains(&frame[it.at]);
     if it.protocol == 1 && is_error {
         return None;
@@ -171,7 +171,7 @@ fn translated(frame: &[u8], is_outside: bool, entries: &[Entry]) -> Option<Vec<u
     Some(after)
 }
 
-/// The calls that add the entries.
+/// Returns the calls that add the entries.
 fn calls(entries: &[Entry]) -> Vec<Call<'static>> {
     let octets = |address: &[u8; 4]| u32::from_be_bytes(*address).to_le_bytes().to_vec();
     entries
@@ -199,7 +199,7 @@ fn translated_packets_have_right_checksums() {
         let mut frame = if is_ipv6 { ipv6(&mut random) } else { ipv4(&mut random) };
         let entry = entries[random.usize(..entries.len())];
         if let Some(it) = carried(&frame).filter(|_| !is_ipv6) {
-            // Mostly what some entry is for.
+            // Mostly packets that match an entry.
             let (address, port) = if is_outside { (entry.3, entry.4) } else { (entry.1, entry.2) };
             let address_at = it.ip + if is_outside { 16 } else { 12 };
             frame[address_at..address_at + 4].copy_from_slice(&address);
@@ -225,7 +225,8 @@ fn translated_packets_have_right_checksums() {
                     && frame[it.at + 6..it.at + 8] == [0; 2];
                 fill_header_checksum(&mut new);
                 if it.is_fragment {
-                    // Of a fragment, a checksum covers what is not there; it must stay as wrong.
+                    // A fragment's checksum covers data that are not there; it must stay wrong by
+                    // the same amount.
                     fragment_checksum(&frame, &mut new);
                 } else if !has_none && it.protocol != 1 {
                     fill_checksum(&mut new);
@@ -253,7 +254,7 @@ fn translated_packets_have_right_checksums() {
     counts.check(&found.counters);
 }
 
-/// A frame with the ICMP error about the first `length` bytes of a packet.
+/// Returns a frame with the ICMP error about the first `length` bytes of a packet.
 fn error(source: &[u8], target: &[u8], quoted: &[u8], length: usize) -> Vec<u8> {
     let quoted = &quoted[..length.min(quoted.len())];
     let total = (28 + quoted.len() as u16).to_be_bytes();
@@ -265,7 +266,8 @@ fn error(source: &[u8], target: &[u8], quoted: &[u8], length: usize) -> Vec<u8> 
     frame
 }
 
-/// What an error quotes is the packet as its sender knows it, however little is quoted.
+/// The packet quoted by an error is translated to what its receiver has sent, however little is
+/// quoted.
 #[test]
 fn errors_quote_what_their_receiver_has_sent() {
     let mut random = Rng::with_seed(seed(64));
@@ -300,7 +302,7 @@ fn errors_quote_what_their_receiver_has_sent() {
         // Half a checksum cannot be translated.
         let length = it.at - it.ip + 2 * random.usize(4..40);
         let [source, target] = [12..16, 16..20];
-        // To what has sent it, by who has seen it on the other side.
+        // From the node that has seen it on the other side, to its sender.
         let (before, back) = match is_outside {
             true => (
                 error(&arrived[target.clone()], &arrived[source.clone()], arrived, length),
@@ -311,7 +313,7 @@ fn errors_quote_what_their_receiver_has_sent() {
                 error(&router, &sent[source], sent, length),
             ),
         };
-        // The error goes the other way than the packet.
+        // The error takes the opposite direction of the packet.
         both_ways[usize::from(!is_outside)].push(before);
         after[usize::from(!is_outside)].push(back);
     }
@@ -326,7 +328,7 @@ fn errors_quote_what_their_receiver_has_sent() {
     }
 }
 
-/// The checksum of TCP or UDP in a first fragment, by the difference of the addresses.
+/// Updates the TCP or UDP checksum in a first fragment by the difference of the addresses.
 fn fragment_checksum(before: &[u8], after: &mut [u8]) {
     let it = carried(before).expect("IP");
     let is_first = u16::from_be_bytes([before[it.ip + 6], before[it.ip + 7]]) & 0x1fff == 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A whole stack, smoltcp's, whose wire is in the test's hands.
+//! A complete stack, smoltcp's, with a wire that the test controls.
 
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::phy::{ChecksumCapabilities, Device, DeviceCapabilities, Medium, RxToken, TxToken};
@@ -16,16 +16,16 @@ use std::collections::VecDeque;
 const PEER: EthernetAddress = EthernetAddress([2, 0, 0, 0, 0, 1]);
 const OURS: EthernetAddress = EthernetAddress([2, 0, 0, 0, 0, 2]);
 
-/// A wire whose other end is in the test's hands.
+/// A wire whose far end the test controls.
 #[derive(Default)]
 pub struct Wire {
     pub to_stack: VecDeque<Vec<u8>>,
     from_stack: Vec<Vec<u8>>,
 }
 
-/// A frame that the stack takes.
+/// A frame that the stack receives.
 pub struct Received(Vec<u8>);
-/// Where a frame of the stack goes.
+/// Destination of frames that the stack sends.
 pub struct Sending<'w>(&'w mut Vec<Vec<u8>>);
 
 impl RxToken for Received {
@@ -64,7 +64,7 @@ impl Device for Wire {
     }
 }
 
-/// A stack with an ICMP socket, and a neighbour that it can find.
+/// A stack with an ICMP socket, and a neighbour that it can resolve.
 pub struct Host {
     pub wire: Wire,
     interface: Interface,
@@ -91,22 +91,22 @@ impl Host {
         self.sockets.add(socket);
     }
 
-    /// Whatever is on another link goes over this neighbour.
+    /// Routes everything on other links over this neighbour.
     pub fn route_over(&mut self, gateway: Ipv4Address) {
         self.interface.routes_mut().add_default_ipv4_route(gateway).unwrap();
     }
 
-    /// The ICMP socket.
+    /// Returns the ICMP socket.
     pub fn socket(&mut self) -> &mut Socket<'static> {
         self.sockets.get_mut(self.socket)
     }
 
-    /// Says what the ICMP socket takes.
+    /// Binds the ICMP socket.
     pub fn socket_bound_to(&mut self, endpoint: Endpoint) {
         self.socket().bind(endpoint).unwrap();
     }
 
-    /// What it sends now, but for its questions after neighbours, which are answered.
+    /// Returns what it sends now, except queries for neighbours, which are answered.
     pub fn turn(&mut self, neighbour: IpAddress) -> Vec<Vec<u8>> {
         let mut sent = vec![];
         for _ in 0..20 {
@@ -131,7 +131,7 @@ fn link(payload: usize, ethertype: EthernetProtocol) -> Vec<u8> {
     frame
 }
 
-/// The answer to a question after a neighbour, if the frame is one.
+/// Returns the answer to a neighbour query, if the frame is one.
 fn neighbour_answer(frame: &[u8], neighbour: IpAddress) -> Option<Vec<u8>> {
     let ethernet = EthernetFrame::new_checked(frame).ok()?;
     match (ethernet.ethertype(), neighbour) {

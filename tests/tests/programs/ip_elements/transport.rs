@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What checks TCP, UDP and ICMP.
+//! Elements that check TCP, UDP and ICMP.
 
 use super::frames::{
     Carried, ICMP, ICMPV6, TCP, UDP, be16, carried, fill_checksum, fill_header_checksum, frames,
     ipv4, ipv6, word,
 };
 use fastrand::Rng;
-use freeport_nic::port::MAX_FRAME;
+use freeport_port::MAX_FRAME;
 use freeport_tests::both::{Both, Counts};
 use freeport_tests::oracle::seed;
 use smoltcp::wire::{Icmpv4Packet, Icmpv6Packet, IpAddress, TcpPacket, UdpPacket};
 
-/// Frames, some of whose fields are made what they cannot be, mostly with a right checksum.
+/// Returns frames, some with invalid fields, mostly with a valid checksum.
 fn traffic(random: &mut Rng) -> Vec<Vec<u8>> {
     let mut all = frames(random, ipv4);
     all.extend(frames(random, ipv6));
@@ -42,7 +42,7 @@ fn traffic(random: &mut Rng) -> Vec<Vec<u8>> {
     all
 }
 
-/// The longest frame that there is.
+/// Returns a frame of the maximum length.
 fn long(random: &mut Rng, make: fn(&mut Rng) -> Vec<u8>) -> Vec<u8> {
     loop {
         let mut frame = make(random);

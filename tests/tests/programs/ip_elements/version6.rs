@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What checks, parses and forwards IPv6.
+//! Elements that check, parse and forward IPv6.
 
 use super::frames::{TCP, UDP, be16, behind_tags, carried_by_ipv6, frames, ipv6};
 use fastrand::Rng;
 use freeport_tests::both::{Both, Counts};
 use freeport_tests::oracle::seed;
 
-/// The parts of the IPv6 header and the extensions, or the counter that says why not.
+/// Returns the parts of the IPv6 header and its extensions, or the counter for the reason.
 fn found(frame: &[u8]) -> Result<super::frames::Carried, &'static str> {
     match behind_tags(frame) {
         None => Err("cut"),
@@ -18,7 +18,7 @@ fn found(frame: &[u8]) -> Result<super::frames::Carried, &'static str> {
 fn traffic(random: &mut Rng) -> Vec<Vec<u8>> {
     let mut all = frames(random, ipv6);
     for _ in 0..100 {
-        // What is carried ends early, by the header's length.
+        // The payload ends early, by the length in the header.
         let mut frame = ipv6(random);
         if let Ok(it) = found(&frame) {
             let length = it.at + random.usize(..=it.end - it.at) - it.ip - 40;
@@ -64,7 +64,7 @@ fn checked_headers_can_be() {
     }
 }
 
-/// The 40 bytes of a tuple, and the counter of the packet.
+/// Returns the 40 bytes of a tuple, and the counter of the packet.
 fn tuple(frame: &[u8]) -> (Vec<u8>, &'static str) {
     let record = |source: &[u8], target: &[u8], ports: [usize; 2], protocol: u8, flags: u8| {
         let mut bytes: Vec<u8> = source.iter().rev().copied().collect();

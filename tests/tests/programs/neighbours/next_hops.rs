@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Packets whose next hop is known, can be asked for, or is nowhere; and replies that are what they
-//! should be, or not quite.
+//! Packets whose next hop is known, can be resolved, or does not exist; and replies that are
+//! correct, or slightly wrong.
 
 use super::{arp_frame, ethernet, mac, same};
 use fastrand::Rng;
@@ -46,8 +46,8 @@ fn request(asked: Ipv4Address) -> Vec<u8> {
     bytes
 }
 
-/// Where a packet is sent without asking; the stations 10.0.0.2 to 10.0.0.5 and the gateway
-/// 10.0.0.254 are set by hand.
+/// Returns the address to which a packet is sent without a query; the stations 10.0.0.2 to 10.0.0.5
+/// and the gateway 10.0.0.254 are configured.
 fn known(target: Ipv4Address) -> Option<EthernetAddress> {
     match target.octets() {
         [10, 0, 255, 255] | [255, 255, 255, 255] => Some(EthernetAddress::BROADCAST),
@@ -80,7 +80,7 @@ fn packets_are_sent_to_the_next_hop_or_ask_for_it() {
             3 => [192, 168, random.u8(..), 1],
             4 => [10, 0, 0, random.u8(2..6)],
             5 => [[0, 0, 0, 0], OWN.octets()][random.usize(..2)],
-            // Each is asked for once, whatever the clock says.
+            // Each is queried once, whatever the time.
             _ => [10, 0, 1 + (at >> 8) as u8, at as u8],
         };
         let target = Ipv4Address::from(target);
@@ -121,7 +121,7 @@ fn packets_are_sent_to_the_next_hop_or_ask_for_it() {
     counts.check(&found.counters);
 }
 
-/// Who replies to this port, and with what Ethernet address.
+/// Returns the protocol and Ethernet address of the station that replies to this port.
 fn replier(frame: &[u8]) -> Option<(Ipv4Address, EthernetAddress)> {
     let frame = EthernetFrame::new_checked(frame).ok()?;
     let packet = ArpPacket::new_checked(frame.payload()).ok()?;
@@ -167,7 +167,7 @@ fn only_replies_that_were_asked_for_are_learnt() {
             let mut reply = arp_frame(mac(1), mac(9), &reply);
             reply.resize(random.usize(42..64), 0xee);
             match random.u8(..6) {
-                // Nobody has asked for this one. Those asked for before may still be waited for.
+                // This one was not queried. Earlier queries may still be pending.
                 0 => reply[30] |= 0x80,
                 1 => reply.truncate(random.usize(1..42)),
                 2 => {

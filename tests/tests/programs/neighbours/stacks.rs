@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Hosts of an independent stack, joined to a program by wires of whole frames. They know nothing
-//! of each other but addresses, and find the rest by ARP and neighbour discovery.
+//! Hosts with an independent stack, connected to a program by wires that carry whole frames. They
+//! know only each other's IP addresses, and find the rest by ARP and neighbour discovery.
 
 use freeport_golden::run::Machine;
 use freeport_tests::both::Both;
@@ -12,10 +12,10 @@ use smoltcp::wire::{EthernetAddress, IpAddress, IpCidr, IpEndpoint, Ipv4Address}
 use std::collections::VecDeque;
 
 const PORT: u16 = 7;
-/// More than the second for which the stack asks for no address again.
+/// Longer than the second within which the stack repeats no query.
 const ROUND: Duration = Duration::from_millis(1_500);
 
-/// The frames that wait on the way to a host, and those on the way from it.
+/// Frames in flight to a host, and those from it.
 #[derive(Default)]
 struct Wire {
     arriving: VecDeque<Vec<u8>>,
@@ -104,8 +104,8 @@ impl Host {
     }
 }
 
-/// Moves the frames between hosts, by their outer ends, and a program until all is quiet. What the
-/// second host is told, it says back. Gives the frames that left the program.
+/// Moves frames between hosts, by their outer ends, and a program until no frame is left. The
+/// second host echoes what it receives. Returns the frames that left the program.
 fn settle(hosts: &mut [(&str, &str, Host)], dut: &mut dyn Machine, time: Instant) -> Vec<Vec<u8>> {
     let mut seen = vec![];
     for _ in 0..50 {
@@ -135,8 +135,8 @@ fn settle(hosts: &mut [(&str, &str, Host)], dut: &mut dyn Machine, time: Instant
     panic!("the hosts do not come to rest");
 }
 
-/// Two networks, 10.0.1.0/24 and 10.0.2.0/24, whose hosts find the program between them, and which
-/// finds the hosts.
+/// Two networks, 10.0.1.0/24 and 10.0.2.0/24, whose hosts resolve the program between them, and
+/// which resolves the hosts.
 const BETWEEN: &str = "
 TypeDemux :: types1
 TypeDemux :: types2
@@ -196,7 +196,7 @@ fn hosts_of_two_networks_find_each_other_by_arp() {
                 assert_eq!(from, IpAddress::v4(10, 0, 2, 9));
                 answered.push(text[0]);
             }
-            // The first way is found at the cost of one packet, and so is the way back.
+            // Resolving the way there costs one packet, and so does the way back.
             let (wanted, asks): (&[u8], usize) = match round {
                 0 | 1 => (&[], 1),
                 _ => (&[2, 3, 4, 5, 6, 7][..usize::from(round) - 1], 0),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Statistics for people, and for Prometheus.
+//! Statistics as text for people and for Prometheus.
 
 use super::{Count, PortRow, Statistics, verdict_name};
 use std::fmt;
 
-/// For people.
+/// Formats for people.
 impl fmt::Display for Statistics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for port in &self.ports {
@@ -59,7 +59,7 @@ fn write_verdicts(f: &mut fmt::Formatter<'_>, port: &PortRow) -> fmt::Result {
         return writeln!(f, "    {:<24} {:>12}", "verdicts", "unknown");
     };
     for (at, Count { packets, bytes }) in verdicts.iter().enumerate() {
-        // What is no verdict is seldom there.
+        // The row of other return values is rare: it is printed only if it has packets.
         if at + 1 < verdicts.len() || *packets > 0 {
             writeln!(f, "    {:<24} {packets:>12} {bytes:>16}", verdict_name(at))?;
         }
@@ -68,7 +68,7 @@ fn write_verdicts(f: &mut fmt::Formatter<'_>, port: &PortRow) -> fmt::Result {
 }
 
 impl Statistics {
-    /// In Prometheus' text exposition format; what is unknown is left out.
+    /// Formats in Prometheus' text exposition format; unknown figures are left out.
     pub fn prometheus(&self) -> String {
         let mut text = String::new();
         for (what, of) in
@@ -118,7 +118,7 @@ impl Count {
     }
 }
 
-/// `{name="value",...}`, with what has to be escaped.
+/// Formats `{name="value",...}` and escapes the values.
 fn labels(labels: &[(&str, &str)]) -> String {
     let escaped =
         |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");

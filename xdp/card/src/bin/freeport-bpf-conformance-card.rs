@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A plugin for test suites of the instruction set: runs the program that comes as hexadecimal
-//! bytes on standard input on the simulated card, on memory that the first argument gives in the
-//! same form, and prints register 0. `--on vliw` has the model of the processor run it instead,
-//! `--on interpreter` the interpreter. It is a function of an XDP program there, whose packet is
-//! the memory; without any there is a packet of one byte, which is zero. What cannot run, and what
-//! is stopped, is an error.
+//! A plugin for test suites of the instruction set: runs a program, read as hexadecimal bytes from
+//! standard input, on the simulated card, on memory given by the first argument in the same form,
+//! and prints register 0. `--on vliw` runs it on the model of the processor instead, `--on
+//! interpreter` in the interpreter. The program is a function of an XDP program whose packet is the
+//! memory; without memory the packet is one zero byte. A program that cannot run or is aborted is
+//! an error.
 
 use freeport_card::Sim;
 use freeport_ebpf::conformance::{answer, bytes, program};
@@ -18,16 +18,16 @@ fn main() -> ExitCode {
     answer(std::io::stdin(), std::io::stdout(), std::io::stderr(), |text| run(&arguments, text))
 }
 
-/// Register 0 at the end of the program in `text`.
+/// Runs the program in `text` and returns register 0 at its end.
 fn run(arguments: &[String], text: &str) -> Result<u64, String> {
     let (mut memory, mut on) = (vec![0], "sim".to_owned());
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         if argument == "--on" {
-            let place = arguments.next().ok_or("--on wants interpreter, vliw or sim")?;
+            let place = arguments.next().ok_or("--on needs interpreter, vliw or sim")?;
             on.clone_from(place);
         } else if argument.starts_with("--") {
-            return Err(format!("{argument}: there is no such option; programs are plain bytes"));
+            return Err(format!("{argument}: unknown option; programs are given as plain bytes"));
         } else {
             memory = bytes(argument)?;
         }
@@ -53,7 +53,7 @@ fn run(arguments: &[String], text: &str) -> Result<u64, String> {
                 reason => format!("{error}: reason {reason} of docs/internals/sephirot.md"),
             })
         }
-        other => Err(format!("--on {other}: it is interpreter, vliw or sim")),
+        other => Err(format!("--on {other}: expected interpreter, vliw or sim")),
     }
 }
 
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_program_runs_wherever_it_is_told_to() {
-        // r0 = the eight bytes at r1, plus r2, which is how many bytes there are.
+        // r0 = the eight bytes at r1, plus r2, which is the number of bytes.
         let program = "7910000000000000 0f20000000000000 9500000000000000";
         let memory = "01 00 00 00 00 00 00 80 09";
         for on in ["interpreter", "vliw", "sim"] {
@@ -84,7 +84,7 @@ mod tests {
         assert!(ran(&["--elf"], exit).is_err_and(|reason| reason.starts_with("--elf")));
         assert!(ran(&["--on", "kernel"], exit).is_err_and(|reason| reason.contains("kernel")));
         assert!(ran(&["--on"], exit).is_err() && ran(&["zz"], exit).is_err());
-        // Its register is no function.
+        // The register of the call does not hold a function.
         assert!(ran(&[], "8d02000000000000 9500000000000000").is_err());
     }
 }

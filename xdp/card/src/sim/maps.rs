@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Maps on the card as the host reaches them: what has to be found or linked is done by the card's
-//! own helpers, with keys and values in the host's bytes of map memory; what has a fixed place is
-//! written there.
+//! Host access to maps on the card: operations that search or link entries are done by the card's
+//! helpers, with keys and values in the host's part of map memory; entries at a fixed place are
+//! written directly.
 
 use super::{Failure, Sim};
 use crate::layout::{Holds, Kind, Placed};
@@ -12,18 +12,18 @@ use freeport_ebpf::object::{MapDefinition, MapKind};
 use freeport_xdp::{Contents, Error};
 use std::collections::BTreeMap;
 
-/// Helpers by the kernel's numbers.
+/// Helpers, by the kernel's numbers.
 const LOOKUP: u64 = 1;
 const UPDATE: u64 = 2;
 const DELETE: u64 = 3;
 const PUSH: u64 = 87;
 const POP: u64 = 88;
-/// Where commands find keys and values, in bytes of map memory.
+/// Offsets in map memory of the keys and values of commands.
 const KEY_AT: u64 = 0;
 const VALUE_AT: u64 = 512;
-/// Longest queue of a processor in a cpumap.
+/// Maximum queue length of a processor in a cpumap.
 const QUEUE_MAX: u32 = 16_384;
-/// What a `bpf_spin_lock` takes of a value.
+/// Size in bytes of a `bpf_spin_lock` in a value.
 const LOCK_BYTES: usize = 4;
 
 /// Values by key.
@@ -36,7 +36,7 @@ impl From<ErrorNumber> for Failure {
 }
 
 impl Sim {
-    /// The table of maps and what maps hold from the start.
+    /// Writes the table of maps and the initial contents of maps.
     pub(super) fn fill_maps(&mut self) -> Result<(), Failure> {
         for number in 0..self.maps.len() {
             let Ok(placed) = self.layout.maps[number].clone() else { continue };
@@ -65,14 +65,14 @@ impl Sim {
         let (number, map, placed) = self.map(name)?;
         let is_of_size =
             key.len() == map.key_size as usize && value.len() == map.value_size as usize;
-        // What is in maps of maps is put there by name.
+        // Entries of maps of maps are set by name.
         let is_settable = placed.holds != Holds::Maps && placed.has_keys();
         if !is_of_size || !is_settable || (flags & flags::LOCK != 0 && map.lock_at.is_none()) {
             return Err(ErrorNumber::EINVAL.into());
         }
         let mut value = value.to_vec();
         if let Some(at) = map.lock_at {
-            // A lock is nobody's to write.
+            // A lock must not be overwritten.
             value.iter_mut().skip(at as usize).take(LOCK_BYTES).for_each(|byte| *byte = 0);
         }
         let flags = flags & !flags::LOCK;
@@ -104,13 +104,13 @@ impl Sim {
         }
     }
 
-    /// Gives other cores the value that the first one has of an entry now.
+    /// Copies the first core's value of an entry to the other cores.
     fn spread(&mut self, lookup: &[u64], value: &[u8], placed: &Placed) -> Result<(), Failure> {
         if placed.values == 1 {
             return Ok(());
         }
         let found = self.nic.command(LOOKUP, lookup)?;
-        // A program may have taken the entry away.
+        // A program may have deleted the entry.
         let Some(first) = found.checked_sub(MAP_REGION) else { return Ok(()) };
         for core in 1..placed.values {
             self.nic.write_memory(first + placed.value_of(core) - placed.value_of(0), value)?;
@@ -118,7 +118,7 @@ impl Sim {
         Ok(())
     }
 
-    /// Has the card set an entry of a map with keys.
+    /// Sets an entry of a map with keys, by the card's helper.
     fn set(&mut self, number: usize, key: &[u8], value: &[u8], flags: u64) -> Result<(), Failure> {
         self.stage(KEY_AT, key)?;
         self.stage(VALUE_AT, value)?;
@@ -140,7 +140,7 @@ impl Sim {
         succeeded(self.nic.command(PUSH, &arguments)?)
     }
 
-    /// Takes all values out of a queue or stack.
+    /// Removes and returns all values of a queue or stack.
     fn take_values(&mut self, number: usize, placed: &Placed) -> Result<Vec<Vec<u8>>, Failure> {
         let mut values = vec![];
         let arguments = [MAP_HANDLES + number as u64, MAP_REGION + VALUE_AT];
@@ -153,7 +153,7 @@ impl Sim {
         }
     }
 
-    /// Puts a map into a map of maps, by their names.
+    /// Stores a map in a map of maps, by their names.
     pub(super) fn put_map(&mut self, outer: &str, key: &[u8], inner: &str) -> Result<(), Failure> {
         let (number, map, placed) = self.map(outer)?;
         let (inner, added, _) = self.map(inner)?;
@@ -173,7 +173,7 @@ impl Sim {
         self.set(number, key, &handle, flags::ANY)
     }
 
-    /// Takes a map out of an array of maps.
+    /// Removes a map from an array of maps.
     fn take_map(&mut self, key: &[u8], placed: &Placed) -> Result<(), Failure> {
         let at = placed.entry_at(checked_entry(key, flags::ANY, placed)?);
         if self.nic.read_memory(at, 8)? == [0; 8] {
@@ -206,7 +206,7 @@ impl Sim {
         self.put(entry, value, is_set, placed)
     }
 
-    /// Sets an entry of a sparse map, or takes it away.
+    /// Sets or removes an entry of a sparse map.
     fn put(
         &mut self,
         entry: u64,
@@ -255,7 +255,7 @@ impl Sim {
         succeeded(self.nic.command(DELETE, &arguments)?)
     }
 
-    /// What the card's own helper finds for a key.
+    /// Returns the result of the card's lookup helper for a key.
     pub(super) fn lookup_in_map(
         &mut self,
         name: &str,
@@ -283,7 +283,7 @@ impl Sim {
         }
     }
 
-    /// The address of a key's value.
+    /// Returns the address of a key's value.
     pub(super) fn look_up(&mut self, map: usize, key: &[u8]) -> Result<Option<u64>, Failure> {
         self.stage(KEY_AT, key)?;
         let arguments = [MAP_HANDLES + map as u64, MAP_REGION + KEY_AT];
@@ -291,7 +291,7 @@ impl Sim {
         Ok(Some(address).filter(|address| (MAP_REGION..MAP_HANDLES).contains(address)))
     }
 
-    /// Puts a key or a value where commands find it.
+    /// Writes a key or a value to the place where commands read it.
     fn stage(&mut self, at: u64, bytes: &[u8]) -> Result<(), NicError> {
         let mut bytes = bytes.to_vec();
         bytes.resize(bytes.len().next_multiple_of(8), 0);
@@ -315,7 +315,7 @@ impl Sim {
         Ok(Contents::Entries(first.collect()))
     }
 
-    /// All values of all entries: one, or one for each core.
+    /// Returns all values of all entries: one, or one for each core.
     pub(super) fn values_of(&mut self, name: &str) -> Result<Values, Failure> {
         let (number, _, placed) = self.map(name)?;
         let used = match placed.kind {
@@ -341,8 +341,8 @@ impl Sim {
         Ok(entries)
     }
 
-    /// Entries of a hash that hold something: those that ever did, without those that are free
-    /// again, which are linked.
+    /// Returns the entries of a hash that are in use: all that were ever used, except those in the
+    /// free list.
     fn used_entries(&mut self, number: usize, placed: &Placed) -> Result<Vec<u64>, Failure> {
         let word = self.nic.read(table_address(number, 7))?;
         let ever = (word & 0xffff_ffff).min(placed.entries);
@@ -352,7 +352,7 @@ impl Sim {
         while let Some(free) = next.checked_sub(1) {
             match is_used.get_mut(free as usize) {
                 Some(is_used) if *is_used => *is_used = false,
-                _ => return Err(Failure("the list of free entries is broken".into())),
+                _ => return Err(Failure("the list of free entries is corrupt".into())),
             }
             next = first_word(&links[4 * free as usize..]).into();
         }
@@ -360,17 +360,17 @@ impl Sim {
     }
 }
 
-/// The address of a word of a map in the table.
+/// Returns the address of a word of a map's table entry.
 fn table_address(map: usize, word: u32) -> u32 {
     address::TABLE + 64 * map as u32 + 8 * word
 }
 
-/// The first four bytes as a number; fewer are 0.
+/// Returns the first four bytes as a number; 0 if there are fewer.
 fn first_word(bytes: &[u8]) -> u32 {
     bytes.first_chunk().map_or(0, |word| u32::from_le_bytes(*word))
 }
 
-/// The entry that a key means, with flags that mean something.
+/// Returns the entry of a key, after a check of key and flags.
 fn checked_entry(key: &[u8], flags: u64, placed: &Placed) -> Result<u64, ErrorNumber> {
     if flags > flags::EXIST {
         return Err(ErrorNumber::EINVAL);
@@ -379,7 +379,7 @@ fn checked_entry(key: &[u8], flags: u64, placed: &Placed) -> Result<u64, ErrorNu
     if entry < placed.entries { Ok(entry) } else { Err(ErrorNumber::E2BIG) }
 }
 
-/// What a helper returned.
+/// Checks the result of a helper.
 fn succeeded(result: u64) -> Result<(), Failure> {
     match result as i64 {
         0 => Ok(()),

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where packets go that are redirected: the card resolves no entry, it says map and key with the
-//! packet. Whoever has the devices asks the map then, as the kernel does behind the program.
+//! Destinations of redirected packets: the card does not resolve map entries, but reports map and
+//! key with the packet. The owner of the devices then looks up the entry, as the kernel does after
+//! the program.
 
 use super::{Failure, Sim};
 use crate::Tags;
 use crate::nic::MAP_REGION;
 use freeport_ebpf::interpreter::Redirect;
 
-/// A device's number is in place of a key.
+/// Marks a device number in place of a key.
 const NO_MAP: u32 = 0xffff_ffff;
-/// To all devices of the map.
+/// Redirects to all devices of the map.
 const TO_ALL: u32 = 1 << 16;
-/// But the one by which the packet came.
+/// Excludes the ingress device.
 const NOT_BACK: u32 = 1 << 17;
 
 impl Tags {
-    /// To which map's devices the packet goes, if it goes to all of them.
+    /// Returns the map, if the packet goes to all its devices.
     pub fn to_all(&self) -> Option<Redirect> {
         let is_to_all = self.map != NO_MAP && self.map & TO_ALL != 0;
         let (map, excludes_ingress) = ((self.map & 0xffff) as usize, self.map & NOT_BACK != 0);
@@ -24,10 +25,10 @@ impl Tags {
 }
 
 impl Sim {
-    /// What tags mean.
+    /// Returns the destination that tags describe.
     pub(super) fn redirect_of(&mut self, tags: &Tags) -> Result<Option<Redirect>, Failure> {
         if tags.map == NO_MAP {
-            // No device has number 0: nobody has said where to.
+            // No device has number 0: no destination was set.
             let device = Redirect::Device { ifindex: tags.key };
             return Ok((tags.key != 0).then_some(device));
         }

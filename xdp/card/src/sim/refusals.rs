@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the card cannot execute, found before it has to.
+//! Checks in advance that the card can execute a program.
 
 use crate::Layout;
 use freeport_ebpf::helper_functions::name;
@@ -13,16 +13,16 @@ pub const HELPERS: [u32; 25] = [
     208,
 ];
 
-/// Helpers that call functions of the program. Where it is known which function, and which map if
-/// there is one, the program has a function in their place:
+/// Helpers that call functions of the program. If the function is known, and the map if there is
+/// one, the program has a function in their place:
 /// [`with_local_helpers`](freeport_vliw::with_local_helpers).
 const FOR_EACH: u32 = 164;
 const LOOP: u32 = 181;
 
-/// Looks at all operations of a program.
+/// Checks all operations of a program.
 ///
 /// # Errors
-/// All that the card cannot execute, a line each.
+/// All operations that the card cannot execute, one a line.
 pub fn check(program: &Program, image: &Image, layout: &Layout) -> Result<(), String> {
     let mut lines: Vec<String> = vec![];
     for slot in image.rows.iter().flat_map(|row| row.lanes.iter().flatten()) {
@@ -31,7 +31,7 @@ pub fn check(program: &Program, image: &Image, layout: &Layout) -> Result<(), St
             lines.push(format!("program `{}`, instruction {at}: {reason}", program.name));
         }
     }
-    // Copies of an instruction are one.
+    // Copies of an instruction are reported once.
     lines.sort();
     lines.dedup();
     if lines.is_empty() { Ok(()) } else { Err(lines.join("\n")) }
@@ -40,18 +40,20 @@ pub fn check(program: &Program, image: &Image, layout: &Layout) -> Result<(), St
 fn check_operation(operation: &Operation, layout: &Layout) -> Result<(), String> {
     let map = match *operation {
         Operation::Call { helper: FOR_EACH, .. } => {
-            return Err("the card walks over arrays only (bpf_for_each_map_elem), and calls a \
-                        function only if it is known which"
-                .into());
+            return Err(
+                "the card only iterates over arrays (bpf_for_each_map_elem), with a function \
+                        that is known"
+                    .into(),
+            );
         }
         Operation::Call { helper: LOOP, .. } => {
-            return Err("the card repeats a function (bpf_loop) only if it is known which, and \
-                        six calls deep at most"
+            return Err("the card only repeats a function that is known (bpf_loop), at most six \
+                        calls deep"
                 .into());
         }
         Operation::Call { helper, .. } if !HELPERS.contains(&helper) => {
             let name = name(helper).unwrap_or("unknown");
-            return Err(format!("the card has no helper {helper} ({name})"));
+            return Err(format!("the card does not support helper {helper} ({name})"));
         }
         Operation::Call { arguments: [Argument::Map(map), ..], .. } => usize::from(map),
         Operation::Constant { constant: Constant::Map(map), .. }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Programs on the card with who looks on.
+//! Runs programs on the card with an observer.
 
 use super::{Failure, Sim, TRANSFER_CYCLES, WATCHDOG_CYCLES, check_length};
 use crate::nic::control;
@@ -7,11 +7,11 @@ use crate::{Cycles, Moment, NicError, Stamp, Watcher};
 use freeport_xdp::{Arrival, Departure, Error};
 
 impl Sim {
-    /// Lets packets come as fast as the card takes them, as [`run_stream`](Self::run_stream) does,
-    /// and says where their cycles went.
+    /// Sends packets as fast as the card takes them, as [`run_stream`](Self::run_stream) does, and
+    /// returns the attribution of their cycles.
     ///
     /// # Errors
-    /// As with [`run_stream`](Self::run_stream).
+    /// As [`run_stream`](Self::run_stream).
     pub fn count_stream(
         &mut self,
         program: &str,
@@ -22,12 +22,12 @@ impl Sim {
         Ok(cycles)
     }
 
-    /// Lets packets come as fast as the card takes them, as [`run_stream`](Self::run_stream) does,
-    /// and says besides where the cycles went from the first verdict to the last one. The card has
+    /// Sends packets as fast as the card takes them, as [`run_stream`](Self::run_stream) does, and
+    /// also returns the attribution of cycles from the first verdict to the last one. The card has
     /// one core in use.
     ///
     /// # Errors
-    /// As with [`run_stream`](Self::run_stream).
+    /// As [`run_stream`](Self::run_stream).
     pub fn run_counted(
         &mut self,
         program: &str,
@@ -40,10 +40,10 @@ impl Sim {
     }
 
     /// Runs a program on a packet, as [`Target::run_into`](freeport_xdp::Target::run_into) does,
-    /// and shows each cycle from its arrival until it has left.
+    /// and shows each cycle from the packet's arrival to its departure.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Target::run_into`](freeport_xdp::Target::run_into).
     pub fn run_watched(
         &mut self,
         program: &str,
@@ -64,8 +64,8 @@ impl Sim {
         self.finish(program, departure)
     }
 
-    /// The program that a row of the instruction memory belongs to, by its number in the object,
-    /// and its number among that program's rows.
+    /// Returns the program to which a row of the instruction memory belongs, by its number in the
+    /// object, and the row's number within that program.
     pub fn place_of_row(&self, row: usize) -> Option<(usize, usize)> {
         let begun = self.programs.iter().enumerate().filter_map(|(number, program)| {
             let first = *program.row.as_ref().ok()?;

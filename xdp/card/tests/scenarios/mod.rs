@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What tests of all programs of `programs/xdp` on the card share: which of them it takes, for as
-//! many lanes as it was built with (`FREEPORT_LANES`), and how the test is told what to do.
+//! Shared code for tests of all programs of `programs/xdp` on the card: the programs that it
+//! accepts, with the number of lanes of the build (`FREEPORT_LANES`), and the test's settings from
+//! the environment.
 
 #![allow(dead_code)]
 
@@ -13,7 +14,7 @@ pub use freeport_testbed::{is_long, number, seed};
 use freeport_vliw::Options;
 use freeport_xdp::scenario::Scenario;
 
-/// All passes, for this card.
+/// Returns options with all passes, for this card.
 pub fn options() -> Options {
     let lanes = Nic::new().expect("there is a card").identity().expect("it answers").lanes;
     let mut options = Options::default();
@@ -21,7 +22,7 @@ pub fn options() -> Options {
     options
 }
 
-/// A scenario with its object, as it is in the file and read.
+/// A scenario with its object, as a file and parsed.
 pub struct Case {
     pub scenario: Scenario,
     pub bytes: Vec<u8>,
@@ -29,13 +30,13 @@ pub struct Case {
 }
 
 impl Case {
-    /// The object on a new card.
+    /// Loads the object on a new card.
     pub fn sim(&self, environment: &Environment) -> Sim {
         Sim::load(&self.object, &options(), environment).expect("it fits")
     }
 
-    /// Why the card does not take it, if it does not: what it says of the program and of the maps,
-    /// all of which are compared.
+    /// Returns the reasons for which the card refuses the program, if it does: those of the program
+    /// and of all maps, since all maps are compared.
     pub fn refusals(&self) -> Vec<String> {
         let sim = self.sim(&Environment::default());
         let program = sim.takes(self.scenario.program).map_err(|error| error.to_string());
@@ -44,7 +45,7 @@ impl Case {
     }
 }
 
-/// All scenarios, or those that `FREEPORT_CASES` names a part of.
+/// Returns all scenarios, or those whose name contains `FREEPORT_CASES`.
 pub fn cases() -> Vec<Case> {
     let only = std::env::var("FREEPORT_CASES").ok();
     let mut scenarios = Scenario::all();
@@ -57,7 +58,7 @@ pub fn cases() -> Vec<Case> {
     scenarios.into_iter().map(case).collect()
 }
 
-/// Those that the card takes.
+/// Returns the cases that the card accepts.
 pub fn taken() -> Vec<Case> {
     let mut cases = cases();
     cases.retain(|case| case.refusals().is_empty());

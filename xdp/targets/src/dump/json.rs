@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is in a map, for scripts.
+//! Contents of a map as JSON, for scripts.
 
 use super::Dump;
 use crate::Contents;
 use freeport_ebpf::object::Datum;
 use serde_json::{Value, json};
 
-/// Bytes as bpftool's JSON has them.
+/// Formats bytes as bpftool's JSON does.
 pub fn bytes_json(bytes: &[u8]) -> Value {
     bytes.iter().map(|byte| format!("{byte:#04x}")).collect()
 }
 
 impl Dump<'_> {
-    /// What is in the map as bpftool's JSON has it; nothing where it cannot be listed.
+    /// Formats the contents as bpftool's JSON does; returns null if the map cannot be listed.
     pub fn as_json(&self) -> Value {
         match self.contents {
             Contents::Entries(entries) => {
@@ -23,7 +23,7 @@ impl Dump<'_> {
         }
     }
 
-    /// An entry: its bytes, and what they mean where the object has types.
+    /// Formats an entry: its bytes, and their decoded values if the object has types.
     pub fn entry_json(&self, key: &[u8], value: &[u8]) -> Value {
         let mut entry = json!({ "key": bytes_json(key), "value": bytes_json(value) });
         if let (Some(key), Some(value)) = (self.key(key), self.value(value)) {
@@ -43,7 +43,7 @@ impl Dump<'_> {
 
 fn datum_json(datum: &Datum) -> Value {
     match datum {
-        // What does not fit JSON's usual numbers is a text.
+        // A number that does not fit a JSON number becomes a string.
         Datum::Unsigned(number) => {
             u64::try_from(*number).map_or_else(|_| number.to_string().into(), Value::from)
         }

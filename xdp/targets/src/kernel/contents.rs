@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reading a whole map of the kernel, by what kind it is.
+//! Reading of a whole map of the kernel, by its kind.
 
 use crate::Contents;
 use freeport_ebpf::object::MapKind;
 use libbpf_rs::{Map, MapCore, MapFlags, MapType, Result, RingBufferBuilder};
 use std::collections::BTreeMap;
 
-/// What is in a map; of maps with a value for each processor, the values of the given one.
+/// Returns the contents of a map; for a per-CPU map, the values of the given processor.
 pub fn read(map: &Map<'_>, processor: usize) -> Result<Contents> {
     if let MapKind::Other(_) = MapKind::from(u32::from(map.map_type())) {
-        // Sockets and the like.
+        // Maps of sockets, for example.
         return Ok(Contents::Opaque);
     }
     match map.map_type() {
@@ -29,13 +29,13 @@ fn entries(map: &Map<'_>, processor: usize) -> Result<Contents> {
     let mut entries = BTreeMap::new();
     for key in map.keys() {
         let value = lookup(map, &key, processor)?;
-        // Places of a devmap may be empty, and programs that run meanwhile may take entries away.
+        // A devmap may have empty slots, and a concurrently running program may delete entries.
         entries.extend(value.map(|value| (key, value)));
     }
     Ok(Contents::Entries(entries))
 }
 
-/// The value of an entry; of maps with a value for each processor, that of the given one.
+/// Returns the value of an entry; for a per-CPU map, that of the given processor.
 pub fn lookup(map: &Map<'_>, key: &[u8], processor: usize) -> Result<Option<Vec<u8>>> {
     if !map.map_type().is_percpu() {
         return map.lookup(key, MapFlags::ANY);

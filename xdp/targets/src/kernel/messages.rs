@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What libbpf prints, as text in an error: the verifier's reasons are among it.
+//! Collects what libbpf prints as text for errors; it includes the verifier's reasons.
 
 use libbpf_rs::{PrintLevel, set_print};
 use std::cell::RefCell;
@@ -11,18 +11,18 @@ thread_local! {
 
 static LISTENING: Once = Once::new();
 
-/// Does something with libbpf; if it fails, what libbpf said meanwhile comes with the error. The
-/// verifier says at most the last lines of what can be thousands.
+/// Calls libbpf through `work`; if it fails, the error includes what libbpf printed during the
+/// call. The verifier's log can have thousands of lines, of which only the last are kept.
 pub fn collect<T>(work: impl FnOnce() -> libbpf_rs::Result<T>) -> Result<T, String> {
     LISTENING.call_once(|| {
-        // Messages come on the thread that made the call.
+        // libbpf prints on the thread that called it.
         set_print(Some((PrintLevel::Warn, |_, text| SAID.with_borrow_mut(|said| *said += &text))));
     });
     SAID.take();
     work().map_err(|error| format!("{error:#}\n{}", last_lines(&SAID.take())).trim_end().to_owned())
 }
 
-/// The end of a long text, where the verifier gives its reason.
+/// Returns the last lines of a long text, where the verifier gives its reason.
 pub fn last_lines(text: &str) -> String {
     const LINES: usize = 30;
     let lines: Vec<&str> = text.lines().collect();

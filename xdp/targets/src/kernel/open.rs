@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! From the bytes of an object to programs and maps in the kernel.
+//! Loads the bytes of an object into the kernel as programs and maps.
 
 use super::{messages, plain};
 use crate::{Error, Loading};
@@ -7,14 +7,14 @@ use freeport_ebpf::object::{MapDefinition, MapKind};
 use libbpf_rs::{AsRawLibbpf, Object, ObjectBuilder, OpenMapMut, OpenObject, Result, libbpf_sys};
 use std::path::Path;
 
-/// A loaded object, and its maps that were not made.
+/// A loaded object, and the names of its maps that were not created.
 pub struct Loaded {
     pub object: Object,
     pub absent: Vec<String>,
 }
 
-/// Loads an object. The first attempt has all maps. If it fails, the second one leaves out the maps
-/// that the kernel refuses, so that programs that use none of them run.
+/// Loads an object. The first attempt creates all maps. If it fails, the second attempt omits the
+/// maps that the kernel refuses, so that programs that do not use them still run.
 pub fn load(object: &[u8], loading: &Loading<'_>) -> std::result::Result<Loaded, Error> {
     let all = messages::collect(|| open(object, loading, &[])?.load());
     let failed = match all {
@@ -44,7 +44,7 @@ pub fn load(object: &[u8], loading: &Loading<'_>) -> std::result::Result<Loaded,
     }
 }
 
-/// Opens an object, selects programs, and prepares maps; those in `absent` are left out.
+/// Opens an object, selects programs, and prepares maps; those in `absent` are not created.
 fn open(object: &[u8], loading: &Loading<'_>, absent: &[&str]) -> Result<OpenObject> {
     let mut builder = ObjectBuilder::default();
     let mut opened = builder.name("freeport")?.open_memory(object)?;
@@ -68,10 +68,10 @@ fn open(object: &[u8], loading: &Loading<'_>, absent: &[&str]) -> Result<OpenObj
     Ok(opened)
 }
 
-/// Sets a map's size and initial value, if the definition has others than the object.
+/// Sets the size and initial value of a map, where the definition differs from the object.
 fn prepare(map: &mut OpenMapMut<'_>, definition: &MapDefinition) -> Result<()> {
     let MapDefinition { max_entries, initial, .. } = definition;
-    // A size of 0 may be one that libbpf chooses.
+    // libbpf may choose the size of a map whose definition has 0.
     if *max_entries != 0 && *max_entries != map.max_entries() {
         map.set_max_entries(*max_entries)?;
     }
@@ -83,7 +83,7 @@ fn prepare(map: &mut OpenMapMut<'_>, definition: &MapDefinition) -> Result<()> {
     }
 }
 
-/// Pins a map that asks for it in a folder, or not at all.
+/// Pins a map that requests it in `folder`, or does not pin it if there is no folder.
 fn pin(map: &mut OpenMapMut<'_>, name: &str, folder: Option<&Path>) -> Result<()> {
     let raw = map.as_libbpf_object().as_ptr();
     // SAFETY: the map is open, so the pointer is valid.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Programs that were never an object: instructions with one map, loaded as they are.
+//! Programs that do not come from an object: instructions with one map, loaded as they are.
 
 use super::messages;
 use crate::Error;
@@ -8,21 +8,21 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, libbpf_sys};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
-/// Bytes that the verifier may say; of more only the first matter.
+/// Size of the verifier's log, in bytes; the first lines are the ones that matter.
 const LOG_BYTES: usize = 64 << 10;
 const PACKET_ROOM: usize = 8192;
 
-/// A program in the kernel with an array of one value, which it has as map 0.
+/// A program in the kernel with an array of one value as map 0.
 pub struct RawProgram {
     program: OwnedFd,
     value: MapHandle,
 }
 
 impl RawProgram {
-    /// Loads instructions whose wide loads of map 0 mean a new array of one value of that size.
-    ///
+    /// Loads instructions. Their wide loads of map 0 refer to a new array with one value of
+    /// `value_bytes` bytes.
     /// # Errors
-    /// What the verifier says.
+    /// The verifier rejects the program.
     pub fn load(instructions: &[Instruction], value_bytes: u32) -> Result<Self, Error> {
         let failed = |error: libbpf_rs::Error| Error::Load(error.to_string());
         let options = libbpf_sys::bpf_map_create_opts {
@@ -44,8 +44,8 @@ impl RawProgram {
             log_size: LOG_BYTES as u32,
             ..Default::default()
         };
-        // SAFETY: the strings end with 0, slots are as the kernel has them and as many as is said,
-        // and the log has the length that the options say; all outlive the call.
+        // SAFETY: the strings end with 0, the slots have the kernel's layout and the stated count,
+        // and the log has the length in the options; all outlive the call.
         let descriptor = unsafe {
             libbpf_sys::bpf_prog_load(
                 libbpf_sys::BPF_PROG_TYPE_XDP,
@@ -62,15 +62,15 @@ impl RawProgram {
             let reason = io::Error::from_raw_os_error(-descriptor);
             return Err(Error::Load(format!("{reason}\n{said}")));
         }
-        // SAFETY: it is a descriptor that nobody else knows of.
+        // SAFETY: the descriptor is open, and this value is its only owner.
         Ok(Self { program: unsafe { OwnedFd::from_raw_fd(descriptor) }, value })
     }
 
-    /// Runs it on a packet whose value is all zeros before. Gives what it returns, the packet and
-    /// the value.
+    /// Sets the map's value to zeros and runs the program on a packet. Returns its result, the
+    /// packet and the value.
     ///
     /// # Errors
-    /// A packet that the kernel does not take.
+    /// The kernel rejects the packet.
     pub fn run(&self, packet: &[u8]) -> Result<(u32, Vec<u8>, Vec<u8>), Error> {
         let refused = |reason: String| Error::Refused { what: "a program".into(), reason };
         let said = |error: libbpf_rs::Error| refused(error.to_string());
@@ -86,7 +86,7 @@ impl RawProgram {
             repeat: 1,
             ..Default::default()
         };
-        // SAFETY: both buffers have the lengths that are said, and outlive the call.
+        // SAFETY: both buffers have the lengths in the options and outlive the call.
         let result = unsafe {
             libbpf_sys::bpf_prog_test_run_opts(self.program.as_raw_fd(), &raw mut options)
         };

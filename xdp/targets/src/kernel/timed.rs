@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How long the kernel says that a program takes.
+//! Run times of programs, measured by the kernel.
 
 use super::{Context, Kernel, named, refused};
 use crate::{Arrival, Error, Timed};
 use libbpf_rs::ProgramInput;
 
 impl Kernel {
-    /// Runs a program `repeat` times on a packet, each time as the last run left it, and says how
-    /// long that took by the kernel's own clock.
+    /// Runs a program `repeat` times on a packet, each run on the result of the last, and returns
+    /// the time by the kernel's clock.
     ///
     /// # Errors
-    /// No such program, or what the kernel refuses.
+    /// There is no such program, or the kernel refuses.
     pub fn time(
         &mut self,
         program: &str,

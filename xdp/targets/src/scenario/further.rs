@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Programs that common users write.
+//! Programs of the kinds that users commonly write.
 
 use super::{DROP, FIRST, PASS, REDIRECT, Scenario, TX, bytes, plain};
 use crate::traffic::{Kind, hosts};
@@ -75,11 +75,11 @@ fn vlans(target: &mut dyn Target) -> Result<(), Error> {
     treat(hosts::VLANS[0], 1, 0)?;
     treat(hosts::VLANS[1], 3, 44)?;
     treat(hosts::VLANS[2], 0, 0)?;
-    // No such action.
+    // There is no such action.
     treat(hosts::VLANS[3], 9, 0)
 }
 
-/// Nothing flows in, so that the time does not matter.
+/// Sets a rate of 0, so that buckets are never refilled and the time does not matter.
 fn bucket(target: &mut dyn Target) -> Result<(), Error> {
     target.update("settings", &FIRST, &bytes(&[&0u64.to_ne_bytes(), &6_000u64.to_ne_bytes()]))
 }
@@ -100,7 +100,7 @@ fn names(target: &mut dyn Target) -> Result<(), Error> {
 fn ends(target: &mut dyn Target) -> Result<(), Error> {
     for host in 0..hosts::HOSTS - 3 {
         for key in hosts::TUNNELS {
-            // Keys of GRE and networks of VXLAN, which have their byte elsewhere.
+            // GRE keys, and VXLAN network identifiers, which are shifted by one byte.
             for key in [key, key << 8] {
                 let key = bytes(&[&hosts::ipv4(host), &key.to_be_bytes()]);
                 target.update("tunnels", &key, &[0; 8])?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The programs that the publication of hXDP measures (its table of programs), written here.
+//! The programs that the hXDP publication measures (its table of programs), reimplemented.
 
 use super::{DROP, FIRST, PASS, REDIRECT, Scenario, TX, bytes, plain};
 use crate::traffic::{Kind, hosts};
@@ -19,7 +19,7 @@ const BALANCED: &[Kind] = &[
 ];
 const IPV4: [u8; 2] = [8, 0];
 const IPV6: [u8; 2] = [0x86, 0xdd];
-/// Devices that a map of devices may have here.
+/// Devices that maps of devices may contain here.
 const DEVICES: [u32; 3] = [1, 2, 3];
 
 pub fn scenarios() -> Vec<Scenario> {
@@ -73,7 +73,7 @@ pub fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-/// Routes of several lengths, some without a neighbour, some by a gateway.
+/// Routes with several prefix lengths, some without a neighbour, some through a gateway.
 fn router(target: &mut dyn Target) -> Result<(), Error> {
     for (place, device) in DEVICES.iter().enumerate() {
         target.update("ports", &(place as u32).to_ne_bytes(), &device.to_ne_bytes())?;
@@ -85,7 +85,7 @@ fn router(target: &mut dyn Target) -> Result<(), Error> {
     route(8, [10, 0, 0, 0], [10, 0, 0, 1], 0)?;
     route(24, [10, 0, 1, 0], [0; 4], 1)?;
     route(32, hosts::ipv4(4), [10, 9, 9, 9], 2)?;
-    // Its port has no device.
+    // The port of this route has no device.
     route(32, hosts::ipv4(2), [0; 4], 7)?;
     route(30, [192, 0, 2, 8], [10, 0, 0, 1], 2)?;
     for host in 0..3 {
@@ -119,7 +119,7 @@ fn tunnels(target: &mut dyn Target) -> Result<(), Error> {
                         bytes(&[&address, &port.to_be_bytes(), &family, &protocol.to_ne_bytes()]);
                     let link = hosts::ethernet(host);
                     let value = bytes(&[&hosts::ipv6(1), &hosts::ipv6(host), &link, &family]);
-                    // There is room for 256.
+                    // The map has room for 256 entries.
                     if port != 8080 {
                         target.update("tunnels", &key, &value)?;
                     }
@@ -146,7 +146,8 @@ fn ways(target: &mut dyn Target, ways: &[(u32, u32)]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Services of both families on virtual addresses with all flags, and servers of both.
+/// Services of both address families on virtual addresses, with all flags, and servers of both
+/// families.
 fn balancer(target: &mut dyn Target) -> Result<(), Error> {
     const RING: u32 = 1021;
     const SERVERS: u32 = 10;
@@ -158,7 +159,7 @@ fn balancer(target: &mut dyn Target) -> Result<(), Error> {
             target.update("services", &key, &value)?;
             for place in 0..RING {
                 let key = (number * RING + place).to_ne_bytes();
-                // A few places have no server.
+                // A few slots have no server.
                 let server = (place * 7 + number) % (SERVERS + 1);
                 target.update("rings", &key, &server.to_ne_bytes())?;
             }
@@ -167,7 +168,7 @@ fn balancer(target: &mut dyn Target) -> Result<(), Error> {
         };
     let (one, other) = (widened(hosts::ipv4(8)), widened(hosts::ipv4(9)));
     let (one_ipv6, other_ipv6) = (hosts::ipv6(8), hosts::ipv6(9));
-    // Flags: 1 without source port, 2 without table, 4 QUIC, 8 by target port, 16 timed.
+    // Flags: 1 ignore source port, 2 bypass flow table, 4 QUIC, 8 by target port, 16 timed.
     for (address, port, protocol, flags) in [
         (&one, 80, 6, 0),
         (&one, 443, 17, 4),
@@ -177,7 +178,7 @@ fn balancer(target: &mut dyn Target) -> Result<(), Error> {
         (&one_ipv6, 80, 6, 1),
         (&one_ipv6, 443, 17, 4 | 16),
         (&other_ipv6, 0, 17, 16),
-        // What echo requests ask for.
+        // Targets of echo requests.
         (&one, 0, 0, 0),
         (&one_ipv6, 0, 0, 0),
     ] {

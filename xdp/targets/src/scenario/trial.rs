@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Two targets in the surroundings of a scenario: the same packets, one by one, many behind each
-//! other, or cut at every length, with state carried along.
+//! Two targets on a scenario: the same packets one by one, in streams, or cut at every length, with
+//! state carried along.
 
 use super::Scenario;
 use crate::compare::{Comparison, Disagreement, Unsteady};
@@ -9,39 +9,39 @@ use crate::{Arrival, Departure, Target};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-/// What the two targets are called.
+/// Names of the targets in messages.
 const NAMES: [&str; 2] = ["reference", "subject"];
 
-/// How often each verdict was.
+/// Number of packets by verdict.
 type Verdicts = BTreeMap<u32, usize>;
 
-/// Packets that come behind each other.
+/// Parameters of packet streams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Streams {
-    /// How many in all.
+    /// Number of packets in total.
     pub packets: u64,
-    /// How many the subject has at once.
+    /// Packets that the subject processes at a time.
     pub at_once: u64,
-    /// After how many packets maps are compared, beside at the end.
+    /// Packets after which maps are compared, in addition to the end.
     pub maps_every: u64,
 }
 
 /// Lengths at which packets are cut.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lengths {
-    /// The shortest and the longest that both targets take.
+    /// Shortest and longest length that both targets accept.
     pub all: RangeInclusive<usize>,
-    /// Up to this length each is tried.
+    /// Up to this length every length is tried.
     pub dense_to: usize,
-    /// Of longer ones one of so many, which ones depends on the seed.
+    /// Longer lengths are sampled: one of this number is tried; the seed determines which.
     pub one_of: usize,
 }
 
-/// Sets two targets up, has both run `count` packets of a seed, and compares verdict, bytes and
-/// metadata of each packet, and at last all maps. Gives how often each verdict was.
+/// Sets up two targets, runs `count` packets of a seed on both, and compares verdict, bytes and
+/// metadata of each packet, and finally all maps. Returns the number of packets by verdict.
 ///
 /// # Errors
-/// The first difference, or what one of them could not do.
+/// The first difference, or the failure of a target.
 pub fn compare(
     scenario: &Scenario,
     seed: u64,
@@ -60,7 +60,7 @@ pub fn compare(
     Ok(trial.verdicts)
 }
 
-/// The same where the subject has many packets at once, and maps are compared now and then.
+/// As [`compare`], with many packets at a time on the subject; maps are compared at intervals.
 ///
 /// # Errors
 /// As [`compare`].
@@ -86,8 +86,8 @@ pub fn compare_streams(
     Ok(trial.verdicts)
 }
 
-/// Sets two targets up, and has both run a packet of each kind of the scenario's, cut at one length
-/// after the other up to its own; compares as [`compare`] does. Gives how many packets there were.
+/// Sets up two targets and runs a packet of each of the scenario's kinds on both, cut at each
+/// length up to its own; compares as [`compare`] does. Returns the number of packets.
 ///
 /// # Errors
 /// As [`compare`].
@@ -118,7 +118,7 @@ pub fn compare_lengths(
 }
 
 impl Lengths {
-    /// Those of a packet, the shortest one first; its own is always among them.
+    /// Returns the lengths for a packet in ascending order; its own length is always the last.
     fn of(&self, whole: usize, seed: u64) -> impl Iterator<Item = usize> {
         let longest = whole.min(*self.all.end());
         let (dense_to, one_of) = (self.dense_to, self.one_of.max(1));
@@ -130,7 +130,7 @@ impl Lengths {
     }
 }
 
-/// Two targets that have been set up alike.
+/// Two targets with the same initial state.
 struct Trial<'a> {
     scenario: &'a Scenario,
     targets: [&'a mut dyn Target; 2],
@@ -167,7 +167,8 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    /// The reference first, packet after packet, since what comes next may answer what it sent.
+    /// Runs the reference first, packet by packet, because later packets may be replies to earlier
+    /// output.
     fn run_together(&mut self, traffic: &mut Traffic, count: u64) -> Result<(), Disagreement> {
         let failed = |target| move |error| Disagreement::Failed { target, error };
         let [reference, subject] = &mut self.targets;

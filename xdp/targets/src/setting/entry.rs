@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An entry of a map that is asked for, in bpftool's words.
+//! The name of a map entry, in bpftool's syntax.
 
 use super::{NotASetting, check, find, named};
 use crate::{Error, Target};
 use freeport_ebpf::object::{MapDefinition, Object};
 use std::str::FromStr;
 
-/// `NAME key [hex] BYTES`
+/// An entry of a map, written `NAME key [hex] BYTES`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EntryName {
     map: String,
@@ -25,32 +25,32 @@ impl FromStr for EntryName {
             (Some(key), []) => Ok(Self { map: (*map).to_owned(), key }),
             (None, _) => Err(NotASetting("there is no key".into())),
             (Some(_), rest) => {
-                Err(NotASetting(format!("`{}` stands behind the key", rest.join(" "))))
+                Err(NotASetting(format!("unexpected `{}` after the key", rest.join(" "))))
             }
         }
     }
 }
 
 impl EntryName {
-    /// The key.
+    /// Returns the key.
     pub fn key(&self) -> &[u8] {
         &self.key
     }
 
-    /// The map.
+    /// Returns the map.
     ///
     /// # Errors
-    /// There is none of that name, or its keys have another size.
+    /// There is no map of that name, or its keys have another size.
     pub fn map<'o>(&self, object: &'o Object) -> Result<&'o MapDefinition, Error> {
         let map = find(object, &self.map)?;
         check(map, "key", &self.key, map.key_size)?;
         Ok(map)
     }
 
-    /// The value on a target on which the object is loaded; none if there is no such entry.
+    /// Returns the value on a target that has loaded the object; `None` if there is no such entry.
     ///
     /// # Errors
-    /// As for [`map`](Self::map), or what the map says.
+    /// As for [`map`](Self::map), or the map refuses the lookup.
     pub fn lookup(
         &self,
         object: &Object,
@@ -71,8 +71,8 @@ mod tests {
         for (text, reason) in [
             ("", "no map is named"),
             ("flows", "there is no key"),
-            ("flows key 1 value 2", "`value 2` stands behind the key"),
-            ("flows key 300", "`300` is no byte of the key"),
+            ("flows key 1 value 2", "unexpected `value 2` after the key"),
+            ("flows key 300", "`300` is not a valid byte of the key"),
         ] {
             let error = text.parse::<EntryName>().unwrap_err().to_string();
             assert!(error.starts_with(reason), "{text}: {error}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Frames from the inside out: a payload, and one header after the other in front of it.
+//! Frames built from the inside out: a payload, with one header after the other put in front.
 
 use super::hosts::{self, Flow};
 use fastrand::Rng;
@@ -11,19 +11,20 @@ const ICMP_IPV6: u8 = 58;
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 
-/// What of a frame does not depend on what is in it.
+/// The parts of a frame that do not depend on its payload.
 pub struct Frame {
     tags: Vec<u16>,
     ttl: u8,
     tos: u8,
     options: usize,
     fragment: u16,
-    /// Instead of the right ones.
+    /// A wrong checksum to use in place of the right ones.
     checksum: Option<u16>,
 }
 
 impl Frame {
-    /// Mostly plain; some have VLAN tags, options, are fragments or at the end of their life.
+    /// Chooses a mostly plain frame; some have VLAN tags or options, are fragments, or have an
+    /// expiring time to live.
     pub fn new(random: &mut Rng) -> Self {
         let vlan = |random: &mut Rng| hosts::VLANS[random.usize(..hosts::VLANS.len())];
         let tags = match random.u32(..10) {
@@ -50,7 +51,7 @@ impl Frame {
         }
     }
 
-    /// A segment. The first ones of a flow open the connection, and some close it.
+    /// Builds a segment. The first ones of a flow open the connection, and some close it.
     pub fn tcp(&self, random: &mut Rng, flow: &mut Flow, payload: &[u8]) -> Vec<u8> {
         let (flags, sender) = next_flags(random, flow);
         let payload = if payload.is_empty() { &filling(random)[..] } else { payload };
@@ -58,7 +59,7 @@ impl Frame {
         self.over_ipv4(&sender, TCP, segment, 16)
     }
 
-    /// The same over IPv6.
+    /// As `tcp`, over IPv6.
     pub fn tcp_ipv6(&self, random: &mut Rng, flow: &mut Flow) -> Vec<u8> {
         let (flags, sender) = next_flags(random, flow);
         let payload = filling(random);
@@ -73,32 +74,32 @@ impl Frame {
         )
     }
 
-    /// A datagram of random bytes.
+    /// Builds a datagram of random bytes.
     pub fn udp(&self, random: &mut Rng, flow: &Flow) -> Vec<u8> {
         let payload = filling(random);
         self.datagram(random, flow, flow.ports[1], &payload)
     }
 
-    /// A datagram to a port.
+    /// Builds a datagram to a port.
     pub fn datagram(&self, random: &mut Rng, flow: &Flow, port: u16, payload: &[u8]) -> Vec<u8> {
         let flow = Flow { ports: [flow.ports[0], port], ..flow.clone() };
         let flow = if random.u32(..4) == 0 { flow.turned() } else { flow };
         self.over_ipv4(&flow, UDP, datagram(&flow, payload), 6)
     }
 
-    /// A datagram of random bytes over IPv6.
+    /// Builds a datagram of random bytes over IPv6.
     pub fn udp_ipv6(&self, random: &mut Rng, flow: &Flow) -> Vec<u8> {
         let flow = if random.bool() { flow.turned() } else { flow.clone() };
         let (source, target) = (hosts::ipv6(flow.hosts[0]), hosts::ipv6(flow.hosts[1]));
         self.over_ipv6(source, target, &flow, UDP, datagram(&flow, &filling(random)), 6)
     }
 
-    /// An echo request, its reply, or that a packet of the flow was too big.
+    /// Builds an echo request, an echo reply, or a "packet too big" error for a packet of the flow.
     pub fn icmp(&self, random: &mut Rng, flow: &Flow) -> Vec<u8> {
         let (kind, code) = [(8, 0), (0, 0), (3, 4), (3, 4), (3, 1)][random.usize(..5)];
         let mut message = vec![kind, code, 0, 0, 0, 0, 5, 0xdc];
         if kind == 3 {
-            // What is quoted went the other way.
+            // The quoted packet went in the opposite direction.
             let quoted = flow.turned();
             let protocol = if random.bool() { TCP } else { UDP };
             let inner = Frame {
@@ -117,7 +118,7 @@ impl Frame {
         self.over_ipv4(flow, ICMP, message, 2)
     }
 
-    /// The same over IPv6.
+    /// As `icmp`, over IPv6.
     pub fn icmp_ipv6(&self, random: &mut Rng, flow: &Flow) -> Vec<u8> {
         let kind = [128, 129, 2, 2, 1][random.usize(..5)];
         let mut message = vec![kind, 0, 0, 0, 0, 0, 5, 0];
@@ -132,7 +133,7 @@ impl Frame {
         self.over_ipv6(source, target, flow, ICMP_IPV6, message, 2)
     }
 
-    /// A packet in a tunnel.
+    /// Builds a packet in a tunnel.
     pub fn tunnelled(&self, random: &mut Rng, flow: &Flow) -> Vec<u8> {
         let key = hosts::TUNNELS[random.usize(..hosts::TUNNELS.len())];
         let inner_flow = flow.turned();
@@ -161,7 +162,7 @@ impl Frame {
         }
     }
 
-    /// From IPv6 to IPv4 or back, by addresses that stand for the other family.
+    /// Builds a packet from IPv6 to IPv4 or back, with addresses that represent the other family.
     pub fn translated(&self, random: &mut Rng, flow: &Flow) -> Vec<u8> {
         let payload = filling(random);
         let (protocol, inner, sum) = if random.bool() {
@@ -176,7 +177,7 @@ impl Frame {
         self.over_ipv6(source, target, flow, protocol, inner, sum)
     }
 
-    /// Headers between that of IPv6 and the segment.
+    /// Builds a packet with extension headers between the IPv6 header and the segment.
     pub fn extended(&self, random: &mut Rng, flow: &Flow) -> Vec<u8> {
         let mut protocol = if random.bool() { TCP } else { UDP };
         let payload = filling(random);
@@ -192,7 +193,7 @@ impl Frame {
         self.over_ipv6(source, target, flow, protocol, packet, 0)
     }
 
-    /// Random bytes behind an Ethernet header.
+    /// Builds an Ethernet header with random bytes after it.
     pub fn other(&self, random: &mut Rng, protocol: u16) -> Vec<u8> {
         let flow = Flow::new(random);
         let mut bytes = self.ethernet(&flow, protocol);
@@ -200,8 +201,8 @@ impl Frame {
         bytes
     }
 
-    /// `check` is where the checksum over addresses and payload is, 0 without one, and 2 for the
-    /// checksum over the payload alone.
+    /// Adds an IPv4 header. `check` is the offset of the checksum over pseudo-header and payload; 0
+    /// for none, 2 for the checksum over the payload alone.
     fn over_ipv4(&self, flow: &Flow, protocol: u8, mut inner: Vec<u8>, check: usize) -> Vec<u8> {
         let ends = [hosts::ipv4(flow.hosts[0]), hosts::ipv4(flow.hosts[1])].concat();
         self.fill_checksum(&ends, protocol, &mut inner, check);
@@ -232,7 +233,7 @@ impl Frame {
         let mut all = inner.to_vec();
         if check != 2 {
             all.extend(ends);
-            // Bytes are summed in pairs, and an odd one is the first of its pair.
+            // Bytes are summed in pairs; an odd last byte is the first of its pair.
             if inner.len() % 2 == 1 {
                 all.insert(inner.len(), 0);
             }
@@ -244,7 +245,7 @@ impl Frame {
     }
 
     fn ethernet(&self, flow: &Flow, protocol: u16) -> Vec<u8> {
-        // Some go to everybody.
+        // Some frames are broadcast.
         let is_for_all = self.ttl % 16 == 5;
         let target = if is_for_all { [0xff; 6] } else { hosts::ethernet(flow.hosts[1]) };
         let mut bytes = [target, hosts::ethernet(flow.hosts[0])].concat();
@@ -284,8 +285,8 @@ impl Frame {
     }
 }
 
-/// The next step of a connection, with who does it: opened in three, some data, closed in two; now
-/// and then something that has no place there.
+/// Returns the next step of a connection and the direction of its segment: a three-way handshake,
+/// some data, a close in two steps; occasionally flags that do not belong there.
 fn next_flags(random: &mut Rng, flow: &mut Flow) -> (u8, Flow) {
     if random.u32(..8) == 0 {
         let flags = [0x02, 0x12, 0x10, 0x11, 0x04, 0x14, 0x18, 0x00][random.usize(..8)];
@@ -322,14 +323,14 @@ fn datagram(flow: &Flow, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Random bytes, mostly few.
+/// Returns random bytes, usually few.
 fn filling(random: &mut Rng) -> Vec<u8> {
     let most = [1, 24, 24, 120, 120, 700, 3000][random.usize(..7)];
     let length = random.usize(..most);
     (0..length).map(|_| random.u8(..)).collect()
 }
 
-/// The Internet checksum (RFC 1071).
+/// Returns the Internet checksum (RFC 1071).
 fn complement_sum(bytes: &[u8]) -> u16 {
     let pair = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
     let mut sum: u32 = bytes.chunks(2).map(pair).sum();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is in segments and datagrams for programs that read so far.
+//! Payloads of segments and datagrams, for programs that parse them.
 
 use fastrand::Rng;
 
-/// Labels of names in queries; `blocked` and what is below it may be on a list.
+/// Labels of names in queries; `blocked` and its subdomains may be on a blocklist.
 const LABELS: [&str; 6] = ["www", "Example", "org", "blocked", "a", "mail-relay-with-a-long-name"];
 
-/// A DNS query for a name, some of them malformed.
+/// Generates a DNS query for a name; some are malformed.
 pub fn dns(random: &mut Rng) -> Vec<u8> {
     let mut query = vec![0x12, 0x34, if random.u32(..10) == 0 { 0x80 } else { 1 }, 0, 0, 1];
     query.extend([0; 6]);
@@ -22,7 +22,7 @@ pub fn dns(random: &mut Rng) -> Vec<u8> {
     query
 }
 
-/// A request of HTTP or memcached, with a number that may be anything.
+/// Generates an HTTP or memcached request with an arbitrary number.
 pub fn request(random: &mut Rng) -> Vec<u8> {
     let numbers =
         ["0", "17", " 512", "99999", "100001", "-3", "12x", "x", "9223372036854775808", ""];
@@ -38,7 +38,8 @@ pub fn request(random: &mut Rng) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// A QUIC packet: a long or a short header, with a connection id that has a server's number or not.
+/// Generates a QUIC packet with a long or a short header, whose connection id may contain a
+/// server's number.
 pub fn quic(random: &mut Rng) -> Vec<u8> {
     let id = [0x40 | random.u8(..64), 0, random.u8(..12), random.u8(..), 7, 7, 7, 7];
     let id = if random.u32(..4) == 0 { [random.u8(..); 8] } else { id };
@@ -52,8 +53,8 @@ pub fn quic(random: &mut Rng) -> Vec<u8> {
     packet
 }
 
-/// The acknowledgement that answers a TCP segment in an IPv4 frame without tags and options; its
-/// checksum is left as it was.
+/// Returns the acknowledgement of a TCP segment in an IPv4 frame without tags and options; its
+/// checksum is not updated.
 pub fn reply(sent: &[u8]) -> Option<Vec<u8>> {
     let is_tcp = sent.get(12..15)? == [8, 0, 0x45] && sent.get(23)? == &6;
     let mut reply = sent.get(..54).filter(|_| is_tcp)?.to_vec();

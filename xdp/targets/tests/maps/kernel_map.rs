@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A map of the kernel, as `bpf(2)` has it: what libbpf checks before is not in the way.
+//! A map of the kernel, through `bpf(2)` directly, so that libbpf's own checks do not intervene.
 
 use freeport_ebpf::maps::ErrorNumber;
 use freeport_ebpf::object::MapDefinition;
@@ -8,22 +8,22 @@ use std::ffi::c_void;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
 
-/// A map and the sizes of what is passed to and fro.
+/// A map and the sizes of its keys and values.
 pub struct KernelMap {
     descriptor: OwnedFd,
     key_size: usize,
     value_size: usize,
-    /// How many values there are for each key, each of a multiple of 8 bytes if there are several.
+    /// Number of values of each key; if there are several, each is padded to a multiple of 8 bytes.
     processors: usize,
 }
 
-/// What a call gave.
+/// Converts the result of a call.
 fn result(returned: i32) -> Result<(), ErrorNumber> {
     if returned < 0 { Err(ErrorNumber(-returned)) } else { Ok(()) }
 }
 
 impl KernelMap {
-    /// Makes one.
+    /// Creates a map.
     pub fn create(definition: &MapDefinition, is_per_processor: bool) -> Result<Self, ErrorNumber> {
         let options = sys::bpf_map_create_opts {
             sz: size_of::<sys::bpf_map_create_opts>() as sys::size_t,
@@ -31,7 +31,7 @@ impl KernelMap {
             map_extra: definition.extra,
             ..Default::default()
         };
-        // SAFETY: the name is a C string, and the options live through the call.
+        // SAFETY: the name is a C string, and the options outlive the call.
         let descriptor = unsafe {
             sys::bpf_map_create(
                 definition.kind.number(),
@@ -49,7 +49,8 @@ impl KernelMap {
             1
         };
         Ok(Self {
-            // SAFETY: the kernel has just given it to us.
+            // SAFETY: the kernel has just returned the descriptor, and this value is its only
+            // owner.
             descriptor: unsafe { OwnedFd::from_raw_fd(descriptor) },
             key_size: definition.key_size as usize,
             value_size: definition.value_size as usize,
@@ -57,19 +58,19 @@ impl KernelMap {
         })
     }
 
-    /// Room for what a key has.
+    /// Returns a buffer for the values of a key.
     fn room(&self) -> Vec<u8> {
         let each = self.value_size.next_multiple_of(8);
         vec![0; if self.processors > 1 { each * self.processors } else { each }]
     }
 
-    /// The key as the kernel wants it; maps without keys take none.
+    /// Returns the key as the kernel takes it; null for maps without keys.
     fn key(&self, key: &[u8]) -> *const c_void {
         assert_eq!(key.len(), self.key_size);
         if key.is_empty() { ptr::null() } else { key.as_ptr().cast() }
     }
 
-    /// Sets a key, for all processors.
+    /// Sets the value of a key, for all processors.
     pub fn update(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), ErrorNumber> {
         assert_eq!(value.len(), self.value_size);
         let mut room = self.room();
@@ -82,7 +83,7 @@ impl KernelMap {
         })
     }
 
-    /// What a key has, on the first processor.
+    /// Returns the value of a key, on the first processor.
     pub fn lookup(&self, key: &[u8]) -> Result<Vec<u8>, ErrorNumber> {
         let mut room = self.room();
         // SAFETY: as above.
@@ -93,7 +94,7 @@ impl KernelMap {
         Ok(room)
     }
 
-    /// Takes what a key has, or the next value of a queue.
+    /// Removes and returns the value of a key, or the next value of a queue.
     pub fn take(&self, key: &[u8]) -> Result<Vec<u8>, ErrorNumber> {
         let mut room = self.room();
         // SAFETY: as above.
@@ -104,7 +105,7 @@ impl KernelMap {
         Ok(room)
     }
 
-    /// Whether a Bloom filter may have a value.
+    /// Checks whether a Bloom filter may contain a value.
     pub fn may_hold(&self, value: &[u8]) -> Result<(), ErrorNumber> {
         let mut room = value.to_vec();
         // SAFETY: as above.
@@ -113,13 +114,13 @@ impl KernelMap {
         })
     }
 
-    /// Takes a key away.
+    /// Deletes a key.
     pub fn delete(&self, key: &[u8]) -> Result<(), ErrorNumber> {
         // SAFETY: as above.
         result(unsafe { sys::bpf_map_delete_elem(self.raw(), self.key(key)) })
     }
 
-    /// All keys, in the kernel's order.
+    /// Returns all keys, in the kernel's order.
     pub fn keys(&self) -> Result<Vec<Vec<u8>>, ErrorNumber> {
         let (mut keys, mut next): (Vec<Vec<u8>>, _) = (vec![], vec![0; self.key_size]);
         loop {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Maps that user space changes are the kernel's: the same values, and the same error for the same
-//! misuse, for each kind that the interpreter has. `FREEPORT_SEED` begins with another seed.
+//! Maps changed from user space behave like the kernel's: the same values, and the same error for
+//! the same misuse, for each supported kind. `FREEPORT_SEED` sets another first seed.
 
 mod kernel_map;
 mod references;
@@ -17,10 +17,10 @@ use std::collections::BTreeMap;
 
 const OPERATIONS: usize = 3_000;
 
-/// Kinds with keys that the test chooses freely.
+/// Kinds with arbitrary keys.
 const BY_KEY: [MapKind; 4] =
     [MapKind::Hash, MapKind::PerCpuHash, MapKind::LruHash, MapKind::LruPerCpuHash];
-/// Kinds whose keys are places.
+/// Kinds whose keys are indices.
 const BY_PLACE: [MapKind; 4] =
     [MapKind::Array, MapKind::PerCpuArray, MapKind::Devmap, MapKind::Cpumap];
 
@@ -34,7 +34,7 @@ fn definition(kind: MapKind, key_size: u32, value_size: u32, max_entries: u32) -
     MapDefinition { name, kind, key_size, value_size, max_entries, flags, ..Default::default() }
 }
 
-/// A map here and in the kernel.
+/// The same map here and in the kernel.
 struct Pair {
     kind: MapKind,
     ours: Map,
@@ -51,7 +51,7 @@ impl Pair {
         Self { kind, ours, kernel, random: Rng::with_seed(seed) }
     }
 
-    /// A random change or question; both answer alike.
+    /// Makes a random change or lookup; both maps must give the same result.
     fn step(&mut self, key: &[u8], value: &[u8]) {
         let flags = if self.random.u8(..4) > 0 { 0 } else { self.random.u64(..10) };
         let kind = self.kind;
@@ -88,7 +88,7 @@ impl Pair {
     }
 }
 
-/// Whether the kernel may be asked; says why not.
+/// Returns whether the kernel can be used; if not, marks the test as skipped with the reason.
 #[track_caller]
 fn may_ask_kernel() -> bool {
     let refusal = Kernel::refusal();
@@ -105,7 +105,7 @@ fn hashes_answer_as_the_kernels() {
     }
     for kind in BY_KEY {
         let is_lru = matches!(kind, MapKind::LruHash | MapKind::LruPerCpuHash);
-        // More keys than there is room for, except where older ones give way.
+        // More keys than fit, except where the least recently used ones are evicted.
         let max_entries = if is_lru { 400 } else { 12 };
         let mut pair = Pair::new(&definition(kind, 3, 5, max_entries), seed());
         for _ in 0..OPERATIONS {
@@ -116,8 +116,8 @@ fn hashes_answer_as_the_kernels() {
     }
 }
 
-/// Which keys give way is each one's own. What was set last is there on both, no map has more than
-/// fits, and what is there has the value that it was given.
+/// The two implementations may evict different keys. The key set last is present in both, no map
+/// exceeds its capacity, and each remaining key has the value that was set.
 #[test]
 fn full_maps_that_forget_keep_what_was_set_last() {
     if !may_ask_kernel() {
@@ -158,7 +158,7 @@ fn places_answer_as_the_kernels() {
         let processors = libbpf_rs::num_possible_cpus().expect("a machine has processors") as u32;
         let count = if kind == MapKind::Cpumap { processors } else { 5 };
         let mut pair = Pair::new(&definition(kind, 4, 4, count), seed());
-        // Making queues of processors takes threads of the kernel, and time.
+        // Creating queues of processors starts kernel threads, which takes time.
         for _ in 0..if kind == MapKind::Cpumap { OPERATIONS / 20 } else { OPERATIONS } {
             let key = pair.random.u32(..count + 2).to_ne_bytes();
             let value = match kind {
@@ -197,7 +197,7 @@ fn prefixes_answer_as_the_kernels() {
         let definition = definition(MapKind::LpmTrie, 4 + data_size, 5, 20);
         let mut pair = Pair::new(&definition, seed());
         for _ in 0..OPERATIONS {
-            // Few bits that differ, and lengths up to one too long.
+            // Keys that differ in few bits, with prefix lengths up to one above the maximum.
             let mut key = pair.random.u32(..8 * data_size + 2).to_ne_bytes().to_vec();
             key.extend((0..data_size).map(|_| pair.random.u8(..4) << 6));
             let value = [pair.random.u8(..); 5];
@@ -233,8 +233,7 @@ fn queues_and_stacks_answer_as_the_kernels() {
     }
 }
 
-/// What a filter may hold that it was never given is chance on both sides; what it was given, it
-/// holds.
+/// False positives of a filter are random on both sides; a value that was added is always found.
 #[test]
 fn filters_answer_as_the_kernels() {
     if !may_ask_kernel() {
@@ -257,7 +256,7 @@ fn filters_answer_as_the_kernels() {
     };
     let expected = chance(&mut |value| kernel.may_hold(value) == Ok(()));
     let found = chance(&mut |value| ours.may_hold(value) == Ok(true));
-    // 400 of which a few in a hundred are taken for others, as either is made.
+    // A few of 400 in a hundred are false positives on either side.
     assert!(expected < 100 && found < 100, "{expected} in the kernel, {found} here");
 }
 
@@ -285,8 +284,8 @@ fn definitions_are_refused_as_by_the_kernel() {
             let kernel = KernelMap::create(&definition, is_per_processor(kind));
             let ours = Map::new(&definition, 1, 1 << 24);
             let (expected, found) = (kernel.map(|_| ()), ours.map(|_| ()));
-            // Rights, how much memory there is, and for how many processors the kernel was made,
-            // are each one's own.
+            // Privileges, available memory, and the number of processors for which the kernel was
+            // built differ between the two.
             let is_own = match expected {
                 Err(ErrorNumber::EPERM | ErrorNumber(libc::ENOMEM)) => true,
                 Err(ErrorNumber::E2BIG) => kind == MapKind::Cpumap,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Programs and maps that maps refer to are changed between packets, as user space does it when
-//! services come and go; what comes next fares as in the kernel.
+//! Programs and maps in map entries are changed between packets, as user space does when services
+//! are added and removed; the following packets have the same outcome as in the kernel.
 
 use super::{may_ask_kernel, seed};
 use crate::objects::compiled;
@@ -14,7 +14,7 @@ const ROUNDS: usize = 200;
 const PACKETS: usize = 12;
 const KINDS: &[Kind] = &[Kind::Tcp, Kind::Udp, Kind::TcpIpv6, Kind::Extended, Kind::Other];
 
-/// One change, on any target.
+/// A change, on any target.
 type Change<'c> = &'c dyn Fn(&mut dyn Target) -> Result<(), Error>;
 
 /// A program on both targets.
@@ -42,7 +42,7 @@ impl Both {
         }
     }
 
-    /// Makes a change on both, which both take or neither.
+    /// Makes a change on both targets, which both must accept or both refuse.
     fn change(&mut self, what: &str, change: Change<'_>) {
         let expected = change(&mut self.kernel);
         let found = change(&mut self.interpreter);
@@ -88,7 +88,7 @@ fn programs_in_a_map_are_changed_between_packets() {
     let mut both = Both::load("parser_chain");
     let mut random = Rng::with_seed(seed());
     for _ in 0..ROUNDS {
-        // The map has seven places.
+        // The map has seven slots.
         let place = random.u32(..9).to_ne_bytes();
         let parser = PARSERS[random.usize(..PARSERS.len())];
         if random.u8(..3) == 0 {
@@ -122,7 +122,7 @@ fn maps_in_a_map_are_changed_between_packets() {
             0 => both.change("delete", &|target| target.delete(outer, &key)),
             1 => both.change("forget", &|target| target.delete("targets_of_first", &host)),
             2 => both.change("allow", &|target| target.update("targets_of_first", &host, &[0; 8])),
-            // Those of another kind or size are refused.
+            // A map of another kind or size is refused.
             _ => both.change(inner, &|target| target.put_inside(outer, &key, inner)),
         }
         both.run("isolate");

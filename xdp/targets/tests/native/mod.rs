@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Programs as compiled code do what they do in the interpreter and in the kernel: those of
-//! `programs/xdp` that can be lifted, on the packets of their scenarios and on packets cut at every
-//! length, and random ones that the kernel's verifier takes.
+//! Compiled code does the same as the interpreter and the kernel: the programs of `programs/xdp`
+//! that can be lifted, on the packets of their scenarios and on packets cut at every length, and
+//! random programs that the kernel's verifier accepts.
 
 mod random;
 
@@ -18,12 +18,12 @@ use freeport_xdp::scenario::{Lengths, Scenario, compare, compare_lengths};
 use freeport_xdp::{Arrival, Error, InUserSpace, Interpreter, Kernel, Native, Target};
 use std::path::Path;
 
-/// Scenarios that have no counterpart, and the words of what has none.
+/// Scenarios that cannot be lifted, and words of the reason.
 const NOT_LIFTED: [(&str, &str); 10] = [
     ("parser_chain", "metadata"),
     ("metadata", "metadata"),
     ("counters", "bpf_for_each_map_elem"),
-    ("sampler", "ring buffers"),
+    ("sampler", "ring-buffer records"),
     ("tenants", "a map inside map"),
     ("spread", "several devices"),
     ("fib_forward", "bpf_fib_lookup"),
@@ -32,13 +32,13 @@ const NOT_LIFTED: [(&str, &str); 10] = [
     ("deliver", "xskmap"),
 ];
 
-/// How code is compiled, which is not kept among the user's.
+/// Returns compiler options; the cache is separate from the user's.
 fn options() -> Options {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lifted");
     Options { cache: Some(cache), optimization: 1, ..Options::default() }
 }
 
-/// A scenario with its object, as it is in the file and read.
+/// A scenario with its object, as a file and parsed.
 struct Case {
     scenario: Scenario,
     bytes: Vec<u8>,
@@ -55,7 +55,7 @@ impl Case {
     }
 }
 
-/// All scenarios, or those that `FREEPORT_CASES` names a part of.
+/// Returns all scenarios, or those whose name contains `FREEPORT_CASES`.
 fn cases() -> Vec<Case> {
     let only = std::env::var("FREEPORT_CASES").ok();
     let mut scenarios = Scenario::all();
@@ -68,7 +68,7 @@ fn cases() -> Vec<Case> {
     scenarios.into_iter().map(case).collect()
 }
 
-/// Those that can be lifted, ready to run.
+/// Returns the cases that can be lifted, ready to run.
 fn lifted() -> Vec<(Case, Native)> {
     let native = |case: Case| case.native().ok().map(|native| (case, native));
     cases().into_iter().filter_map(native).collect()
@@ -158,7 +158,7 @@ fn every_program_fares_alike_as_compiled_code_and_in_the_kernel() {
     none_differs(&failures);
 }
 
-/// Programs of strangers, which no verifier has seen.
+/// Untrusted programs, which no verifier has checked.
 #[test]
 fn what_is_not_known_to_be_in_the_packet_is_looked_for_there() {
     let text = "r2 = *(u32 *)(r1 + 0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Random programs that the kernel's verifier takes: verdict, packet and the map's value, in which
-//! all registers and the stack are left, are those of the kernel.
+//! Random programs that the kernel's verifier accepts: the verdict, the packet, and the map's
+//! value, which receives all registers and the stack, equal those of the kernel.
 
 use super::{is_long, options, seed};
 use fastrand::Rng;
@@ -17,7 +17,7 @@ fn random_programs_fare_alike_as_compiled_code_and_in_the_kernel() {
     }
     let given = number("FREEPORT_PROGRAMS");
     let programs: u64 = given.unwrap_or(if is_long() { 5_000 } else { 40 });
-    // Others than those of other targets.
+    // Seeds different from those of the other targets.
     let first = seed() + 2_000_000;
     let verified = Verified::each(first..first + programs, compare);
     let verified = verified.expect("the kernel takes their map");
@@ -29,7 +29,7 @@ fn compare(seed: u64, program: &[Instruction], kernel: &RawProgram, random: &mut
         Ok(native) => native,
         Err(error) => panic!("seed {seed} is to be lifted: {error}\n{}", disassemble(program)),
     };
-    // One is too short, so that the program leaves at its check.
+    // One packet is too short, so that the program exits at its check.
     for length in [PACKET_BYTES, PACKET_BYTES + 7, 300, PACKET_BYTES - 1] {
         let bytes: Vec<u8> = (0..length).map(|_| random.u8(..)).collect();
         let expected = kernel.run(&bytes).expect("the kernel takes packets of this length");
@@ -43,7 +43,7 @@ fn compare(seed: u64, program: &[Instruction], kernel: &RawProgram, random: &mut
     assert_eq!(native.out_of_range(), 0, "seed {seed}");
 }
 
-/// What becomes of a packet and of a value that is all zeros before.
+/// Runs a program on a packet with a zeroed value; returns verdict, packet and value.
 fn ran(target: &mut dyn Target, bytes: &[u8]) -> Result<(u32, Vec<u8>, Vec<u8>), Error> {
     target.update("value", &[0; 4], &[0; VALUE_BYTES])?;
     let departure =

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The network of the tests as the interpreter is told of it.
+//! The network of the tests as the interpreter's environment.
 
 use freeport_ebpf::interpreter::{Device, Environment, Neighbour, Route, Way};
 use std::net::IpAddr;
 
-/// The same network for the interpreter.
+/// Returns the environment that describes the network.
 pub fn environment() -> Environment {
     let device = |ifindex, address| Device { ifindex, address, mtu: 1500, forwards: true };
     let route = |target: &str, prefix_bits, way| Route {

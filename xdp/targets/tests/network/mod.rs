@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A network of the test's own, so that devices have known numbers and there are routes to look up.
+//! A network namespace of the test's own, so that devices have known numbers and there are routes
+//! to look up.
 
 mod environment;
 
@@ -8,7 +9,8 @@ pub use environment::environment;
 use std::io;
 use std::process::Command;
 
-/// What `ip` is told: two devices of four queues that face each other, routes and neighbours.
+/// Input of `ip`: two devices of four queues that are connected to each other, routes and
+/// neighbours.
 const SETTINGS: &str = "\
 link set lo up
 link add fp2 index 2 numrxqueues 4 numtxqueues 4 address 02:00:00:00:02:01 type veth \
@@ -30,9 +32,9 @@ route add 2001:db8:1::/48 via 2001:db8:902::2
 route add blackhole 2001:db8:2::/48
 ";
 
-/// Moves the calling thread into a network of its own, and sets it up.
+/// Moves the calling thread into a new network namespace, and sets it up.
 pub fn enter() -> io::Result<()> {
-    // SAFETY: it changes only which network this thread sees.
+    // SAFETY: the call only changes which network namespace this thread uses.
     if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
         return Err(io::Error::last_os_error());
     }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The values that a jump passes to the region that it leads to.
+//! Values that a jump passes to its target region.
 
 use super::Live;
 use crate::operation::FRAME_POINTER;
 use crate::region::{Node, Value};
 use std::collections::HashMap;
 
-/// The values that are live in the next region when a jump leads there, with their registers.
+/// Returns the values, with their registers, that are live in the target region of a jump.
 pub fn passed<'a>(
     node: &'a Node,
     live: &HashMap<usize, Live>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What can be said of operations and rows alone: fields, lanes, targets, and where functions begin
-//! and end.
+//! Rules about single operations and rows: fields, lanes, targets, and the starts and ends of
+//! functions.
 
 use super::{Rule, Violation, text};
 use crate::image::{Image, Row, Slot};
@@ -13,7 +13,7 @@ use freeport_ebpf::instruction::{self as ebpf, Callee};
 use freeport_ebpf::object::Program;
 use std::ops::Range;
 
-/// All that is wrong with the form of an image.
+/// Returns all violations of these rules in an image.
 pub(super) fn check(image: &Image, program: &Program, analysis: &Analysis) -> Vec<Violation> {
     let mut form = Form { image, called: called(image), violations: vec![] };
     if analysis.graph().slots() != program.instructions.len() {
@@ -34,7 +34,7 @@ pub(super) fn check(image: &Image, program: &Program, analysis: &Analysis) -> Ve
     form.violations
 }
 
-/// The rows that are called, or whose address is taken.
+/// Returns the rows that are called, or whose address is taken.
 fn called(image: &Image) -> Vec<usize> {
     let operations = image.rows.iter().flat_map(Row::slots).map(|(_, slot)| slot.operation);
     let called = operations.filter_map(|operation| match operation {
@@ -45,7 +45,7 @@ fn called(image: &Image) -> Vec<usize> {
     called.collect()
 }
 
-/// What is being checked, and what was found.
+/// State of the check, with the violations so far.
 struct Form<'a> {
     image: &'a Image,
     called: Vec<usize>,
@@ -75,7 +75,7 @@ impl Form<'_> {
             }
             let leaves = image.rows[next - 1].slots().any(|(_, slot)| slot.operation.is_terminal());
             if !leaves {
-                let what = format!("that of `{}` may go on", function.name);
+                let what = format!("the last row of `{}` may fall through", function.name);
                 self.add(next - 1, [], Rule::LastRow, what);
             }
         }
@@ -150,7 +150,7 @@ impl Form<'_> {
     }
 }
 
-/// The rows of the function that a row belongs to.
+/// Returns the rows of the function to which a row belongs.
 pub(super) fn rows_of(image: &Image, row: usize) -> Range<usize> {
     let at = image.functions.partition_point(|function| function.row <= row);
     let start = at.checked_sub(1).map_or(0, |at| image.functions[at].row);
@@ -158,7 +158,8 @@ pub(super) fn rows_of(image: &Image, row: usize) -> Range<usize> {
     start..end
 }
 
-/// Whether an operation says instructions that it can be made of: a call is one of the same.
+/// Returns whether an operation can be made from its instructions: a call must be one of the same
+/// callee.
 fn comes_from(slot: &Slot, analysis: &Analysis) -> bool {
     let origins: Option<Vec<_>> =
         slot.origins.iter().map(|at| analysis.graph().operation(*at)).collect();
@@ -174,7 +175,7 @@ fn comes_from(slot: &Slot, analysis: &Analysis) -> bool {
     }
 }
 
-/// All registers that fields of an operation name.
+/// Returns all registers in the fields of an operation.
 fn registers(operation: &Operation) -> impl Iterator<Item = u8> {
     let unread = match *operation {
         Operation::Alu { left, .. } => Some(left),
@@ -183,7 +184,7 @@ fn registers(operation: &Operation) -> impl Iterator<Item = u8> {
     operation.read().chain(operation.written()).chain(unread)
 }
 
-/// Whether fields have values that the processor knows.
+/// Returns whether fields have values that the processor defines.
 fn means_something(operation: &Operation) -> bool {
     use AtomicOperation::{CompareExchange, Exchange};
     match *operation {
@@ -214,7 +215,7 @@ mod tests {
         image(&[&[(0, set(0, 2), &[1]), (1, set(2, 1), &[0])], &[(0, Operation::Exit, &[2])]])
     }
 
-    /// What is broken once an operation stands in lane 2 of the first row.
+    /// Returns the rules violated by an operation in lane 2 of the first row.
     fn with(operation: Operation) -> Vec<Rule> {
         let mut image = good();
         image.rows[0].lanes[2] = Some(Slot { operation, origins: vec![0] });

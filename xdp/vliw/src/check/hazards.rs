@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a row may not take from the one right before it.
+//! Hazards between a row and the next one.
 //!
-//! A branch that is taken to another row costs two rows, and the row behind a call of a function is
-//! not done right after it, so that only rows that follow each other count.
+//! A taken branch to another row costs two rows, and the row after a call of a function is not
+//! executed right after it, so only consecutive rows count.
 
 use super::form::rows_of;
 use super::memory::Touched;
@@ -12,7 +12,7 @@ use crate::image::{Image, Row, Slot};
 use crate::operation::{Operation, Target};
 use freeport_ebpf::analysis::Analysis;
 
-/// All that rows take too early.
+/// Returns all hazards in an image.
 pub(super) fn check(image: &Image, analysis: &Analysis) -> Vec<Violation> {
     let mut violations = vec![];
     for number in 1..image.rows.len() {
@@ -26,7 +26,7 @@ pub(super) fn check(image: &Image, analysis: &Analysis) -> Vec<Violation> {
     violations
 }
 
-/// Whether the row behind a row may be the next one.
+/// Returns whether the following row may be executed next.
 fn goes_on(image: &Image, number: usize) -> bool {
     if !rows_of(image, number).contains(&(number + 1)) {
         return false;
@@ -40,7 +40,7 @@ fn goes_on(image: &Image, number: usize) -> bool {
         || row.slots().any(|(_, slot)| slot.operation.target() == next)
 }
 
-/// A row, with the one before it.
+/// A row with the previous one.
 struct Pair<'a> {
     image: &'a Image,
     number: usize,
@@ -86,7 +86,8 @@ impl Pair<'_> {
     }
 }
 
-/// Whether it writes memory in its own time; what a helper writes is there before the next row.
+/// Returns whether the operation stores memory in its own row; the effects of a helper are complete
+/// before the next row.
 fn is_store(slot: &Slot) -> bool {
     matches!(slot.operation, Operation::Store { .. } | Operation::Atomic { .. })
 }
@@ -160,7 +161,7 @@ mod tests {
         let mut next = rows(1);
         next.rows.remove(1);
         assert_eq!(broken(text, &next), [Rule::CrossLane]);
-        // A jump to the next row is none, whatever leaves behind it.
+        // A jump to the next row is not a taken branch, even if a later lane leaves.
         next.rows[0].lanes[2] = image(&[&[(0, Operation::Exit, &[4])]]).rows[0].lanes[0].clone();
         assert_eq!(broken(text, &next), [Rule::CrossLane]);
     }

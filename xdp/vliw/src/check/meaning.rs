@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whether an image does what its program does: both are run with the same values that are not
-//! known, on one path after the other, and have to have the same effects.
+//! Checks that an image is equivalent to its program: both are executed symbolically with the same
+//! unknown values, path by path, and must have the same effects.
 //!
-//! A path is how comparisons come out that do not follow from others. What counts is which helpers
-//! are called, with which arguments and what memory, and how memory and the verdict are at the end.
+//! A path is a set of outcomes of those comparisons that do not follow from others. The effects are
+//! the helper calls with their arguments and memory, and the memory and the verdict at the end.
 
 mod facts;
 mod log;
@@ -22,27 +22,28 @@ use state::{Effect, Path, State};
 use std::collections::{BTreeMap, HashMap};
 use values::{Leaf, Node};
 
-/// How often ways out of branches were gone, by slot and whether the jump was made.
+/// Number of times that each outcome of a branch was followed, by slot and whether the jump is
+/// taken.
 type Visits = HashMap<(usize, bool), u32>;
 
-/// Why a path is not followed to its end.
+/// A path is not followed to its end.
 #[derive(Clone, Copy, Debug)]
 struct Abandoned;
 
-/// What was compared.
+/// Paths that were compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Paths {
-    /// Paths on which program and image have the same effects.
+    /// Number of paths on which program and image have the same effects.
     pub validated: usize,
-    /// Paths that were not followed to their end: the analysis says that they are never gone, or
-    /// they are too long, or do what is not followed here.
+    /// Number of paths that were not followed to their end: they are infeasible according to the
+    /// analysis, too long, or use unsupported operations.
     pub abandoned: usize,
-    /// Whether there are no others.
+    /// Whether there are no further paths.
     pub is_complete: bool,
 }
 
-/// Compares an image with its program on so many paths at most; each function that a helper calls
-/// is a program of its own.
+/// Compares an image with its program on at most `paths_max` paths; each function that a helper
+/// calls is treated as a separate program.
 pub(super) fn check(
     image: &Image,
     analysis: &Analysis,
@@ -66,10 +67,10 @@ pub(super) fn check(
     Ok(paths)
 }
 
-/// Assumptions that paths begin with, by the branch that goes another way with the last one.
+/// Assumptions at the start of pending paths, by the branch whose outcome differs in the last one.
 type Waiting = BTreeMap<(usize, bool), Vec<Vec<(Question, bool)>>>;
 
-/// A walk over the paths of a function.
+/// Exploration of the paths of a function.
 struct Search<'a> {
     rows: &'a Rows<'a>,
     analysis: &'a Analysis,
@@ -87,7 +88,7 @@ impl Search<'_> {
     ) -> Result<(), Vec<Violation>> {
         let mut waiting = Waiting::from([((entry, false), vec![vec![]])]);
         for _ in 0..paths_max {
-            // Ways that were gone least are the next.
+            // The least visited outcomes are followed first.
             let visits = |branch: &(usize, bool)| self.visits.get(branch).copied().unwrap_or(0);
             let next = waiting.keys().copied().min_by_key(visits);
             let Some(mut found) = next.and_then(|branch| waiting.remove_entry(&branch)) else {
@@ -120,7 +121,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Runs the image on the path that the program went, and compares.
+    /// Executes the image on the path of the program, and compares the effects.
     fn compare(&mut self, program: &State, row: usize, steps: usize) -> Result<(), Vec<Violation>> {
         let fail = |row, lanes, rule, what| Err(vec![Violation { row, lanes, rule, what }]);
         let Ended { state: image, needed, lies } = match self.rows.run(&mut self.path, row, steps) {
@@ -135,7 +136,7 @@ impl Search<'_> {
             return fail(row.copied().unwrap_or(0), vec![], Rule::Meaning, what.1);
         }
         if let Some((row, lane)) = lies.into_iter().next() {
-            let what = text(&self.rows.image.rows[row], lane) + " touches other memory";
+            let what = text(&self.rows.image.rows[row], lane) + " accesses other memory";
             return fail(row, vec![lane], Rule::Origin, what);
         }
         for load in &needed {
@@ -148,7 +149,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// The first effect that is not the same, and how it differs.
+    /// Returns the first effect that differs, with a description.
     fn difference(&mut self, program: &State, image: &State) -> Option<(usize, String)> {
         let longest = program.effects.len().max(image.effects.len());
         let mut differs = |at: &usize| match (program.effects.get(*at), image.effects.get(*at)) {
@@ -193,7 +194,7 @@ impl Search<'_> {
         Some((at, what + &slot))
     }
 
-    /// How the memory differs that two calls find.
+    /// Describes the difference between the memory that two calls read.
     fn seen_difference(&self, wanted: &Effect, found: &Effect) -> String {
         let (
             Effect::Call { bytes: wanted, views: wanted_views, .. },
@@ -216,13 +217,13 @@ impl Search<'_> {
         }
     }
 
-    /// The first change of memory that is not the same in two views.
+    /// Describes the first change of memory that differs between two views.
     fn memory_difference(&self, wanted: u32, found: u32) -> String {
         let [wanted, found] = [wanted, found].map(|view| self.path.views.changes(view));
         let longest = wanted.len().max(found.len());
         let differs = |at: &usize| wanted.get(*at) != found.get(*at);
         let at = (0..longest).find(differs).unwrap_or_default();
-        // What was loaded from memory that differed already.
+        // Values loaded from memory that already differed.
         let view = |change: Option<&log::Seen>| match change {
             Some((.., Change::Byte(value))) => match self.path.values.node(*value) {
                 Node::Memory { view, .. } => Some(*view),
@@ -246,8 +247,8 @@ impl Search<'_> {
         format!("{found} instead of {wanted}")
     }
 
-    /// Whether a load of the image is sure to find memory: the program accesses it on this path
-    /// too, or it is known to be there.
+    /// Returns whether a load of the image is certain to be valid: the program accesses the memory
+    /// on this path too, or the memory is known to exist.
     fn is_there(&self, program: &State, load: &Needed) -> bool {
         let Some((base, offset)) = load.place.address else { return false };
         let size = load.place.bytes.unwrap_or(0) as i64;
@@ -258,7 +259,7 @@ impl Search<'_> {
         let place = &load.place;
         match place.region {
             Region::Packet => offset >= 0 && end <= self.path.facts.bytes_there(base),
-            // What is proven of an element is so wherever there is one.
+            // A proven access to an element is valid wherever the element exists.
             Region::Element => {
                 let is_null = self.path.facts.is_null(&self.path.values, base);
                 let mut accesses = place.accesses.iter();
@@ -268,7 +269,7 @@ impl Search<'_> {
         }
     }
 
-    /// A value in words, so deep.
+    /// Describes a value in words, up to a depth.
     fn describe(&self, id: values::Id, depth: usize) -> String {
         let inner = |id: &values::Id| self.describe(*id, depth.saturating_sub(1));
         match self.path.values.node(id) {
@@ -295,7 +296,7 @@ impl Search<'_> {
     }
 }
 
-/// What an effect does.
+/// Returns the name of an effect.
 fn name(effect: Option<&Effect>) -> String {
     match effect {
         Some(Effect::Call { number, .. }) => match freeport_ebpf::helper_functions::name(*number) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The memory that operations touch, as the analysis of the program has it of the instructions that
-//! they are made of.
+//! Memory accesses of operations, as the analysis of the program reports them for the instructions
+//! from which they are made.
 
 use super::registers::calls_functions;
 use crate::image::Slot;
@@ -8,23 +8,24 @@ use crate::operation::Operation;
 use freeport_ebpf::analysis::{Access, AccessKind, Analysis, Place, Space, Unknown, Why, graph};
 use freeport_ebpf::helper_functions::{Effect, signature};
 
-/// The memory that one operation touches.
+/// Memory accesses of an operation.
 #[derive(Debug, Default)]
 pub(super) struct Touched {
-    /// What it accesses.
+    /// Accesses of the operation itself.
     pub accesses: Vec<Access>,
-    /// What is accessed by whatever runs because of it, which begins a row later.
+    /// Accesses of code that the operation starts, from the next row on.
     later: Vec<Access>,
     /// Whether it may move the packet's ends.
     pub moves_packet: bool,
-    /// Whether it asks where they are.
+    /// Whether it reads the packet's ends.
     pub asks_for_ends: bool,
-    /// The function of the program that its instructions are in.
+    /// The function of the program that contains its instructions.
     function: Option<usize>,
 }
 
 impl Touched {
-    /// What an operation touches by itself: of a call of a function nothing, since that runs later.
+    /// Returns the accesses of an operation itself: for a call of a function none, since it runs
+    /// later.
     pub fn by(slot: &Slot, analysis: &Analysis) -> Self {
         let graph = analysis.graph();
         let mut touched = Self {
@@ -57,12 +58,12 @@ impl Touched {
             self.moves_packet = true;
             self.later.push(anything(slot, AccessKind::Change));
         } else if number == graph::TAIL_CALL {
-            // Another program reads what is there.
+            // The other program may read any memory.
             self.later.push(anything(slot, AccessKind::Read));
         }
     }
 
-    /// Whether both may touch the same bytes and one of them writes.
+    /// Returns whether both may access the same bytes and one of them writes.
     pub fn conflicts(&self, other: &Self) -> bool {
         let is_one_function = self.function == other.function;
         let all = |touched: &'_ Self| -> Vec<Access> {
@@ -71,7 +72,7 @@ impl Touched {
         let others = all(other);
         all(self).iter().any(|one| {
             others.iter().any(|another| match (one.space, another.space) {
-                // Frames are counted from the function that an instruction is in.
+                // Frames are numbered relative to the function of an instruction.
                 (Space::Stack { .. }, Space::Stack { .. }) if !is_one_function => {
                     one.kind.writes() || another.kind.writes()
                 }
@@ -80,7 +81,7 @@ impl Touched {
         })
     }
 
-    /// Whether this moves ends of the packet that the other needs where they are.
+    /// Returns whether this operation moves packet ends that the other needs unmoved.
     pub fn moves_packet_of(&self, other: &Self) -> bool {
         let is_packet = |access: &Access| {
             matches!(access.space, Space::Packet | Space::Metadata | Space::Unknown(_))
@@ -88,7 +89,7 @@ impl Touched {
         self.moves_packet && (other.asks_for_ends || other.accesses.iter().any(is_packet))
     }
 
-    /// What it reads itself.
+    /// Returns its own reads.
     pub fn read(mut self) -> Self {
         self.accesses.retain(|access| access.kind != AccessKind::Write);
         self.later.clear();
@@ -96,7 +97,8 @@ impl Touched {
     }
 }
 
-/// What a load, store or atomic operation touches: what its instructions do in the same way.
+/// Returns the accesses of a load, store or atomic operation: those of its instructions of the same
+/// kind.
 fn of_access(slot: &Slot, analysis: &Analysis, kind: AccessKind, bytes: u8) -> Vec<Access> {
     let does_so = |access: &&Access| match kind {
         AccessKind::Read => access.kind != AccessKind::Write,
@@ -112,12 +114,12 @@ fn of_access(slot: &Slot, analysis: &Analysis, kind: AccessKind, bytes: u8) -> V
     let most = found.iter().map(end).max();
     match least.zip(most) {
         Some((least, most)) if most.saturating_sub(least) >= bytes.into() => found,
-        // It touches more than its instructions do.
+        // The operation accesses more than its instructions do.
         _ => vec![anything(slot, kind)],
     }
 }
 
-/// An access to memory of which nothing is known.
+/// Returns an access to unknown memory.
 fn anything(slot: &Slot, kind: AccessKind) -> Access {
     let at = slot.origins.first().copied().unwrap_or_default();
     let space = Space::Unknown(Unknown { slot: at, place: Place::Register(0), why: Why::Number });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How many mistakes are found: a packed image is changed in one place after the other.
+//! Measures how many errors are detected: a correct image is changed in one place at a time.
 
 use super::check_paths;
 use super::naive::naive;
@@ -9,8 +9,8 @@ use crate::operation::{Operand, Operation, Target};
 use freeport_ebpf::analysis::Analysis;
 use freeport_ebpf::object::Program;
 
-/// Counts packets in a map by two bytes of them and sends them back to their sender, unless they
-/// are short or of another kind.
+/// Counts packets in a map by two of their bytes and sends them back, unless they are short or of
+/// another type.
 const COUNTS: &str = "r7 = *(u32 *)(r1 + 0)\nr3 = *(u32 *)(r1 + 4)\n\
     r0 = 1\nr4 = r7\nr4 += 34\nif r4 > r3 goto out\n\
     r4 = *(u16 *)(r7 + 12)\nif r4 != 8 goto other\n\
@@ -24,7 +24,7 @@ const COUNTS: &str = "r7 = *(u32 *)(r1 + 0)\nr3 = *(u32 *)(r1 + 4)\n\
     *(u32 *)(r7 + 0) = r3\n*(u16 *)(r7 + 4) = r4\n*(u32 *)(r7 + 6) = r1\n*(u16 *)(r7 + 10) = r2\n\
     r0 = 3\ngoto out\nother:\nr0 = 2\nout:\nexit";
 
-/// A program with an image that is right.
+/// A program with a correct image.
 struct Case {
     program: Program,
     analysis: Analysis,
@@ -36,7 +36,7 @@ impl Case {
         check_paths(image, &self.program, &self.analysis, 200).is_ok()
     }
 
-    /// The image of a program in which operations stand as far up as the checker lets them.
+    /// Creates an image of a program with operations as early as the checker permits.
     fn packed(text: &str) -> Self {
         let (program, analysis) = program(text);
         let image = naive(&analysis, 4);
@@ -52,13 +52,13 @@ impl Case {
     }
 }
 
-/// Where operations are.
+/// Returns the places of operations.
 fn places(image: &Image) -> Vec<(usize, usize)> {
     let rows = image.rows.iter().enumerate();
     rows.flat_map(|(row, it)| it.slots().map(move |(lane, _)| (row, lane))).collect()
 }
 
-/// An image with an operation in an empty lane of the row before.
+/// Returns images with an operation moved to an empty lane of the previous row.
 fn moved_up(image: &Image) -> impl Iterator<Item = Image> {
     let places = places(image).into_iter().filter(|(row, _)| *row > 0);
     places.flat_map(move |(row, lane)| {
@@ -71,7 +71,7 @@ fn moved_up(image: &Image) -> impl Iterator<Item = Image> {
     })
 }
 
-/// An image without an empty row.
+/// Returns images with an empty row removed.
 fn without_rows(image: &Image) -> impl Iterator<Item = Image> {
     let is_empty = |row: &usize| image.rows[*row].slots().next().is_none();
     (0..image.rows.len()).filter(is_empty).map(|row| {
@@ -86,7 +86,7 @@ fn without_rows(image: &Image) -> impl Iterator<Item = Image> {
     })
 }
 
-/// An image with two lanes of a row exchanged.
+/// Returns images with two lanes of a row exchanged.
 fn lanes_swapped(image: &Image) -> Vec<Image> {
     let swapped = places(image).into_iter().flat_map(|(row, lane)| {
         (lane + 1..4).map(move |other| {
@@ -98,7 +98,7 @@ fn lanes_swapped(image: &Image) -> Vec<Image> {
     swapped.collect()
 }
 
-/// An image with another operation in a place, as often as there is one.
+/// Returns images with an operation replaced by each alternative.
 fn replaced(image: &Image, change: impl Fn(Operation) -> Vec<Operation>) -> Vec<Image> {
     let replaced = places(image).into_iter().flat_map(|(row, lane)| {
         let slot = image.rows[row].lanes[lane].clone().expect("an operation is there");
@@ -112,7 +112,7 @@ fn replaced(image: &Image, change: impl Fn(Operation) -> Vec<Operation>) -> Vec<
     replaced.collect()
 }
 
-/// Another register that is read.
+/// Returns the operation with another source register.
 fn other_source(operation: Operation) -> Vec<Operation> {
     let mut found = vec![];
     for register in 0..11 {
@@ -129,7 +129,7 @@ fn other_source(operation: Operation) -> Vec<Operation> {
     found
 }
 
-/// Another register that is written.
+/// Returns the operation with another destination register.
 fn other_destination(operation: Operation) -> Vec<Operation> {
     let mut found = vec![];
     for register in 0..16 {
@@ -145,7 +145,7 @@ fn other_destination(operation: Operation) -> Vec<Operation> {
     found
 }
 
-/// Another offset, constant, or target.
+/// Returns the operation with another offset, constant, or target.
 fn other_number(operation: Operation) -> Vec<Operation> {
     let mut other = operation;
     match &mut other {
@@ -175,7 +175,7 @@ fn almost_all_mistakes_are_found() {
         ("source", replaced(image, other_source), 99),
         ("destination", replaced(image, other_destination), 99),
         ("number", replaced(image, other_number), 100),
-        // Where nobody reads a result in its lane, another one does as well.
+        // If no operation reads a result in its lane, another lane is equally correct.
         ("lanes", lanes_swapped(image), 75),
     ];
     for (kind, mutants, least_percent) in kinds {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Images that are right because nothing clever is done: an instruction a row, in lane 0, and
-//! nothing in the row behind a store.
+//! Images that are trivially correct: one instruction a row, in lane 0, and an empty row after each
+//! store.
 
 use crate::image::{Function, Image, Row, Slot};
 use crate::machine::Machine;
@@ -8,7 +8,7 @@ use crate::operation::{Arithmetic, Constant, Operation, Target};
 use freeport_ebpf::analysis::Analysis;
 use freeport_ebpf::instruction::{self as ebpf, Callee};
 
-/// The image of a program for a machine with so many lanes.
+/// Creates the image of a program for a machine with this number of lanes.
 pub fn naive(analysis: &Analysis, lanes: u8) -> Image {
     let graph = analysis.graph();
     let mut row_of = vec![0; graph.slots()];
@@ -66,7 +66,7 @@ fn translated(slot: usize, operation: ebpf::Operation, row_of: &[usize]) -> Oper
                 ebpf::Constant::Map(map) => Constant::Map(map),
                 ebpf::Constant::MapValue { map, offset } => Constant::MapValue { map, offset },
                 ebpf::Constant::Function(distance) => Constant::Function(to(distance)),
-                ebpf::Constant::Variable(_) => panic!("the kernel's variables are not here"),
+                ebpf::Constant::Variable(_) => panic!("kernel variables are not available here"),
             };
             Operation::Constant { destination, constant }
         }
@@ -78,6 +78,6 @@ fn translated(slot: usize, operation: ebpf::Operation, row_of: &[usize]) -> Oper
         ebpf::Operation::Call(Callee::Helper(number)) => Operation::call(number),
         ebpf::Operation::Call(Callee::Local(distance)) => Operation::CallFunction(to(distance)),
         ebpf::Operation::Exit => Operation::Exit,
-        other => panic!("`{other}` is not of XDP programs"),
+        other => panic!("`{other}` is not valid in XDP programs"),
     }
 }

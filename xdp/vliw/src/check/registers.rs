@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The registers that operations read and write, calls included, as sets of bits.
+//! Registers that operations read and write, including calls, as bit masks.
 
 use crate::machine::REGISTERS;
 use crate::operation::{Argument, Operation};
 use freeport_ebpf::helper_functions::signature;
 
-/// Registers by bits.
+/// A set of registers, as a bit mask.
 pub(super) type Registers = u16;
 
 /// Registers 1 to 5.
 const ARGUMENTS: Registers = 0b11_1110;
-/// What calls of functions leave anything in.
+/// Registers whose contents are undefined after a call of a function.
 pub(super) const LOST: Registers = ARGUMENTS | 0b1111_0000 << 8;
 
-/// What an operation reads.
+/// Returns the registers that an operation reads.
 pub(super) fn read(operation: &Operation) -> Registers {
     let named = operation.read().fold(0, |set, register| set | 1 << register);
     named
@@ -29,13 +29,13 @@ pub(super) fn read(operation: &Operation) -> Registers {
         }
 }
 
-/// What an operation writes, or leaves anything in.
+/// Returns the registers that an operation writes or leaves undefined.
 pub(super) fn written(operation: &Operation) -> Registers {
     let named = operation.written().map_or(0, |register| 1 << register);
     named | if calls_functions(operation) { LOST } else { 0 }
 }
 
-/// Whether functions of the program may run before the next row.
+/// Returns whether functions of the program may run before the next row.
 pub(super) fn calls_functions(operation: &Operation) -> bool {
     match operation {
         Operation::Call { helper, .. } => signature(*helper).is_none_or(|it| it.calls_function()),
@@ -44,7 +44,7 @@ pub(super) fn calls_functions(operation: &Operation) -> bool {
     }
 }
 
-/// The registers of a set, in words.
+/// Returns the registers of a set as text.
 pub(super) fn names(set: Registers) -> String {
     let names = (0..REGISTERS).filter(|register| set & 1 << register != 0);
     names.map(|register| format!("r{register}")).collect::<Vec<_>>().join(", ")

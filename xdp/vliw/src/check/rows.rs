@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Bernstein's conditions: what operations of one row may not do to each other.
+//! Bernstein's conditions: rules about pairs of operations in a row.
 
 use super::memory::Touched;
 use super::registers::{names, read, written};
@@ -7,7 +7,7 @@ use super::{Rule, Violation, text};
 use crate::image::{Image, Row};
 use freeport_ebpf::analysis::Analysis;
 
-/// All pairs of operations that stand in a row and may not.
+/// Returns all violating pairs of operations.
 pub(super) fn check(image: &Image, analysis: &Analysis) -> Vec<Violation> {
     let mut violations = vec![];
     for (number, row) in image.rows.iter().enumerate() {
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
     use crate::operation::Operation;
 
-    /// What is broken if two operations are put into one row.
+    /// Returns the rules violated by two operations in one row.
     fn together(text: &str, one: (Operation, usize), another: (Operation, usize)) -> Vec<Rule> {
         let exit = text.lines().count() - 1;
         let image = image(&[

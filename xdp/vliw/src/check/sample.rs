@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Small programs with images written by hand.
+//! Small programs with hand-written images.
 
 use super::{Rule, check};
 use crate::image::{Function, Image, Row, Slot};
@@ -9,10 +9,10 @@ use freeport_ebpf::analysis::Analysis;
 use freeport_ebpf::instruction::assemble;
 use freeport_ebpf::object::{MapDefinition, MapKind, Program};
 
-/// A row: lane, operation, and the slots that it comes from.
+/// A row: lane, operation, and slots of origin for each operation.
 pub type Written<'a> = &'a [(usize, Operation, &'a [usize])];
 
-/// A program by its text, with what is known of it: it has one map, an array of values of 16 bytes.
+/// Assembles and analyses a program with one map, an array of values of 16 bytes.
 pub fn program(text: &str) -> (Program, Analysis) {
     let instructions = assemble(text).unwrap_or_else(|error| panic!("{error}: {text}"));
     let program = Program { name: "main".into(), instructions, ..Program::default() };
@@ -28,7 +28,7 @@ pub fn program(text: &str) -> (Program, Analysis) {
     (program, analysis)
 }
 
-/// An image of one function.
+/// Creates an image of one function.
 pub fn image(rows: &[Written]) -> Image {
     let rows = rows.iter().map(|written| {
         let mut lanes = vec![None; 4];
@@ -41,7 +41,7 @@ pub fn image(rows: &[Written]) -> Image {
     Image { name: "main".into(), machine: Machine { lanes: 4 }, rows: rows.collect(), functions }
 }
 
-/// The rules that an image of a program breaks, each once; what it means is not asked.
+/// Returns the rules that an image violates, each once; its meaning is not checked.
 pub fn broken(text: &str, image: &Image) -> Vec<Rule> {
     let (program, analysis) = program(text);
     let found = check(image, &program, &analysis).err().unwrap_or_default();
@@ -52,7 +52,7 @@ pub fn broken(text: &str, image: &Image) -> Vec<Rule> {
     rules
 }
 
-/// The rules that an image breaks, which keeps all others: those of what it means.
+/// Returns the rules about meaning that an image violates; it must obey all others.
 pub fn differs(text: &str, image: &Image) -> Vec<Rule> {
     let (program, analysis) = program(text);
     let found = check(image, &program, &analysis).err().unwrap_or_default();
@@ -63,24 +63,24 @@ pub fn differs(text: &str, image: &Image) -> Vec<Rule> {
     found.iter().map(|violation| violation.rule).collect()
 }
 
-/// A register becomes a small constant.
+/// Sets a register to a small constant.
 pub fn set(destination: u8, constant: u64) -> Operation {
     Operation::Constant { destination, constant: Constant::Value(constant) }
 }
 
-/// A register becomes the sum of two.
+/// Sets a register to the sum of two.
 pub fn sum(destination: u8, left: u8, right: u8) -> Operation {
     let (width, operation) = (Width::Bits64, Arithmetic::Add);
     Operation::Alu { width, operation, destination, left, right: Operand::Register(right) }
 }
 
-/// A register becomes what is at an address.
+/// Loads a register from an address.
 pub fn load(bytes: u8, destination: u8, base: u8, offset: i16) -> Operation {
     let (is_signed, is_speculative) = (false, false);
     Operation::Load { bytes, is_signed, is_speculative, destination, base, offset }
 }
 
-/// A constant is written to an address.
+/// Stores a constant at an address.
 pub fn store(bytes: u8, base: u8, offset: i16, constant: i32) -> Operation {
     Operation::Store { bytes, base, offset, source: Operand::Immediate(constant) }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Bytes back to operations. Fields that an operation does not use must be 0.
+//! Decodes bytes to operations. Unused fields must be 0.
 
 use super::{SPECULATIVE, given, opcode};
 use crate::machine::LANES;
@@ -9,30 +9,30 @@ use freeport_ebpf::instruction::{
 };
 use thiserror::Error;
 
-/// Why bytes are no rows.
+/// Reason for which bytes cannot be decoded.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("row {row}, lane {lane}: {reason}")]
 pub struct NotDecodable {
-    /// Where.
+    /// Row.
     pub row: usize,
-    /// Where in the row.
+    /// Lane.
     pub lane: usize,
-    /// What is wrong.
+    /// Reason.
     pub reason: String,
 }
 
-/// The rows that bytes are, for a machine with so many lanes.
+/// Decodes bytes to rows, for a machine with this number of lanes.
 ///
 /// # Errors
-/// The first slot that is no operation, or bytes that are no whole number of rows.
+/// The first slot that is not a valid operation, or an incomplete row.
 pub fn decode(bytes: &[u8], lanes: usize) -> Result<Vec<Vec<Option<Operation>>>, NotDecodable> {
     let fail = |row, lane, reason: String| NotDecodable { row, lane, reason };
     if !u8::try_from(lanes).is_ok_and(|lanes| LANES.contains(&lanes)) {
-        return Err(fail(0, 0, format!("there is no machine of {lanes} lanes")));
+        return Err(fail(0, 0, format!("a machine with {lanes} lanes is not supported")));
     }
     let rows = bytes.chunks_exact(lanes * 8);
     if !rows.remainder().is_empty() {
-        return Err(fail(bytes.len() / (lanes * 8), 0, "the row is cut".into()));
+        return Err(fail(bytes.len() / (lanes * 8), 0, "the row is incomplete".into()));
     }
     let rows = rows.enumerate().map(|(row, bytes)| {
         let slots = bytes.chunks_exact(8).map(|slot| {
@@ -54,7 +54,7 @@ pub fn decode(bytes: &[u8], lanes: usize) -> Result<Vec<Vec<Option<Operation>>>,
     rows.collect()
 }
 
-/// The same instruction with registers that eBPF has, and 0 where 0 was.
+/// Replaces registers that eBPF does not have, and keeps zeros.
 pub(super) fn without_own_registers(slot: Instruction) -> Instruction {
     let known = |register: u8| register.min(ebpf::REGISTERS - 1);
     Instruction { destination: known(slot.destination), source: known(slot.source), ..slot }
@@ -65,7 +65,7 @@ fn decode_slot(slots: &[Instruction], lane: usize, row: usize) -> Result<Operati
     let Instruction { opcode, destination, source, offset, immediate } = slot;
     let unused = |fields: &[i32]| match fields.iter().all(|field| *field == 0) {
         true => Ok(()),
-        false => Err(format!("opcode {opcode:#04x}: a field that is not used is not 0")),
+        false => Err(format!("opcode {opcode:#04x}: an unused field is not 0")),
     };
     let near = || relative(row, offset.into());
     let verdict = u32::from(offset as u16);
@@ -104,7 +104,7 @@ fn decode_slot(slots: &[Instruction], lane: usize, row: usize) -> Result<Operati
         }
         opcode::CALL_WITH => decode_call(slot),
         _ if opcode & 0xf0 == opcode::EXTENDED => decode_extended(slot, row),
-        // Modes of loads that eBPF has, with both upper bits the other way.
+        // Load modes of eBPF with both upper bits inverted.
         0xa1 | 0xa9 | 0xb1 | 0xb9 | 0x41 | 0x49 | 0x51 => {
             let opcode = opcode ^ SPECULATIVE;
             match decode_plain(Instruction { opcode, ..slot }, row)? {
@@ -139,20 +139,20 @@ fn decode_call(slot: Instruction) -> Result<Operation, String> {
             0 => Argument::Register,
             given::STACK.. => Argument::Stack(-4 * (i16::from(byte & !given::STACK) + 1)),
             given::NUMBER.. => Argument::Number(byte & !given::NUMBER),
-            _ => return Err(format!("an argument {byte:#04x} means nothing")),
+            _ => return Err(format!("an argument {byte:#04x} is invalid")),
         };
     }
     if arguments == <[Argument; 5]>::default() {
-        return Err("a call that names no argument is eBPF's".into());
+        return Err("a call without explicit arguments has eBPF's encoding".into());
     }
     let helper = u32::from(slot.destination | slot.source << 4);
     Ok(Operation::Call { helper, arguments })
 }
 
-/// The row `distance` behind the one after `row`.
+/// Returns the row `distance` rows after the one that follows `row`.
 fn relative(row: usize, distance: i32) -> Result<Target, String> {
     let target = usize::try_from(row as i64 + 1 + i64::from(distance));
-    target.map(Target::Row).map_err(|_| "it leads before the first row".into())
+    target.map(Target::Row).map_err(|_| "it leads to before the first row".into())
 }
 
 fn absolute(immediate: i32) -> Result<usize, String> {
@@ -171,7 +171,7 @@ fn decode_constant(slot: Instruction) -> Result<Operation, String> {
             Constant::MapValue { map: u32::from(offset as u16), offset: immediate as u32 }
         }
         PSEUDO_FUNCTION => Constant::Function(absolute(immediate)?),
-        _ => return Err(format!("no known kind of constant: {source}")),
+        _ => return Err(format!("unknown kind of constant: {source}")),
     };
     Ok(Operation::Constant { destination, constant })
 }
@@ -188,7 +188,7 @@ fn decode_long(slot: Instruction, second: Option<Instruction>) -> Result<Operati
     if operation.lanes() == 2 { Ok(operation) } else { Err("it would fit one lane".into()) }
 }
 
-/// Arithmetic with another left operand than its destination, and jumps to a verdict.
+/// Decodes arithmetic whose left operand is not its destination, and jumps to a verdict.
 fn decode_extended(slot: Instruction, row: usize) -> Result<Operation, String> {
     let offset = slot.offset as u16;
     let class = slot.opcode & 0x0f;
@@ -206,7 +206,7 @@ fn decode_extended(slot: Instruction, row: usize) -> Result<Operation, String> {
     }
     let (code, variant) = (offset as u8 & 0xf0, offset >> 8);
     if !matches!(class & 7, 4 | 7) || variant > 1 {
-        return Err(format!("no known operation: opcode {:#04x}", slot.opcode));
+        return Err(format!("unknown operation: opcode {:#04x}", slot.opcode));
     }
     let (source, variant) = (offset as u8 & 0x0f, variant as i16);
     let plain = Instruction { opcode: code | class, source, offset: variant, ..slot };
@@ -223,11 +223,11 @@ fn decode_extended(slot: Instruction, row: usize) -> Result<Operation, String> {
         Operation::Swap { order, destination, bits, .. } => {
             Ok(Operation::Swap { order, destination, source: left, bits })
         }
-        _ => Err(format!("code {code:#x} has no third operand")),
+        _ => Err(format!("code {code:#x} does not support a third operand")),
     }
 }
 
-/// What eBPF has too.
+/// Decodes operations that eBPF also has.
 fn decode_plain(slot: Instruction, row: usize) -> Result<Operation, String> {
     let plain = ebpf::decode(&[without_own_registers(slot)], 0);
     let Instruction { destination, source: register, offset, .. } = slot;
@@ -269,6 +269,6 @@ fn decode_plain(slot: Instruction, row: usize) -> Result<Operation, String> {
         ebpf::Operation::Call(Callee::Helper(number)) => Operation::call(number),
         ebpf::Operation::Call(Callee::Local(row)) => Operation::CallFunction(absolute(row)?),
         ebpf::Operation::Exit => Operation::Exit,
-        other => return Err(format!("the processor has no `{other}`")),
+        other => return Err(format!("the processor does not support `{other}`")),
     })
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Operations survive being bytes, and bytes that are none do no harm.
+//! Operations survive encoding and decoding, and invalid bytes are rejected without a panic.
 
 use super::*;
 use crate::image::Slot;
@@ -45,10 +45,10 @@ const ATOMIC: [AtomicOperation; 6] = {
     use AtomicOperation::*;
     [Add, Or, And, Xor, Exchange, CompareExchange]
 };
-/// Rows of the images here: as many as targets may lead to.
+/// Number of rows of the images here, which limits targets.
 const ROWS: usize = 40;
 
-/// Operations with random fields.
+/// Generates operations with random fields.
 struct Random(fastrand::Rng);
 
 impl Random {
@@ -139,7 +139,7 @@ impl Random {
         }
     }
 
-    /// What a helper is given in place of the register of this argument.
+    /// Chooses an argument of a helper.
     fn argument(&mut self, at: usize) -> Argument {
         match (at, self.0.u8(..3)) {
             (_, 0) => Argument::Register,
@@ -198,7 +198,7 @@ impl Random {
     }
 }
 
-/// An image with one operation in a row.
+/// Creates an image with one operation in a row.
 fn image_of(row: usize, operation: Operation) -> Image {
     let mut rows = vec![Row { lanes: vec![None; 2] }; row + 1];
     rows[row].lanes[0] = Some(Slot { operation, origins: vec![0] });
@@ -230,7 +230,7 @@ fn what_is_decoded_is_encoded_with_the_same_meaning() {
     for round in 0..400_000_u32 {
         let mut bytes: [u8; 16] = std::array::from_fn(|_| random.u8(..));
         bytes[0] = round as u8;
-        // Most fields are to be 0 or small.
+        // Most fields must be 0 or small.
         let zero = [[2, 3, 1], [4, 5, 6], [4, 5, 7], [3, 2, 7]][random.usize(..4)];
         zero.iter().for_each(|at| bytes[*at] = 0);
         if random.bool() {

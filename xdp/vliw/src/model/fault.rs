@@ -1,118 +1,119 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What an image does that it may not, found while it runs.
+//! Violations of rules by an image, detected during execution.
 
 use thiserror::Error;
 
-/// Where an image breaks a rule.
+/// A violation of a rule by an image.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("image of program {program}, row {row}: {hazard}")]
 pub struct Fault {
-    /// Which program of the object.
+    /// Number of the program in the object.
     pub program: usize,
-    /// Its row.
+    /// Row of its image.
     pub row: usize,
-    /// Which rule, and how.
+    /// The rule, with details.
     pub hazard: Hazard,
 }
 
-/// A rule that is broken.
+/// A rule that is violated.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum Hazard {
-    /// Results are forwarded within their lane only.
+    /// A result is used in the next row by another lane: results are forwarded within their lane
+    /// only.
     #[error(
         "lane {lane} reads register {register}, which lane {writer} of row {writer_row} before it \
          writes"
     )]
     NotForwarded {
-        /// Who reads.
+        /// Lane that reads.
         lane: usize,
-        /// What.
+        /// Register.
         register: u8,
-        /// The row that was executed just before.
+        /// The previously executed row.
         writer_row: usize,
-        /// Who writes it there.
+        /// Lane that writes the register there.
         writer: usize,
     },
-    /// Two lanes write a register, or one reads what another writes.
+    /// Two lanes write a register, or one reads a register that another writes.
     #[error("lanes {first} and {second} conflict in register {register}")]
     Registers {
-        /// A lane that writes.
+        /// Lane that writes.
         first: usize,
-        /// The other.
+        /// The other lane.
         second: usize,
-        /// What both use.
+        /// Register that both use.
         register: u8,
     },
-    /// Two lanes touch the same bytes, and not both read.
+    /// Two lanes access the same bytes, and at least one writes.
     #[error("lanes {first} and {second} conflict in memory at {address:#x}")]
     Memory {
-        /// A lane that writes.
+        /// Lane that writes.
         first: usize,
-        /// The other.
+        /// The other lane.
         second: usize,
-        /// Where the first one writes.
+        /// Address at which the first lane writes.
         address: u64,
     },
-    /// Stores are not there yet for loads of the next row.
+    /// A load reads bytes that the previous row stores: they are not visible yet.
     #[error(
         "lane {lane} reads memory at {address:#x}, which lane {writer} of row {writer_row} before \
          it stores"
     )]
     StoreThenLoad {
-        /// Who reads.
+        /// Lane that reads.
         lane: usize,
-        /// Where.
+        /// Address.
         address: u64,
-        /// The row that was executed just before.
+        /// The previously executed row.
         writer_row: usize,
-        /// Who stores there.
+        /// Lane that stores there.
         writer: usize,
     },
-    /// Where the packet is, is asked while it moves.
-    #[error("lane {lane} asks where the packet begins or ends, which lane {call} moves")]
+    /// The packet's position is read in a row that moves it.
+    #[error("lane {lane} reads the packet's bounds, which lane {call} moves")]
     Moves {
-        /// Who asks.
+        /// Lane that reads it.
         lane: usize,
-        /// Who calls the helper.
+        /// Lane that calls the helper.
         call: usize,
     },
-    /// There is one unit for helpers.
+    /// Two lanes call helpers, for which there is one unit.
     #[error("lanes {first} and {second} both call a helper")]
     Calls {
         /// One lane.
         first: usize,
-        /// Another.
+        /// The other lane.
         second: usize,
     },
-    /// Something stands where nothing is ever done, or where a long constant is.
-    #[error("lane {lane} is behind what takes its place in lane {before}")]
+    /// An operation stands after one that always leaves, or in the second lane of a long constant.
+    #[error("lane {lane} must be empty because of the operation in lane {before}")]
     Behind {
-        /// The lane that may not be used.
+        /// Lane that must be empty.
         lane: usize,
-        /// What keeps it from being used.
+        /// Lane with the operation for which it must be empty.
         before: usize,
     },
-    /// A function that is called has no verdict.
+    /// A called function exits with a verdict.
     #[error("a function that is called ends with a verdict")]
     Verdict,
-    /// Control leaves its function.
-    #[error("control goes on with row {next}, which is not of its function")]
+    /// Control leaves the function.
+    #[error("control leaves the function, to row {next}")]
     Beyond {
-        /// Where it leads.
+        /// Row to which control goes.
         next: usize,
     },
-    /// A call leads to where no function begins.
-    #[error("no function begins with row {row}, which is called")]
+    /// The target of a call is not the first row of a function.
+    #[error("row {row} is called, but is not the first row of a function")]
     NotAFunction {
-        /// The row.
+        /// The target.
         row: usize,
     },
-    /// An operation that there is not.
-    #[error("lane {lane} has an operation that there is not: {reason}")]
+    /// An invalid operation.
+    #[error("lane {lane} has an invalid operation: {reason}")]
     Malformed {
-        /// The lane.
+        /// Lane of the operation.
         lane: usize,
-        /// What is wrong with it.
+        /// Reason.
         reason: &'static str,
     },
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The rules of `docs/internals/vliw.md` as they can be checked while rows are executed: what a row
-//! may hold,
-//! and what it may not need of the one before it.
+//! Rules of `docs/internals/vliw.md` that can be checked during execution: about operations within
+//! a row, and about results of the previous row.
 //!
-//! Operations that are skipped count for registers, which are known before, but not for memory:
-//! their addresses may be of no use to them.
+//! Skipped operations count for registers, which are read before, but not for memory, since their
+//! addresses may be meaningless.
 
 use super::row::Found;
 use super::{Hazard, touched};
@@ -15,11 +14,11 @@ use freeport_ebpf::helper_functions::{Effect, signature};
 use freeport_ebpf::interpreter::Execution;
 use std::ops::Range;
 
-/// What of the row that was executed last is on its way.
+/// Results of the previously executed row that are not visible everywhere yet.
 #[derive(Default)]
 pub(super) struct Pipeline {
     row: usize,
-    /// The lane that writes a register there.
+    /// Lane that writes each register there.
     writers: [Option<usize>; REGISTERS as usize],
     stores: Vec<StoreOnItsWay>,
 }
@@ -30,7 +29,7 @@ struct StoreOnItsWay {
     range: Range<u64>,
 }
 
-/// Bytes that a lane touches.
+/// Bytes that a lane accesses.
 pub(super) struct Access {
     pub lane: usize,
     pub range: Range<u64>,
@@ -39,12 +38,12 @@ pub(super) struct Access {
 }
 
 impl Pipeline {
-    /// Forgets the last row: it is done.
+    /// Forgets the previous row, whose results are visible.
     pub fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// Checks a row that is about to write, and takes it for the last one.
+    /// Checks a row that is about to write, and records it as the previous one.
     pub fn check(
         &mut self,
         at: usize,
@@ -70,11 +69,11 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Takes a row for the last one that writes registers.
+    /// Records the registers that a row writes.
     pub fn note_registers(&mut self, at: usize, row: &Row) {
         (self.row, self.writers) = (at, Default::default());
         for (lane, slot) in row.slots() {
-            // The rows of the function write what a call of it gives.
+            // The result of a called function is written by the function's rows.
             let is_call = matches!(slot.operation, Operation::CallFunction(_));
             let register = slot.operation.written().filter(|_| !is_call);
             if let Some(writer) = register.and_then(|it| self.writers.get_mut(usize::from(it))) {
@@ -113,7 +112,7 @@ impl Pipeline {
     }
 }
 
-/// The registers that an operation is given, those of a call among them.
+/// Returns the registers that an operation reads, including those of a call's arguments.
 fn read(slot: &Slot) -> impl Iterator<Item = u8> {
     let given = match slot.operation {
         Operation::Call { helper, arguments } => {
@@ -129,7 +128,8 @@ fn read(slot: &Slot) -> impl Iterator<Item = u8> {
     slot.operation.read().chain(given)
 }
 
-/// Nothing is in the second lane of a long constant or behind what always leaves.
+/// Checks that the second lane of a long constant, and the lanes after an operation that always
+/// leaves, are empty.
 fn places(row: &Row) -> Result<(), Hazard> {
     let mut left = None;
     for (lane, slot) in row.slots() {
@@ -155,12 +155,12 @@ fn calls(row: &Row) -> Result<(), Hazard> {
     }
 }
 
-/// What one lane writes, no other reads or writes.
+/// Checks that no lane reads or writes a register that another one writes.
 fn registers(row: &Row) -> Result<(), Hazard> {
     for (first, slot) in row.slots() {
         let Some(register) = slot.operation.written() else { continue };
         for (second, other) in row.slots().filter(|(lane, _)| *lane != first) {
-            // A function finds its arguments as the rows before have left them.
+            // A function finds its arguments as the previous rows left them.
             let is_argument = matches!(other.operation, Operation::CallFunction(_))
                 && (1..=5).contains(&register);
             let mut given = read(other);
@@ -175,7 +175,7 @@ fn registers(row: &Row) -> Result<(), Hazard> {
     Ok(())
 }
 
-/// Where a lane moves an end of the packet, no other asks for it.
+/// Checks that no lane reads an end of the packet that another lane moves.
 fn moves(row: &Row) -> Result<(), Hazard> {
     let moves = |slot: &Slot| match slot.operation {
         Operation::Call { helper, .. } => {
@@ -194,7 +194,7 @@ fn moves(row: &Row) -> Result<(), Hazard> {
     Ok(())
 }
 
-/// What one lane writes in memory, no other touches.
+/// Checks that no lane accesses memory that another lane writes.
 fn memory(accesses: &[Access]) -> Result<(), Hazard> {
     for first in accesses.iter().filter(|access| access.is_written) {
         let conflicts = |it: &&Access| it.lane != first.lane && overlap(&it.range, &first.range);
@@ -209,7 +209,7 @@ fn memory(accesses: &[Access]) -> Result<(), Hazard> {
     Ok(())
 }
 
-/// All that a row touches of memory.
+/// Returns all memory accesses of a row.
 fn accesses(found: &Found, execution: &Execution<'_, '_>) -> Vec<Access> {
     let loads = found.loads.iter().map(|load| Access {
         lane: load.lane,

@@ -1,54 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a model has done, row by row, where somebody wants to know.
+//! Optional recording of the rows that a model executes.
 
 use super::Model;
 use super::row::{Control, Found};
 use freeport_ebpf::interpreter::Execution;
 
-/// A row that was executed.
+/// An executed row.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Step {
-    /// The program of the object.
+    /// Number of the program in the object.
     pub program: usize,
-    /// The row of its image.
+    /// Row of its image.
     pub row: usize,
-    /// The last lane that did something: one that took control, or the last of all.
+    /// Last lane that was executed: the one that transferred control, or the last of all.
     pub last_lane: usize,
-    /// Registers that were written, with what they hold since.
+    /// Registers that were written, with their new values.
     pub registers: Vec<(u8, u64)>,
-    /// Lanes that stored, and what.
+    /// Stores of the row's lanes.
     pub stores: Vec<Stored>,
-    /// Where control goes, and the lane that says so.
+    /// Control transfer, with the lane that decided it.
     pub way: Option<(usize, Way)>,
 }
 
-/// What a lane stored.
+/// A store of a lane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stored {
-    /// The lane.
+    /// Lane.
     pub lane: usize,
-    /// Where, as programs see it.
+    /// Address, as programs see it.
     pub address: u64,
-    /// How many bytes.
+    /// Number of bytes.
     pub bytes: usize,
-    /// They are the low ones of this, the lowest first.
+    /// Value whose low bytes were stored, lowest first.
     pub value: u64,
 }
 
-/// Where control goes.
+/// Control transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
-    /// To a row.
+    /// Continues at a row.
     Row(usize),
-    /// To a function that begins there.
+    /// Calls the function that begins at this row.
     Function(usize),
-    /// The program ends with a verdict.
+    /// Exits with a verdict.
     Verdict(u32),
-    /// The function ends with register 0.
+    /// Returns from the function with register 0.
     Return(u64),
 }
 
-/// Steps of a run, and how many there is still room for.
+/// Recorded steps, and the number that may still be recorded.
 #[derive(Default)]
 pub(super) struct Record {
     pub steps: Vec<Step>,
@@ -57,19 +57,19 @@ pub(super) struct Record {
 }
 
 impl Model {
-    /// Keeps what the next packets do, the first `most` rows of it; 0 for nothing.
+    /// Records the first `most` rows executed for each following packet; 0 turns recording off.
     pub fn record(&self, most: usize) {
         let record = &mut self.record.borrow_mut();
         **record = Record { most, ..Record::default() };
     }
 
-    /// Takes what was kept, and how many rows more were executed.
+    /// Takes the recorded steps, and the number of rows executed beyond them.
     pub fn take_steps(&self) -> (Vec<Step>, u64) {
         let record = &mut self.record.borrow_mut();
         (std::mem::take(&mut record.steps), std::mem::take(&mut record.left_out))
     }
 
-    /// Notes a row that has written.
+    /// Records a row that has written.
     pub(super) fn note(&self, row: usize, found: &Found, execution: &Execution<'_, '_>) {
         let record = &mut self.record.borrow_mut();
         if record.most == 0 {

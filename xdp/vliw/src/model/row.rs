@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the operations of a row find before any of them writes, and which of them are done.
+//! Evaluation of a row: the values that its operations read before any of them writes, and which
+//! operations are executed.
 
 use super::{Hazard, Stop};
 use crate::image::Row;
@@ -10,24 +11,24 @@ use crate::operation::{
 use freeport_ebpf::instruction::FRAME_POINTER;
 use freeport_ebpf::interpreter::{Execution, REGISTERS, compute, holds};
 
-/// What a row's operations have found, from lane 0 to the one that takes control.
+/// Results of a row's operations, from lane 0 to the one that transfers control.
 #[derive(Default)]
 pub(super) struct Found {
-    /// What registers are to get.
+    /// Registers to be written.
     pub registers: Vec<(u8, u64)>,
-    /// What memory is to get.
+    /// Stores to be made.
     pub stores: Vec<Store>,
-    /// What was read of memory.
+    /// Loads that were made.
     pub loads: Vec<Load>,
     /// Helpers to be called.
     pub calls: Vec<Call>,
-    /// Where control goes, and the lane that says so; if none does, to the next row.
+    /// Control transfer, with the lane that decides it; without one, the next row follows.
     pub control: Option<(usize, Control)>,
-    /// How many operations are done.
+    /// Number of executed operations.
     pub operations: u64,
 }
 
-/// A helper that a lane calls, with what it is given.
+/// A helper that a lane calls, with its arguments.
 #[derive(Clone, Copy)]
 pub(super) struct Call {
     pub lane: usize,
@@ -35,7 +36,7 @@ pub(super) struct Call {
     pub arguments: [u64; 5],
 }
 
-/// Bytes that a lane has loaded.
+/// Bytes that a lane loads.
 pub(super) struct Load {
     pub lane: usize,
     pub address: u64,
@@ -50,16 +51,16 @@ pub(super) struct Store {
     pub value: u64,
 }
 
-/// Where control goes.
+/// Control transfer.
 #[derive(Clone, Copy)]
 pub(super) enum Control {
-    /// To a row.
+    /// Continues at a row.
     Row(usize),
-    /// To a function, which returns.
+    /// Calls a function.
     Function(usize),
-    /// The program ends with a verdict.
+    /// Exits with a verdict.
     Verdict(u32),
-    /// The function ends with register 0.
+    /// Returns from the function with register 0.
     Exit(u64),
 }
 
@@ -73,7 +74,7 @@ impl From<Target> for Control {
 }
 
 impl Found {
-    /// Lets the lanes of a row read; `at_work` is the last that did.
+    /// Evaluates the lanes of a row; `at_work` is the last one that was evaluated.
     pub fn read(
         row: &Row,
         execution: &Execution<'_, '_>,
@@ -98,7 +99,7 @@ impl Found {
         }
     }
 
-    /// Writes registers again, but one.
+    /// Writes registers again, except for one.
     pub fn write_besides(&self, execution: &mut Execution<'_, '_>, kept: u8) {
         for &(register, value) in self.registers.iter().filter(|written| written.0 != kept) {
             execution.registers_mut()[usize::from(register)] = value;
@@ -106,7 +107,7 @@ impl Found {
     }
 }
 
-/// A lane that reads.
+/// Evaluation of a lane.
 struct Reading<'e, 'r, 'm> {
     execution: &'e Execution<'r, 'm>,
     lane: usize,
@@ -165,7 +166,7 @@ impl Reading<'_, '_, '_> {
         }
     }
 
-    /// What a helper is given as the argument that belongs to a register.
+    /// Returns the argument of a helper that belongs to a register.
     fn argument(&self, register: u8, argument: Argument) -> Result<u64, Stop> {
         match argument {
             Argument::Register => self.register(register),
@@ -205,7 +206,7 @@ impl Reading<'_, '_, '_> {
         let (address, bytes) =
             (self.address(base, offset)?, if width == Width::Bits32 { 4 } else { 8 });
         let operand = self.register(source)?;
-        // Others do not look at what is expected.
+        // Operations other than compare-and-exchange ignore it.
         let expected = self.register(0)?;
         let change = self.execution.atomic(address, width, operation, operand, expected)?;
         self.found.loads.push(Load { lane: self.lane, address, bytes: bytes.into() });
@@ -213,7 +214,7 @@ impl Reading<'_, '_, '_> {
         atomic.written().map_or(Ok(()), |register| self.write(register, change.old))
     }
 
-    /// Takes control, if a condition holds.
+    /// Transfers control, if a condition holds.
     fn control_if(&mut self, is_taken: bool, control: Control) -> Result<(), Stop> {
         if is_taken {
             self.found.control = Some((self.lane, control));
@@ -221,7 +222,8 @@ impl Reading<'_, '_, '_> {
         Ok(())
     }
 
-    /// Whether the packet ends before it has so many bytes, behind an address in it or at all.
+    /// Returns whether the packet is shorter than `bytes`, counted from an address in it or from
+    /// its start.
     fn is_short(&self, base: Option<u8>, bytes: i32) -> Result<bool, Stop> {
         let [_, start, end] = self.execution.packet();
         let from = base.map_or(Ok(start), |base| self.register(base))?;
@@ -243,17 +245,17 @@ impl Reading<'_, '_, '_> {
             8 => Ok(value as i8 as u64),
             16 => Ok(value as i16 as u64),
             32 => Ok(value as i32 as u64),
-            _ => Err(self.malformed("signs are not extended from so many bits")),
+            _ => Err(self.malformed("sign extension from this number of bits is not valid")),
         }
     }
 
-    /// Memory is little-endian.
+    /// Swaps the byte order of a value; memory is little-endian.
     fn swapped(&self, order: ByteOrder, value: u64, bits: u8) -> Result<u64, Stop> {
         let low = match bits {
             16 => value & 0xffff,
             32 => value & 0xffff_ffff,
             64 => value,
-            _ => return Err(self.malformed("so many bits have no order of bytes")),
+            _ => return Err(self.malformed("a byte swap of this number of bits is not valid")),
         };
         Ok(match order {
             ByteOrder::Little => low,
@@ -280,7 +282,9 @@ impl Reading<'_, '_, '_> {
     fn write(&mut self, register: u8, value: u64) -> Result<(), Stop> {
         let is_kept = register == FRAME_POINTER || register == PACKET;
         if is_kept || usize::from(register) >= REGISTERS {
-            return Err(self.malformed("it writes what only the processor does, or no register"));
+            return Err(self.malformed(
+                "it writes a register that does not exist or is reserved for the processor",
+            ));
         }
         self.found.registers.push((register, value));
         Ok(())
@@ -289,7 +293,7 @@ impl Reading<'_, '_, '_> {
     fn size(&self, bytes: u8) -> Result<usize, Stop> {
         match bytes {
             1 | 2 | 4 | 6 | 8 => Ok(bytes.into()),
-            _ => Err(self.malformed("no access has so many bytes")),
+            _ => Err(self.malformed("an access of this number of bytes is not valid")),
         }
     }
 

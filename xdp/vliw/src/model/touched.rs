@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which memory a helper is about to touch, by its signature and what its arguments are now.
+//! Memory accesses of a helper call, from its signature and the current arguments.
 
 use super::hazard::Access;
 use freeport_ebpf::helper_functions::{Argument, Effect, Signature, signature};
 use freeport_ebpf::interpreter::{Execution, REGISTERS};
 use std::ops::Range;
 
-/// Bytes of a lock.
+/// Size of a lock in bytes.
 const LOCK_BYTES: usize = 4;
-/// Longest text that a helper reads.
+/// Longest string that a helper reads, in bytes.
 const TEXT_MAX: usize = 4_096;
-/// Bytes of the context that helpers may change: all addresses in it.
+/// Size of the part of the context that helpers may change: all addresses in it.
 const CONTEXT_BYTES: usize = 24;
 
-/// All that a helper reads and writes, without what functions do that it calls.
+/// Returns all accesses of a helper, except those of functions that it calls.
 pub(super) fn accesses(
     helper: u32,
     registers: &[u64; REGISTERS],
@@ -47,7 +47,7 @@ impl Touched<'_, '_, '_> {
             self.map(signature).map_or((0, 0), |map| self.execution.sizes(map).unwrap_or((0, 0)));
         for (at, argument) in signature.arguments.iter().enumerate() {
             let address = self.registers[1 + at];
-            // Lengths have 32 bits, or are too long to be of anything.
+            // Lengths have 32 bits; longer ones are invalid for any memory.
             let size = self.registers[2 + at] as u32 as usize;
             match argument {
                 Argument::Key => self.note(address, key, Kind::Read),
@@ -61,7 +61,7 @@ impl Touched<'_, '_, '_> {
                 Argument::Long => self.note(address, 8, Kind::Write),
                 Argument::Text | Argument::Printed => self.text(address),
                 Argument::Record => {
-                    // How long it is, it knows itself.
+                    // The helper itself knows its length.
                     let end = self.execution.window_end(address);
                     self.note_range(address..end, Kind::Read);
                 }
@@ -75,7 +75,7 @@ impl Touched<'_, '_, '_> {
         }
     }
 
-    /// What is not among the arguments.
+    /// Adds accesses other than those of arguments.
     fn besides(&mut self, signature: &Signature) {
         let [metadata, start, end] = self.execution.packet();
         match signature.effect {
@@ -94,13 +94,13 @@ impl Touched<'_, '_, '_> {
         }
     }
 
-    /// What stands for the map that it is given.
+    /// Returns the map argument.
     fn map(&self, signature: &Signature) -> Option<u64> {
         let at = signature.arguments.iter().position(|it| *it == Argument::Map)?;
         Some(self.registers[1 + at])
     }
 
-    /// Texts whose addresses are in memory that it is given.
+    /// Adds strings whose addresses are in memory arguments.
     fn texts(&mut self, signature: &Signature) {
         let given = signature.arguments.iter().enumerate();
         for (at, _) in given.filter(|(_, argument)| **argument == Argument::Read) {
@@ -113,7 +113,7 @@ impl Touched<'_, '_, '_> {
         }
     }
 
-    /// A text with the zero that ends it, if there is one.
+    /// Adds a string with its terminating zero, if it is terminated.
     fn text(&mut self, address: u64) {
         let byte = |at: &usize| self.execution.memory(address.wrapping_add(*at as u64), 1);
         let ends = |at: &usize| byte(at).is_none_or(|byte| byte == [0]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Operations with what is known of their operands: constants and sums.
+//! Simplifies operations by facts about their operands: constants and sums.
 
 use super::{FRAME, Numbering, copy};
 use crate::operation::{Argument, Arithmetic, Constant, Operand, Operation, Width};
@@ -7,11 +7,11 @@ use crate::region::{Node, Value};
 use freeport_ebpf::interpreter::compute;
 
 impl Numbering<'_> {
-    /// Makes of a node what does the same with less before it.
+    /// Replaces a node by an equivalent one with fewer dependences.
     pub(super) fn simplify(&self, node: &mut Node) {
         self.take_constants(node);
         if node.arm.is_some() {
-            // Other registers than those that it names may be written in its row.
+            // Registers other than those that it names may be written in its row.
             return;
         }
         self.fold(node);
@@ -20,7 +20,7 @@ impl Numbering<'_> {
         self.drop_mask(node);
     }
 
-    /// Arguments of helpers that are known become part of the call.
+    /// Moves known arguments of a helper into the call.
     pub(super) fn give_arguments(&self, node: &mut Node) {
         let Operation::Call { arguments, .. } = &mut node.operation else { return };
         node.fixed.retain(|(register, value)| {
@@ -32,7 +32,7 @@ impl Numbering<'_> {
         });
     }
 
-    /// What a helper can be given in place of a register.
+    /// Returns an argument that can replace a register.
     fn argument(&self, register: u8, value: Value) -> Option<Argument> {
         if register == 1 {
             if self.is_context(value) {
@@ -55,7 +55,7 @@ impl Numbering<'_> {
         is_in_frame.then_some(Argument::Stack(offset as i16))
     }
 
-    /// Whether a value is the address of the context.
+    /// Returns whether a value is the address of the context.
     fn is_context(&self, mut value: Value) -> bool {
         while let Some(&source) = self.copies.get(&value) {
             value = source;
@@ -67,7 +67,7 @@ impl Numbering<'_> {
         self.region.known(value).constant
     }
 
-    /// Constants become operands.
+    /// Replaces registers with known constants by immediate operands.
     fn take_constants(&self, node: &mut Node) {
         if let Operation::Alu { operation, right: Operand::Register(_), .. } = node.operation
             && let [one, another] = node.reads[..]
@@ -102,7 +102,7 @@ impl Numbering<'_> {
         }
     }
 
-    /// What is computed of constants is one.
+    /// Folds operations on constants.
     fn fold(&self, node: &mut Node) {
         let Operation::Alu {
             width, operation, destination, right: Operand::Immediate(right), ..
@@ -130,7 +130,7 @@ impl Numbering<'_> {
         }
     }
 
-    /// A value as another one and a constant behind it.
+    /// Returns a value as the sum of another one and a constant.
     fn sum(&self, value: Value) -> Option<(Value, i64)> {
         if let Some((source, sum)) = self.region.known(value).sum {
             let is_there = source == FRAME || self.is_current(source);
@@ -155,7 +155,7 @@ impl Numbering<'_> {
         (source == FRAME || self.is_current(source)).then_some((source, sum))
     }
 
-    /// Sums of sums with constants.
+    /// Combines nested sums with constants.
     fn add_up(&self, node: &mut Node) {
         let Operation::Alu {
             width: Width::Bits64,
@@ -173,7 +173,7 @@ impl Numbering<'_> {
         }
     }
 
-    /// Sums become offsets of addresses.
+    /// Moves constants of sums into offsets of addresses.
     fn take_offset(&self, node: &mut Node) {
         let Some(&base) = node.reads.first() else { return };
         let Some((source, sum)) = self.sum(base) else { return };
@@ -195,7 +195,7 @@ impl Numbering<'_> {
         }
     }
 
-    /// What clears bits that are clear is a copy.
+    /// Replaces a mask that clears only clear bits by a copy.
     fn drop_mask(&self, node: &mut Node) {
         let Operation::Alu { width, operation, right, .. } = node.operation else { return };
         let Some(&source) = node.reads.first() else { return };
@@ -215,7 +215,7 @@ impl Numbering<'_> {
     }
 }
 
-/// Whether the operands may be exchanged.
+/// Returns whether the operation is commutative.
 fn is_commutative(operation: Arithmetic) -> bool {
     use Arithmetic::{Add, And, Multiply, Or, Xor};
     matches!(operation, Add | And | Multiply | Or | Xor)

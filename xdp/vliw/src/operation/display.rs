@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Operations as text, close to what `llvm-objdump` prints of eBPF.
+//! Formats operations as text, close to `llvm-objdump`'s form of eBPF.
 
 use super::{Argument, Arithmetic, AtomicOperation, Constant, Operand, Operation, Target, Width};
 use std::fmt::{self, Display, Formatter};

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Comparisons of packet pointers with the packet's end become [`Operation::Bound`], which asks the
-//! packet itself (publication, section 3.1, removes them and lets hardware check each access). What
-//! the program wrote for packets that are too short is kept, so that nothing changes: a check costs
-//! a lane of a row where it was, and neither the end nor the sum is computed any more.
+//! Replaces comparisons of packet pointers with the packet's end by [`Operation::Bound`], which
+//! checks the packet's length itself (the publication, section 3.1, removes them and has hardware
+//! check each access). The program's handling of short packets is kept, so the behaviour is
+//! unchanged: a check takes a lane of its row, and neither the end nor the sum is computed any
+//! longer.
 
 use crate::blocks::{Instruction, Routine};
 use crate::operation::{Condition, Operand, Operation};
@@ -32,14 +33,14 @@ pub fn run(routine: &mut Routine, analysis: &Analysis) {
     }
 }
 
-/// A check: whether `base + bytes`, or that many bytes at all, are there.
+/// A check whether `base + bytes` is within the packet, or whether the packet has that many bytes.
 struct Bound {
     base: Option<u8>,
     bytes: i32,
     holds_if_taken: bool,
 }
 
-/// A check that asks for a number of bytes, as the analysis has found it.
+/// Returns the check of a jump that requires a number of bytes, as the analysis reports it.
 fn by_length(slot: usize, analysis: &Analysis) -> Option<Bound> {
     let check = analysis.bounds_check(slot)?;
     let is_constant = check.needed.0 == check.needed.1 && !check.is_metadata;
@@ -47,7 +48,7 @@ fn by_length(slot: usize, analysis: &Analysis) -> Option<Bound> {
     Some(Bound { base: None, bytes, holds_if_taken: check.holds_if_taken })
 }
 
-/// A comparison of an address in the packet with its end.
+/// Returns the check of a jump that compares an address in the packet with its end.
 fn by_pointer(jump: &Instruction, analysis: &Analysis) -> Option<Bound> {
     let (left, condition, right) = compared(jump)?;
     let facts = analysis.registers(*jump.origins.first()?)?;
@@ -59,7 +60,7 @@ fn by_pointer(jump: &Instruction, analysis: &Analysis) -> Option<Bound> {
     } else {
         return None;
     };
-    // At the end itself nothing is missing if the pointer may be there.
+    // If the pointer may equal the end, no byte after it is needed.
     let (bytes, holds_if_taken) = match condition {
         Condition::Greater => (0, false),
         Condition::GreaterOrEqual => (1, false),
@@ -70,7 +71,7 @@ fn by_pointer(jump: &Instruction, analysis: &Analysis) -> Option<Bound> {
     Some(Bound { base: Some(base), bytes, holds_if_taken })
 }
 
-/// Two registers that are compared as addresses.
+/// Returns two registers that are compared as addresses.
 fn compared(jump: &Instruction) -> Option<(u8, Condition, u8)> {
     use crate::operation::Width::Bits64;
     match jump.operation {
@@ -93,7 +94,7 @@ fn is_end(fact: &Fact) -> bool {
     matches!(fact.holds, Type::PacketEnd) && !fact.may_be_null
 }
 
-/// The same comparison with its sides exchanged.
+/// Returns the same comparison with its sides exchanged.
 fn mirrored(condition: Condition) -> Option<Condition> {
     Some(match condition {
         Condition::Greater => Condition::Less,
@@ -104,8 +105,8 @@ fn mirrored(condition: Condition) -> Option<Condition> {
     })
 }
 
-/// Whether a jump is made if an address in the packet is 0, which none is, nor its lower half if it
-/// is not before the packet.
+/// Returns whether a jump is taken only if an address in the packet is 0: no such address is, nor
+/// is its lower half unless it is before the packet.
 fn is_never_taken(jump: &Instruction, facts: Option<&[Fact; 11]>) -> bool {
     let Operation::Jump { condition, left, right, .. } = jump.operation else { return false };
     let is_zero = condition == Condition::Equal && right == Operand::Immediate(0);

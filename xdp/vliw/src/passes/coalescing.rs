@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is only copied into another register is computed there at once, if that register has
-//! nothing meanwhile that anybody needs.
+//! Computes a result directly in the register to which it is only copied, if no value in that
+//! register is needed between computation and copy.
 
 use super::wide_accesses::{take_over, uses};
 use crate::analysis::{Live, passed};
@@ -25,7 +25,7 @@ pub fn run(region: &mut Region, live: &HashMap<usize, Live>) {
     }
 }
 
-/// The node that can give what a node copies to where that puts it.
+/// Returns the node whose result can be written directly to the destination of a copy.
 fn giver(region: &Region, live: &HashMap<usize, Live>, copy: usize) -> Option<usize> {
     let node = &region.nodes[copy];
     let Operation::Alu {

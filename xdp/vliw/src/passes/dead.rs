@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What nobody needs is not done: results that nothing reads which is needed itself, and stores to
-//! the function's own frame that nothing reads. Needed is what has an effect or decides where
-//! control goes, and what that reads, in this region or, by way of registers and the frame, in
-//! those that follow.
+//! Dead code elimination: removes results that no needed node reads, and stores to the function's
+//! own frame that are never read. Nodes with an effect or a control transfer are needed, and so are
+//! the values that they read, in this region or, through registers and the frame, in the following
+//! ones.
 
 use crate::analysis::{Live, passed};
 use crate::machine::{FRAME_BYTES, REGISTERS};
@@ -12,8 +12,8 @@ use crate::region::{Node, Region, Value};
 use freeport_ebpf::analysis::Space;
 use std::collections::HashMap;
 
-/// Says of each node whether it is needed, and of each region what it needs; by its block. Unless
-/// `removes`, all nodes are needed.
+/// Determines which nodes are needed, and the live values at each region's start, by its block.
+/// Unless `removes`, all nodes are needed.
 pub fn run(regions: &mut [Region], removes: bool) -> HashMap<usize, Live> {
     let mut live: HashMap<usize, Live> =
         regions.iter().map(|region| (region.block, Live::NOTHING)).collect();
@@ -29,11 +29,11 @@ pub fn run(regions: &mut [Region], removes: bool) -> HashMap<usize, Live> {
     }
 }
 
-/// Marks what is needed in a region, and says what it needs.
+/// Marks needed nodes of a region, and returns its live values.
 fn needs(region: &mut Region, live: &HashMap<usize, Live>, removes: bool) -> Live {
     let mut is_read = vec![false; region.values.len()];
     let mut frame = Live::NOTHING.frame;
-    // The arm that is passed, and whether anything in it is needed.
+    // The current arm, and whether any of its nodes is needed.
     let mut arm = (None, false);
     for node in region.nodes.iter_mut().rev() {
         let next = node.successor().and_then(|block| live.get(&block));
@@ -62,7 +62,7 @@ fn needs(region: &mut Region, live: &HashMap<usize, Live>, removes: bool) -> Liv
     Live { registers, frame }
 }
 
-/// Whether a node is needed though nobody reads its result.
+/// Returns whether a node is needed although its result is not read.
 fn is_done_anyway(node: &Node, frame: &[u64; 8]) -> bool {
     if !node.has_effect() {
         return node.is_control();
@@ -80,7 +80,7 @@ fn is_done_anyway(node: &Node, frame: &[u64; 8]) -> bool {
     }
 }
 
-/// What of the frame is needed before a node, by what is needed behind it.
+/// Updates the live bytes of the frame from after a node to before it.
 fn touch_frame(node: &Node, frame: &mut [u64; 8]) {
     let calls = match node.operation {
         Operation::CallFunction(_) => true,
@@ -93,7 +93,7 @@ fn touch_frame(node: &Node, frame: &mut [u64; 8]) {
         *frame = [u64::MAX; 8];
     }
     if let (Operation::Store { .. }, [access]) = (&node.operation, node.accesses.as_slice()) {
-        // What may be skipped leaves what was there before.
+        // A store that may be skipped leaves the old contents live.
         if let Some(bytes) = own_frame(access)
             && node.arm.is_none()
             && access.is_proven

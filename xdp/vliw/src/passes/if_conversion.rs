@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Short arms of branches are skipped in their row instead of being jumped over: a jump to the next
-//! row annuls the lanes behind it (the publication leaves conversion of branches to later work).
+//! If-conversion: short arms of branches are skipped within their row instead of being jumped over.
+//! A jump to the next row annuls the later lanes (the publication leaves the conversion of branches
+//! to future work).
 //!
-//! Of an arm, what has an effect, leaves, or gives what is read behind it goes into one row with
-//! the jump; what only it reads itself is done in any case, before. Then both ways meet again in
-//! the same block, and what follows can be scheduled together with what was before.
+//! Operations of an arm that have an effect, leave, or compute a result that is read later share a
+//! row with the jump; those whose results only the arm reads are executed unconditionally before.
+//! Both paths then meet in the same block, and the code after it can be scheduled together with the
+//! code before.
 
 use super::superblocks::inverse;
 use super::threading;
@@ -13,13 +15,13 @@ use crate::memory::Touch;
 use crate::operation::{Operation, Target};
 use freeport_ebpf::analysis::Analysis;
 
-/// Instructions of an arm at most.
+/// Maximum number of instructions of an arm.
 const ARM_MAX: usize = 12;
 
-/// Converts the branches of a routine for rows of so many lanes.
+/// Converts the branches of a routine for rows with this number of lanes.
 pub fn run(routine: &mut Routine, analysis: &Analysis, lanes: usize) {
     let mut arms = 0;
-    // Inner branches first: their arms are parts of outer ones.
+    // Inner branches are converted first: their arms are parts of outer ones.
     loop {
         let blocks = (0..routine.blocks.len()).rev();
         let converted = blocks.filter(|block| convert(routine, analysis, *block, lanes, &mut arms));
@@ -47,7 +49,7 @@ fn branch(routine: &Routine, block: usize) -> Option<Branch> {
     is_plain.then(|| Branch { jump: jump.clone(), taken, behind })
 }
 
-/// Converts the branch at the end of a block, if its arms fit; says whether.
+/// Converts the branch at the end of a block, if its arms fit; returns whether it did.
 fn convert(
     routine: &mut Routine,
     analysis: &Analysis,
@@ -95,14 +97,14 @@ fn convert(
     true
 }
 
-/// Whether a block does nothing but end the program, which both ways can do for themselves.
+/// Returns whether a block only ends the program, so that both paths can do so separately.
 fn ends_at_once(routine: &Routine, block: usize) -> bool {
     let instructions = &routine.blocks[block].instructions;
     let ends = |it: &Instruction| it.operation == Operation::Exit;
     threading::verdict(routine, block, |_| Some(0)).is_some() || instructions.iter().all(ends)
 }
 
-/// Where control goes at the end of an arm.
+/// Returns the block to which control goes at the end of an arm.
 fn end(routine: &Routine, block: usize) -> Option<usize> {
     match routine.blocks[block].instructions.last()?.operation {
         Operation::Goto(Target::Row(end)) => Some(end),
@@ -110,12 +112,12 @@ fn end(routine: &Routine, block: usize) -> Option<usize> {
     }
 }
 
-/// Registers that are read from a block on.
+/// Returns the registers that are read from a block on.
 fn live(routine: &Routine, analysis: &Analysis, block: usize) -> u16 {
     analysis.liveness().registers(routine.blocks[block].slot)
 }
 
-/// A jump that is taken where this one is not.
+/// Returns the jump with the inverse condition.
 fn inverted(jump: &Instruction) -> Option<Instruction> {
     let mut jump = jump.clone();
     let Operation::Jump { condition, .. } = &mut jump.operation else { return None };
@@ -123,7 +125,7 @@ fn inverted(jump: &Instruction) -> Option<Instruction> {
     Some(jump)
 }
 
-/// Instructions, each with the number of the row that it shares with others, if it does.
+/// Instructions, each with the number of the row that it shares with others, if any.
 type Arm = Vec<(Instruction, Option<usize>)>;
 
 fn joined(first: Arm, second: Arm) -> Arm {
@@ -131,8 +133,8 @@ fn joined(first: Arm, second: Arm) -> Arm {
     first.into_iter().chain(second).collect()
 }
 
-/// What a block becomes as an arm that `jump` skips, where these registers are read behind it;
-/// nothing if it does not fit a row.
+/// Converts a block to an arm that `jump` skips, where these registers are read after it; returns
+/// `None` if it does not fit a row.
 fn arm(
     routine: &Routine,
     analysis: &Analysis,
@@ -163,7 +165,7 @@ fn arm(
     fits.then(|| all.chain(guarded.into_iter().map(|it| (it, Some(0)))).collect())
 }
 
-/// Whether an instruction of an arm must not be done if the arm is not; nothing if it cannot be
+/// Returns whether an instruction of an arm must be skipped with the arm; `None` if it cannot be
 /// part of one.
 fn is_guarded(instruction: &Instruction, live: u16) -> Option<bool> {
     let operation = &instruction.operation;
@@ -179,7 +181,7 @@ fn is_guarded(instruction: &Instruction, live: u16) -> Option<bool> {
     }
 }
 
-/// Whether an instruction that is moved before guarded ones comes after one of them for a reason.
+/// Returns whether an instruction that would move before guarded ones depends on one of them.
 fn is_after(instruction: &Instruction, guarded: &[Instruction]) -> bool {
     let touch = Touch { operation: &instruction.operation, accesses: &instruction.accesses };
     let written = instruction.operation.written();
@@ -194,7 +196,8 @@ fn is_after(instruction: &Instruction, guarded: &[Instruction]) -> bool {
     })
 }
 
-/// Whether instructions can be in one row: none reads or writes what another writes.
+/// Returns whether instructions can share a row: none reads or writes a register that another
+/// writes.
 fn is_one_row(guarded: &[Instruction]) -> bool {
     guarded.iter().enumerate().all(|(at, one)| {
         guarded[..at].iter().all(|other| {
@@ -212,7 +215,7 @@ fn is_one_row(guarded: &[Instruction]) -> bool {
     })
 }
 
-/// Whether guarded jumps lead only to where nothing is read that the row writes.
+/// Returns whether the targets of guarded jumps read none of the registers that the row writes.
 fn leaves_alone(routine: &Routine, analysis: &Analysis, guarded: &[Instruction]) -> bool {
     let written = guarded.iter().filter_map(|it| it.operation.written());
     let written = written.fold(0, |set, register| set | 1 << register);
@@ -222,7 +225,7 @@ fn leaves_alone(routine: &Routine, analysis: &Analysis, guarded: &[Instruction])
     })
 }
 
-/// An instruction as it is done whether it is needed or not.
+/// Returns an instruction in the form that is executed unconditionally.
 fn done_anyway(instruction: &Instruction) -> Instruction {
     let mut instruction = instruction.clone();
     if let Operation::Load { is_speculative, .. } = &mut instruction.operation {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A load, an operation and a store of the same bytes become one atomic operation, as eBPF has
-//! them: a counter takes one row and not three (the publication leaves other ways to memory to
-//! later work).
+//! Replaces a load, an operation and a store of the same bytes by one atomic operation of eBPF: an
+//! update of a counter takes one row instead of three (the publication leaves further memory
+//! operations to future work).
 
 use super::replication::free_register;
 use super::wide_accesses::{is_free_between, take_over, uses};
@@ -10,7 +10,7 @@ use crate::operation::{Arithmetic, AtomicOperation, Operand, Operation, Width};
 use crate::region::{Node, Region, Value};
 use std::collections::HashMap;
 
-/// What is done to memory by three nodes.
+/// A change of memory by three nodes.
 struct Change {
     load: usize,
     compute: usize,
@@ -21,7 +21,7 @@ struct Change {
     operand: Result<Value, i32>,
 }
 
-/// Replaces what changes memory in a region.
+/// Replaces changes of memory in a region.
 pub fn run(region: &mut Region, live: &HashMap<usize, Live>) {
     let mut at = 0;
     while at < region.nodes.len() {
@@ -32,7 +32,7 @@ pub fn run(region: &mut Region, live: &HashMap<usize, Live>) {
     }
 }
 
-/// The change of memory that a node ends, if it does.
+/// Returns the change of memory that a node completes, if it does.
 fn change(region: &Region, live: &HashMap<usize, Live>, store: usize) -> Option<Change> {
     let node = &region.nodes[store];
     let Operation::Store { bytes, offset, source: Operand::Register(_), .. } = node.operation
@@ -50,7 +50,7 @@ fn change(region: &Region, live: &HashMap<usize, Live>, store: usize) -> Option<
     else {
         return None;
     };
-    // Of 64 bits the lower half is what 32 give.
+    // A 32-bit operation does not give the upper half of a 64-bit result.
     if computed == Width::Bits32 && width == Width::Bits64 {
         return None;
     }
@@ -84,14 +84,14 @@ fn change(region: &Region, live: &HashMap<usize, Live>, store: usize) -> Option<
     (node.is_needed && is_there && is_free).then_some(change)
 }
 
-/// The node that gives a value which is used once, and is done in any case.
+/// Returns the node whose result is used exactly once, if it is unconditional.
 fn single(region: &Region, live: &HashMap<usize, Live>, value: Value) -> Option<usize> {
     let node = region.known(value).node?;
     let is_plain = region.nodes[node].arm.is_none() && region.nodes[node].is_needed;
     (is_plain && uses(region, live, value) == 1).then_some(node)
 }
 
-/// Puts one node in place of three; says how many there are more before it now.
+/// Replaces three nodes by one; returns the number of nodes inserted before it.
 fn replace(region: &mut Region, change: &Change) -> usize {
     let &Change { load, compute, store, width, operation, operand } = change;
     let value = match operand {

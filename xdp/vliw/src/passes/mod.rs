@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is done to a program's operations before they are placed in rows, a pass a file.
-//! [`bounds`], [`zeroing`] and [`threading`] work on blocks, where every register is still that of
-//! the program; the others on regions, where each result is a value of its own.
+//! Transformations of a program's operations before scheduling, one pass a file. [`bounds`],
+//! [`zeroing`] and [`threading`] work on blocks, where every register is still that of the program;
+//! the others on regions, where each result is a separate value.
 
 pub mod bounds;
 pub mod coalescing;

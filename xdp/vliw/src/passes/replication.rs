@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What several operations of an arm need is computed once for each of two lanes: a row's results
-//! are there for the next row only in their own lanes, and an arm is in one row.
+//! Computes a result twice, in two lanes, if several operations of an arm need it: the next row
+//! receives results only in their own lanes, and an arm is in one row.
 
 use crate::machine::{PACKET, REGISTERS};
 use crate::region::{Node, Region, Value};
 
-/// Adds what is computed twice to a region.
+/// Adds duplicated computations to a region.
 pub fn run(region: &mut Region) {
     let mut at = 0;
     while at < region.nodes.len() {
@@ -16,8 +16,8 @@ pub fn run(region: &mut Region) {
     }
 }
 
-/// Computes twice what the arm that begins with node `first` reads twice; says how many nodes there
-/// are more now.
+/// Duplicates the values that the arm beginning with node `first` reads twice; returns the number
+/// of nodes added.
 fn replicate(region: &mut Region, first: usize) -> usize {
     let arm = region.nodes[first].arm;
     let is_member = |node: &&Node| node.arm == arm && node.is_needed;
@@ -42,14 +42,14 @@ fn replicate(region: &mut Region, first: usize) -> usize {
     1
 }
 
-/// Whether a node can be done twice, and only needs what is there from the beginning.
+/// Returns whether a node can be duplicated, and only reads values that exist at the start.
 fn is_cheap(region: &Region, at: usize) -> bool {
     let node = &region.nodes[at];
     let is_pure = !node.has_effect() && !node.is_control() && node.arm.is_none();
     is_pure && node.reads.iter().all(|read| region.known(*read).node.is_none())
 }
 
-/// A register of the compiler's own that no value needs from a node on.
+/// Returns a register reserved for the compiler that no value needs from a node on.
 pub fn free_register(region: &Region, at: usize) -> Option<u8> {
     let is_free = |register: &u8| {
         let mut values = region.values.iter().enumerate();

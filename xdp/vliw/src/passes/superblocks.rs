@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which blocks are scheduled together: a path of blocks each of which control enters only from the
-//! one before (superblocks; Hwu and others, "The Superblock", 1993). Where a block has two ways on,
-//! the path takes the one that is likely, so that the other is a jump out of it.
+//! Selects blocks that are scheduled together: a path of blocks, each entered only from the
+//! previous one (superblocks; Hwu and others, "The Superblock", 1993). Where a block has two
+//! successors, the path takes the likely one, and the other becomes a jump out of it.
 
 use crate::blocks::{Block, Instruction, Routine};
 use crate::operation::{Condition, Operation, Target};
 use crate::profile::Profile;
 use std::borrow::Cow;
 
-/// Instructions of a block that is there twice at most.
+/// Maximum number of instructions of a duplicated block.
 const TWICE_MAX: usize = 24;
 
-/// Each block that can be reached by itself.
+/// Returns each reachable block as a path of its own.
 pub fn single(routine: &Routine) -> Vec<Vec<usize>> {
     let is_there = |block: &usize| !routine.blocks[*block].instructions.is_empty();
     (0..routine.blocks.len()).filter(is_there).map(|block| vec![block]).collect()
 }
 
-/// Paths of blocks, in the order in which they are best laid out. Where a path goes on with what a
-/// jump leads to, [`kept`] has that jump the other way round. With a profile a likely way goes on
-/// through blocks that others come to as well, which are in several paths then.
+/// Returns paths of blocks, in a good order for layout. Where a path continues with the target of a
+/// conditional jump, [`kept`] inverts the jump. With a profile, a likely path continues through
+/// blocks that have other predecessors, which are then duplicated in several paths.
 pub fn paths(routine: &Routine, profile: Option<&Profile>) -> Vec<Vec<usize>> {
     let size: usize = routine.blocks.iter().map(|block| block.instructions.len()).sum();
     let mut walk = Walk {
@@ -41,7 +41,7 @@ pub fn paths(routine: &Routine, profile: Option<&Profile>) -> Vec<Vec<usize>> {
         while let Some(next) = walk.next(&path) {
             path.push(next);
         }
-        // What is left of the path's jumps: the last one's way on comes next.
+        // Targets of the remaining jumps of the path; that of the last one is handled next.
         for (at, block) in path.iter().enumerate() {
             let jumps = kept(&routine.blocks[*block], path.get(at + 1).copied());
             let ways = jumps.iter().filter_map(Instruction::successor);
@@ -52,18 +52,18 @@ pub fn paths(routine: &Routine, profile: Option<&Profile>) -> Vec<Vec<usize>> {
     paths
 }
 
-/// A routine while paths are found in it.
+/// A routine while its paths are formed.
 struct Walk<'a> {
     routine: &'a Routine,
     profile: Option<&'a Profile>,
     entrances: Vec<usize>,
     is_taken: Vec<bool>,
-    /// Instructions that may be there twice.
+    /// Number of instructions that may still be duplicated.
     spare: usize,
 }
 
 impl Walk<'_> {
-    /// The block that goes on a path.
+    /// Returns the block with which a path continues.
     fn next(&mut self, path: &[usize]) -> Option<usize> {
         let block = *path.last()?;
         let instructions = &self.routine.blocks[block].instructions;
@@ -98,12 +98,14 @@ impl Walk<'_> {
         Some(self.take(next))
     }
 
-    /// Whether a block can go on a path: nobody else comes to it, or it is worth being there twice.
+    /// Returns whether a block can continue a path: it has no other predecessor, or its duplication
+    /// is worthwhile.
     fn fits(&self, path: &[usize], block: usize, weight: u64) -> bool {
         self.is_own(block) || self.is_worth_twice(path, block, weight)
     }
 
-    /// How often control went to where the jump in a slot leads at the end of a block, and on.
+    /// Returns the number of times that the jump in a slot at the end of a block was taken, and was
+    /// not.
     fn weights(&self, block: usize, jump: Option<usize>) -> [u64; 2] {
         let Some(profile) = self.profile else { return [0; 2] };
         match jump {
@@ -118,7 +120,7 @@ impl Walk<'_> {
         self.entrances[block] == 1 && !self.is_taken[block]
     }
 
-    /// Whether most that come to a block come the way that was gone so often.
+    /// Returns whether most executions of a block come through the path with this count.
     fn is_worth_twice(&self, path: &[usize], block: usize, weight: u64) -> bool {
         let Some(profile) = self.profile else { return false };
         let size = self.routine.blocks[block].instructions.len();
@@ -126,7 +128,7 @@ impl Walk<'_> {
         is_likely && size <= TWICE_MAX.min(self.spare) && !path.contains(&block)
     }
 
-    /// Takes a block for a path.
+    /// Assigns a block to a path.
     fn take(&mut self, block: usize) -> usize {
         if self.is_own(block) {
             self.is_taken[block] = true;
@@ -137,9 +139,9 @@ impl Walk<'_> {
     }
 }
 
-/// The instructions of a block that stay on a path that continues with `next`. The last jump is
-/// dropped, and so is a conditional jump before it with the same target. A conditional jump to
-/// `next` is inverted, so that it leaves the path. Without a next block all instructions stay.
+/// Returns the instructions of a block that stay on a path that continues with `next`. The last
+/// jump is dropped, and so is a conditional jump before it with the same target. A conditional jump
+/// to `next` is inverted, so that it leaves the path. Without a next block all instructions stay.
 pub fn kept(block: &Block, next: Option<usize>) -> Cow<'_, [Instruction]> {
     let all = block.instructions.as_slice();
     let (Some(next), [rest @ .., last]) = (next, all) else { return Cow::Borrowed(all) };
@@ -162,7 +164,7 @@ pub fn kept(block: &Block, next: Option<usize>) -> Cow<'_, [Instruction]> {
     }
 }
 
-/// How much there is to do from a block on: short ways are the unlikely ones.
+/// Returns the amount of work from a block on: short paths are considered unlikely.
 fn work(routine: &Routine, block: usize) -> usize {
     let mut is_seen = vec![false; routine.blocks.len()];
     let (mut left, mut weight) = (vec![block], 0);
@@ -175,7 +177,7 @@ fn work(routine: &Routine, block: usize) -> usize {
     weight
 }
 
-/// The condition that holds where this one does not.
+/// Returns the inverse of a condition.
 pub fn inverse(condition: Condition) -> Option<Condition> {
     use Condition::*;
     Some(match condition {

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Jumps to blocks that only jump on lead where those do, and what ends there ends at once where
-//! the verdict is known.
+//! Jump threading: jumps to blocks that only jump lead to the final target, and jumps to an exit
+//! with a known verdict become exits.
 
 use crate::blocks::{Block, Instruction, NEXT, Routine};
 use crate::machine::REGISTERS;
 use crate::operation::{Arithmetic, Operand, Operation, Target};
 use freeport_ebpf::analysis::Analysis;
 
-/// Blocks that are followed at most, so that an endless loop ends.
+/// Maximum number of blocks in a chain, so that the search ends in an endless loop.
 const FOLLOWED_MAX: usize = 16;
 
-/// Moves before an exit that are done once for each way that leads there.
+/// Maximum number of moves before an exit that are duplicated for each path to it.
 const MOVES_MAX: usize = 2;
 
-/// Has blocks end the program for themselves where all that comes next is that it ends: what it
-/// returns may be known there, and is computed where it is returned.
+/// Appends the exit to blocks whose successor only exits: the return value may be known there, and
+/// is computed where it is returned.
 pub fn end(routine: &mut Routine) {
     if !routine.is_program {
         return;
@@ -34,7 +34,7 @@ pub fn end(routine: &mut Routine) {
     routine.remove_unreachable();
 }
 
-/// Lets jumps skip blocks that only jump on, and makes those plain that are always or never taken.
+/// Skips blocks that only jump, and replaces jumps that are always or never taken.
 pub fn run(routine: &mut Routine, analysis: &Analysis) {
     for block in &mut routine.blocks {
         decide(block, analysis);
@@ -55,7 +55,7 @@ pub fn run(routine: &mut Routine, analysis: &Analysis) {
     }
 }
 
-/// Makes the jump at the end of a block plain if it is known whether it is taken.
+/// Replaces the jump at the end of a block if its outcome is known.
 fn decide(block: &mut Block, analysis: &Analysis) {
     let [.., jump, last] = block.instructions.as_mut_slice() else { return };
     let is_jump = matches!(jump.operation, Operation::Jump { .. });
@@ -72,7 +72,7 @@ fn decide(block: &mut Block, analysis: &Analysis) {
     block.instructions.remove(jump);
 }
 
-/// The block where control ends up behind blocks that only jump.
+/// Returns the block at the end of a chain of blocks that only jump.
 fn end_of_chain(routine: &Routine, mut block: usize) -> usize {
     for _ in 0..FOLLOWED_MAX {
         match routine.blocks[block].instructions.as_slice() {
@@ -86,8 +86,8 @@ fn end_of_chain(routine: &Routine, mut block: usize) -> usize {
     block
 }
 
-/// The verdict that a program ends with when control comes to a block with these constants in
-/// registers, if nothing else happens there.
+/// Returns the verdict of a program that reaches a block with these constants in registers, if the
+/// block has no other effect.
 pub fn verdict(
     routine: &Routine,
     mut block: usize,
@@ -96,7 +96,7 @@ pub fn verdict(
     if !routine.is_program {
         return None;
     }
-    // Of 64 bits the verdict is the lower half, which is the same for both widths.
+    // The verdict is the lower half of 64 bits, which is the same for both widths.
     let mut registers: [Option<u32>; REGISTERS as usize] =
         std::array::from_fn(|register| known(register as u8).map(|value| value as u32));
     for _ in 0..FOLLOWED_MAX {
@@ -120,8 +120,8 @@ pub fn verdict(
     None
 }
 
-/// Removes the moves before an exit if they only bring register 0 back to itself. Its upper half
-/// does not count.
+/// Removes the moves before an exit if they only copy register 0 back to itself. Its upper half
+/// does not matter.
 fn remove_moves(instructions: &mut Vec<Instruction>) {
     let mut source = 0;
     for at in (0..instructions.len() - 1).rev() {
@@ -140,7 +140,7 @@ fn remove_moves(instructions: &mut Vec<Instruction>) {
     }
 }
 
-/// Whether a block only moves values and ends the program.
+/// Returns whether a block only moves values and ends the program.
 fn is_ending(block: &Block) -> bool {
     let is_move = |it: &Instruction| {
         matches!(it.operation, Operation::Alu { operation: Arithmetic::Move, .. })

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Neighbouring accesses to memory become one (publication, section 3.1, has six bytes; clang,
-//! which may not assume that a packet lies aligned, often makes single bytes).
+//! Combines adjacent memory accesses (publication, section 3.1, uses six bytes; clang, which may
+//! not assume that a packet is aligned, often emits single bytes).
 //!
-//! - Loads whose bytes are put together by shifts become one load.
-//! - Stores of neighbouring pieces of a value, of constants, or of what was loaded from neighbours,
-//!   become one store; in the last case the loads become one as well.
+//! - Loads whose bytes are combined by shifts become one load.
+//! - Stores of adjacent parts of a value, of constants, or of values loaded from adjacent memory,
+//!   become one store; in the last case the loads are combined as well.
 
 mod loads;
 mod stores;
@@ -15,21 +15,21 @@ use crate::operation::{Arithmetic, Operand, Operation};
 use crate::region::{Node, Region, Value};
 use std::collections::HashMap;
 
-/// Joins accesses of a region, which is followed by regions that need what `live` says.
+/// Combines accesses of a region; `live` has the live values of the following regions.
 pub fn run(region: &mut Region, live: &HashMap<usize, Live>) {
     for at in 0..region.nodes.len() {
         loads::join(region, at);
     }
-    // Each time two stores become one, which may have a neighbour again.
+    // Each step combines two stores into one, which may have another adjacent store.
     while stores::join_any(region, live) {}
 }
 
-/// Whether that many bytes are one access.
+/// Returns whether an access may have this size.
 fn is_size(bytes: u32) -> bool {
     matches!(bytes, 2 | 4 | 6 | 8)
 }
 
-/// Whether a node between two places stands against moving an access from one to the other.
+/// Returns whether no node between two places prevents moving an access from one to the other.
 pub fn is_free_between(region: &Region, moved: &Node, from: usize, to: usize) -> bool {
     let touch = Touch { operation: &moved.operation, accesses: &moved.accesses };
     region.nodes[from + 1..to].iter().filter(|node| node.is_needed).all(|node| {
@@ -38,7 +38,7 @@ pub fn is_free_between(region: &Region, moved: &Node, from: usize, to: usize) ->
     })
 }
 
-/// Makes `node` one that also does what `other` did: where it comes from, and what it touches.
+/// Adds origins and accesses of `other` to `node`, which replaces it.
 pub fn take_over(node: &mut Node, other: &Node) {
     node.origins.extend(&other.origins);
     node.origins.sort_unstable();
@@ -46,7 +46,7 @@ pub fn take_over(node: &mut Node, other: &Node) {
     node.accesses.extend(&other.accesses);
 }
 
-/// How often a value is used.
+/// Returns the number of uses of a value.
 pub fn uses(region: &Region, live: &HashMap<usize, Live>, value: Value) -> usize {
     let of_node = |node: &Node| {
         let passed = passed(node, live).map(|(_, value)| value);
@@ -55,7 +55,7 @@ pub fn uses(region: &Region, live: &HashMap<usize, Live>, value: Value) -> usize
     region.needed().map(|(_, node)| of_node(node)).sum()
 }
 
-/// What a value is a copy of.
+/// Returns the value of which a value is a copy.
 fn original(region: &Region, mut value: Value) -> Value {
     while let Some(giver) = region.giver(value)
         && let Operation::Alu {

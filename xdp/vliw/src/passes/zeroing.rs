@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is zero when a packet begins is not set to zero (publication, section 3.1): registers and
-//! bytes of the stack that nothing can have written yet, on any way that control comes.
+//! Removes instructions that zero what is zero at the start of a packet (publication, section 3.1):
+//! registers and stack bytes that cannot have been written on any path.
 
 use crate::blocks::{Instruction, Routine};
 use crate::machine::FRAME_BYTES;
@@ -8,14 +8,14 @@ use crate::memory::own_frame;
 use crate::operation::{Arithmetic, Operand, Operation};
 use freeport_ebpf::analysis::{Access, Space};
 
-/// What is still zero for sure: registers by bits, bytes of the frame.
+/// Registers and bytes that are certainly still zero: registers as a bit mask, bytes of the frame.
 #[derive(Clone, PartialEq, Eq)]
 struct Zero {
     registers: u16,
     frame: [u64; FRAME_BYTES / 64],
 }
 
-/// Removes the instructions of a program that set to zero what is zero.
+/// Removes the redundant zeroing instructions of a program.
 pub fn run(routine: &mut Routine) {
     if !routine.is_program {
         return;
@@ -33,10 +33,10 @@ pub fn run(routine: &mut Routine) {
     }
 }
 
-/// What is zero at the start of each block that can be reached.
+/// Returns what is zero at the start of each reachable block.
 fn at_blocks(routine: &Routine) -> Vec<Option<Zero>> {
     let mut before = vec![None; routine.blocks.len()];
-    // Register 1 is the context, 10 the frame pointer.
+    // Register 1 is the context, register 10 the frame pointer.
     let all = Zero { registers: !(1 << 1 | 1 << 10), frame: [u64::MAX; 8] };
     before[0] = Some(all);
     let mut left = vec![0];
@@ -66,14 +66,14 @@ fn at_blocks(routine: &Routine) -> Vec<Option<Zero>> {
 }
 
 impl Zero {
-    /// What is zero either way.
+    /// Returns what is zero on both paths.
     fn both(&self, other: &Self) -> Self {
         let mut frame = self.frame;
         frame.iter_mut().zip(other.frame).for_each(|(one, other)| *one &= other);
         Self { registers: self.registers & other.registers, frame }
     }
 
-    /// Whether an instruction only makes zero what is zero.
+    /// Returns whether an instruction only zeroes what is zero.
     fn is_no_change(&self, instruction: &Instruction) -> bool {
         match instruction.operation {
             Operation::Alu {
@@ -101,7 +101,7 @@ impl Zero {
         self.frame[byte / 64] >> (byte % 64) & 1 == 1
     }
 
-    /// What an instruction leaves.
+    /// Updates the state for an instruction.
     fn pass(&mut self, instruction: &Instruction) {
         if let Some(register) = instruction.operation.written() {
             self.registers &= !(1 << register);
@@ -125,7 +125,7 @@ impl Zero {
     }
 }
 
-/// The bytes of the own frame that an access may touch; nothing if it may be any.
+/// Returns the bytes of the function's own frame that an access may touch; `None` if it may be any.
 fn own_bytes(access: &Access) -> Option<std::ops::Range<usize>> {
     match access.space {
         Space::Stack { .. } | Space::Unknown(_) => own_frame(access),

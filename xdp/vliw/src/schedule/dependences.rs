@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which nodes of a region have to wait for which (publication, section 3.3: data flow and data
-//! dependency graphs). Values, memory and control; registers are no reason, since each result has
-//! its own value.
+//! Dependences between nodes of a region (publication, section 3.3: data flow and data dependency
+//! graphs): values, memory and control. Registers cause no dependences, since each result is a
+//! separate value.
 
 use crate::analysis::{Live, passed};
 use crate::machine::STORE_TO_LOAD;
@@ -13,29 +13,28 @@ use freeport_ebpf::helper_functions::signature;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// That a node waits for another.
+/// A dependence of a node on another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Dependence {
-    /// The other one.
+    /// The node on which it depends.
     pub on: usize,
-    /// How many rows later it may come at the earliest. With 0 it may be in the same row, in a
-    /// later lane.
+    /// Minimum distance in rows. With 0 it may be in a later lane of the same row.
     pub rows: usize,
-    /// Whether it reads what that one gives.
+    /// Whether it reads the other node's result.
     pub is_value: bool,
 }
 
-/// What every node of a region waits for.
+/// Dependences of all nodes of a region.
 #[derive(Debug)]
 pub struct Dependences {
     /// By node; empty for those that are not needed.
     pub of: Vec<Vec<Dependence>>,
-    /// By node, how many rows there are at least from it to the end of the region.
+    /// By node, the minimum number of rows from it to the end of the region.
     pub heights: Vec<usize>,
 }
 
 impl Dependences {
-    /// Of a region, where each following region needs what `live` says.
+    /// Computes the dependences of a region; `live` has the live values of the following regions.
     pub fn of(region: &Region, live: &HashMap<usize, Live>) -> Self {
         let mut of = vec![vec![]; region.nodes.len()];
         add_values(region, live, &mut of);
@@ -46,8 +45,8 @@ impl Dependences {
     }
 }
 
-/// Whether a call does things that nothing may be moved across: it has functions called, which
-/// leave few registers as they are, or another program put in place of this one.
+/// Returns whether nothing may be moved across a call: it calls functions, which clobber most
+/// registers, or is a tail call.
 pub fn is_barrier(operation: &Operation) -> bool {
     match *operation {
         Operation::CallFunction(_) | Operation::Call { helper: TAIL_CALL, .. } => true,
@@ -59,7 +58,7 @@ pub fn is_barrier(operation: &Operation) -> bool {
 fn add_values(region: &Region, live: &HashMap<usize, Live>, of: &mut [Vec<Dependence>]) {
     let (mut from_start, mut before) = (vec![], None);
     for (at, node) in region.needed() {
-        // What is in one arm keeps its order there.
+        // Nodes of an arm keep their order.
         if let Some((on, arm)) = before
             && node.arm == Some(arm)
         {
@@ -110,7 +109,7 @@ fn add_memory(region: &Region, of: &mut [Vec<Dependence>]) {
     }
 }
 
-/// How many rows an access to memory comes behind one that it conflicts with.
+/// Returns the minimum distance in rows of a memory access after one with which it conflicts.
 pub fn rows_between(earlier: &Operation, later: &Operation) -> usize {
     let stores = matches!(earlier, Operation::Store { .. } | Operation::Atomic { .. });
     let loads =
@@ -121,7 +120,7 @@ pub fn rows_between(earlier: &Operation, later: &Operation) -> usize {
 fn add_control(region: &Region, live: &HashMap<usize, Live>, of: &mut [Vec<Dependence>]) {
     let mut barrier = None;
     let (mut jumps, mut all): (Vec<usize>, Vec<usize>) = (vec![], vec![]);
-    // Effects, with the bytes of the frame if they have no other.
+    // Nodes with effects; with the bytes of the frame if those are the only effect.
     let mut effects: Vec<(usize, Option<Range<usize>>)> = vec![];
     for (at, node) in region.needed() {
         if let Some(on) = barrier {
@@ -153,7 +152,8 @@ fn add_control(region: &Region, live: &HashMap<usize, Live>, of: &mut [Vec<Depen
     end_after_all(region, of);
 }
 
-/// Whether an effect that is only these bytes of the frame, if it is, matters where a jump leads.
+/// Returns whether an effect, limited to these bytes of the frame if given, matters at a jump's
+/// target.
 fn matters_at(jump: &Node, live: &HashMap<usize, Live>, frame: Option<&Range<usize>>) -> bool {
     let Some(bytes) = frame else { return true };
     let next = jump.successor().and_then(|block| live.get(&block));
@@ -161,8 +161,8 @@ fn matters_at(jump: &Node, live: &HashMap<usize, Live>, frame: Option<&Range<usi
     calls || next.is_some_and(|next| next.has_any(bytes.clone()))
 }
 
-/// The bytes of the function's own frame that a node stores to, if it does nothing else and is not
-/// part of an arm.
+/// Returns the bytes of the function's own frame that a node stores to, if it has no other effect
+/// and is not part of an arm.
 fn stored_in_frame(node: &Node) -> Option<Range<usize>> {
     let is_store = matches!(node.operation, Operation::Store { .. }) && node.arm.is_none();
     let mut bytes: Option<Range<usize>> = None;
@@ -176,7 +176,7 @@ fn stored_in_frame(node: &Node) -> Option<Range<usize>> {
     bytes
 }
 
-/// What nobody waits for is done before the end all the same.
+/// Makes the end of the region depend on all nodes.
 fn end_after_all(region: &Region, of: &mut [Vec<Dependence>]) {
     let Some((end, _)) = region.needed().last() else { return };
     let mut is_waited_for = vec![false; of.len()];
@@ -186,11 +186,11 @@ fn end_after_all(region: &Region, of: &mut [Vec<Dependence>]) {
     of[end].extend(left);
 }
 
-/// Nodes wait for earlier ones only, so that one way through them is enough. What a row computes is
-/// there for one operation of the next row, that in its lane, and for others a row later.
+/// Computes heights in one pass, since nodes depend on earlier ones only. One operation of the next
+/// row can use a row's results, the one in the same lane; others must wait for one more row.
 fn heights(of: &[Vec<Dependence>]) -> Vec<usize> {
     let mut heights = vec![0; of.len()];
-    // Of those that wait for a row: the height of the one that has most behind it.
+    // For each node with dependents in the next row: the greatest height among those.
     let mut first: Vec<Option<usize>> = vec![None; of.len()];
     for (at, dependences) in of.iter().enumerate().rev() {
         for dependence in dependences {

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Lanes for what is in a row: some have to be in a certain one, some behind others.
+//! Assigns lanes to the operations of a row: some need a certain lane, some must come after others.
 
-/// What is to be placed in a row.
+/// An operation to be placed in a row.
 #[derive(Clone, Debug)]
 pub struct Item {
-    /// Lanes that it may begin in, by bits.
+    /// Lanes in which it may begin, as a bit mask.
     pub allowed: u16,
-    /// How many it takes.
+    /// Number of lanes that it occupies.
     pub width: usize,
-    /// Items of the row, by their numbers, that are in lanes before it.
+    /// Items of the row, by index, that must be in earlier lanes.
     pub behind: Vec<usize>,
-    /// Whether a later lane is better than an earlier one.
+    /// Whether a late lane is preferred.
     pub prefers_late: bool,
 }
 
-/// A lane for each item of a row of `lanes`, if there is a way.
+/// Returns a lane for each item of a row of `lanes`, if there is an assignment.
 pub fn assign(items: &[Item], lanes: usize) -> Option<Vec<usize>> {
     if items.iter().map(|item| item.width).sum::<usize>() > lanes {
         return None;
@@ -23,7 +23,7 @@ pub fn assign(items: &[Item], lanes: usize) -> Option<Vec<usize>> {
     place(items, lanes, 0, 0, &mut assigned).then_some(assigned)
 }
 
-/// Places items from number `at` on where lanes are not `taken`.
+/// Places items from index `at` on in lanes that are not `taken`.
 fn place(items: &[Item], lanes: usize, at: usize, taken: u16, assigned: &mut [usize]) -> bool {
     let Some(item) = items.get(at) else { return true };
     let last = lanes - item.width;
@@ -42,7 +42,7 @@ fn place(items: &[Item], lanes: usize, at: usize, taken: u16, assigned: &mut [us
     false
 }
 
-/// Whether item `at` in this lane is behind and before those that it should be, as far as they have
+/// Returns whether item `at` in this lane is in the required order with the items that already have
 /// lanes.
 fn is_in_order(items: &[Item], assigned: &[usize], at: usize, lane: usize) -> bool {
     let follows = items[at].behind.iter().all(|&other| {

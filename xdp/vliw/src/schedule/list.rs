@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The list scheduler: fills one row after the other with what has the most behind it (publication,
-//! section 3.3, whose code motion this does as well: nodes of all blocks of a region are there from
-//! the beginning, and what has no effect may come before the branches that it is behind).
+//! The list scheduler: fills one row after the other with the nodes of greatest height
+//! (publication, section 3.3). It includes the publication's code motion: nodes of all blocks of a
+//! region are candidates from the beginning, and those without an effect may move up across
+//! branches.
 
 use super::dependences::{Dependence, Dependences, rows_between};
 use super::lanes::{Item, assign};
@@ -14,10 +15,10 @@ use crate::operation::Operation;
 use crate::region::{Region, Value};
 use std::collections::HashMap;
 
-/// Rows without anything in them that may follow each other: more are waited for by nobody.
+/// Maximum number of consecutive empty rows; no latency needs more.
 const EMPTY_MAX: usize = 2;
 
-/// A region that is placed in rows.
+/// A region that is being scheduled.
 pub struct List<'r> {
     region: &'r Region,
     live: &'r HashMap<usize, Live>,
@@ -25,15 +26,15 @@ pub struct List<'r> {
     late: &'r Late,
     dependences: Dependences,
     registers: Registers<'r>,
-    /// Row and lane of each node, once it is in a row that is full.
+    /// Row and lane of each node, once its row is complete.
     places: Vec<Option<(usize, usize)>>,
-    /// The node at the end that is not placed, since what it goes to comes next anyway.
+    /// Final jump that is not placed, since its target is the next region.
     omitted: Option<usize>,
-    /// By node, whether it is best in a late lane, because what goes on with it there is in an arm.
+    /// By node, whether a late lane is preferred, because its result is used in an arm.
     prefers_late: Vec<bool>,
 }
 
-/// What is chosen for the row that is being filled.
+/// Nodes chosen for the current row.
 #[derive(Clone, Default)]
 struct Row {
     nodes: Vec<usize>,
@@ -41,7 +42,7 @@ struct Row {
 }
 
 impl<'r> List<'r> {
-    /// Prepares a region. With `falls` its last jump is left out.
+    /// Prepares a region. With `falls` its last jump is omitted.
     pub fn new(
         region: &'r Region,
         live: &'r HashMap<usize, Live>,
@@ -64,7 +65,8 @@ impl<'r> List<'r> {
         }
     }
 
-    /// All rows; nothing if there is no way on, which only renaming can be the reason of.
+    /// Schedules all rows, or returns `None` if no progress is possible, which only renaming can
+    /// cause.
     pub fn rows(mut self) -> Option<Vec<Vec<Placed>>> {
         let mut left = self.units();
         let (mut rows, mut empty) = (vec![], 0);
@@ -80,7 +82,7 @@ impl<'r> List<'r> {
         Some(rows)
     }
 
-    /// Nodes, those of an arm together, with those first that have the most behind them.
+    /// Returns nodes, grouped by arm, in the order of decreasing height.
     fn units(&self) -> Vec<Vec<usize>> {
         let mut units: Vec<Vec<usize>> = vec![];
         for (at, node) in self.region.needed().filter(|(at, _)| Some(*at) != self.omitted) {
@@ -106,7 +108,7 @@ impl<'r> List<'r> {
         row
     }
 
-    /// A row with one unit more, if that may be in it; its results have registers then.
+    /// Returns the row with another unit, if it fits; registers are then reserved for its results.
     fn with(&mut self, row: &Row, unit: &[usize], number: usize) -> Option<Row> {
         if row.nodes.contains(&unit[0]) {
             return None;
@@ -123,7 +125,7 @@ impl<'r> List<'r> {
         self.registers.reserve(unit).then_some(Row { nodes, lanes })
     }
 
-    /// Whether all that a node waits for is far enough ahead of a row, or among its nodes.
+    /// Returns whether all dependences of a node are satisfied by earlier rows or the row's nodes.
     fn is_ready(&self, nodes: &[usize], at: usize, number: usize) -> bool {
         let is_behind = |dependence: &Dependence| {
             if Some(dependence.on) == self.omitted {
@@ -137,7 +139,7 @@ impl<'r> List<'r> {
         self.dependences.of[at].iter().all(is_behind) && !(number == 0 && self.meets_late_store(at))
     }
 
-    /// Whether a node loads what the row before the region may store.
+    /// Returns whether a node loads bytes that the row before the region may store.
     fn meets_late_store(&self, at: usize) -> bool {
         let node = &self.region.nodes[at];
         let touch = Touch { operation: &node.operation, accesses: &node.accesses };
@@ -147,14 +149,14 @@ impl<'r> List<'r> {
         })
     }
 
-    /// A node as it may be placed beside others of its row.
+    /// Returns a node as an item to be placed with others of its row.
     fn item(&self, at: usize, nodes: &[usize], number: usize) -> Item {
         let node = &self.region.nodes[at];
         let dependences = self.dependences.of[at].iter().filter(|it| it.rows == 0);
         let number_of = |node: usize| nodes.iter().position(|other| *other == node);
         let mut behind: Vec<usize> = dependences.filter_map(|it| number_of(it.on)).collect();
         if node.arm.is_some() {
-            // What is not of the arm must not be skipped with it.
+            // Nodes outside the arm must not be skipped with it.
             let others = nodes.iter().enumerate();
             let others = others.filter(|(_, other)| self.region.nodes[**other].arm != node.arm);
             behind.extend(others.map(|(number, _)| number));
@@ -166,7 +168,7 @@ impl<'r> List<'r> {
         Item { allowed, width: node.operation.lanes(), behind, prefers_late }
     }
 
-    /// The lane that a value was computed in, if that was in the row right before.
+    /// Returns the lane in which a value was computed, if that was in the previous row.
     fn fresh(&self, value: Value, number: usize) -> Option<usize> {
         match self.region.known(value).node {
             Some(node) => {
@@ -181,7 +183,7 @@ impl<'r> List<'r> {
         }
     }
 
-    /// Ends a row: its nodes have their lanes and registers for good.
+    /// Completes a row: fixes the lanes and registers of its nodes.
     fn end(&mut self, row: Row, number: usize) -> Vec<Placed> {
         let mut placed = vec![];
         for (&node, &lane) in row.nodes.iter().zip(&row.lanes) {
@@ -196,7 +198,7 @@ impl<'r> List<'r> {
         placed
     }
 
-    /// A node's operation with registers.
+    /// Returns a node's operation with registers.
     fn operation(&self, node: usize) -> Operation {
         let node = &self.region.nodes[node];
         let place = |value: &Value| self.registers.place(*value).unwrap_or(0);
@@ -206,7 +208,7 @@ impl<'r> List<'r> {
         node.operation.with_registers(&read, written)
     }
 
-    /// A load that comes before a jump that the program makes first may miss.
+    /// Marks a load as speculative if it moved before a jump that precedes it in the program.
     fn mark_speculation(&self, placed: &mut Placed) {
         let Operation::Load { is_speculative, .. } = &mut placed.operation else { return };
         let Some(place) = self.places[placed.node] else { return };
@@ -219,8 +221,8 @@ impl<'r> List<'r> {
     }
 }
 
-/// By node, whether its result goes, by way of others or at once, to an arm, which is in late
-/// lanes.
+/// Returns, by node, whether its result is used, directly or indirectly, in an arm, whose nodes are
+/// in late lanes.
 fn prefers_late(region: &Region) -> Vec<bool> {
     let mut prefers = vec![false; region.nodes.len()];
     for (at, node) in region.nodes.iter().enumerate().rev().filter(|(_, node)| node.is_needed) {
@@ -233,7 +235,7 @@ fn prefers_late(region: &Region) -> Vec<bool> {
     prefers
 }
 
-/// What the last row of a region leaves for the next one.
+/// Returns the results of a region's last row that are not visible yet in the next one.
 pub fn late(region: &Region, last: &[Placed]) -> Late {
     let mut late = Late::default();
     for placed in last {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Registers for results, as they are placed in rows (publication, section 3.3: physical register
-//! assignment).
+//! Allocates registers for results when they are placed in rows (publication, section 3.3: physical
+//! register assignment).
 //!
-//! What somebody expects in the value's own register, a call or what comes after the region, goes
-//! there, behind all earlier values of that register. Everything else may go to any register that
-//! no value of the region belongs to, or, if none of them is free, to its own as well. Since the
-//! order of the program with all values in their own registers is always possible, no choice made
-//! here can end in a place where nothing goes on.
+//! A value that a call or a following region expects in its own register is put there, after all
+//! earlier values of that register. Any other value may be put in any register to which no value of
+//! the region belongs, or, if none of them is free, in its own. Program order with all values in
+//! their own registers is always possible, so no choice made here can lead to a dead end.
 
 use super::dependences::is_barrier;
 use crate::analysis::{Live, passed};
@@ -15,30 +14,30 @@ use crate::operation::FRAME_POINTER;
 use crate::region::{Region, Value};
 use std::collections::HashMap;
 
-/// Who is where, while rows are filled.
+/// Contents of registers while rows are filled.
 pub struct Registers<'r> {
     region: &'r Region,
     renames: bool,
-    /// Where each value is or will be.
+    /// Register of each value that is placed or fixed.
     places: Vec<Option<u8>>,
-    /// How often each value is still used.
+    /// Number of remaining uses of each value.
     uses: Vec<usize>,
-    /// Whether a value has to be in its own register.
+    /// Whether a value must be in its own register.
     stays: Vec<bool>,
-    /// Whether it is used behind a call that leaves few registers as they are.
+    /// Whether it is used after a call that clobbers most registers.
     crosses: Vec<bool>,
-    /// What each register has.
+    /// Value in each register.
     content: [Option<Value>; REGISTERS as usize],
-    /// Values of each register in their order that are not placed yet; the first is last.
+    /// Values of each register that are not placed yet, in reverse order.
     coming: Vec<Vec<Value>>,
-    /// Registers that no value belongs to.
+    /// Registers to which no value belongs.
     spare: Vec<u8>,
     /// Registers that are written in this row.
     reserved: u16,
 }
 
 impl<'r> Registers<'r> {
-    /// Of a region where control enters.
+    /// Creates the state at the entry of a region.
     pub fn new(region: &'r Region, live: &HashMap<usize, Live>, renames: bool) -> Self {
         let count = region.values.len();
         let mut registers = Self {
@@ -97,13 +96,13 @@ impl<'r> Registers<'r> {
         }
     }
 
-    /// Where a value is.
+    /// Returns the register of a value.
     pub fn place(&self, value: Value) -> Option<u8> {
         self.places[value.0]
     }
 
-    /// Gives registers to the results of nodes that come into this row, all or none; says whether
-    /// there are any.
+    /// Reserves registers for the results of the nodes of a row, all or none; returns whether it
+    /// succeeded.
     pub fn reserve(&mut self, nodes: &[usize]) -> bool {
         let reserved = self.reserved;
         let mut chosen = vec![];
@@ -124,7 +123,7 @@ impl<'r> Registers<'r> {
         true
     }
 
-    /// The register that a node's result could go to in this row.
+    /// Returns the register to which a node's result could be written in this row.
     fn choice(&self, node: usize, value: Value) -> Option<u8> {
         let node = &self.region.nodes[node];
         let own_uses = |content: Value| node.used().filter(|value| *value == content).count();
@@ -142,7 +141,7 @@ impl<'r> Registers<'r> {
         (is_next && is_free(&own)).then_some(own)
     }
 
-    /// Ends a row in which these nodes are.
+    /// Completes a row with these nodes.
     pub fn end_row(&mut self, nodes: &[usize], live: &HashMap<usize, Live>) {
         for &node in nodes {
             let node = &self.region.nodes[node];

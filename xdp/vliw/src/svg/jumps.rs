@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where jumps lead to: for each row that is a target a line down the right side, from all jumps to
-//! it. Lines that are beside the same rows are beside each other, short ones inside.
+//! Jumps: for each row that is a target, a vertical line on the right side joins all jumps to it.
+//! Lines that span the same rows have separate tracks, short ones inside.
 
 use super::{BOX_HEIGHT, Places};
 use crate::image::Image;
 use crate::operation::Target;
+use freeport_svg::Drawing;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::ops::RangeInclusive;
 
-/// Colours of lines that are beside each other.
+/// Colours of adjacent lines.
 const COLOURS: [&str; 4] = ["#b3412e", "#41566b", "#3c7a4b", "#6b4a9c"];
-/// Between two of them.
+/// Distance of adjacent lines.
 const TRACK: f64 = 9.0;
 
-/// All jumps but those to the next row.
+/// All jumps except those to the next row.
 pub struct Jumps {
     lines: Vec<Line>,
     lanes: usize,
@@ -25,12 +26,12 @@ struct Line {
     target: usize,
     /// Rows and lanes of jumps.
     sources: Vec<(usize, usize)>,
-    /// How many lines may be between it and the rows.
+    /// Number of tracks between it and the rows.
     track: usize,
 }
 
 impl Jumps {
-    /// Of a schedule.
+    /// Collects the jumps of a schedule.
     pub fn of(image: &Image) -> Self {
         let mut by_target: BTreeMap<usize, Vec<(usize, usize)>> = BTreeMap::new();
         for (number, row) in image.rows.iter().enumerate() {
@@ -56,13 +57,13 @@ impl Jumps {
         Self { lines, lanes: image.machine.lanes.into() }
     }
 
-    /// How wide all lines are together.
+    /// Returns the total width of all lines.
     pub fn width(&self) -> f64 {
         self.lines.iter().map(|line| line.track + 2).max().unwrap_or(0) as f64 * TRACK
     }
 
-    /// Draws them on the right of `x`.
-    pub fn draw(&self, out: &mut String, places: &Places, x: f64) {
+    /// Draws the jumps to the right of `x`.
+    pub fn draw(&self, out: &mut Drawing, places: &Places, x: f64) {
         for line in &self.lines {
             if let Some(y) = places.rows.get(line.target) {
                 self.draw_line(out, places, line, (x, y + BOX_HEIGHT / 2.0));
@@ -70,34 +71,32 @@ impl Jumps {
         }
     }
 
-    fn draw_line(&self, out: &mut String, places: &Places, line: &Line, (x, y): (f64, f64)) {
+    fn draw_line(&self, out: &mut Drawing, places: &Places, line: &Line, (x, y): (f64, f64)) {
         let turn = x + (line.track + 2) as f64 * TRACK;
         let colour = COLOURS[line.track % COLOURS.len()];
         let (mut path, mut from) = (String::new(), vec![]);
         let (mut top, mut bottom) = (y, y);
         for (row, lane) in &line.sources {
-            // Jumps of a row that lead to different rows begin beside each other.
+            // Jumps of a row with different targets begin at different heights.
             let start =
                 places.rows[*row] + BOX_HEIGHT * (*lane + 1) as f64 / (self.lanes + 1) as f64;
             let _ = write!(path, "M{x:.1} {start:.1}H{turn:.1}");
             (top, bottom) = (top.min(start), bottom.max(start));
             from.push(row.to_string());
         }
-        let _ = writeln!(
-            out,
-            "<g><title>from row {} to row {}</title>\n\
-             <path class=\"jump\" stroke=\"{colour}\" d=\"{path}M{turn:.1} {top:.1}V{bottom:.1}\
-             M{turn:.1} {y:.1}H{:.1}\"/>\n\
-             <path fill=\"{colour}\" d=\"M{x:.1} {y:.1}l8 -4v8z\"/></g>",
-            from.join(", "),
-            line.target,
-            x + 8.0,
-        );
+        let _ = write!(path, "M{turn:.1} {top:.1}V{bottom:.1}M{turn:.1} {y:.1}H{:.1}", x + 8.0);
+        out.open("g", &[]);
+        let title = format!("from row {} to row {}", from.join(", "), line.target);
+        out.text("title", &[], &title);
+        out.element("path", &[("class", &"jump"), ("stroke", &colour), ("d", &path)]);
+        let tip = format!("M{x:.1} {y:.1}l8 -4v8z");
+        out.element("path", &[("fill", &colour), ("d", &tip)]);
+        out.close("g");
     }
 }
 
 impl Line {
-    /// The rows that it is beside.
+    /// Returns the rows that it spans.
     fn rows(&self) -> RangeInclusive<usize> {
         let rows = || self.sources.iter().map(|(row, _)| *row).chain([self.target]);
         rows().min().unwrap_or(0)..=rows().max().unwrap_or(0)
@@ -115,7 +114,7 @@ mod tests {
     use crate::machine::Machine;
     use crate::operation::Operation;
 
-    /// An image of jumps to these rows, a jump a row.
+    /// Creates an image of jumps to these rows, one jump a row.
     fn jumping(targets: &[usize]) -> Image {
         let row = |target: &usize| {
             let operation = Operation::Goto(Target::Row(*target));
@@ -127,7 +126,7 @@ mod tests {
 
     #[test]
     fn lines_beside_the_same_rows_have_tracks_of_their_own() {
-        // Rows 0 and 1 lead to 5, 2 to 4, 3 only to the next one, and 5 back to 0.
+        // Rows 0 and 1 jump to 5, 2 to 4, 3 only to the next one, and 5 back to 0.
         let jumps = Jumps::of(&jumping(&[5, 5, 4, 4, 5, 0]));
         let told = jumps.lines.iter().map(|line| (line.target, line.sources.len(), line.track));
         assert_eq!(told.collect::<Vec<_>>(), [(4, 1, 0), (0, 1, 1), (5, 2, 2)]);
@@ -138,8 +137,9 @@ mod tests {
     #[test]
     fn a_line_says_where_it_comes_from() {
         let image = jumping(&[2, 1, 0]);
-        let mut out = String::new();
+        let mut out = Drawing::new(&[]);
         Jumps::of(&image).draw(&mut out, &Places::of(&image, 0.0), 100.0);
+        let out = out.finish();
         assert!(out.contains("<title>from row 0 to row 2</title>"), "{out}");
         assert!(out.contains("<title>from row 2 to row 0</title>"), "{out}");
         assert!(out.contains("<title>from row 1 to row 1</title>"), "{out}");

@@ -50,7 +50,7 @@ fn calls_name_their_arguments_in_place_of_registers() {
     let rows = image(&[
         &[set(1, number(77)), set(2, number(78)), set(3, number(1)), set(4, number(79))],
         &[store(4, 10, -8, number(1)), store(8, 10, -16, number(1))],
-        // The row before writes what two of them do not read.
+        // The previous row writes registers that two of them do not read.
         &[set(2, number(80)), set(4, number(81))],
         &[NOTHING, NOTHING, call_with(UPDATE, &named(-16)), set(2, number(82))],
         &[],
@@ -63,7 +63,7 @@ fn calls_name_their_arguments_in_place_of_registers() {
     assert_eq!(ended(ran.outcome), 77 + 82 + 81, "registers stay as they were");
     let array = machine.map("map").expect("it is there");
     assert_eq!(array.lookup(&1_u32.to_ne_bytes()), Ok(&1_u64.to_ne_bytes()[..]));
-    // The context is named too: the packet begins three bytes later.
+    // The context is an explicit argument too: the packet begins three bytes later.
     let moves = image(&[
         &[set(1, number(0)), load(6, 1, 11, 0)],
         &[call_with(ADJUST_HEAD, &[Argument::Context, Argument::Number(3)])],
@@ -73,7 +73,7 @@ fn calls_name_their_arguments_in_place_of_registers() {
     assert_eq!(ended(run(moves).outcome), 3);
 }
 
-/// Map 0, a key at -8, a value, and no flags.
+/// Returns explicit arguments: map 0, a key at -8, a value, and no flags.
 fn named(value: i16) -> [Argument; 4] {
     [Argument::Map(0), Argument::Stack(-8), Argument::Stack(value), Argument::Number(0)]
 }
@@ -98,7 +98,7 @@ fn functions_bring_back_what_belongs_to_their_callers() {
             &[],
             &[add(0, 0, register(7))],
             &[exit()],
-            // The function: its frame has zeros.
+            // The function: its frame is zeroed.
             &[set(6, number(77)), load(0, 8, 10, -8), store(8, 10, -16, number(5))],
             &[],
             &[add(0, 0, register(1))],
@@ -130,7 +130,7 @@ fn nothing_is_left_in_registers_that_hold_anything() {
     for own in [1, 2, 3, 4, 5, 12, 13, 14, 15] {
         assert_ne!(through(own), 1, "register {own}");
     }
-    // A function finds its arguments and nothing else.
+    // A function finds only its arguments.
     let found = |own: u8| {
         let rows = image_with(
             &[5],
@@ -173,7 +173,7 @@ fn helpers_call_functions_by_their_rows() {
             &[add(0, 0, register(7))],
             &[add(0, 0, register(6))],
             &[exit()],
-            // The function: adds its number to where register 2 points, and stops with 3.
+            // The function: adds its number at the address in register 2, and stops with 3.
             &[load(3, 8, 2, 0), set(0, number(0)), set(6, number(4))],
             &[],
             &[add(3, 3, register(1)), if_equal(1, number(3), 15)],
@@ -215,7 +215,7 @@ fn elements_of_a_map_are_given_to_a_function() {
             &[call(FOR_EACH)],
             &[NOTHING, load(0, 8, 10, -8)],
             &[NOTHING, exit()],
-            // The function: adds the element's key and value to where register 4 points.
+            // The function: adds the element's key and value at the address in register 4.
             &[load(5, 4, 2, 0), load(6, 4, 3, 0), load(7, 8, 4, 0), set(0, number(0))],
             &[],
             &[NOTHING, add(5, 5, register(6))],
@@ -259,12 +259,12 @@ fn tail_calls_go_on_with_the_image_of_another_program() {
         model.run(machine, 0, &mut packet(64)).expect("no rule is broken").outcome
     };
     assert_eq!(ended(called(1, &mut machine)), 40, "registers and stack are zero");
-    // Without an image there is nothing to go on with.
+    // Without an image, execution cannot continue.
     let abort = called(2, &mut machine).aborted.expect("it cannot run");
     assert_eq!(abort.reason, Reason::NotRunnable);
-    // A program that does not exist is not called: register 0 is an error then.
+    // A program that does not exist is not called: register 0 is then an error.
     assert_eq!(ended(called(9, &mut machine)), -2_i64 as u64);
-    // One that calls itself is stopped by the limit of tail calls, and not by that of frames.
+    // A program that calls itself is stopped by the limit of tail calls, not by that of frames.
     let outcome = called(0, &mut machine);
     assert_eq!(ended(outcome.clone()), -2_i64 as u64);
     assert_eq!(outcome.instructions, 34 * 3 + 1);
@@ -282,7 +282,7 @@ fn a_program_that_takes_the_place_of_a_function_returns_for_it() {
             &[exit_with(1)],
             &[exit()],
             &[NOTHING, map_to(2), set(3, number(0)), NOTHING],
-            // Register 1 is what the program was given: the context.
+            // Register 1 is the program's argument: the context.
             &[],
             &[call(TAIL_CALL)],
             &[exit()],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Images that break a rule: each is found where it is broken, and close to it there is one that
-//! is not broken.
+//! Images that violate a rule: each violation is detected at its place, and a similar image without
+//! a violation is accepted.
 
 use super::images::{
     Lane, NOTHING, add, alu, atomic, bound, call, call_function, call_with, constant, exit,
@@ -25,7 +25,7 @@ const WRITE_TEXT: u32 = 165;
 const LOOP: u32 = 181;
 const COMPARE: u32 = 182;
 
-/// What is wrong with rows.
+/// Returns the violation in rows.
 fn wrong(rows: &[&[Lane]]) -> (usize, Hazard) {
     fault(image(rows))
 }
@@ -82,7 +82,7 @@ fn results_are_late_for_the_row_behind_and_no_other() {
     let skipped =
         wrong(&[&[set(2, number(1)), goto(1)], &[NOTHING, add(3, 2, number(1))], &[exit_with(1)]]);
     assert_eq!(skipped, (1, not_forwarded(1, 2, 0, 0)));
-    // A branch that is taken elsewhere leaves time.
+    // A taken branch to another row leaves time.
     run(image(&[
         &[goto(2)],
         &[exit_with(2)],
@@ -128,9 +128,9 @@ fn operations_of_a_row_share_no_register_that_one_writes() {
     assert_eq!(two(set(3, number(1)), call_function(0)), (0, conflict(0, 1, 3)));
     let exchange = atomic(AtomicOperation::CompareExchange, 10, -8, 2);
     assert_eq!(two(exchange, add(3, 0, number(1))), (0, conflict(0, 1, 0)));
-    // One that reads and writes the same register is no conflict with itself.
+    // An operation that reads and writes the same register does not conflict with itself.
     run(image(&[&[add(2, 2, number(1)), add(3, 3, register(3))], &[exit_with(1)]]));
-    // A helper is given no more than it takes.
+    // A helper only reads the arguments that it takes.
     run(image(&[&[set(3, number(1)), call(ADJUST_HEAD)], &[exit_with(1)]]));
 }
 
@@ -146,7 +146,7 @@ fn accesses_of_a_row_to_the_same_bytes_only_read() {
     assert!(matches!(found, (0, Hazard::Memory { first: 1, second: 0, .. })), "{found:?}");
     run(image(&[&[store_at(-8), store_at(-16), load(2, 8, 10, -24)], &[exit_with(1)]]));
     run(image(&[&[load(3, 8, 10, -8), load(2, 8, 10, -8)], &[exit_with(1)]]));
-    // What is skipped is not where it seems to be.
+    // A skipped operation does not access its address.
     run(image(&[&[exit_if_zero(2), store_at(-8), store_at(-8)], &[exit_with(1)]]));
 }
 
@@ -231,7 +231,7 @@ fn what_a_row_stores_is_not_given_to_a_helper_by_the_next_one() {
     assert!(is_found(given(STRING_TO_NUMBER, store(1, 10, -5, number(0)))));
     assert!(!is_found(given(STRING_TO_NUMBER, store(1, 10, -4, number(0)))), "behind its end");
     assert!(!is_found(given(STRING_TO_NUMBER, store(8, 10, -16, number(0)))), "it writes there");
-    // A text ends with its zero.
+    // A string ends with its zero.
     let text = |stored: Lane| {
         let rows = image(&[
             &[add(1, 10, number(-8)), set(2, number(1)), add(3, 10, number(-16))],
@@ -251,7 +251,7 @@ fn what_a_row_stores_is_not_given_to_a_helper_by_the_next_one() {
 fn texts_are_found_where_their_addresses_are() {
     let printed = |place: i16| {
         let rows = image(&[
-            // `%s` at -8, and a text at -32.
+            // `%s` at -8, and a string at -32.
             &[add(1, 10, number(-8)), set(2, number(3)), add(3, 10, number(-32))],
             &[store(4, 10, -8, number(0x7325)), store(2, 10, -32, number(0x41))],
             &[NOTHING, store(1, 10, place, number(0x41))],
@@ -262,7 +262,7 @@ fn texts_are_found_where_their_addresses_are() {
     };
     assert!(!printed(-32) && !printed(-8));
     assert!(printed(-29) && printed(-4));
-    // The same with the address of the text in memory, at -24.
+    // The same with the address of the string in memory, at -24.
     let written = |place: i16| {
         let rows = image(&[
             &[add(1, 10, number(-64)), set(2, number(4)), add(3, 10, number(-8))],

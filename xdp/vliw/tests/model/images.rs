@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Images written as rows of operations, and what comes of them.
+//! Images written as rows of operations, and their outcomes.
 
 use crate::program::{object, packet};
 use freeport_ebpf::interpreter::{Environment, Machine, Outcome, Packet};
@@ -13,11 +13,11 @@ use freeport_vliw::operation::{
 /// A lane.
 pub type Lane = Option<Operation>;
 
-/// A lane where nothing is done.
+/// An empty lane.
 pub const NOTHING: Lane = None;
 
-/// An image of one function, of four lanes or as many as the longest row has. Each operation comes
-/// from the slot that is four times its row and its lane.
+/// Creates an image of one function, with four lanes or as many as the longest row has. The origin
+/// of each operation is the slot that is four times its row plus its lane.
 pub fn image(rows: &[&[Lane]]) -> Image {
     let lanes = rows.iter().map(|row| row.len()).max().unwrap_or(0).max(4);
     let row = |(at, row): (usize, &&[Lane])| {
@@ -32,20 +32,20 @@ pub fn image(rows: &[&[Lane]]) -> Image {
     Image { rows, functions: vec![Function::default()], ..Image::default() }
 }
 
-/// The same with functions behind the program, by their first rows.
+/// As `image`, with further functions, by their first rows.
 pub fn image_with(functions: &[usize], rows: &[&[Lane]]) -> Image {
     let mut image = image(rows);
     image.functions.extend(functions.iter().map(|&row| Function { name: String::new(), row }));
     image
 }
 
-/// A machine with these maps for as many programs.
+/// Creates a machine with these maps for this number of programs.
 pub fn machine(programs: usize, maps: Vec<MapDefinition>) -> Machine {
     let object = object(vec![vec![]; programs], maps);
     Machine::load(&object, Environment::default()).expect("maps can be made")
 }
 
-/// Runs images strictly, the first of them on a packet.
+/// Runs images in strict mode, the first of them on a packet.
 pub fn run_on(
     images: Vec<Image>,
     machine: &mut Machine,
@@ -54,24 +54,24 @@ pub fn run_on(
     Model::new(images.into_iter().map(Some).collect(), Mode::Strict).run(machine, 0, packet)
 }
 
-/// Runs an image strictly on a packet of 64 bytes, which count from 0.
+/// Runs an image in strict mode on a packet of 64 bytes that count from 0.
 pub fn run(image: Image) -> Run {
     let ran = run_on(vec![image], &mut machine(1, vec![]), &mut packet(64));
     ran.unwrap_or_else(|fault| panic!("{fault}"))
 }
 
-/// Register 0 at the end of rows that end by themselves.
+/// Returns register 0 at the end of rows that exit regularly.
 pub fn value(rows: &[&[Lane]]) -> u64 {
     ended(run(image(rows)).outcome)
 }
 
-/// The same of an outcome.
+/// Returns register 0 of an outcome without an abort.
 pub fn ended(outcome: Outcome) -> u64 {
     assert_eq!(outcome.aborted, None);
     outcome.value
 }
 
-/// What is wrong with an image, and in which row.
+/// Returns the violation of an image, and its row.
 pub fn fault(image: Image) -> (usize, Hazard) {
     let found = run_on(vec![image], &mut machine(1, vec![]), &mut packet(64));
     let fault = found.expect_err("it breaks a rule");
@@ -131,7 +131,7 @@ pub fn atomic(operation: AtomicOperation, base: u8, offset: i16, source: u8) -> 
     Some(Operation::Atomic { width, operation, is_fetching, base, offset, source })
 }
 
-/// Goes to a row if a register is equal.
+/// Jumps to a row if a register equals the operand.
 pub fn if_equal(left: u8, right: Operand, row: usize) -> Lane {
     jump(Condition::Equal, left, right, Target::Row(row))
 }
@@ -160,7 +160,7 @@ pub fn call(helper: u32) -> Lane {
     Some(Operation::call(helper))
 }
 
-/// The same with some of its arguments named; the others are in registers.
+/// Returns a call with some explicit arguments; the others are in registers.
 pub fn call_with(helper: u32, named: &[Argument]) -> Lane {
     let mut arguments = [Argument::Register; 5];
     arguments[..named.len()].copy_from_slice(named);

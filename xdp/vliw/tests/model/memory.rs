@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Loads, stores, atomic operations, what misses, and how long the packet is.
+//! Loads, stores, atomic operations, misses, and the packet's length.
 
 use super::images::{
     Lane, NOTHING, add, alu, atomic, bound, call, constant, ended, exit, exit_with, image, load,
@@ -103,7 +103,7 @@ fn a_row_that_ends_the_program_with_a_load_writes_nothing() {
 
 #[test]
 fn the_packet_is_as_long_as_it_is_now() {
-    // Verdict 3 if it is too short without a base, 4 if with one.
+    // Verdict 3 if it is too short without a base, 4 with one.
     let asked = |bytes: i32, behind: i32, moved: i32| {
         let rows = image(&[
             &[set(2, number(moved)), set(6, register(1))],
@@ -136,7 +136,7 @@ fn a_length_is_asked_before_its_row_moves_the_packet() {
         &[bound(None, 64, Target::Exit(4))],
         &[exit_with(2)],
     ]);
-    // Strict models do not take it.
+    // Strict models reject it.
     let model = Model::new(vec![Some(rows)], Mode::Plain);
     let ran = model.run(&mut machine(1, vec![]), 0, &mut packet(64));
     assert_eq!(ran.expect("nothing is looked for").outcome.verdict, 4);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Images of eBPF programs with one instruction in a row: what they do is what the interpreter
-//! does, as far as an operation does what its instruction does.
+//! Images of eBPF programs with one instruction in a row: they behave as in the interpreter, as far
+//! as each operation is equivalent to its instruction.
 
 use freeport_ebpf::instruction::{Callee, Constant, Instruction, Operation as Ebpf, decode};
 use freeport_vliw::image::{Function, Image, Row, Slot};
 use freeport_vliw::machine::Machine;
 use freeport_vliw::operation::{Constant as OwnConstant, Operation, Target};
 
-/// The image of a program that can be loaded: the instruction that is number `n` is in lane 0 of
-/// row `spacing * n`, and the rows between are empty. Functions are given by their slots, in order.
+/// Creates the image of a program that can be loaded: instruction number `n` is in lane 0 of row
+/// `spacing * n`, and the rows between are empty. Functions are given by their slots, in order.
 pub fn naive(program: &[Instruction], functions: &[usize], spacing: usize) -> Image {
     let starts = starts(program);
     let row_of = |slot: usize| spacing * starts.partition_point(|&start| start < slot);
@@ -28,7 +28,7 @@ pub fn naive(program: &[Instruction], functions: &[usize], spacing: usize) -> Im
     Image { rows, functions, ..Image::default() }
 }
 
-/// First slots of instructions.
+/// Returns the first slots of instructions.
 fn starts(program: &[Instruction]) -> Vec<usize> {
     let (mut starts, mut slot) = (vec![], 0);
     while slot < program.len() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Programs at random, with one instruction in a row: they end as in the interpreter, with the same
+//! Random programs, with one instruction in a row: they end as in the interpreter, with the same
 //! verdict or for the same reason, and leave the same packet and the same maps.
 
 use super::naive::naive;
@@ -9,10 +9,10 @@ use fastrand::Rng;
 use freeport_ebpf::interpreter::{Clock, Environment, Machine, Outcome, Packet, Reason};
 use freeport_vliw::model::{Mode, Model};
 
-/// Programs that are tried.
+/// Number of programs.
 const PROGRAMS: u64 = 4_000;
 
-/// What is left of a packet, its metadata and the maps.
+/// Packet, metadata and maps after a run.
 type Left = (Vec<u8>, Vec<u8>, Vec<Vec<(Vec<u8>, Vec<u8>)>>);
 
 fn left(machine: &Machine, packet: &Packet) -> Left {
@@ -20,7 +20,7 @@ fn left(machine: &Machine, packet: &Packet) -> Left {
     (packet.bytes().to_vec(), packet.metadata().to_vec(), maps.collect())
 }
 
-/// Runs a program on two packets: the second finds what the first has left in the maps.
+/// Runs a program on two packets; the second run finds the maps as the first left them.
 fn twice(
     machine: &mut Machine,
     mut run: impl FnMut(&mut Machine, &mut Packet) -> Outcome,
@@ -34,7 +34,7 @@ fn twice(
     each.collect()
 }
 
-/// Where it ran past its last instruction there is none to be named.
+/// Removes the place of aborts past the last instruction, where there is none to compare.
 fn without_place(mut results: Vec<(Outcome, Left)>) -> Vec<(Outcome, Left)> {
     let aborts = results.iter_mut().filter_map(|(outcome, _)| outcome.aborted.as_mut());
     for abort in aborts.filter(|abort| abort.reason == Reason::PastTheEnd) {
@@ -54,7 +54,7 @@ fn what_no_verifier_takes_ends_as_in_the_interpreter() {
         let load = || Machine::load(&object, environment.clone());
         let Ok(mut machine) = load() else { continue };
         let expected = twice(&mut machine, |machine, packet| machine.run(0, packet));
-        // Without rows between them, a row has the number of its instruction.
+        // Without empty rows between, a row has the number of its instruction.
         let model = Model::new(vec![Some(naive(&program, &[0], 1))], Mode::Plain);
         let found = twice(&mut load().expect("it was loaded before"), |machine, packet| {
             let ran = model.run(machine, 0, packet).expect("nothing is looked for");

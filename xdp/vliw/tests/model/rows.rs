@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a row does: what its operations read, who takes control, what is skipped, how programs end.
+//! Semantics of a row: what its operations read, which one transfers control, what is skipped, and
+//! how programs end.
 
 use super::images::{
     Lane, NOTHING, add, alu, bound, constant, exit, exit_with, goto, if_equal, image, jump, load,
@@ -12,7 +13,7 @@ use freeport_vliw::operation::{
     Arithmetic, ByteOrder, Condition, Constant, Operation, Target, Width,
 };
 
-/// Runs rows that break rules, and gives register 0.
+/// Runs rows that violate rules, and returns register 0.
 fn plain_value(rows: &[&[Lane]]) -> u64 {
     let model = Model::new(vec![Some(image(rows))], Mode::Plain);
     let ran = model.run(&mut super::images::machine(1, vec![]), 0, &mut packet(64));
@@ -21,7 +22,7 @@ fn plain_value(rows: &[&[Lane]]) -> u64 {
 
 #[test]
 fn all_lanes_read_before_one_writes() {
-    // An exchange, which no strict model takes.
+    // An exchange of registers, which strict models reject.
     let exchanged = plain_value(&[
         &[set(2, number(20)), set(3, number(3))],
         &[set(2, register(3)), set(3, register(2)), store(8, 10, -8, register(2))],
@@ -51,7 +52,7 @@ fn lanes_behind_a_jump_that_is_taken_are_skipped() {
         &[exit()],
     ];
     let ran = run(image(rows));
-    assert_eq!(ran.outcome.value, 1, "a jump to the next row skips what is behind it");
+    assert_eq!(ran.outcome.value, 1, "a jump to the next row skips later lanes");
     let statistics = ran.statistics;
     assert_eq!((statistics.rows, statistics.operations, statistics.jumps), (5, 5, 1));
     let not_taken = value(&[
@@ -109,7 +110,7 @@ fn programs_end_with_a_verdict_or_with_register_0() {
     assert_eq!((ran.outcome.verdict, ran.outcome.value), (2, 2));
     let negative = run(image(&[&[set(0, number(-1))], &[], &[exit()]]));
     assert_eq!((negative.outcome.verdict, negative.outcome.value), (u32::MAX, u64::MAX));
-    // The row that ends it does all that is before.
+    // The row that ends the program executes all earlier lanes.
     let mut arrived = packet(64);
     let rows: &[&[Lane]] = &[
         &[load(2, 4, 1, 0)],
@@ -126,7 +127,7 @@ fn programs_end_with_a_verdict_or_with_register_0() {
 #[test]
 fn registers_and_stack_are_zero_at_the_beginning() {
     for own in [0, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 14, 15] {
-        // A packet before has left something there.
+        // An earlier packet has left a value there.
         let dirty = image(&[&[set(own, number(5)), store(8, 10, -512, number(5))], &[], &[exit()]]);
         let clean = image(&[
             &[set(0, register(own))],

@@ -13,7 +13,7 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use freeport_attach::{OfXdp, Request, Worker};
 use freeport_ebpf::object::ProgramKind;
-use freeport_nic::server::{
+use freeport_runtime::server::{
     Handle, RunFolder, Server, StatsFormat, jobs, serve_metrics, stop_on_interrupts,
 };
 use port::PortSpec;

@@ -9,7 +9,7 @@ use freeport_attach::{Engine, Mode as Hook, OnCard, OnKernel, OneByOne, Running,
 use freeport_card::Sim;
 use freeport_ebpf::interpreter::Environment;
 use freeport_ebpf::object::Object;
-use freeport_nic::bpf::AttachMode;
+use freeport_port::bpf::AttachMode;
 use freeport_vliw::Options;
 use freeport_xdp::{Interpreter, Kernel, Loading, Native, RunTimes, Setting, Target, Vliw, needed};
 use std::path::Path;

@@ -3,7 +3,7 @@
 //! increase across repetitions.
 
 use anyhow::bail;
-use freeport_nic::port::{Arena, PcapReceiver, PortError, ProblemKind, Receive};
+use freeport_port::{Arena, PcapReceiver, PortError, ProblemKind, Receive};
 use std::path::{Path, PathBuf};
 
 /// Maximum size of a capture that is kept in memory for repetitions; a larger one is read again.
@@ -169,7 +169,7 @@ impl Feed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use freeport_nic::port::{Arena, PcapTransmitter, Transmit};
+    use freeport_port::{Arena, PcapTransmitter, Transmit};
 
     #[test]
     fn packets_are_numbered_and_the_time_goes_on() {

@@ -3,7 +3,7 @@
 
 use anyhow::bail;
 use freeport_ebpf::interpreter::verdict;
-use freeport_nic::port::{Arena, BATCH, PcapTransmitter, PortError, Transmit};
+use freeport_port::{Arena, BATCH, PcapTransmitter, PortError, Transmit};
 use freeport_xdp::Departure;
 use std::convert::Infallible;
 use std::os::unix::fs::MetadataExt;

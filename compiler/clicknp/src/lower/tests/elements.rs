@@ -43,7 +43,8 @@ fn the_published_counter_counts_packets_and_answers_signals() {
     assert_eq!(answer.extract(SIGNAL_PARAM_BIT, 64).to_u64(), 5);
 }
 
-/// Runs an element with `uint` ports on what is fed to its first port; what leaves by its first.
+/// Runs an element with `uint` ports on input to its first port; returns the output of its first
+/// port.
 fn outputs(text: &str, fed: &[u64]) -> Vec<u64> {
     let program = with_instance(text);
     let mut interpreter = Interpreter::new(&program, &Options::default()).unwrap();
@@ -133,7 +134,8 @@ fn a_checksum_is_summed_over_flits() {
     let program = with_instance(text);
     let mut interpreter = Interpreter::new(&program, &Options::default()).unwrap();
     let input = interpreter.endpoint("in").unwrap();
-    // The IPv4 header of RFC 1071's kind, whose checksum field (bytes 10 and 11) is 0xb861.
+    // An IPv4 header with a checksum as in RFC 1071; its checksum field (bytes 10 and 11) is
+    // 0xb861.
     let header =
         [0x45, 0, 0, 0x73, 0, 0, 0x40, 0, 0x40, 0x11, 0, 0, 0xc0, 0xa8, 0, 1, 0xc0, 0xa8, 0, 0xc7];
     let mut long = vec![0; 64];

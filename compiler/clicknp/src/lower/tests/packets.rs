@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Packets: every kind of access against what Rust does with the same bytes; the passes of both
-//! kinds of back end must change neither what comes out nor what is counted.
+//! Packets: every kind of access compared with the same operations in Rust; the passes for both
+//! kinds of back end must change neither the output nor the counters.
 
 use super::{errors, with_instance};
 use freeport_ir::interp::{Interpreter, Options};
 use freeport_ir::passes::{self, PassSet};
 use freeport_ir::{InstanceId, Program};
 
-/// What leaves the first output, and how many accesses were out of range.
+/// Returns the output of the first port, and the number of accesses out of range.
 fn run(program: &Program, packets: &[Vec<u8>]) -> (Vec<Vec<u8>>, u64) {
     let mut interpreter = Interpreter::new(program, &Options::default()).unwrap();
     let input = interpreter.endpoint("in").unwrap();
@@ -20,7 +20,7 @@ fn run(program: &Program, packets: &[Vec<u8>]) -> (Vec<Vec<u8>>, u64) {
     (interpreter.take_packets(output).unwrap(), out_of_range)
 }
 
-/// Runs the statements of a handler that has read a packet `p` and puts it at the end.
+/// Runs the statements in a handler that reads a packet `p` before and puts it afterwards.
 fn changed(functions: &str, body: &str, packets: &[Vec<u8>]) -> (Vec<Vec<u8>>, u64) {
     let text = format!(
         "{STRUCTS} .element Test (packet in -> packet out) {{
@@ -44,8 +44,8 @@ fn changed(functions: &str, body: &str, packets: &[Vec<u8>]) -> (Vec<Vec<u8>>, u
     before
 }
 
-/// As [`changed`] for packets of each length up to 80 bytes, against `by_hand`, which gives the
-/// number of accesses out of range.
+/// Runs [`changed`] on packets of each length up to 80 bytes, and compares with `by_hand`, which
+/// returns the number of accesses out of range.
 fn agrees(functions: &str, body: &str, by_hand: impl Fn(&mut Vec<u8>) -> u64) {
     let packets: Vec<Vec<u8>> =
         (1..=80).map(|length| (0..length).map(|at| (at * 37 + length) as u8).collect()).collect();
@@ -64,7 +64,7 @@ const STRUCTS: &str = "
                 uchar ttl; uchar protocol; };
     struct Odd { uint13 narrow; bool flag; int24 wide; };";
 
-/// Bytes `at..` of a packet as a number; none if they are not all there.
+/// Returns bytes `at..` of a packet as a number; `None` if they are not all present.
 fn number(packet: &[u8], at: usize, bytes: usize) -> Option<u64> {
     let part = packet.get(at..at.checked_add(bytes)?)?;
     Some(part.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
@@ -114,7 +114,7 @@ fn structs_are_viewed_at_constant_and_computed_offsets() {
         for (at, bits, add) in [(22, 8, 255), (14, 4, 16)] {
             let value = number(packet, at, 1);
             let changed = value.map_or(0, |value| value + add);
-            // A bit field is read once more to be written.
+            // A write to a bit field reads it again first.
             wrong += u64::from(value.is_none()) * if bits == 8 { 1 } else { 2 };
             wrong += set(packet, at, 1, changed);
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Keyed tables: every method and kind, and pointers to values, run on the interpreter before and
+//! Keyed tables: every method and kind, and pointers to values, run in the interpreter before and
 //! after the passes.
 
 use super::{errors, lowered, value, with_instance};
@@ -11,7 +11,7 @@ const TYPES: &str = "
     struct Value { ulong count; uint13 odd; uchar flags : 3; uchar more : 5; ushort marks[4]; };
 ";
 
-/// What a method of a `result` with that body gives, in an element with tables.
+/// Returns the result of a method with this result type and body, in an element with tables.
 fn with_tables(result: &str, body: &str) -> u64 {
     let state = "
         table<Key, Value> flows[4];
@@ -78,7 +78,7 @@ fn parts_of_values_keep_their_neighbours() {
 
 #[test]
 fn padding_of_keys_does_not_count() {
-    // The third key comes from bytes that differ from the first between its members.
+    // The third key comes from bytes that differ from the first only in the padding.
     let body = "
         union Raw { Key key; uchar bytes[12]; };
         union Raw raw;

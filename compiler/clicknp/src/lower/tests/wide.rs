@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Wide integers: Karatsuba multiplication by template recursion, against `num-bigint`.
+//! Wide integers: Karatsuba multiplication by template recursion, compared with `num-bigint`.
 
 use super::call;
 use freeport_ir::Bits;
 use num_bigint::BigUint;
 
-/// Multiplies two numbers of N bits; below 64 bits the machine's own multiplication does.
+/// Multiplies two numbers of N bits; below 64 bits it uses the built-in multiplication.
 const KARATSUBA: &str = "
 template <uint N> inline uint##(2 * N) multiply(uint##N a, uint##N b) {
     if (N <= 32) {

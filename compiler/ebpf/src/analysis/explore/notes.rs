@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is noted at each instruction, once nothing new comes of following the program.
+//! Records the facts at each instruction, after the fixed point is reached.
 
 use super::Explorer;
 use crate::analysis::branch::Jump;
@@ -8,7 +8,7 @@ use crate::analysis::graph::target;
 use crate::analysis::state::State;
 use crate::instruction::Operation;
 
-/// Instructions that are followed to see how a program ends.
+/// Instructions that are followed to determine the result of a program, at most.
 const ENDING_MAX: usize = 64;
 
 impl Explorer<'_> {
@@ -49,7 +49,8 @@ impl Explorer<'_> {
         }
     }
 
-    /// What the program returns if it goes on from `slot` in this state without effects to its end.
+    /// Returns the program's result if it runs from `slot` in this state to its end without
+    /// effects.
     fn ending(&mut self, mut slot: usize, mut state: State) -> Option<u64> {
         if state.depth() > 0 {
             return None;
@@ -77,7 +78,7 @@ impl Explorer<'_> {
                 _ => {
                     self.walk.accesses.clear();
                     self.walk.step(&mut state, slot, operation);
-                    // A load that misses is another end.
+                    // A load that may miss has another result.
                     if self.walk.accesses.iter().any(|access| !access.is_proven) {
                         return None;
                     }

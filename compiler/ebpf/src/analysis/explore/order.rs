@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! In which order places are followed, and what bounds that still move go to.
+//! The order in which places are followed, and the steps to which moving bounds are widened.
 
 use crate::abi::PACKET_MAX;
 use crate::analysis::graph::Graph;
 use crate::instruction::{Operand, Operation};
 use std::collections::BTreeSet;
 
-/// Constants of the program that bounds are widened to.
+/// Constants of the program to which bounds are widened, at most.
 const STEPS_MAX: usize = 64;
 
-/// Where blocks come in the order of their functions, and slots that a way back leads to.
+/// Returns the positions of blocks in the order of their functions, and the targets of back edges.
 pub(super) fn order(graph: &Graph) -> (Vec<usize>, BTreeSet<usize>) {
     let mut positions = vec![usize::MAX; graph.blocks().len()];
     let mut heads = BTreeSet::new();
@@ -31,7 +31,7 @@ pub(super) fn order(graph: &Graph) -> (Vec<usize>, BTreeSet<usize>) {
     (positions, heads)
 }
 
-/// Numbers that bounds are widened to: powers of two, and what the program compares with.
+/// Returns the numbers to which bounds are widened: powers of two, and constants in comparisons.
 pub(super) fn steps(graph: &Graph) -> Vec<u64> {
     let mut steps: BTreeSet<u64> = (0..64).step_by(8).map(|bits| (1 << bits) - 1).collect();
     steps.extend([1, 1500, PACKET_MAX as u64, i32::MAX as u64, i64::MAX as u64, u64::MAX]);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Arithmetic on sets of numbers. What comes of two numbers is what the interpreter computes.
+//! Arithmetic on sets of numbers. The result for two numbers equals the interpreter's.
 
 use super::{Bits, Scalar};
 use crate::instruction::{Arithmetic, ByteOrder, Width};
 use crate::interpreter::compute;
 
 impl Scalar {
-    /// What an operation makes of the numbers of both.
+    /// Returns the results of an operation on the numbers of both sets.
     pub fn computed(&self, operation: Arithmetic, width: Width, other: &Self) -> Self {
         if let (Some(left), Some(right)) = (self.value(), other.value()) {
             return Self::constant(compute(operation, width, left, right));
@@ -23,7 +23,8 @@ impl Scalar {
         }
     }
 
-    /// The same with 64 bits; of 32, as many count, and the result's upper half does not matter.
+    /// As `computed`, in 64 bits; for a 32-bit operation, the upper half of the result does not
+    /// matter.
     fn computed_wide(&self, operation: Arithmetic, other: &Self, bits: u32) -> Self {
         match operation {
             Arithmetic::Add => self.plus(other),
@@ -51,13 +52,13 @@ impl Scalar {
         }
     }
 
-    /// Numbers with these bits, in this range.
+    /// Returns the numbers with these bits in this unsigned range.
     fn of(bits: Bits, unsigned: (u64, u64)) -> Self {
         let made = Self { bits, unsigned, ..Self::ANY };
         made.tightened().unwrap_or(Self::ANY)
     }
 
-    /// Numbers with these bits, and a range for each way to see them where one is known.
+    /// Returns the numbers with these bits, within those ranges that are known.
     fn made(
         bits: Bits,
         unsigned: Option<(u64, u64)>,
@@ -108,7 +109,7 @@ impl Scalar {
         Self::made(self.bits.multiply(other.bits), unsigned, None, None)
     }
 
-    /// Dividing by zero gives zero.
+    /// Divides; division by zero gives zero.
     fn divided(&self, other: &Self) -> Self {
         let least = match other.unsigned {
             (0, 0) => return Self::constant(0),
@@ -118,7 +119,7 @@ impl Scalar {
         Self::between(least, self.unsigned.1 / other.unsigned.0.max(1))
     }
 
-    /// The remainder of zero is the dividend.
+    /// Computes the remainder; modulo zero gives the dividend.
     fn modulo(&self, other: &Self) -> Self {
         match other.unsigned {
             (0, _) => Self::between(0, self.unsigned.1),
@@ -151,7 +152,7 @@ impl Scalar {
         }
     }
 
-    /// The lower half alone.
+    /// Returns the lower half alone.
     pub fn lower_half(&self) -> Self {
         let half = u64::from(u32::MAX);
         let bits = self.bits.and(Bits::constant(half));
@@ -159,7 +160,7 @@ impl Scalar {
         made.tightened().unwrap_or(Self::ANY)
     }
 
-    /// The low bits, with their sign in the bits above.
+    /// Sign-extends the low bits.
     pub fn sign_extended(&self, bits: u8) -> Self {
         let (by, top) = (64 - u32::from(bits), u64::from(bits) - 1);
         if self.unsigned.1 < 1 << top {
@@ -168,7 +169,7 @@ impl Scalar {
         self.shifted(Arithmetic::ShiftLeft, by).shifted(Arithmetic::SignedShiftRight, by)
     }
 
-    /// The low bits in another order of bytes.
+    /// Swaps the byte order of the low bits.
     pub fn swapped(&self, order: ByteOrder, bits: u8) -> Self {
         let kept = Self::of_bits(bits.into());
         if order == ByteOrder::Little {
@@ -179,7 +180,7 @@ impl Scalar {
     }
 }
 
-/// A range, if both of its ends are known.
+/// Returns a range, if both of its bounds are known.
 fn both<T>(least: Option<T>, most: Option<T>) -> Option<(T, T)> {
     least.zip(most)
 }

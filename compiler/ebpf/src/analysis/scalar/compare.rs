@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a comparison says about the numbers on both sides, once it is known how it came out.
+//! Refines the numbers on both sides of a comparison by its outcome.
 
 use super::{Bits, Scalar, common};
 use crate::instruction::{Condition, Width};
 use crate::interpreter;
 
-/// A comparison without its opposite and its mirror image.
+/// A comparison, reduced by its opposite and its mirror image.
 #[derive(Clone, Copy)]
 enum Relation {
     Equal,
@@ -19,8 +19,8 @@ enum Relation {
 }
 
 impl Scalar {
-    /// The numbers of both sides for which a comparison comes out as `holds` says; nothing if it
-    /// cannot.
+    /// Returns the numbers of both sides for which the comparison has the outcome `holds`, or
+    /// `None` if that is impossible.
     pub fn compared(
         &self,
         condition: Condition,
@@ -66,8 +66,8 @@ impl Scalar {
         Some(if is_mirrored { (right, left) } else { (left, right) })
     }
 
-    /// The lower halves for which a relation holds. With a sign they are compared as numbers that
-    /// have it in their upper half too.
+    /// Returns the lower halves for which a relation holds. For a signed relation they are compared
+    /// as sign-extended numbers.
     fn halves_related(&self, relation: Relation, other: &Self) -> Option<(Self, Self)> {
         match relation {
             Relation::SignedBelow | Relation::SignedNotAbove => {
@@ -79,7 +79,7 @@ impl Scalar {
         }
     }
 
-    /// Those numbers whose lower half is among `half`.
+    /// Returns the numbers whose lower half is in `half`.
     fn with_lower_half(&self, half: &Self) -> Option<Self> {
         let bits = self.bits.meet(half.bits.with_upper_half_unknown())?;
         Self { bits, low: common(self.low, half.low), ..*self }.tightened()
@@ -120,7 +120,7 @@ impl Scalar {
         Some((left.tightened()?, right.tightened()?))
     }
 
-    /// Those that are not `other`, if that is one number at an end of the range.
+    /// Removes `other`, if it is one number at an end of the range.
     fn without(&self, other: &Self) -> Option<Self> {
         let Some(value) = other.value() else { return Some(*self) };
         let mut left = *self;
@@ -139,7 +139,7 @@ impl Scalar {
         left.tightened()
     }
 
-    /// Those that have a bit in common with `other`; which one is known if it is the only one.
+    /// Returns the numbers that share a bit with `other`; that bit is known if there is only one.
     fn sharing_bits(&self, other: &Self) -> Option<Self> {
         let possible = other.bits.value | other.bits.unknown;
         let mut left = *self;
@@ -154,7 +154,7 @@ impl Scalar {
     }
 }
 
-/// Numbers that have none of the bits that all of `others` have.
+/// Returns the numbers that have none of the bits that are set in all of `others`.
 fn without_bits(others: Bits) -> Bits {
     Bits { value: 0, unknown: !others.value }
 }
@@ -207,7 +207,7 @@ mod tests {
         let both = word.compared(SignedGreater, Width::Bits32, &Scalar::constant(u64::MAX), true);
         let (both, _) = both.expect("it may be");
         assert_eq!(both.unsigned(), (0, i32::MAX as u64));
-        // The lower half of a number is bounded, whatever is above it.
+        // The lower half of a number is bounded, whatever its upper half.
         let (bounded, _) =
             any.compared(Greater, Width::Bits32, &Scalar::constant(5), false).expect("it may be");
         assert_eq!(bounded.lower_half().unsigned(), (0, 5));

@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where paths meet: what is known on both of them.
+//! Joins states where paths meet: the result holds on both paths.
 //!
-//! Marks and bases are names inside one state. Two values are equal in the joined state if they are
-//! on both sides; two addresses have one base in it if they keep their distance on both sides.
+//! Marks and bases are names local to a state. Two values are equal in the joined state if they are
+//! equal on both sides; two addresses share a base in it if they have the same distance on both
+//! sides.
 
 use super::{Base, Frame, LENGTH_MAX, METADATA, PACKET, State, UNPROVEN};
 use crate::analysis::scalar::{Scalar, step_above, step_below};
 use crate::analysis::unknown::{Place, Unknown, Why};
 use crate::analysis::value::{Kind, Region, Value, is_near};
 
-/// Two states on the way to become one.
+/// Two states during their join.
 struct Joining<'s> {
     one: &'s State,
     other: &'s State,
     slot: usize,
-    /// Where bounds that move go to, so that loops come to an end.
+    /// Steps to which moving bounds are widened, so that loops terminate.
     steps: Option<&'s [u64]>,
-    /// Which pair of bases, and at what distance, each base of the joined state is.
+    /// For each base of the joined state, its pair of bases and their distance.
     pairs: Vec<BasePair>,
     bases: Vec<Base>,
-    /// Which pair of values each mark is of.
+    /// For each mark, its pair of values.
     marks: Vec<(Same, Same)>,
 }
 
-/// A base on either side; none where the value is 0 there. The distance is that of the offsets.
+/// A base on either side; `None` where the value is 0. The distance is that of the offsets.
 type BasePair = (Option<usize>, Option<usize>, i64);
 
-/// What values are equal by.
+/// Identity by which values are equal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Same {
     Mark(u32),
@@ -43,8 +44,8 @@ impl Same {
 }
 
 impl State {
-    /// What is known on two paths that meet at `slot`, where the same functions are in progress.
-    /// With steps, bounds of the first that move go to the next of them.
+    /// Joins two states that meet at `slot` with the same active functions. With `steps`, bounds of
+    /// the first that move are widened to the next step.
     pub fn join(&self, other: &Self, slot: usize, steps: Option<&[u64]>) -> Self {
         let mut joining =
             Joining { one: self, other, slot, steps, pairs: vec![], bases: vec![], marks: vec![] };
@@ -106,7 +107,7 @@ impl Joining<'_> {
         }
     }
 
-    /// The mark of values that are equal to both.
+    /// Returns the mark of a pair of values.
     fn mark(&mut self, one: &Value, other: &Value) -> u32 {
         let (Some(one), Some(other)) = (Same::of(one), Same::of(other)) else { return 0 };
         let found = self.marks.iter().position(|pair| *pair == (one, other));
@@ -117,7 +118,7 @@ impl Joining<'_> {
         at as u32 + 1
     }
 
-    /// What is an address, or stands for something, on at least one side.
+    /// Joins two values of which at least one is an address or a reference.
     fn address(&mut self, one: &Value, other: &Value) -> Result<Kind, Why> {
         match (one.kind, other.kind) {
             (Kind::Packet { base: left, offset }, Kind::Packet { base: right, offset: to }) => {
@@ -162,7 +163,7 @@ impl Joining<'_> {
         is_near(place).then_some(Kind::Packet { base, offset }).ok_or(Why::TooFar)
     }
 
-    /// The base that is both of a pair, the second one moved by their distance.
+    /// Returns the base of a pair, the second one moved by their distance.
     fn base_of(&mut self, pair: BasePair) -> usize {
         if let Some(found) = self.pairs.iter().position(|known| *known == pair) {
             return found;
@@ -207,7 +208,7 @@ impl Joining<'_> {
         }
     }
 
-    /// The range around two; where one end moves, it goes to the next step.
+    /// Returns the hull of two ranges; a bound that moves is widened to the next step.
     fn range(&self, one: (i64, i64), other: (i64, i64)) -> (i64, i64) {
         let Some(steps) = self.steps else { return (one.0.min(other.0), one.1.max(other.1)) };
         let beyond = |value: i64| step_above(steps, value.unsigned_abs()).min(1 << 40) as i64;
@@ -229,12 +230,12 @@ fn is_null(value: &Value) -> bool {
     value.constant() == Some(0)
 }
 
-/// A base with all that is proven of it.
+/// Returns a base with all that is proven of it.
 fn known(state: &State, base: usize) -> Base {
     Base { proven: state.proven(base), most: state.most(base), ..state.bases[base] }
 }
 
-/// One region that is both.
+/// Joins two regions, if one region covers both.
 fn joined_region(one: Region, other: Region) -> Option<Region> {
     match (one, other) {
         (Region::Record { map, slot, size }, Region::Record { map: m, slot: s, size: least })
@@ -250,7 +251,7 @@ fn joined_region(one: Region, other: Region) -> Option<Region> {
 mod tests {
     use crate::analysis::analysed::{LOOKUP, PACKET, before, joined, touched};
 
-    /// `r7` and `r8` are found in the array, each for itself.
+    /// Looks up `r7` and `r8` in the array separately.
     fn two_values() -> String {
         format!("{LOOKUP}r7 = r0\nr2 = r10\nr2 += -4\nr1 = map[0]\ncall 0x1\nr8 = r0\n")
     }
@@ -268,7 +269,7 @@ mod tests {
 
     #[test]
     fn values_that_are_equal_on_one_way_alone_are_not() {
-        // On the other way each is equal to something else, so that neither is without a name.
+        // On the other path each equals something else, so that neither is unnamed.
         let (same, apart) = ("r8 = r7\nr9 = r7\nr5 = r7", "r9 = r7\nr5 = r8\nr5 = r8");
         for (one, other) in [(same, apart), (apart, same)] {
             let text = format!(

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What two states would lose if they were joined, so that those are that lose least by it.
+//! The number of facts that a join of two states would lose, to join those that lose the fewest.
 
 use super::{Frame, State};
 use crate::analysis::value::{Kind, Region, Value};
 use std::mem::discriminant;
 
 impl State {
-    /// Of how many values a join with `other` would know less than their kind.
+    /// Returns the number of values whose kind would become unknown in a join with `other`.
     pub fn losses(&self, other: &Self) -> usize {
         let frames = self.frames.iter().zip(&other.frames);
         count(&self.registers, &other.registers)

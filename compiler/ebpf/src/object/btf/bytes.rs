@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reading numbers one after the other.
+//! Sequential reading of numbers.
 
-/// What is left to read.
+/// The unread bytes.
 pub(super) struct Bytes<'d>(pub &'d [u8]);
 
 impl<'d> Bytes<'d> {
-    /// The next `N` numbers of 32 bits.
+    /// Reads `N` 32-bit numbers.
     pub(super) fn words<const N: usize>(&mut self) -> Option<[u32; N]> {
         let mut words = [0; N];
         for word in &mut words {
@@ -15,22 +15,22 @@ impl<'d> Bytes<'d> {
         Some(words)
     }
 
-    /// The next `length` bytes.
+    /// Reads `length` bytes.
     pub(super) fn take(&mut self, length: usize) -> Option<Bytes<'d>> {
         let (taken, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
         Some(Bytes(taken))
     }
 
-    /// What `.BTF` and `.BTF.ext` begin with. Gives the length of the whole header, behind which
-    /// all offsets count.
+    /// Reads the header of `.BTF` and `.BTF.ext`. Returns the length of the whole header; offsets
+    /// count from its end.
     pub(super) fn header(&mut self) -> Result<usize, String> {
         let Some([kind, length]) = self.words() else {
-            return Err("the header is cut off".to_owned());
+            return Err("the header is truncated".to_owned());
         };
         match (kind & 0xffff, kind >> 16 & 0xff) {
             (0xeb9f, 1) => Ok(length as usize),
-            (0xeb9f, version) => Err(format!("version {version} is not known")),
+            (0xeb9f, version) => Err(format!("version {version} is not supported")),
             (magic, _) => Err(format!("begins with {magic:#x} and not with 0xeb9f")),
         }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Relocations of instructions: references to maps, variables and functions get the form that
-//! linked programs have, and facts about types their values.
+//! Relocations of instructions: references to maps, variables and functions take the form of linked
+//! programs, and CO-RE relocations are replaced by their values.
 
 use super::super::btf::{Btf, CoreRelocation};
 use super::super::check::Fault;
@@ -11,14 +11,14 @@ use super::{Debug, Unlinked};
 use crate::instruction::{Instruction, PSEUDO_CALL, PSEUDO_FUNCTION, PSEUDO_MAP, PSEUDO_MAP_VALUE};
 use std::collections::HashMap;
 
-/// A reference in a wide load.
+/// Relocation of a wide load.
 const R_BPF_64_64: u32 = 1;
-/// A call.
+/// Relocation of a call.
 const R_BPF_64_32: u32 = 10;
-/// The opcode of a call.
+/// Opcode of a call.
 const CALL: u8 = 0x85;
 
-/// What relocations refer to.
+/// Targets of relocations.
 pub(super) struct Relocator<'a, 'd> {
     pub elf: &'a Elf<'d>,
     pub debug: &'a Debug<'d>,
@@ -27,12 +27,14 @@ pub(super) struct Relocator<'a, 'd> {
     pub starts: &'a HashMap<(usize, usize), usize>,
 }
 
-/// A function's slots, and those that refer to functions.
+/// Slots of a function, and those that refer to functions.
 type Relocated = (Vec<Instruction>, Vec<(usize, usize)>);
 
 impl Relocator<'_, '_> {
+    /// Relocates a function.
+    ///
     /// # Errors
-    /// The slot that refers to what is not there.
+    /// The slot with a reference that cannot be resolved.
     pub(super) fn relocate(&self, function: &Unlinked) -> Result<Relocated, Fault> {
         let (mut slots, mut references) = (function.slots.clone(), vec![]);
         let section = &self.elf.sections[function.section_number];
@@ -59,7 +61,7 @@ impl Relocator<'_, '_> {
         Ok((slots, references))
     }
 
-    /// Relocates the first of some slots. Gives the function it refers to, if it is one.
+    /// Relocates the first of `slots`. Returns the referenced function, if it is one.
     fn apply(
         &self,
         relocation: &Relocation,
@@ -80,7 +82,7 @@ impl Relocator<'_, '_> {
                 let opcode = slot.opcode;
                 Err(format!("a relocation of kind {kind} does not fit opcode {opcode:#x}"))
             }
-            (kind, []) => Err(format!("a relocation of kind {kind} is behind the end")),
+            (kind, []) => Err(format!("a relocation of kind {kind} is after the end")),
         }
     }
 
@@ -88,7 +90,8 @@ impl Relocator<'_, '_> {
         if call.source != PSEUDO_CALL {
             return Err(format!("`{}` is called as if it were a helper", symbol.name));
         }
-        // The immediate is -1 with a function's symbol, its slot less one with its section's.
+        // The immediate is -1 for a function's symbol, and its slot minus one for the section's
+        // symbol.
         let slot = (symbol.value / 8) as i128 + i128::from(call.immediate) + 1;
         self.function(symbol, slot).map(Some)
     }
@@ -121,7 +124,7 @@ impl Relocator<'_, '_> {
                 return self.function(symbol, byte / 8).map(Some);
             }
         };
-        // Both are below the number of bytes that an object may have.
+        // Both are below the maximum size of an object.
         (first.immediate, second.immediate) = (map as i32, offset as i32);
         Ok(None)
     }
@@ -140,7 +143,7 @@ impl Relocator<'_, '_> {
         })
     }
 
-    /// A symbol that another file would have to define.
+    /// Relocates a reference to an undefined symbol.
     fn apply_undefined(
         &self,
         symbol: &Symbol,
@@ -152,24 +155,24 @@ impl Relocator<'_, '_> {
             btf.is_some_and(|btf| btf.variables(section).any(|(variable, _)| variable == name))
         };
         if is_extern(".kconfig") {
-            return Err(format!("`{name}` is a value of a kernel's configuration (__kconfig)"));
+            return Err(format!("`{name}` is a value of the kernel configuration (__kconfig)"));
         }
         match slots {
             [call, ..] if call.opcode == CALL => Err(format!(
                 "calls `{name}`, which is not in this object: functions of the kernel do not run \
                  here, others must be linked (bpftool gen object)"
             )),
-            // A weak variable that is not there has address 0, which the program asks for.
+            // An undefined weak variable has address 0, which the program tests.
             [first, ..] if first.is_wide() && symbol.is_weak => {
                 first.immediate = 0;
                 Ok(None)
             }
-            _ if is_extern(".ksyms") => Err(format!("`{name}` is a variable of a kernel (__ksym)")),
+            _ if is_extern(".ksyms") => Err(format!("`{name}` is a kernel variable (__ksym)")),
             _ => Err(format!("`{name}` is not defined in this object")),
         }
     }
 
-    /// Facts about types in the function's instructions.
+    /// Applies the CO-RE relocations of the function.
     fn apply_facts(
         &self,
         btf: &Btf,

@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Bytes of a key or a value as what they mean.
+//! Decodes the bytes of a key or a value.
 
 use super::{Layout, Member};
 use std::fmt;
 
-/// Numbers and names that bytes are told as; what is beyond is left out. Members may lie at one
-/// place, so a file can ask for more than there are bytes.
+/// Maximum number of decoded numbers and names; further ones are omitted. Members may overlap, so a
+/// file can define more data than there are bytes.
 const DATA_MAX: usize = 1 << 20;
 
-/// What bytes mean.
+/// Decoded bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Datum {
-    /// A number that cannot be below 0.
+    /// An unsigned number.
     Unsigned(u128),
-    /// A number that can.
+    /// A signed number.
     Signed(i128),
-    /// A number that has a name.
+    /// The name of an enum value.
     Name(String),
-    /// Members by their names.
+    /// Members with their names.
     Struct(Vec<(String, Datum)>),
     /// Elements.
     Array(Vec<Datum>),
-    /// Bytes of which no more is known, or where some are missing.
+    /// Bytes of unknown structure, or with some missing.
     Bytes(Vec<u8>),
 }
 
 impl Layout {
-    /// What bytes mean, the first of which is that of a value with this layout.
+    /// Decodes bytes that begin with a value of this layout.
     pub fn decode(&self, bytes: &[u8]) -> Datum {
         self.decode_bits(bytes, 0, 0, &mut { DATA_MAX })
     }
 
-    /// The same of a part of them, from a bit on; `field_bits` is as in [`Member`], and `left`
-    /// how much may still be told.
+    /// Decodes a part of the bytes, from a bit on; `field_bits` is as in [`Member`], and `left` is
+    /// the number of data that may still be decoded.
     fn decode_bits(&self, bytes: &[u8], bit: usize, field_bits: u32, left: &mut usize) -> Datum {
         *left = left.saturating_sub(1);
         let size = self.bytes() as usize;
@@ -77,7 +77,7 @@ impl Layout {
     }
 }
 
-/// Up to 128 bits from a bit on, the first of which is the lowest; nothing if some are missing.
+/// Returns up to 128 bits from a bit on, lowest first, or `None` if some are missing.
 fn number(bytes: &[u8], bit: usize, bits: usize) -> Option<u128> {
     if bits > 128 || bit.checked_add(bits)? > 8 * bytes.len() {
         return None;
@@ -91,7 +91,7 @@ fn signed_or_not(word: u128, bits: usize, is_signed: bool) -> Datum {
         return Datum::Unsigned(word);
     }
     let unused = 128 - bits as u32;
-    // No bits at all are 0.
+    // Zero bits decode to 0.
     let widened = (word.checked_shl(unused).unwrap_or(0) as i128).checked_shr(unused);
     Datum::Signed(widened.unwrap_or(0))
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Values from text to bytes.
+//! Encodes values from text to bytes.
 
 use super::Layout;
 
 impl Layout {
-    /// The bytes of a value. It is a number (hexadecimal with a leading `0x`, octal with a leading
-    /// `0`), the name of an enum's value, `true` or `false`, all elements of an array, separated by
-    /// commas, or a text in quotes for an array of bytes, which zeros follow.
+    /// Encodes a value. It is a number (hexadecimal with a leading `0x`, octal with a leading `0`),
+    /// the name of an enum value, `true` or `false`, all elements of an array, separated by commas,
+    /// or a quoted string for an array of bytes, padded with zeros.
     ///
     /// # Errors
-    /// A value that the type cannot hold.
+    /// The value does not fit the type.
     pub fn encode(&self, text: &str) -> Result<Vec<u8>, String> {
         match self {
             Self::Integer { bytes, .. } | Self::Enum { bytes, .. } => {
@@ -24,7 +24,7 @@ impl Layout {
                 }
                 let given: Vec<&str> = text.split(',').map(str::trim).collect();
                 if given.len() != *count as usize {
-                    return Err(format!("it has {count} elements, and {} are given", given.len()));
+                    return Err(format!("it has {count} elements, but {} are given", given.len()));
                 }
                 let bytes = given.into_iter().map(|text| element.encode(text));
                 Ok(bytes.collect::<Result<Vec<_>, _>>()?.concat())
@@ -33,7 +33,7 @@ impl Layout {
         }
     }
 
-    /// A number, or the name of an enum's value, of so many bits, at most 128.
+    /// Encodes a number, or the name of an enum value, in at most 128 bits.
     pub(super) fn encode_bits(&self, text: &str, bits: u32) -> Result<Vec<u8>, String> {
         let is_signed = match self {
             Self::Integer { is_signed, .. } | Self::Enum { is_signed, .. } => *is_signed,
@@ -54,7 +54,7 @@ impl Layout {
         number(text, bits, is_signed)
     }
 
-    /// What it is, in words.
+    /// Describes the type in words.
     pub(super) fn kind(&self) -> String {
         match self {
             Self::Integer { bytes, is_signed } => number_kind(bytes * 8, *is_signed),
@@ -73,12 +73,12 @@ fn number_kind(bits: u32, is_signed: bool) -> String {
     format!("{kind} number of {bits} bits")
 }
 
-/// A text with the zeros that fill its array, one at least.
+/// Encodes a string, padded with at least one zero to the length of its array.
 fn characters(text: &str, count: u32) -> Result<Vec<u8>, String> {
     let mut bytes = text.as_bytes().to_vec();
     if bytes.len() >= count as usize {
         return Err(format!(
-            "a text of {} bytes does not fit in {count} bytes with its final 0",
+            "a text of {} bytes and its final 0 do not fit in {count} bytes",
             bytes.len()
         ));
     }
@@ -86,7 +86,7 @@ fn characters(text: &str, count: u32) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// A number of that many bits, as 128.
+/// Encodes a number of this many bits as 128 bits.
 fn number(text: &str, bits: u32, is_signed: bool) -> Result<Vec<u8>, String> {
     let (is_negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -100,7 +100,7 @@ fn number(text: &str, bits: u32, is_signed: bool) -> Result<Vec<u8>, String> {
     let magnitude = match text {
         "true" => Some(1),
         "false" => Some(0),
-        // Another sign is none of the language.
+        // A second sign is not allowed.
         _ if !digits.starts_with(|first: char| first.is_ascii_hexdigit()) => None,
         _ => u128::from_str_radix(digits, radix).ok(),
     };
@@ -115,7 +115,7 @@ fn number(text: &str, bits: u32, is_signed: bool) -> Result<Vec<u8>, String> {
     };
     let magnitude = magnitude.ok_or_else(|| format!("`{text}` is not {}", kind()))?;
     let fits = match (is_signed, is_negative) {
-        // A signed variable may be written as the bits that it has.
+        // A signed variable may be written as an unsigned bit pattern.
         (_, false) => magnitude <= most,
         (true, true) => magnitude <= half + 1,
         (false, true) => magnitude == 0,
@@ -165,7 +165,7 @@ mod tests {
             ),
             (integer(4, false), "+3", "`+3` is not an unsigned number of 32 bits, 0 to 4294967295"),
             (integer(4, false), "", "`` is not an unsigned number of 32 bits, 0 to 4294967295"),
-            (pair, "1", "it has 2 elements, and 1 are given"),
+            (pair, "1", "it has 2 elements, but 1 are given"),
             (
                 verdict,
                 "DENY",

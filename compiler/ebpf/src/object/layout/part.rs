@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Parts of values: members and elements, found by their names and written from text.
+//! Parts of values: members and elements, found by name and set from text.
 
 use super::{Layout, Member};
 
 /// A part of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Part<'l> {
-    /// What it is.
+    /// Layout of the part.
     pub layout: &'l Layout,
-    /// Where it begins, in bits from the start of the value.
+    /// Offset in bits from the start of the value.
     bit: u64,
-    /// Bits of it if it is a bit field, else 0.
+    /// Number of bits of a bit field, else 0.
     field_bits: u32,
 }
 
 impl Layout {
-    /// The part that `path` names, such as `.rules[2].limit`; all of the value if it is empty.
+    /// Returns the part that `path` names, such as `.rules[2].limit`; the whole value if it is
+    /// empty.
     ///
     /// # Errors
-    /// A member or an element that is not there, with those that are.
+    /// There is no such member or element; the error lists those that exist.
     pub fn part(&self, path: &str) -> Result<Part<'_>, String> {
         let mut part = Part { layout: self, bit: 0, field_bits: 0 };
         let mut left = path;
         while !left.is_empty() {
             let (step, rest) = step(left)
-                .ok_or_else(|| format!("`{left}` is neither a .member nor an [index] behind it"))?;
+                .ok_or_else(|| format!("`{left}` is neither a .member nor an [index]"))?;
             part = match step {
                 Step::Member(name) => part.member(name)?,
                 Step::Index(index) => part.element(index)?,
@@ -46,7 +47,7 @@ impl Layout {
         })
     }
 
-    /// Names of the members, those of members without a name among them.
+    /// Returns the names of members, including those of anonymous members.
     pub(super) fn members(&self) -> Vec<&str> {
         let Self::Struct { members, .. } = self else { return vec![] };
         let names = members.iter().flat_map(|member| match member.name.as_str() {
@@ -57,13 +58,13 @@ impl Layout {
     }
 }
 
-/// What leads to a part.
+/// A step on the path to a part.
 enum Step<'t> {
     Member(&'t str),
     Index(u64),
 }
 
-/// The first step of a path, and what is left.
+/// Returns the first step of a path, and the rest.
 fn step(path: &str) -> Option<(Step<'_>, &str)> {
     if let Some(index) = path.strip_prefix('[') {
         let (index, left) = index.split_once(']')?;
@@ -102,12 +103,12 @@ impl<'l> Part<'l> {
         Ok(Self { layout: element, bit, field_bits: 0 })
     }
 
-    /// Writes what a text stands for, as [`Layout::encode`] has it, into the bytes of the value.
+    /// Encodes a text as [`Layout::encode`] does, and stores it in the bytes of the value.
     ///
     /// # Errors
-    /// A text that is no value of this type, and bytes that end before.
+    /// The text does not fit the type, or the bytes are too short.
     pub fn write(self, bytes: &mut [u8], text: &str) -> Result<(), String> {
-        let outside = || "it lies outside of its section".to_owned();
+        let outside = || "it is outside its section".to_owned();
         let start = usize::try_from(self.bit / 8).map_err(|_| outside())?;
         if self.field_bits == 0 {
             let encoded = self.layout.encode(text)?;
@@ -194,17 +195,17 @@ mod tests {
             (".pairs[3].low", "1", "there is no element 3: they are 0 to 2"),
             (".few.low", "1", "there is no member `low`: it is an unsigned number of 32 bits"),
             (".few[1]", "1", "there is no element 1: it is an unsigned number of 32 bits"),
-            (".pairs[x]", "1", "`[x]` is neither a .member nor an [index] behind it"),
-            (".pairs[1", "1", "`[1` is neither a .member nor an [index] behind it"),
-            (".", "1", "`.` is neither a .member nor an [index] behind it"),
+            (".pairs[x]", "1", "`[x]` is neither a .member nor an [index]"),
+            (".pairs[1", "1", "`[1` is neither a .member nor an [index]"),
+            (".", "1", "`.` is neither a .member nor an [index]"),
             (".few", "8", "8 does not fit in an unsigned number of 3 bits, 0 to 7"),
             (".more", "-4097", "-4097 does not fit in a signed number of 13 bits, -4096 to 4095"),
-            (".name", "\"12345678\"", "a text of 8 bytes does not fit in 8 bytes with its final 0"),
+            (".name", "\"12345678\"", "a text of 8 bytes and its final 0 do not fit in 8 bytes"),
         ] {
             let written = layout.part(path).and_then(|part| part.write(&mut [0; 24], text));
             assert_eq!(written, Err(reason.to_owned()), "{path}");
         }
         let late = layout.part(".name").and_then(|part| part.write(&mut [0; 20], "\"a\""));
-        assert_eq!(late, Err("it lies outside of its section".into()));
+        assert_eq!(late, Err("it is outside its section".into()));
     }
 }

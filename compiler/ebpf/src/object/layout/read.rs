@@ -6,15 +6,15 @@ use crate::object::btf::{Btf, Kind};
 use crate::object::elf::Symbol;
 use std::collections::HashMap;
 
-/// Types in each other.
+/// Maximum depth of nested types.
 const DEPTH_MAX: u32 = 16;
 
-/// What a key or a value of that type and of so many bytes is made of, if it can be told.
+/// Returns the layout of a key or a value of this type and size, if it is known.
 pub(in crate::object) fn of_type(btf: &Btf, kind: u32, bytes: u32) -> Option<Layout> {
     layout(btf, kind, 0).filter(|layout| layout.bytes() == bytes)
 }
 
-/// What a section of variables is made of. Where each is, its symbol says.
+/// Returns the layout of a section of variables. The offset of each comes from its symbol.
 pub(in crate::object) fn of_variables(
     btf: &Btf,
     section: &str,

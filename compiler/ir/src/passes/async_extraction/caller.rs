@@ -8,7 +8,7 @@ use crate::{
     Bits, BlockId, Function, FunctionId, Inst, Loc, Op, Program, Target, Term, Type, ValueId,
 };
 
-/// Rewrites the functions of the element for its new ports, and the calls of its handler.
+/// Adapts the functions of the element to its new ports, and rewrites the calls of its handler.
 pub(super) fn rewrite(program: &mut Program, plan: &Plan, link: Link) {
     let ports = link.response.0;
     for function in &mut program.functions {
@@ -24,7 +24,7 @@ pub(super) fn rewrite(program: &mut Program, plan: &Plan, link: Link) {
         match find_call(handler, node, plan.callee) {
             None => node += 1,
             Some(_) => {
-                // This may put instructions in front of the call.
+                // This may insert instructions before the call.
                 make_explicit(handler, BlockId::new(node));
                 let at = find_call(handler, node, plan.callee);
                 replace_call(handler, node, at.expect("the call is still there"), plan, link);
@@ -37,7 +37,7 @@ fn find_call(function: &Function, node: usize, callee: FunctionId) -> Option<usi
     function.blocks[node].insts.iter().position(|inst| slow_callee(&inst.op) == Some(callee))
 }
 
-/// The ready mask has one bit more now, which the old code does not know.
+/// Narrows results of the ready mask, which has one more bit now, for the existing code.
 fn widen_ready_masks(function: &mut Function, ports: u32) {
     for node in 0..function.blocks.len() {
         for inst in std::mem::take(&mut function.blocks[node].insts) {
@@ -54,7 +54,7 @@ fn widen_ready_masks(function: &mut Function, ports: u32) {
     }
 }
 
-/// Ends of firings wait for the ports they waited for, and not for the response.
+/// Extends masks at the ends of firings: they wait for the same ports, and not for the response.
 fn widen_masks(function: &mut Function, ports: u32) {
     for node in 0..function.blocks.len() {
         let old = match function.blocks[node].term {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The element that runs a slow path, and its place in the graph.
+//! The companion element that runs a slow path, and its place in the graph.
 
 use super::{Link, Plan};
 use crate::passes::edit::object_of_mut;
@@ -9,7 +9,7 @@ use crate::{
     Source, TableId, Term, Type, ValueId,
 };
 
-/// Adds the element and moves to it what the plan says.
+/// Adds the element and moves the state of the plan to it.
 pub(super) fn add_element(program: &mut Program, plan: &Plan) -> ElementId {
     let id = ElementId::new(program.elements.len());
     let owner = program.element(plan.element);
@@ -39,8 +39,8 @@ pub(super) fn add_element(program: &mut Program, plan: &Plan) -> ElementId {
     id
 }
 
-/// Gives the functions of the group to the new element; those that others call too, as copies.
-/// Gives the callee as it is then.
+/// Moves the functions of the group to the new element; those that others call too are copied.
+/// Returns the new id of the callee.
 fn move_functions(program: &mut Program, plan: &Plan, to: ElementId) -> FunctionId {
     let mut became: Vec<FunctionId> = vec![];
     for id in &plan.group {
@@ -56,7 +56,7 @@ fn move_functions(program: &mut Program, plan: &Plan, to: ElementId) -> Function
     for id in became.clone() {
         let function = &mut program.functions[id.index()];
         if function.owner.is_none() {
-            // It belongs to nobody, and calls only such functions.
+            // It has no owner, and calls only functions without one.
             continue;
         }
         function.owner = Some(to);
@@ -95,7 +95,7 @@ fn move_state(program: &mut Program, plan: &Plan, to: ElementId) {
     }
 }
 
-/// What is chosen, and the rest.
+/// Splits a list into the chosen items and the rest.
 fn part<T>(all: Vec<T>, is_chosen: impl Fn(usize) -> bool) -> (Vec<T>, Vec<T>) {
     let (chosen, rest): (Vec<_>, Vec<_>) =
         all.into_iter().enumerate().partition(|(at, _)| is_chosen(*at));
@@ -103,7 +103,7 @@ fn part<T>(all: Vec<T>, is_chosen: impl Fn(usize) -> bool) -> (Vec<T>, Vec<T>) {
     (strip(chosen), strip(rest))
 }
 
-/// The new number of what had number `old`: among the moved if it moved, else among the rest.
+/// Returns the new number of item `old`: among the moved if it moved, else among the rest.
 fn place(moved: &[usize], old: usize) -> usize {
     let among_moved = moved.iter().position(|each| *each == old);
     among_moved.unwrap_or_else(|| old - moved.iter().filter(|each| **each < old).count())
@@ -129,8 +129,9 @@ fn renumber(
     }
 }
 
-/// Takes a request, calls, puts the response. Where the callee can trap, a response that says so
-/// is staged before the call: the last put of a firing wins, and a trap lets staged items leave.
+/// Builds a handler that takes a request, calls the callee and puts the response. If the callee can
+/// trap, a response that reports a trap is staged before the call: the last put of a firing wins,
+/// and staged items leave even after a trap.
 fn handler(program: &Program, plan: &Plan, callee: FunctionId, function: Function) -> Function {
     let mut builder = Builder::new(function);
     builder.loc = program.function(callee).loc;
@@ -164,7 +165,7 @@ fn handler(program: &Program, plan: &Plan, callee: FunctionId, function: Functio
     builder.finish()
 }
 
-/// Adds the ports of the caller, and a companion and two channels for every instance of it.
+/// Adds the ports of the caller, and a companion and two channels for each of its instances.
 pub(super) fn connect(program: &mut Program, plan: &Plan, companion: ElementId) -> Link {
     let name = program.elements[companion.index()].name.clone();
     let name = name.rsplit('.').next().unwrap_or(&name).to_owned();
@@ -194,7 +195,7 @@ pub(super) fn connect(program: &mut Program, plan: &Plan, companion: ElementId) 
             (Source::Port(added, PortId(0)), Sink::Port(caller_id, link.response), response),
         ];
         for (source, sink, item) in ends {
-            // One request at a time is under way.
+            // At most one request is in flight.
             let (depth, on_full, loc) = (1, OnFull::Block, caller.loc);
             program.graph.channels.push(Channel { source, sink, item, depth, on_full, loc });
         }

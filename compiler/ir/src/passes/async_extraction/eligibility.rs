@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which slow paths can leave their caller.
+//! Eligibility of slow paths for extraction.
 
 use super::{Plan, slow_callee};
 use crate::passes::edit::object_of;
@@ -9,10 +9,10 @@ use crate::{
 };
 use std::collections::BTreeSet;
 
-/// Ports that a mask can name.
+/// Number of ports that a mask can represent.
 const MAX_PORTS: usize = 64;
 
-/// What to do to extract `callee`, or why it cannot be done.
+/// Plans the extraction of `callee`, or returns why it is impossible.
 pub(super) fn plan(
     program: &Program,
     element: ElementId,
@@ -50,8 +50,8 @@ fn check_element(program: &Program, id: ElementId) -> Result<(), String> {
     }
 }
 
-/// All functions that control can get to from `from`. With `except`, slow calls of a callee by a
-/// handler do not count.
+/// Returns all functions reachable from `from`. With `except`, slow calls of a callee by a handler
+/// are not followed.
 fn reachable(
     program: &Program,
     from: &[FunctionId],
@@ -82,7 +82,7 @@ fn roots(element: &Element) -> Vec<FunctionId> {
     methods.chain([element.handler]).chain(element.init).chain(element.signal).collect()
 }
 
-/// The callee may only compute and use state and tables.
+/// Checks that the callee only computes and uses state and tables.
 fn check_group(program: &Program, group: &BTreeSet<FunctionId>) -> Result<(), String> {
     for id in group {
         let function = program.function(*id);
@@ -110,7 +110,7 @@ fn signature(callee: &Function) -> Result<(Vec<u32>, Option<u32>), String> {
     Ok((args.collect::<Result<_, _>>()?, callee.result.map(bits).transpose()?))
 }
 
-/// The state and tables that the group uses, which nobody else may.
+/// Returns the state and tables that the group uses; fails if other functions use them.
 fn moved(
     program: &Program,
     element: ElementId,
@@ -152,7 +152,8 @@ fn uses(function: &Function, objects: &mut BTreeSet<ObjectId>, tables: &mut BTre
     }
 }
 
-/// The one way in which the group can trap, if it can. A bound that is never reached counts too.
+/// Returns the only trap that the group can raise, if any. A bound that is never reached counts
+/// too.
 fn trap_of(program: &Program, group: &BTreeSet<FunctionId>) -> Result<Option<TrapCode>, String> {
     let mut codes = BTreeSet::new();
     for block in group.iter().flat_map(|id| &program.function(*id).blocks) {
@@ -163,11 +164,11 @@ fn trap_of(program: &Program, group: &BTreeSet<FunctionId>) -> Result<Option<Tra
     }
     match codes.len() {
         0 | 1 => Ok(codes.first().copied()),
-        _ => Err("it can trap in several ways, and the response tells only one".into()),
+        _ => Err("it can trap in several ways, and the response reports only one".into()),
     }
 }
 
-/// How an operation uses ports.
+/// A use of ports by an operation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PortUse {
     Read,
@@ -182,7 +183,7 @@ fn port_use(op: &Op) -> Option<PortUse> {
     }
 }
 
-/// How an operation uses ports, those of functions it calls included.
+/// Returns the port uses of an operation, including those of functions it calls.
 fn port_uses(program: &Program, op: &Op) -> Vec<PortUse> {
     match op {
         Op::Call { function, .. } => {
@@ -194,8 +195,9 @@ fn port_uses(program: &Program, op: &Op) -> Vec<PortUse> {
     }
 }
 
-/// A suspension lets what was staged leave and takes a new snapshot: after the call nothing may
-/// read ports, nor put to a port that may have been put to before.
+/// Checks the code around the calls. A suspension releases the staged items and takes a new
+/// snapshot, so after the call nothing may read ports, nor put to a port that may have been put to
+/// before.
 fn check_calls(program: &Program, element: ElementId, callee: FunctionId) -> Result<(), String> {
     let handler = program.function(program.element(element).handler);
     for (node, block) in handler.blocks.iter().enumerate() {
@@ -225,7 +227,7 @@ fn check_calls(program: &Program, element: ElementId, callee: FunctionId) -> Res
     Ok(())
 }
 
-/// How ports may be used in the same firing after (or before) an instruction.
+/// Returns the port uses in the same firing after (or before) an instruction.
 fn port_uses_around(
     program: &Program,
     handler: &Function,
@@ -254,7 +256,7 @@ fn port_uses_around(
     found
 }
 
-/// The edges that control takes within a firing.
+/// Returns the edges that control takes within a firing.
 fn firing_edges(handler: &Function) -> Vec<(usize, usize)> {
     let mut edges = vec![];
     for (node, block) in handler.blocks.iter().enumerate() {

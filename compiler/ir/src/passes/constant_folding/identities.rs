@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Rules of arithmetic and logic. Each gives a form that is smaller or closer to the operands, so
-//! that applying them always comes to an end.
+//! that repeated application terminates.
 
 use super::{Folded, Folder};
 use crate::{BinaryOp, Bits, CompareOp, Op, UnaryOp, ValueId};
 
 impl Folder<'_> {
-    /// The simpler form of an operation by the rules of this file, if one fits.
+    /// Returns the simpler form of an operation by the rules of this file, if one applies.
     pub(super) fn fold_identity(&mut self, op: &Op) -> Option<Folded> {
         match op {
             Op::Unary(op, value) => self.fold_unary(*op, *value),
@@ -104,7 +104,7 @@ impl Folder<'_> {
         self.fold_by_power_of_two(op, left, &by).or_else(|| self.reassociate(op, left, &by))
     }
 
-    /// Products and quotients by powers of two become shifts and masks.
+    /// Replaces products and quotients by powers of two with shifts and masks.
     fn fold_by_power_of_two(&mut self, op: BinaryOp, left: ValueId, by: &Bits) -> Option<Folded> {
         let width = by.width();
         if Bits::unary(UnaryOp::PopCount, by).to_u64() != 1 || width < 2 {
@@ -131,7 +131,7 @@ impl Folder<'_> {
         Some(Folded::Op(simpler))
     }
 
-    /// `(x op a) op b` with both constant becomes `x op (a op b)`.
+    /// Rewrites `(x op a) op b` with both constant to `x op (a op b)`.
     fn reassociate(&mut self, op: BinaryOp, left: ValueId, by: &Bits) -> Option<Folded> {
         if !is_commutative(op) {
             return None;
@@ -172,7 +172,7 @@ impl Folder<'_> {
             .or_else(|| self.narrow_compare(op, left, right))
     }
 
-    /// `(c ? 3 : 5) == 3` is `c`.
+    /// Rewrites `(c ? 3 : 5) == 3` to `c`.
     fn fold_equality_of_select(
         &mut self,
         op: CompareOp,
@@ -190,8 +190,8 @@ impl Folder<'_> {
         })
     }
 
-    /// A comparison of zero-extended values, or of one with a constant, in the narrow width: the
-    /// signs are 0, so that signed order is unsigned order.
+    /// Narrows a comparison of zero-extended values, or of one with a constant. The signs are 0, so
+    /// signed order equals unsigned order.
     fn narrow_compare(&mut self, op: CompareOp, left: ValueId, right: ValueId) -> Option<Folded> {
         use CompareOp::*;
         let width = self.width(left);
@@ -215,7 +215,7 @@ impl Folder<'_> {
                 }
                 let small = bits.resize(self.width(left));
                 if small.resize(width) != bits {
-                    // The constant is above everything the narrow value can be.
+                    // The constant exceeds every possible narrow value.
                     return Some(self.truth(!matches!(op, Eq)));
                 }
                 let right = self.number(small);
@@ -282,7 +282,7 @@ fn is_commutative(op: BinaryOp) -> bool {
     matches!(op, Add | Mul | And | Or | Xor)
 }
 
-/// The comparison that is true where the given one is false.
+/// Returns the negated comparison.
 fn negate(op: CompareOp, left: ValueId, right: ValueId) -> (CompareOp, ValueId, ValueId) {
     match op {
         CompareOp::Eq => (CompareOp::Ne, left, right),

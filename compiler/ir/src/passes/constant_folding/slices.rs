@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where bits come from. A slice of a value is followed through inserts, concatenations, extends,
-//! shifts and masks by constants to the pieces it is made of: a field read from a flit into which
-//! other fields were put becomes the value that was put, or a slice of the flit that came in.
+//! Tracing of bits to their source. A slice of a value is followed through inserts, concatenations,
+//! extends, shifts and masks by constants to the pieces it consists of: a field read from a flit
+//! into which other fields were inserted becomes the inserted value, or a slice of the original
+//! flit.
 
 use super::{Folded, Folder};
 use crate::{BinaryOp, Bits, Op, UnaryOp, ValueId};
 
-/// Definitions looked at for one slice.
+/// Maximum definitions examined for one slice.
 const FUEL: u32 = 256;
-/// Most pieces a slice is joined from.
+/// Maximum pieces that a slice is joined from.
 const MAX_PIECES: usize = 16;
 
-/// Some bits of a slice, lowest piece first.
+/// Some bits of a slice; pieces are ordered from the lowest.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Piece {
     Constant(Bits),
@@ -19,7 +20,7 @@ enum Piece {
 }
 
 impl Folder<'_> {
-    /// The simpler form of an operation on slices, if there is one.
+    /// Returns the simpler form of an operation on slices, if there is one.
     pub(super) fn fold_slice(&mut self, op: &Op) -> Option<Folded> {
         match op {
             Op::Truncate(value, width) => {
@@ -51,7 +52,7 @@ impl Folder<'_> {
         Some(self.join(&pieces))
     }
 
-    /// An extract at a constant bit, which may reach beyond the value.
+    /// Folds an extract at a constant bit, which may reach beyond the value.
     fn fold_fixed_extract(&mut self, value: ValueId, lo: u64, width: u32) -> Option<Folded> {
         let whole = self.width(value);
         if lo >= u64::from(whole) {
@@ -66,7 +67,7 @@ impl Folder<'_> {
         Some(Folded::Op(Op::ZeroExtend(part, width)))
     }
 
-    /// An insert at a constant bit, which may reach beyond the value.
+    /// Folds an insert at a constant bit, which may reach beyond the value.
     fn fold_fixed_insert(&mut self, value: ValueId, lo: u64, part: ValueId) -> Option<Folded> {
         let whole = self.width(value);
         if lo >= u64::from(whole) {
@@ -125,7 +126,7 @@ impl Folder<'_> {
         Some(self.join(&pieces))
     }
 
-    /// The pieces of an operand of a concatenation, without looking into inserts.
+    /// Appends the pieces of an operand of a concatenation, without looking into inserts.
     fn flatten(&self, value: ValueId, pieces: &mut Vec<Piece>) {
         match self.definition(value) {
             Some(Op::Const(bits)) => push(pieces, Piece::Constant(bits.clone())),
@@ -195,7 +196,7 @@ impl Folder<'_> {
         }
     }
 
-    /// Shifts and masks by a constant. Gives whether the operation was one of those.
+    /// Handles shifts and masks by a constant. Returns whether the operation was one of those.
     fn gather_binary(
         &self,
         op: BinaryOp,
@@ -233,7 +234,7 @@ impl Folder<'_> {
         true
     }
 
-    /// The pieces side by side.
+    /// Concatenates the pieces.
     fn join(&mut self, pieces: &[Piece]) -> Folded {
         match pieces {
             [Piece::Constant(bits)] => Folded::Value(self.number(bits.clone())),
@@ -275,7 +276,7 @@ impl Piece {
     }
 }
 
-/// Appends a piece; joins it to the last one where they are neighbours in one value.
+/// Appends a piece; merges it with the previous one if they are adjacent in one value.
 fn push(pieces: &mut Vec<Piece>, piece: Piece) {
     match (pieces.last_mut(), &piece) {
         (Some(Piece::Constant(low)), Piece::Constant(high)) => *low = Bits::concat([&*low, high]),

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How often a loop runs, found by running what decides it: the parameters of the header that start
-//! as constants and that every way back sets by pure operations on themselves.
+//! Trip counts of loops, found by executing the condition: the parameters of the header that start
+//! as constants and that every back edge sets by pure operations on themselves.
 
 use crate::analysis::{Loop, definitions};
 use crate::interp::eval_pure;
 use crate::{Bits, BlockId, Function, Op, Target, Term, ValueId};
 use std::collections::HashMap;
 
-/// Iterations that are tried.
+/// Maximum iterations that are tried.
 const MAX_TRIPS: u64 = 4096;
-/// Operations looked at, one inside the other.
+/// Maximum depth of nested operations that are examined.
 const MAX_DEPTH: u32 = 64;
 
-/// The most times control goes from the header into the loop, if its condition decides that alone;
-/// a way out of the body may end it before.
+/// Returns the maximum number of times control enters the loop from the header, if its condition
+/// alone decides that; an exit from the body may end the loop earlier.
 pub(super) fn of(function: &Function, found: &Loop) -> Option<u64> {
     let runner = Runner { definitions: definitions(function), function, found };
     let mut known = runner.first();
@@ -39,17 +39,17 @@ impl Runner<'_> {
         self.found.body.binary_search(&block).is_ok()
     }
 
-    /// The parameters of the header where the loop is entered.
+    /// Returns the parameters of the header when the loop is entered.
     fn first(&self) -> Known {
         self.meet(&mut Known::new(), |from| !self.is_inside(from))
     }
 
-    /// The parameters of the header one iteration later.
+    /// Returns the parameters of the header one iteration later.
     fn next(&self, known: &mut Known) -> Known {
         self.meet(known, |from| self.is_inside(from))
     }
 
-    /// The parameters that all edges from the given blocks agree on.
+    /// Returns the parameters that all edges from the given blocks agree on.
     fn meet(&self, known: &mut Known, is_from: impl Fn(usize) -> bool) -> Known {
         let header = BlockId::new(self.found.header);
         let mut edges: Vec<&Target> = vec![];
@@ -70,7 +70,7 @@ impl Runner<'_> {
             .collect()
     }
 
-    /// Whether the header goes into the loop.
+    /// Returns whether the header enters the loop.
     fn goes_on(&self, known: &mut Known) -> Option<bool> {
         let target = match &self.function.blocks[self.found.header].term {
             Term::Jump(target) => target,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Runs a program as native code on random pieces of its input and in random room, and replays what
-//! it has recorded in the interpreter, which must end in the same execution.
+//! Runs a program in native code on random pieces of its input and with random room, and replays
+//! the recording in the interpreter, which must end in the same execution.
 
 use freeport_ir::analysis::TURN_LIMIT;
 use freeport_ir::interp::{Interpreter, Options as ReplayOptions};
@@ -11,34 +11,34 @@ use freeport_native::{Buffer, EndpointIo, Frame, Graph, Image, Options, Placed, 
 use std::ops::Range;
 use std::path::Path;
 
-/// Room for one frame at an output: jumbo frames fit, and what elements add to them.
+/// Room for one frame at an output: enough for jumbo frames and what elements add to them.
 pub const FRAME_BYTES_MAX: usize = 9_216 + 256;
 
-/// What one endpoint is fed, or has produced.
+/// Input or output of one endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     pub packets: Vec<Vec<u8>>,
     pub records: Vec<Bits>,
 }
 
-/// Options for tests: a cache of their own, quick compilation, and code that checks itself: what C
-/// leaves undefined ends the test with a signal.
+/// Returns options for tests: a separate cache, quick compilation, and code that checks itself:
+/// undefined behaviour in C ends the test with a signal.
 pub fn options(cache: &Path) -> Options {
     let base = Options { optimization: 1, cache: Some(cache.to_owned()), ..Options::default() };
     Options { record: true, sanitize: true, ..base }
 }
 
-/// Builds a program that native code can do.
+/// Builds a program that native code supports.
 pub fn image(program: &Program, options: &Options) -> Image {
     build(program, options).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Bytes on both sides of memory that is lent.
+/// Guard bytes on both sides of lent memory.
 const GUARD_BYTES: usize = 96;
 const GUARD: u8 = 0xc3;
 
-/// Memory to lend, between bytes that must not change. A frame in it has room around it, of a size
-/// that differs from frame to frame.
+/// Memory to lend, between guard bytes that must not change. A frame in it has room around it, of a
+/// size that differs from frame to frame.
 struct Lent {
     memory: Vec<u8>,
     range: Range<usize>,
@@ -69,7 +69,7 @@ impl Lent {
         Frame::within(self.lend(), range)
     }
 
-    /// The frame, as the run has left it.
+    /// Returns the frame, as the run has left it.
     fn bytes(&mut self) -> Vec<u8> {
         let range = self.range.clone();
         self.lend()[range].to_vec()
@@ -82,18 +82,18 @@ impl Lent {
     }
 }
 
-/// A graph with the input that it has not had yet, and the output so far.
+/// A graph with its remaining input, and its output so far.
 pub struct Driver {
     pub graph: Graph,
     left: Vec<Traffic>,
-    /// All there was at first.
+    /// Complete input.
     input: Vec<Traffic>,
     pub out: Vec<Traffic>,
-    /// Memory of frames of runs that are over.
+    /// Memory of frames of earlier runs.
     spent: Vec<Vec<u8>>,
-    /// Packets that suspended handlers may keep.
+    /// Maximum number of packets that suspended handlers keep.
     pub suspended: u64,
-    /// Frames that came out in the memory of ones that went in.
+    /// Number of output frames in the memory of input frames.
     #[allow(dead_code, reason = "not every test asks")]
     pub by_reference: usize,
 }
@@ -106,7 +106,7 @@ impl Driver {
         Self { graph, left, input, out, spent: vec![], suspended: 0, by_reference: 0 }
     }
 
-    /// Checks that the flits recorded as having come in are those there were, from the first on.
+    /// Checks that the flits recorded as input are the first ones of the actual input.
     #[allow(dead_code, reason = "not every test asks")]
     pub fn check_entered(&self, program: &Program, execution: &Execution) {
         for (channel, history) in program.graph.channels.iter().zip(&execution.histories) {
@@ -120,8 +120,8 @@ impl Driver {
         }
     }
 
-    /// One run on at most `most` packets or records of each input, and with room for `room` at each
-    /// output.
+    /// Runs once on at most `most` packets or records of each input, and with room for `room` at
+    /// each output.
     pub fn run(&mut self, most: &[usize], room: &[usize]) -> RunStatus {
         let endpoints = self.graph.manifest().endpoints.clone();
         let mut given: Vec<Vec<Lent>> = (self.left.iter().zip(most))
@@ -181,20 +181,21 @@ impl Driver {
             "nothing else is written"
         );
         for ((left, given), used) in self.left.iter_mut().zip(&mut given).zip(used) {
-            // What is not consumed comes again as it was left: all that is unread must be there.
+            // Frames that are not consumed are given again as they were left: all unread bytes must
+            // be intact.
             for (packet, lent) in left.packets.iter_mut().zip(given) {
                 *packet = lent.bytes();
             }
             left.packets.drain(..used.min(left.packets.len()));
             left.records.drain(..used.min(left.records.len()));
         }
-        // A graph that still looks into frames of this run would be found out.
+        // Overwrites them, so that a graph that still reads frames of this run is detected.
         given.iter_mut().flatten().for_each(|lent| lent.memory.fill(0x99));
         self.spent.extend(given.into_iter().flatten().map(|lent| lent.memory));
         status
     }
 
-    /// Checks that no buffer is lost: a packet that is nowhere inside has given its own back.
+    /// Checks that no buffer leaks: a packet that has left the graph must have released its buffer.
     fn check_buffers(&self) {
         let channels = &self.graph.manifest().channels;
         let is_packet = |at: &usize| channels[*at].item == ItemInfo::Packet;
@@ -204,7 +205,7 @@ impl Driver {
         assert!(in_use <= most, "{in_use} buffers for {most} packets");
     }
 
-    /// Random runs, then runs with all the room there can be until nothing moves.
+    /// Runs randomly, then with unlimited room until nothing moves.
     pub fn run_in_pieces(&mut self, random: &mut fastrand::Rng, pieces: usize) -> RunStatus {
         let count = self.out.len();
         for _ in 0..pieces {
@@ -223,18 +224,18 @@ impl Driver {
     }
 }
 
-/// The bytes of a packet in a history, where one bit stands for none.
+/// Returns the bytes of a packet in a history, where a single bit stands for an empty packet.
 pub fn packet_bytes(item: &Bits) -> Vec<u8> {
     if item.width() == 1 { vec![] } else { item.to_le_bytes() }
 }
 
-/// Replays a recording, and checks that it ends in the same execution; gives what came out.
+/// Replays a recording, and checks that it ends in the same execution; returns the output.
 #[allow(dead_code, reason = "not every test asks")]
 pub fn check(program: &Program, oracles: Oracles, execution: &Execution) -> Vec<Traffic> {
     check_within(program, oracles, execution, TURN_LIMIT)
 }
 
-/// The same where the watchdog has that limit.
+/// Checks like `check`, with a watchdog limit.
 pub fn check_within(
     program: &Program,
     oracles: Oracles,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How connections end.
+//! Tests of how connections end.
 
 use super::rings::{leave, open};
 use super::{Case, PATIENCE, Party};
@@ -20,7 +20,7 @@ pub fn cases<E: Endpoint>() -> Vec<Case<E>> {
     ]
 }
 
-/// Sends messages and the end, and goes.
+/// Sends messages and the end, and exits.
 fn speak<E: Endpoint>(party: &Party<E>) {
     let (channel, (sender, _)) = open(party, 1 << 16, 0);
     let mut sender = MessageSender::new(sender);
@@ -32,7 +32,7 @@ fn speak<E: Endpoint>(party: &Party<E>) {
     leave(&channel);
 }
 
-/// Looks only when the other party is gone: what it wrote is there nevertheless.
+/// Receives only when the other party is gone: its messages still arrive.
 fn hear<E: Endpoint>(party: Party<E>) {
     let (channel, (_, receiver)) = open(&party, 1 << 16, 0);
     let mut receiver = MessageReceiver::new(receiver);
@@ -63,7 +63,7 @@ fn stay<E: Endpoint>(party: Party<E>) {
         assert!(since.elapsed() < PATIENCE, "the other party does not end");
         if !party.endpoint.arm().expect("an honest peer") {
             assert_eq!(party.endpoint.poll().expect("an honest peer"), None);
-            // Who cannot be woken has to look.
+            // A side that cannot be woken has to poll.
             if !party.endpoint.peer_is_alive().expect("a look") {
                 return;
             }

@@ -91,7 +91,7 @@ fn bounds<E: Endpoint>(party: Party<E>) {
     assert_eq!(get(&region, 0, 64), [0; 64]);
     assert_eq!(party.endpoint.poll().expect("an honest peer"), None);
     party.meet();
-    // What just fits is no error.
+    // A range that just fits is not an error.
     party.endpoint.write(transfer(8, 0, 64)).expect("it fits");
     party.endpoint.write(transfer(72, 64, 0)).expect("nothing fits everywhere");
     party.done(2);
@@ -101,7 +101,7 @@ fn bounds<E: Endpoint>(party: Party<E>) {
     }
 }
 
-/// Writes of a round, each into a place of its own; between rounds the places are free again.
+/// Writes of a round, each to a place of its own; between rounds the places are free again.
 const ROUND: u32 = 8;
 const ROUNDS: u32 = 40;
 const PLACE_BYTES: usize = 512;
@@ -127,7 +127,7 @@ fn write_with_data<E: Endpoint>(party: Party<E>) {
                 bytes,
                 token: u64::from(number),
             };
-            // Where writes keep their order, the data may come with a later one.
+            // If writes keep their order, a later write may carry the data.
             let apart = E::WRITE_ORDER != WriteOrder::Nothing && number.is_multiple_of(3);
             if apart {
                 done += party.post(|| party.endpoint.write(transfer(bytes_of_it)));
@@ -196,7 +196,7 @@ fn poll_words<E: Endpoint>(party: Party<E>) {
     for round in 1..=WORD_ROUNDS {
         await_word(&party, &region, round);
         assert_eq!(get(&region, 8, 1024), bytes(round as usize, 1024), "round {round}");
-        // The word that came is the answer.
+        // Writing the received word back is the answer.
         let (here, there, token) = (&region, &target, round);
         let answer = Transfer::<E> { here, here_at: 0, there, there_at: 0, bytes: 8, token };
         party.endpoint.write(answer).expect("there is room for one");
@@ -207,7 +207,7 @@ fn poll_words<E: Endpoint>(party: Party<E>) {
 fn await_word<E: Endpoint>(party: &Party<E>, region: &E::Region, round: u64) {
     let since = Instant::now();
     loop {
-        // Before the look at the word, which may be the last thing that the other one did.
+        // Checked before the word, whose write may be the other party's last action.
         let is_alive = party.endpoint.peer_is_alive().expect("a look");
         if word(region, 0) == round {
             return;
@@ -221,7 +221,7 @@ fn await_word<E: Endpoint>(party: &Party<E>, region: &E::Region, round: u64) {
 fn complete<E: Endpoint>(party: Party<E>) {
     let (_, target) = party.regions(4096);
     let source = party.endpoint.register(4096).expect("memory");
-    // More than any queue takes.
+    // More operations than any queue accepts.
     let count = if E::ARRIVAL == Arrival::Memory { 6000 } else { 300 };
     let (mut token, mut seen) = (0, vec![0; count as usize]);
     let mut refused = 0;
@@ -265,7 +265,7 @@ fn read<E: Endpoint>(party: Party<E>) {
     party.meet();
 }
 
-/// Both count in words of the first one's memory.
+/// Both sides count in words of the first side's memory.
 fn count<E: Endpoint>(party: &Party<E>, is_first: bool) {
     let (region, target) = party.regions(64);
     if !E::ATOMICS {

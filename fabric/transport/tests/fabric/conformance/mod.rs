@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What every transport must do, as one suite that each transport runs.
+//! Conformance suite for transports, which each transport runs.
 //!
-//! A case is two parts that are played at the same time, by two threads or by two processes; how
-//! they meet is the instance's business. The cases ask a transport's constants what it promises,
-//! and hold it to that.
+//! A case has two parts that run concurrently, in two threads or in two processes; the instance
+//! connects them. The cases check the guarantees that a transport's constants state.
 
 mod ends;
 mod memory;
@@ -14,17 +13,17 @@ use freeport_fabric::{Completion, Endpoint, Error, Key};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How the two parties of a case tell each other their keys.
+/// Exchange of keys between the two parties of a case.
 pub trait Letters {
     fn send(&self, key: Key);
     fn receive(&self) -> Key;
 }
 
-/// One of the two who play a case.
+/// One of the two parties of a case.
 pub struct Party<E: Endpoint> {
     pub endpoint: E,
     pub letters: Box<dyn Letters>,
-    /// How it ends when it is to end without a word.
+    /// Ends the party without closing its connection.
     pub vanish: fn(),
 }
 
@@ -35,7 +34,7 @@ pub struct Case<E: Endpoint> {
     pub second: fn(Party<E>),
 }
 
-/// Instantiates the suite: a test for each case, which `$hold` plays by its name.
+/// Instantiates the suite: a test for each case, which `$hold` runs by its name.
 macro_rules! instantiate {
     ($hold:path) => {
         $crate::conformance::instantiate! { $hold:
@@ -49,36 +48,36 @@ macro_rules! instantiate {
 }
 pub(crate) use instantiate;
 
-/// The case of that name.
+/// Returns the case of that name.
 pub fn case<E: Endpoint>(name: &str) -> Case<E> {
     let cases = [memory::cases(), rings::cases(), ends::cases()];
     let case = cases.into_iter().flatten().find(|case| case.name == name);
     case.unwrap_or_else(|| panic!("there is no case {name}"))
 }
 
-/// Longer than anything takes; what waits so long waits for ever.
+/// Time after which a test is considered to hang.
 pub const PATIENCE: Duration = Duration::from_secs(180);
 
 impl<E: Endpoint> Party<E> {
-    /// Sends a key and gets one.
+    /// Sends a key and receives one.
     pub fn swap(&self, key: Key) -> Key {
         self.letters.send(key);
         self.letters.receive()
     }
 
-    /// Waits until the other party is here as well.
+    /// Waits until the other party gets here as well.
     pub fn meet(&self) {
         self.swap(Key::new(&[], None).expect("a short key"));
     }
 
-    /// Registers a region, and imports one that the other party registers at the same time.
+    /// Registers a region, and imports the one that the other party registers at the same time.
     pub fn regions(&self, bytes: usize) -> (E::Region, E::Target) {
         let region = self.endpoint.register(bytes).expect("memory");
         let key = self.swap(self.endpoint.export(&region).expect("a key"));
         (region, self.endpoint.import(key).expect("the other's key"))
     }
 
-    /// The next completion; asleep until there is one, where that can be.
+    /// Returns the next completion; sleeps until there is one, if the transport supports it.
     pub fn next(&self) -> Completion {
         let since = Instant::now();
         loop {
@@ -90,11 +89,11 @@ impl<E: Endpoint> Party<E> {
             } else {
                 thread::yield_now();
             }
-            assert!(since.elapsed() < PATIENCE, "nothing completes, or nobody woke it");
+            assert!(since.elapsed() < PATIENCE, "nothing completes, or no wake-up arrived");
         }
     }
 
-    /// Waits for operations to be done; gives their tokens.
+    /// Waits for operations to be done and returns their tokens.
     pub fn done(&self, count: usize) -> Vec<u64> {
         let done = |_| match self.next() {
             Completion::Done { token } => token,
@@ -103,7 +102,8 @@ impl<E: Endpoint> Party<E> {
         (0..count).map(done).collect()
     }
 
-    /// Posts something, and polls while the queue is full; gives how many were done meanwhile.
+    /// Posts an operation, polling while the queue is full; returns the number of operations done
+    /// in between.
     pub fn post(&self, mut operation: impl FnMut() -> Result<(), Error>) -> usize {
         let mut done = 0;
         loop {
@@ -116,27 +116,27 @@ impl<E: Endpoint> Party<E> {
     }
 }
 
-/// Writes into memory of one's own.
+/// Writes to own memory.
 pub fn put(region: &impl Region, at: usize, bytes: &[u8]) {
     assert!(at + bytes.len() <= region.bytes());
-    // SAFETY: inside.
+    // SAFETY: the range is inside the region.
     unsafe { region.clone().write(at, bytes) };
 }
 
-/// What is in memory of one's own.
+/// Reads own memory.
 pub fn get(region: &impl Region, at: usize, length: usize) -> Vec<u8> {
     assert!(at + length <= region.bytes());
     let mut bytes = vec![0; length];
-    // SAFETY: inside.
+    // SAFETY: the range is inside the region.
     unsafe { region.read(at, &mut bytes) };
     bytes
 }
 
-/// A word in memory of one's own.
+/// Reads a word of own memory.
 pub fn word(region: &impl Region, at: usize) -> u64 {
     assert!(at.is_multiple_of(8) && at + 8 <= region.bytes());
-    // SAFETY: inside and aligned.
+    // SAFETY: the word is inside the region and aligned.
     let word = unsafe { region.load(at) };
-    // CLAIM: compared by tests.
+    // CLAIM: only compared by tests.
     word.raw()
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Rings over a transport: streams, messages, full rings, and sleep.
+//! Rings over a transport: streams, messages, full rings, and sleeping.
 
 use super::{Case, PATIENCE, Party};
 use crate::support::bytes;
@@ -35,7 +35,7 @@ pub fn open<E: Endpoint>(
     prepared.open(&party.endpoint, party.swap(key), number).expect("the other's part")
 }
 
-/// Takes care that all that was written arrives.
+/// Waits until everything that was written arrives.
 pub fn leave<E: Endpoint>(channel: &Channel<E>) {
     let since = Instant::now();
     while !channel.is_idle() {
@@ -44,7 +44,7 @@ pub fn leave<E: Endpoint>(channel: &Channel<E>) {
     }
 }
 
-/// Ends a channel with all of its completions, so that the next one finds none of them.
+/// Closes a channel with all of its completions, so that the next one receives none of them.
 fn close<E: Endpoint>(party: &Party<E>, channel: &Channel<E>) {
     leave(channel);
     party.meet();
@@ -85,7 +85,7 @@ impl<E: Endpoint> Messages<E> {
         }
     }
 
-    /// Receives if something has come.
+    /// Receives if something has arrived.
     fn try_receive(&mut self, into: &mut [u8]) -> Option<usize> {
         progress(&self.channel);
         let done = self.ends.receiver.receive(into).expect("an honest peer");
@@ -97,14 +97,14 @@ impl<E: Endpoint> Messages<E> {
         }
     }
 
-    /// Sends, asleep until there is room.
+    /// Sends, sleeping until there is room.
     fn send(&mut self, message: &[u8]) {
         while !self.try_send(message) {
             self.sleep(true);
         }
     }
 
-    /// Receives, asleep until something comes.
+    /// Receives, sleeping until something arrives.
     fn receive(&mut self) -> Vec<u8> {
         let mut buffer = [0; LONGEST];
         loop {
@@ -115,7 +115,7 @@ impl<E: Endpoint> Messages<E> {
         }
     }
 
-    /// Sleeps until a message comes, or until there is room for one.
+    /// Sleeps until a message arrives, or until there is room for one.
     fn sleep(&mut self, for_room: bool) {
         let Self { channel, ends } = self;
         let since = Instant::now();
@@ -140,7 +140,7 @@ impl<E: Endpoint> Messages<E> {
         };
         let found = channel.sleep_unless(ends, announce, look, PATIENCE);
         found.expect("the other party is here");
-        assert!(since.elapsed() < PATIENCE, "nobody woke it");
+        assert!(since.elapsed() < PATIENCE, "no wake-up arrived");
     }
 }
 
@@ -148,7 +148,7 @@ fn progress<E: Endpoint>(channel: &Channel<E>) {
     channel.progress(|other| panic!("{other:?}")).expect("an honest peer");
 }
 
-/// A stream each way at once, for rings of several sizes.
+/// A stream in each direction at once, for rings of several sizes.
 fn streams<E: Endpoint>(party: Party<E>) {
     for (number, capacity) in (0..).zip([64, 1024, 1 << 16]) {
         let (channel, (sender, receiver)) = open(&party, capacity, number);
@@ -179,7 +179,7 @@ fn streams<E: Endpoint>(party: Party<E>) {
                 Read::End if has_ended => break,
                 Read::End => {}
                 Read::Nothing => thread::yield_now(),
-                Read::Moved { .. } => panic!("nobody moves it"),
+                Read::Moved { .. } => panic!("the stream never moves"),
             }
             assert!(since.elapsed() < PATIENCE, "{sent} sent and {got} got of {total}");
         }
@@ -188,15 +188,15 @@ fn streams<E: Endpoint>(party: Party<E>) {
     }
 }
 
-/// Message `number`: its length and bytes follow from the number.
+/// Makes message `number`: its length and bytes follow from the number.
 fn message(number: usize, longest: usize) -> Vec<u8> {
     bytes(number, Rng::with_seed(number as u64).usize(0..=longest))
 }
 
-/// How many are sent each way.
+/// Number of messages in each direction.
 const MESSAGES: usize = 300;
 
-/// Messages of all lengths each way at once.
+/// Messages of all lengths in each direction at once.
 fn messages<E: Endpoint>(party: Party<E>) {
     for (number, capacity) in (0..).zip([64, 1024, 1 << 15]) {
         let mut both = Messages::open(&party, capacity, number);
@@ -226,7 +226,7 @@ fn messages<E: Endpoint>(party: Party<E>) {
 
 const FULL_CAPACITY: usize = 1024;
 
-/// Sends until there is no room, which is no error and loses nothing.
+/// Sends until there is no room, which is not an error and loses nothing.
 fn fill<E: Endpoint>(party: Party<E>) {
     let mut both = Messages::open(&party, FULL_CAPACITY, 0);
     let mut sent = 0_usize;
@@ -238,7 +238,7 @@ fn fill<E: Endpoint>(party: Party<E>) {
         assert!(sent > before + 4, "round {round}: {sent} messages in all");
         leave(&both.channel);
         assert!(!both.try_send(&message(sent, LONGEST)), "it stays full");
-        // The other one receives all of it, and there is room again.
+        // The other party receives all of it, and there is room again.
         party.swap(Key::new(&(sent + 1).to_le_bytes(), None).expect("a short key"));
         let since = Instant::now();
         while !both.try_send(&message(sent, LONGEST)) {
@@ -271,14 +271,14 @@ fn drain<E: Endpoint>(party: Party<E>) {
     }
 }
 
-/// Messages of which both sides often wait for the next one, or for room.
+/// Number of messages, for each of which one side often waits, or for room.
 const CALLS: usize = 10_000;
-/// The longest of them.
+/// Length of the longest message.
 const LONGEST: usize = 100;
-/// The most that are sent before an answer: more than there is room for.
+/// Maximum number of messages sent before an answer: more than there is room for.
 const BURST: usize = 40;
 
-/// Sends bursts with pauses and waits for as many answers: a wake-up that is lost stops both.
+/// Sends bursts with pauses and waits for the same number of answers: a lost wake-up stops both.
 fn call<E: Endpoint>(party: Party<E>) {
     let mut both = Messages::open(&party, FULL_CAPACITY, 0);
     let mut random = Rng::with_seed(31);
@@ -297,7 +297,7 @@ fn call<E: Endpoint>(party: Party<E>) {
     close(&party, &both.channel);
 }
 
-/// Receives bursts with pauses, and answers each.
+/// Receives bursts with pauses, and answers each message.
 fn answer<E: Endpoint>(party: Party<E>) {
     let mut both = Messages::open(&party, FULL_CAPACITY, 0);
     let mut random = Rng::with_seed(32);
@@ -315,7 +315,8 @@ fn answer<E: Endpoint>(party: Party<E>) {
     close(&party, &both.channel);
 }
 
-/// Goes to sleep while something comes: it came before the announcement, so nobody rings for it.
+/// Goes to sleep while a message arrives: it arrived before the announcement, so the sender does
+/// not ring.
 fn fall_asleep<E: Endpoint>(party: Party<E>) {
     let mut both = Messages::open(&party, FULL_CAPACITY, 0);
     let announces = E::ARRIVAL == Arrival::Memory;
@@ -344,14 +345,14 @@ fn fall_asleep<E: Endpoint>(party: Party<E>) {
     assert!(found.expect("the other party is here").is_some(), "what came late is found");
     assert_eq!(both.receive(), b"late");
     close(&party, &both.channel);
-    // The same with data: either there is something to poll, or the sleep is short.
+    // The same with data: either there is a completion to poll, or the sleep is short.
     let (_, target) = party.regions(8);
     drop(target);
     late();
     if party.endpoint.arm().expect("an honest peer") {
         let since = Instant::now();
         party.endpoint.sleep(PATIENCE).expect("the other party is here");
-        assert!(since.elapsed() < PATIENCE, "data came before, and nobody looked");
+        assert!(since.elapsed() < PATIENCE, "the sleep missed data that came before");
     }
     assert_eq!(party.next(), Completion::Arrived { data: 77 });
     party.meet();
@@ -374,7 +375,7 @@ fn come_late<E: Endpoint>(party: Party<E>) {
     party.meet();
 }
 
-/// Rarely long enough for the other side to sleep, and often nearly so.
+/// Pauses rarely long enough for the other side to sleep, and often nearly so.
 fn pause(random: &mut Rng) {
     match random.u16(..1000) {
         0..20 => thread::sleep(Duration::from_micros(random.u64(..200))),

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Transports for tests that are as weak as hardware may be: they are no transports, but models.
+//! Models of transports for tests, with the weakest guarantees that hardware may give.
 //!
-//! - [`Unordered`] and [`Ordered`] are what RDMA promises. Writes take their bytes from the source
-//!   when they get to it, in pieces of any order; data arrive some time after the last piece, and
-//!   operations are done some time after that. The first does not even keep whole writes in order.
-//! - [`Posted`] is what a PCIe window promises: the peer's memory is written where it is, word by
-//!   word in order, but some time later; and nobody can be woken.
+//! - [`Unordered`] and [`Ordered`] give the guarantees of RDMA. Writes take their bytes from the
+//!   source when they are executed, in pieces of any order; data arrive some time after the last
+//!   piece, and operations are done some time after that. The first does not even keep whole writes
+//!   in order.
+//! - [`Posted`] gives the guarantees of a PCIe window: the peer's memory is written directly, word
+//!   by word in order, but with a delay; and neither side can be woken.
 //!
-//! None of them has reads or atomic operations. Both sides are threads of which only one runs at a
-//! time; at each call of an endpoint, chance says what moves and who goes on. So a seed is a
-//! history, and a failure can be repeated.
+//! None of them has reads or atomic operations. The sides are threads of which only one runs at a
+//! time; at each call of an endpoint, a random number decides which writes make progress and which
+//! thread continues. So a seed is a history, and a failure can be reproduced.
 
 mod posted;
 mod world;
@@ -32,14 +33,14 @@ use std::thread;
 use std::time::Duration;
 use world::{End, Flight, Source, World};
 
-/// Operations of a side that may be outstanding.
+/// Maximum number of outstanding operations of a side.
 const OUTSTANDING_MAX: usize = 16;
-/// Rounds that a sleeper waits for something.
+/// Rounds that a sleeper waits for an event.
 const SLEEP_ROUNDS: usize = 50;
-/// What is not in the garbage that is tried as a key.
+/// Prefix of keys, which does not occur in the garbage that is tried as a key.
 const KEYS: u64 = 0x6d6f_6465_6c00_0000;
 
-/// What a model promises.
+/// Guarantees of a model.
 pub trait Kind: Copy + Debug + 'static {
     const NAME: &'static str;
     const ARRIVAL: Arrival;
@@ -54,7 +55,7 @@ pub trait Kind: Copy + Debug + 'static {
     ) -> Result<Self::Path, Error>;
 }
 
-/// Plays a case over a model, for some seeds.
+/// Runs a case over a model, for some seeds.
 pub fn hold<K: Kind>(name: &str, seeds: Range<u64>) {
     for seed in seeds {
         let world = Arc::new(World::new(seed, K::WRITE_ORDER));
@@ -79,7 +80,7 @@ fn play<K: Kind>(world: Arc<World>, side: usize, part: fn(Party<Model<K>>)) {
     part(Party { endpoint: Model { end, kind: PhantomData }, letters, vanish: || () });
 }
 
-/// Keys by way of the world.
+/// Exchange of keys through the world.
 struct Mail(Rc<End>);
 
 impl Letters for Mail {
@@ -106,15 +107,15 @@ pub struct Model<K> {
     kind: PhantomData<K>,
 }
 
-/// As RDMA without any order.
+/// A model of RDMA without any order.
 #[derive(Clone, Copy, Debug)]
 pub struct Unordered;
 
-/// As RDMA with writes in order.
+/// A model of RDMA with writes in order.
 #[derive(Clone, Copy, Debug)]
 pub struct Ordered;
 
-/// As a window of PCIe.
+/// A model of a PCIe window.
 #[derive(Clone, Copy, Debug)]
 pub struct Posted;
 
@@ -175,7 +176,7 @@ pub struct Memory {
 
 impl Memory {
     fn mapped(&self) -> Mapped {
-        // SAFETY: it lives as long as this, and longer than the place is used.
+        // SAFETY: the memory lives as long as this value, and longer than the result is used.
         unsafe { Mapped::new(self.words.as_ptr().cast_mut().cast()) }
     }
 }
@@ -194,24 +195,24 @@ impl Region for Memory {
 
 impl Local for Memory {
     unsafe fn load(&self, offset: usize) -> Claimed {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract of `load`.
         unsafe { self.mapped().load(offset) }
     }
 
     unsafe fn read(&self, offset: usize, into: &mut [u8]) {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract of `read`.
         unsafe { self.mapped().read(offset, into) }
     }
 }
 
 impl Remote for Memory {
     unsafe fn write(&mut self, offset: usize, bytes: &[u8]) {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract of `write`.
         unsafe { self.mapped().write(offset, bytes) }
     }
 
     unsafe fn store(&mut self, offset: usize, word: u64) {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract of `store`.
         unsafe { self.mapped().store(offset, word) }
     }
 }
@@ -248,7 +249,7 @@ impl<K: Kind> Endpoint for Model<K> {
     const WRITE_ORDER: WriteOrder = K::WRITE_ORDER;
     const READS: bool = false;
     const ATOMICS: bool = false;
-    /// Short, so that a batch becomes several writes.
+    /// Small, so that a batch becomes several writes.
     const WRITE_BYTES_MAX: usize = 4096;
     const REGION_BYTES_MAX: usize = 1 << 24;
 

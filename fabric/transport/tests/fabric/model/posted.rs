@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Rings over the model of a window: stores into the peer's memory that get there later.
+//! Rings over the model of a window: stores into the peer's memory that arrive later.
 
 use super::Memory;
 use super::world::{End, Flight, Source};
@@ -9,7 +9,7 @@ use freeport_fabric::{Completion, Error};
 use freeport_ring::{Claimed, Local, Remote};
 use std::rc::Rc;
 
-/// Stores under way before a processor waits.
+/// Maximum number of stores in flight before a processor waits.
 const STORES_MAX: usize = 64;
 
 /// The path of a window.
@@ -84,7 +84,7 @@ impl Remote for Window {
     }
 
     unsafe fn store(&mut self, offset: usize, word: u64) {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract of `store`.
         unsafe { self.write(offset, &word.to_ne_bytes()) }
     }
 }
@@ -98,12 +98,12 @@ pub struct Inbox {
 
 impl Local for Inbox {
     unsafe fn load(&self, offset: usize) -> Claimed {
-        // SAFETY: inside, says the caller.
+        // SAFETY: the caller guarantees that it is inside.
         unsafe { self.here.load(self.at + offset) }
     }
 
     unsafe fn read(&self, offset: usize, into: &mut [u8]) {
-        // SAFETY: inside, says the caller.
+        // SAFETY: the caller guarantees that it is inside.
         unsafe { self.here.read(self.at + offset, into) }
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What both sides of a model share: what is under way, and whose turn it is.
+//! State shared by both sides of a model: the operations in flight, and the side whose turn it is.
 
 use super::Memory;
 use fastrand::Rng;
@@ -10,7 +10,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// What both threads share.
+/// State shared by both threads.
 pub struct World {
     state: Mutex<State>,
     turned: Condvar,
@@ -19,10 +19,10 @@ pub struct World {
 pub struct State {
     pub random: Rng,
     order: WriteOrder,
-    /// Whose turn it is.
+    /// The side whose turn it is.
     turn: usize,
     pub left: [bool; 2],
-    /// Operations under way, each side's in the order in which they were posted.
+    /// Operations in flight, each side's in the order of posting.
     pub flights: Vec<Flight>,
     pub completions: [VecDeque<Completion>; 2],
     pub outstanding: [usize; 2],
@@ -30,24 +30,24 @@ pub struct State {
     pub letters: [VecDeque<Vec<u8>>; 2],
 }
 
-/// Where a write takes its bytes from.
+/// Source of a write's bytes.
 pub enum Source {
-    /// Memory, at the time when it gets to it.
+    /// Memory, read when the write is executed.
     Region(Memory, usize),
-    /// Bytes that were stored.
+    /// Bytes of a store.
     Bytes(Vec<u8>),
 }
 
-/// A write under way.
+/// A write in flight.
 pub struct Flight {
     pub side: usize,
     source: Source,
     to: (Memory, usize),
-    /// What has not been copied.
+    /// Pieces that have not been copied.
     pieces: VecDeque<Range<usize>>,
     pub data: Option<u32>,
     has_arrived: bool,
-    /// Of an operation that is told when it is done.
+    /// Token of an operation that is reported when it is done.
     pub token: Option<u64>,
 }
 
@@ -73,7 +73,7 @@ impl World {
 }
 
 impl State {
-    /// Lets something happen.
+    /// Executes random steps of the writes in flight.
     fn move_on(&mut self) {
         for _ in 0..self.random.usize(..8) {
             let may_move = self.may_move();
@@ -85,7 +85,8 @@ impl State {
         }
     }
 
-    /// What may move: where order is kept, a write begins when all before it have arrived.
+    /// Returns the writes that may proceed: where order is kept, a write begins when all before it
+    /// have arrived.
     fn may_move(&self) -> Vec<usize> {
         let mut is_held = [false; 2];
         let mut may_move = |(at, flight): (usize, &Flight)| {
@@ -132,7 +133,7 @@ impl Flight {
         let Some(piece) = self.pieces.remove(number) else { return };
         let mut bytes = vec![0; piece.len()];
         match &self.source {
-            // SAFETY: inside, as was checked when it was posted; only one thread runs.
+            // SAFETY: inside, as was checked at posting; only one thread runs.
             Source::Region(from, at) => unsafe { from.read(at + piece.start, &mut bytes) },
             Source::Bytes(from) => bytes.copy_from_slice(&from[piece.clone()]),
         }
@@ -141,7 +142,8 @@ impl Flight {
     }
 }
 
-/// Cuts a write into pieces by rising addresses, but no word of the target that is whole.
+/// Divides a write into pieces by ascending addresses, without splitting a whole word of the
+/// target.
 fn pieces(there_at: usize, bytes: usize, random: &mut Rng) -> VecDeque<Range<usize>> {
     let (mut pieces, mut start) = (VecDeque::new(), 0);
     while start < bytes {
@@ -170,7 +172,7 @@ impl End {
         Self { world, side }
     }
 
-    /// Lets something happen, and perhaps the other side go on; certainly, with `yields`.
+    /// Executes random steps, and possibly lets the other side continue; always with `yields`.
     pub fn step(&self, yields: bool) -> MutexGuard<'_, State> {
         let mut state = self.world.lock();
         if state.turn == self.side {
@@ -188,7 +190,7 @@ impl End {
     }
 }
 
-/// A side that ends lets the other one go on; what it posted still arrives.
+/// A side that ends lets the other one continue; its posted writes still arrive.
 impl Drop for End {
     fn drop(&mut self) {
         self.world.lock().left[self.side] = true;

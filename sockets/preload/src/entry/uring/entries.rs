@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a ring is asked for: entries of `linux/io_uring.h`, in a ring as `liburing.h` has it.
 
-use crate::socket::table;
+use crate::state::table;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 /// `IORING_SETUP_SQE128`, `IORING_SETUP_SQE_MIXED`: entries of another size.
@@ -73,7 +73,7 @@ fn concerns_us(entry: &Entry) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::socket::table::What;
+    use crate::state::table::What;
 
     /// A ring of four, of which the last and the first place are asked for.
     fn concern(asked: [Entry; 2]) -> bool {

@@ -1,74 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Boards that a set reads: a word for 64 connections, where their peers mark which ones rang.
+//! Boards that a set reads: a word for 64 connections, where peers mark those that have news.
 //!
-//! Most sockets of a set with thousands are silent for long, and so are parked. If each needed a
-//! doorbell of the kernel's, many connections would cost more than a few. So a set reads the boards
-//! of the slabs in which several of its sockets are parked. A board belongs to one set; sockets of
-//! others in the same slab have doorbells.
+//! In a set of thousands, most sockets are silent for long, and so are parked. If each needed a
+//! doorbell through the kernel, many connections would cost more per message than a few. So a set
+//! reads the boards of the slabs in which several of its sockets are parked. A board belongs to one
+//! set; sockets of other sets in the same slab use doorbells.
 //!
 //! While the set sleeps, the first mark on each board comes with a doorbell. This needs a process
 //! with one thread: the thread that the doorbell wakes has to be the one that reads the board.
 //!
-//! A mark is enough for a socket only if nobody else sleeps on it, no other process has it, and a
-//! doorbell has rung for its registration before: who waited for it in the kernel before it left
-//! that has been woken then.
+//! A mark is enough for a socket only if no other thread sleeps on it, no other process holds it,
+//! and a doorbell has rung for its registration before: that doorbell has woken threads that waited
+//! in the kernel since before the socket left it.
 
-use super::control;
+use super::changes;
 use super::registration::{self, Registration, state};
 use super::set::{self, Set};
 use crate::process;
-use crate::socket::connections::Stream;
-use crate::upgrade::slabs::{self, SLABS};
-use crate::upgrade::slot::{Board, Sleep, Slot};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
-use freeport_sockets_proto::slab::SLOTS;
+use crate::state::connections::Stream;
+use crate::state::readers::{READERS, Reader};
+use crate::state::slabs;
+use crate::state::slot::{Board, Sleep, Slot};
+use core::sync::atomic::{AtomicU32, Ordering};
 
-/// A board is read for the sake of so many sockets at least.
+/// Least number of sockets for which a board is read.
 const FEW: u32 = 2;
 /// Looks at a board without any mark before it is left, until a doorbell rings there again.
 const SILENT_ROUNDS: u32 = 4096;
 /// Consecutive sleeps without any mark before a board is left.
 const SILENT_SLEEPS: u32 = 64;
 
-/// Who reads the board of a slab.
-struct Reader {
-    /// The number of the set, counted from 1; 0: none.
-    set: AtomicU32,
-    /// Whether it reads the board now, and then the next slab that the set reads, counted from 1.
-    reads: AtomicBool,
-    next: AtomicU32,
-    /// The round of the set in which there was a mark last.
-    round: AtomicU32,
-    /// Number of sleeps since then.
-    sleeps: AtomicU32,
-    board: AtomicPtr<u8>,
-    /// The registrations of the slots for which a mark was enough last, counted from 1.
-    registrations: [AtomicU32; SLOTS as usize],
-}
-
-/// In the order of slabs.
-static READERS: [Reader; SLABS] = [const {
-    Reader {
-        set: AtomicU32::new(0),
-        reads: AtomicBool::new(false),
-        next: AtomicU32::new(0),
-        round: AtomicU32::new(0),
-        sleeps: AtomicU32::new(0),
-        board: AtomicPtr::new(core::ptr::null_mut()),
-        registrations: [const { AtomicU32::new(0) }; SLOTS as usize],
-    }
-}; SLABS];
-
-/// Of the slab in which a socket has its slot, with its place.
+/// The reader of the slab of a socket's slot, with the slab's place.
 fn reader_of(stream: &Stream) -> Option<(u32, &'static Reader)> {
     let place = stream.local.slab.load(Ordering::Relaxed).checked_sub(1)?;
     Some((place, READERS.get(place as usize)?))
 }
 
-/// Whether a mark is enough for a registration that is about to be parked, as far as its set, whose
-/// lock is held, is concerned.
+/// Whether its set, whose lock is held, needs no more than a mark for a registration that is about
+/// to be parked.
 pub fn are_enough(known: &Registration, stream: &Stream, slot: &Slot) -> bool {
-    // Where a ring is full, others may wait for room.
+    // If a ring is full, others may wait for room.
     let is_full = stream.shared.send.was_full.load(Ordering::Relaxed);
     if !known.is(state::RANG) || is_full || !stream.shared.is_alone() {
         return false;
@@ -88,8 +59,8 @@ pub fn are_enough(known: &Registration, stream: &Stream, slot: &Slot) -> bool {
     true
 }
 
-/// A doorbell has rung for a socket of a set that is awake: from now on it reads the board there,
-/// if that is worth it. Its lock is held.
+/// A doorbell has rung for a socket of a set that is awake. From now on the set reads its board, if
+/// that is worth it. The set's lock is held.
 pub fn has_rung(set: &Set, number: u32, stream: &Stream) {
     let Some((place, reader)) = reader_of(stream) else { return };
     if reader.set.load(Ordering::Acquire) != number + 1 || reader.reads.load(Ordering::Relaxed) {
@@ -118,7 +89,7 @@ pub fn sleeps_with(set: &Set, known: &Registration, stream: &Stream, sleep: Slee
     }
 }
 
-/// Makes active what is marked on the boards that a set reads. Its lock is held.
+/// Makes the registrations active that are marked on the boards of a set. Its lock is held.
 #[inline]
 pub fn look(set: &Set) {
     if set.reads_boards() {
@@ -146,7 +117,7 @@ fn look_at_all(set: &Set) {
     }
 }
 
-/// Says on the boards that a set reads on which core it waits. Its lock is held.
+/// Records on the boards of a set the core on which it waits. Its lock is held.
 pub fn say_core(set: &Set) {
     let (core, mut link) = (process::core(), &set.boards);
     while let Some((_, reader)) = behind(link) {
@@ -201,8 +172,8 @@ pub fn wake(set: &Set) {
     }
 }
 
-/// A set is about to sleep: its sockets have doorbells from now on, and what was marked until then
-/// is active. Its lock is held.
+/// A set is about to sleep: its sockets use doorbells from now on, and the registrations marked
+/// until then are active. Its lock is held.
 pub fn leave_all(set: &Set) {
     while let Some((_, reader)) = behind(&set.boards) {
         set.boards.store(reader.next.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -213,8 +184,8 @@ pub fn leave_all(set: &Set) {
 impl Reader {
     fn board(&self) -> Option<Board> {
         let start = self.board.load(Ordering::Relaxed);
-        // SAFETY: that of a slab, which stays mapped while its board is read, and while a socket is
-        // there.
+        // SAFETY: the board of a slab, which stays mapped while its board is read, and while a
+        // socket is in it.
         (!start.is_null()).then(|| unsafe { Board::at(start) })
     }
 
@@ -236,11 +207,11 @@ impl Reader {
             let marks = board.take_marks();
             self.activate(set, marks);
         }
-        // Only then: the slab may be taken away from now on.
+        // Last: the slab may be unmapped from now on.
         self.reads.store(false, Ordering::Release);
     }
 
-    /// Makes active what is marked. A peer may mark what it likes: that is looked at.
+    /// Makes the marked registrations active. A peer may set any mark: each is checked.
     fn activate(&self, set: &Set, mut marks: u64) {
         let is_awake = set.waiters.load(Ordering::SeqCst) == 0;
         while marks != 0 {
@@ -256,7 +227,7 @@ impl Reader {
             }
             if !set.activate(number, known) {
                 // The kernel reports it, as if a doorbell had rung.
-                control::report_at_once(set, number, known);
+                changes::report_at_once(set, number, known);
             } else if is_awake
                 && let Some(stream) = known.stream()
                 && let Some(slot) = stream.slot()
@@ -267,21 +238,8 @@ impl Reader {
     }
 }
 
-/// Whether the board of a slab is read.
-pub fn is_read(place: u32) -> bool {
-    READERS.get(place as usize).is_some_and(|reader| reader.reads.load(Ordering::Acquire))
-}
-
-/// Another slab has that place.
-pub fn is_new(place: u32) {
-    if let Some(reader) = READERS.get(place as usize) {
-        reader.set.store(0, Ordering::Relaxed);
-        reader.board.store(core::ptr::null_mut(), Ordering::Relaxed);
-    }
-}
-
-/// Before a fork, or when a set is closed (`of`): nobody reads a board any more, and marks are
-/// enough for nobody.
+/// Before a fork, or when the set `of` is closed: boards are no longer read, and marks are enough
+/// for no socket.
 pub fn give_up(of: Option<u32>) {
     for (place, reader) in READERS.iter().enumerate().take(slabs::count()) {
         let Some(number) = reader.set.load(Ordering::Acquire).checked_sub(1) else { continue };
@@ -294,7 +252,7 @@ pub fn give_up(of: Option<u32>) {
             continue;
         }
         leave_all(set);
-        // Of a slab that nobody is in, nothing is left to be forgotten; it may be gone already.
+        // A slab without connections has nothing to reset, and may be unmapped already.
         if let Some(board) = reader.board().filter(|_| slabs::is_in_use(place as u32)) {
             board.forget();
         }
@@ -302,7 +260,7 @@ pub fn give_up(of: Option<u32>) {
     }
 }
 
-/// In the child of a fork: what is read is its parent's.
+/// In the child of a fork: the readers are its parent's.
 pub fn forget_all() {
     for reader in READERS.get(..slabs::count()).unwrap_or_default() {
         let number = reader.set.swap(0, Ordering::Relaxed).checked_sub(1);

@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What becomes of registrations whose descriptor is closed. In the kernel they are there for as
-//! long as anybody has the socket, by whatever number; but only who has the number by which they
-//! were made can change them.
+//! Registrations whose descriptor is closed. The kernel keeps them for as long as any descriptor of
+//! the socket is open, but changes them only by the number with which they were made.
 
-use super::control::{LISTS, delete, each_of, replace, unlink, with_set};
+use super::changes::{LISTS, delete, each_of, replace, unlink, with_set};
 use super::registration::state;
 use crate::process;
-use crate::socket::connection::phase;
-use crate::socket::connections::Stream;
+use crate::state::connection::phase;
+use crate::state::connections::Stream;
 use core::sync::atomic::Ordering;
-use freeport_sockets_proto::Reason;
 
 fn has_none(stream: &Stream) -> bool {
     stream.local.registrations.load(Ordering::Relaxed) == 0
 }
 
-/// A socket is closed: it is in no set any more. `is_kept`: the monitor may have it open for a
-/// moment still, so that the kernel would go on to report it.
+/// A socket is closed: it is removed from all sets. `is_kept`: the monitor may still have it open
+/// for a moment, so that the kernel would continue to report it.
 pub fn forget_stream(stream: &Stream, is_kept: bool) {
     if has_none(stream) {
         return;
@@ -32,9 +30,9 @@ pub fn forget_stream(stream: &Stream, is_kept: bool) {
     });
 }
 
-/// The last descriptor of this process is about to be closed, and others have the socket still: it
-/// is in no set any more for the library. The kernel goes on to report it, as the application wants
-/// it, if it was this process that has registered it; else that is its parent's.
+/// The last descriptor of this process is about to be closed, and other processes still hold the
+/// socket: the library removes it from its sets. The kernel continues to report it, as the
+/// application wants it, if this process has registered it; otherwise that is its parent's matter.
 pub fn leaves_to_others(stream: &Stream) {
     if has_none(stream) {
         return;
@@ -55,15 +53,15 @@ pub fn leaves_to_others(stream: &Stream) {
     });
 }
 
-/// A descriptor is about to be closed, and this process has the socket by another number still.
-/// What the kernel has of it under that one is never changed again, so a connection that has no
-/// token there yet stays in the kernel.
-pub fn loses_descriptor(stream: &Stream, descriptor: i32) {
+/// A descriptor is about to be closed, and this process has another one of the socket. Its
+/// registrations in the kernel cannot be changed any more, so a connection without a token there
+/// has to stay in the kernel. Returns whether it is such a connection.
+pub fn loses_descriptor(stream: &Stream, descriptor: i32) -> bool {
     if has_none(stream) || stream.shared.is(phase::LISTENS) {
-        return;
+        return false;
     }
     let mut has_lost = false;
-    let Some(lists) = LISTS.take(true) else { return };
+    let Some(lists) = LISTS.take(true) else { return false };
     each_of(stream, |number| {
         with_set(number, |set_of, known| {
             if known.descriptor == descriptor && !known.is(state::TOKENED) {
@@ -73,7 +71,5 @@ pub fn loses_descriptor(stream: &Stream, descriptor: i32) {
         });
     });
     drop(lists);
-    if has_lost {
-        stream.keep(Reason::ForeignSet);
-    }
+    has_lost
 }

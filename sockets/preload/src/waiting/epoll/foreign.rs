@@ -1,76 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Sets of which the library knows nothing, or that others have as well: the kernel alone reports
-//! what happens in them, so what is in one of them stays there.
+//! Sets that the library does not track, or that other processes hold as well. The kernel alone
+//! reports events of such a set, so sockets in it stay in the kernel.
 
-use super::control::forget_set;
-use super::{registration, set};
 use crate::kernel::raw;
-use crate::reuse::listener;
-use crate::socket::connection::phase;
-use crate::socket::connections::Stream;
-use crate::socket::opening;
-use crate::socket::table::{self, What};
 use core::sync::atomic::{AtomicBool, Ordering};
-use freeport_sockets_proto::Reason;
 
-/// Whether this process was given a set by another program or process.
+/// Whether this process has received a set from another program or process.
 static HAS_FOREIGN: AtomicBool = AtomicBool::new(false);
 
-/// Whether what this process was given may be in a set that it was given.
+/// Whether inherited sockets may be in an inherited set.
 pub fn has_foreign() -> bool {
     HAS_FOREIGN.load(Ordering::Relaxed)
 }
 
-/// Notes a descriptor that came from elsewhere, if it is a set.
+/// Notes an inherited or received descriptor, if it is a set.
 #[cold]
 pub fn has_come(descriptor: i32) {
     if raw::is_set(descriptor) {
         HAS_FOREIGN.store(true, Ordering::Relaxed);
     }
-}
-
-/// Before a descriptor gets into a set of which nothing is known.
-#[cold]
-pub fn is_registered_elsewhere(descriptor: i32) {
-    let Some(stream) = opening::stream(descriptor) else { return };
-    if stream.shared.is(phase::LISTENS) {
-        listener::is_refused(&stream);
-    } else {
-        stream.bring_back(descriptor, Reason::ForeignSet);
-    }
-}
-
-/// Before another process gets a set: what is in it comes back into the kernel, which has the set
-/// alone from then on.
-#[cold]
-pub fn is_passed(number: u32) {
-    let mut place = 0;
-    while let Some((descriptor, stream)) = registered(number, place) {
-        if stream.shared.is(phase::LISTENS) {
-            listener::is_refused(&stream);
-        } else {
-            stream.bring_back(descriptor, Reason::ForeignSet);
-        }
-        place += 1;
-    }
-    table::each(|descriptor, what| {
-        if what == What::Set(number) {
-            table::clear(descriptor);
-        }
-    });
-    forget_set(number);
-}
-
-/// What is registered in a set at a place of its list.
-fn registered(number: u32, place: usize) -> Option<(i32, Stream)> {
-    let set_of = set::get(number)?;
-    let _held = set_of.lock.take(true)?;
-    let mut next = set_of.first.load(Ordering::Relaxed);
-    for _ in 0..place {
-        // SAFETY: the lock is held; so it is below.
-        next = unsafe { registration::get(next.checked_sub(1)?) }?.next;
-    }
-    // SAFETY: see above.
-    let known = unsafe { registration::get(next.checked_sub(1)?) }?;
-    Some((known.descriptor, known.stream()?))
 }

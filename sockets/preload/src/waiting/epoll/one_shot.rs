@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is told of once only, before the library is who tells: the kernel knows whether it did.
+//! Registrations with `EPOLLONESHOT`, before the library reports them itself: only the kernel knows
+//! whether it has reported them.
 //!
-//! Who handles a connection is often a thread of several, and counts on it that no other is told of
-//! the same one meanwhile.
+//! A connection is often handled by one of several threads, which relies on no other thread getting
+//! a report of it.
 
 use crate::kernel::raw;
 use crate::kernel::scratch::Scratch;
 
-/// Bytes of a line of which something is read: `tfd: %8d events: %8x`, and what is behind that.
+/// Bytes of a line that are read: `tfd: %8d events: %8x`, and a few more.
 const LINE: usize = 48;
-/// Of events, what is kept when the kernel has told of them: how they are told of.
+/// The event bits that the kernel keeps after it has reported a registration.
 const KEPT: i32 = libc::EPOLLONESHOT | libc::EPOLLET | libc::EPOLLWAKEUP | libc::EPOLLEXCLUSIVE;
 
-/// Whether the kernel has told of a descriptor in a set that is to be told of once. Where it does
-/// not say, it has not.
+/// Whether the kernel has reported a one-shot registration of a descriptor in a set. False as well
+/// if that cannot be read.
 #[cold]
 pub fn was_told(set: i32, descriptor: i32) -> bool {
     let Ok(file) = raw::open_information(set) else { return false };
@@ -29,12 +30,12 @@ pub fn was_told(set: i32, descriptor: i32) -> bool {
     lines.events.is_some_and(|events| events & !KEPT.cast_unsigned() == 0)
 }
 
-/// The lines of such a file, which come in pieces.
+/// The lines of an `fdinfo` file, read in pieces.
 struct Lines {
     descriptor: i32,
     line: [u8; LINE],
     length: usize,
-    /// What is asked for of the descriptor, once that is known.
+    /// The events of the descriptor, once they are known.
     events: Option<u32>,
 }
 
@@ -57,7 +58,7 @@ impl Lines {
     }
 }
 
-/// What a line says of a descriptor, if it does.
+/// The events that a line gives for a descriptor, if it does.
 fn events_in(line: &[u8], descriptor: i32) -> Option<u32> {
     let mut words = str::from_utf8(line).ok()?.split_ascii_whitespace();
     let is_it = words.next() == Some("tfd:") && words.next()?.parse() == Ok(descriptor);

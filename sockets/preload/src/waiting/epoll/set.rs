@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A set: what is in it, and which of that is active.
+//! A set: its registrations, and the list of active ones.
 
 use super::boards;
 use super::registration::{self, Registration, state};
 use crate::kernel::raw;
 use crate::process;
+use crate::process::barrier::Owed;
 use crate::process::lock::Lock;
-use crate::socket::connections::Stream;
-use crate::upgrade::slot::Slot;
-use crate::waiting::barrier::Owed;
+use crate::state::connections::Stream;
+use crate::state::slot::Slot;
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-/// Sets of a process.
+/// Number of sets of a process.
 const SETS: usize = 1 << 12;
-/// Sockets of a set that may be active at once; others stay parked.
+/// Number of sockets of a set that may be active at once; others stay parked.
 const ACTIVE: usize = 1 << 16;
 
-/// Listeners of a set that more than the kernel has to do with.
+/// Number of listeners of a set that may get connections without the kernel.
 pub const LISTENERS: usize = 4;
 
 /// A set.
@@ -31,18 +31,18 @@ pub struct Set {
     pub nested: AtomicU32,
     /// The registrations of listeners, counted from 1; 0: a free place.
     pub listening: [AtomicU32; LISTENERS],
-    /// How many registrations are switched.
+    /// Number of registrations that are switched.
     pub switched: AtomicU32,
     /// The first slab whose board it reads, counted from 1; see [`boards`].
     pub boards: AtomicU32,
-    /// Threads that sleep in the kernel on it.
+    /// Number of threads that sleep in the kernel on it.
     pub waiters: AtomicU32,
     /// The numbers of the registrations that are active.
     active: AtomicPtr<u32>,
     active_count: AtomicU32,
-    /// How many have become active until now.
+    /// Number of activations until now.
     pub activations: AtomicU32,
-    /// Counts looks: nothing is reported twice by one call.
+    /// Number of looks, so that one call reports nothing twice.
     pub round: AtomicU32,
     /// Where the next look begins, for fairness.
     pub turn: AtomicU32,
@@ -50,9 +50,9 @@ pub struct Set {
     pub asked: AtomicU64,
     /// When the kernel had something last when it was asked, in ticks.
     pub answered: AtomicU64,
-    /// When what is silent was parked last, in ticks.
+    /// When silent sockets were parked last, in ticks.
     pub parked: AtomicU64,
-    /// How many stayed active then.
+    /// Number of sockets that stayed active then.
     pub stayed: AtomicU32,
 }
 
@@ -100,7 +100,7 @@ pub fn add(descriptor: i32) -> Option<u32> {
 }
 
 impl Set {
-    /// Makes it free again, without registrations.
+    /// Frees its place. It has no registrations.
     pub fn clear(&self) {
         self.first.store(0, Ordering::Relaxed);
         self.listening.iter().for_each(|place| place.store(0, Ordering::Relaxed));
@@ -111,7 +111,7 @@ impl Set {
         self.descriptor.store(0, Ordering::Release);
     }
 
-    /// Has another descriptor.
+    /// Sets another descriptor.
     pub fn moves_to(&self, descriptor: i32) {
         self.descriptor.store(descriptor + 1, Ordering::Release);
     }
@@ -127,7 +127,7 @@ impl Set {
         self.boards.load(Ordering::Relaxed) != 0
     }
 
-    /// How many are active.
+    /// Number of active registrations.
     #[inline]
     pub fn active_count(&self) -> usize {
         self.active_count.load(Ordering::Relaxed) as usize
@@ -148,6 +148,13 @@ impl Set {
         let number = unsafe { *place };
         // SAFETY: the lock is held, and no other reference to it is used, says the caller.
         Some((number, unsafe { registration::get(number) }?))
+    }
+
+    /// Removes a registration from its listeners, if it is one.
+    pub fn forget_listener(&self, number: u32) {
+        for place in &self.listening {
+            _ = place.compare_exchange(number + 1, 0, Ordering::Relaxed, Ordering::Relaxed);
+        }
     }
 
     /// Makes a registration active. False: it stays parked. The lock is held.
@@ -190,7 +197,7 @@ impl Set {
         self.active_count.store(last as u32, Ordering::Relaxed);
     }
 
-    /// Visits what is active. The lock is held.
+    /// Visits the active registrations. The lock is held.
     pub fn each_active(&self, mut visit: impl FnMut(&mut Registration, &Stream, &Slot)) {
         for place in 0..self.active_count() {
             // SAFETY: callers hold the lock.
@@ -202,7 +209,7 @@ impl Set {
         }
     }
 
-    /// Where in the list a registration is.
+    /// The place of a registration in the list.
     pub fn place_of(&self, number: u32) -> Option<usize> {
         let list = self.active.load(Ordering::Relaxed);
         (0..self.active_count()).find(|at| {
@@ -214,8 +221,8 @@ impl Set {
     }
 }
 
-/// Announces for a registration that its set sleeps, or announces it anew: a doorbell is rung once
-/// for each time.
+/// Announces for a registration that its set sleeps, or announces it anew: each announcement gets
+/// one doorbell.
 pub fn park(registration: &mut Registration, stream: &Stream, slot: &Slot) -> Owed {
     if registration.takes_park() {
         stream.shared.announced.fetch_sub(1, Ordering::SeqCst);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is assumed on a path: how comparisons come out, and what follows from that.
+//! Assumptions of a path: outcomes of comparisons, and their consequences.
 
 use super::values::{Id, Leaf, Node, Values};
 use crate::operation::{Arithmetic, Condition, Width};
 use freeport_ebpf::interpreter::holds;
 use std::collections::HashMap;
 
-/// A comparison in its one form; the same answered the other way is not another one.
+/// A comparison in canonical form; its negation is the same question with the other answer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Question {
     /// Are they equal?
@@ -15,17 +15,17 @@ pub(super) enum Question {
     Less(Id, Id),
     /// Is it less as a number with a sign?
     SignedLess(Id, Id),
-    /// Does the packet end before this address and so many bytes?
+    /// Does the packet end before this address plus this number of bytes?
     Short(Id, i64),
 }
 
-/// A question, and whether an answer of yes to it means that the comparison holds.
+/// A question, and whether the answer yes means that the comparison holds.
 pub(super) type Asked = (Question, bool);
 
-/// The end of the packet.
+/// Context field of the packet's end.
 const END: u8 = 4;
 
-/// The question that a comparison asks.
+/// Returns the question of a comparison.
 pub(super) fn question(
     values: &mut Values,
     condition: Condition,
@@ -60,7 +60,7 @@ pub(super) fn question(
     }
 }
 
-/// Whether the packet ends before an address.
+/// Returns the question whether the packet ends before an address.
 pub(super) fn short(values: &mut Values, address: Id) -> Asked {
     let (base, bytes) = values.split(address);
     (Question::Short(base, bytes as i64), true)
@@ -91,7 +91,7 @@ fn less(values: &mut Values, left: Id, right: Id, yes: bool) -> Asked {
         return (question, !yes);
     }
     match values.as_constant(left) {
-        // More than a constant is not less than the next one.
+        // Greater than a constant is the negation of less than its successor.
         Some(constant) if constant < u64::MAX => {
             let next = values.constant(constant + 1);
             (Question::Less(right, next), !yes)
@@ -110,7 +110,7 @@ fn signed_less(values: &mut Values, left: Id, right: Id, yes: bool) -> Asked {
     }
 }
 
-/// Whether a value is an address that there always is, or its lower half: neither is ever near 0.
+/// Returns whether a value is a valid address, or the lower half of one: neither is ever near 0.
 fn is_address(values: &Values, id: Id) -> bool {
     let is_leaf = |id: Id| {
         use Leaf::{Context, Field, Frame, Map, MapValue};
@@ -131,19 +131,20 @@ fn is_address(values: &Values, id: Id) -> bool {
     }
 }
 
-/// All that is assumed.
+/// The assumptions of a path.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Facts {
     answers: HashMap<Question, bool>,
-    /// Least and most that values are.
+    /// Unsigned range of values.
     ranges: HashMap<Id, (u64, u64)>,
     signed: HashMap<Id, (i64, i64)>,
-    /// Bytes behind addresses that are there for sure, and the fewest that are not.
+    /// For addresses, the proven number of bytes after them, and the least number that is not
+    /// available.
     lengths: HashMap<Id, (i64, i64)>,
 }
 
 impl Facts {
-    /// How a question is answered, if that follows from what is assumed.
+    /// Returns the answer to a question, if it follows from the assumptions.
     pub fn answer(&self, values: &Values, question: Question) -> Option<bool> {
         if let Some(answer) = self.answers.get(&question) {
             return Some(*answer);
@@ -195,7 +196,7 @@ impl Facts {
         }
     }
 
-    /// Assumes an answer.
+    /// Adds the assumption of an answer.
     pub fn assume(&mut self, values: &Values, question: Question, answer: bool) {
         self.answers.insert(question, answer);
         match question {
@@ -239,7 +240,8 @@ impl Facts {
         }
     }
 
-    /// Least and most that a value is, as it is made of others; all 64 bits if nothing is known.
+    /// Returns the unsigned range of a value, derived from its operands; all 64 bits if nothing is
+    /// known.
     pub fn bounds(&self, values: &Values, id: Id) -> (u64, u64) {
         let known = self.range(values, id);
         let moved = |(least, most): (u64, u64), by: i64, limit: u64| {
@@ -266,7 +268,7 @@ impl Facts {
                 [(term, 1)] => moved(self.bounds(values, *term), *constant as i64, u64::MAX),
                 _ => None,
             },
-            // The lower half of a sum, whose constant is one of 32 bits.
+            // The lower half of a sum with a 32-bit constant.
             Node::Bytes([first, ..]) if values.byte_count(id) == 4 => match values.node(*first) {
                 Node::Extract(0, whole) => match values.node(*whole) {
                     Node::Sum(terms, constant) if terms.len() == 1 && terms[0].1 == 1 => {
@@ -283,13 +285,13 @@ impl Facts {
         (least.max(known.0), most.min(known.1))
     }
 
-    /// Whether a value is 0, if that is known.
+    /// Returns whether a value is 0, if that is known.
     pub fn is_null(&self, values: &Values, id: Id) -> Option<bool> {
         let (least, most) = self.range(values, id);
         if least > 0 { Some(false) } else { (most == 0).then_some(true) }
     }
 
-    /// The number that a value is, if no other is left.
+    /// Returns the number that a value is, if only one is possible.
     pub fn known(&self, values: &Values, id: Id) -> Option<u64> {
         let (least, most) = self.range(values, id);
         let (low, high) = self.signed_range(id);
@@ -299,7 +301,7 @@ impl Facts {
         (least == most).then_some(least)
     }
 
-    /// Bytes behind an address that are in the packet for sure.
+    /// Returns the proven number of packet bytes after an address.
     pub fn bytes_there(&self, base: Id) -> i64 {
         self.length(base).0
     }

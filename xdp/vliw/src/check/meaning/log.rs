@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Memory as what was done to it, byte by byte, and which of that matters to a place.
+//! Memory as a log of changes to bytes, and the part of the log that matters to a place.
 //!
-//! Two logs in which writes that cannot touch each other stand in another order give the same
-//! [views](Views), so that a view says what memory holds, not in which order it came there.
+//! Two logs that differ only in the order of writes that cannot overlap have the same
+//! [views](Views). A view therefore represents the contents of memory, independent of the order of
+//! writes.
 
 use super::values::{Id, Leaf, Node, Values};
 use freeport_ebpf::analysis::{Access, Space};
@@ -10,16 +11,16 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::rc::Rc;
 
-/// Which memory an address leads to.
+/// Memory to which an address belongs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Region {
     Context,
     Packet,
-    /// A frame, counted from the first function.
+    /// A frame, numbered from the first function.
     Stack(usize),
-    /// What maps hold.
+    /// Values of maps.
     Element,
-    /// Anything but frames.
+    /// All memory other than frames.
     Outside,
     Unknown,
 }
@@ -34,7 +35,7 @@ impl Region {
         }
     }
 
-    /// Where an address leads to, by what it is the sum of.
+    /// Returns the region of an address, from the terms of its sum.
     fn of(values: &Values, base: Id) -> Self {
         let (terms, _) = values.terms(base);
         let mut found = None;
@@ -55,7 +56,7 @@ impl Region {
         found.unwrap_or(Self::Unknown)
     }
 
-    /// Where an access leads to, as the analysis has it, in a frame.
+    /// Returns the region of an access, as the analysis reports it, in a frame.
     fn of_access(access: &Access, frame: usize) -> Self {
         match access.space {
             Space::Context => Self::Context,
@@ -67,22 +68,23 @@ impl Region {
     }
 }
 
-/// Bytes of memory.
+/// A range of bytes of memory.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
-    /// Where it begins, if that is an address: what is not constant of it, and the rest.
+    /// Its start, if there is an address: the part of it that is not constant, and the constant
+    /// offset.
     pub address: Option<(Id, i64)>,
-    /// How many bytes, if that is known.
+    /// Number of bytes, if known.
     pub bytes: Option<u64>,
     pub region: Region,
-    /// What the analysis says of it.
+    /// Accesses that the analysis reports for it.
     pub accesses: Rc<[Access]>,
-    /// The frame and the number of moves of the packet for which it says so.
+    /// Frame, and number of moves of the packet, for which these accesses hold.
     pub moment: (usize, usize),
 }
 
 impl Place {
-    /// The place that an address leads to.
+    /// Returns the place at an address.
     pub fn at(
         values: &mut Values,
         address: Id,
@@ -102,19 +104,19 @@ impl Place {
         Self { address: Some((base, offset as i64)), bytes, region, accesses, moment }
     }
 
-    /// A place without an address, as the analysis has it.
+    /// Returns a place without an address, from an access of the analysis.
     pub fn of_access(access: &Access, moment: (usize, usize)) -> Self {
         let (region, accesses) = (Region::of_access(access, moment.0), Rc::new([*access]));
         Self { address: None, bytes: access.size, region, accesses, moment }
     }
 
-    /// All of a region.
+    /// Returns the whole of a region.
     pub fn all_of(region: Region) -> Self {
         let accesses = Rc::new([]);
         Self { address: None, bytes: None, region, accesses, moment: (0, 0) }
     }
 
-    /// One of its bytes.
+    /// Returns one of its bytes.
     pub fn byte(&self, at: u64) -> Self {
         let address = self.address.map(|(base, offset)| (base, offset.wrapping_add(at as i64)));
         Self { address, bytes: Some(1), ..self.clone() }
@@ -143,18 +145,18 @@ impl Place {
     }
 }
 
-/// Whether a place is counted from where it is in other functions, and in a packet that was moved,
-/// too.
+/// Returns whether the offset of an access is also valid in other functions, and after the packet
+/// was moved.
 fn is_lasting(access: &Access) -> bool {
     matches!(access.space, Space::MapValue(_) | Space::Record(_) | Space::Context)
 }
 
-/// What is done to a place.
+/// Change of a place.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) enum Change {
-    /// A byte becomes this.
+    /// A byte is set to this value.
     Byte(Id),
-    /// A call writes what it wants, by its place among the calls.
+    /// A call writes unknown values; with the number of the call.
     Call(usize),
 }
 
@@ -165,7 +167,7 @@ pub(super) struct Event {
     pub change: Change,
 }
 
-/// A change as views have it.
+/// A change in the form of views.
 pub(super) type Seen = (Option<(Id, i64)>, Option<u64>, Change);
 
 impl Event {
@@ -178,7 +180,7 @@ impl Event {
     }
 }
 
-/// All views that there are, each once.
+/// All views, each stored once.
 #[derive(Default)]
 pub(super) struct Views {
     numbers: HashMap<Rc<[Seen]>, u32>,
@@ -186,13 +188,14 @@ pub(super) struct Views {
 }
 
 impl Views {
-    /// What a log makes of a place.
+    /// Returns the view that a log gives of a place.
     pub fn of(&mut self, values: &Values, log: &[Event], place: &Place) -> u32 {
         let relevant = log.iter().filter(|event| event.place.may_touch(place)).collect();
         self.number(values, relevant)
     }
 
-    /// A byte of memory: what was written there last, or what it is after all that may have.
+    /// Returns a byte of memory: the last value written, or an unknown value after all possible
+    /// writes.
     pub fn byte(&mut self, values: &mut Values, log: &[Event], place: &Place) -> Id {
         let mut relevant = vec![];
         for event in log.iter().rev().filter(|event| event.place.may_touch(place)) {
@@ -217,7 +220,7 @@ impl Views {
         values.of(Node::Memory { base, offset: offset as u64, view })
     }
 
-    /// What a view consists of.
+    /// Returns the changes of a view.
     pub fn changes(&self, view: u32) -> Rc<[Seen]> {
         self.changes[view as usize].clone()
     }
@@ -240,7 +243,7 @@ impl Views {
     }
 }
 
-/// Changes without zeros that are written to frames where nothing was written before.
+/// Drops zeros that are written to unused bytes of frames.
 fn without_first_zeros<'e>(values: &Values, events: Vec<&'e Event>) -> Vec<&'e Event> {
     let is_zero = |event: &Event| {
         let frame = event.place.address.map(|(base, _)| values.node(base));
@@ -258,7 +261,7 @@ fn without_first_zeros<'e>(values: &Values, events: Vec<&'e Event>) -> Vec<&'e E
     kept
 }
 
-/// The least order of events that has those in order that may touch the same bytes.
+/// Returns the least order of events in which those that may overlap keep their order.
 fn normal_form(events: &[&Event]) -> Vec<Seen> {
     let mut waits = vec![0_u32; events.len()];
     let mut followers = vec![vec![]; events.len()];

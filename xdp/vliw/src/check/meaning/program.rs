@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The program on a path, instruction by instruction.
+//! Symbolic execution of the program on a path.
 
 use super::facts::question;
 use super::state::{Path, State};
@@ -9,10 +9,10 @@ use crate::operation::{FRAME_POINTER, Operand};
 use freeport_ebpf::analysis::{Analysis, Type};
 use freeport_ebpf::instruction::{Callee, Constant, Operation};
 
-/// Instructions of a path.
+/// Maximum number of instructions on a path.
 const STEPS_MAX: usize = 20_000;
 
-/// Runs the program from a slot to its end; says in how many steps.
+/// Executes the program from a slot to its end; returns the number of steps.
 pub(super) fn run(
     path: &mut Path,
     analysis: &Analysis,
@@ -31,8 +31,8 @@ pub(super) fn run(
     Err(Abandoned)
 }
 
-/// Where in the context an instruction makes a register lead, if it is known to: a function that a
-/// helper calls may find its address in memory.
+/// Returns the context offset of the address that an instruction puts in a register, if it is
+/// known: a function that a helper calls may load the context's address from memory.
 pub(super) fn context_from(analysis: &Analysis, slot: usize, register: u8) -> Option<i64> {
     let next = slot + analysis.graph().operation(slot)?.slots();
     let fact = analysis.registers(next)?[usize::from(register)];
@@ -65,7 +65,7 @@ impl Run<'_> {
         self.path.values.offset(base, offset.into())
     }
 
-    /// Does an instruction; gives the slot of the next one.
+    /// Executes an instruction; returns the slot of the next one.
     fn step(&mut self, slot: usize) -> Result<Option<usize>, Abandoned> {
         let operation = self.analysis.graph().operation(slot);
         let operation = operation.ok_or(Abandoned)?;
@@ -98,7 +98,7 @@ impl Run<'_> {
         Ok(Some(next))
     }
 
-    /// Whether a jump is taken: as it follows, or the way that was gone less often so far.
+    /// Returns whether a jump is taken: as the assumptions imply, or else the less visited outcome.
     fn branch(&mut self, slot: usize, asked: super::facts::Asked) -> Result<bool, Abandoned> {
         let [taken, not_taken] = self.analysis.outcomes(slot);
         let is_taken = match (taken, not_taken) {

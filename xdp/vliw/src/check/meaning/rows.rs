@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The image on a path, row by row: all of a row's operations read before any writes.
+//! Symbolic execution of the image on a path: all operations of a row read before any writes.
 
 use super::super::memory::Touched;
 use super::super::registers::calls_functions;
@@ -15,40 +15,40 @@ use freeport_ebpf::analysis::{Access, Analysis};
 use freeport_ebpf::instruction as ebpf;
 use std::collections::HashMap;
 
-/// Rows of a path for each instruction that the program does on it, and some for all.
+/// Rows on a path for each instruction of the program on it, plus a constant.
 const ROWS_PER_INSTRUCTION: usize = 4;
 const ROWS_BESIDES: usize = 100;
 
-/// A load that would end the program if there were no such memory.
+/// A load that would abort the program if its memory did not exist.
 pub(super) struct Needed {
     pub place: Place,
     pub row: usize,
     pub lane: usize,
 }
 
-/// A run that came to its end.
+/// A run that reached its end.
 pub(super) struct Ended {
     pub state: State,
     pub needed: Vec<Needed>,
-    /// Where memory was touched that instructions do not touch which an operation is made of.
+    /// Operations that access memory that their instructions do not access.
     pub lies: Vec<(usize, usize)>,
 }
 
-/// What an image is to the runs of it.
+/// Facts about an image that all its runs share.
 pub(super) struct Rows<'a> {
     pub image: &'a Image,
-    /// The accesses of each operation.
+    /// Accesses of each operation.
     accesses: Vec<Vec<Vec<Access>>>,
-    /// Where in the context what is loaded leads, by row and lane.
+    /// Context offset of the address that an operation loads, by row and lane.
     contexts: HashMap<(usize, usize), i64>,
-    /// The number that functions have in the program, by their rows.
+    /// Numbers of functions in the program, by row.
     functions: Vec<(usize, usize)>,
 }
 
 impl<'a> Rows<'a> {
     pub fn new(image: &'a Image, analysis: &Analysis) -> Self {
         let of_slot = |slot: &Option<Slot>| match slot {
-            // What helpers do besides is known here as it is of the program.
+            // The side effects of helpers are known, as for the program.
             Some(Slot { operation: Operation::Call { .. }, origins }) => {
                 origins.iter().flat_map(|at| analysis.accesses(*at)).copied().collect()
             }
@@ -67,13 +67,13 @@ impl<'a> Rows<'a> {
         Self { image, accesses, contexts: contexts(image, analysis), functions }
     }
 
-    /// Where a function of the program begins.
+    /// Returns the first row of a function of the program.
     pub fn row_of(&self, function: usize) -> Option<usize> {
         self.functions.iter().find(|(_, known)| *known == function).map(|(row, _)| *row)
     }
 
-    /// Runs the image from a row to its end, on a path that takes the program so many steps; says
-    /// where it does not come to one.
+    /// Executes the image from a row to its end, on a path of `steps` program steps. Fails with the
+    /// row where execution does not end.
     pub fn run(&self, path: &mut Path, entry: usize, steps: usize) -> Result<Ended, usize> {
         let state = State::new(path, true, entry != 0);
         let (needed, lies, writes) = (vec![], vec![], vec![]);
@@ -92,7 +92,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Loads that get an address in the context.
+/// Returns the loads whose result is an address in the context.
 fn contexts(image: &Image, analysis: &Analysis) -> HashMap<(usize, usize), i64> {
     let mut contexts = HashMap::new();
     for (number, row) in image.rows.iter().enumerate() {
@@ -111,13 +111,13 @@ fn contexts(image: &Image, analysis: &Analysis) -> HashMap<(usize, usize), i64> 
     contexts
 }
 
-/// What an operation writes once all have read.
+/// Result of an operation, written after all operations have read.
 enum Write {
     Register(u8, Id),
     Memory(Place, Id),
 }
 
-/// Where control goes.
+/// Control transfer.
 enum Way {
     Row(usize),
     Exit(Id),
@@ -135,7 +135,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Does a row; gives the next one.
+    /// Executes a row; returns the next one.
     fn row(&mut self, number: usize) -> Option<usize> {
         let row = &self.rows.image.rows[number];
         let mut way = Way::Row(number + 1);
@@ -177,7 +177,7 @@ impl Run<'_> {
         self.state.registers[usize::from(register)]
     }
 
-    /// What a helper is given in place of a register.
+    /// Returns an argument of a helper call that may not come from its register.
     fn argument(&mut self, register: u8, argument: Argument) -> Id {
         let values = &mut self.path.values;
         match argument {
@@ -206,14 +206,15 @@ impl Run<'_> {
         self.state.place(self.path, address, bytes, &rows.accesses[at.0][at.1])
     }
 
-    /// Notes an operation that touches what its instructions do not touch.
+    /// Records an operation that accesses memory that its instructions do not access.
     fn note_lie(&mut self, at: (usize, usize), place: &Place) {
         if !self.state.is_as_said(self.path, place) {
             self.lies.push(at);
         }
     }
 
-    /// Does an operation but for what it writes; says where control goes if that is decided.
+    /// Executes an operation except for its writes; returns the control transfer, if it decides
+    /// one.
     fn operation(&mut self, row: usize, lane: usize, operation: &Operation) -> Option<Way> {
         match *operation {
             Operation::Load { bytes, is_signed, is_speculative, destination, base, offset } => {
@@ -223,7 +224,7 @@ impl Run<'_> {
                     None => self.state.load(self.path, &place, is_signed),
                 };
                 self.writes.push(Write::Register(destination, value));
-                // What is loaded too early may be anywhere.
+                // A premature load may read from anywhere.
                 if !is_speculative {
                     self.note_lie((row, lane), &place);
                     if !self.state.is_own(self.path, &place) {

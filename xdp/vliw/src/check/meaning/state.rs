@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a program, or its image, has on a path: registers, frames, memory, and the effects so far.
+//! Symbolic state of a program or its image on a path: registers, frames, memory, and the effects
+//! so far.
 
 use super::facts::{Asked, Facts, Question};
 use super::log::{Change, Event, Place, Region, Seen, Views};
@@ -9,21 +10,21 @@ use freeport_ebpf::analysis::{Access, AccessKind, Space, graph};
 use freeport_ebpf::helper_functions::{Argument, Effect as Does, signature};
 use std::collections::{BTreeMap, HashSet};
 
-/// Bytes of a frame.
+/// Size of a frame in bytes.
 const FRAME_BYTES: u64 = 512;
 
-/// What others see of a program.
+/// An effect that is visible outside the program.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Effect {
-    /// A call of a helper with arguments and the memory that it may read.
+    /// A helper call with its arguments and the memory that it may read.
     Call { number: u32, arguments: Vec<Id>, bytes: Vec<Id>, views: Vec<u32> },
-    /// The end, with register 0 and all memory but frames.
+    /// The exit, with register 0 and all memory except frames.
     Exit { value: Id, memory: u32 },
 }
 
-/// What an effect consists of.
+/// Parts of an effect.
 struct Parts {
-    /// Of a call the helper's.
+    /// Number of the helper, for a call.
     number: Option<u32>,
     values: Vec<Id>,
     views: Vec<u32>,
@@ -50,15 +51,14 @@ pub(super) struct Path {
     pub values: Values,
     pub views: Views,
     pub facts: Facts,
-    /// What is assumed, in order.
+    /// Assumptions, in order.
     pub trail: Vec<(Question, bool)>,
-    /// Other ways that could have been taken: how much of the trail comes before, what is asked
-    /// then, and which branch that is.
+    /// Alternative outcomes: length of the trail before, the question, and its branch.
     pub forks: Vec<(usize, Question, bool, (usize, bool))>,
 }
 
 impl Path {
-    /// Whether what is asked holds: what follows from what is assumed, or what is preferred.
+    /// Decides a question: as the assumptions imply, or as preferred.
     pub fn decide(&mut self, asked: Asked, place: usize, prefers: bool) -> bool {
         let (question, yes) = asked;
         if let Some(answer) = self.facts.answer(&self.values, question) {
@@ -70,7 +70,7 @@ impl Path {
         prefers
     }
 
-    /// What is computed from two values; masks that change nothing vanish.
+    /// Computes an operation on two values; masks without effect vanish.
     pub fn compute(&mut self, operation: Arithmetic, width: Width, left: Id, right: Id) -> Id {
         let values = &mut self.values;
         let mask = values.as_constant(right).filter(|mask| mask.wrapping_add(1).is_power_of_two());
@@ -83,7 +83,7 @@ impl Path {
         values.compute(operation, width, left, right)
     }
 
-    /// A value with all that is known on this path put in.
+    /// Simplifies a value by all that is known on this path.
     pub fn resolve(&mut self, id: Id) -> Id {
         if let Some(known) = self.facts.known(&self.values, id) {
             return self.values.constant(known);
@@ -126,7 +126,7 @@ impl Path {
         resolved.collect()
     }
 
-    /// Whether effects are the same with all that is known put in.
+    /// Returns whether effects are equal after simplification.
     pub fn is_same(&mut self, one: &Effect, other: &Effect) -> bool {
         let (one, other) = (one.parts(), other.parts());
         let mut same = |(one, another): (&Id, &Id)| self.resolve(*one) == self.resolve(*another);
@@ -148,23 +148,23 @@ impl Path {
     }
 }
 
-/// A function that waits for another one to return.
+/// A function that waits for its callee to return.
 #[derive(Clone, Debug)]
 struct Frame {
     back: usize,
-    /// Registers 6 to 10.
+    /// Saved registers 6 to 10.
     saved: [Id; 5],
     number: usize,
 }
 
-/// Where a program or an image is.
+/// State of a program or an image.
 #[derive(Debug)]
 pub(super) struct State {
     pub is_image: bool,
     is_callback: bool,
     pub registers: [Id; 16],
     pub effects: Vec<Effect>,
-    /// The slot or row of each effect.
+    /// Slot or row of each effect.
     pub effects_at: Vec<usize>,
     /// Bytes that were accessed.
     pub accessed: HashSet<(Id, i64)>,
@@ -176,7 +176,7 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Before the first instruction of the program, or of a function that a helper calls.
+    /// Creates the state at the entry of the program, or of a function that a helper calls.
     pub fn new(path: &mut Path, is_image: bool, is_callback: bool) -> Self {
         let values = &mut path.values;
         let mut registers = [values.constant(0); 16];
@@ -206,7 +206,7 @@ impl State {
         }
     }
 
-    /// The place at an address.
+    /// Returns the place at an address.
     pub fn place(&self, path: &mut Path, address: Id, bytes: u8, accesses: &[Access]) -> Place {
         let moment = (self.frame, self.moves);
         Place::at(&mut path.values, address, Some(bytes.into()), accesses.into(), moment)
@@ -219,7 +219,7 @@ impl State {
         }
     }
 
-    /// What is in memory; a field of the context that is an address is that address.
+    /// Loads from memory; a context field that holds an address loads that address.
     pub fn load(&mut self, path: &mut Path, place: &Place, is_signed: bool) -> Id {
         self.note_accessed(place);
         let bytes = place.bytes.unwrap_or(0);
@@ -240,14 +240,14 @@ impl State {
         value
     }
 
-    /// What is in memory where the address of the context is known to be.
+    /// Loads from the context, at a known offset.
     pub fn load_context(&mut self, path: &mut Path, place: &Place, offset: i64) -> Id {
         self.note_accessed(place);
         let context = path.values.leaf(Leaf::Context);
         path.values.offset(context, offset)
     }
 
-    /// Writes a value to memory.
+    /// Stores a value to memory.
     pub fn store(&mut self, path: &mut Path, place: &Place, value: Id) {
         self.note_accessed(place);
         let all = path.values.bytes(value);
@@ -257,7 +257,7 @@ impl State {
         }
     }
 
-    /// What an atomic operation makes of memory: what was there, and what is there then.
+    /// Executes an atomic operation: returns the old and the new contents of memory.
     pub fn change(
         &mut self,
         path: &mut Path,
@@ -285,8 +285,8 @@ impl State {
         (old, path.values.compute(arithmetic, width, old, source))
     }
 
-    /// Calls a helper: what it sees is an effect, and what it writes is not known any more. Gives
-    /// what register 0 becomes.
+    /// Calls a helper: its inputs are an effect, and the memory that it writes becomes unknown.
+    /// Returns the value of register 0.
     pub fn call(&mut self, path: &mut Path, number: u32, accesses: &[Access], at: usize) -> Id {
         let known = signature(number);
         let count = known.map_or(5, |it| it.arguments.len());
@@ -321,7 +321,7 @@ impl State {
         path.values.leaf(Leaf::Result(call))
     }
 
-    /// What a helper touches, and what for.
+    /// Returns the places that a helper accesses, with the kind of access.
     fn places(
         &self,
         path: &mut Path,
@@ -362,7 +362,7 @@ impl State {
         places
     }
 
-    /// What a call leaves in registers.
+    /// Sets the registers that a call clobbers to unknown values.
     fn lose_registers(&mut self, path: &mut Path, call: usize, calls_function: bool) {
         for register in [1_u8, 2, 3, 4, 5, 12, 13, 14, 15] {
             if calls_function || !self.is_image && register <= 5 {
@@ -372,7 +372,7 @@ impl State {
         }
     }
 
-    /// Begins a function of the program, which returns to `back`.
+    /// Enters a function of the program that returns to `back`.
     pub fn enter(&mut self, path: &mut Path, back: usize) {
         let mut saved = [0; 5];
         saved.copy_from_slice(&self.registers[6..11]);
@@ -382,7 +382,7 @@ impl State {
         self.registers[10] = path.values.leaf(Leaf::Frame(self.frame));
     }
 
-    /// Ends the function that runs: says where its caller goes on, or notes the end of all.
+    /// Leaves the current function: returns where its caller continues, or records the exit.
     pub fn leave(&mut self, path: &mut Path, at: usize) -> Option<usize> {
         let Some(frame) = self.frames.pop() else {
             let value = self.registers[0];
@@ -391,21 +391,21 @@ impl State {
         };
         self.registers[6..11].copy_from_slice(&frame.saved);
         self.frame = frame.number;
-        // Frames are numbered beyond all calls, so that both kinds of what is lost are apart.
+        // Frames are numbered beyond all calls, to distinguish the values lost by each.
         self.lose_registers(path, usize::MAX - self.frames_made, true);
         Some(frame.back)
     }
 
-    /// Notes the end.
+    /// Records the exit.
     pub fn exit(&mut self, path: &mut Path, value: Id, at: usize) {
-        // Only the lower half of a verdict counts.
+        // Only the lower half of a verdict matters.
         let value = if self.is_callback { value } else { path.values.truncate(value, 4) };
         let memory = path.views.of(&path.values, &self.log, &Place::all_of(Region::Outside));
         self.effects.push(Effect::Exit { value, memory });
         self.effects_at.push(at);
     }
 
-    /// Whether no more than the frame that runs is touched, or the context.
+    /// Returns whether a place is only in the current frame or the context.
     pub fn is_own(&self, path: &Path, place: &Place) -> bool {
         let Some((base, offset)) = place.address else { return false };
         match path.values.node(base) {
@@ -418,8 +418,8 @@ impl State {
         }
     }
 
-    /// Whether the analysis has a place where it is, as far as its address is known: in the frame
-    /// that runs, in the packet as it is now, or in the context.
+    /// Returns whether a place is where the analysis reports it, as far as its address is known: in
+    /// the current frame, in the packet at its current position, or in the context.
     pub fn is_as_said(&self, path: &Path, place: &Place) -> bool {
         let Some((base, offset)) = place.address else { return true };
         let is_space = |access: &Access| match *path.values.node(base) {
@@ -443,7 +443,7 @@ impl State {
         bytes.all(|at| place.accesses.iter().any(|access| has(access, at)))
     }
 
-    /// The packet's first address, as it is now.
+    /// Returns the packet's current start address.
     pub fn packet(&self, path: &mut Path) -> Id {
         path.values.leaf(Leaf::Field(0, self.moves))
     }

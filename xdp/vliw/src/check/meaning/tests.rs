@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Images that do what their programs do in another way, and such that nearly do.
+//! Images that do the same as their programs in another way, and images that differ slightly.
 
 use super::super::naive::naive;
 use super::super::sample::{differs, image, load, program, set, store};
@@ -37,8 +37,8 @@ const SWAP: &str = "r2 = *(u32 *)(r1 + 0)\nr3 = *(u32 *)(r1 + 4)\nr4 = r2\nr4 +=
                     *(u32 *)(r2 + 0) = r7\n*(u16 *)(r2 + 4) = r8\n\
                     r0 = 3\nexit\nshort:\nr0 = 1\nexit";
 
-/// The same with everything that the processor has: `short` is what it ends with if the packet is
-/// short, `first` loads the first address, `second` stores the other one there.
+/// The same with all features of the processor: `short` is the verdict for a short packet, `first`
+/// loads the first address, `second` stores the other one there.
 fn swap(short: u32, first: Operation, second: Operation) -> Image {
     image(&[
         &[(0, bound(14, Target::Exit(short)), &[4]), (1, load(4, 2, 1, 0), &[0])],
@@ -53,7 +53,7 @@ fn swap(short: u32, first: Operation, second: Operation) -> Image {
 fn six_bytes_bounds_and_verdicts_are_what_they_are_made_of() {
     let (first, second) = (load(6, 5, 2, 0), save(6, 2, 0, 4));
     let mut good = swap(1, first, second);
-    // Lane 2 reads in row 2 what lane 1 of row 0 computed; so does row 1 in its own lane.
+    // Lane 2 reads in row 2 the result of lane 1 in row 0; row 1 reads it in its own lane.
     assert_eq!(differs(SWAP, &good), []);
     assert_eq!(differs(SWAP, &swap(2, first, second)), [Rule::Meaning], "another verdict");
     assert_eq!(differs(SWAP, &swap(1, load(6, 5, 2, 6), second)), [Rule::Meaning]);
@@ -143,7 +143,7 @@ fn bytes_that_are_put_together_are_a_wider_load() {
     assert_eq!(rows(2, 32), [Rule::Meaning]);
 }
 
-/// A key of zero is looked up twice; between, a helper writes its memory.
+/// Looks up a key of zero twice; in between, a helper writes the key's memory.
 const KEYS: &str = "r6 = r1\n*(u32 *)(r10 - 4) = 0\nr2 = r10\nr2 += -4\nr1 = map[0]\ncall 0x1\n\
                     r4 = 4\nr3 = r10\nr3 += -4\nr2 = 0\nr1 = r6\ncall 0xbd\n\
                     *(u32 *)(r10 - 4) = 0\nr2 = r10\nr2 += -4\nr1 = map[0]\ncall 0x1\nr0 = 1\nexit";
@@ -230,7 +230,7 @@ fn what_a_comparison_says_is_known_behind_it() {
     let mut other = good.clone();
     other.rows[5].lanes[1] = early.clone();
     assert_eq!(differs(text, &other), [], "it is loaded on both ways on, where one needs it");
-    // The check of the lookup's result comes a row later, and the load before it.
+    // The check of the lookup's result is one row later, and the load before it.
     let check = std::mem::replace(&mut other.rows[4].lanes[0], early);
     other.rows[5].lanes = vec![check, other.rows[5].lanes[0].take(), None, None];
     other.rows[6].lanes.swap(0, 1);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Values that are not known, as trees that are kept once each, so that two that are made of the
-//! same in the same way are one number.
+//! Symbolic values, as hash-consed trees: two values built from the same operands in the same way
+//! have the same number.
 //!
-//! Sums are brought into one form, and so are values whose bytes are moved as a whole: what is put
-//! together from bytes is the same as what is loaded at once.
+//! Sums have a canonical form, and so do values composed of bytes: a value assembled from bytes
+//! equals the same value loaded at once.
 
 use crate::operation::{Arithmetic, ByteOrder, Width};
 use freeport_ebpf::interpreter::compute;
@@ -12,45 +12,45 @@ use std::collections::HashMap;
 /// A value, by its number in [`Values`].
 pub(super) type Id = u32;
 
-/// What nothing is known of but where it comes from.
+/// A value of which only the origin is known.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Leaf {
     /// The address of the context.
     Context,
-    /// A frame pointer, counted from the first function.
+    /// A frame pointer, numbered from the first function.
     Frame(usize),
-    /// An address in the context, by its offset: 0 is the packet's start, 4 its end, 8 that of the
-    /// metadata; since so many calls that moved them.
+    /// An address in the context, by its offset: 0 is the packet's start, 4 its end, 8 the start of
+    /// the metadata; with the number of calls so far that moved them.
     Field(u8, usize),
-    /// What stands for a map.
+    /// A reference to a map.
     Map(u32),
-    /// The first value of a map.
+    /// The address of the first value of a map.
     MapValue(u32),
-    /// A function of the program, by its number.
+    /// A reference to a function of the program, by its number.
     Function(usize),
-    /// What a call gives, by its place among the calls.
+    /// The result of a call, by the number of the call.
     Result(usize),
     /// An argument of a function that a helper calls.
     Argument(u8),
-    /// What a call leaves in a register of the image, or of the program.
+    /// The content of a register that a call clobbered, in the image or in the program.
     Lost(bool, usize, u8),
 }
 
-/// How a value is made.
+/// Construction of a value.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Node {
     Constant(u64),
     Leaf(Leaf),
-    /// Values with how often each is taken, and a constant.
+    /// A linear combination: terms with their factors, and a constant.
     Sum(Vec<(Id, u64)>, u64),
     Compute(Arithmetic, Width, Id, Id),
-    /// So many bits of a value, sign-extended.
+    /// Low bits of a value, sign-extended.
     SignExtend(Width, u8, Id),
-    /// Values of a byte each.
+    /// Eight values of one byte each.
     Bytes([Id; 8]),
     /// A byte of a value.
     Extract(u8, Id),
-    /// A byte of memory, after what was done there.
+    /// A byte of memory, after a view's changes.
     Memory {
         base: Id,
         offset: u64,
@@ -58,7 +58,7 @@ pub(super) enum Node {
     },
 }
 
-/// All values that there are.
+/// All values.
 #[derive(Default)]
 pub(super) struct Values {
     nodes: Vec<Node>,
@@ -95,7 +95,7 @@ impl Values {
         }
     }
 
-    /// What is computed from two values.
+    /// Computes an operation on two values.
     pub fn compute(&mut self, operation: Arithmetic, width: Width, left: Id, right: Id) -> Id {
         use Arithmetic::*;
         if operation == Move {
@@ -130,12 +130,12 @@ impl Values {
         self.of(Node::Compute(operation, width, left, right))
     }
 
-    /// The low bits of a value.
+    /// Returns the low bits of a value.
     fn of_width(&mut self, width: Width, id: Id) -> Id {
         if width == Width::Bits64 { id } else { self.truncate(id, 4) }
     }
 
-    /// The low bytes of a value, the others zero.
+    /// Zero-extends the low bytes of a value.
     pub fn truncate(&mut self, id: Id, bytes: usize) -> Id {
         let id = if bytes <= 4 { self.without_upper_half(id) } else { id };
         let zero = self.constant(0);
@@ -144,7 +144,7 @@ impl Values {
         self.of_bytes(all)
     }
 
-    /// A value of which only the lower half counts, without what changes the upper one.
+    /// Simplifies a value of which only the lower half matters.
     fn without_upper_half(&mut self, id: Id) -> Id {
         let low = |value: u64| value & u64::from(u32::MAX);
         match self.node(id).clone() {
@@ -172,7 +172,7 @@ impl Values {
         }
     }
 
-    /// The value that this is the lower half of, if it is.
+    /// Returns the value whose lower half this is, if it is one.
     fn untruncated(&mut self, id: Id) -> Id {
         let Node::Bytes(bytes) = *self.node(id) else { return id };
         let Node::Extract(0, whole) = *self.node(bytes[0]) else { return id };
@@ -180,7 +180,7 @@ impl Values {
         if all[..4] == bytes[..4] { whole } else { id }
     }
 
-    /// `left + factor * right`.
+    /// Returns `left + factor * right`.
     pub fn add_scaled(&mut self, left: Id, right: Id, factor: u64) -> Id {
         let (mut terms, constant) = self.terms(left);
         let (others, more) = self.terms(right);
@@ -204,7 +204,7 @@ impl Values {
         }
     }
 
-    /// The sum that a value is.
+    /// Returns a value as a sum.
     pub fn terms(&self, id: Id) -> (Vec<(Id, u64)>, u64) {
         match self.node(id) {
             Node::Constant(value) => (vec![], *value),
@@ -213,13 +213,13 @@ impl Values {
         }
     }
 
-    /// A value as what is not constant in its sum, and the rest.
+    /// Splits a value into the part of its sum that is not constant, and the constant.
     pub fn split(&mut self, id: Id) -> (Id, u64) {
         let (terms, constant) = self.terms(id);
         (self.sum_of(terms, 0), constant)
     }
 
-    /// A value and a constant.
+    /// Adds a constant to a value.
     pub fn offset(&mut self, id: Id, offset: i64) -> Id {
         let offset = self.constant(offset as u64);
         self.add_scaled(id, offset, 1)
@@ -263,7 +263,7 @@ impl Values {
         }
         let zero = self.constant(0);
         let all = self.constant(0xff);
-        // Only bytes count that both have.
+        // Only bytes that both operands have can be nonzero.
         let count = self.byte_count(left).min(self.byte_count(right));
         let [left, right] = match operation {
             And => [left, right].map(|id| self.truncate(id, count)),
@@ -294,7 +294,7 @@ impl Values {
         let left = self.of_width(width, left);
         let count = self.as_constant(right).filter(|count| count % 8 == 0);
         let Some(count) = count else {
-            // Upper bits do not matter to what is shifted down within the lower half.
+            // The upper bits do not affect a right shift within the lower half.
             let is_low = operation == Arithmetic::ShiftRight && self.as_constant(right).is_some();
             let width = if is_low { Width::Bits64 } else { width };
             return self.plain(operation, width, left, right);
@@ -312,7 +312,7 @@ impl Values {
         self.of_width(width, shifted)
     }
 
-    /// The bytes that a value has.
+    /// Returns the bytes of a value.
     pub fn bytes(&mut self, id: Id) -> [Id; 8] {
         let zero = self.constant(0);
         match self.node(id).clone() {
@@ -331,7 +331,7 @@ impl Values {
         }
     }
 
-    /// The value that bytes are.
+    /// Returns the value of eight bytes.
     pub fn of_bytes(&mut self, bytes: [Id; 8]) -> Id {
         let constants = bytes.map(|byte| self.as_constant(byte).map(|byte| byte as u8));
         if constants.iter().all(Option::is_some) {
@@ -348,7 +348,7 @@ impl Values {
         self.of(Node::Bytes(bytes))
     }
 
-    /// How many low bytes of a value may not be zero.
+    /// Returns the number of low bytes that may be nonzero.
     pub fn byte_count(&self, id: Id) -> usize {
         match *self.node(id) {
             Node::Constant(value) => 8 - value.leading_zeros() as usize / 8,

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Loads that are put together by shifts.
+//! Combines loads that are assembled by shifts.
 
 use super::{is_free_between, is_size, original, take_over};
 use crate::operation::{Arithmetic, Operand, Operation, Width};
 use crate::region::{Region, Value};
 
-/// Pieces of a value at most.
+/// Maximum number of pieces of a value.
 const PIECES_MAX: usize = 8;
 
-/// A piece of a value: so many bits to the left, what this node loads.
+/// A piece of a value: the result of a load, shifted left.
 struct Piece {
     shift: u32,
     node: usize,
 }
 
-/// Makes a load of node `at` if it only puts loads together.
+/// Replaces node `at` by a load if it only assembles loads.
 pub fn join(region: &mut Region, at: usize) {
     let Operation::Alu { operation: Arithmetic::Or | Arithmetic::Add, width, .. } =
         region.nodes[at].operation
@@ -54,7 +54,7 @@ pub fn join(region: &mut Region, at: usize) {
     region.nodes[at] = node;
 }
 
-/// Adds the pieces that a value is put together of; says whether it is nothing else.
+/// Collects the pieces of a value; returns whether it consists only of such pieces.
 fn collect(region: &Region, value: Value, shift: u32, pieces: &mut Vec<Piece>) -> bool {
     let value = original(region, value);
     let (Some(at), Some(giver)) = (region.known(value).node, region.giver(value)) else {
@@ -71,7 +71,7 @@ fn collect(region: &Region, value: Value, shift: u32, pieces: &mut Vec<Piece>) -
             width,
             ..
         } => {
-            // What is shifted out would be missing.
+            // Bits that are shifted out would be lost.
             let most = if width == Width::Bits32 { 32 } else { 64 };
             let bits = region.known(giver.reads[0]).bits;
             (0..64).contains(&by)
@@ -87,7 +87,8 @@ fn collect(region: &Region, value: Value, shift: u32, pieces: &mut Vec<Piece>) -
     }
 }
 
-/// Size, offset and base of the load that gives all pieces, which are in the order of their shifts.
+/// Returns size, offset and base of the load that covers all pieces, which are in the order of
+/// their shifts.
 fn joined(region: &Region, pieces: &[Piece]) -> Option<(u32, i16, Value)> {
     let mut found: Option<(u32, i16, Value)> = None;
     for piece in pieces {

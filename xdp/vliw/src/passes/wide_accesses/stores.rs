@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Stores to neighbours.
+//! Combines adjacent stores.
 
 use super::{is_free_between, is_size, original, take_over, uses};
 use crate::analysis::Live;
@@ -7,7 +7,7 @@ use crate::operation::{Arithmetic, Operand, Operation};
 use crate::region::{Region, Value};
 use std::collections::HashMap;
 
-/// A store: where, how much, and by which node.
+/// A store: address, size, and node.
 #[derive(Clone, Copy)]
 struct Store {
     node: usize,
@@ -16,17 +16,17 @@ struct Store {
     bytes: u32,
 }
 
-/// What a store of both writes.
+/// Source of a combined store.
 enum Source {
     /// A constant.
     Constant(i32),
-    /// A value that is there.
+    /// An existing value.
     Value(Value),
-    /// What a node gives once it loads the neighbours of what it loads.
+    /// The result of a load node, widened to include the adjacent bytes.
     Loaded { load: usize, offset: i16, other: usize },
 }
 
-/// Joins two stores, if there are two that can be; says whether.
+/// Combines two stores, if possible; returns whether it did.
 pub fn join_any(region: &mut Region, live: &HashMap<usize, Live>) -> bool {
     let stores: Vec<Store> = (0..region.nodes.len()).filter_map(|at| store(region, at)).collect();
     for (number, first) in stores.iter().enumerate() {
@@ -51,7 +51,7 @@ fn store(region: &Region, at: usize) -> Option<Store> {
     })
 }
 
-/// Makes the second store one of both, if that is possible.
+/// Replaces the second store by a combined one, if possible.
 fn join(region: &mut Region, live: &HashMap<usize, Live>, first: &Store, second: &Store) -> bool {
     let (low, high) = if first.offset < second.offset { (first, second) } else { (second, first) };
     let bytes = low.bytes + high.bytes;
@@ -86,14 +86,14 @@ fn join(region: &mut Region, live: &HashMap<usize, Live>, first: &Store, second:
     true
 }
 
-/// Whether a store can be done later, at the place of another.
+/// Returns whether a store can be moved down to the place of another.
 fn moves_down(region: &Region, from: usize, to: usize) -> bool {
     let between = &region.nodes[from + 1..to];
     between.iter().all(|node| !node.is_control())
         && is_free_between(region, &region.nodes[from], from, to)
 }
 
-/// What a store of both writes at the place `at`, if it can be said.
+/// Returns the source of a combined store at `at`, if there is one.
 fn source(
     region: &Region,
     live: &HashMap<usize, Live>,
@@ -119,7 +119,7 @@ fn source(
     }
 }
 
-/// The constant whose bytes are those of both.
+/// Returns the constant whose bytes are those of both.
 fn constant(low: i32, low_bytes: u32, high: i32, high_bytes: u32) -> Option<Source> {
     let bits = low_bytes * 8;
     let mask = u64::MAX.checked_shr(64 - bits)?;
@@ -128,20 +128,20 @@ fn constant(low: i32, low_bytes: u32, high: i32, high_bytes: u32) -> Option<Sour
     if bytes <= 4 {
         return Some(Source::Constant(both as i32));
     }
-    // What is stored is the constant with its sign.
+    // The stored constant is sign-extended.
     let shift = 64 - bytes * 8;
     let both = ((both << shift) as i64) >> shift;
     i32::try_from(both).ok().map(Source::Constant)
 }
 
-/// Whether a value is the upper part of another, from that bit on.
+/// Returns whether a value is the upper part of another, from a given bit on.
 fn is_shifted(region: &Region, whole: Value, part: Value, by: u32) -> bool {
     let (whole, whole_shift) = shifted(region, whole);
     let (part, part_shift) = shifted(region, part);
     whole == part && part_shift == whole_shift + by
 }
 
-/// What a value is a part of, and from which bit on.
+/// Returns the value of which a value is a part, and the first bit of the part.
 fn shifted(region: &Region, value: Value) -> (Value, u32) {
     let mut value = original(region, value);
     let mut shift = 0;
@@ -161,7 +161,7 @@ fn shifted(region: &Region, value: Value) -> (Value, u32) {
     (value, shift)
 }
 
-/// What two loads of neighbours give, if nobody else needs it.
+/// Returns the combined result of two adjacent loads, if they have no other use.
 fn loaded(
     region: &Region,
     live: &HashMap<usize, Live>,
