@@ -211,7 +211,8 @@ mod tests {
 
     #[test]
     fn filters_are_levels_or_levels_of_modules() {
-        for text in ["warn", "off", "freeport_monitor=debug", "info,freeport_runtime::server=trace"] {
+        for text in ["warn", "off", "freeport_monitor=debug", "info,freeport_runtime::server=trace"]
+        {
             assert_eq!(text.parse::<Filter>(), Ok(Filter(text.into())));
         }
         for text in ["freeport_monitor=loud", "loud", "info,loud", ""] {
