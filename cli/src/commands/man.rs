@@ -70,6 +70,7 @@ fn name(command: &Command) -> String {
 fn page(command: &Command) -> anyhow::Result<String> {
     let mut page = vec![];
     let man = Man::new(command.clone()).title(name(command).to_uppercase());
+    let man = man.source(concat!("freeport ", env!("CARGO_PKG_VERSION")));
     man.render(&mut page)?;
     let page = String::from_utf8(page).context("the page is not UTF-8")?;
     // The section called EXTRA is the text after the options: examples and notes.
