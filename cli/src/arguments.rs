@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What several commands read from the command line: `PATH=VALUE`, `INSTANCE:WORD,WORD`, and where
-//! to serve something.
+//! Values that several commands parse: `PATH=VALUE`, `INSTANCE:WORD,WORD`, and the address of a
+//! server.
 
 use anyhow::Context;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -9,18 +9,18 @@ use std::str::FromStr;
 /// `PATH=VALUE`
 #[derive(Clone, Debug)]
 pub struct Assignment {
-    /// A variable or a part of it.
+    /// Path of a variable or of a part of it.
     pub path: String,
-    /// As written.
+    /// The value as text.
     pub value: String,
 }
 
 /// `INSTANCE:WORD,WORD`
 #[derive(Clone, Debug)]
 pub struct SignalSpec {
-    /// To whom.
+    /// The instance.
     pub instance: String,
-    /// `LParam`.
+    /// Words of the message (`LParam`).
     pub words: Vec<u64>,
 }
 
@@ -46,16 +46,16 @@ impl FromStr for SignalSpec {
                 Some(digits) => u64::from_str_radix(digits, 16),
                 None => word.parse(),
             };
-            value.with_context(|| format!("`{word}` is no word of 64 bits"))
+            value.with_context(|| format!("`{word}` is not a 64-bit number"))
         });
         Ok(Self { instance: instance.into(), words: words.collect::<Result<_, _>>()? })
     }
 }
 
-/// Where to serve: `PORT` or `ADDRESS:PORT`; without an address, to this machine alone.
+/// Parses the address of a server: `PORT` or `ADDRESS:PORT`; without an address, the loopback.
 ///
 /// # Errors
-/// Neither.
+/// Any other text.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
     let port = text.strip_prefix(':').unwrap_or(text).parse::<u16>();
     match (port, text.parse()) {

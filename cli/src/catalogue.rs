@@ -13,15 +13,15 @@ use std::path::{Path, PathBuf};
 /// A page of the catalogue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// The name of the element or group.
+    /// Name of the element or group.
     pub name: String,
-    /// The folder it is in.
+    /// Name of its folder.
     pub category: String,
-    /// Its ports as declared, such as `(flit in -> flit out)`, with parameters in front.
+    /// Parameters and ports as declared, such as `<uint N = 2> (flit in -> flit out)`.
     pub declaration: String,
-    /// From its head to its last line.
+    /// Number of lines of the declaration.
     pub lines: usize,
-    /// What is said in front of it.
+    /// The manual block before it.
     pub manual: Manual,
 }
 
@@ -78,7 +78,7 @@ fn add_file(path: &Path, pages: &mut Vec<Page>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A head behind the name, on one line.
+/// The head of a declaration after the name, on one line.
 fn declaration(sources: &SourceMap, head: Span, name: &Name) -> String {
     let head = sources.text(head);
     let after_name = head.split_once(name.text.as_str()).map_or(head, |(_, rest)| rest);
@@ -86,7 +86,7 @@ fn declaration(sources: &SourceMap, head: Span, name: &Name) -> String {
     before_body.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The lines of what begins with that head, to the brace in the first column.
+/// Number of lines from a head to the closing brace in the first column.
 fn lines(sources: &SourceMap, head: Span) -> usize {
     let text = &sources.files()[head.file as usize].text;
     let rest = text.get(head.start as usize..).unwrap_or_default();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the command line joins to an outer end of a program: `from_tor=trace.pcap`,
+//! Sources and targets of endpoints on the command line: `from_tor=trace.pcap`,
 //! `from_tor=gen:64x1000`, `from_tor=gen:64@5000`, `to_tor=out.pcapng`, `to_tor=count`, and in both
 //! directions [interfaces](crate::interface).
 
@@ -11,41 +11,41 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Different flows of generated traffic, unless it says how many.
+/// Default number of flows of generated traffic.
 const FLOWS: usize = 64;
-/// Most of them.
+/// Maximum number of flows.
 const MOST_FLOWS: usize = 1 << 16;
-/// Frames of a generated trace that differ; a longer run goes round them.
+/// Number of different frames of a generated trace; a longer run repeats them.
 const DIFFERENT_FRAMES: u64 = 4_096;
 
-/// Frames that a flow has on average in a trace of very many flows.
+/// Mean number of frames per flow in a trace of many flows.
 const FRAMES_OF_A_FLOW: u64 = 4;
 
 /// `NAME=SOURCE`
 #[derive(Clone, Debug, PartialEq)]
 pub struct InputSpec {
-    /// The outer end.
+    /// Name of the endpoint.
     pub endpoint: String,
-    /// What feeds it.
+    /// Its source.
     pub source: Source,
 }
 
-/// Where frames come from.
+/// A source of frames.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Source {
     /// A capture file.
     Capture(PathBuf),
-    /// What comes in from an interface.
+    /// Frames that an interface receives.
     Interface(Interface),
-    /// Made in memory.
+    /// Frames that are generated in memory.
     Generated {
-        /// How long they are.
+        /// Sizes of frames.
         sizes: Sizes,
-        /// How many; none is without end.
+        /// Number of frames; `None`: no end.
         frames: Option<u64>,
-        /// How many a second, at most.
+        /// Maximum number of frames per second.
         rate: Option<f64>,
-        /// How many different flows, at most.
+        /// Maximum number of flows.
         flows: usize,
     },
 }
@@ -53,28 +53,28 @@ pub enum Source {
 /// `NAME=TARGET`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputSpec {
-    /// The outer end.
+    /// Name of the endpoint.
     pub endpoint: String,
-    /// Where frames go.
+    /// Its target.
     pub target: Target,
 }
 
-/// Where frames go.
+/// A target of frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A capture file.
     Capture(PathBuf),
-    /// Out by an interface.
+    /// An interface that transmits frames.
     Interface(Interface),
-    /// Nowhere; they are counted.
+    /// Frames are counted and dropped.
     Count,
 }
 
 impl Source {
-    /// Opens it, or takes it from the interfaces that were opened.
+    /// Opens the source, or takes it from the open interfaces.
     ///
     /// # Errors
-    /// A file that is no readable capture, or an interface that feeds another end.
+    /// A file that is not a readable capture, or an interface that feeds another endpoint.
     pub fn open(&self, interfaces: &mut Interfaces) -> anyhow::Result<Box<dyn Receive>> {
         Ok(match self {
             Source::Interface(interface) => interfaces.receiver(interface)?,
@@ -102,22 +102,22 @@ impl Source {
         })
     }
 
-    /// Whether frames may come for ever.
+    /// Whether the source has no end.
     pub fn is_endless(&self) -> bool {
         matches!(self, Source::Interface(_) | Source::Generated { frames: None, .. })
     }
 
-    /// The interface it is, if it is one.
+    /// The interface, if it is one.
     pub fn interface(&self) -> Option<&Interface> {
         if let Source::Interface(interface) = self { Some(interface) } else { None }
     }
 }
 
 impl Target {
-    /// Opens it, or takes it from the interfaces that were opened.
+    /// Opens the target, or takes it from the open interfaces.
     ///
     /// # Errors
-    /// A file that cannot be made, or an interface that another end leads to.
+    /// A file that cannot be created, or an interface that is the target of another endpoint.
     pub fn open(&self, interfaces: &mut Interfaces) -> anyhow::Result<Box<dyn Transmit>> {
         Ok(match self {
             Target::Interface(interface) => interfaces.transmitter(interface)?,
@@ -126,7 +126,7 @@ impl Target {
         })
     }
 
-    /// The interface it is, if it is one.
+    /// The interface, if it is one.
     pub fn interface(&self) -> Option<&Interface> {
         if let Target::Interface(interface) = self { Some(interface) } else { None }
     }
@@ -199,12 +199,12 @@ impl FromStr for OutputSpec {
 
 fn split(text: &str) -> anyhow::Result<(&str, &str)> {
     let parts = text.split_once('=').filter(|(name, rest)| !name.is_empty() && !rest.is_empty());
-    parts.context("expected NAME=WHAT, such as from_tor=trace.pcap")
+    parts.context("expected ENDPOINT=PORT, such as from_tor=trace.pcap")
 }
 
-/// `64x1000`, `64-1500x1000`, `imixx1000`, or without an end `64` and `imix`; behind that, `@5000`
-/// is the most frames a second, and `,flows=8` how many flows they are of. Sizes are those of
-/// frames without check sequences.
+/// Parses `64x1000`, `64-1500x1000`, `imixx1000`, or without an end `64` and `imix`. The suffix
+/// `@5000` is the maximum number of frames per second, and `,flows=8` the number of flows. Sizes
+/// are those of frames without check sequences.
 fn generated(text: &str) -> anyhow::Result<Source> {
     let (text, flows) = match text.split_once(',') {
         Some((text, option)) => {
@@ -213,12 +213,15 @@ fn generated(text: &str) -> anyhow::Result<Source> {
         }
         None => (text, FLOWS),
     };
-    anyhow::ensure!((1..=MOST_FLOWS).contains(&flows), "flows are 1 to {MOST_FLOWS}");
+    anyhow::ensure!(
+        (1..=MOST_FLOWS).contains(&flows),
+        "the number of flows must be 1 to {MOST_FLOWS}"
+    );
     let (text, rate) = match text.split_once('@') {
         Some((text, rate)) => (text, Some(rate.parse::<u32>()?)),
         None => (text, None),
     };
-    anyhow::ensure!(rate != Some(0), "the rate is 0");
+    anyhow::ensure!(rate != Some(0), "the rate must not be 0");
     let (size, frames) = match text.rsplit_once('x') {
         // The x of `imix`.
         Some((_, "")) | None => (text, None),
@@ -231,7 +234,7 @@ fn generated(text: &str) -> anyhow::Result<Source> {
     };
     let most = match &sizes {
         Sizes::Fixed(size) => *size,
-        Sizes::Uniform(range) if range.is_empty() => anyhow::bail!("the range is empty"),
+        Sizes::Uniform(range) if range.is_empty() => anyhow::bail!("the range of sizes is empty"),
         Sizes::Uniform(range) => *range.end(),
         Sizes::InternetMix => 0,
     };

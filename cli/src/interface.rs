@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Network interfaces on the command line: `xdp:NAME` and `tap:NAME`. An interface has two
-//! directions, and is opened once however many of them are joined.
+//! directions, and is opened once for both.
 
 use anyhow::{Context, bail};
 use freeport_port::{Receive, TapOptions, TapPort, Transmit, XdpOptions, XdpPort};
 use std::fmt;
 
-/// An interface, as named.
+/// An interface, as named on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Interface {
     /// `xdp:NAME` or `xdp:NAME/QUEUE`, by AF_XDP sockets.
     Xdp(XdpOptions),
-    /// `tap:NAME`, which is made if it is not there.
+    /// `tap:NAME`, which is created if it does not exist.
     Tap(TapOptions),
 }
 
 impl Interface {
-    /// The interface that a text names; none if it names something else.
+    /// Parses an interface; `None`: the text names something else.
     ///
     /// # Errors
-    /// A name that no interface can have.
+    /// An invalid name of an interface.
     pub fn parse(text: &str) -> anyhow::Result<Option<Self>> {
         if let Some(name) = text.strip_prefix("xdp:") {
             return Ok(Some(Self::Xdp(name.parse()?)));
@@ -44,7 +44,7 @@ impl fmt::Display for Interface {
     }
 }
 
-/// An interface that was opened, with the halves that nobody has taken yet.
+/// An open interface, with the directions that are not taken yet.
 struct Opened {
     interface: Interface,
     mode: String,
@@ -52,18 +52,18 @@ struct Opened {
     transmitter: Option<Box<dyn Transmit>>,
 }
 
-/// All interfaces of a run.
+/// All open interfaces of a run.
 #[derive(Default)]
 pub struct Interfaces {
     opened: Vec<Opened>,
 }
 
 impl Interfaces {
-    /// Opens each of them once; those of AF_XDP share their memory, so that a frame need not be
+    /// Opens each interface once; those of AF_XDP share their memory, so that a frame need not be
     /// copied from one to another.
     ///
     /// # Errors
-    /// One that cannot be had.
+    /// An interface that cannot be opened.
     pub fn open<'i>(named: impl Iterator<Item = &'i Interface>) -> anyhow::Result<Self> {
         let mut distinct: Vec<&Interface> = vec![];
         for interface in named {
@@ -79,14 +79,14 @@ impl Interfaces {
         let opened = distinct.into_iter().map(|interface| {
             Ok(match interface {
                 Interface::Xdp(_) => {
-                    let port = of_xdp.next().context("a port that was asked for is missing")?;
+                    let port = of_xdp.next().context("a requested port is missing")?;
                     let mode = port.mode().to_string();
                     let (receiver, transmitter) = port.split();
                     Opened::new(interface, mode, receiver, transmitter)
                 }
                 Interface::Tap(options) => {
                     let (receiver, transmitter) = TapPort::open(options)?;
-                    let mode = format!("{interface}: a system call a frame");
+                    let mode = format!("{interface}: a system call per frame");
                     Opened::new(interface, mode, receiver, transmitter)
                 }
             })
@@ -94,25 +94,25 @@ impl Interfaces {
         Ok(Self { opened: opened.collect::<anyhow::Result<_>>()? })
     }
 
-    /// What comes in from it.
+    /// Takes the receiver of an interface.
     ///
     /// # Errors
-    /// It feeds another end already.
+    /// It feeds another endpoint already.
     pub fn receiver(&mut self, interface: &Interface) -> anyhow::Result<Box<dyn Receive>> {
         let receiver = self.find(interface).and_then(|opened| opened.receiver.take());
-        receiver.with_context(|| format!("{interface} feeds one end of the graph, not two"))
+        receiver.with_context(|| format!("{interface} can feed only one endpoint"))
     }
 
-    /// What leaves by it.
+    /// Takes the transmitter of an interface.
     ///
     /// # Errors
-    /// Another end leads there already.
+    /// It is the target of another endpoint already.
     pub fn transmitter(&mut self, interface: &Interface) -> anyhow::Result<Box<dyn Transmit>> {
         let transmitter = self.find(interface).and_then(|opened| opened.transmitter.take());
-        transmitter.with_context(|| format!("one end of the graph leads to {interface}, not two"))
+        transmitter.with_context(|| format!("{interface} can be the target of only one endpoint"))
     }
 
-    /// How each of them works, in a line for people.
+    /// The mode of each interface, in a line.
     pub fn modes(&self) -> impl Iterator<Item = &str> {
         self.opened.iter().map(|opened| opened.mode.as_str())
     }

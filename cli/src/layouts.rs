@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! From what the front end knows of state variables, a list of numbers with paths and places, to
-//! what the manager wants, a tree of members and elements.
+//! Converts layouts of state variables from the form of the front end, a list of numbers with paths
+//! and positions, to that of the manager, a tree of members and elements.
 
 use freeport_clicknp::layouts::{
     FieldLayout, Layouts as FrontEndLayouts, MethodLayout as FrontEndMethod,
@@ -74,7 +74,7 @@ fn of_fields(bits: u32, fields: &[FieldLayout]) -> Layout {
     }
 }
 
-/// A number, and what is left of its path.
+/// A number, and the rest of its path.
 #[derive(Clone, Copy)]
 struct Field<'a> {
     path: &'a str,
@@ -86,7 +86,7 @@ impl<'a> Field<'a> {
         Self { path: &layout.path, layout }
     }
 
-    /// The first step of the path with its mark, `.name` or `[2]`, and the field behind it.
+    /// The first step of the path with its mark, `.name` or `[2]`, and the field with the rest.
     fn step(self) -> (&'a str, Self) {
         let end = self.path[1..].find(['.', '[']).map_or(self.path.len(), |at| at + 1);
         let (step, path) = self.path.split_at(end);
@@ -102,8 +102,8 @@ impl<'a> Field<'a> {
     }
 }
 
-/// What a value holds whose lowest bit is `start`. Bits before its first number count to whatever
-/// is in front of it.
+/// The layout of a value whose lowest bit is `start`. Bits before its first number belong to the
+/// preceding value.
 fn layout_of(fields: &[Field<'_>], start: u64) -> Layout {
     let first = fields[0];
     if first.path.is_empty() {
@@ -133,7 +133,7 @@ fn members(fields: &[Field<'_>], start: u64) -> Vec<Member> {
     grouped(fields).into_iter().map(member).collect()
 }
 
-/// The fields by the first steps of their paths, in order.
+/// The fields grouped by the first step of their paths, in order.
 fn grouped<'a>(fields: &[Field<'a>]) -> Vec<(&'a str, Vec<Field<'a>>)> {
     let mut groups: Vec<(&str, Vec<Field<'_>>)> = vec![];
     for (step, field) in fields.iter().map(|field| field.step()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where the element library is: the folders that were named, then those of the environment, or the
-//! first of a few places that exists, so that it is found from a clone, from a build and from an
-//! installed package alike.
+//! Location of the element library: the folders on the command line, then those of the environment
+//! or, without any, the first default place that exists. It is found from a clone, from a build and
+//! from an installed package.
 
 use clap::Args;
 use std::collections::HashSet;
@@ -12,28 +12,28 @@ use std::path::{Path, PathBuf};
 #[derive(Args, Clone, Debug, Default)]
 pub struct LibraryArguments {
     /// Folder of library elements, searched before $FREEPORT_ELEMENTS; may be repeated. Without
-    /// that variable the last one is the `elements` folder above the current folder or beside the
+    /// that variable, the last folder is `elements` above the current folder or above that of the
     /// command
     #[arg(short = 'L', long = "library", value_name = "FOLDER")]
     folders: Vec<PathBuf>,
 }
 
 impl LibraryArguments {
-    /// The folders, in the order they are searched; none if there is no library.
+    /// The folders in search order; empty if there is no library.
     pub fn folders(&self) -> Vec<PathBuf> {
         let mut folders = self.folders.clone();
         match env::var_os("FREEPORT_ELEMENTS") {
             Some(more) => folders.extend(env::split_paths(&more)),
             None => folders.extend(usual_place()),
         }
-        // One that is named twice is searched once.
+        // A folder that is named twice is searched once.
         let mut seen = HashSet::new();
         folders.retain(|folder| seen.insert(folder.canonicalize().unwrap_or(folder.clone())));
         folders
     }
 }
 
-/// Where the library is if nobody says: the first place that there is.
+/// The first default place that exists.
 fn usual_place() -> Option<PathBuf> {
     let here = env::current_dir().unwrap_or_default();
     let program = env::current_exe().unwrap_or_default();

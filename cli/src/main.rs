@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The `freeport` command: reads the command line and calls the library that does the work. One
-//! file per subcommand, in [`commands`].
+//! The `freeport` command: parses the command line and calls the library that does the work. Each
+//! subcommand has a file in [`commands`].
 
-// Before all others, which write by its macros.
+// First, since the other modules use its macros.
 #[macro_use]
 mod output;
 
 mod arguments;
 mod catalogue;
 mod commands;
+mod diagnostics;
 mod endpoint;
 mod graph;
 mod interface;
@@ -18,6 +19,7 @@ mod passes;
 mod preload;
 mod program;
 mod progress;
+mod reference;
 mod report;
 mod rewriting;
 mod running;
@@ -30,20 +32,29 @@ use std::process::ExitCode;
 #[derive(Parser)]
 #[command(name = "freeport", version, arg_required_else_help = true)]
 struct CommandLine {
+    #[command(flatten)]
+    log: diagnostics::LogArguments,
     #[command(subcommand)]
     command: commands::Command,
 }
 
+impl CommandLine {
+    fn run(self) -> anyhow::Result<ExitCode> {
+        self.command.diagnostics().begin(&self.log)?;
+        self.command.run()
+    }
+}
+
 fn main() -> ExitCode {
     output::complete(|| match CommandLine::try_parse() {
-        Ok(line) => line.command.run().unwrap_or_else(|error| {
+        Ok(line) => line.run().unwrap_or_else(|error| {
             eprintln!("freeport: {}", message(&error));
             ExitCode::FAILURE
         }),
         Err(error) if error.use_stderr() => error.exit(),
-        // Help and versions are output like any other.
-        Err(told) => {
-            let text = told.render();
+        // Help and version go to standard output.
+        Err(help) => {
+            let text = help.render();
             match std::io::stdout().is_terminal() {
                 true => print!("{}", text.ansi()),
                 false => print!("{text}"),
@@ -53,7 +64,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// The error and its causes, without those that it tells itself.
+/// The message of an error and of its causes, without causes that it contains already.
 fn message(error: &anyhow::Error) -> String {
     let mut message = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The one place where the command writes to its terminal. Its `print` macros take the place of the
-//! standard library's, which panic when nobody takes what they write.
+//! All output to the standard streams. The `print` macros of this module replace those of the
+//! standard library, which panic if the stream cannot be written.
 //!
-//! If the reader of standard output has gone, the command ends quietly with status 141: that of
-//! `ip`, `bpftool` and others, which the signal SIGPIPE ends, as a shell shows it. Any other error,
-//! such as a full disk, is told, and the status is 1. Either way the command unwinds, so that
-//! captures are complete and nothing stays attached. What cannot be written to standard error is
-//! left out: there is nowhere else to tell it.
+//! If the reader of standard output has closed the pipe, the command exits silently with status
+//! 141, the one that a shell reports for `ip`, `bpftool` and others that SIGPIPE kills. Any other
+//! error, such as a full disk, is reported, and the status is 1. In both cases the command unwinds,
+//! so that captures are complete and nothing stays attached. Text that cannot be written to
+//! standard error is dropped: there is no other place to report it.
 
 use std::any::Any;
 use std::fmt;
@@ -14,7 +14,7 @@ use std::io::{self, ErrorKind, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::ExitCode;
 
-/// What a shell shows of a process that SIGPIPE has ended.
+/// Status that a shell reports for a process that SIGPIPE has killed.
 const BROKEN_PIPE: u8 = 128 + libc::SIGPIPE as u8;
 
 /// Unwinds a command whose output cannot be written.
@@ -23,7 +23,7 @@ struct Unwritten(io::Error);
 /// Writes to standard output.
 pub fn write(text: fmt::Arguments<'_>) {
     if let Err(error) = io::stdout().write_fmt(text) {
-        // The hook that tells of panics is not called.
+        // The panic hook is not called.
         resume_unwind(Box::new(Unwritten(error)));
     }
 }
@@ -33,7 +33,7 @@ pub fn tell(text: fmt::Arguments<'_>) {
     let _ = io::stderr().write_fmt(text);
 }
 
-/// The status of a command, once all that it wrote has left.
+/// Runs a command and flushes its output; returns its status.
 pub fn complete(command: impl FnOnce() -> ExitCode) -> ExitCode {
     let status = catch_unwind(AssertUnwindSafe(command));
     let written = io::stdout().flush();
@@ -44,7 +44,7 @@ pub fn complete(command: impl FnOnce() -> ExitCode) -> ExitCode {
     }
 }
 
-/// Why a command was unwound; a panic goes on.
+/// The error that unwound a command; a panic is resumed.
 fn unwritten(payload: Box<dyn Any + Send>) -> io::Error {
     match payload.downcast::<Unwritten>() {
         Ok(unwritten) => unwritten.0,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where the library is that programs are given, and how they are given it.
+//! The location of the sockets library, and the value of `LD_PRELOAD` that loads it.
 
 use anyhow::bail;
 use freeport_native::own;
@@ -12,28 +12,29 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// What it is called.
+/// File name of the library.
 const NAME: &str = "libfreeport_preload.so";
-/// The variable of the environment that says where it is.
+/// The environment variable with its path.
 const VARIABLE: &str = "FREEPORT_PRELOAD";
-/// The variable that the loader of programs reads.
+/// The variable that the dynamic loader reads.
 const LOADER: &str = "LD_PRELOAD";
 
-/// The library as this executable carries it: nothing, unless it was built for a release.
+/// The library embedded in this executable; empty unless it was built for a release.
 const CARRIED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libfreeport_preload.so"));
 
-/// The library: `$FREEPORT_PRELOAD`, else beside this executable, else in `../lib/freeport`, else
-/// the one that this executable carries, put into the user's [cache](own::cache).
+/// Finds the library: `$FREEPORT_PRELOAD`, else beside this executable, else in `../lib/freeport`,
+/// else the embedded one, which is extracted into the user's [cache](own::cache).
 ///
-/// Every program that is accelerated runs its code, so only this user and root may be able to write
-/// to it and to its folder.
+/// Every accelerated program runs its code, so only this user and root may have write access to it
+/// and to its folder.
 ///
 /// # Errors
-/// It is nowhere, or where the loader cannot be told, or others could have written it.
+/// The library is not found, its path cannot be passed to the loader, or other users have write
+/// access.
 pub fn library() -> anyhow::Result<PathBuf> {
     if let Some(path) = env::var_os(VARIABLE).filter(|it| !it.is_empty()).map(PathBuf::from) {
         if !path.is_file() {
-            bail!("{VARIABLE} is {}, where there is no file", path.display());
+            bail!("{VARIABLE} is {}, which is not a file", path.display());
         }
         return usable(&path);
     }
@@ -51,8 +52,8 @@ pub fn library() -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Puts the library into a folder, if it is not there yet, under a name of its content. Programs of
-/// other users may be begun by this one's, so all may read it.
+/// Extracts the library into a folder, under a name with a hash of its content, unless it is there
+/// already. All users may read it: programs of this user may start programs of others.
 fn unpack(library: &[u8], folder: &Path) -> anyhow::Result<PathBuf> {
     let mut hasher = DefaultHasher::new();
     library.hash(&mut hasher);
@@ -67,51 +68,52 @@ fn unpack(library: &[u8], folder: &Path) -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-/// The loader takes spaces and colons for the end of a path.
+/// Checks the permissions and the format of a library, and that the loader can take its path.
 fn usable(path: &Path) -> anyhow::Result<PathBuf> {
     let path = path.canonicalize()?;
     own::check(&path)?;
     own::check(path.parent().unwrap_or(Path::new("/")))?;
     if !is_shared_object(&path)? {
-        bail!("{}: no shared library for programs of this machine", path.display());
+        bail!("{}: not a shared library for this machine", path.display());
     }
     reachable(path)
 }
 
-/// Whether the loader would take a file: with what it does not take it says so itself, in each
-/// program that is begun, and goes on without it.
+/// Whether the loader would load a file. For other files it prints an error in each program that is
+/// started, and continues without the library.
 fn is_shared_object(path: &Path) -> io::Result<bool> {
     let mut header = vec![];
     fs::File::open(path)?.take(ELF_HEADER_BYTES).read_to_end(&mut header)?;
     let mut own = vec![];
     fs::File::open("/proc/self/exe")?.take(ELF_HEADER_BYTES).read_to_end(&mut own)?;
-    // Its class, byte order and machine have to be those of this program, and its kind that of
-    // shared objects.
+    // Class, byte order and machine must match this program, and the type must be that of shared
+    // objects.
     let alike = |range: Range<usize>| header.get(range.clone()) == own.get(range);
     let kind = header.get(16..18).and_then(|it| Some(u16::from_ne_bytes(it.try_into().ok()?)));
     Ok(alike(0..6) && alike(18..20) && kind == Some(libc::ET_DYN))
 }
 
-/// What of an ELF file's header is looked at.
+/// Number of bytes of an ELF header that are compared.
 const ELF_HEADER_BYTES: u64 = 20;
 
 fn reachable(path: PathBuf) -> anyhow::Result<PathBuf> {
     if path.as_os_str().as_bytes().iter().any(|byte| b" :\t\n".contains(byte)) {
         bail!(
-            "{}: the loader takes no path with spaces or colons; set {VARIABLE} to another",
+            "{}: the loader does not accept paths with spaces or colons; set {VARIABLE} to \
+             another path",
             path.display()
         );
     }
     Ok(path)
 }
 
-/// What `LD_PRELOAD` is to be: what it is, and then the library, which so is the one that is
-/// nearest to the C library.
+/// The new value of `LD_PRELOAD`: the current one, and then the library, which is thus nearest to
+/// the C library.
 pub fn loader_value(library: &Path) -> (&'static str, OsString) {
-    (LOADER, behind(env::var_os(LOADER).as_deref(), library.as_os_str()))
+    (LOADER, appended(env::var_os(LOADER).as_deref(), library.as_os_str()))
 }
 
-fn behind(before: Option<&OsStr>, library: &OsStr) -> OsString {
+fn appended(before: Option<&OsStr>, library: &OsStr) -> OsString {
     let Some(before) = before.filter(|it| !it.is_empty()) else { return library.to_owned() };
     let mut parts = before.as_bytes().split(|byte| b" :".contains(byte));
     if parts.any(|part| part == library.as_bytes()) {
@@ -129,7 +131,7 @@ mod tests {
 
     #[test]
     fn the_library_comes_behind_what_is_there_and_once() {
-        let given = |before: Option<&str>| behind(before.map(OsStr::new), OsStr::new("/l.so"));
+        let given = |before: Option<&str>| appended(before.map(OsStr::new), OsStr::new("/l.so"));
         assert_eq!(given(None), "/l.so");
         assert_eq!(given(Some("")), "/l.so");
         assert_eq!(given(Some("/a.so b.so")), "/a.so b.so:/l.so");
@@ -165,7 +167,7 @@ mod tests {
             fs::write(&path, content).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
             let error = usable(&path).unwrap_err().to_string();
-            assert!(error.ends_with(": no shared library for programs of this machine"), "{error}");
+            assert!(error.ends_with(": not a shared library for this machine"), "{error}");
         }
     }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Loading of a program named on the command line: a text in ClickNP, which is compiled, or the
-//! text form of the IR, which is parsed and verified. What is wrong is told the same way for both.
+//! Loads a program named on the command line: ClickNP source, which is compiled, or the text form
+//! of the IR, which is parsed and verified. Errors of both have the same form.
 
 use crate::layouts;
 use clap::{Args, ValueEnum};
@@ -17,40 +17,40 @@ use std::path::{Path, PathBuf};
 pub struct Loaded {
     /// A program that the verifier accepts.
     pub program: Program,
-    /// What its variables hold; of a text of the IR nothing is known.
+    /// Layouts of its variables; empty for the text form of the IR.
     pub layouts: Layouts,
-    /// What looks wrong and is not.
+    /// Warnings.
     pub warnings: Vec<Message>,
 }
 
-/// Something to say about a program.
+/// An error or warning about a program.
 #[derive(Clone, Debug)]
 pub struct Message {
-    /// As shown on a terminal.
+    /// The text for a terminal.
     pub text: String,
-    /// Whether the program has no meaning.
+    /// Whether it is an error, and not a warning.
     pub is_error: bool,
-    /// As an object, for editors.
+    /// The message as an object, for editors.
     pub json: Value,
 }
 
-/// What is made of warnings.
+/// Options about warnings.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct WarningArguments {
-    /// Refuse a program that has warnings (docs/reference/warnings.md has all of them)
+    /// Refuse a program that has warnings (docs/reference/warnings.md lists them)
     #[arg(long, value_enum, value_name = "WARNINGS")]
     deny: Option<Denied>,
 }
 
-/// What can be refused.
+/// Messages that can be denied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Denied {
-    /// Every warning.
+    /// All warnings
     Warnings,
 }
 
 impl WarningArguments {
-    /// Whether a program with so many warnings is refused.
+    /// Whether a program with this number of warnings is refused.
     pub fn refuse(self, warnings: usize) -> bool {
         self.deny == Some(Denied::Warnings) && warnings > 0
     }
@@ -59,7 +59,7 @@ impl WarningArguments {
 /// Loads a program; warnings go to standard error.
 ///
 /// # Errors
-/// Everything that is wrong with it, with the places.
+/// All errors of the program, with their places.
 pub fn load(path: &Path, library: &[PathBuf]) -> anyhow::Result<Loaded> {
     load_with(path, library, WarningArguments::default())
 }
@@ -67,7 +67,7 @@ pub fn load(path: &Path, library: &[PathBuf]) -> anyhow::Result<Loaded> {
 /// Loads a program as [`load`] does, if its warnings are not refused.
 ///
 /// # Errors
-/// Everything that is wrong with it, with the places; warnings where those are denied.
+/// All errors of the program, with their places, or its warnings if those are denied.
 pub fn load_with(
     path: &Path,
     library: &[PathBuf],
@@ -77,14 +77,14 @@ pub fn load_with(
         Ok(mut loaded) => {
             let graph = &loaded.program.graph;
             let is_empty = graph.instances.is_empty() && graph.channels.is_empty();
-            // Of a file that only defines elements, nothing is wrong until it is to run.
+            // A file that only defines elements is valid until it is to run.
             if is_empty && !loaded.warnings.iter().any(|it| it.json["code"] == EMPTY) {
                 loaded.warnings.push(nothing_runs(path));
             }
             loaded.warnings.iter().for_each(|warning| eprintln!("{}", warning.text));
             let count = loaded.warnings.len();
             if denied.refuse(count) {
-                anyhow::bail!("{} has {count} warning(s), and they are denied", path.display());
+                anyhow::bail!("{} has {count} warning(s), which are denied", path.display());
             }
             Ok(loaded)
         }
@@ -95,7 +95,7 @@ pub fn load_with(
     }
 }
 
-/// The code of the warning that nothing runs.
+/// Code of the warning that nothing runs.
 const EMPTY: &str = "W0614";
 
 fn nothing_runs(path: &Path) -> Message {
@@ -111,7 +111,7 @@ fn nothing_runs(path: &Path) -> Message {
 /// Loads a program.
 ///
 /// # Errors
-/// What is wrong with it, warnings among it, in the order of the text.
+/// All errors and warnings, in the order of the source.
 pub fn examine(path: &Path, library: &[PathBuf]) -> Result<Loaded, Vec<Message>> {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("cnp") => compiled(path, library),

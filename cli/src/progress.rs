@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How far something long is, told in one line on standard error: by itself, and by a receiver,
-//! which also keeps batches small if asked.
+//! Progress of long operations in one line on standard error: a line by itself, and a receiver that
+//! reports its frames and limits the size of batches.
 
 use freeport_port::{Batch, PortError, Receive};
 use std::io::{IsTerminal, Write};
@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 const QUIET_FOR: Duration = Duration::from_secs(2);
 const EVERY: Duration = Duration::from_millis(500);
 
-/// A line that is written over: nothing in the first two seconds, and nothing where nobody looks.
+/// A line that is overwritten. Nothing is shown in the first two seconds, and nothing if standard
+/// error is not a terminal.
 pub struct ProgressLine {
     started: Instant,
     told: Option<Instant>,
@@ -29,13 +30,13 @@ impl ProgressLine {
         is_late && self.started.elapsed() >= QUIET_FOR && std::io::stderr().is_terminal()
     }
 
-    /// Shows how far it is.
+    /// Shows a line if one is due.
     pub fn tell(&mut self, line: &str) {
         if !self.is_due() {
             return;
         }
         eprint!("\r{line} \x1b[K");
-        // A progress line that cannot be shown is no reason to stop.
+        // An error here does not matter to the operation.
         let _ = std::io::stderr().flush();
         self.told = Some(Instant::now());
     }
@@ -49,7 +50,7 @@ impl Drop for ProgressLine {
     }
 }
 
-/// Wraps the receiver of an outer end.
+/// A receiver that reports progress.
 pub struct Progress<P> {
     inner: P,
     most: usize,
@@ -58,7 +59,7 @@ pub struct Progress<P> {
 }
 
 impl<P> Progress<P> {
-    /// Lends at most `most` frames at a time.
+    /// Wraps a receiver; a batch has at most `most` frames.
     pub fn new(inner: P, most: usize) -> Self {
         Self { inner, most, frames: 0, line: ProgressLine::default() }
     }
@@ -67,7 +68,7 @@ impl<P> Progress<P> {
         if self.line.is_due() {
             let seconds = self.line.started.elapsed().as_secs_f64();
             let rate = self.frames as f64 / seconds;
-            let line = format!("{} frames in {seconds:.1} s, {rate:.0} a second", self.frames);
+            let line = format!("{} frames in {seconds:.1} s, {rate:.0} per second", self.frames);
             self.line.tell(&line);
         }
     }

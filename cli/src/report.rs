@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What became of a program on its way to native code: where each variable is stored, what each
-//! loop turned into, what each pass changed, and which channels are fused.
+//! The report of a compilation to native code: where each variable is stored, how each loop was
+//! unrolled, what each pass changed, and which channels are fused.
 //!
-//! It compares the program as written with the program after the passes. A loop is known by the
-//! place it was written at, also where its function was merged into another.
+//! It compares the program as written with the program after the passes. A loop is identified by
+//! its place in the source, also if its function was inlined into another.
 
 use freeport_ir::passes::{self, PassSet};
 use freeport_ir::{ElementId, Function, Loc, Op, Program, Space, Unroll};
@@ -13,7 +13,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// See the module.
+/// A report.
 #[derive(Debug, Serialize)]
 pub struct Report {
     elements: Vec<ElementReport>,
@@ -32,7 +32,7 @@ struct ElementReport {
 #[derive(Debug, Serialize)]
 struct VariableReport {
     variable: String,
-    /// Bits of an element of it.
+    /// Bits per element.
     width: u32,
     depth: u64,
     stored: &'static str,
@@ -127,9 +127,9 @@ fn loops(source: &Program, prepared: &Program, id: ElementId) -> Vec<LoopReport>
         decision: match (left.get(&at), unroll) {
             (None, _) => "unrolled".to_owned(),
             (Some((rounds, _)), Unroll::By(factor)) if *rounds != bound => {
-                format!("unrolled by {factor}, {rounds} rounds are left")
+                format!("unrolled by {factor}, {rounds} rounds remain")
             }
-            (Some(_), Unroll::Flatten) => "kept, as it asks for".to_owned(),
+            (Some(_), Unroll::Flatten) => "kept, as requested".to_owned(),
             (Some(_), _) => "kept".to_owned(),
         },
     };
@@ -139,7 +139,7 @@ fn loops(source: &Program, prepared: &Program, id: ElementId) -> Vec<LoopReport>
 /// File, line and column.
 type Place = (usize, u32, u32);
 
-/// The bounds and wishes of the loops in all that an element runs, by where they were written.
+/// Bounds and unroll directives of the loops in all functions of an element, by place.
 fn bounds(program: &Program, id: ElementId) -> BTreeMap<Place, (u64, Unroll)> {
     let place = |loc: Loc| (loc.file.index(), loc.line, loc.column);
     let mut found = BTreeMap::new();
@@ -153,7 +153,7 @@ fn bounds(program: &Program, id: ElementId) -> BTreeMap<Place, (u64, Unroll)> {
     found
 }
 
-/// All functions that an element runs.
+/// All functions that an element calls.
 fn functions(program: &Program, id: ElementId) -> Vec<&Function> {
     let element = program.element(id);
     let mut waiting = vec![element.handler];

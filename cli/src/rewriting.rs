@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Texts that are read, changed and written back: files, those of whole folders, and standard input
-//! with standard output. A file is replaced in one step, so that no one ever sees half of it.
+//! Files that are read, changed and written back, single ones and those of whole folders, and
+//! standard input with standard output. A file is replaced atomically.
 
 use anyhow::{Context, bail};
 use freeport_clicknp::library::{FILE_BYTES_MAX, read};
@@ -9,10 +9,10 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
-/// Folders inside folders that are looked into.
+/// Maximum depth of nested folders that are searched.
 const FOLDER_DEPTH_MAX: u32 = 64;
 
-/// Where a text is from, and goes to.
+/// A text that is read and written back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// Standard input and output.
@@ -21,15 +21,15 @@ pub enum Source {
     File(PathBuf),
 }
 
-/// The sources that are meant by these paths: a folder means the `.cnp` files below it, but for
-/// those behind symbolic links and in hidden folders.
+/// The sources that these paths name. A folder stands for the `.cnp` files below it, except those
+/// in hidden folders and behind symbolic links.
 ///
 /// # Errors
-/// A path that is not there, a folder that cannot be read, or `-` beside another.
+/// A path that does not exist, a folder that cannot be read, or `-` together with others.
 pub fn sources(paths: &[PathBuf]) -> anyhow::Result<Vec<Source>> {
     if paths.iter().any(|path| path.as_os_str() == "-") {
         if paths.len() > 1 {
-            bail!("`-` stands for standard input, and cannot be among other files");
+            bail!("`-` stands for standard input, and cannot be combined with other files");
         }
         return Ok(vec![Source::Input]);
     }
@@ -46,7 +46,7 @@ pub fn sources(paths: &[PathBuf]) -> anyhow::Result<Vec<Source>> {
 
 fn collect(folder: &Path, depth: u32, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     if depth > FOLDER_DEPTH_MAX {
-        bail!("{}: more than {FOLDER_DEPTH_MAX} folders inside each other", folder.display());
+        bail!("{}: more than {FOLDER_DEPTH_MAX} nested folders", folder.display());
     }
     let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
     let mut entries = entries.collect::<Result<Vec<_>, _>>()?;
@@ -64,7 +64,7 @@ fn collect(folder: &Path, depth: u32, files: &mut Vec<PathBuf>) -> anyhow::Resul
 }
 
 impl Source {
-    /// What it is called in messages.
+    /// Its name in messages.
     pub fn name(&self) -> PathBuf {
         match self {
             Source::Input => "standard input".into(),
@@ -72,10 +72,10 @@ impl Source {
         }
     }
 
-    /// Its text.
+    /// Reads the text.
     ///
     /// # Errors
-    /// A message: it cannot be read, is too large, or is not UTF-8.
+    /// A message: the text cannot be read, is too large, or is not UTF-8.
     pub fn read(&self) -> Result<String, String> {
         let Source::File(path) = self else {
             let mut bytes = vec![];
@@ -89,10 +89,10 @@ impl Source {
         read(path)
     }
 
-    /// Replaces the text. A file keeps its permissions and, where that is allowed, its owner.
+    /// Replaces the text. A file keeps its permissions and, if this user may set it, its owner.
     ///
     /// # Errors
-    /// What the system says; the file is then as it was.
+    /// The file cannot be written; it is then unchanged.
     pub fn write(&self, text: &str) -> io::Result<()> {
         match self {
             Source::Input => {
@@ -105,14 +105,14 @@ impl Source {
 }
 
 fn replace(path: &Path, text: &str) -> io::Result<()> {
-    // A symbolic link goes on being one: what it leads to is replaced.
+    // The target of a symbolic link is replaced, and not the link.
     let path = path.canonicalize()?;
     let meta = fs::metadata(&path)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let new = path.with_file_name(format!(".{name}.{}.new", std::process::id()));
     let written = write_new(&new, text, &meta).and_then(|()| fs::rename(&new, &path));
     if written.is_err() {
-        // Nothing more can be done about a file that cannot even be removed.
+        // A failure to remove the new file is not worth a message of its own.
         let _ = fs::remove_file(&new);
     }
     written
@@ -121,7 +121,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
 fn write_new(path: &Path, text: &str, like: &fs::Metadata) -> io::Result<()> {
     let mut file = fs::OpenOptions::new().write(true).create_new(true).open(path)?;
     file.write_all(text.as_bytes())?;
-    // Refused to all but the superuser and the owner, who is then the one who runs this.
+    // Fails unless this user is root or already the owner.
     let _ = chown(path, Some(like.uid()), Some(like.gid()));
     file.set_permissions(fs::Permissions::from_mode(like.mode()))?;
     file.sync_all()

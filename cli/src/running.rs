@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which running program a command talks to.
+//! The running program that a command talks to.
 
 use clap::Args;
 use freeport_runtime::server::{Client, ClientError, RunFolder};
@@ -13,10 +13,10 @@ pub struct To {
 }
 
 impl To {
-    /// Connects to it.
+    /// Connects to the program.
     ///
     /// # Errors
-    /// None of that name runs, or none or several without a name.
+    /// No program of that name runs or, without a name, none or several programs run.
     pub fn connect(&self) -> Result<Client, ClientError> {
         Client::connect(&RunFolder::of_user()?, self.to.as_deref())
     }

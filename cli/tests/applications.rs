@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The applications of `examples/` on the sample capture, from the outside, with the tables that
-//! the files beside them fill.
+//! The applications of `examples/` on the sample capture, run as commands, with the tables that the
+//! files beside them fill.
 
 use std::net::Ipv6Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The capture that most run on.
+/// The capture that most applications run on.
 const SAMPLE: &str = "examples/traces/sample.pcap";
 
 fn repository() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Runs an application on the sample capture; what it prints, and the capture it writes.
+/// Runs an application on the sample capture; returns its output and the capture it writes.
 fn run(application: &str, machine: &str, gets: &[&str]) -> (String, Vec<u8>) {
     let gets = gets.iter().flat_map(|get| ["--get", get]);
     run_to("to_tor", application, machine, &gets.collect::<Vec<_>>())
 }
 
-/// The same with the end that it leaves by, and other arguments.
+/// The same with the endpoint that frames leave by, and further arguments.
 fn run_to(end: &str, application: &str, machine: &str, others: &[&str]) -> (String, Vec<u8>) {
     run_on(Path::new(SAMPLE), end, application, machine, others)
 }
@@ -58,7 +58,8 @@ fn run_files(
     (told, std::fs::read(out).expect("it was written"))
 }
 
-/// Runs it on both, which have to agree; what it prints, and how many frames came out.
+/// Runs the application on both devices, which must agree; returns its output and the number of
+/// frames that it sent.
 fn run_on_both(application: &str, gets: &[&str]) -> (String, usize) {
     let native = run(application, "native", gets);
     let interpreted = run(application, "interpreter", gets);
@@ -80,7 +81,8 @@ fn frames(capture: &[u8]) -> Vec<&[u8]> {
     frames
 }
 
-/// Firewall and balancer in a row, as in `examples/gateway.cnp`, which hears only what is for it.
+/// Firewall and balancer in a row, as in `examples/gateway.cnp`, which accepts only frames to its
+/// own address.
 const BOTH: &str = "Firewall :: firewall\nBalancer<FLOW_BITS = 16> :: balancer\n\
                     from_tor -> firewall -> balancer -> to_tor\n";
 
@@ -106,8 +108,8 @@ fn a_balancer_tunnels_what_a_firewall_before_it_passes() {
 fn the_firewall_passes_what_its_four_tables_allow() {
     let gets = ["sent", "refused", "unmatched"].map(|it| format!("firewall.buffer.{it}"));
     let (told, frames) = run_on_both("firewall", &gets.each_ref().map(String::as_str));
-    // Of the 43 packets to port 80, 10 are to the prefix that is dropped, with 19 others; 6 have an
-    // exact rule, and 11 one with a mask of its own.
+    // Among the 43 packets to port 80, 10 are to the prefix that is dropped, with 19 others; 6 have
+    // an exact rule, and 11 one with a mask of its own.
     let counters = "firewall.buffer.sent = 50\nfirewall.buffer.refused = 29\n\
                     firewall.buffer.unmatched = 21\n";
     assert_eq!((told.as_str(), frames), (counters, 50));
@@ -117,14 +119,14 @@ fn the_firewall_passes_what_its_four_tables_allow() {
 fn the_router_sends_what_has_a_route_and_a_next_hop() {
     let gets = ["forward.sent", "forward.unrouted", "parse.bad_checksums", "unrouted.sent"];
     let (told, frames) = run_on_both("router", &gets);
-    // One packet of the capture has a wrong checksum; 6 have a route without a next hop, and their
-    // sources are told.
+    // One packet of the capture has a wrong checksum; 6 have a route without a next hop, which
+    // their sources are informed of.
     let counters = "forward.sent = 93\nforward.unrouted = 6\nparse.bad_checksums = 1\n\
                     unrouted.sent = 6\n";
     assert_eq!((told.as_str(), frames), (counters, 99));
 }
 
-/// A frame of UDP over IPv6 to an address, with so many hops left, behind an empty option header if
+/// A frame of UDP over IPv6 to an address, with this hop limit, after an empty option header if
 /// `has_options`.
 fn ipv6_frame(target: Ipv6Addr, hops: u8, has_options: bool) -> Vec<u8> {
     let source = Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, 1);
@@ -140,7 +142,7 @@ fn ipv6_frame(target: Ipv6Addr, hops: u8, has_options: bool) -> Vec<u8> {
     frame
 }
 
-/// Where the example's routes lead, by the words of each address and how many of them count.
+/// Routes of the example, by the words of each address and the number of words of the prefix.
 fn next_hop(target: Ipv6Addr) -> Option<u8> {
     match target.segments() {
         [0x2001, 0xdb8, 0x8000, 1, 0, 0, 0, 7] => None,

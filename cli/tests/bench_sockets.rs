@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport bench sockets` with tiny settings: every row is there, what is missing is said, and
-//! nothing is left behind.
+//! `freeport bench sockets` with tiny settings: every row exists, missing programs are reported,
+//! and no process or file remains.
 
 use freeport_testbed::skip;
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// A command that accelerates nothing.
+/// A command without acceleration.
 const NOTHING: [&str; 2] = ["--with", "env"];
 
 fn bench(arguments: &[&str], settings: &[(&str, &Path)]) -> Output {
@@ -27,7 +27,7 @@ fn lines(output: &Output) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Whether a line has no figures since its program is not installed: that part is skipped.
+/// Whether a line has no figures because its program is not installed; that part is skipped.
 #[track_caller]
 fn is_missing(line: &Value) -> bool {
     let note = line["note"].as_str().unwrap_or_default();

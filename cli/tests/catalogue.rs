@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The catalogue page is what the manual blocks of the library say now. `BLESS=1` writes it anew.
+//! The catalogue page matches the manual blocks of the library. `BLESS=1` writes it again.
 
 use std::path::Path;
 use std::process::Command;
@@ -23,6 +23,6 @@ fn the_page_is_up_to_date() {
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(&path, format!("{by_hand}{MARK}{told}")).unwrap();
     } else {
-        assert_eq!(tables, told, "write it anew with BLESS=1");
+        assert_eq!(tables, told, "write it again with BLESS=1");
     }
 }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tests of the command: one binary, since each would link all that the command has. `accelerated`
-//! is another, whose tests start its own binary as what they connect.
+//! Tests of the command: one binary, since each would link all libraries of the command.
+//! `accelerated` is another one, whose tests run its own binary as the programs that they connect.
 
 mod applications;
 mod bench_sockets;
 mod catalogue;
+mod commands;
+mod completions;
+mod doctor;
 mod fmt;
 mod gateways;
 mod help;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A process chooses its name. What a monitor says of it, in its log and in lists, writes nothing
-//! to a terminal but that name, and no line of its own.
+//! A process chooses its own name. In the log and the lists of a monitor, the name is escaped: it
+//! contains no control sequences and no line breaks.
 
 use crate::monitor::Monitor;
 use freeport_monitor::socket;
@@ -10,7 +10,7 @@ use std::fs;
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
 
-/// Red, cleared, and a line that looks like one of the monitor's.
+/// Sequences that set a colour and clear the screen, and a line like one of the monitor.
 const NAME: &[u8] = b"\x1b[2J\nfp: ok\xff";
 const SHOWN: &str = r"\u{1b}[2J\nfp: ok\xff";
 
@@ -19,7 +19,7 @@ fn names_of_processes_do_not_command_a_terminal() {
     let monitor = Monitor::new(None).expect("it runs");
     fs::write("/proc/self/comm", NAME).unwrap();
     let member = monitor.join();
-    // What is refused is listed, and who sends no message is logged.
+    // Refusals are listed, and members that send malformed messages are logged.
     let datagrams = UdpSocket::bind("127.0.0.1:0").unwrap();
     let claim = Request::Claim { token: 1, descriptor: 7, inherited: false };
     socket::send(member.as_fd(), &claim.encode(), &[datagrams.as_fd()]).unwrap();

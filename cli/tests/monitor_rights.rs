@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a running monitor lets others do: the modes of what it makes, and the rights that it keeps.
+//! Access to a running monitor: the modes of its files, and the capabilities that it keeps.
 
 use crate::monitor::{Monitor, is_root};
 use freeport_monitor::confinement::{NEEDED, Rights};
@@ -31,9 +31,9 @@ fn a_monitor_of_a_user_lets_nobody_in() {
     assert_eq!(monitor.mode("monitor.sock.lock"), 0o600);
 }
 
-/// What `/proc` says of a running monitor.
+/// Capabilities of a running monitor, from `/proc`.
 fn rights(monitor: &Monitor) -> Rights {
-    // Its log says first that it listens.
+    // An answer means that the confinement is in place.
     monitor.told(&["sockets", "stats"]);
     Rights::of(monitor.process.id()).unwrap()
 }
@@ -74,7 +74,7 @@ fn a_monitor_of_a_user_has_nothing_to_keep() {
     assert!(confined(), "{}", monitor.log());
 }
 
-/// The log is of this user alone, whatever there was before.
+/// The log is readable only by its user, even if another file was there before.
 #[test]
 fn a_log_in_the_background_is_for_its_user() {
     let base = tempfile::tempdir().unwrap();
@@ -87,7 +87,7 @@ fn a_log_in_the_background_is_for_its_user() {
     };
     let end = || {
         let pid = fs::read_to_string(base.path().join("monitor.sock.lock")).unwrap();
-        // SAFETY: a process that was begun here.
+        // SAFETY: no memory is passed; the process was started by this test.
         unsafe { libc::kill(pid.trim().parse().unwrap(), libc::SIGTERM) };
         wait_until("the monitor ends", || !socket.exists());
     };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whatever becomes of its output and whatever it is given, no command panics: it ends quietly if
-//! nobody reads on, tells other errors, and names the file or the option that is wrong.
+//! No command panics, whatever its arguments and its output: it exits silently if the reader closes
+//! the pipe, reports other errors, and names the wrong file or option.
 
 use crate::running::{Folder, repository};
 use std::collections::BTreeSet;
@@ -8,9 +8,9 @@ use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output, Stdio};
 
-/// What a shell shows of a process that SIGPIPE has ended.
+/// Status that a shell reports for a process that SIGPIPE has killed.
 const BROKEN_PIPE: i32 = 141;
-/// No number of any width.
+/// A number that fits into no type.
 const HUGE: &str = "99999999999999999999999999999999999999999";
 
 fn command(folder: &Folder, words: &[&str]) -> Command {
@@ -22,7 +22,7 @@ fn command(folder: &Folder, words: &[&str]) -> Command {
     command
 }
 
-/// A command's end, which is no panic and no signal; if it fails it says why.
+/// Exit status and errors of a command, which must not panic or be killed; a failure has a message.
 fn ended(words: &[&str], output: Output) -> (i32, String) {
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     let status = output.status.code().unwrap_or_else(|| panic!("{words:?}: {}", output.status));
@@ -61,7 +61,7 @@ fn commands(folder: &Folder) -> Vec<(Vec<String>, String)> {
     found
 }
 
-/// A folder with a program that prints and has a table, its golden, and a broken one.
+/// A folder with a program that prints and has a table, its golden, and a program with errors.
 fn folder() -> Folder {
     let folder = Folder::new();
     let write = |name: &str, text: &str| {
@@ -99,7 +99,7 @@ from_tor -> talk -> to_tor
     folder
 }
 
-/// Runs a command whose reader has gone, and one that writes to a full disk.
+/// Runs a command with a closed pipe, and one with a full disk, as standard output.
 fn check_outputs(folder: &Folder, words: &[&str]) {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
@@ -121,7 +121,7 @@ fn every_command_ends_quietly_without_a_reader_and_tells_a_full_disk() {
         check_outputs(&folder, &[&words[..], &["--help"]].concat());
     }
     check_outputs(&folder, &["--version"]);
-    // There is nowhere to tell this.
+    // There is no place to report this.
     let full = File::options().write(true).open("/dev/full").unwrap();
     let output = command(&folder, &["check", "broken.cnp"]).stderr(full).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
@@ -172,9 +172,9 @@ fn what_commands_print_of_a_running_program_ends_quietly_even_if_it_has_no_end()
         &["stats", "--prometheus"],
         &["stats", "--watch", "0.01"],
         &["stats", "--watch", "0.01", "--json"],
-        &["told"],
-        &["told", "--json"],
-        &["told", "--follow"],
+        &["logs"],
+        &["logs", "--json"],
+        &["logs", "--follow"],
         &["call", "--list"],
         &["call", "talk.counted()"],
         &["get"],
@@ -245,7 +245,7 @@ fn every_option_with_a_value_takes_nonsense_without_a_panic() {
     let folder = folder();
     let mut options = 0;
     for (words, help) in commands(&folder) {
-        // What follows is given to another command.
+        // The following arguments belong to another command.
         if words.first().is_some_and(|word| word == "exec") {
             continue;
         }
@@ -259,7 +259,7 @@ fn every_option_with_a_value_takes_nonsense_without_a_panic() {
         for name in names {
             for value in [HUGE, "-1", "", "\u{1f600}", "=", "0"] {
                 let words: Vec<&str> = words.iter().map(String::as_str).collect();
-                // A file that is not there keeps those from beginning that find nothing wrong.
+                // A missing file prevents commands that accept the value from running.
                 let option = format!("{name}={value}");
                 let line = [&words[..], &[&option, "missing.cnp"]].concat();
                 if !needs_file(&help) && value != HUGE {
@@ -283,7 +283,7 @@ fn needs_file(help: &str) -> bool {
     usage.contains("<FILE>") || usage.contains("<FILES>") || usage.contains("<OBJECT>")
 }
 
-/// Whether a command does something on this machine whatever else it is given.
+/// Whether a command runs regardless of further arguments.
 fn may_begin(words: &[&str]) -> bool {
     matches!(words, ["node" | "bench" | "doctor", ..])
 }

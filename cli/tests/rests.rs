@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A running program always answers, and one that rests says why: the same on both devices,
-//! however frames come in.
+//! A running program always answers requests, and one that is blocked reports why: the same on both
+//! devices, however frames arrive.
 
 use crate::running::Folder;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::process::Output;
 
 const DEVICES: [&str; 2] = ["native", "interpreter"];
 
-/// Waits for both inputs.
+/// An element that waits for both inputs.
 const JOIN: &str = "// SPDX-License-Identifier: Apache-2.0 OR MIT
 .element Join (packet a, packet b -> packet out) await all {
   .handler {
@@ -52,7 +52,7 @@ const RING_WAITS: &str = "nothing can move, though data waits
   in a cycle: answer.back -> ask.back (0 of 16) -> ask.out -> answer.in (0 of 16)
 ";
 
-/// Makes packets for ever.
+/// An element that generates packets without end.
 const FLOOD: &str = "// SPDX-License-Identifier: Apache-2.0 OR MIT
 .element Flood (-> packet out) {
   .handler { packet p = new_packet(60); set_output_port(out, p); }
@@ -61,7 +61,7 @@ Flood :: f
 f -> to_tor
 ";
 
-/// Each packet sends another one round for ever.
+/// A loop in which each packet sends another one.
 const CIRCLE: &str = "// SPDX-License-Identifier: Apache-2.0 OR MIT
 .element Circle (packet in, packet back -> packet out, packet round) {
   .handler {
@@ -82,7 +82,7 @@ c [round] ->{lossy} [back] c
 c [out] -> to_tor
 ";
 
-/// Firings that take long, for ever.
+/// An element with long firings, without end.
 const BUSY: &str = "// SPDX-License-Identifier: Apache-2.0 OR MIT
 .element Busy (-> packet out) {
   .state { uint sum; }
@@ -186,7 +186,7 @@ fn a_program_that_never_rests_answers_and_stops() {
         let folder = folder(program);
         let program = folder.path().join("program.cnp").display().to_string();
         for on in DEVICES {
-            // Its answers are waited for, without a limit on how long each takes.
+            // The test waits for its answers without a limit.
             let arguments = [&[program.as_str()][..], ends, &["--on", on]].concat();
             let running = folder.start("endless", &arguments);
             let firings = || running.stats()["instances"][0]["firings"].as_u64().unwrap();
@@ -205,7 +205,7 @@ fn a_run_that_goes_on_by_itself_takes_all_frames_and_says_how_it_ends() {
         let ends = ["--in", "from_tor=.nine.pcap", "--out", "to_tor=count", "--time"];
         let output = run(&folder, &[&ends[..], &["--on", on]].concat());
         let told = text(&output.stderr);
-        assert!(told.contains("the program goes on by itself, without frames"), "{on}: {told}");
+        assert!(told.contains("the program keeps firing without frames"), "{on}: {told}");
         assert!(told.contains("frames in, "), "{on}: {told}");
         assert!(output.status.success(), "{on}");
     }
@@ -281,8 +281,7 @@ from_tor -> hops -> to_tor
             let output = run(&folder, &ends);
             let told = text(&output.stderr);
             assert_eq!(output.status.success(), is_good, "{told}");
-            let expected =
-                format!("{file}: hops.set has refused 2 of 6 calls; there may be no room");
+            let expected = format!("{file}: hops.set refused 2 of 6 calls; a table may be full");
             assert_eq!(told.contains(&expected), !is_good, "{told}");
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The commands on the sample program and the sample capture, from the outside.
+//! Commands on the sample program and the sample capture.
 
 use serde_json::Value;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ fn repository() -> PathBuf {
 fn freeport(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_freeport"));
     command.args(arguments).current_dir(repository()).stdin(Stdio::null());
-    // Native code of tests is not kept among the user's.
+    // Native code of tests does not go to the user's cache.
     command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR")).env_remove("FREEPORT_ELEMENTS");
     command.output().unwrap()
 }
@@ -68,11 +68,11 @@ fn native_code_and_the_interpreter_write_the_same_captures_and_counters() {
             let told = standard_output(&[&arguments[..], &machine].concat());
             let mut stats: Value = serde_json::from_str(&told).unwrap();
             if let Some(logger) = stats["variables"].get_mut("logger") {
-                // When packets came depends on when the program ran.
+                // Arrival times depend on when the program ran.
                 logger.as_object_mut().unwrap().retain(|name, _| !name.starts_with("time"));
             }
             for channel in stats["channels"].as_array_mut().unwrap() {
-                // How full it was at most depends on the schedule.
+                // The peak of a channel depends on the schedule.
                 channel.as_object_mut().unwrap().remove("peak").unwrap();
             }
             (std::fs::read(file).unwrap(), stats)
@@ -214,12 +214,12 @@ fn mistakes_are_answered_with_what_there_is() {
         ),
         (
             ["--capture", "to_tor=x.pcapng"],
-            "freeport: nothing passes to_tor; join it with --in to_tor=... or --out to_tor=count",
+            "freeport: to_tor has no port; join it with --in to_tor=... or --out to_tor=count",
         ),
         (
             ["--in", "from_tor"],
-            "error: invalid value 'from_tor' for '--in <END=SOURCE>': expected NAME=WHAT, such as \
-             from_tor=trace.pcap\n\nFor more information, try '--help'.",
+            "error: invalid value 'from_tor' for '--in <END=SOURCE>': expected ENDPOINT=PORT, such \
+             as from_tor=trace.pcap\n\nFor more information, try '--help'.",
         ),
         (
             ["--in", "from_tor=gen:9-3x1"],
@@ -330,7 +330,7 @@ fn a_machine_is_examined() {
     for name in expected.into_iter().chain(["shared memory", "descriptors", "sockets"]) {
         assert!(names.contains(&name), "{names:?}");
     }
-    // Parts that are left out of smaller builds, but not of this one.
+    // Optional parts, which this build has.
     for name in ["card", "kernel"] {
         let check = told["checks"].as_array().unwrap().iter().find(|it| it["name"] == name);
         assert_eq!(check.expect("it is told")["state"], "ok", "{name}");
@@ -385,7 +385,7 @@ fn methods_are_called_before_and_after_a_run_and_from_a_file() {
         let at_0 = r#"table.at = {"address":167772169,"port":0}"#;
         assert_eq!(told, format!("table.insert = 2\n{at_2}\n{at_0}\ntable.count = 2\n"));
         let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(told, "table.insert: 2 calls gave -1\ntable.insert: 1 calls gave 1\n");
+        assert_eq!(told, "table.insert: 2 calls returned -1\ntable.insert: 1 calls returned 1\n");
         let wrong = [&run[..6], &["--call", "table.insert({mac: 1}, 2)"], &machine].concat();
         let expected = "table.insert, key: there is no member mac; there are address, port";
         assert!(complaint(&wrong).contains(expected), "{}", complaint(&wrong));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The unit for systemd: it is installed with the right path, systemd takes it, and a monitor has
-//! enough with the rights that it leaves.
+//! The unit for systemd: it is installed with the right path, systemd accepts it, and a monitor
+//! works with the capabilities that it grants.
 
 use crate::monitor::{Monitor, is_root};
 use freeport_monitor::confinement::{NEEDED, Rights};
@@ -17,7 +17,7 @@ fn unit() -> String {
     fs::read_to_string(repository().join("packaging/freeport-node.service")).unwrap()
 }
 
-/// The value of a setting that stands there once.
+/// The value of a setting that occurs once.
 fn setting<'u>(unit: &'u str, name: &str) -> &'u str {
     let values: Vec<_> = unit.lines().filter_map(|line| line.strip_prefix(name)).collect();
     let [value] = values.as_slice() else { panic!("{name} {values:?}") };
@@ -37,7 +37,7 @@ fn the_unit_is_installed_with_the_path_of_the_command() {
     let (built, stage) = (folder.path().join("built"), folder.path().join("stage/opt/it"));
     fs::create_dir(&built).unwrap();
     for name in ["freeport", "libfreeport_preload.so"] {
-        // Any program is stripped as they are, and this one is small.
+        // Any program can be stripped; this one is small.
         fs::copy("/bin/true", built.join(name)).unwrap();
     }
     let mut script = Command::new("bash");

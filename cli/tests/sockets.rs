@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport exec`, the monitors that it begins, and the questions to them.
+//! `freeport exec`, the monitors that it starts, and requests to them.
 
 use freeport_testbed::skip;
 use serde_json::Value;
@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 /// How long anything may take before a test fails.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// A folder with a library that does nothing, and a monitor's socket. A monitor that is left there
-/// is ended.
+/// A folder with a library that does nothing, and the socket of a monitor. Dropping it ends a
+/// monitor that still runs.
 struct Place(tempfile::TempDir);
 
 impl Place {
     fn new() -> Self {
         let place = Self(tempfile::tempdir().unwrap());
-        // The start of one: the loader complains that the rest is missing, and goes on.
+        // Only the header of a library: the loader prints an error and continues.
         let mut start = vec![];
         let own = File::open("/proc/self/exe").unwrap();
         own.take(64).read_to_end(&mut start).unwrap();
@@ -77,7 +77,7 @@ impl Drop for Place {
 }
 
 fn end(pid: i32) {
-    // SAFETY: a process that was begun here.
+    // SAFETY: no memory is passed; the process was started by this test.
     unsafe { libc::kill(pid, libc::SIGTERM) };
 }
 
@@ -139,7 +139,7 @@ fn a_command_runs_even_if_no_monitor_can() {
     assert_eq!(text(&output.stdout), "<>\n", "it is not preloaded");
 }
 
-/// Sockets are shown to a monitor of one's own or of root's only.
+/// Only a monitor of the same user or of root is given sockets.
 #[test]
 fn a_command_is_told_of_no_stranger() {
     // SAFETY: the call takes nothing and cannot fail.
@@ -186,14 +186,15 @@ fn commands_that_begin_at_once_share_one_monitor() {
     place.end_monitor();
 }
 
-/// Nobody who waits for the end of what they gave the command waits for the monitor.
+/// A process that waits for the end of file on descriptors of the command does not wait for the
+/// monitor.
 #[test]
 fn a_monitor_in_the_background_keeps_nothing_of_who_began_it() {
     let place = Place::new();
     let mut command = place.command(&["exec", "sh", "-c", "echo $PPID"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let (mut out, mut err) = (String::new(), String::new());
-    // Both end, though the monitor lives.
+    // Both have ended, and the monitor still runs.
     child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
     child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
     assert!(child.wait().unwrap().success());
@@ -201,7 +202,7 @@ fn a_monitor_in_the_background_keeps_nothing_of_who_began_it() {
     let pid = place.monitor().expect("it lives");
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
-    // Behind the state: parent, group, session, terminal.
+    // After the state: parent, group, session, terminal.
     assert_ne!(fields[1], std::process::id().to_string());
     assert_eq!(fields[4], "0", "no terminal");
     assert_eq!(fs::read_link(format!("/proc/{pid}/cwd")).unwrap(), Path::new("/"));
@@ -218,7 +219,7 @@ fn one_monitor_at_a_place() {
     assert!(!second.status.success());
     let told = text(&second.stderr);
     assert!(told.contains(&format!("(process {})", first.id())), "{told}");
-    // In the background the other one is as good.
+    // In the background, an existing monitor serves as well.
     assert!(place.output(&["node", "--background"]).status.success());
     end(first.id() as i32);
     assert!(first.wait().unwrap().success());
@@ -288,7 +289,7 @@ fn why_needs_no_monitor() {
 fn a_command_that_takes_no_library_is_told_of() {
     let place = Place::new();
     let path = place.0.path().join("static");
-    // The header of a program without a loader, and with nothing in it.
+    // The header of a statically linked program, without contents.
     let mut header = vec![0; 64];
     header[..5].copy_from_slice(b"\x7fELF\x02");
     fs::write(&path, header).unwrap();

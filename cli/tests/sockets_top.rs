@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport sockets top` on a terminal, and where nobody reads it.
+//! `freeport sockets top` on a terminal, and without one.
 
 use crate::monitor::Monitor;
 use freeport_testbed::wait_until;
@@ -10,11 +10,11 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Stdio};
 
-/// The screen of its own, and back.
+/// The sequences that switch to the alternate screen and back.
 const ENTER: &str = "\x1b[?1049h";
 const LEAVE: &str = "\x1b[?1049l";
 
-/// A terminal: what is written to it, and what programs have.
+/// A pseudoterminal: the controlling side, and the side of programs.
 struct Terminal {
     master: File,
     slave: OwnedFd,
@@ -26,11 +26,11 @@ impl Terminal {
         let (mut master, mut slave) = (-1, -1);
         let none = std::ptr::null_mut();
         let size = libc::winsize { ws_row: 24, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
-        // SAFETY: room for two descriptors; no name is asked for, and no modes are given.
+        // SAFETY: both pointers are to descriptors; null pointers omit name and modes.
         let made =
             unsafe { libc::openpty(&mut master, &mut slave, none, none.cast(), &raw const size) };
         assert_eq!(made, 0, "{}", std::io::Error::last_os_error());
-        // SAFETY: the descriptors were just made, and have no other owner.
+        // SAFETY: `openpty` has returned the descriptors, which have no other owner.
         let [master, slave] = [master, slave].map(|it| unsafe { OwnedFd::from_raw_fd(it) });
         // SAFETY: no memory is passed.
         unsafe { libc::fcntl(master.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
@@ -41,16 +41,16 @@ impl Terminal {
         self.slave.try_clone().expect("a descriptor").into()
     }
 
-    /// Its local modes, such as whether it shows what is typed.
+    /// Its local modes, such as echo.
     fn modes(&self) -> libc::tcflag_t {
         let mut modes = MaybeUninit::uninit();
-        // SAFETY: there is room for the answer.
+        // SAFETY: the pointer is to writable memory of the size of the modes.
         assert_eq!(unsafe { libc::tcgetattr(self.slave.as_raw_fd(), modes.as_mut_ptr()) }, 0);
-        // SAFETY: the call has succeeded, so it has filled it.
+        // SAFETY: the call has succeeded, so it has initialised the modes.
         unsafe { modes.assume_init() }.c_lflag
     }
 
-    /// Waits until all that was shown has that in it.
+    /// Waits until the output contains a text.
     fn wait_for(&mut self, text: &str) {
         wait_until(text, || {
             let mut bytes = [0; 4096];
@@ -84,7 +84,7 @@ fn the_terminal_is_as_it_was_however_it_ends() {
         terminal.wait_for("by messages");
         match ending {
             None => terminal.master.write_all(b"q").expect("it is there"),
-            // SAFETY: our own child, which nobody has waited for.
+            // SAFETY: no memory is passed; the child has not been waited for.
             Some(signal) => _ = unsafe { libc::kill(top.id() as i32, signal) },
         }
         terminal.wait_for(LEAVE);

@@ -14,7 +14,7 @@ use std::time::Duration;
 const TRAFFIC: [&str; 4] = ["--in", "from_tor=gen:64@2000", "--out", "to_tor=count"];
 const MACHINES: [[&str; 2]; 2] = [["--on", "native"], ["--on", "interpreter"]];
 
-/// Drops packets of a length that `limits` knows, and counts both kinds.
+/// Drops packets whose length is in `limits`, and counts both kinds.
 const POLICE: &str = "
 typedef struct { ushort length; uchar kind; } size;
 .element Police (flit in -> flit out) {
@@ -156,7 +156,7 @@ fn many_calls_go_in_one_stream_and_each_wrong_one_is_told_with_its_line() {
     let entries = running.told(&["table", "entries", "police.zones", "--json"]);
     let of_16 = entries.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let of_16: Vec<Value> = of_16.filter(|entry| entry["length"] == 8).collect();
-    // The last of 0..20,000 that leaves 8 when it is divided by 9.
+    // The last number below 20,000 that is 8 modulo 9.
     assert_eq!(of_16[0]["value"], json!(19_997 & 0xffff));
 }
 
@@ -166,7 +166,7 @@ fn calls_of_a_file_that_are_refused_are_told_and_the_others_carried_out() {
     let file = program(&folder, POLICE);
     let running = folder.start("police", &[&[&file[..]][..], &TRAFFIC].concat());
     let calls = folder.path().join("calls");
-    // Sixteen fit, and the seventeenth does not; then one goes, and there is room again.
+    // Sixteen fit, and the seventeenth does not; after one is removed, there is room again.
     let drops = (1..=17).map(|at| format!("police.drop({{length: {at}}})\n"));
     let text = drops.collect::<String>()
         + "police.limits.delete({length: 99})\npolice.drop(1, 2)\nnonsense\n\
@@ -207,16 +207,21 @@ fn an_instance_rests_at_its_breakpoint_until_it_is_told_to_go_on() {
         let more = [&["--breakpoints"][..], &machine].concat();
         let mut running = folder.start("held", &[&[&file[..]][..], &TRAFFIC, &more].concat());
         for packet in 1..=3 {
-            let rests = || folder.told(&["ps"]).contains("held rests; `freeport resume held`");
+            let rests = || {
+                folder
+                    .told(&["ps"])
+                    .contains("held is stopped at a breakpoint; `freeport resume held`")
+            };
             running.wait_until("it rests", rests);
             assert_eq!(value(&folder, "held.packets"), packet);
             assert!(running.stats()["instances"][0]["firings"].as_u64().unwrap() >= packet);
-            assert_eq!(running.told(&["resume", "held"]), "held goes on\n");
+            assert_eq!(running.told(&["resume", "held"]), "held resumes\n");
         }
         running.wait_until("the fourth rests", || value(&folder, "held.packets") == 4);
         running.told(&["set", "held.packets=100"]);
         assert_eq!(value(&folder, "held.packets"), 100);
-        let told = running.told(&["told"]);
+        let told = running.told(&["logs"]);
+        assert_eq!(running.told(&["told"]), told, "the name of earlier releases");
         assert!(told.contains("held: packet 1\n") && told.contains("held: packet 4\n"), "{told}");
         assert!(told.contains("here"), "{told}");
         running.told(&["stop"]);
@@ -279,7 +284,8 @@ fn hostile_clients_harm_nobody_but_themselves() {
         let answer = ask(&client, text);
         assert!(answer.starts_with("{\"error\":") && answer.contains(reason), "{answer}");
     }
-    // One that goes in the middle of its request, one that never ends it, one that never reads.
+    // A client that disconnects within a request, one that never completes it, and one that never
+    // reads.
     connect().write_all(b"{\"do\":\"st").unwrap();
     let unread = connect();
     unread.set_nonblocking(true).unwrap();
@@ -300,7 +306,7 @@ fn hostile_clients_harm_nobody_but_themselves() {
     let read = long.read_to_string(&mut answer);
     let is_refused = read.is_err() || answer.contains("a request has at most");
     assert!(too_long || is_refused, "{answer}");
-    // Others are still answered, and traffic flows.
+    // Other clients are still answered, and traffic flows.
     let frames = running.frames_in();
     running.wait_until("traffic goes on", || {
         let told = folder.told(&["stats", "--json"]);
@@ -312,8 +318,8 @@ fn hostile_clients_harm_nobody_but_themselves() {
     assert!(running.ended().status.success());
 }
 
-/// One frame each 50 ms is next to nothing. A program that looked for the next one all the time
-/// would use all of that, and where others have the processor too, its share of it.
+/// One frame per 50 ms needs hardly any processor time. A program that polled all the time would
+/// use a whole processor, or its share of one.
 #[test]
 fn an_idle_program_leaves_the_processor_to_others() {
     const FRAMES: u64 = 20;
@@ -358,9 +364,9 @@ fn what_replaces_a_program_is_logged_too() {
     let logs = ["--log", "from_tor -> cnt.in", "--log", "cnt.out->to_tor"];
     let mut running = folder.start("counts", &[&[&file[..]][..], &TRAFFIC, &logs].concat());
     let mut logged =
-        |line: &str| running.wait_until(line, || folder.told(&["told"]).contains(line));
+        |line: &str| running.wait_until(line, || folder.told(&["logs"]).contains(line));
     logged("log2: cnt.out -> to_tor ");
-    // In this one, the other channel is the only one that is logged.
+    // In this program, only the other channel is logged.
     let text = "Count :: cnt\nCount :: before\nfrom_tor -> before -> cnt -> to_tor\n";
     folder.told(&["replace", &program(&folder, text)]);
     logged("log1: cnt.out -> to_tor ");
@@ -375,7 +381,7 @@ fn channels_are_logged_alike_on_every_device() {
     let traffic = ["from_tor=gen:64x9", "--out", "to_tor=count", "--log", "all"];
     let lines = |machine: [&str; 2]| {
         let told = folder.told(&[&arguments[..], &traffic, &machine].concat());
-        // Which element fires first is nobody's business; the order within a channel is.
+        // The order of elements is undefined; the order within a channel is not.
         let mut lines: Vec<String> = told.lines().map(str::to_owned).collect();
         lines.sort_by_key(|line| line.split(' ').next().unwrap().to_owned());
         lines

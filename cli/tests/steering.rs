@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A running program is steered from other processes while traffic flows.
+//! Other processes control a running program while traffic flows.
 
 use crate::running::Folder;
 

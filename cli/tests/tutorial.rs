@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The tutorial does what it says: its files are written, its commands run, and what they print is
-//! what the page shows.
+//! The tutorial works as written: the test writes its files, runs its commands, and compares the
+//! output with the page.
 
 use std::path::Path;
 use std::process::Command;
 
-/// What the page has its reader do.
+/// A step of the tutorial.
 #[derive(Debug)]
 enum Step {
     /// A file to write.
     File { name: String, text: String },
-    /// A command, and what it prints.
+    /// A command, and its output.
     Run { line: usize, command: String, shown: String },
 }
 

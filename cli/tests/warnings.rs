@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What `check`, `build` and `run` make of warnings, and texts as editors on other systems write
-//! them.
+//! Warnings of `check`, `build` and `run`, and files in the formats of editors on other systems.
 
 use serde_json::Value;
 use std::fs;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport xdp` on objects that clang makes.
+//! `freeport xdp` on objects compiled by clang.
 
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -68,7 +68,7 @@ fn what_the_interpreter_cannot_run_is_said_of_its_program_only() {
     assert_eq!(refused("asks").len(), 1, "{told}");
     assert!(refused("asks")[0].as_str().unwrap().contains("`asks`, instruction 0: "), "{told}");
     assert!(refused("passes").is_empty(), "{told}");
-    assert_eq!(refused("other"), [json!("it is no XDP program")]);
+    assert_eq!(refused("other"), [json!("it is not an XDP program")]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport xdp compile` on the programs of the repository, and that their schedules are as short
-//! and as full as they should be.
+//! `freeport xdp compile` on the programs of the repository, with bounds for the length and density
+//! of their schedules.
 
 use freeport_ebpf::analysis::Analysis;
 use freeport_ebpf::object::{Object, ProgramKind};
@@ -37,7 +37,7 @@ fn complaint(object: &Path, more: &[&str]) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// An object of its own: two programs, one of which calls what the processor has not.
+/// An object with two programs, one of which calls a helper that the processor does not have.
 fn two(folder: &Path) -> PathBuf {
     let text = "#include <linux/bpf.h>\n#include <bpf/bpf_helpers.h>\n\
         static long (*none)(void) = (void *)9999;\n\
@@ -166,7 +166,7 @@ fn what_cannot_be_compiled_is_told_beside_what_can() {
     let error = complaint(&two, &[]);
     assert!(error.contains("two.bpf.c: the processor cannot run program `asks`, instruction 0: "));
     let error = complaint(&two, &["--svg", "two.svg"]);
-    assert!(error.contains("--svg draws one program; say which with --program"), "{error}");
+    assert!(error.contains("--svg draws one program; choose one with --program"), "{error}");
     assert!(error.contains("there are: asks, passes"), "{error}");
     let error = complaint(&two, &["--program", "other"]);
     assert!(error.contains("there is no XDP program `other`"), "{error}");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Programs of XDP objects as elements of a graph: the same packets come out as when they run by
-//! themselves, their maps are tables of the running graph, and what is wrong is told.
+//! Programs of XDP objects as elements of a graph: the output is the same as when they run alone,
+//! their maps are tables of the running graph, and errors are reported.
 
 use crate::running::{Folder, repository};
 use serde_json::Value;
@@ -25,7 +25,7 @@ fn graph(folder: &Path, text: &str) -> String {
     path.display().to_string()
 }
 
-/// The frames of a capture, whatever the unit of its times is.
+/// The frames of a capture, with times in any unit.
 fn frames(path: &Path) -> Vec<Vec<u8>> {
     let bytes = std::fs::read(path).expect("it was written");
     let (mut rest, mut frames) = (&bytes[24..], vec![]);
@@ -121,10 +121,10 @@ fn an_element_between_devices_has_its_maps_in_common_for_all_of_them() {
         running.told(&["table", "set", "fw.ways", "1", "2"]);
         running.wait_until("packets leave for device 2", || left("to_tor") > 0);
         assert_eq!(left("to_nic"), 0, "on {machine}, without a way to device 1");
-        // Flows that the other direction has made are let in by this one.
+        // This direction passes flows that the other one has created.
         running.told(&["table", "set", "fw.ways", "2", "1"]);
         running.wait_until("packets leave for device 1", || left("to_nic") > 0);
-        // Where packets come from is not asked of a variable any more.
+        // The interface of packets no longer comes from a variable.
         let complaint = running.complaint(&["get", "fw.ingress_ifindex"]);
         assert!(complaint.contains("ingress_ifindex"), "{complaint}");
         running.told(&["stop"]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport bench`: measures Freeport beside its peers.
+//! `freeport bench`: benchmarks Freeport and comparable systems.
 
 use crate::library::LibraryArguments;
 use crate::progress::ProgressLine;
@@ -16,10 +16,10 @@ pub struct Arguments {
     library: LibraryArguments,
 }
 
-/// Measures and prints.
+/// Runs the benchmarks and prints the results.
 ///
 /// # Errors
-/// What kept Freeport from running.
+/// A benchmark that Freeport itself cannot run.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if !arguments.bench.is_part() {
         eprintln!("measuring; this takes a while");

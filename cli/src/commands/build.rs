@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport build`: makes a program native code and says what became of it on the way.
+//! `freeport build`: compiles a program to native code and reports what each pass did.
 
 use crate::library::LibraryArguments;
 use crate::passes::PassArguments;
@@ -20,10 +20,10 @@ use std::process::ExitCode;
 pub struct Arguments {
     /// The program, .cnp or .ir
     file: PathBuf,
-    /// The folder to write to; it is made if need be
+    /// The folder to write to, which is created if it does not exist
     #[arg(short, long, value_name = "FOLDER")]
     output: PathBuf,
-    /// Report as one JSON object
+    /// Print the report as one JSON object
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -34,10 +34,11 @@ pub struct Arguments {
     library: LibraryArguments,
 }
 
-/// Builds, and prints the report.
+/// Builds the program and prints the report.
 ///
 /// # Errors
-/// A program that cannot be loaded, or be native code; a compiler that is missing; files.
+/// A program that cannot be loaded or compiled to native code, a missing compiler, or a file that
+/// cannot be written.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let program =
         program::load_with(&arguments.file, &arguments.library.folders(), arguments.warnings)?
@@ -45,7 +46,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let options = arguments.passes.options()?;
     let image = freeport_native::build(&program, &options)?;
     let folder = &arguments.output;
-    fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    fs::create_dir_all(folder)
+        .with_context(|| format!("{} cannot be created", folder.display()))?;
     let stem = arguments.file.file_stem().unwrap_or_default();
     let path = |extension: &str| folder.join(stem).with_extension(extension);
     let (source, library, manifest) = (path("c"), path("so"), folder.join("manifest.json"));

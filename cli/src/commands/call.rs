@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport call`: calls methods of a running program, also those of its tables: a few from the
-//! command line, or many from a file.
+//! `freeport call`: calls methods of a running program or of its tables: a few from the command
+//! line, or many from a file.
 
 use crate::running::To;
 use anyhow::{Context, bail};
@@ -15,8 +15,8 @@ use std::io::{BufRead, BufReader, stdin};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Calls that are on their way at a time: so many that waiting costs little, so few that answers
-/// never fill the socket.
+/// Calls in flight: enough to hide the round trip, and few enough that the answers fit into the
+/// socket buffer.
 const AT_A_TIME: usize = 256;
 
 #[derive(Args)]
@@ -25,14 +25,15 @@ const AT_A_TIME: usize = 256;
     freeport call 'nat.flows.lookup({address: 10.0.0.1, port: 80})'\n  \
     freeport call --to fw --file rules.txt")]
 pub struct Arguments {
-    /// What to call, with values as in the language; a struct is written as {member: value}
+    /// The calls, with values as in the language; a struct is written as {member: value}
     #[arg(value_name = "INSTANCE.METHOD(VALUE,VALUE)")]
     calls: Vec<String>,
-    /// Calls from a file, one a line, or from standard input (-); `#` begins a comment. A call that
-    /// fails, or a method that answers no, is told with its line, and the others go on
+    /// Read calls from a file, one per line, or from standard input (-); `#` begins a comment. A
+    /// call that fails, or whose method returns no, is reported with its line, and the rest are
+    /// still made
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Report what the calls of a file gave, and which ones failed, as one JSON object
+    /// Print the results of the calls of a file, and those that failed, as one JSON object
     #[arg(long, requires = "file", conflicts_with_all = ["calls", "list"])]
     json: bool,
     /// List what can be called
@@ -42,13 +43,13 @@ pub struct Arguments {
     to: To,
 }
 
-/// Calls and prints results; of a file, how often each result came.
+/// Makes the calls and prints their results; for a file, the number of calls with each result.
 ///
 /// # Errors
-/// Nobody to call, or what is wrong with a call.
+/// No such running program, or a call that is malformed or fails.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if arguments.calls.is_empty() && arguments.file.is_none() && !arguments.list {
-        bail!("there is nothing to call: name a call, or a --file; --list tells what there is");
+        bail!("there is nothing to call: name a call or a --file; --list prints the methods");
     }
     let mut client = arguments.to.connect()?;
     if arguments.list {
@@ -65,15 +66,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// What the calls of a file came to.
+/// The results of the calls of a file.
 #[derive(Default)]
 struct Outcome {
-    /// By method and result.
+    /// Number of calls, by method and result.
     counts: BTreeMap<(String, String), (Value, u64)>,
     failed: Vec<Failed>,
 }
 
-/// A call that was not carried out, or did not do what it should.
+/// A call that was refused or whose method returned no.
 #[derive(Serialize)]
 struct Failed {
     file: String,
@@ -114,7 +115,7 @@ fn call_all(client: &mut Client, path: &Path, is_json: bool) -> anyhow::Result<E
 }
 
 impl Outcome {
-    /// Sends the calls, with the numbers of their lines, and counts what they give.
+    /// Sends the calls, given with their line numbers, and counts their results.
     fn take(
         &mut self,
         client: &mut Client,
@@ -135,7 +136,7 @@ impl Outcome {
                 }
                 Err(error) => {
                     let line = format!(
-                        "{}:{line}: whether it was carried out is not known",
+                        "{}:{line}: it is not known whether the call was made",
                         path.display()
                     );
                     return Err(anyhow::Error::from(error).context(line));
@@ -160,7 +161,7 @@ impl Outcome {
             return;
         }
         for ((method, result), (_, count)) in &self.counts {
-            println!("{method}: {count} calls gave {result}");
+            println!("{method}: {count} calls returned {result}");
         }
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport check`: compiles programs and says everything that is wrong with them.
+//! `freeport check`: compiles programs and reports all errors and warnings.
 
 use crate::library::LibraryArguments;
 use crate::program::{self, WarningArguments};
@@ -11,14 +11,14 @@ use std::process::ExitCode;
 #[command(
     after_help = "Example:\n  freeport check firewall.cnp\n  freeport check --json *.cnp\n  \
     freeport check --deny warnings *.cnp\n\n\
-    With --json, a message is an object with severity, code, file, line, column (both from 1), \
-    message, label, notes and help."
+    With --json, each message is an object with severity, code, file, line and column (both from \
+    1), message, label, notes and help."
 )]
 pub struct Arguments {
     /// Programs, .cnp or .ir
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Print one JSON object a line, one for each message
+    /// Print one JSON object per line, one for each message
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -27,11 +27,10 @@ pub struct Arguments {
     library: LibraryArguments,
 }
 
-/// Prints the messages; the status tells whether there was an error among them, or a
-/// warning that is denied.
+/// Prints the messages. The status is that of a failure if one is an error or a denied warning.
 ///
 /// # Errors
-/// None: a file that cannot be read is told like whatever else is wrong.
+/// None: a file that cannot be read is reported like any other error.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let library = arguments.library.folders();
     let (mut errors, mut warnings) = (0, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport elements`: the catalogue of the element library, made of its manual blocks.
+//! `freeport elements`: the catalogue of the element library, generated from its manual blocks.
 
 use crate::catalogue::{self, Page};
 use crate::library::LibraryArguments;
@@ -15,10 +15,10 @@ use std::process::ExitCode;
 pub struct Arguments {
     /// Print the page of this element
     name: Option<String>,
-    /// Print one JSON object a line, one for each element
+    /// Print one JSON object per line, one for each element
     #[arg(long)]
     json: bool,
-    /// Print tables, one for each category, for a page of documentation
+    /// Print Markdown tables, one for each category
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
     #[command(flatten)]
@@ -32,13 +32,15 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let folders = arguments.library.folders();
     if folders.is_empty() {
-        bail!("no element library found; name it with --library FOLDER or $FREEPORT_ELEMENTS");
+        bail!(
+            "no element library was found; name it with --library FOLDER or in $FREEPORT_ELEMENTS"
+        );
     }
     let mut pages = catalogue::read_all(&folders)?;
     if let Some(name) = &arguments.name {
         pages.retain(|page| page.name.eq_ignore_ascii_case(name));
         if pages.is_empty() {
-            bail!("there is no element `{name}`; `freeport elements` lists those there are");
+            bail!("there is no element `{name}`; `freeport elements` lists all elements");
         }
     }
     if arguments.markdown {
@@ -59,7 +61,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A table for each category.
+/// Prints a table for each category.
 fn print_tables(pages: &[Page]) {
     for category in pages.chunk_by(|one, other| one.category == other.category) {
         println!("\n## {}\n", category[0].category);
@@ -78,7 +80,7 @@ fn print_tables(pages: &[Page]) {
     }
 }
 
-/// What the list says of an element; its page has the rest.
+/// The first sentence of a text, for the list of elements.
 fn first_sentence(text: &str) -> String {
     let line = text.replace('\n', " ");
     let end = line.find(". ").map_or(line.len(), |stop| stop + 1);

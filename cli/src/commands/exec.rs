@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport exec`: becomes a command whose sockets are accelerated.
+//! `freeport exec`: executes a command with accelerated sockets, in place of this process.
 
 use crate::preload;
 use anyhow::{Context, bail};
@@ -14,11 +14,11 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::{env, fs, io};
 
-/// How long a monitor that was begun for a command stays without members, in seconds.
+/// How long a monitor that was started for a command keeps running without members, in seconds.
 const IDLE_SECONDS: &str = "60";
 
-/// The status if this command itself fails, if the other cannot be executed, and if there is none
-/// of that name: the same as those of `env` and of shells.
+/// Exit statuses if this command itself fails, if the other cannot be executed, and if it is not
+/// found: those of `env` and of shells.
 const FAILED: u8 = 125;
 const NOT_EXECUTABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;
@@ -26,8 +26,8 @@ const NOT_FOUND: u8 = 127;
 #[derive(Args)]
 #[command(after_help = "Example:\n  freeport exec redis-server --port 7000\n  \
                   freeport exec -- redis-benchmark -p 7000\n\n\
-                  The process stays the same, with its number, its descriptors and its status. \
-                  See docs/guide/sockets.md.")]
+                  The command replaces this process: it keeps the process ID and the descriptors, \
+                  and its status is the status. See docs/guide/sockets.md.")]
 pub struct Arguments {
     /// The command and its arguments
     #[arg(
@@ -39,7 +39,7 @@ pub struct Arguments {
     command: Vec<OsString>,
 }
 
-/// Begins a monitor if none answers, and becomes the command.
+/// Starts a monitor if none answers, and executes the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match begin(arguments) {
         Ok(error) => {
@@ -55,19 +55,19 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Comes back only with the reason why the command could not be executed.
+/// Returns only if the command cannot be executed, with the reason.
 fn begin(arguments: &Arguments) -> anyhow::Result<io::Error> {
     let library = preload::library()?;
     let (location, begun) = monitor();
     if let Err(error) = &begun {
-        // A command is worth more than its speed. It is told of no monitor: who listens there may
-        // be somebody to whom sockets should not be shown.
+        // The command still runs, without acceleration. It is given no monitor: the process
+        // that listens there may not be allowed to see its sockets.
         eprintln!("freeport exec: {error:#}; sockets stay in the kernel");
     }
     if let Some(few) = descriptor_limit().filter(|limit| *limit < DESCRIPTORS_MIN) {
         eprintln!(
-            "freeport exec: a program may have {few} descriptors here; with fewer than \
-             {DESCRIPTORS_MIN} (`ulimit -n`), its sockets stay in the kernel"
+            "freeport exec: the limit of descriptors is {few}; below {DESCRIPTORS_MIN} (`ulimit \
+             -n`), the sockets of a program stay in the kernel"
         );
     }
     if let Some(why) =
@@ -76,20 +76,20 @@ fn begin(arguments: &Arguments) -> anyhow::Result<io::Error> {
         let name = arguments.command[0].display();
         eprintln!("freeport exec: {name}: {why}; its sockets stay in the kernel");
     }
-    // A shell may begin programs later. If that is refused, only then something is lost.
+    // A shell may start programs later. If the request is refused, only those are affected.
     let _ = begun.is_ok().then(|| Control::at(location.clone()).stay());
     let words = arguments.command.iter().map(|word| CString::new(word.clone().into_vec()));
-    let words = words.collect::<Result<Vec<_>, _>>().context("an argument with a zero byte")?;
+    let words = words.collect::<Result<Vec<_>, _>>().context("an argument contains a zero byte")?;
     let mut pointers: Vec<_> = words.iter().map(|word| word.as_ptr()).collect();
     pointers.push(std::ptr::null());
     let (loader, value) = preload::loader_value(&library);
     if begun.is_ok() {
-        // SAFETY: there is one thread, so nothing reads the environment meanwhile.
+        // SAFETY: there is one thread, so nothing reads the environment concurrently.
         unsafe { env::set_var(loader, value) };
         // SAFETY: as above.
         unsafe { env::set_var(MONITOR_VARIABLE, location.path()) };
     }
-    // The broken pipe is the only signal whose meaning Rust has changed.
+    // SIGPIPE is the only signal whose disposition Rust has changed.
     // SAFETY: no handler is installed.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     // SAFETY: the words end with zero and live as long as the call, and null ends the array.
@@ -97,7 +97,7 @@ fn begin(arguments: &Arguments) -> anyhow::Result<io::Error> {
     Ok(io::Error::last_os_error())
 }
 
-/// How many descriptors a program that is begun may have.
+/// The limit of descriptors that a program inherits.
 fn descriptor_limit() -> Option<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the place has room for the answer.
@@ -105,7 +105,7 @@ fn descriptor_limit() -> Option<u64> {
     (result == 0).then_some(limit.rlim_cur)
 }
 
-/// The file that is executed for a command, as `execvp` looks for it.
+/// The file that `execvp` executes for a command.
 fn found(command: &OsStr) -> Option<PathBuf> {
     if command.as_bytes().contains(&b'/') {
         return Some(command.into());
@@ -117,12 +117,12 @@ fn found(command: &OsStr) -> Option<PathBuf> {
     })
 }
 
-/// The monitor of programs, which answers, or why it does not.
+/// Where the monitor of programs is, and why it does not answer if it does not.
 fn monitor() -> (Location, anyhow::Result<()>) {
     let location = Location::of_programs();
     let begun = ensure_monitor(&location);
     let own = Location::of_environment();
-    // The host's may just have ended, and only root can begin that one again.
+    // The monitor of the host may just have ended, and only root can start that one again.
     if begun.is_err() && own != location {
         let begun = ensure_monitor(&own);
         return (own, begun);
@@ -130,7 +130,7 @@ fn monitor() -> (Location, anyhow::Result<()>) {
     (location, begun)
 }
 
-/// Sees to it that a monitor answers.
+/// Starts a monitor unless one answers.
 fn ensure_monitor(location: &Location) -> anyhow::Result<()> {
     match location.connect() {
         Ok(_) => return Ok(()),
@@ -140,7 +140,7 @@ fn ensure_monitor(location: &Location) -> anyhow::Result<()> {
     let mut command = Command::new(env::current_exe()?);
     command.args(["node", "--background", "--idle", IDLE_SECONDS]);
     command.env(MONITOR_VARIABLE, location.path()).stdin(Stdio::null()).stdout(Stdio::null());
-    let output = command.output().context("a monitor cannot be begun")?;
+    let output = command.output().context("a monitor cannot be started")?;
     if !output.status.success() {
         let told = String::from_utf8_lossy(output.stderr.trim_ascii()).into_owned();
         bail!("{}", told.strip_prefix("freeport: ").unwrap_or(&told));

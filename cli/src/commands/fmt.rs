@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport fmt`: rewrites programs in the one style, or tells what it would change.
+//! `freeport fmt`: formats programs, or prints what it would change.
 
 use crate::rewriting::{self, Source};
 use anyhow::bail;
@@ -12,28 +12,28 @@ use std::process::ExitCode;
 #[command(
     after_help = "Example:\n  freeport fmt firewall.cnp elements/\n  freeport fmt --check .\n  \
     freeport fmt - < draft.cnp\n\n\
-    Only white space changes: what is no valid program text is told and left as it is. With \
-    --check, the lines that are not formatted are printed and nothing is written; the status is \
-    then that of a failure."
+    Only white space changes. A file that is not a valid program is reported and left as it is. \
+    With --check, the lines that are not formatted are printed, nothing is written, and the status \
+    is that of a failure if there are any."
 )]
 pub struct Arguments {
     /// Programs, folders with programs (.cnp), or - for standard input and output
     #[arg(required = true)]
     paths: Vec<PathBuf>,
-    /// Tell what would change, and write nothing
+    /// Print what would change, and write nothing
     #[arg(long)]
     check: bool,
 }
 
-/// Formats each file by itself; the status tells whether all went well.
+/// Formats each file. The status is that of a failure if one could not be formatted.
 ///
 /// # Errors
-/// A path that is not there, or `-` beside others. What is wrong with a file is told, and the
-/// others are formatted all the same.
+/// A path that does not exist, or `-` together with others. An error in one file is reported, and
+/// the others are still formatted.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let sources = rewriting::sources(&arguments.paths)?;
     if sources.is_empty() {
-        bail!("there is no .cnp file in what was named");
+        bail!("there is no .cnp file in these paths");
     }
     let (mut wrong, mut changed) = (0, 0);
     for source in &sources {
@@ -53,7 +53,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Whether something changed, or would.
+/// Formats a source; returns whether it changed, or would change.
 fn format_one(source: &Source, is_check: bool) -> Result<bool, String> {
     let name = source.name();
     let text = source.read().map_err(|error| format!("{}: {error}", name.display()))?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport get`: values of variables of a running program.
+//! `freeport get`: prints variables of a running program.
 
 use crate::running::To;
 use clap::Args;
@@ -11,20 +11,20 @@ use std::process::ExitCode;
     freeport get --to fw cnt.count 'logger.lengths[3]'\n  \
     freeport get --to fw --json")]
 pub struct Arguments {
-    /// Variables, elements or members of them [default: all variables of up to 1024 elements]
+    /// Variables, or elements or members of them [default: all variables of up to 1024 elements]
     #[arg(value_name = "INSTANCE.VARIABLE[INDEX]")]
     paths: Vec<String>,
-    /// One JSON object
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     to: To,
 }
 
-/// Prints values.
+/// Prints the values.
 ///
 /// # Errors
-/// Nobody to ask, or no such variable.
+/// No such running program, or no such variable.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut client = arguments.to.connect()?;
     if arguments.paths.is_empty() {

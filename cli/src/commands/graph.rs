@@ -10,12 +10,12 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 #[command(after_help = "Example:\n  freeport graph capture.cnp -o capture.svg\n\n\
-    Endpoints are pills, elements boxes, host elements tinted. The number at a channel is how \
-    many items it holds; a dashed one drops when it is full.")]
+    Endpoints are drawn as pills, elements as boxes, host elements tinted. The number at a channel \
+    is its capacity in items; a dashed channel drops items when it is full.")]
 pub struct Arguments {
-    /// The program
+    /// The program, .cnp or .ir
     file: PathBuf,
-    /// The SVG file to write; standard output without it
+    /// The SVG file to write [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The subcommands. Each has its arguments, with an example in its help, and a `run`.
+//! The subcommands. Each has a type `Arguments`, with an example in its help, and a function `run`.
 
 mod bench;
 mod build;
 mod call;
 mod check;
+mod completions;
 mod doctor;
 mod elements;
 mod exec;
 mod fmt;
 mod get;
 mod graph;
+mod logs;
+mod man;
 mod node;
 mod ps;
 mod replace;
@@ -23,32 +26,32 @@ mod stats;
 mod stop;
 mod table;
 mod test;
-mod told;
 mod xdp;
 
+use crate::diagnostics::Diagnostics;
 use clap::Subcommand;
 use std::process::ExitCode;
 
-/// What `freeport` can do.
+/// A subcommand of `freeport`.
 #[derive(Subcommand)]
 pub enum Command {
-    /// Say everything that is wrong with programs
+    /// Check programs and report all errors and warnings
     Check(check::Arguments),
-    /// Rewrite programs in the one style
+    /// Format programs
     Fmt(fmt::Arguments),
-    /// Make a program native code, and tell what became of it on the way
+    /// Compile a program to native code, and report what each pass did
     Build(build::Arguments),
     /// Draw a program's element graph
     Graph(graph::Arguments),
-    /// Run a program between files, generators or interfaces
+    /// Run a program on captures, generated traffic or network interfaces
     Run(Box<run::Arguments>),
     /// List running programs
     Ps(ps::Arguments),
     /// Print the counters of a running program
     Stats(stats::Arguments),
-    /// Call methods of a running program, also those of its tables
+    /// Call methods of a running program or of its tables
     Call(call::Arguments),
-    /// List and change the tables of a running program
+    /// Read and change the tables of a running program
     Table(table::Arguments),
     /// Print variables of a running program
     Get(get::Arguments),
@@ -56,37 +59,52 @@ pub enum Command {
     Set(set::Arguments),
     /// Send signals to a running program
     Signal(signal::Arguments),
-    /// Print what a running program has printed and logged
-    Told(told::Arguments),
-    /// Let instances of a running program go on from their breakpoints
+    /// Print the output of printf, logs and breakpoints of a running program
+    #[command(alias = "told")]
+    Logs(logs::Arguments),
+    /// Resume instances of a running program that stopped at a breakpoint
     Resume(resume::Arguments),
-    /// Run goldens of elements on both devices
+    /// Run the golden tests of elements, in the interpreter and as native code
     Test(test::Arguments),
-    /// Replace the program of a running process, which keeps its state
+    /// Replace the program of a running process and keep its state
     Replace(replace::Arguments),
-    /// End a running program
+    /// Stop a running program
     Stop(stop::Arguments),
     /// Run a command with its sockets accelerated
     Exec(exec::Arguments),
     /// Run the monitor of accelerated sockets
     Node(node::Arguments),
-    /// List accelerated sockets, and say why others are not
+    /// List accelerated sockets, and explain why others stay in the kernel
     Sockets(sockets::Arguments),
-    /// Say what is in an XDP object, and run it on the packets of a capture
+    /// Inspect, run, compile and attach XDP objects
     Xdp(xdp::Arguments),
-    /// Measure Freeport beside its peers
+    /// Benchmark Freeport and comparable systems
     Bench(bench::Arguments),
-    /// Tell what this machine offers, and what falls back to what, and why
+    /// Check what this machine supports, and what is missing or limited
     Doctor(doctor::Arguments),
     /// List the element library, or print one manual page
     Elements(elements::Arguments),
+    /// Print the completion script of a shell
+    Completions(completions::Arguments),
+    /// Print a manual page, or write those of all subcommands
+    Man(man::Arguments),
 }
 
 impl Command {
-    /// Does it.
+    /// How the subcommand reports events.
+    pub fn diagnostics(&self) -> Diagnostics<'_> {
+        match self {
+            Command::Node(arguments) => arguments.diagnostics(),
+            Command::Run(_) => Diagnostics { runs_long: true, ..Diagnostics::default() },
+            Command::Xdp(arguments) => arguments.diagnostics(),
+            _ => Diagnostics::default(),
+        }
+    }
+
+    /// Runs the subcommand.
     ///
     /// # Errors
-    /// What went wrong and what to do, for the user.
+    /// A message for the user: what failed, and what to do.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Command::Check(arguments) => check::run(&arguments),
@@ -102,7 +120,7 @@ impl Command {
             Command::Set(arguments) => set::run(&arguments),
             Command::Signal(arguments) => signal::run(&arguments),
             Command::Test(arguments) => test::run(&arguments),
-            Command::Told(arguments) => told::run(&arguments),
+            Command::Logs(arguments) => logs::run(&arguments),
             Command::Resume(arguments) => resume::run(&arguments),
             Command::Replace(arguments) => replace::run(&arguments),
             Command::Stop(arguments) => stop::run(&arguments),
@@ -113,6 +131,8 @@ impl Command {
             Command::Bench(arguments) => bench::run(&arguments),
             Command::Doctor(arguments) => doctor::run(&arguments),
             Command::Elements(arguments) => elements::run(&arguments),
+            Command::Completions(arguments) => completions::run(&arguments),
+            Command::Man(arguments) => man::run(&arguments),
         }
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport ps`: the programs that run, and between which ports.
+//! `freeport ps`: lists running programs with their ports.
 
 use clap::Args;
 use freeport_monitor::printable;
@@ -10,12 +10,12 @@ use std::process::ExitCode;
 #[derive(Args)]
 #[command(after_help = "Example:\n  freeport ps\n  freeport ps --json")]
 pub struct Arguments {
-    /// One JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 }
 
-/// Lists them.
+/// Lists the running programs.
 ///
 /// # Errors
 /// The folder of sockets cannot be read.
@@ -27,7 +27,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         match status {
             Ok(status) if arguments.json => println!("{status}"),
             Ok(status) => print!("{}", shown(&status)),
-            // One that ends now does not keep us from telling of the others.
+            // A program that ends in between does not prevent listing the others.
             Err(error) => eprintln!("{error}"),
         }
     }
@@ -35,7 +35,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 fn shown(status: &Value) -> String {
-    // Names of files and interfaces are chosen by whoever made them.
+    // Names of files and interfaces may contain any characters.
     let word = |value: &Value| match value.as_str() {
         Some(text) => printable(text).into_owned(),
         None => value.to_string(),
@@ -51,7 +51,9 @@ fn shown(status: &Value) -> String {
     );
     for instance in status["resting"].as_array().into_iter().flatten() {
         let instance = word(instance);
-        text += &format!("  {instance} rests; `freeport resume {instance}` lets it go on\n");
+        text += &format!(
+            "  {instance} is stopped at a breakpoint; `freeport resume {instance}` resumes it\n"
+        );
     }
     for port in status["ports"].as_array().into_iter().flatten() {
         let [endpoint, direction, port] =

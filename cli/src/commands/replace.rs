@@ -13,12 +13,12 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 #[command(after_help = "Example:\n  freeport replace --to fw firewall2.cnp\n\n\
-    Variables and tables are kept where instance, name and type are the same; what cannot be kept \
-    is told. The program is compiled and loaded while traffic flows.")]
+    Variables and tables whose instance, name and type are the same keep their values; others are \
+    reported. The new program is compiled and loaded while traffic flows.")]
 pub struct Arguments {
     /// The program, .cnp or .ir
     file: PathBuf,
-    /// Replace it even if packets are lost, because the new graph has no place for them
+    /// Replace the program even if packets are lost because the new graph has no channel for them
     #[arg(long)]
     force: bool,
     /// Print one JSON object
@@ -30,13 +30,13 @@ pub struct Arguments {
     to: To,
 }
 
-/// Replaces it and tells what was kept.
+/// Replaces the program and reports what was kept.
 ///
 /// # Errors
-/// Nobody to ask, a program that is not as it should be, or packets that would be lost.
+/// No such running program, a program with errors, or packets that would be lost.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut client = arguments.to.connect()?;
-    // What is wrong with it is told here, with colours and places, before anybody is troubled.
+    // Errors of the program are reported here, with their places, before the request is sent.
     program::load(&arguments.file, &arguments.library.folders())?;
     let file = arguments.file.canonicalize();
     let file = file.with_context(|| format!("{} cannot be found", arguments.file.display()))?;

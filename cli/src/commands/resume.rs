@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport resume`: lets instances of a running program go on from their breakpoints (ClickNP
+//! `freeport resume`: resumes instances of a running program that stopped at a breakpoint (ClickNP
 //! 3.7).
 
 use crate::running::To;
@@ -10,16 +10,16 @@ use std::process::ExitCode;
 #[derive(Args)]
 #[command(after_help = "Example:\n  freeport resume --to fw parse")]
 pub struct Arguments {
-    /// Who goes on [default: all that rest]
+    /// The instance [default: all that are stopped]
     instance: Option<String>,
     #[command(flatten)]
     to: To,
 }
 
-/// Prints who goes on.
+/// Resumes the instances and prints their names.
 ///
 /// # Errors
-/// Nobody to ask, or an instance that does not rest.
+/// No such running program, or an instance that is not stopped at a breakpoint.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut request = json!({"do": "resume"});
     if let Some(instance) = &arguments.instance {
@@ -27,7 +27,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     let resumed = arguments.to.connect()?.ask(&request)?;
     for instance in resumed.as_array().into_iter().flatten() {
-        println!("{} goes on", instance.as_str().unwrap_or_default());
+        println!("{} resumes", instance.as_str().unwrap_or_default());
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -11,17 +11,17 @@ use std::process::ExitCode;
 #[derive(Args)]
 #[command(after_help = "Example:\n  freeport set --to fw cnt.count=0 'police.limits[2].most=900'")]
 pub struct Arguments {
-    /// Values, in any form that the variables take
+    /// The variables with their values, in any form that the variables take
     #[arg(value_name = "INSTANCE.VARIABLE[INDEX]=VALUE", required = true)]
     values: Vec<Assignment>,
     #[command(flatten)]
     to: To,
 }
 
-/// Writes them, in order.
+/// Writes the variables, in order.
 ///
 /// # Errors
-/// Nobody to ask, no such variable, or a value that does not fit.
+/// No such running program, no such variable, or a value that does not fit.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut client = arguments.to.connect()?;
     for Assignment { path, value } in &arguments.values {

@@ -10,20 +10,20 @@ use std::process::ExitCode;
 #[derive(Args)]
 #[command(after_help = "Example:\n  freeport signal --to fw cnt:0,7")]
 pub struct Arguments {
-    /// To whom, and the words of the message; numbers may be written as 0x1f
+    /// The instance and the words of the message; numbers may be written as 0x1f
     #[arg(value_name = "INSTANCE:WORD,WORD", required = true)]
     signals: Vec<SignalSpec>,
-    /// What is asked for, where an element knows several
+    /// The command number, for elements that support several
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     command: u32,
     #[command(flatten)]
     to: To,
 }
 
-/// Sends them and prints the answers.
+/// Sends the signals and prints the answers.
 ///
 /// # Errors
-/// Nobody to send to, or an instance that takes no signals.
+/// No such running program, or an instance that takes no signals.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut client = arguments.to.connect()?;
     for SignalSpec { instance, words } in &arguments.signals {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport stats`: the counters of a running program, or how fast they grow.
+//! `freeport stats`: prints the counters of a running program, or their rates.
 
 use crate::running::To;
 use clap::Args;
@@ -14,16 +14,17 @@ use std::time::{Duration, Instant};
     freeport stats --to fw --json\n  \
     freeport stats --to fw --watch 1")]
 pub struct Arguments {
-    /// One JSON object
+    /// Print one JSON object
     #[arg(long, conflicts_with = "prometheus")]
     json: bool,
-    /// The Prometheus text exposition
+    /// Print the Prometheus text exposition format
     #[arg(long, conflicts_with = "watch")]
     prometheus: bool,
-    /// Print what changed, a second, every so many seconds; as JSON, all counters
+    /// Print the rates of counters that changed, per second, at this interval; with --json, all
+    /// counters
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     watch: Option<f64>,
-    /// Watch so many times, then end
+    /// End after this number of intervals
     #[arg(long, value_name = "NUMBER", requires = "watch")]
     times: Option<u64>,
     #[command(flatten)]
@@ -36,10 +37,10 @@ fn seconds(text: &str) -> Result<f64, String> {
     is_good.then_some(seconds).ok_or_else(|| "expected 0.01 to 86400".to_owned())
 }
 
-/// Prints counters.
+/// Prints the counters.
 ///
 /// # Errors
-/// Nobody to ask.
+/// No such running program.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut client = arguments.to.connect()?;
     if let Some(seconds) = arguments.watch {
@@ -77,10 +78,10 @@ fn watch(client: &mut Client, arguments: &Arguments, every: Duration) -> anyhow:
     Ok(())
 }
 
-/// How full a channel is, which is no counter.
+/// Members that state how full a channel is, and are not counters.
 const FILL: [&str; 3] = ["waiting", "peak", "room"];
 
-/// Lists of counters, and what tells their rows apart. XDP programs have the last two.
+/// Lists of counters, and the members that identify a row. XDP programs have the last two lists.
 const LISTS: [(&str, &[&str]); 5] = [
     ("instances", &["instance"]),
     ("channels", &["channel"]),
@@ -89,7 +90,7 @@ const LISTS: [(&str, &[&str]); 5] = [
     ("drops", &["port", "reason"]),
 ];
 
-/// Says of each counter in an object, and of those inside, how fast it has grown.
+/// Adds the rate of each counter in an object and in the objects inside it.
 fn add_growth(prefix: &str, before: &Value, now: &Value, seconds: f64, grown: &mut Vec<String>) {
     for (counter, value) in now.as_object().into_iter().flatten() {
         if FILL.contains(&counter.as_str()) {
@@ -106,7 +107,7 @@ fn add_growth(prefix: &str, before: &Value, now: &Value, seconds: f64, grown: &m
     }
 }
 
-/// A line for each row of which something has grown or waits, and an empty one.
+/// A line for each row whose counters have grown or that holds items, and an empty line.
 fn rates(before: &Value, now: &Value, seconds: f64) -> String {
     let mut text = String::new();
     for (list, names) in LISTS {
@@ -120,7 +121,7 @@ fn rates(before: &Value, now: &Value, seconds: f64) -> String {
             add_growth("", earlier, row, seconds, &mut grown);
             let [waiting, peak, room] = FILL.map(|name| row[name].as_u64().unwrap_or(0));
             if waiting > 0 {
-                grown.push(format!("{waiting} of {room} wait, at most {peak}"));
+                grown.push(format!("{waiting} of {room} queued, peak {peak}"));
             }
             if !grown.is_empty() {
                 let name = names.iter().filter_map(|name| row[*name].as_str());
@@ -149,7 +150,7 @@ mod tests {
             let row = json!({"channel": "a -> b", "waiting": waiting, "peak": 9, "room": 16});
             json!({"channels": [row]})
         };
-        assert_eq!(rates(&full(1), &full(7), 2.0), "a -> b: 7 of 16 wait, at most 9\n\n");
+        assert_eq!(rates(&full(1), &full(7), 2.0), "a -> b: 7 of 16 queued, peak 9\n\n");
         assert_eq!(rates(&full(1), &full(0), 2.0), "\n");
         let port = |packets: u64| {
             let sent = json!({"packets": packets});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport stop`: ends a running program.
+//! `freeport stop`: stops a running program.
 
 use crate::running::To;
 use clap::Args;
@@ -13,10 +13,10 @@ pub struct Arguments {
     to: To,
 }
 
-/// Ends it between two batches.
+/// Stops the program between two batches.
 ///
 /// # Errors
-/// Nobody to stop.
+/// No such running program.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     arguments.to.connect()?.ask(&json!({"do": "stop"}))?;
     Ok(ExitCode::SUCCESS)

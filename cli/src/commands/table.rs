@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport table`: the tables of a running program.
+//! `freeport table`: reads and changes the tables of a running program.
 
 use crate::running::To;
 use clap::{Args, Subcommand};
@@ -18,12 +18,12 @@ pub struct Arguments {
     action: Action,
 }
 
-/// What is done.
+/// An operation on tables.
 #[derive(Subcommand)]
 enum Action {
     /// List tables, with the shapes of their keys and values
     List {
-        /// One JSON object a line
+        /// Print one JSON object per line
         #[arg(long)]
         json: bool,
         #[command(flatten)]
@@ -31,10 +31,10 @@ enum Action {
     },
     /// Print all entries
     Entries {
-        /// Which table
+        /// The table
         #[arg(value_name = "INSTANCE.TABLE")]
         table: String,
-        /// One JSON object a line
+        /// Print one JSON object per line
         #[arg(long)]
         json: bool,
         #[command(flatten)]
@@ -42,42 +42,42 @@ enum Action {
     },
     /// Print the value that a key matches
     Lookup {
-        /// Which table
+        /// The table
         #[arg(value_name = "INSTANCE.TABLE")]
         table: String,
-        /// A number, an address, or {member: value}
+        /// The key: a number, an address, or {member: value}
         key: String,
         #[command(flatten)]
         to: To,
     },
     /// Set the value of a key
     Set {
-        /// Which table
+        /// The table
         #[arg(value_name = "INSTANCE.TABLE")]
         table: String,
-        /// A number, an address, or {member: value}; KEY/LENGTH is a prefix
+        /// The key: a number, an address, or {member: value}; KEY/LENGTH is a prefix
         key: String,
-        /// As the key
+        /// The value, written like a key
         value: String,
         #[command(flatten)]
         to: To,
     },
     /// Remove a key
     Delete {
-        /// Which table
+        /// The table
         #[arg(value_name = "INSTANCE.TABLE")]
         table: String,
-        /// A number, an address, or {member: value}; KEY/LENGTH is a prefix
+        /// The key: a number, an address, or {member: value}; KEY/LENGTH is a prefix
         key: String,
         #[command(flatten)]
         to: To,
     },
 }
 
-/// Does it.
+/// Carries out the operation.
 ///
 /// # Errors
-/// Nobody to ask, no such table, or what is wrong with a key or value.
+/// No such running program or table, or a malformed key or value.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.action {
         Action::List { json, to } => {
@@ -110,7 +110,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Action::Set { table, key, value, to } => {
             let done = call(to, format!("{table}.update({}, {value})", prefix(key)))?;
             if done == json!(false) {
-                return absent("there is no room, or the prefix is too long");
+                return absent("the table is full, or the prefix is too long");
             }
         }
         Action::Delete { table, key, to } => {
@@ -126,13 +126,13 @@ fn call(to: &To, call: String) -> anyhow::Result<Value> {
     Ok(to.connect()?.ask(&json!({"do": "call", "call": call}))?)
 }
 
-/// Tells scripts, by the status, that nothing is there.
+/// Reports on standard error, and to scripts by the status, that there is no result.
 fn absent(what: &str) -> anyhow::Result<ExitCode> {
     eprintln!("{what}");
     Ok(ExitCode::FAILURE)
 }
 
-/// `10.1.0.0/16` as two arguments.
+/// Splits `10.1.0.0/16` into two arguments of a call.
 fn prefix(key: &str) -> String {
     key.replacen('/', ", ", 1)
 }

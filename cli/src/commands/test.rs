@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport test`: runs goldens of elements, on the reference interpreter and as native code.
+//! `freeport test`: runs the golden tests of elements, in the reference interpreter and as native
+//! code.
 
 use crate::library::LibraryArguments;
 use anyhow::{Context, bail};
@@ -15,29 +16,29 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Folders inside folders that are looked into.
+/// Maximum depth of nested folders that are searched.
 const FOLDER_DEPTH_MAX: u32 = 16;
 
 #[derive(Args)]
 #[command(after_help = "Example:\n  freeport test Guard.test\n  \
     freeport test elements --case tunnel --on interpreter\n\n\
-    An element is looked for beside its golden first, then in the library. \
-    docs/reference/elements.md describes\nthe format. With --json, a case is an object with file, line, case, passed and \
-    failures.")]
+    An element is searched in the folder of its golden first, then in the library. \
+    docs/reference/elements.md describes\nthe format. With --json, each case is an object with \
+    file, line, case, passed and failures.")]
 pub struct Arguments {
-    /// Goldens (.test), or folders that hold some
+    /// Golden files (.test), or folders that contain some
     #[arg(default_value = ".")]
     paths: Vec<PathBuf>,
-    /// Only cases with this in their title
+    /// Run only cases whose title contains this text
     #[arg(long, value_name = "TEXT")]
     case: Option<String>,
-    /// Only this device
+    /// Run only on this device
     #[arg(long, value_name = "DEVICE")]
     on: Option<On>,
-    /// How often each case runs on a device, with packets and room coming in other pieces
+    /// Number of runs of each case on a device, each with another order of packets and free space
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
-    /// Print one JSON object a line, one for each case
+    /// Print one JSON object per line, one for each case
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -50,17 +51,17 @@ enum On {
     Interpreter,
 }
 
-/// Runs them all; the status tells whether each case held.
+/// Runs all cases. The status is that of a failure if one fails.
 ///
 /// # Errors
-/// No golden there; one that cannot be read.
+/// No golden file, or one that cannot be read.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut files = vec![];
     for path in &arguments.paths {
         collect(path, 0, &mut files)?;
     }
     if files.is_empty() {
-        bail!("there is no .test file; docs/reference/elements.md tells how to write one");
+        bail!("there is no .test file; docs/reference/elements.md describes how to write one");
     }
     let (mut passed, mut failed) = (0, 0);
     for file in &files {
@@ -79,7 +80,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         }
     }
     if passed + failed == 0 {
-        bail!("no case has that in its title");
+        bail!("no case has this text in its title");
     }
     if !arguments.json {
         println!("{passed} passed, {failed} failed");
@@ -87,7 +88,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The goldens at or below a path, in the order of their names.
+/// Collects the golden files at or below a path, in the order of their names.
 fn collect(path: &Path, depth: u32, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     if !path.is_dir() {
         found.push(path.to_owned());
@@ -107,7 +108,7 @@ fn collect(path: &Path, depth: u32, found: &mut Vec<PathBuf>) -> anyhow::Result<
     Ok(())
 }
 
-/// What does not hold of a case, on each device once.
+/// The first failure of a case on each device.
 fn failures(case: &Case, file: &Path, arguments: &Arguments) -> Vec<String> {
     let program = match compiled(case, file, arguments) {
         Ok(program) => program,
@@ -142,13 +143,13 @@ fn compiled(case: &Case, file: &Path, arguments: &Arguments) -> Result<Program, 
 }
 
 fn built(program: &Program) -> Result<Image, String> {
-    // Most of the time goes into compiling, for a handful of packets.
+    // A case has few packets, so most of the time is spent on compiling.
     let options =
         freeport_native::Options { optimization: 1, ..freeport_native::Options::default() };
     freeport_native::build(program, &options).map_err(|error| error.to_string())
 }
 
-/// Runs a case as often as there are seeds, until it fails.
+/// Runs a case with each seed until it fails.
 fn first_failure<M: Machine>(
     device: &str,
     case: &Case,

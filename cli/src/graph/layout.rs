@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A layered layout (Sugiyama, Tagawa and Toda 1981), in five steps: set aside channels that close
-//! a cycle; give each box a column, the length of the longest way to it; let channels that pass a
-//! column hold a place in it; order each column so that few channels cross; choose heights near
-//! the neighbours' without overlap. Channels run level through columns and bend only between
-//! them, so they never touch a box that they pass.
+//! a cycle; assign each box to a column, the length of the longest path to it; reserve a slot in
+//! each column that a channel passes; order each column so that few channels cross; choose vertical
+//! positions near those of the neighbours without overlap. Channels are horizontal within columns
+//! and bend only between them, so they never touch a box that they pass.
 
 use super::{Kind, Node, Picture};
 
-/// Height of a port's line, in pixels like all lengths here.
+/// Height of a port, in pixels like all lengths here.
 const PORT_PITCH: f64 = 22.0;
 /// Height of a box above its first port.
 const HEADER: f64 = 40.0;
@@ -20,7 +20,7 @@ const LETTER_WIDTH: f64 = 7.4;
 /// A point.
 pub type Point = (f64, f64);
 
-/// A box's place.
+/// Position and size of a box.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Area {
     /// Left edge.
@@ -33,12 +33,12 @@ pub struct Area {
     pub height: f64,
 }
 
-/// Where everything goes.
+/// Positions of all boxes and channels.
 #[derive(Clone, Debug, Default)]
 pub struct Layout {
-    /// By node.
+    /// Areas by node.
     pub areas: Vec<Area>,
-    /// By edge: points that alternate between the end of a level stretch and of a bend.
+    /// Points by edge: each pair bounds a horizontal segment, and bends join the pairs.
     pub routes: Vec<Vec<Point>>,
     /// Width of the whole.
     pub width: f64,
@@ -46,14 +46,14 @@ pub struct Layout {
     pub height: f64,
 }
 
-/// Something that holds a place in a column: a box, or an edge that passes.
+/// A slot of a column: a box, or an edge that passes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Slot {
     Node(usize),
     Passing(usize),
 }
 
-/// A connection between slots of neighbouring columns, with the heights of its ends in the slots.
+/// A connection between slots of adjacent columns, with the vertical offsets of its ends.
 struct Link {
     left: usize,
     left_offset: f64,
@@ -64,12 +64,12 @@ struct Link {
 struct Columns {
     slots: Vec<Slot>,
     heights: Vec<f64>,
-    /// By slot.
+    /// Column by slot.
     column: Vec<usize>,
     links: Vec<Link>,
-    /// By column: its slots from top to bottom.
+    /// Slots by column, from top to bottom.
     order: Vec<Vec<usize>>,
-    /// By slot: upper edge.
+    /// Upper edge by slot.
     top: Vec<f64>,
 }
 
@@ -83,7 +83,7 @@ pub fn place(picture: &Picture) -> Layout {
     columns.finish(picture, &is_back)
 }
 
-/// How far below the upper edge of a box its port of that number is.
+/// Distance of a port from the upper edge of its box.
 pub fn port_offset(node: &Node, port: usize) -> f64 {
     match node.kind {
         Kind::Endpoint => HEADER / 2.0,
@@ -104,7 +104,7 @@ fn size_of(node: &Node) -> (f64, f64) {
     (28.0 + LETTER_WIDTH * letters as f64, HEADER + ports_height)
 }
 
-/// Marks the edges that close a cycle, by a depth-first walk that starts at the sources.
+/// Marks the edges that close a cycle, by a depth-first search from the sources.
 fn back_edges(picture: &Picture) -> Vec<bool> {
     let count = picture.nodes.len();
     let mut starts: Vec<usize> = (0..count).collect();
@@ -112,7 +112,7 @@ fn back_edges(picture: &Picture) -> Vec<bool> {
     let (mut is_open, mut is_done) = (vec![false; count], vec![false; count]);
     let mut is_back = vec![false; picture.edges.len()];
     for start in starts {
-        // Each entry: a node and how many of the edges have been looked at for it.
+        // Each entry: a node, and the number of edges that were examined for it.
         let mut path = vec![(start, 0)];
         while let Some((node, looked)) = path.pop() {
             if is_done[node] {
@@ -137,7 +137,8 @@ fn back_edges(picture: &Picture) -> Vec<bool> {
     is_back
 }
 
-/// The column of each node: the longest way to it; nodes without inputs move next to their reader.
+/// The column of each node: the length of the longest path to it. Nodes without inputs move next to
+/// their reader.
 fn columns_of(picture: &Picture, is_back: &[bool]) -> Vec<usize> {
     let edges =
         || picture.edges.iter().zip(is_back).filter(|(_, back)| !**back).map(|(edge, _)| edge);
@@ -186,7 +187,7 @@ impl Columns {
         columns
     }
 
-    /// Puts the slots of each column below each other.
+    /// Stacks the slots of each column.
     fn stack(&mut self) {
         for column in &self.order {
             let mut y = 0.0;
@@ -197,8 +198,8 @@ impl Columns {
         }
     }
 
-    /// The links of a slot on one side: the height of the port at their far end, and how far
-    /// below the slot's own top they meet it.
+    /// The links of a slot on one side: the vertical position of the port at the far end, and the
+    /// offset from the top of the slot.
     fn pulls(&self, slot: usize, look_left: bool) -> Vec<(f64, f64)> {
         self.links
             .iter()
@@ -214,22 +215,24 @@ impl Columns {
             .collect()
     }
 
-    /// The top that makes the slot's links on one side as level as can be; none without any.
+    /// The top that makes the links of a slot on one side as horizontal as possible; `None` without
+    /// links.
     fn wish(&self, slot: usize, look_left: bool) -> Option<f64> {
         let pulls = self.pulls(slot, look_left);
         let sum: f64 = pulls.iter().map(|(far, own)| far - own).sum();
         (!pulls.is_empty()).then(|| sum / pulls.len() as f64)
     }
 
-    /// Where a slot belongs among its neighbours: the mean height of the ports it is joined to.
-    /// Its own ports do not count, or a tall box would go above a low one that is joined higher.
+    /// Sort key of a slot in its column: the mean position of the ports that it is joined to. Its
+    /// own ports do not count, or a tall box would move above a low one that is joined higher.
     fn rank(&self, slot: usize, look_left: bool) -> Option<f64> {
         let pulls = self.pulls(slot, look_left);
         let sum: f64 = pulls.iter().map(|(far, _)| far).sum();
         (!pulls.is_empty()).then(|| sum / pulls.len() as f64)
     }
 
-    /// Sweeps over the columns and sorts each by its neighbours' heights; keeps the best order.
+    /// Sweeps over the columns, sorts each by the positions of its neighbours, and keeps the best
+    /// order.
     fn reduce_crossings(&mut self) {
         let mut best = (self.crossings(), self.order.clone());
         for sweep in 0..12 {
@@ -267,7 +270,7 @@ impl Columns {
         ends.iter().enumerate().map(with_later).sum()
     }
 
-    /// Moves the slots of each column as near to their wishes as order and gaps allow.
+    /// Moves the slots of each column as close to their wishes as order and gaps allow.
     fn choose_heights(&mut self) {
         for sweep in 0..16 {
             let look_left = sweep % 2 == 0;
@@ -288,7 +291,7 @@ impl Columns {
         }
     }
 
-    /// Turns slots into areas and routes, and leads the edges that go back below the rest.
+    /// Converts slots to areas and routes, and routes the edges that go back below the rest.
     fn finish(self, picture: &Picture, is_back: &[bool]) -> Layout {
         let highest = self.top.iter().copied().fold(f64::INFINITY, f64::min);
         let widths: Vec<f64> =

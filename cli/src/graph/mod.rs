@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Drawing of a program's element graph: what there is to draw ([`Picture`]), where it goes
-//! (`layout`), and how it looks (`svg`). Data flows from left to right; channels that go back are
-//! led below everything else.
+//! Drawing of a program's element graph: the boxes and channels ([`Picture`]), their positions
+//! (`layout`), and the output (`svg`). Data flows from left to right; channels that go back are
+//! routed below everything else.
 
 mod layout;
 mod svg;
 
 use freeport_ir::{Direction, EndpointId, InstanceId, Item, OnFull, Program, Sink, Source};
 
-/// What a box stands for.
+/// Kind of a box.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Endpoint,
@@ -148,8 +148,8 @@ mod tests {
         }
     }
 
-    /// from_tor -> cnt -> tee, whose first output goes round by way of cnt again, whose second is
-    /// logged on the CPU and may drop, and whose third leaves.
+    /// from_tor -> cnt -> tee, whose first output returns to cnt, whose second goes to a host
+    /// element and may drop, and whose third leaves the graph.
     fn program() -> Program {
         let instance = |name: &str, element: usize, host: bool| Instance {
             name: name.into(),

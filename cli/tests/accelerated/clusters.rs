@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Workers of Node, which get connections from another process: those of a cluster, those that are
-//! sent one in the middle of a conversation, and programs that have it as standard streams.
+//! Workers of Node, which receive connections from another process: those of a cluster, those that
+//! are sent a connection within a conversation, and programs that have one as standard streams.
 
 use crate::handing::{Conversation, Ending};
 use crate::harness::{Mode, Node, Program, find_or_skip};
 use std::path::Path;
 
 const CLUSTER: &str = include_str!("programs/cluster.js");
-/// What a client says at once, and waits for.
+/// Bytes that a client sends at a time, and whose echo it waits for.
 const ROUND: u64 = 64;
-/// Less than what goes past the kernel of any conversation that is there at its end.
+/// A lower bound of the bytes that a conversation moves past the kernel if it ends there.
 const BEHIND_HANDING: u64 = 100 * ROUND;
 
 struct Server<'a> {
@@ -49,7 +49,7 @@ fn ask_all(kind: &str, policy: &str, ways: &[&str], ending: Ending) {
         if modes != [Mode::Accelerated; 2] {
             assert_eq!(node.moved().bytes, before.bytes, "{kind}, {modes:?}");
         } else {
-            // It is handed on in the round behind which the client is past the kernel.
+            // It is passed on in the round after which the client is accelerated.
             let least = if ending == Ending::Kernel { ROUND } else { BEHIND_HANDING };
             node.assert_moved(before.connections + ways.len() as u64, before.bytes + least);
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Processes that are killed, the monitor as well.
+//! Processes that are killed, including the monitor.
 
 use crate::harness::{Mode, Node, free_port, wait_until};
 use crate::resp::Client;
@@ -11,10 +11,10 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-/// Against hanging only.
+/// Limit against hangs.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Who is killed.
+/// The process that is killed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Victim {
     Client,
@@ -36,7 +36,7 @@ fn who_is_left_sees_the_end() {
             Victim::Server => (listener, talker),
         };
         killed.signal(libc::SIGKILL);
-        // It looks itself whether what it sees is the end.
+        // It checks itself whether it has read the end of file.
         left.finish();
         node.assert_moved(1, 4);
     }
@@ -56,13 +56,13 @@ fn connections_go_on_without_the_monitor_and_new_ones_leave_with_the_next() {
     let mut survivor = talk();
     let settled = node.path().join("settled");
     survivor.wait_until("it has settled", || settled.exists());
-    // Who was begun first has begun it.
+    // The program that was started first has started the monitor.
     let monitor = Monitor::of(&node);
     monitor.kill();
     fs::write(node.path().join("killed"), "").expect("it can be written");
     let after = node.path().join("after");
     survivor.wait_until("it has gone on", || after.exists());
-    // The next command begins another one, and even the server's new connections leave.
+    // The next command starts another one, and new connections of the server are accelerated too.
     let next = node.role(Mode::Accelerated, "redis client", &port.to_string());
     next.finish();
     node.assert_moved(5, 1000);
@@ -74,7 +74,7 @@ fn connections_go_on_without_the_monitor_and_new_ones_leave_with_the_next() {
 #[test]
 fn whatever_who_is_left_does_it_notices() {
     let node = Node::without_monitor();
-    // How long it takes is what the bench is for; it fails if it takes very long.
+    // The benchmark measures the time; this test fails only if it is very long.
     let arguments = ["bench", "sockets", "--case", "deaths", "--rounds", "1", "--json"];
     let told = node.start("bench", node.freeport(&arguments)).finish();
     let is_figure = |value: &Value| value.as_f64().is_some_and(|ms| ms > 0.0);
@@ -97,14 +97,14 @@ impl Monitor {
     }
 
     fn kill(&self) {
-        // SAFETY: the process that has answered just now, which is of this test.
+        // SAFETY: no memory is passed; the process has just answered, and belongs to this test.
         assert_eq!(unsafe { libc::kill(self.0, libc::SIGKILL) }, 0);
         let path = format!("/proc/{}/exe", self.0);
         wait_until("it is gone", || fs::read_link(&path).is_err());
     }
 }
 
-/// Role: a connection that lives longer than the monitor.
+/// Role: a connection that outlives the monitor.
 pub fn survivor(argument: &str) {
     let (port, folder) = argument.split_once(' ').expect("two words");
     let at = |name: &str| std::path::Path::new(folder).join(name);
@@ -126,7 +126,8 @@ pub fn survivor(argument: &str) {
     }
 }
 
-/// Role: sends a word until it is past the kernel, and then waits for an answer that never comes.
+/// Role: sends a word until the connection is accelerated, and then waits for an answer that never
+/// arrives.
 pub fn talk(argument: &str) {
     let (port, ready) = argument.split_once(' ').expect("two words");
     let port: u16 = port.parse().expect("a port");
@@ -146,7 +147,7 @@ pub fn talk(argument: &str) {
     assert_end(&mut stream);
 }
 
-/// Role: gives back what it is sent, until the end.
+/// Role: echoes what it receives, until the end of file.
 pub fn listen(port: &str) {
     let port: u16 = port.parse().expect("a port");
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("the port is free");
@@ -154,7 +155,7 @@ pub fn listen(port: &str) {
     assert_end(&mut stream);
 }
 
-/// Gives back what comes, until there is the end.
+/// Echoes what it receives, until the end of file.
 fn assert_end(stream: &mut TcpStream) {
     stream.set_read_timeout(Some(PATIENCE)).expect("it can be set");
     let mut bytes = [0; 64];

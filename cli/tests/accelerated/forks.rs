@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Servers that wait for their clients in a set and fork: what children do with what they have
-//! copies of harms no parent, and neither does what clients that have left shared with it. And
-//! no child, of `fork` or `vfork`, waits for a lock that another thread of its parent has.
+//! Servers that wait for clients with epoll and fork: operations of children on their copies do not
+//! affect the parent, and neither does memory shared with clients that have exited. And no child,
+//! of `fork` or `vfork`, waits for a lock that another thread of its parent holds.
 
 use crate::harness::{Mode, Node, Program, find_or_skip, free_port, wait_until};
 use std::collections::BTreeSet;
@@ -9,8 +9,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Brings connections out of the kernel, with pauses in which the server sleeps; then sends each
-/// of the words that it is given over the one whose number stands before it, and prints answers.
+/// Opens accelerated connections, with pauses in which the server sleeps; then sends each word over
+/// the connection whose number precedes it, and prints the answers.
 const CLIENT: &str = "import ctypes, socket, sys, time
 is_past_kernel = ctypes.CDLL(None).freeport_is_accelerated
 streams = [socket.create_connection(('127.0.0.1', int(sys.argv[1]))) for _ in range(2)]
@@ -30,7 +30,7 @@ for word in sys.argv[2:]:
     print(stream.recv(64).decode())
 ";
 
-/// In this order: programs end before the folder is gone in which they write.
+/// In this order, since programs must end before the folder they write to is removed.
 struct Forking {
     server: Program,
     _monitor: Program,
@@ -40,7 +40,7 @@ struct Forking {
 }
 
 impl Forking {
-    /// `None`: there is no Python here, which is said.
+    /// `None`: there is no Python; the test is skipped.
     fn begin() -> Option<Self> {
         let python = find_or_skip("python3")?;
         let (node, monitor) = Node::new();
@@ -64,26 +64,26 @@ impl Forking {
         self.node.start("client", command)
     }
 
-    /// Clients that leave all with that answer to that word; then what they had is taken away.
+    /// Clients that all exit with this answer to this word; then their slots are released.
     fn have_left(&self, word: &str, answer: &str) {
-        // Several, so that those behind them do not take the places of all.
+        // Several clients, so that later ones do not take all of their slots.
         let first = [(); 4].map(|()| self.visit(&[word]));
         for client in first {
             assert_eq!(client.finish(), format!("{answer}\n"));
         }
-        // With the next one the server learns that those are gone.
+        // With the next connection the server notices that those have exited.
         assert_eq!(self.visit(&["0once"]).finish(), "once\n");
-        // What nobody uses is taken away a second later, with the next connection that leaves.
+        // Unused slabs are unmapped a second later, with the next connection that is accelerated.
         let before = self.slabs();
         wait_until("what nobody uses is taken away", || {
             assert_eq!(self.visit(&["0again"]).finish(), "again\n");
-            // Later clients may have places in some of them.
+            // Later clients may have slots in some of them.
             !before.is_subset(&self.slabs())
         });
         self.node.assert_moved(6, 1);
     }
 
-    /// The slabs that the server has mapped, by their inodes.
+    /// Inodes of the slabs that the server has mapped.
     fn slabs(&self) -> BTreeSet<String> {
         let maps = fs::read_to_string(format!("/proc/{}/maps", self.server.pid()));
         let maps = maps.expect("the server runs");

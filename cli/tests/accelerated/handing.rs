@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Connections that are handed on to another process while they are busy: over a fork, over an
-//! exec, as a standard stream, and over a Unix socket. Ten mebibytes of numbers go both ways.
+//! Connections that are passed to another process while they are busy: by fork, by exec, as a
+//! standard stream, and over a Unix socket. Ten mebibytes of numbers are sent in both directions.
 
 use crate::harness::{Mode, Node, Program, find_or_skip, wait_until};
 use freeport_testbed::skip;
@@ -8,21 +8,21 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Programs of these tests, beside this file.
+/// Folder of the programs of these tests.
 const NUMBERED: &str = include_str!("programs/numbered.py");
 const HAND_ON: &str = include_str!("programs/hand_on.py");
 const GIVE_BACK: &str = include_str!("programs/give_back.c");
 
-/// Where the connection is at the end.
+/// Where the connection is at its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
-    /// Past the kernel all the time.
+    /// Accelerated all the time.
     There,
-    /// Past the kernel: it may come back in between, but leaves it again.
+    /// Accelerated; it may return to the kernel in between.
     Past,
     /// In the kernel.
     Kernel,
-    /// In the one or the other: it leaves once, and nobody says what comes then.
+    /// Either: it is accelerated once, and may return to the kernel.
     Any,
     /// It may come before its time.
     Broken,
@@ -30,7 +30,7 @@ pub enum Ending {
 
 /// The programs, and the interpreter that runs them.
 pub struct Conversation {
-    // It ends before its folder does.
+    // Programs end before their folder is removed.
     _monitor: Program,
     pub node: Node,
     python: PathBuf,
@@ -39,7 +39,7 @@ pub struct Conversation {
 impl Conversation {
     /// `None`: there is no interpreter.
     pub fn new() -> Option<Self> {
-        // What is found may be a script that finds it.
+        // The program on the path may be a script that starts the interpreter.
         let mut command = Command::new(find_or_skip("python3")?);
         let told = command.args(["-c", "import sys; print(sys.executable)"]).output();
         let told = told.expect("it can be begun").stdout;
@@ -53,7 +53,7 @@ impl Conversation {
     /// One of the programs, with arguments.
     pub fn start(&self, mode: Mode, program: &str, arguments: &[&str]) -> Program {
         let mut command: Command = self.node.command(mode, &self.python);
-        // What it begins in turn, and what it compiles, is as it would be elsewhere.
+        // Programs that it starts, and files that it compiles, are as usual.
         command.arg("-B").arg(program).args(arguments);
         self.node.start(arguments[0], command)
     }
@@ -63,7 +63,7 @@ impl Conversation {
         self.await_port(|| self.start(mode, program, arguments))
     }
 
-    /// The same for what else says its port in a file.
+    /// The same for other programs that write their port to a file.
     pub fn await_port(&self, start: impl FnOnce() -> Program) -> (Program, String) {
         let path = self.node.path().join("port");
         for name in ["port", "door", "left", "handing", "handed on", "go"] {
@@ -88,10 +88,10 @@ impl Conversation {
         self.start(modes[1], "numbered.py", &["ask", port, how, leaving, ending])
     }
 
-    /// Speaks with a server that hands its end on.
+    /// Talks to a server that passes its end on.
     fn hold(&self, modes: [Mode; 2], way: &str, how: &str, ending: Ending) {
         let leaving = if modes == [Mode::Accelerated; 2] { "leaves" } else { "stays" };
-        // In the middle of what goes both ways, or when nothing is under way.
+        // While data flows in both directions, or when none is in flight.
         let more = if how == "rounds" { "6400" } else { "300000" };
         let (before, returned) = (self.node.moved(), self.node.returned());
         let (mut server, port) = self.serve(modes[0], "hand_on.py", &[way, leaving, more]);
@@ -107,7 +107,7 @@ impl Conversation {
             let is_as_expected = ending != Ending::There || self.node.returned() == returned;
             assert!(is_as_expected, "{way}, {how}: it came back");
         } else {
-            // Less than any conversation: the last words of those before may be counted late.
+            // A lower bound: the last bytes of earlier conversations may be counted late.
             let moved = self.node.moved();
             assert!(moved.bytes < before.bytes + 6400, "{way}, {how}, {modes:?}: {moved:?}");
         }
@@ -190,7 +190,7 @@ fn workers_that_are_sent_it_go_on() {
 fn it_goes_back_and_forth() {
     let Some(conversation) = Conversation::new() else { return };
     for modes in [[Mode::Plain; 2], [Mode::Accelerated; 2]] {
-        // Whoever hands on has read what came before the connection left the kernel.
+        // The process that passes it on has read everything that arrived before the upgrade.
         conversation.hold(modes, "back and forth", "rounds", Ending::Any);
     }
 }

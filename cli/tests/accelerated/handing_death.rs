@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Processes that are killed or stopped while a connection is handed on: nobody waits for ever, and
-//! whatever comes is what was sent.
+//! Processes that are killed or stopped while a connection is passed on: no process hangs, and
+//! received bytes are those that were sent.
 
 use crate::handing::{Conversation, Ending};
 use crate::harness::{Mode, Program, is_long, wait_until};
@@ -8,14 +8,14 @@ use freeport_testbed::process::all_sleep;
 use std::thread;
 use std::time::Duration;
 
-/// Who is killed.
+/// The process that is killed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Victim {
     Giver,
     Peer,
 }
 
-/// A conversation in which the server hands on when it is told to.
+/// A conversation in which the server passes the connection on at a command.
 struct Gate {
     conversation: Conversation,
 }
@@ -25,7 +25,7 @@ impl Gate {
         Some(Self { conversation: Conversation::new()? })
     }
 
-    /// A server and a client that have come to where one of them hands on.
+    /// Runs server and client up to the point where one of them passes the connection on.
     fn begin(&self, way: &str, how: &str) -> (Program, Program) {
         let modes = [Mode::Accelerated; 2];
         let arguments = [way, "leaves", "300000", "waits"];
@@ -53,13 +53,13 @@ fn who_hands_on_or_its_peer_can_be_killed_at_any_time() {
             let how = fastrand::choice(["threads", "poll", "epoll"]).expect("one of three");
             let (mut server, mut client) = gate.begin(way, how);
             gate.open();
-            // Somewhere on the way.
+            // At a random moment.
             thread::sleep(Duration::from_micros(fastrand::u64(..3000)));
             if victim == Victim::Giver {
                 if server.ended().is_none() {
                     server.signal(libc::SIGKILL);
                 }
-                // Whoever has got it goes on; if nobody has, that is the end.
+                // The receiver of the connection continues; if there is none, it ends.
                 let told = client.finish();
                 assert!(["all came back\n", "the end\n"].contains(&&*told), "{way}, {how}: {told}");
             } else {
@@ -67,7 +67,7 @@ fn who_hands_on_or_its_peer_can_be_killed_at_any_time() {
                     client.signal(libc::SIGKILL);
                 }
                 client.wait();
-                // It may complain of the end.
+                // It may report the end as an error.
                 server.wait();
             }
         }
@@ -104,11 +104,11 @@ fn peers_that_are_stopped_lose_nothing() {
     for way in ["exec", "worker", "inetd"] {
         for how in ["threads", "epoll"] {
             let (mut server, client) = gate.begin(way, how);
-            // In the middle of writing to memory that both have, it could not be waited for.
+            // A process stopped while it writes to shared memory cannot be waited for.
             wait_until("it sleeps", || all_sleep(client.pid()));
             client.signal(libc::SIGSTOP);
             gate.open();
-            // It may have to wait for who is stopped, but not for ever.
+            // It may wait for the stopped process, but not without limit.
             wait_until("it is handed on", || gate.exists("handed on") || server.ended().is_some());
             client.signal(libc::SIGCONT);
             assert_eq!(client.finish(), "all came back\n", "{way}, {how}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A monitor of a test's own, the programs that it begins, and what was moved past the kernel.
+//! A separate monitor for a test, the programs that the test starts, and the accelerated traffic.
 
 use crate::roles::{ARGUMENT_VARIABLE, ROLE_VARIABLE};
 use crate::stuck;
@@ -19,14 +19,14 @@ use std::time::{Duration, Instant};
 
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Where a program of this machine is.
+/// Path of a program on this machine.
 pub fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/bin".into()]);
     folders.map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
-/// The same for a program without which a test is skipped.
+/// The same for a program that a test needs; without it the test is skipped.
 #[track_caller]
 pub fn find_or_skip(name: &str) -> Option<PathBuf> {
     let found = find(name);
@@ -36,14 +36,14 @@ pub fn find_or_skip(name: &str) -> Option<PathBuf> {
     found
 }
 
-/// Whether a program is begun by `freeport exec`.
+/// Whether a program is started by `freeport exec`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     Plain,
     Accelerated,
 }
 
-/// Bytes that programs find again: the same ones for the same seed.
+/// Pseudorandom bytes that programs can verify: the same for the same seed.
 pub fn content(seed: u64, bytes: usize) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut content = vec![0; bytes];
@@ -51,26 +51,26 @@ pub fn content(seed: u64, bytes: usize) -> Vec<u8> {
     content
 }
 
-/// What has been moved past the kernel.
+/// Accelerated traffic.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Moved {
-    /// Connections, those that have ended and those that are.
+    /// Number of connections, past and present.
     pub connections: u64,
-    /// Bytes of both directions.
+    /// Number of bytes of both directions.
     pub bytes: u64,
 }
 
-/// A folder with a monitor, and what a test begins there.
+/// A folder with a monitor and the programs of a test.
 pub struct Node {
     folder: tempfile::TempDir,
 }
 
 impl Node {
-    /// With a folder alone: who is begun first begins the monitor.
+    /// Makes a folder without a monitor: the first program starts one.
     pub fn without_monitor() -> Self {
         preload::library();
         let folder = tempfile::tempdir().expect("a temporary folder");
-        // Programs that give up being root have to get there.
+        // Programs that drop root privileges need access.
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("it is ours");
         let run = folder.path().join("run");
         fs::create_dir(&run).expect("it can be made");
@@ -78,14 +78,14 @@ impl Node {
         Self { folder }
     }
 
-    /// With a monitor that runs.
+    /// Makes a folder with a running monitor.
     pub fn new() -> (Self, Program) {
         let node = Self::without_monitor();
         let monitor = node.monitor();
         (node, monitor)
     }
 
-    /// Begins a monitor.
+    /// Starts a monitor.
     pub fn monitor(&self) -> Program {
         let mut monitor = self.start("monitor", self.freeport(&["node"]));
         let path = self.monitor_path();
@@ -93,7 +93,7 @@ impl Node {
             std::os::unix::net::UnixStream::connect(&path).is_ok()
                 || self.ask(&["sockets", "stats", "--json"]).is_some()
         });
-        // Redis and others may run as who they like here.
+        // Redis and others may run as any user here.
         assert!(self.ask(&["sockets", "policy", "allow", "any", "--json"]).is_some());
         monitor
     }
@@ -102,13 +102,13 @@ impl Node {
         self.folder.path()
     }
 
-    /// Where its monitor listens.
+    /// Path of its monitor's socket.
     pub fn monitor_path(&self) -> PathBuf {
         self.path().join("run/monitor.sock")
     }
 
-    /// Writes a file that anybody can read. A program that was begun with it before, and reads it
-    /// only now, finds it whole.
+    /// Writes a file that all users can read. It is replaced atomically, for programs that read it
+    /// late.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path().join(name);
         let unfinished = self.path().join(format!("{name}.{}", fastrand::u32(..)));
@@ -132,7 +132,7 @@ impl Node {
         command.args(arguments).stdin(Stdio::null());
         command.env("FREEPORT_MONITOR", self.monitor_path()).current_dir(self.path());
         command.env_remove("LD_PRELOAD").env_remove("FREEPORT_PRELOAD");
-        // The command finds the library that lies beside it.
+        // The command finds the library in its own folder.
         let library = preload::library();
         if library.parent() != Path::new(env!("CARGO_BIN_EXE_freeport")).parent() {
             command.env("FREEPORT_PRELOAD", library);
@@ -156,12 +156,12 @@ impl Node {
         }
     }
 
-    /// Begins one of the [roles](crate::roles).
+    /// Starts one of the [roles](crate::roles).
     pub fn role(&self, mode: Mode, role: &str, argument: &str) -> Program {
         self.role_with(mode, role, argument, &[])
     }
 
-    /// The same, with some more in its environment.
+    /// The same, with additional environment variables.
     pub fn role_with(
         &self,
         mode: Mode,
@@ -177,7 +177,7 @@ impl Node {
         self.start(role, command)
     }
 
-    /// Begins a program, with what it prints in a file. What it begins ends with it.
+    /// Starts a program with its output in a file. Its child processes end with it.
     pub fn start(&self, name: &str, mut command: Command) -> Program {
         let log = self.path().join(format!("{name}-{}.log", fastrand::u32(..)));
         let output = File::create(&log).expect("it can be made");
@@ -187,7 +187,7 @@ impl Node {
         Program { name: name.to_owned(), child, log, status: None }
     }
 
-    /// Begins a server, and waits until somebody answers on its port.
+    /// Starts a server, and waits until its port accepts connections.
     pub fn serve(&self, name: &str, command: Command, port: u16) -> Program {
         let mut server = self.start(name, command);
         let answers = || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok();
@@ -195,7 +195,7 @@ impl Node {
         server
     }
 
-    /// What a command that answers in JSON says; `None`: it fails.
+    /// JSON output of a command; `None`: the command fails.
     pub fn ask(&self, arguments: &[&str]) -> Option<Value> {
         let output = self.freeport(arguments).output().expect("it can be begun");
         if !output.status.success() {
@@ -217,7 +217,7 @@ impl Node {
         stats["pid"].as_i64().and_then(|pid| pid.try_into().ok())
     }
 
-    /// What the monitor knows of connections, for people.
+    /// The monitor's list of connections as text.
     pub fn listed(&self) -> String {
         let output = self.freeport(&["sockets", "list"]).output().expect("it can be begun");
         String::from_utf8_lossy(&output.stdout).into_owned()
@@ -229,7 +229,7 @@ impl Node {
         list["connections"].as_array().expect("a list").clone()
     }
 
-    /// What has been moved past the kernel until now.
+    /// Accelerated traffic until now.
     pub fn moved(&self) -> Moved {
         let live = self.connections();
         let sent = |end: &Value| end["sent_bytes"].as_u64().unwrap_or(0);
@@ -243,12 +243,12 @@ impl Node {
         }
     }
 
-    /// How many connections that have ended had come back into the kernel.
+    /// Number of ended connections that had returned to the kernel.
     pub fn returned(&self) -> u64 {
         self.stats()["ended"]["returned"].as_u64().expect("a number")
     }
 
-    /// How many connections of a process are accelerated now, to whomever they lead.
+    /// Number of accelerated connections of a process.
     pub fn accelerated_by(&self, pid: i32) -> usize {
         let has = |it: &&Value| {
             let mut ends = it["ends"].as_array().into_iter().flatten();
@@ -257,8 +257,8 @@ impl Node {
         self.connections().iter().filter(has).count()
     }
 
-    /// Runs something until at least so much is moved past the kernel by one run of it: how soon
-    /// a connection leaves is a question of time, and those of programs may end before.
+    /// Runs an action until one run of it moves at least this much past the kernel: the upgrade
+    /// takes some time, and connections of programs may end before.
     pub fn run_until_moved(&self, connections: u64, bytes: u64, mut run: impl FnMut()) {
         wait_until("enough is moved past the kernel", || {
             let before = self.moved();
@@ -273,7 +273,7 @@ impl Node {
         });
     }
 
-    /// Sees to it that at least so much has been moved past the kernel.
+    /// Asserts that at least this much has been moved past the kernel.
     pub fn assert_moved(&self, connections: u64, bytes: u64) {
         let moved = self.moved();
         let is_enough = moved.connections >= connections && moved.bytes >= bytes;
@@ -281,7 +281,7 @@ impl Node {
     }
 }
 
-/// A program that was begun. It ends with this, and so does what it has begun.
+/// A running program; dropping it ends the program and its child processes.
 pub struct Program {
     name: String,
     child: Child,
@@ -294,12 +294,12 @@ impl Program {
         i32::try_from(self.child.id()).expect("a process")
     }
 
-    /// Where what it prints is.
+    /// File with its output.
     pub fn log(&self) -> &Path {
         &self.log
     }
 
-    /// What it has printed.
+    /// Its output until now.
     pub fn printed(&self) -> String {
         let bytes = fs::read(&self.log).expect("its output can be read");
         String::from_utf8_lossy(&bytes).into_owned()
@@ -307,11 +307,11 @@ impl Program {
 
     pub fn signal(&self, signal: i32) {
         assert_eq!(self.status, None, "{} has ended", self.name);
-        // SAFETY: its own child, which nobody has waited for.
+        // SAFETY: no memory is passed; the child has not been waited for.
         assert_eq!(unsafe { libc::kill(self.pid(), signal) }, 0, "{}", self.name);
     }
 
-    /// Its end, if it has come to that.
+    /// Its exit status, if it has ended.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() {
             self.status = self.child.try_wait().expect("it is our child");
@@ -324,7 +324,7 @@ impl Program {
         self.wait_for(PATIENCE)
     }
 
-    /// The same for what may take longer.
+    /// The same with a longer limit.
     pub fn wait_for(&mut self, patience: Duration) -> ExitStatus {
         let begin = Instant::now();
         loop {
@@ -339,12 +339,12 @@ impl Program {
         }
     }
 
-    /// Waits for its end, which has to be good; gives what it printed.
+    /// Waits for its end, which must be a success; returns its output.
     pub fn finish(self) -> String {
         self.finish_within(PATIENCE)
     }
 
-    /// The same for what may take longer.
+    /// The same with a longer limit.
     pub fn finish_within(mut self, patience: Duration) -> String {
         let status = self.wait_for(patience);
         let printed = self.printed();
@@ -352,7 +352,7 @@ impl Program {
         printed
     }
 
-    /// Waits until something is so; it must not end before.
+    /// Waits for a condition; the program must not end before.
     pub fn wait_until(&mut self, what: &str, mut is_so: impl FnMut() -> bool) {
         let begin = Instant::now();
         while !is_so() {
@@ -368,14 +368,14 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // SAFETY: its own group; the number is nobody else's while the child is not waited for,
-        // and while others of the group live.
+        // SAFETY: no memory is passed. The group is its own, and its number is not reused before
+        // the child is waited for.
         unsafe { libc::kill(-self.pid(), libc::SIGKILL) };
         if self.status.is_none() {
             let _ = self.child.wait();
         }
         if thread::panicking() {
-            // Its folder may be gone already.
+            // Its folder may be removed already.
             let printed = fs::read(&self.log).unwrap_or_default();
             let printed = String::from_utf8_lossy(&printed);
             let end = printed.len().saturating_sub(3000);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! As much of HTTP as the tests need, with connections that have left the kernel.
+//! The parts of HTTP that the tests need, over accelerated connections.
 
 use crate::roles;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
-/// Nothing here takes longer.
+/// Limit against hangs.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A connection to a server.
@@ -14,12 +14,12 @@ pub struct Connection {
     reader: BufReader<TcpStream>,
 }
 
-/// What it answers.
+/// An answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Answer {
     pub status: u16,
     pub body: Vec<u8>,
-    /// Whether there can be another one.
+    /// Whether the connection stays open for another request.
     pub goes_on: bool,
 }
 
@@ -34,12 +34,12 @@ impl Connection {
         roles::is_accelerated(self.reader.get_ref())
     }
 
-    /// Asks for a file.
+    /// Requests a file.
     pub fn get(&mut self, path: &str, goes_on: bool) -> io::Result<Answer> {
         self.ask("GET", path, &[], goes_on)
     }
 
-    /// Asks for something, with a body.
+    /// Sends a request with a body.
     pub fn ask(
         &mut self,
         method: &str,
@@ -69,7 +69,7 @@ impl Connection {
     }
 }
 
-/// Reads a head: its first line, how long the body is, and whether the connection goes on.
+/// Reads a head: its first line, the length of the body, and whether the connection stays open.
 pub fn read_head(reader: &mut impl BufRead) -> io::Result<(String, usize, bool)> {
     let (mut first, mut length, mut goes_on) = (None, 0, true);
     loop {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Servers and clients in languages that have their own ways to wait: Python, JavaScript, Java.
+//! Servers and clients in languages with their own event loops: Python, JavaScript, Java.
 
 use crate::harness::{Mode, Node, Program, find_or_skip, free_port};
 use std::path::Path;
 
-/// Programs of this test, beside this file.
+/// Folder of the programs of this test.
 const PYTHON: &str = include_str!("programs/talk.py");
 const JAVASCRIPT: &str = include_str!("programs/talk.js");
 const JAVA: &str = include_str!("programs/Talk.java");
 
-/// Begins a program as a server, waits until it has a port, and runs it as a client.
+/// Starts a program as a server, waits for its port, and runs it as a client.
 fn serve_and_ask(node: &Node, mode: [Mode; 2], program: &Path, before: &[&str], how: [&str; 2]) {
     let port = free_port().to_string();
     let [server_mode, client_mode] = mode;
@@ -25,7 +25,7 @@ fn serve_and_ask(node: &Node, mode: [Mode; 2], program: &Path, before: &[&str], 
     server.wait();
 }
 
-/// Whether somebody listens on a port, without a connection that a server would count.
+/// Whether a process listens on a port, without a connection that a server would count.
 pub fn server_listens(port: &str) -> bool {
     let port: u16 = port.parse().expect("a port");
     let listening = format!(":{port:04X} 00000000:0000 0A");
@@ -43,7 +43,7 @@ fn python_waits_in_all_its_ways() {
     let ways = ["threads", "selectors", "asyncio", "poll", "select"];
     for (number, way) in ways.into_iter().enumerate() {
         let other = ways[(number + 1) % ways.len()];
-        // Eight connections, each with what it says in both directions.
+        // Eight connections, each with data in both directions.
         node.run_until_moved(8, 16 << 20, || {
             serve_and_ask(&node, [Mode::Accelerated; 2], &python, &[program], [way, other]);
         });

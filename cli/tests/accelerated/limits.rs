@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Programs that may have little, and monitors that do nothing: nobody is worse off than without.
+//! Programs with low limits, and monitors that do not respond: programs work as without
+//! acceleration.
 
 use crate::harness::{Mode, Node, wait_until};
 use std::fs::File;
@@ -9,10 +10,10 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::thread;
 
-/// Round trips: an end is claimed with the 8th operation.
+/// Number of round trips: an end is claimed at the 8th operation.
 const ROUNDS: usize = 50;
 
-/// Serves one connection in this process, which has not the library, until its end.
+/// Serves one connection in this process, without the library, until its end.
 fn serve_one() -> (u16, thread::JoinHandle<usize>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let port = listener.local_addr().expect("it has one").port();
@@ -32,7 +33,7 @@ fn serve_one() -> (u16, thread::JoinHandle<usize>) {
     (port, server)
 }
 
-/// As a client: talks to a port, and then does what the argument says.
+/// Role: a client that talks to a port, and then acts as the argument says.
 pub fn visit(argument: &str) {
     let (how, rest) = argument.split_once(' ').expect("how");
     let (port, file) = rest.split_once(' ').expect("where");
@@ -41,7 +42,7 @@ pub fn visit(argument: &str) {
     if how == "few" {
         let most = (stream.as_raw_fd() + 2) as libc::rlim_t;
         let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
-        // SAFETY: a limit that lives as long as the call.
+        // SAFETY: the limit lives as long as the call, which reads it.
         assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }, 0);
     }
     for _ in 0..ROUNDS {

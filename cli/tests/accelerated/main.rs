@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Programs as they come from the distribution, begun by `freeport exec`: they work as they do
-//! without, and their connections leave the kernel.
+//! Unmodified programs of the distribution under `freeport exec`: they work as without it, and
+//! their connections are accelerated.
 
 mod clusters;
 mod death;

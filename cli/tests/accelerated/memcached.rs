@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! memcached: threads with a set of descriptors each, and a listener that hands them connections.
+//! memcached: threads with an epoll instance each, and a listener that passes connections to them.
 
 use crate::harness::{Mode, Node, content, find, free_port, is_long, wait_until};
 use crate::roles;
@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::thread;
 
-/// Clients, each in a thread of its own.
+/// Number of clients, each in its own thread.
 const CLIENTS: usize = 50;
 
 #[test]
@@ -20,7 +20,7 @@ fn fifty_clients_get_what_they_put_from_one_thread_and_from_four() {
         let memcached = find("memcached").expect("memcached is installed: scripts/install.sh");
         let mut command = node.command(Mode::Accelerated, &memcached);
         command.args(["-l", "127.0.0.1", "-U", "0", "-t", threads, "-I", "2m"]);
-        // It refuses to be root.
+        // It refuses to run as root.
         command.args(["-u", "root", "-p", &port.to_string()]);
         let mut server = node.serve("memcached", command, port);
         node.role(Mode::Accelerated, "memcached client", &port.to_string()).finish();
@@ -30,7 +30,7 @@ fn fifty_clients_get_what_they_put_from_one_thread_and_from_four() {
     }
 }
 
-/// Role: many connections at once, which look at each answer.
+/// Role: many concurrent connections that check each answer.
 pub fn client(port: &str) {
     let port: u16 = port.parse().expect("a port");
     thread::scope(|scope| {
@@ -71,7 +71,7 @@ fn put_and_get(stream: impl Read + Write + AsRawFd, number: u64) {
         get(&mut reader, "none");
         roles::is_accelerated(reader.get_ref())
     });
-    // Many questions in one go.
+    // Many requests in one write.
     let keys: Vec<_> = (0..200).map(|at| format!("{number}-many-{at}")).collect();
     for key in &keys {
         put(&mut reader, key, key.as_bytes());

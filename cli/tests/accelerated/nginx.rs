@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! nginx: a master with workers of another user, files, uploads, and another nginx behind it.
+//! nginx: a master with workers of another user, files, uploads, and another nginx as upstream.
 
 use crate::harness::{Mode, Node, Program, content, find, free_port, is_long, wait_until};
 use crate::http::{Connection, read_head};
@@ -13,25 +13,25 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// Bytes of the files that it serves.
+/// Sizes of the files that it serves.
 pub const SIZES: [usize; 8] = [0, 1, 64, 4096, 65_536, 100_000, 1 << 20, 8 << 20];
 
-/// Bytes after which a server has been loaded.
+/// Number of bytes after which the load on a server suffices.
 const LOAD: u64 = 256 << 10;
 
-/// A server, with what is behind it.
+/// A server with its upstream.
 pub struct Site {
     program: Program,
     pub port: u16,
 }
 
-/// What is different from test to test.
+/// Differences between tests.
 pub struct Settings<'a> {
-    /// What does not belong into a block.
+    /// Directives outside of blocks.
     pub directives: &'a str,
     pub workers: usize,
     pub has_sendfile: bool,
-    /// More blocks inside of `http`, and locations of the server.
+    /// Further blocks inside `http`, and locations of the server.
     pub blocks: &'a str,
     pub locations: &'a str,
 }
@@ -49,13 +49,13 @@ pub fn begin(node: &Node, name: &str, settings: &Settings) -> Site {
     Site { program: node.serve(name, command, port), port }
 }
 
-/// The command that begins it, and its port.
+/// The command that starts it, and its port.
 pub fn configure(node: &Node, name: &str, settings: &Settings) -> (Command, u16) {
     let port = free_port();
     let folder = node.path().join(name);
     let files = folder.join("files");
     fs::create_dir_all(&files).expect("they can be made");
-    // Workers are of another user if this is root.
+    // Workers run as another user if this process is root.
     for path in [&folder, &files] {
         fs::set_permissions(path, fs::Permissions::from_mode(0o777)).expect("it is ours");
     }
@@ -86,7 +86,7 @@ pub fn configure(node: &Node, name: &str, settings: &Settings) -> (Command, u16)
 }
 
 impl Site {
-    /// Ends it as its users do: it answers what it was asked for.
+    /// Stops it gracefully: it answers requests that it has received.
     pub fn quit(mut self, node: &Node, name: &str) {
         self.program.signal(libc::SIGQUIT);
         assert!(self.program.wait().success());
@@ -98,7 +98,7 @@ impl Site {
 pub fn load_with_wrk(node: &Node, port: u16, path: &str) {
     let wrk = find("wrk").expect("wrk is installed: scripts/install.sh");
     let mut command = node.command(Mode::Accelerated, &wrk);
-    // Until all of its connections have left the kernel and are used there.
+    // Until all of its connections are accelerated and carry data.
     command.args(["-c", "20", "-t", "2", "-d", "1h"]);
     command.arg(format!("http://127.0.0.1:{port}/{path}"));
     let mut wrk = node.start("wrk", command);
@@ -124,7 +124,7 @@ fn files_come_as_they_are_from_one_worker_and_from_four() {
         node.run_until_moved(1, 16 << 20, || {
             node.role(Mode::Accelerated, "http client", &argument).finish();
         });
-        // What was begun plain has the same from it, through the kernel.
+        // Plain clients get the same from it, through the kernel.
         let before = node.moved();
         node.role(Mode::Plain, "http client", &argument).finish();
         assert_eq!(node.moved().bytes, before.bytes);
@@ -152,8 +152,8 @@ fn bodies_reach_what_is_behind_a_proxy() {
     let locations = locations.replace("PUT;", &format!("{}/before;", node.path().display()));
     let settings = Settings { blocks: &blocks, locations: &locations, ..PLAIN };
     let site = begin(&node, "before", &settings);
-    // What is between the client and the proxy, and between that and what is behind it, where
-    // something is.
+    // Connections between the client and the proxy, and between the proxy and its upstream, if it
+    // has one.
     for (what, connections) in [("files/", 2), ("echo", 2), ("put/", 1)] {
         let argument = format!("{} {what}", site.port);
         node.run_until_moved(connections, 16 << 20, || {
@@ -183,7 +183,7 @@ fn what_is_behind_a_proxy_listens_on_a_path() {
     node.run_until_moved(2, 16 << 20, || {
         node.role(Mode::Accelerated, "http client", &argument).finish();
     });
-    // What is not between the client and the proxy is between that and the path.
+    // Connections that are not between the client and the proxy are those to the Unix socket.
     let is_unix = |it: &serde_json::Value| !it["ends"].to_string().contains("127.0.0.1");
     wait_until("the path is past the kernel", || {
         load_with_wrk(&node, site.port, "files/4096");
@@ -193,7 +193,7 @@ fn what_is_behind_a_proxy_listens_on_a_path() {
     behind.quit(&node, "behind");
 }
 
-/// Waits until clients that load a server are served past the kernel, by those who serve now.
+/// Waits until clients have accelerated connections with the current workers.
 pub fn await_load(node: &Node, clients: &mut Program) {
     let before = node.moved().bytes;
     clients.wait_until("they are served", || node.moved().bytes >= before + LOAD);
@@ -230,7 +230,7 @@ fn port_and_rest(argument: &str) -> (u16, &str) {
     (port.parse().expect("a port"), rest)
 }
 
-/// Role: gets and sends bodies, and looks at each byte.
+/// Role: downloads and uploads bodies, and checks each byte.
 pub fn client(argument: &str) {
     let (port, what) = port_and_rest(argument);
     for goes_on in [true, false] {
@@ -253,7 +253,7 @@ pub fn client(argument: &str) {
     }
 }
 
-/// Gets something, or sends it and gets it back; `name` is what it is called there, if anything.
+/// Downloads a file, or uploads it to `name` and downloads it again.
 fn ask(connection: &mut Connection, what: &str, name: &str, size: usize, goes_on: bool) {
     let sent = content(1, size);
     let got = match what {
@@ -261,7 +261,7 @@ fn ask(connection: &mut Connection, what: &str, name: &str, size: usize, goes_on
         "put/" => {
             let path = format!("/put/{name}-{goes_on}");
             let put = connection.ask("PUT", &path, &sent, true).expect("put");
-            // Made, or put in the place of what was there.
+            // Created, or replaced.
             assert!([201, 204].contains(&put.status), "{}", put.status);
             connection.get(&path, goes_on)
         }
@@ -273,7 +273,8 @@ fn ask(connection: &mut Connection, what: &str, name: &str, size: usize, goes_on
     assert!(got.body == sent, "{size} bytes have changed");
 }
 
-/// Role: asks from several connections, until there is a file; who is sent away comes again.
+/// Role: sends requests over several connections until a file exists; closed connections are opened
+/// again.
 pub fn load(argument: &str) {
     let (port, stop) = port_and_rest(argument);
     let stops = AtomicBool::new(false);
@@ -291,7 +292,7 @@ pub fn load(argument: &str) {
     });
 }
 
-/// Asks over one connection until that ends, which it may between two answers only.
+/// Sends requests over one connection until it ends, which is allowed only between two answers.
 fn ask_until_the_end(port: u16, sent: &[u8], stops: &AtomicBool) {
     let mut connection = Connection::open(port).expect("it can be connected");
     let mut answers = 0;
@@ -304,7 +305,7 @@ fn ask_until_the_end(port: u16, sent: &[u8], stops: &AtomicBool) {
                     return;
                 }
             }
-            // What is asked for as the server closes is not read any more.
+            // A request that arrives while the server closes is not read.
             Err(error) => {
                 let ends =
                     [ErrorKind::UnexpectedEof, ErrorKind::ConnectionReset, ErrorKind::BrokenPipe];
@@ -315,7 +316,7 @@ fn ask_until_the_end(port: u16, sent: &[u8], stops: &AtomicBool) {
     }
 }
 
-/// Role: a server that gives back what it is given.
+/// Role: an echo server.
 pub fn echo(port: &str) {
     let port: u16 = port.parse().expect("a port");
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("the port is free");

@@ -6,12 +6,12 @@ use crate::nginx::{PLAIN, Settings, configure};
 use std::fs;
 use std::path::Path;
 
-/// The processes that a process has begun.
+/// The child processes of a process.
 pub fn children(parent: i32) -> Vec<i32> {
     let processes = fs::read_dir("/proc").expect("there are processes");
     let numbers = processes.flatten().filter_map(|it| it.file_name().to_str()?.parse().ok());
     let is_child = |pid: &i32| {
-        // The parent is the second word behind the name, which is in parentheses.
+        // The parent is the second word after the name, which is in parentheses.
         let told = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         let behind = told.rsplit_once(')').map_or("", |(_, behind)| behind);
         behind.split_whitespace().nth(1).and_then(|word| word.parse().ok()) == Some(parent)
@@ -19,20 +19,20 @@ pub fn children(parent: i32) -> Vec<i32> {
     numbers.filter(is_child).collect()
 }
 
-/// A master process, which nobody waits for. It ends with this.
+/// A master process that is not a child of this one. Dropping it ends the process.
 struct Master {
     pid: i32,
 }
 
 impl Master {
-    /// The one that a file names, if it is not the one that was named before.
+    /// The process that a PID file names, if it is not the previous one.
     fn of(file: &Path, before: i32) -> Option<Self> {
         let pid = fs::read_to_string(file).ok()?.trim().parse().ok()?;
         (pid != before).then(|| Self { pid })
     }
 
     fn signal(&self, signal: i32) {
-        // SAFETY: a process that this test has begun, and that has not ended yet.
+        // SAFETY: no memory is passed; the process was started by this test and is running.
         assert_eq!(unsafe { libc::kill(self.pid, signal) }, 0);
     }
 
@@ -52,7 +52,7 @@ impl Drop for Master {
 #[test]
 fn another_nginx_takes_over_under_load() {
     let (node, _monitor) = Node::new();
-    // It gives its environment to nobody unless it is told to.
+    // nginx passes only the variables that are named here.
     replace(&node, "daemon on; env LD_PRELOAD; env FREEPORT_MONITOR;", |before| {
         node.moved().bytes > before + (1 << 20)
     });
@@ -64,10 +64,10 @@ fn one_that_is_begun_without_the_library_takes_over() {
     replace(&node, "daemon on;", |_| node.connections().is_empty());
 }
 
-/// Replaces one by another, and waits until something is so, of which it is told how many bytes
-/// were moved past the kernel before.
+/// Replaces a master by another, and waits for a condition, which is given the number of
+/// accelerated bytes before.
 fn replace(node: &Node, directives: &str, is_as_expected: impl Fn(u64) -> bool) {
-    // Only one whose parent is not who has begun it lets itself be replaced.
+    // A master can be replaced only if its parent is not the process that started it.
     let settings = Settings { directives, workers: 2, ..PLAIN };
     let (mut command, port) = configure(node, "nginx", &settings);
     assert!(command.status().expect("it can be begun").success());
@@ -82,7 +82,7 @@ fn replace(node: &Node, directives: &str, is_as_expected: impl Fn(u64) -> bool) 
     let argument = format!("{port} {}", stop.display());
     let mut clients = node.role(Mode::Accelerated, "http load", &argument);
     clients.wait_until("the old one is loaded", || node.moved().bytes > 1 << 20);
-    // The new one begins beside the old one, and both accept.
+    // The new master runs beside the old one, and both accept connections.
     old.signal(libc::SIGUSR2);
     let mut new = None;
     clients.wait_until("the new one has begun", || {

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The commands of `docs/guide/operating.md` are carried out as they are written, in a network, a
-//! table
-//! of mounts and processes of their own. What they print has the lines that the page shows, but for
-//! numbers.
+//! The commands of `docs/guide/operating.md` are executed as written, in separate network, mount
+//! and process namespaces. Their output has the lines of the page, except for numbers.
 
 use crate::harness::{Node, find};
 use freeport_testbed::{preload, skip};
 use std::path::Path;
 use std::process::Command;
 
-/// What the commands need besides the one under test.
+/// Programs that the commands need besides the one under test.
 const TOOLS: [&str; 6] = ["ip", "unshare", "redis-server", "redis-benchmark", "redis-cli", "awk"];
-/// What the output of the command with that number begins behind.
+/// Mark that precedes the output of the command of this number.
 const MARK: &str = "== command ";
 
-/// A command, and the lines that are shown of what it prints.
+/// A command, and the lines of its output on the page.
 #[derive(Debug)]
 struct Step {
     command: String,
@@ -27,7 +25,7 @@ fn steps(page: &str) -> Vec<Step> {
         if let Some(command) = line.strip_prefix("    $ ") {
             steps.push(Step { command: command.to_owned(), shown: vec![] });
         } else if let (Some(line), Some(step)) = (line.strip_prefix("    "), steps.last_mut()) {
-            // A block without a command is no output.
+            // A block without a command is not an output.
             step.shown.push(line.to_owned());
         } else if !line.is_empty() && steps.last().is_some() {
             steps.push(Step { command: ":".to_owned(), shown: vec![] });
@@ -37,7 +35,7 @@ fn steps(page: &str) -> Vec<Step> {
     steps
 }
 
-/// The words of a line without those that have digits, which are other ones each time.
+/// The words of a line, without those that have digits, which differ each time.
 fn shape(line: &str) -> Vec<String> {
     let words = line.split_whitespace();
     let words = words.filter(|word| !word.contains(|it: char| it.is_ascii_digit()));
@@ -49,7 +47,7 @@ fn script(steps: &[Step]) -> String {
         # Until all four connections are where the page shows them.
         settled() {
             for turn in $(seq 3000); do
-                freeport sockets list | grep -q '2 ends past the kernel, 1 in it' && return
+                freeport sockets list | grep -q '2 accelerated ends, 1 in the kernel' && return
                 sleep 0.02
             done
         }\n"
@@ -67,7 +65,7 @@ fn script(steps: &[Step]) -> String {
 
 #[test]
 fn the_page_for_operators_can_be_followed() {
-    // SAFETY: it has no arguments.
+    // SAFETY: the call has no arguments and cannot fail.
     if unsafe { libc::geteuid() } != 0 {
         return skip("only root makes a machine of its own");
     }
@@ -95,7 +93,7 @@ fn the_page_for_operators_can_be_followed() {
         let (_, behind) = printed.split_once(&begin).unwrap_or_else(|| panic!("{printed}"));
         let told = behind.split(MARK).next().unwrap_or_default();
         for line in &step.shown {
-            // A refusal may have its count behind it, or not yet.
+            // A refusal may have its count after it, or not yet.
             let is_it = |told: &str| {
                 let (told, shown) = (shape(told), shape(line));
                 !told.is_empty() && (told.starts_with(&shown) || shown.starts_with(&told))

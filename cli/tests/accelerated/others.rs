@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tools that are begun a hundred times a day: downloads, transfers, shells, and programs that
-//! cannot be given the library at all.
+//! Tools of daily use: downloads, transfers, shells, and programs that the library cannot be loaded
+//! into.
 
 use crate::harness::{Mode, Node, content, find, find_or_skip, free_port, is_long};
 use freeport_testbed::skip;
@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Bytes of the file that is downloaded.
+/// Size of the downloaded file in bytes.
 const DOWNLOAD: usize = 20 << 20;
 
 #[test]
@@ -50,7 +50,7 @@ fn iperf3_sends_and_receives_with_one_stream_and_with_four() {
     let mut command = node.command(Mode::Accelerated, &iperf);
     command.args(["-s", "-B", "127.0.0.1", "-p", &port.to_string()]);
     let mut server = node.start("iperf3 server", command);
-    // It takes one client after the other, and each connection for one.
+    // It serves one client at a time, and takes each connection for a client.
     server.wait_until("it listens", {
         let listening = format!("0100007F:{port:04X} 00000000:0000 0A");
         move || fs::read_to_string("/proc/net/tcp").unwrap_or_default().contains(&listening)
@@ -71,7 +71,7 @@ fn iperf3_sends_and_receives_with_one_stream_and_with_four() {
     }
 }
 
-/// Runs a command of a shell, accelerated and not; both have to come to the same.
+/// Runs a shell command, accelerated and plain; the results must be equal.
 fn same_in_both(node: &Node, shell: &Path, text: &str) -> Output {
     let [plain, accelerated] = [Mode::Plain, Mode::Accelerated].map(|mode| {
         let mut command = node.command(mode, shell);
@@ -101,7 +101,7 @@ fn shells_and_what_they_begin_are_as_before() {
         same("for each in 1 2 3; do (sleep 0; echo $each) & wait; done; nothing-of-that-name");
     }
     if let Some(bash) = find_or_skip("bash") {
-        // The shell has sockets of its own; nobody listens there.
+        // The shell opens sockets itself; no process listens on this port.
         let port = free_port();
         same_in_both(&node, &bash, &format!("exec 3<>/dev/tcp/127.0.0.1/{port}"));
         same_in_both(&node, &bash, "diff <(seq 3) <(seq 4)");
@@ -124,12 +124,12 @@ fn programs_that_cannot_be_given_the_library_are_as_before() {
     }
 }
 
-/// Whether a program names no loader, which the library would have to be given to.
+/// Whether a program is statically linked: it names no loader.
 fn is_static(path: &Path) -> bool {
     const INTERPRETER: [u8; 4] = [3, 0, 0, 0];
     let Ok(bytes) = fs::read(path) else { return false };
     let number = |at: usize| bytes.get(at..at + 2).map(|it| u16::from_le_bytes([it[0], it[1]]));
-    // The table of parts follows the header of 64 bytes.
+    // The program headers follow the ELF header of 64 bytes.
     let (Some(size), Some(count)) = (number(54), number(56)) else { return false };
     let part = |at: usize| bytes.get(64 + at * usize::from(size)..)?.get(..4);
     let has_loader = (0..usize::from(count)).any(|at| part(at) == Some(&INTERPRETER));

@@ -1,49 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A server and clients that talk to and fro, for tests of what operators see.
+//! A server and clients that exchange messages, for tests of what operators see.
 
 use crate::harness::{Mode, Node, Program, find_or_skip, free_port};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What they are made of.
+/// Their source.
 pub struct Pings {
     python: PathBuf,
     program: PathBuf,
-    /// Where the server answers.
+    /// Port of the server.
     pub port: u16,
 }
 
 impl Pings {
-    /// `None`: there is nothing to run them, which was said.
+    /// `None`: there is no interpreter; the test is skipped.
     pub fn new(node: &Node) -> Option<Self> {
         let python = find_or_skip("python3")?;
         let program = node.write("pings.py", include_str!("programs/pings.py"));
         Some(Self { python, program, port: free_port() })
     }
 
-    /// Begins the server.
+    /// Starts the server.
     pub fn serve(&self, node: &Node) -> Program {
         let mut command = node.command(Mode::Accelerated, &self.python);
         command.args(self.words(&["serve"]));
         node.serve("pings server", command, self.port)
     }
 
-    /// What begins a client that sends so many bytes at a time, with pauses.
+    /// Command of a client that sends this number of bytes at a time, with pauses.
     pub fn client(&self, node: &Node, mode: Mode, bytes: &str, pause: &str) -> Command {
         let mut command = node.command(mode, &self.python);
         command.args(self.words(&["ask"])).args([bytes, pause]);
         command
     }
 
-    /// Begins one, and gives the end that it has.
+    /// Starts a client; returns its end.
     pub fn ask(&self, node: &Node, mode: Mode, bytes: &str, pause: &str) -> (Program, String) {
         self.begin(node, self.client(node, mode, bytes, pause))
     }
 
-    /// The same for a command of one's own.
+    /// The same for another command.
     pub fn begin(&self, node: &Node, command: Command) -> (Program, String) {
         let mut client = node.start("pings client", command);
-        // The program looks at its own status meanwhile, so what it prints is read from its file.
+        // The file with the output is read, so that the process can be checked concurrently.
         let log = client.log().to_owned();
         let said = || descriptor(&std::fs::read_to_string(&log).unwrap_or_default());
         client.wait_until("it is connected", || said().is_some());

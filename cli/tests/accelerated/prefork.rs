@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Servers with a process for each connection: forked for it, forked before, or another program
+//! Servers with a process per connection: forked on demand, forked in advance, or another program
 //! that inherited the listener.
 
 use crate::handing::{Conversation, Ending};
@@ -7,7 +7,7 @@ use crate::harness::{Mode, wait_until};
 
 const SERVERS: &str = include_str!("programs/servers.py");
 const SNAPSHOTS: &str = include_str!("programs/snapshots.py");
-/// Clients at once.
+/// Number of concurrent clients.
 const CLIENTS: usize = 4;
 
 fn ask_all(kind: &str) {
@@ -67,7 +67,7 @@ fn what_only_a_child_still_has_is_given_back_when_it_ends() {
     };
     (0..3).for_each(|_| ask());
     server.wait_until("all were served", || node.path().join("served").exists());
-    // The library looks for such slots now and then, when it asks for another one.
+    // The library releases such slots when it requests another one.
     wait_until("nothing is left of them", || {
         let is_empty = node.connections().is_empty();
         if !is_empty {

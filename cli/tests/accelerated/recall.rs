@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Connections that the rules do not allow any more are brought back into the kernel by
-//! `freeport sockets recall`, whatever they are doing, and with all their bytes.
+//! Connections that the rules no longer allow are moved back into the kernel by
+//! `freeport sockets recall`, whatever their state, without losing bytes.
 
 use crate::harness::{Mode, Node, content, find, free_port, wait_until};
 use crate::resp::{Answer, Client};
@@ -8,10 +8,10 @@ use crate::roles;
 use std::fs;
 use std::path::Path;
 
-/// Says that the connections are past the kernel, and that they have been recalled.
+/// Files that signal that the connections are accelerated, and that they have been recalled.
 const SETTLED: &str = "settled";
 const RECALLED: &str = "recalled";
-/// Sent at once, over and over.
+/// Number of bytes per write.
 const BYTES: usize = 300_000;
 
 #[test]
@@ -35,7 +35,7 @@ fn what_is_denied_comes_back_while_it_is_used_and_the_rest_when_it_is() {
     assert_eq!(recall("0"), [0, 0], "nothing is denied");
     node.ask(&["sockets", "policy", "deny", "port", &ports[0].to_string(), "--json"])
         .expect("it does");
-    // One is in the middle of something; two wait, and need not be asked for anything.
+    // One connection is transferring; two are idle, and move without an operation.
     wait_until("the busy one comes back", || recall("0")[1] >= 1);
     node.write(RECALLED, "");
     clients.finish();
@@ -44,7 +44,7 @@ fn what_is_denied_comes_back_while_it_is_used_and_the_rest_when_it_is() {
     assert!(node.returned() >= 3, "{}", node.stats());
 }
 
-/// Role: has connections to two servers, of which those to the first are recalled.
+/// Role: has connections to two servers; those to the first are recalled.
 pub fn clients(ports: &str) {
     let ports: Vec<u16> = ports.split(' ').map(|port| port.parse().expect("a port")).collect();
     let mut busy = Client::settled(ports[0]);
@@ -70,6 +70,6 @@ pub fn clients(ports: &str) {
     let news = ["message", "news", "all is well"].map(|word| Answer::of(word.as_bytes()));
     assert_eq!(subscriber.answer().expect("it is told"), Answer::List(Some(news.to_vec())));
     assert!(!roles::is_accelerated(subscriber.stream()), "its server has brought it back");
-    // Of another port nothing was said.
+    // The rule does not apply to the other port.
     assert!(!is_back(&mut elsewhere));
 }

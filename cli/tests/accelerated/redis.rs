@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Redis, with its own benchmark and with clients that look at every answer.
+//! Redis, with its own benchmark and with clients that check every answer.
 
 use crate::harness::{Mode, Node, Program, content, find, free_port, is_long, wait_until};
 use crate::resp::{Answer, Client};
@@ -8,10 +8,9 @@ use std::io::ErrorKind;
 use std::thread;
 use std::time::Duration;
 
-/// How long all tests of its benchmark may take: a million requests and more in turn, where others
-/// are at work as well.
+/// Limit for all tests of its benchmark: more than a million requests, on a loaded machine.
 pub const PATIENCE: Duration = Duration::from_secs(900);
-/// Connections of a crowd.
+/// Number of connections of many clients.
 const CROWD: usize = 200;
 
 fn server(node: &Node, mode: Mode, port: u16) -> Program {
@@ -22,11 +21,11 @@ fn server(node: &Node, mode: Mode, port: u16) -> Program {
     node.serve("redis-server", command, port)
 }
 
-/// Runs all of its tests, which have to pass and to move something past the kernel; then one that
-/// goes on until all of its connections are there.
+/// Runs all tests of the benchmark, which must pass and move bytes past the kernel; then one that
+/// runs until all of its connections are accelerated.
 ///
-/// It connects anew for each test, and how many of those connections live for long enough to leave
-/// is a question of time.
+/// The benchmark connects again for each test, and the number of connections that live long enough
+/// for an upgrade depends on timing.
 pub fn benchmark(node: &Node, place: &[&str], clients: usize, arguments: &[&str]) {
     let benchmark = find("redis-benchmark").expect("redis-benchmark is installed");
     let begin = |own: &[&str]| {
@@ -108,7 +107,7 @@ fn clients_see_the_end_when_it_shuts_down() {
     node.assert_moved(11, 100);
 }
 
-/// Role: looks at answers of all kinds.
+/// Role: checks answers of all kinds.
 pub fn client(port: &str) {
     let port = port.parse().expect("a port");
     let rounds = if is_long() { 20 } else { 1 };
@@ -133,7 +132,7 @@ pub fn values_come_back(port: u16, round: u64) {
         let answer = client.call(&["GET", "value"]);
         assert!(answer == Answer::of(&value), "{size} bytes have changed");
     }
-    // What is asked for in one go is answered in order.
+    // Pipelined requests are answered in order.
     for number in 0..500 {
         client.send(&["ECHO", &number.to_string()]).expect("it can be sent");
     }
@@ -186,7 +185,7 @@ pub fn blocking_pops_wait(port: u16) {
         }
     });
     for number in 0..20 {
-        // Sometimes it waits already, sometimes not yet.
+        // The reader waits already, or not yet.
         thread::sleep(std::time::Duration::from_millis(number % 3));
         pusher.call(&["RPUSH", "queue", &number.to_string()]);
     }
@@ -202,7 +201,7 @@ pub fn clients_can_be_killed(port: u16) {
     assert_ended(&mut victim);
 }
 
-/// It has ended, in one way or the other.
+/// Checks that the connection has ended, in either way.
 fn assert_ended(client: &mut Client) {
     let error = client.answer().expect_err("it has ended");
     let ends = [ErrorKind::UnexpectedEof, ErrorKind::ConnectionReset, ErrorKind::BrokenPipe];
@@ -215,7 +214,7 @@ fn monitors_see_commands(port: u16) {
     assert_eq!(watcher.call(&["MONITOR"]), Answer::ok());
     for number in 0..100 {
         client.call(&["ECHO", &number.to_string()]);
-        // Others may have come with something else.
+        // Other answers may have arrived before.
         let seen = loop {
             let Ok(Answer::Simple(seen)) = watcher.answer() else { panic!("nothing seen") };
             if !seen.ends_with("\"PING\"") {
@@ -226,7 +225,7 @@ fn monitors_see_commands(port: u16) {
     }
 }
 
-/// The server forks, with all its connections.
+/// The server forks, with all of its connections.
 fn saving_in_the_background_disturbs_nobody(port: u16, round: u64) {
     let mut chief = Client::settled(port);
     let busy = (0..4).map(|own| {
@@ -251,12 +250,12 @@ fn saving_in_the_background_disturbs_nobody(port: u16, round: u64) {
         assert!(told.contains("rdb_last_bgsave_status:ok"), "{told}");
         told.contains("rdb_bgsave_in_progress:0")
     });
-    // Who comes after the fork leaves the kernel, too, and who was there goes on.
+    // Connections after the fork are accelerated too, and earlier ones still work.
     values_come_back(port, round);
     assert_eq!(chief.call(&["PING"]), Answer::Simple("PONG".to_owned()));
 }
 
-/// Role: the same where nothing leaves the kernel.
+/// Role: the same without acceleration.
 pub fn plain_client(port: &str) {
     let port = port.parse().expect("a port");
     let mut client = Client::connect(port).expect("it can be connected");
@@ -270,7 +269,7 @@ pub fn plain_client(port: &str) {
     assert!(!roles::is_accelerated(client.stream()));
 }
 
-/// Role: many connections, each with answers of its own.
+/// Role: many connections, each with different answers.
 pub fn crowd(port: &str) {
     let port = port.parse().expect("a port");
     let clients = || (0..CROWD).map(|_| Client::settled(port)).collect::<Vec<_>>();

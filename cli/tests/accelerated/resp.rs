@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A client of Redis: its protocol, and connections that have left the kernel.
+//! A client of Redis: its protocol, over accelerated connections.
 
 use crate::harness::wait_until;
 use crate::roles;
@@ -7,16 +7,16 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
-/// Nothing here takes longer.
+/// Limit against hangs.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// What the server says.
+/// An answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
     Simple(String),
     Failure(String),
     Number(i64),
-    /// `None`: there is nothing of that name.
+    /// The value of a key; `None`: no such key.
     Bytes(Option<Vec<u8>>),
     List(Option<Vec<Answer>>),
 }
@@ -39,7 +39,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connected, as it is.
+    /// Connects.
     pub fn connect(port: u16) -> io::Result<Self> {
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
         stream.set_read_timeout(Some(PATIENCE))?;
@@ -47,14 +47,14 @@ impl Client {
         Ok(Self { reader: BufReader::new(stream) })
     }
 
-    /// Connected, and past the kernel, if the library is there.
+    /// Connects, and waits for the upgrade if the library is loaded.
     pub fn settled(port: u16) -> Self {
         let mut client = Self::connect(port).expect("it can be connected");
         client.settle();
         client
     }
 
-    /// Waits until it has left the kernel, if the library is there.
+    /// Waits until the connection is accelerated, if the library is loaded.
     pub fn settle(&mut self) {
         wait_until("the connection leaves the kernel", || {
             assert_eq!(self.call(&["PING"]), Answer::Simple("PONG".to_owned()));
@@ -62,18 +62,18 @@ impl Client {
         });
     }
 
-    /// The connection below.
+    /// The underlying stream.
     pub fn stream(&self) -> &TcpStream {
         self.reader.get_ref()
     }
 
-    /// Asks for something and waits for the answer.
+    /// Sends a command and waits for the answer.
     pub fn call<T: AsRef<[u8]>>(&mut self, words: &[T]) -> Answer {
         self.send(words).expect("it can be sent");
         self.answer().expect("it is answered")
     }
 
-    /// Asks for something.
+    /// Sends a command.
     pub fn send<T: AsRef<[u8]>>(&mut self, words: &[T]) -> io::Result<()> {
         let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
         for word in words {

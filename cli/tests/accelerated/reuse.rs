@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Connections over streams that are kept (`FREEPORT_REUSE`): programs as they are that connect for
-//! each request, beside others without the library, and clients and servers that are killed at any
-//! moment.
+//! Connections over reused streams (`FREEPORT_REUSE`): unmodified programs that connect for each
+//! request, together with plain ones, and clients and servers that are killed at any moment.
 
 use crate::harness::{Mode, Node, Program, find, free_port, is_long, wait_until};
 use std::io::{self, Read, Write};
@@ -10,11 +9,11 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Behind how many connections streams are kept.
+/// Number of connections after which streams are reused.
 pub const VARIABLE: &str = "FREEPORT_REUSE";
-/// What a client asks, and is answered.
+/// A request, and its answer.
 pub const QUESTION_BYTES: usize = 40;
-/// Against hanging only.
+/// Limit against hangs.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 pub fn reusing(mut command: Command, after: &str) -> Command {
@@ -68,7 +67,7 @@ fn whoever_is_killed_whenever_others_are_served() {
     for round in 0..rounds {
         let clients = [0, 1].map(|_| role(&node, Mode::Accelerated, "reuse client", port));
         let before = reused(&node);
-        // Sometimes before they have begun with it, mostly in the middle.
+        // Sometimes before the first request, mostly within one.
         if round % 4 != 3 {
             wait_until("streams are kept", || reused(&node) > before);
         }
@@ -85,7 +84,7 @@ fn whoever_is_killed_whenever_others_are_served() {
             role(&node, mode, "reuse visitor", port).finish();
         }
     }
-    // Of those that are gone it keeps nothing, once it has looked.
+    // It releases everything of clients that have exited, once it has checked.
     wait_until("nothing is open", || {
         role(&node, Mode::Plain, "reuse visitor", port).finish();
         sockets_of(server.pid()) == LISTENERS
@@ -98,10 +97,10 @@ fn whoever_is_killed_whenever_others_are_served() {
     });
 }
 
-/// What a server has that rests: who listens.
+/// Number of TCP sockets of an idle server: its listener.
 const LISTENERS: usize = 1;
 
-/// How many sockets of TCP a process has: the monitor's is of another kind.
+/// Number of TCP sockets of a process; the one to the monitor is a Unix socket.
 fn sockets_of(pid: i32) -> usize {
     let table = std::fs::read_to_string(format!("/proc/{pid}/net/tcp")).expect("it runs");
     let inode = |line: &str| line.split_whitespace().nth(9).map(str::to_owned);
@@ -120,12 +119,12 @@ pub fn port_of(argument: &str) -> u16 {
     argument.split(' ').next().and_then(|port| port.parse().ok()).expect("a port")
 }
 
-/// Role: answers one client after the other, whatever becomes of them.
+/// Role: answers one client after the other, and ignores errors.
 pub fn serve(argument: &str) {
     let address = (Ipv4Addr::LOCALHOST, port_of(argument));
     let deadline = Instant::now() + PATIENCE;
     let listener = loop {
-        // Connections of the one that was killed may have the port for a moment.
+        // Connections of the killed server may occupy the port for a moment.
         match TcpListener::bind(address) {
             Ok(listener) => break listener,
             Err(error) => assert!(Instant::now() < deadline, "{error}"),
@@ -157,17 +156,17 @@ pub fn ask(port: u16, number: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Role: asks for ever, until it is killed.
+/// Role: sends requests until it is killed.
 pub fn ask_for_ever(argument: &str) {
     for number in 0.. {
         if ask(port_of(argument), number).is_err() {
-            // Nobody listens yet.
+            // The server does not listen yet.
             thread::sleep(Duration::from_millis(1));
         }
     }
 }
 
-/// Role: asks some questions, all of which are answered as soon as somebody listens.
+/// Role: sends some requests, all of which are answered as soon as the server listens.
 pub fn visit(argument: &str) {
     let deadline = Instant::now() + PATIENCE;
     while ask(port_of(argument), 0).is_err() {

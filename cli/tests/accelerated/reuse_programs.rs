@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Connections over streams that are kept, of programs that know nothing of it: nginx that closes
-//! behind each answer, curl, and Python on both sides. All answers are right, for plain clients
-//! among them as well.
+//! Connections over reused streams, of unmodified programs: nginx that closes after each answer,
+//! curl, and Python on both sides. All answers are correct, also those to plain clients.
 
 use crate::harness::{Mode, Node, PATIENCE, Program, content, find, find_or_skip, free_port};
 use crate::nginx::{self, PLAIN, Settings};
@@ -10,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-/// Answers each client once, what it was asked, the other way round.
+/// A server that answers each client once, with the reversed request.
 const SERVER: &str = "import socket, sys
 listener = socket.create_server(('127.0.0.1', int(sys.argv[1])))
 while True:
@@ -19,7 +18,7 @@ while True:
         stream.sendall(stream.recv(64)[::-1])
 ";
 
-/// Connects for each question; says how many there were.
+/// A client that connects for each request, and prints their number.
 const CLIENT: &str = "import socket, sys
 for number in range(100):
     with socket.create_connection(('127.0.0.1', int(sys.argv[1]))) as stream:
@@ -32,7 +31,7 @@ for number in range(100):
 print('all', number + 1)
 ";
 
-/// Both modes, so that each client that connects often has a plain one beside it.
+/// Both modes, so that each client that connects often runs beside a plain one.
 const MODES: [Mode; 3] = [Mode::Accelerated, Mode::Plain, Mode::Accelerated];
 
 #[test]
@@ -49,7 +48,7 @@ fn clients_and_a_server_in_python() {
     let _server = node.serve("python server", command, port);
     let begun = Instant::now();
     while reused(&node) == 0 {
-        // Whether one is kept is chance, and on a slow machine a round takes half a minute.
+        // Reuse depends on timing, and on a slow machine a round takes half a minute.
         assert!(begun.elapsed() < 4 * PATIENCE, "no stream is kept: {}", node.stats());
         let clients = MODES.map(|mode| node.start("client", script(mode, "client.py", CLIENT)));
         for client in clients {
@@ -76,7 +75,7 @@ fn nginx_that_closes_behind_each_answer() {
     with_wrk(&node, port);
 }
 
-/// curl, once for each of many files: the next ones over a new connection each.
+/// curl, once for many files, each over a new connection.
 fn fetch(node: &Node, mode: Mode, url: &str) -> Program {
     let curl = find("curl").expect("curl is installed: scripts/install.sh");
     let mut command: Command = reusing(node.command(mode, &curl), "1");
@@ -88,7 +87,7 @@ fn fetch(node: &Node, mode: Mode, url: &str) -> Program {
     node.start("curl", command)
 }
 
-/// How many each of them fetches.
+/// Number of files that each of them downloads.
 const COPIES: usize = 100;
 
 fn copies(node: &Node) -> Vec<PathBuf> {

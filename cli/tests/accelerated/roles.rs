@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Clients and servers of our own: this test begun again, by `freeport exec` or not, to do nothing
-//! but what a variable of the environment says.
+//! Clients and servers in this test binary: it is started again, by `freeport exec` or not, in the
+//! role that an environment variable names.
 
 use crate::matrix::{redis_mixed, tokio_pair};
 use crate::{death, hostile, limits, memcached, nginx, recall, redis, reuse, scale, soak, starved};
@@ -8,12 +8,12 @@ use std::env;
 use std::ffi::c_int;
 use std::os::fd::AsRawFd;
 
-/// Says which role.
+/// Variable with the role.
 pub const ROLE_VARIABLE: &str = "FREEPORT_TEST_ROLE";
-/// Says something to it.
+/// Variable with its arguments.
 pub const ARGUMENT_VARIABLE: &str = "FREEPORT_TEST_ARGUMENT";
 
-/// Plays a role, if there is one; by itself, it is no test.
+/// Runs a role, if one is set; otherwise this is not a test.
 #[test]
 fn play() {
     let Ok(role) = env::var(ROLE_VARIABLE) else { return };
@@ -53,20 +53,20 @@ fn play() {
     }
 }
 
-/// Whether the library is in this process.
+/// Whether the library is loaded in this process.
 pub fn is_preloaded() -> bool {
     symbol().is_some()
 }
 
-/// Whether a connection is past the kernel.
+/// Whether a connection is accelerated.
 pub fn is_accelerated(stream: &impl AsRawFd) -> bool {
     symbol().is_some_and(|function| function(stream.as_raw_fd()) != 0)
 }
 
 fn symbol() -> Option<extern "C" fn(c_int) -> c_int> {
-    // SAFETY: a name that ends with zero.
+    // SAFETY: the name ends with a zero byte.
     let found =
         unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"freeport_is_accelerated".as_ptr().cast()) };
-    // SAFETY: the library's function has this type.
+    // SAFETY: the function of the library has this type.
     (!found.is_null()).then(|| unsafe { std::mem::transmute(found) })
 }

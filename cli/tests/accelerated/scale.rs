@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Thousands of connections of few processes: all leave the kernel, no byte is another one, and
-//! nothing is left of them.
+//! Thousands of connections of few processes: all are accelerated, no byte is changed, and no
+//! resources remain.
 
 use crate::harness::{Mode, Node, free_port, wait_until};
 use crate::roles::is_accelerated;
@@ -10,18 +10,18 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-/// The bench's own programs hold so many connections, and compare every byte.
+/// Number of connections of the benchmark programs, which compare every byte.
 const CONNECTIONS: u64 = 1_000;
-/// Of two pairs, as the bench has them for a first impression.
+/// Number of connections of two pairs, as in a short benchmark.
 const PAIRS: u64 = 2;
 const ALL_CONNECTIONS: u64 = 10_000;
 const ALL_PAIRS: u64 = 10;
-/// How long all of them may take on a busy machine.
+/// Limit for all of them on a loaded machine.
 const LONGEST: Duration = Duration::from_secs(1_500);
-/// Bytes of a message.
+/// Size of a message in bytes.
 const MESSAGE: usize = 24;
 
-/// What the bench says of the many, by the names of its figures.
+/// Figures of the benchmark about many connections, by name.
 fn measured(node: &Node, all: u64, arguments: &[&str]) -> impl Fn(&str) -> f64 + use<> {
     let case = ["bench", "sockets", "--case", "connections", "--json"];
     let mut bench = node.start("bench", node.freeport(&[&case, arguments].concat()));
@@ -69,7 +69,7 @@ fn nothing_is_left_of_many_connections() {
     assert_eq!((&stats["connections"], &stats["slab_bytes"]), (&0.into(), &0.into()), "{stats}");
 }
 
-/// Role: accepts all, and gives back what comes over each in turn, until the end.
+/// Role: accepts all connections, and echoes over each in turn, until the end of file.
 pub fn serve(argument: &str) {
     let port: u16 = argument.parse().expect("a port");
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("it is free");
@@ -87,7 +87,8 @@ pub fn serve(argument: &str) {
     }
 }
 
-/// Role: connects so often, and says something else over each in turn until all have left.
+/// Role: opens all connections, and sends different bytes over each in turn until all are
+/// accelerated.
 pub fn visit(argument: &str) {
     let port: u16 = argument.parse().expect("a port");
     let connect = |_| loop {

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Shells with connections: what they read themselves and what they hand to commands, in pipelines
-//! and in the background.
+//! Shells with connections: those that they read themselves, and those that they pass to commands,
+//! in pipelines and in the background.
 
 use crate::handing::Conversation;
 use crate::harness::{Mode, find_or_skip};
 
 const LINES: &str = include_str!("programs/lines.py");
-/// What scripts begin with: connections to both servers, and no line of the first taken from the
-/// time before it has left the kernel.
+/// Begin of all scripts: connections to both servers, the first of which is accelerated before its
+/// lines are used.
 const PROLOGUE: &str = "
     exec 5<>/dev/tcp/127.0.0.1/$TELLS 6<>/dev/tcp/127.0.0.1/$ECHOES || exit 1
     while read -r -u 5 line; do [ \"$line\" = before ] || break; done
     [ \"$line\" = now ] || exit 2
 ";
 
-/// Runs a script with accelerated servers, plain and accelerated. Both have to print the same.
+/// Runs a script with accelerated servers, plain and accelerated. The outputs must be equal.
 fn run(script: &str, expected: &str) {
     let Some(bash) = find_or_skip("bash") else { return };
     let Some(conversation) = Conversation::new() else { return };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Threads that are woken and get the processor late: what woke them may be gone when they do.
+//! Threads that are woken and scheduled late: the event may have been consumed before they run.
 
 use crate::harness::{Mode, Node, free_port, is_long, wait_until};
 use crate::roles;
@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a thread is kept from the processor: far longer than the library takes to ask the
-/// kernel again for what it has asked already.
+/// How long a thread is kept from the processor: far longer than the interval at which the library
+/// polls the kernel again.
 const HOLD: Duration = Duration::from_millis(2);
-/// What is answered each time.
+/// The answer to each request.
 const ANSWER: &[u8] = b"+PONG\r\n";
-/// Against hanging only.
+/// Limit against hangs.
 const PATIENCE_MILLISECONDS: i32 = 180_000;
 
 #[test]
@@ -29,8 +29,8 @@ fn a_set_is_told_of_what_comes_while_another_thread_reads() {
     server.finish();
 }
 
-/// Role: one thread waits in a set, on a processor that another one keeps. What wakes it is read
-/// by a third one before it gets there, and then something else comes.
+/// Role: one thread waits in epoll, on a processor that another one occupies. A third thread reads
+/// the data that woke it before it runs, and then other data arrives.
 pub fn set(port: &str) {
     let mut stream = connect(port);
     stream.set_nonblocking(true).expect("it can be set");
@@ -41,7 +41,7 @@ pub fn set(port: &str) {
         thread::scope(|scope| {
             let woken = scope.spawn(|| {
                 become_last_of_processor(0);
-                // SAFETY: has no memory of ours.
+                // SAFETY: no memory is passed.
                 waiter.store(unsafe { libc::gettid() }, Ordering::Relaxed);
                 wait(set)
             });
@@ -60,14 +60,14 @@ pub fn set(port: &str) {
             is_over.store(true, Ordering::Relaxed);
             assert_eq!(woken.join().expect("it is well"), 1, "round {round}: nobody was woken");
         });
-        // Nothing is left that would wake who waits next.
+        // No data remains that would wake the next waiter.
         while taken < 2 * ANSWER.len() {
             taken += take(&mut stream, Duration::ZERO);
         }
     }
 }
 
-/// A connection to who answers pings, which has left the kernel.
+/// An accelerated connection to a server that answers pings.
 fn connect(port: &str) -> TcpStream {
     let port: u16 = port.parse().expect("a port");
     let mut connected = None;
@@ -101,11 +101,11 @@ fn edge_triggered_set(stream: &TcpStream) -> i32 {
 
 fn wait(set: i32) -> i32 {
     let mut events = [libc::epoll_event { events: 0, u64: 0 }; 4];
-    // SAFETY: room for so many.
+    // SAFETY: the buffer has room for this number of events.
     unsafe { libc::epoll_wait(set, events.as_mut_ptr(), 4, PATIENCE_MILLISECONDS) }
 }
 
-/// Takes all that has come, again and again for so long; gives how many bytes that was.
+/// Reads available bytes repeatedly for an interval; returns their number.
 fn take(stream: &mut TcpStream, time: Duration) -> usize {
     let (begun, mut taken) = (Instant::now(), 0);
     loop {
@@ -120,14 +120,14 @@ fn take(stream: &mut TcpStream, time: Duration) -> usize {
     }
 }
 
-/// This thread has to wait long for a processor that another one keeps.
+/// Pins this thread to a processor, with the lowest priority.
 fn become_last_of_processor(number: usize) {
     stay_on(number);
-    // SAFETY: numbers only; 0 is this thread.
+    // SAFETY: no memory is passed; 0 is this thread.
     assert_eq!(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) }, 0);
 }
 
-/// This thread stays on one of the processors that it may have, as far as there are so many.
+/// Pins this thread to one of its allowed processors, if there are that many.
 fn stay_on(number: usize) {
     // SAFETY: a set is plain memory, for which all zeros is the empty set.
     let mut allowed: libc::cpu_set_t = unsafe { mem::zeroed() };

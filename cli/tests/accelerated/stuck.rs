@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What can be told of a program that does not end: where its threads are, and those of all others
-//! that have the same monitor, and what lies in the kernel for their sockets.
+//! State of a program that hangs: its threads, those of all others with the same monitor, and the
+//! kernel queues of their sockets.
 
 use std::fmt::Write;
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 const MONITOR_VARIABLE: &[u8] = b"FREEPORT_MONITOR=";
 
-/// The state of a process, and of all others with its monitor.
+/// The state of a process, and of all others with the same monitor.
 pub fn describe(pid: i32) -> String {
     let mut told = String::new();
     let monitor = monitor_of(&PathBuf::from(format!("/proc/{pid}")));
@@ -48,7 +48,7 @@ fn monitor_of(process: &Path) -> Option<Vec<u8>> {
     variables.find(|variable| variable.starts_with(MONITOR_VARIABLE)).map(<[u8]>::to_vec)
 }
 
-/// What is numbered in a folder of `/proc`.
+/// Numeric entries of a folder of `/proc`.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let all = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let is_numbered = |path: &PathBuf| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Programs that serve on a path instead of a port, and pairs of sockets.
+//! Programs that listen on Unix sockets, and socket pairs.
 
 use crate::harness::{Mode, Node, Program, find, find_or_skip};
 use crate::redis::benchmark;
@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Begins a server, and waits until somebody answers at a path.
+/// Starts a server, and waits until it accepts connections at a path.
 fn serve(node: &Node, name: &str, command: Command, path: &Path) -> Program {
     let mut server = node.start(name, command);
     server.wait_until("it answers", || UnixStream::connect(path).is_ok());
@@ -105,7 +105,7 @@ fn python_waits_in_all_its_ways_on_paths() {
             node.start(other, command(modes[1], "ask", other)).finish();
         };
         if modes == both {
-            // Eight connections, each with what it says in both directions.
+            // Eight connections, each with data in both directions.
             node.run_until_moved(8, 16 << 20, ask);
         } else {
             let before = node.moved();

@@ -5,7 +5,7 @@ use crate::harness::{Mode, Node, wait_until};
 use crate::pings::Pings;
 use serde_json::Value;
 
-/// The members of an object that are such for a process.
+/// Members of an array that belong to a process.
 fn of<'v>(told: &'v Value, name: &str, pid: i32) -> Vec<&'v Value> {
     let all = told[name].as_array().expect("a list").iter();
     all.filter(|it| it["pid"].as_i64() == Some(pid.into())).collect()
@@ -39,7 +39,7 @@ fn top_tells_what_each_program_and_connection_does() {
         let in_kernel = in_kernel.iter().any(|it| it["reason"] == "PeerPlain");
         is_busy(few.pid()) && is_busy(much.pid()) && in_kernel
     });
-    // A list beside a second of it is of the same time, so the order is the one of its own numbers.
+    // The order is checked against the numbers of the same output.
     let bytes =
         |it: &Value| number(it, "sent_bytes_per_second") + number(it, "received_bytes_per_second");
     let programs = told["programs"].as_array().expect("a list");
@@ -87,7 +87,7 @@ fn the_list_has_what_exists_and_what_each_program_gained() {
     assert!(all.is_sorted_by(|one, other| one >= other), "{told}");
     let [program] = of(&told, "programs", much.pid())[..] else { panic!("{told}") };
     assert!(number(program, "sent_bytes") > 0.0 && program["estimated_gain"].is_number());
-    // What was moved stays in what the server gained when its clients are gone.
+    // The totals of the server keep connections of clients that have exited.
     let before = number(of(&told, "programs", server.pid())[0], "received_bytes");
     drop((few, much));
     wait_until("the connections are gone", || list()["connections"] == serde_json::json!([]));
@@ -96,7 +96,7 @@ fn the_list_has_what_exists_and_what_each_program_gained() {
     assert!(number(program, "received_bytes") >= before, "{program}");
     assert_eq!(program["accelerated"], 0);
 
-    // Two refused clients, one of which goes.
+    // Two refused clients, one of which exits.
     let (gone, _) = pings.ask(&node, Mode::Plain, "8", "0.001");
     let (_stays, _) = pings.ask(&node, Mode::Plain, "8", "0.001");
     wait_until("both were refused", || {
@@ -110,14 +110,15 @@ fn the_list_has_what_exists_and_what_each_program_gained() {
         (exists(true), exists(false)) == (1, 1)
     });
     let shown = node.listed();
-    let summary = format!("program {} python3: 0 ends past the kernel, 1 in it; ", server.pid());
+    let summary =
+        format!("program {} python3: 0 accelerated ends, 1 in the kernel; ", server.pid());
     assert!(shown.contains(&summary) && shown.contains(" (est.)"), "{shown}");
     let counted = format!("kernel  {} python3: 1 PeerPlain: ", server.pid());
-    assert!(shown.contains(&counted) && shown.contains("refused and gone: 1;"), "{shown}");
+    assert!(shown.contains(&counted) && shown.contains("refused and closed: 1;"), "{shown}");
     let output = node.freeport(&["sockets", "list", "--all"]).output().expect("it can be begun");
     let shown = String::from_utf8(output.stdout).expect("it is text");
     let lines = shown.lines().filter(|line| line.starts_with("kernel "));
     assert_eq!(lines.clone().count(), 2, "{shown}");
-    assert_eq!(lines.filter(|line| line.ends_with(", gone")).count(), 1, "{shown}");
+    assert_eq!(lines.filter(|line| line.ends_with(", closed")).count(), 1, "{shown}");
     assert!(!end.is_empty());
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The load balancer of `examples/gateway_balancer.cnp` between clients and backends: each backend
-//! is a host with a program of ours that ends its tunnel (`examples/backend.cnp`) and an unmodified
-//! HTTP server behind it. Answers go back past the tunnels, through the balancer's other direction.
+//! is a host with a program that terminates its tunnel (`examples/backend.cnp`) and an unmodified
+//! HTTP server. Answers return outside the tunnels, through the other direction of the balancer.
 
 use super::network::{Kind, MOMENT, at, launch, lead, make_tap, wait_until_up};
 use crate::hosts::may_make_hosts;
@@ -11,13 +11,12 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 const CLIENT_MAC: &str = "02:00:00:00:00:01";
-/// All backends have these addresses behind their tunnels; the first is that of the interface.
+/// Addresses of all backends inside their tunnels; the first is that of the interface.
 const SERVICE_MAC: &str = "02:00:00:00:00:99";
 const SERVICE: Ipv4Addr = Ipv4Addr::new(10, 9, 9, 9);
 const HTTP: u16 = 80;
 const MIRROR: u16 = 7;
-/// Bytes of an IP packet of the clients, and between the balancer and the backends: a tunnel adds
-/// 42.
+/// MTU of the clients, and between the balancer and the backends: a tunnel adds 42 bytes.
 const INNER_MTU: u32 = 1_500;
 const OUTER_MTU: u32 = 1_600;
 
@@ -28,7 +27,7 @@ struct Site {
     switch: Host,
     balancer: Freeport,
     backends: Vec<Backend>,
-    /// With what the backends are told at their start.
+    /// Makes the network, with options for the backends.
     folder: tempfile::TempDir,
 }
 
@@ -65,7 +64,7 @@ impl Site {
         Self { kind, client, switch, balancer, backends: vec![], folder }
     }
 
-    /// Starts one more backend, which the balancer does not know yet.
+    /// Starts another backend, which the balancer does not know yet.
     fn start_backend(&mut self) {
         let number = self.backends.len() + 1;
         let name = format!("backend{number}");
@@ -79,7 +78,7 @@ impl Site {
             "addr add {SERVICE}/32 dev vip0\nroute add 10.0.0.0/24 dev vip0 src {SERVICE}\n"
         );
         host.ip(&addresses).expect("an address");
-        // A file, so that it is there again when the program is started anew.
+        // A file, so that it applies again when the program is restarted.
         let initial = self.folder.path().join(format!("{name}.json"));
         let own = format!(
             r#"{{"manager": {{
@@ -101,14 +100,14 @@ impl Site {
         self.backends.push(Backend { http, tunnel, _mirror: mirror, _host: host });
     }
 
-    /// Has the balancer use the last backend from now on.
+    /// Adds the last backend to the balancer.
     fn add_backend(&self) {
         let number = self.backends.len();
         let add = format!("add(198.51.100.{number}, 7, 1)");
         assert_eq!(self.told(&add), format!("{}\n", number - 1));
     }
 
-    /// What a method of the balancer's manager gives.
+    /// The result of a method of the balancer's manager.
     fn told(&self, call: &str) -> String {
         let call = format!("balancer.manager.{call}");
         self.balancer.told(&["call", &call]).expect("it is well written")
@@ -129,7 +128,7 @@ impl Site {
     }
 }
 
-/// A connection, and who answered it first.
+/// A connection, and the backend that answered first.
 struct Kept {
     connection: Connection,
     backend: String,
@@ -143,7 +142,7 @@ impl Kept {
         Self { connection, backend }
     }
 
-    /// A long answer, of segments as large as they may be, from the one who answered first.
+    /// Requests a long answer, in segments of maximum size, from the backend that answered first.
     fn check(&mut self) {
         let response = self.connection.get("/bytes/100000").expect("an answer");
         assert_eq!((response.status, response.body.len()), (200, 100_000));
@@ -182,18 +181,18 @@ fn connections_are_spread_and_stay_with_their_backends(kind: Kind) {
         site.start_backend();
         site.add_backend();
     }
-    // In turn, as their weights say.
+    // In turn, by their weights.
     let mut first = site.open(8);
     assert_eq!(spread(&first), BTreeMap::from([("backend1", 4), ("backend2", 4)]));
     assert_eq!((site.value("tunnelled.flows.opened"), site.requests()), (8, vec![4, 4]));
-    // One more joins beside them; what is under way stays.
+    // Another backend joins; existing connections stay where they are.
     site.start_backend();
     site.add_backend();
     let mut second = site.open(6);
     let expected = [("backend1", 2), ("backend2", 2), ("backend3", 2)];
     assert_eq!(spread(&second), BTreeMap::from(expected));
     first.iter_mut().chain(&mut second).for_each(Kept::check);
-    // One gets nothing new; what it has stays with it.
+    // A backend gets no new connections; existing ones stay with it.
     assert_eq!(site.told("remove(198.51.100.1, 7)"), "1\n");
     let third = site.open(4);
     assert_eq!(spread(&third), BTreeMap::from([("backend2", 2), ("backend3", 2)]));
@@ -230,12 +229,12 @@ fn a_killed_backend_program_can_be_started_again(kind: Kind) {
     assert_eq!((dead.len(), living.len()), (2, 2));
     living.into_iter().for_each(Kept::check);
     site.backends[0].tunnel.restart().expect("its name and its interfaces are free");
-    // The server behind it has been there all the time, and so have its connections.
+    // Its server kept running, and so its connections survive.
     dead.into_iter().for_each(Kept::check);
     assert_eq!(site.backends[0].http.connections(), 2);
 }
 
-/// A FIN ends a flow in the balancer, after a while; a backend without flows gives its number back.
+/// A FIN ends a flow in the balancer after a delay; a backend without flows returns its number.
 fn end_all(site: &Site, connections: [Vec<Kept>; 3]) {
     for kept in connections.into_iter().flatten() {
         assert_eq!(kept.connection.last("/").expect("an answer").backend, kept.backend);
@@ -245,7 +244,7 @@ fn end_all(site: &Site, connections: [Vec<Kept>; 3]) {
     site.balancer
         .told(&["set", "balancer.tunnelled.flows.linger=0"])
         .expect("it has such a variable");
-    // Its number is free when its last flow is forgotten, and not before.
+    // Its number is free once its last flow has been removed, and not before.
     until("the removed backend is forgotten", || {
         (site.told("sweep(65536)") == "1\n").then_some(())
     })
@@ -253,7 +252,7 @@ fn end_all(site: &Site, connections: [Vec<Kept>; 3]) {
     assert_eq!(site.told("flows_of(198.51.100.1, 7)"), "0\n");
 }
 
-/// What the balancer put into tunnels is what the backends took out, and nothing was too large.
+/// The balancer encapsulated as many packets as the backends decapsulated, and none was too large.
 fn check_tunnels(site: &Site) {
     let out = || -> u64 {
         let taken = |it: &Backend| it.tunnel.number("own.passed").expect("it runs");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The commands of `docs/guide/networks.md` do what the page says: they are carried out as they are
-//! written, one after the other, in a network and a table of mounts of their own, so that the names
-//! of namespaces there are nobody else's.
+//! The commands of `docs/guide/networks.md` do what the page says: they are executed as written, in
+//! order, in separate network and mount namespaces, so that the names of namespaces there do not
+//! collide with others.
 
 use super::network::{MOMENT, launch};
 use crate::hosts::may_make_hosts;
@@ -10,13 +10,13 @@ use freeport_testbed::skip;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-/// What the commands need besides the one under test.
+/// Programs that the commands need besides the one under test.
 const TOOLS: [&str; 6] = ["ip", "ethtool", "ping", "curl", "python3", "unshare"];
 
-/// What a command prints behind `&& echo` or `|| echo` when all is as the page says.
+/// Output after `&& echo` or `|| echo` if a command behaves as the page says.
 const SIGNS: [&str; 2] = ["answered", "nobody answers"];
 
-/// The commands behind `$`, each with the lines that go on with it.
+/// The commands after `$`, each with its continuation lines.
 fn commands(page: &str) -> Vec<String> {
     let mut commands: Vec<String> = vec![];
     for line in page.lines() {
@@ -61,7 +61,7 @@ fn the_page_on_networks_can_be_followed() {
     let file = |path| Stdio::from(std::fs::File::create(path).expect("it can be written"));
     let tools = launch.program.parent().expect("it is in a folder").display();
     let path = format!("{tools}:{}", std::env::var("PATH").expect("there is one"));
-    // With all that it starts, it ends when this process does.
+    // It ends with this process, and so does everything that it starts.
     let mut child = Command::new("unshare")
         .args(["--net", "--mount", "--pid", "--fork", "--kill-child", "bash", "-c"])
         .arg(script(&commands))
@@ -85,7 +85,7 @@ fn the_page_on_networks_can_be_followed() {
     }
 }
 
-/// How it ended; none if it had nothing to say for so long that it was killed.
+/// Its exit status; `None`: it was killed because it printed nothing for too long.
 fn wait(child: &mut Child, said: &Path) -> Option<ExitStatus> {
     loop {
         if let Some(status) = child.try_wait().expect("it is a child") {

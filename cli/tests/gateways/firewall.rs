@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The firewall of `examples/gateway_firewall.cnp` between a client and a server: unmodified stacks
-//! and programs on hosts of their own, whose only way to each other is the running command.
+//! and programs on separate hosts that are connected only by the running command.
 
 use super::network::{Kind, MOMENT, at, kernel_frames, launch, lead, wait_until_up};
 use crate::hosts::may_make_hosts;
@@ -17,7 +17,7 @@ const SERVER_MAC: &str = "02:00:00:00:00:02";
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 const HTTP: u16 = 80;
 const BULK: u16 = 9;
-/// Of a transfer that is to end.
+/// Bytes of a transfer that must complete.
 const BULK_BYTES: u64 = 20_000_000;
 /// Requests of a round.
 const REQUESTS: u64 = 200;
@@ -58,7 +58,7 @@ impl Site {
         }
     }
 
-    /// Has the firewall pass a protocol; to that port, if it has ports.
+    /// Adds a rule that passes a protocol, to this port if it has ports.
     fn allow(&self, protocol: u8, port: u16) {
         assert_eq!(self.change("insert", protocol, port, ", 0, 10"), "0\n", "it is inserted");
     }
@@ -101,7 +101,7 @@ impl Site {
         bulk::start(&self.client, at(SERVER, BULK), direction, bytes).expect("it is allowed")
     }
 
-    /// Waits until that many more bytes of a transfer are through.
+    /// Waits until this number of further bytes of a transfer has arrived.
     fn wait_for(&self, transfer: &bulk::Transfer, bytes: u64) {
         let before = transfer.bytes();
         let more = || (transfer.bytes() >= before + bytes || transfer.has_ended()).then_some(());
@@ -131,7 +131,7 @@ fn only_what_is_allowed_passes(kind: Kind) {
         return;
     }
     let site = Site::new(kind, None);
-    // Nothing is allowed, and all of it is counted.
+    // Nothing is allowed, and all packets are counted.
     assert_eq!(site.pings(2), 0);
     site.no_http();
     let missed = datagram::ask(&site.client, at(SERVER, 7), 3, 100, MOMENT / 5);
@@ -142,7 +142,7 @@ fn only_what_is_allowed_passes(kind: Kind) {
     assert_eq!(passed, value("firewall.allowed.passed"), "nothing but ARP");
     assert!(passed > 0, "they have to find each other");
     assert!(value("firewall.ipv4.buffer.unmatched") >= 2 + 1 + 3);
-    // A rule lets echoes through, and nothing else.
+    // A rule passes echoes and nothing else.
     site.allow(1, 0);
     assert_eq!(site.pings(20), 20);
     assert_eq!(value("firewall.ipv4.buffer.sent"), 20);
@@ -188,8 +188,8 @@ fn rules_come_and_go_beside_a_transfer(kind: Kind) {
         assert_eq!(outcome.answered.len() as u64, REQUESTS);
     }
     assert_eq!(site.http.requests(), 2 * REQUESTS);
-    // What is forbidden later is waited for no longer than this; on a loaded machine what is
-    // allowed may take more.
+    // The wait for packets that must not arrive is no longer than this; on a loaded machine,
+    // allowed packets may take longer.
     let attempt = || {
         let mut kept = Connection::open(&site.client, at(SERVER, HTTP), MOMENT).ok()?;
         kept.get("/").is_ok().then_some(kept)
@@ -206,12 +206,12 @@ fn rules_come_and_go_beside_a_transfer(kind: Kind) {
     counters_agree(&site);
 }
 
-/// What the firewall has counted is what the kernels on both sides have, and adds up.
+/// Counters of the firewall match those of the kernels on both sides, and add up.
 fn counters_agree(site: &Site) {
     let fw = &site.firewall;
     let count = |endpoint: &str| fw.endpoint(endpoint, "frames").expect("it runs");
     let value = |path: &str| fw.number(path).expect("it runs");
-    // The last acknowledgements may be on their way still.
+    // The last acknowledgements may still be in flight.
     let agree = || {
         let (sent, received) = kernel_frames(&site.client, "c0");
         let (replied, arrived) = kernel_frames(&site.server, "s0");
@@ -315,7 +315,7 @@ fn a_killed_firewall_can_be_started_again(kind: Kind) {
     wait_until_up(&site.client, "c0");
     wait_until_up(&site.server, "s0");
     assert_eq!(site.pings(5), 5);
-    // The same connection, without the loss of a byte.
+    // The same connection, without losing a byte.
     site.wait_for(&transfer, 1_000_000);
     transfer.stop().expect("every byte was right");
     site.no_http();

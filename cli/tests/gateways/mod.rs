@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The applications of `examples/` as gateways: real traffic of unmodified programs on hosts of
-//! their own, with the running command between them.
+//! The applications of `examples/` as gateways: real traffic of unmodified programs on separate
+//! hosts, with the running command between them.
 
 mod balancer;
 mod documented;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the tests with real traffic share: how the command is started, and which ports join it to
+//! Shared parts of the tests with real traffic: starting the command, and the ports that join it to
 //! the hosts.
 
 use freeport_bench::network::{End, Host, Launch, join, until};
@@ -8,19 +8,19 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long something is waited for that is not to come.
+/// How long to wait for something that must not arrive.
 pub const MOMENT: Duration = Duration::from_millis(500);
 
-/// What joins a program to an interface of a host.
+/// The kind of link between a program and a host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// The interface is a TAP, whose other side is the port.
     Tap,
-    /// The interface is one end of a link, at whose other end AF_XDP takes frames.
+    /// The interface is one end of a veth pair, and an AF_XDP port is at the peer.
     Xdp,
 }
 
-/// The command as it was built for the tests, which keeps native code to themselves.
+/// The command under test, with a cache of native code that only tests use.
 pub fn launch() -> Launch {
     Launch {
         program: env!("CARGO_BIN_EXE_freeport").into(),
@@ -30,8 +30,8 @@ pub fn launch() -> Launch {
     }
 }
 
-/// Makes an interface of a host that leads to a program on another host, where it arrives at
-/// `port`; how the program is told of it.
+/// Creates an interface of a host that is linked to a program on another host, where it is called
+/// `port`; returns the port as the program names it.
 pub fn lead(kind: Kind, from: (&Host, &str, &str), to: (&Host, &str), mtu: u32) -> String {
     let (host, interface, mac) = from;
     match kind {
@@ -45,8 +45,8 @@ pub fn lead(kind: Kind, from: (&Host, &str, &str), to: (&Host, &str), mtu: u32) 
     }
 }
 
-/// Makes a TAP interface that stays, so that it can be configured before a program opens it; how
-/// that is told of it.
+/// Creates a persistent TAP interface, so that it can be configured before a program opens it;
+/// returns the port as the program names it.
 pub fn make_tap(host: &Host, interface: &str, mac: &str, mtu: u32) -> String {
     let commands = format!(
         "tuntap add mode tap name {interface}\nlink set {interface} mtu {mtu} address {mac} up\n"
@@ -55,21 +55,21 @@ pub fn make_tap(host: &Host, interface: &str, mac: &str, mtu: u32) -> String {
     format!("tap:{interface}@{}", host.path())
 }
 
-/// Waits until the kernel sends to an interface: it takes note a while after a program has opened a
-/// TAP, and drops what it has to send before.
+/// Waits until the kernel transmits on an interface. It notices some time after a program has
+/// opened a TAP, and drops packets before that.
 pub fn wait_until_up(host: &Host, interface: &str) {
     let is_up = || (link(host, interface)["operstate"] == "UP").then_some(());
     until("an interface is up", is_up).expect("a program has opened it");
 }
 
-/// Frames that the kernel has sent to an interface, and that it has had from it.
+/// Numbers of frames that the kernel has sent to and received from an interface.
 pub fn kernel_frames(host: &Host, interface: &str) -> (u64, u64) {
     let told = link(host, interface);
     let count = |way: &str| told["stats64"][way]["packets"].as_u64().expect("a count");
     (count("tx"), count("rx"))
 }
 
-/// What `ip` tells of an interface.
+/// Output of `ip` about an interface.
 fn link(host: &Host, interface: &str) -> Value {
     let arguments = ["-json", "-stats", "link", "show", interface];
     let told = host.run("ip", &arguments).expect("it is there");

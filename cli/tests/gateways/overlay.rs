@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The VXLAN tunnel of `examples/overlay.cnp` with the kernel's own VXLAN device at the other end:
-//! each side takes what the other one has put into tunnels, whatever it is that travels inside.
+//! The VXLAN tunnel of `examples/overlay.cnp` with the VXLAN device of the kernel as the peer: each
+//! side decapsulates the packets of the other, whatever the tunnel carries.
 
 use super::network::{Kind, MOMENT, at, launch, lead, make_tap, wait_until_up};
 use crate::hosts::may_make_hosts;
@@ -14,9 +14,9 @@ const OURS: Ipv4Addr = Ipv4Addr::new(10, 7, 0, 1);
 const KERNELS: Ipv4Addr = Ipv4Addr::new(10, 7, 0, 2);
 const HTTP: u16 = 80;
 const BULK: u16 = 9;
-/// Of a transfer in each direction.
+/// Bytes of a transfer in each direction.
 const BULK_BYTES: u64 = 5_000_000;
-/// Of IP packets in the virtual network: 50 bytes less than in front.
+/// MTU of the virtual network: 50 bytes less than outside.
 const INNER_MTU: u32 = 1_450;
 
 /// A host with the kernel's VXLAN device `vx0`, and one whose interface `ov0` is the program's.
@@ -27,7 +27,7 @@ struct Site {
 }
 
 impl Site {
-    /// With the options that the kernel's device gets.
+    /// Makes the hosts, with options for the kernel's device.
     fn new(kind: Kind, options: &str) -> Self {
         let [kernel, ours] = ["kernel", "ours"].map(|name| Host::new(name).expect("permitted"));
         let outside = lead(kind, (&kernel, "k0", KERNEL_MAC), (&ours, "g0"), 1_500);
@@ -96,7 +96,7 @@ fn the_kernel_is_the_other_end(kind: Kind, options: &str) {
     let site = Site::new(kind, options);
     let front = echo::ping(&site.kernel, Ipv4Addr::new(192, 0, 2, 1), 2, 56, PATIENCE);
     assert_eq!(front.expect("there is a route").round_trips.len(), 2, "the end itself answers");
-    // Nobody was told an inner Ethernet address: ARP finds them, through the tunnel.
+    // No inner Ethernet address is configured: ARP resolves them through the tunnel.
     let longest = INNER_MTU as usize - 28;
     for (from, target) in [(&site.ours, KERNELS), (&site.kernel, OURS)] {
         for bytes in [0, 56, longest] {
@@ -124,7 +124,7 @@ fn the_kernel_is_the_other_end(kind: Kind, options: &str) {
     check_isolation(&site, options);
 }
 
-/// Another network on the same tunnel does not reach ours, though its addresses are alike.
+/// Another network on the same tunnel does not reach this one, although its addresses are equal.
 fn check_isolation(site: &Site, options: &str) {
     site.kernel.ip("link set vx0 down\n").expect("it is there");
     site.add_device("vx8", 8, options);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The tester of `examples/generator.cnp` and the recorder of `examples/recorder.cnp` on
-//! interfaces: what is sent comes back through another program, is measured, and all of it is
-//! recorded on the way.
+//! interfaces: frames return through another program, are measured, and are recorded on the way.
 
 use super::network::{Kind, launch, lead, make_tap, wait_until_up};
 use crate::hosts::may_make_hosts;
 use freeport_bench::network::{Freeport, Host, until};
 
-/// As many as a ring holds at the rate of a second: a program may have to wait for a processor.
+/// Frames per second: a ring holds those of a second, since a program may have to wait for a
+/// processor.
 const SENT: u64 = 5_000;
 
 #[test]
@@ -15,8 +15,8 @@ fn on_taps_all_that_is_sent_is_recorded() {
     if !may_make_hosts() {
         return;
     }
-    // The kernel bridges two TAP interfaces: what the tester sends to one, the recorder has from
-    // the other.
+    // The kernel bridges two TAP interfaces: the recorder receives from one what the tester sends
+    // to the other.
     let host = Host::new("bridge").expect("permitted");
     let [sender, receiver] = [("t0", "02:00:00:00:01:01"), ("t1", "02:00:00:00:01:02")]
         .map(|(name, mac)| make_tap(&host, name, mac, 1_500));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What tests need that make hosts in network namespaces.
+//! Shared parts of the tests that create hosts in network namespaces.
 
 use freeport_port::namespace::Namespace;
 use freeport_testbed::skip;
 
-/// Whether the process may make hosts; if not, says that the test is skipped.
+/// Whether the process may create hosts; if not, skips the test.
 #[track_caller]
 pub fn may_make_hosts() -> bool {
     match Namespace::new() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport node` as a child process, at a place of its own.
+//! `freeport node` as a child process, with a separate socket.
 #![allow(dead_code, reason = "each test uses what it needs")]
 
 use freeport_monitor::{Location, socket};
@@ -13,20 +13,20 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// A monitor, and where it is; it ends with this.
+/// A monitor and its folder; dropping it ends the process.
 pub struct Monitor {
-    /// Where its folder is, which it makes itself.
+    /// Parent of its folder, which the monitor creates.
     base: tempfile::TempDir,
     pub process: Child,
 }
 
 impl Monitor {
-    /// Of this user, or of another one. `None`: it could not begin.
+    /// Starts a monitor as this user, or as another one. `None`: it could not start.
     pub fn new(user: Option<u32>) -> Option<Self> {
         Self::begin(user, &[])
     }
 
-    /// Begun by the program that these words name.
+    /// Starts a monitor by way of a program with these arguments.
     pub fn after(words: &[&str]) -> Option<Self> {
         Self::begin(None, words)
     }
@@ -35,7 +35,7 @@ impl Monitor {
         let base = tempfile::tempdir().unwrap();
         fs::set_permissions(base.path(), Permissions::from_mode(0o1777)).unwrap();
         let log = File::create(base.path().join("log")).unwrap();
-        // The modes are those that were asked for, and not what a mask has left of them.
+        // Modes are those that the monitor requests, without a mask.
         let mut command = Command::new("sh");
         command.args(["-c", "umask 0; exec \"$@\"", "sh"]).args(before);
         command.args([env!("CARGO_BIN_EXE_freeport"), "node"]);
@@ -47,18 +47,18 @@ impl Monitor {
         let process = command.spawn().unwrap();
         let mut monitor = Self { base, process };
         wait_until("the monitor listens, or has ended", || {
-            monitor.process.try_wait().unwrap().is_some() || monitor.log().contains("listens at")
+            monitor.process.try_wait().unwrap().is_some() || monitor.log().contains("listen")
         });
         let lives = monitor.process.try_wait().unwrap().is_none();
         lives.then_some(monitor)
     }
 
-    /// What it has said.
+    /// Its log.
     pub fn log(&self) -> String {
         fs::read_to_string(self.base.path().join("log")).unwrap()
     }
 
-    /// The command, with this monitor.
+    /// The command, configured for this monitor.
     pub fn freeport(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_freeport"));
         command.args(words).env("FREEPORT_MONITOR", place(self.base.path()));
@@ -66,7 +66,7 @@ impl Monitor {
         command
     }
 
-    /// What a command prints that succeeds.
+    /// Output of a command, which must succeed.
     pub fn told(&self, words: &[&str]) -> String {
         let output = self.freeport(words).output().unwrap();
         let complaint = String::from_utf8_lossy(&output.stderr);
@@ -74,7 +74,7 @@ impl Monitor {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// This process as a member.
+    /// Registers this process as a member.
     pub fn join(&self) -> OwnedFd {
         let member = Location::at(place(self.base.path())).connect().unwrap();
         let hello = Request::Hello { version: VERSION, membarrier: true };
@@ -82,7 +82,7 @@ impl Monitor {
         member
     }
 
-    /// The mode of a file that it has made, or of its folder.
+    /// Mode of a file that the monitor has created, or of its folder.
     pub fn mode(&self, name: &str) -> u32 {
         let about = fs::symlink_metadata(self.base.path().join("made").join(name)).unwrap();
         about.mode() & 0o7777
@@ -97,12 +97,12 @@ impl Drop for Monitor {
     }
 }
 
-/// Where it listens.
+/// Path of its socket.
 fn place(base: &Path) -> PathBuf {
     base.join("made/monitor.sock")
 }
 
-/// Whether tests can do what only root can.
+/// Whether tests run as root.
 pub fn is_root() -> bool {
     // SAFETY: the call takes nothing and cannot fail.
     unsafe { libc::geteuid() == 0 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A running program as a child process, with a folder of sockets of its own.
+//! A running program as a child process, with a separate folder of sockets.
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Against hanging only.
+/// Limit against hangs.
 pub const PATIENCE: Duration = Duration::from_secs(180);
 
 pub fn repository() -> PathBuf {
@@ -30,7 +30,7 @@ impl Folder {
         let mut command = Command::new(env!("CARGO_BIN_EXE_freeport"));
         command.args(arguments).current_dir(repository()).stdin(Stdio::null());
         command.env("FREEPORT_RUN", self.path()).env_remove("FREEPORT_ELEMENTS");
-        // Native code of tests is not kept among the user's.
+        // Native code of tests does not go to the user's cache.
         command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
         command
     }
@@ -40,7 +40,7 @@ impl Folder {
         self.command(arguments).output().unwrap()
     }
 
-    /// What a command that succeeds prints.
+    /// Output of a command, which must succeed.
     pub fn told(&self, arguments: &[&str]) -> String {
         let output = self.freeport(arguments);
         let complaint = String::from_utf8_lossy(&output.stderr);
@@ -48,14 +48,14 @@ impl Folder {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// What a command that fails complains of.
+    /// Errors of a command, which must fail.
     pub fn complaint(&self, arguments: &[&str]) -> String {
         let output = self.freeport(arguments);
         assert!(!output.status.success(), "{arguments:?}");
         String::from_utf8(output.stderr).unwrap()
     }
 
-    /// Begins a program, and waits until it answers.
+    /// Starts a program, and waits until it answers.
     pub fn start(&self, name: &str, arguments: &[&str]) -> Running<'_> {
         let mut command = self.command(&[&["run", "--name", name], arguments].concat());
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -66,7 +66,7 @@ impl Folder {
     }
 }
 
-/// A program that runs; it is killed when this goes.
+/// A running program; dropping it kills the process.
 pub struct Running<'f> {
     folder: &'f Folder,
     name: String,
@@ -82,7 +82,7 @@ impl Running<'_> {
         self.folder.path().join(&self.name).with_extension("sock")
     }
 
-    /// What a command that succeeds prints of this program.
+    /// Output of a command about this program, which must succeed.
     pub fn told(&self, arguments: &[&str]) -> String {
         self.folder.told(&[arguments, &["--to", &self.name]].concat())
     }
@@ -99,7 +99,7 @@ impl Running<'_> {
         self.stats()["endpoints"][0]["frames"].as_u64().unwrap()
     }
 
-    /// What follows `mark` on a line of standard error. Nothing may be announced later on.
+    /// The rest of the line of standard error that starts with `mark`. Can be called only once.
     pub fn announced(&mut self, mark: &str) -> String {
         let stderr = self.child.as_mut().expect("it runs").stderr.as_mut().expect("it is piped");
         let mut lines = BufReader::new(stderr).lines().map(Result::unwrap);
@@ -125,7 +125,7 @@ impl Running<'_> {
         assert_eq!(unsafe { libc::kill(process, signal) }, 0);
     }
 
-    /// What it printed, once it has ended.
+    /// Its output, after waiting for its end.
     pub fn ended(mut self) -> Output {
         self.child.take().expect("it runs").wait_with_output().unwrap()
     }

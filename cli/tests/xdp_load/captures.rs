@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Captures and generated frames as ports: they bring packets, and the run ends with them.
+//! Captures and generated frames as ports: they deliver packets, and the run ends after the last
+//! one.
 
 use super::place::Net;
 use crate::hosts::may_make_hosts;

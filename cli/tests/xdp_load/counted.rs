@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is counted: rates, counters for Prometheus, runs in the kernel, and what each processor has
-//! of a map.
+//! Counters: rates, counters for Prometheus, runs in the kernel, and per-processor values of a map.
 
 use super::place::{Net, address, word};
 use crate::hosts::may_make_hosts;
@@ -45,7 +44,7 @@ fn rates_and_counters_for_prometheus() {
     loaded.stop();
 }
 
-/// Does with all packets what stands in a map, and counts them there.
+/// Returns the verdict in a map for all packets, and counts them there.
 const TOLD: &str = "#include <linux/bpf.h>\n#include <bpf/bpf_helpers.h>\n\
     struct rule { __u32 verdict, packets; };\n\
     struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 4);\n\
@@ -117,7 +116,7 @@ fn the_kernel_counts_runs_and_has_values_for_each_processor() {
     assert!(numbered, "{maps}");
     let told = loaded.map("dump protocols");
     assert!(told.starts_with("CPU 0\nkey: 0  value: 0\n"), "{told}");
-    // An update is for all of them.
+    // An update sets the values of all processors.
     loaded.map(&format!("update protocols key {} value 7 0 0 0 0 0 0 0", word(1)));
     let maps = loaded.map_json("dump protocols");
     assert!(maps.as_array().unwrap().iter().all(|part| of_part(part) == 7), "{maps}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! However a program ends, its interfaces are as they were.
+//! After any end of the program, its interfaces are in their original state.
 
 use super::place::{Net, address, know_neighbours, link, mac};
 use crate::hosts::may_make_hosts;
@@ -8,7 +8,7 @@ use freeport_testbed::skip;
 use freeport_xdp::Kernel;
 use std::time::Duration;
 
-/// Drops whatever comes.
+/// Drops all packets.
 const DROP: &str = "#include <linux/bpf.h>\n#include <bpf/bpf_helpers.h>\n\
     SEC(\"xdp\") int drop(struct xdp_md *context) { return context ? XDP_DROP : XDP_PASS; }\n";
 const MIDDLE: usize = 3;
@@ -51,7 +51,7 @@ fn however_it_ends(on: &str) {
                 assert!(is_well, "{end}: {said}");
             }
         }
-        // The kernel lets go of a socket's queue a moment after its process.
+        // The kernel releases the queue of a socket shortly after the end of its process.
         until("it answers again", || is_answered(&net).then_some(())).unwrap();
         let links = net.middle.run("ip", &["link", "show"]).unwrap();
         assert!(!links.contains("xdp"), "{end}: {links}");

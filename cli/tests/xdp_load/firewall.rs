@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A firewall of the repository between two hosts, the same everywhere, with its flows read by name
-//! and taken away.
+//! A firewall of the repository between two hosts, on every target, with its flows read by name and
+//! removed.
 
 use super::place::{Net, address, word};
 use crate::hosts::may_make_hosts;

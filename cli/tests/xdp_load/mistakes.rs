@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is wrong is said, with what to do.
+//! Error messages name the mistake and what to do.
 
 use super::place::{Net, word};
 use crate::hosts::may_make_hosts;
@@ -7,7 +7,7 @@ use freeport_testbed::skip;
 use freeport_xdp::Kernel;
 use std::os::unix::process::CommandExt;
 
-/// Reads memory that is not its own, which only the kernel finds before it runs.
+/// Reads memory outside its bounds, which only the kernel detects before it runs.
 const STRAY: &str = "#include <linux/bpf.h>\n#include <bpf/bpf_helpers.h>\n\
     SEC(\"xdp\") int stray(struct xdp_md *context) {\n\
     char *data = (void *)(long)context->data;\n\
@@ -35,8 +35,11 @@ fn what_is_wrong_with_ports_is_said() {
         ),
         (&["--on", "interpreter", "--port", "m0", "--mode", "native"], "are for --on kernel"),
         (&["--on", "sim", "--port", "m0", "--lanes", "2"], "--lanes is for --on vliw"),
-        (&["--on", "kernel", "--port", "m0,host=tap:h0"], "host side is its own network"),
-        (&["--on", "kernel", "--port", "tap:t0"], "runs programs on whole interfaces"),
+        (
+            &["--on", "kernel", "--port", "m0,host=tap:h0"],
+            "passed packets go to its own network stack",
+        ),
+        (&["--on", "kernel", "--port", "tap:t0"], "attaches programs to whole interfaces"),
         (
             &["--on", "interpreter", "--port", "m0", "--map", "gone key 0 value 0"],
             "map `gone`: there is none; there are: counters, devices",
@@ -47,11 +50,11 @@ fn what_is_wrong_with_ports_is_said() {
         assert!(error.contains(reason), "{words:?}: {error}");
     }
     let error = net.complaint(&["xdp", "load", object, "--on", "interpreter", "--port", "m0"]);
-    assert!(error.contains("say which with --program; there are: by_map, by_number"), "{error}");
+    assert!(error.contains("choose one with --program; there are: by_map, by_number"), "{error}");
     let program = ["--program", "on_the_way_out", "--on", "interpreter", "--port", "m0"];
     let error = net.complaint(&[&["xdp", "load", object][..], &program].concat());
     assert!(error.contains("`on_the_way_out` is a program of kind"), "{error}");
-    // Of a map of the running program.
+    // Operations on a map of the running program.
     let loaded = net.load(
         &net.object("redirect_map"),
         &["--program", "by_map", "--on", "interpreter", "--port", "m0"],
@@ -60,7 +63,7 @@ fn what_is_wrong_with_ports_is_said() {
         (&["dump", "gone"][..], "there is no map `gone`; there are: counters, devices"),
         (&["lookup", "devices", "key", "0"], "its key has 4 bytes, and 1 are given"),
         (&["update", "devices", "key", "0"], "there is no value"),
-        (&["fly"], "`fly` is no command of maps"),
+        (&["fly"], "`fly` is not a command for maps"),
     ] {
         let error = net.complaint(&[&["xdp", "map"], words].concat());
         assert!(error.contains(reason), "{words:?}: {error}");
@@ -132,7 +135,7 @@ fn where_a_program_was_ended_is_told_with_its_line() {
     let expected =
         "ended: 5 packets, stopped by the card: it accessed memory that does not belong to it";
     assert!(told.contains(expected), "{told}");
-    // A redirection to nobody is a drop with a name.
+    // A redirection without a target is a drop with a reason.
     let object = net.object("redirect_map");
     let map = format!("devices key 0 0 0 0 value {} 0 0 0 0", word(77));
     let words = [&words[..], &[object.to_str().unwrap(), "--program", "by_map", "--map", &map]];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Each verdict does what it says, for packets of real stacks over three links: passed ones reach
-//! the host side, those that are sent back return, redirected ones reach another port. What a map
-//! says about that is changed while packets flow.
+//! Each verdict has its effect on packets of real stacks over three links: passed packets reach the
+//! host side, those that are sent back return, redirected ones reach another port. The map that
+//! decides is changed while packets flow.
 
 use super::place::{Loaded, Net, SIDES, address, know_neighbours, link, mac, word};
 use crate::hosts::may_make_hosts;
@@ -13,7 +13,7 @@ use freeport_xdp::Kernel;
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
-/// What is done with a packet stands in a map, by the last byte of where it is to go.
+/// The action for a packet is in a map, by the last byte of its destination.
 const PATCH: &str = r#"#include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <bpf/bpf_helpers.h>
@@ -35,7 +35,7 @@ SEC("xdp") int patch(struct xdp_md *context) {
   if (!what) return XDP_ABORTED;
   if (*what == XDP_REDIRECT) return bpf_redirect_map(&ways, key, XDP_DROP);
   if (*what == XDP_TX) {
-    /* Ethernet, IPv4 and UDP: whoever sent it gets it as an answer. */
+    /* Ethernet, IPv4 and UDP: the sender gets the packet as an answer. */
     swap(data, data + 6, 6); swap(data + 26, data + 30, 4); swap(data + 34, data + 36, 2);
   }
   return *what;
@@ -43,15 +43,15 @@ SEC("xdp") int patch(struct xdp_md *context) {
 char program_license[] SEC("license") = "GPL";
 "#;
 
-/// Who is the host side of the first link.
+/// The host side of the first link.
 const HOST: usize = 3;
-/// Who sends everything back.
+/// The host that sends everything back.
 const MIRROR: usize = 4;
 const ANSWERS: Duration = PATIENCE;
 const RETRY: Duration = Duration::from_secs(2);
 const SILENCE: Duration = Duration::from_millis(300);
 
-/// Bytes of a transfer. The simulation takes some milliseconds a packet.
+/// Bytes of a transfer. The simulation takes some milliseconds per packet.
 fn transfer_bytes(on: &str) -> u64 {
     if on == "sim" { 100_000 } else { 4_000_000 }
 }
@@ -89,8 +89,8 @@ fn begin<'n>(net: &'n Net, on: &str) -> Loaded<'n> {
     net.load(&object, &words)
 }
 
-/// Three echoes. Interfaces drop packets whose receiver does not get the processor, so a request
-/// that is not answered is sent again.
+/// Three echoes. Interfaces drop packets if the receiver is not scheduled, so an unanswered request
+/// is repeated.
 fn is_answered(net: &Net, from: usize, to: usize, how: &str) {
     let ping = || echo::ping(&net.sides[from], address(to), 1, 56, RETRY).unwrap();
     for _ in 0..3 {
@@ -98,7 +98,7 @@ fn is_answered(net: &Net, from: usize, to: usize, how: &str) {
     }
 }
 
-/// All that is the same wherever the program runs.
+/// Checks that are the same on all targets.
 fn every_verdict_does_what_it_says(on: &str) -> Option<(Net, String)> {
     if !may_make_hosts() {
         return None;
@@ -119,7 +119,7 @@ fn every_verdict_does_what_it_says(on: &str) -> Option<(Net, String)> {
     let done = bulk::start(&net.sides[0], server, up, bytes).unwrap().finish().unwrap();
     println!("{on}: {:.3} MB/s through it", done.megabytes_per_second());
     assert_eq!(done.bytes, bytes);
-    // What is to become of packets is changed, and changed back.
+    // The action for packets is changed, and changed back.
     let set = |verdict| {
         loaded.map(&format!("update verdicts key {} value {}", word(2), word(verdict)));
     };
@@ -147,7 +147,7 @@ fn every_verdict_does_what_it_says(on: &str) -> Option<(Net, String)> {
 
 fn check_counters(loaded: &Loaded<'_>) {
     for (port, verdict, least, most) in [
-        // Two and two pings, and the transfer's packets, are more than these.
+        // Four pings and the packets of the transfer exceed these numbers.
         (0, "XDP_REDIRECT", 6, u64::MAX),
         (0, "XDP_PASS", 3, 3),
         (0, "XDP_DROP", 4, 4),

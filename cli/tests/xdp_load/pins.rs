@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Maps that an object asks to be pinned are pinned where it is said, and nowhere else.
+//! Maps that an object marks as pinned are pinned in the given folder, and nowhere else.
 
 use super::place::Net;
 use crate::hosts::may_make_hosts;
@@ -24,7 +24,7 @@ fn maps_are_pinned_in_the_folder_that_is_named_and_found_there() {
     }
     let net = Net::new();
     let object = net.object(PINNED);
-    // In a file system for pins of its own, which goes with the process.
+    // In a separate bpf file system, which is removed with the process.
     let script = "mount --make-rprivate / && mount -t bpf bpf /sys/fs/bpf && \
         mkdir /sys/fs/bpf/own && exec \"$@\"";
     let load = |more: &[&str]| {
@@ -46,6 +46,6 @@ fn maps_are_pinned_in_the_folder_that_is_named_and_found_there() {
     let pinned = ["", "/own"].map(|folder| format!("{root}{folder}/freeport_hits"));
     assert!(!pinned.iter().any(|file| fs::exists(file).unwrap()), "{}", loaded.said());
     let said = loaded.stop();
-    let told = "map freeport_hits is not pinned, though the object asks for it; see --pin-maps\n";
+    let told = "map freeport_hits is not pinned, although the object marks it so; see --pin-maps\n";
     assert!(said.contains(told), "{said}");
 }

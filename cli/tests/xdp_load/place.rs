@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Three hosts, each with a link to a fourth one in the middle, where the program runs.
+//! Three hosts, each with a link to a fourth host in the middle, where the program runs.
 
 use freeport_bench::network::{End, Host, join, until};
 use freeport_port::bpf::{AttachMode, Attachment, LoadOptions, XdpProgram};
@@ -12,35 +12,35 @@ use std::process::{Child, Command, Output, Stdio};
 /// Hosts beside the middle.
 pub const SIDES: usize = 3;
 
-/// The hosts, and a folder for what belongs to the test.
+/// The hosts, and a folder for files of the test.
 pub struct Net {
     pub middle: Host,
     pub sides: Vec<Host>,
     folder: tempfile::TempDir,
 }
 
-/// The address of a host beside the middle; others, from 4 on, are nobody's yet.
+/// The address of an outer host; addresses from 4 on are unused.
 pub fn address(number: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 9, 0, number as u8 + 1)
 }
 
-/// The link address that goes with it.
+/// The Ethernet address of the host.
 pub fn mac(number: usize) -> String {
     format!("02:00:00:00:00:{:02x}", number + 1)
 }
 
-/// The middle's end of a link.
+/// The interface of the middle at a link.
 pub fn link(number: usize) -> String {
     format!("m{number}")
 }
 
-/// A number as programs have it in maps, in bpftool's words.
+/// A number in the byte order of maps, in the syntax of bpftool.
 pub fn word(number: u32) -> String {
     number.to_le_bytes().map(|byte| byte.to_string()).join(" ")
 }
 
 impl Net {
-    /// With neighbours that are known, so that nobody has to ask for them.
+    /// Makes hosts with static neighbour entries, so that no ARP is needed.
     pub fn new() -> Self {
         let middle = Host::new("middle").expect("permitted");
         let sides: Vec<Host> =
@@ -56,8 +56,8 @@ impl Net {
         Self { middle, sides, folder: tempfile::tempdir().unwrap() }
     }
 
-    /// Has the other ends of links poll, with programs that pass everything: the kernel loses what
-    /// is sent back or redirected to a link whose other end does not.
+    /// Enables NAPI at the outer ends of links with programs that pass everything: the kernel drops
+    /// packets that are sent back or redirected to a link whose peer does not poll.
     pub fn poll(&self) -> Vec<Attachment> {
         // r0 = XDP_PASS, exit
         let code = [0x2_0000_00b7_u64, 0x95].map(u64::to_le_bytes).concat();
@@ -69,7 +69,7 @@ impl Net {
         self.sides.iter().map(|side| side.within(put).unwrap()).collect()
     }
 
-    /// The number of the middle's end of a link.
+    /// Interface index of the middle at a link.
     pub fn ifindex(&self, number: usize) -> u32 {
         self.middle.within(|| Ok(interface(&link(number))?)).unwrap()
     }
@@ -94,15 +94,15 @@ impl Net {
         self.folder.path().join(name)
     }
 
-    /// The command in the middle.
+    /// The command, run in the middle.
     pub fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_freeport"));
         command.args(words).env("FREEPORT_RUN", self.folder.path()).stdin(Stdio::null());
         command
     }
 
-    /// What it gives, once it has ended. One that runs although it should have refused is ended,
-    /// so that the test fails instead of waiting for ever.
+    /// Output of a command that ends. A command that runs although it should have failed is
+    /// stopped, so that the test fails instead of hanging.
     pub fn output(&self, words: &[&str]) -> Output {
         let mut command = Command::new("timeout");
         command.args(["120", env!("CARGO_BIN_EXE_freeport")]);
@@ -110,7 +110,7 @@ impl Net {
         self.middle.within(|| Ok(command.output()?)).unwrap()
     }
 
-    /// What a command that succeeds prints.
+    /// Output of a command, which must succeed.
     pub fn told(&self, words: &[&str]) -> String {
         let output = self.output(words);
         let complaint = String::from_utf8_lossy(&output.stderr);
@@ -118,21 +118,21 @@ impl Net {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// What a command that fails complains of.
+    /// Errors of a command, which must fail.
     pub fn complaint(&self, words: &[&str]) -> String {
         let output = self.output(words);
         assert!(!output.status.success(), "{words:?}");
         String::from_utf8(output.stderr).unwrap()
     }
 
-    /// Begins a program under the name `it`, and waits until it answers.
+    /// Starts a program under the name `it`, and waits until it answers.
     pub fn load(&self, object: &Path, words: &[&str]) -> Loaded<'_> {
         let mut command = self.command(&["xdp", "load"]);
         command.arg(object).args(["--name", "it"]).args(words);
         self.begin(command)
     }
 
-    /// The same with the whole command, which gives it that name.
+    /// The same with a whole command, which sets that name.
     pub fn begin(&self, mut command: Command) -> Loaded<'_> {
         let said = self.file("said");
         let log = std::fs::File::create(&said).unwrap();
@@ -151,7 +151,7 @@ impl Net {
     }
 }
 
-/// Has a host know the link addresses of all that it may talk to.
+/// Adds static neighbour entries for all peers of a host.
 pub fn know_neighbours(host: &Host, interface: &str, itself: usize) {
     for number in (0..8).filter(|number| *number != itself) {
         let (address, mac) = (address(number), mac(number));
@@ -159,7 +159,7 @@ pub fn know_neighbours(host: &Host, interface: &str, itself: usize) {
     }
 }
 
-/// A program at work; it is killed when this goes.
+/// A running program; dropping it kills the process.
 pub struct Loaded<'n> {
     net: &'n Net,
     child: Option<Child>,
@@ -180,14 +180,14 @@ impl Loaded<'_> {
         serde_json::from_str(&told).unwrap()
     }
 
-    /// Packets of a port with a verdict.
+    /// Number of packets of a port with a verdict.
     pub fn verdict(&self, port: usize, verdict: &str) -> u64 {
         let stats = self.stats();
         let count = &stats["ports"][port]["verdicts"][verdict]["packets"];
         count.as_u64().unwrap_or_else(|| panic!("{verdict}: {stats}"))
     }
 
-    /// What it has said so far.
+    /// Its standard error until now.
     pub fn said(&self) -> String {
         std::fs::read_to_string(self.net.file("said")).unwrap()
     }
@@ -202,13 +202,13 @@ impl Loaded<'_> {
         assert_eq!(unsafe { libc::kill(process, signal) }, 0);
     }
 
-    /// Waits for its end; whether it ended well, and what it said.
+    /// Waits for its end; returns whether it succeeded, and its standard error.
     pub fn ended(mut self) -> (bool, String) {
         let status = self.child.take().unwrap().wait().unwrap();
         (status.success(), self.said())
     }
 
-    /// Ends it with the command for that.
+    /// Stops it by `freeport stop`.
     pub fn stop(self) -> String {
         self.net.told(&["stop", "--to", "it"]);
         let (is_well, said) = self.ended();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Runs in the kernel, and beside it.
+//! Runs in the kernel, and compared with other targets.
 
 use super::place::{Place, skipped, slices, traffic};
 use freeport_ebpf::interpreter::verdict;
@@ -28,14 +28,15 @@ fn the_kernel_and_the_interpreter_agree_packet_by_packet() {
         assert_eq!(kernel["verdicts"], both["verdicts"], "{name}");
         assert_eq!(kernel["executed_instructions"], Value::Null, "the kernel does not count");
         let text = place.run(&trace, &options("kernel"));
-        let refused = "2 packets were not run, since the kernel takes 14 to 3520 bytes: 3, 202\n";
+        let refused =
+            "2 packets were not run, since the kernel supports 14 to 3520 bytes: 3, 202\n";
         assert!(text.contains(refused), "{text}");
         let interpreter = place.json(&trace, &options("interpreter"));
         assert_eq!(interpreter["packets"], json!(202), "{name}");
     }
 }
 
-/// What it gives depends on time: 0 on a clock that is set to that.
+/// Its result depends on time: it is 0 on a clock that is set to 0.
 const UNSTEADY: &str = "__u64 last;\n\
     SEC(\"xdp\") int uneven(struct xdp_md *context) {\n\
     char *data = (void *)(long)context->data, *end = (void *)(long)context->data_end;\n\
@@ -57,7 +58,7 @@ fn a_difference_is_shown_with_its_packet() {
         frame
     };
     let options = ["--on", "both", "--clock", "0"];
-    // Its bytes and its verdict.
+    // The bytes and the verdict of a packet.
     let trace = place.capture([&frame(50)[..], &frame(21), &frame(22)]);
     let error = place.complaint(&trace, &options);
     let expected = "in.pcap: packet 2, 60 bytes by device 1, queue 0, has different outcomes\n\
@@ -73,10 +74,11 @@ fn a_difference_is_shown_with_its_packet() {
     assert_eq!((&told["packets"], &difference["packet"]), (&json!(1), &json!(2)));
     assert_eq!(difference["kernel"]["verdict"], json!("XDP_TX"));
     assert_eq!(difference["interpreter"]["verdict"], json!("XDP_PASS"));
-    // What is in a map, unless it is not to be compared.
+    // Contents of a map, unless it is excepted.
     let trace = place.capture([&frame(50)[..], &frame(20), &frame(50)]);
     let error = place.complaint(&trace, &options);
-    let expected = "after packet 2, the same after packet 1: map .bss: key 00000000: kernel ";
+    let expected =
+        "after packet 2; they were equal after packet 1: map .bss: key 00000000: kernel ";
     assert!(error.contains(expected), "{error}");
     let error = place.complaint(&trace, &[&options[..], &["--maps-every", "9"]].concat());
     assert!(error.contains("at the end: map .bss: key 00000000: kernel "), "{error}");
@@ -95,7 +97,7 @@ fn who_may_not_use_the_kernel_is_told_what_is_missing() {
     let mut command = place.command(&trace, &["--on", "both"]);
     let drop_capabilities = || {
         for capability in CAPABILITIES {
-            // It fails for who has no such rights anyway.
+            // It fails if the process does not have the capability.
             // SAFETY: no memory is passed.
             unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
         }
@@ -121,7 +123,7 @@ fn a_program_that_is_ended_in_the_interpreter_only_is_a_difference() {
     let place = Place::with_program("xdp2");
     let trace = place.capture([&[8_u8; 60][..]]);
     let error = place.complaint(&trace, &["--on", "both", "--limit", "3"]);
-    let expected = "interpreter: XDP_ABORTED, 60 bytes; ended: program `send_back`, instruction ";
+    let expected = "interpreter: XDP_ABORTED, 60 bytes; aborted: program `send_back`, instruction ";
     assert!(error.contains("kernel:      XDP_DROP, 60 bytes\n"), "{error}");
     assert!(error.contains(expected), "{error}");
     assert!(error.contains("more than 3 instructions were executed"), "{error}");

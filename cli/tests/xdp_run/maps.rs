@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Maps that are set before and told after, time and chance.
+//! Maps that are set before and printed after a run, clocks and random numbers.
 
 use super::place::{Place, skipped, slices};
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ fn maps_are_set_kept_between_packets_and_dumped() {
     let file = file.to_str().unwrap();
     let options = ["--map", INSIDE, "--map-file", file, "--dump", "flows", "--ifindex"];
     let text = place.run(&trace, &[&options[..], &["2"]].concat());
-    // Hosts in order and ports, as the processor reads what is in network order.
+    // Sorted hosts, and ports as the processor reads them from network order.
     let flows = "\nmap flows\n\
         key: {low: 16777226, high: 33554442, low_port: 1280, high_port: 1280, protocol: 17}  \
         value: {packets: 2, bytes: 84}\n\
@@ -38,10 +38,10 @@ fn maps_are_set_kept_between_packets_and_dumped() {
     assert!(text.ends_with(flows), "{text}");
     let redirected = "XDP_REDIRECT            3\n                        3  to map ways[0]: 7\n";
     assert!(text.contains(redirected), "{text}");
-    // From outside nothing is let in.
+    // Nothing is passed from outside.
     let told = place.json(&trace, &[&options[..], &["3"]].concat());
     assert_eq!((&told["verdicts"]["XDP_DROP"], &told["maps"]["flows"]), (&json!(4), &json!([])));
-    // Twice: what was outside is known the second time.
+    // Twice: flows from outside are known the second time.
     let options = [&options[..], &["2", "--repeat", "2"]].concat();
     let told = place.json(&trace, &options);
     assert_eq!((&told["packets"], &told["verdicts"]["XDP_REDIRECT"]), (&json!(8), &json!(6)));
@@ -80,7 +80,7 @@ fn time_is_that_of_packets_and_chance_is_repeated() {
     assert_ne!((other[1], other[3]), (first[1], first[3]));
 }
 
-/// A call of a program that is in a map, and a look into a map that is in a map.
+/// A tail call to a program in a map, and a lookup in a map of a map of maps.
 const NESTED: &str = "struct inner { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1);\n\
     __type(key, __u32); __type(value, __u32); } table SEC(\".maps\");\n\
     struct { __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS); __uint(max_entries, 2);\n\

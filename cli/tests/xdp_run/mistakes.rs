@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is wrong with options and files is named.
+//! Error messages about options and files.
 
 use super::place::Place;
 use serde_json::{Value, json};
@@ -18,13 +18,13 @@ fn errors_name_what_is_wrong() {
             "`inside`: its key has 4 bytes, and 2 are given",
         ),
         (["--map", "ways key 9 0 0 0 value 2 0 0 0"], "updating ways: E2BIG"),
-        (["--except", "flows"], "--except and --maps-every are for --on both"),
-        (["--maps-every", "5"], "--except and --maps-every are for --on both"),
+        (["--except", "flows"], "--except and --maps-every need two targets"),
+        (["--maps-every", "5"], "--except and --maps-every need two targets"),
         (["--lanes", "2"], "--lanes is for --on vliw"),
         (["--dump", "flow"], "program.o: there is no map `flow`; there are: "),
         (["--map-file", "/nonexistent/maps"], "/nonexistent/maps: No such file"),
         (["--write", "/nonexistent/out.pcap"], "/nonexistent/out.pcap: No such file"),
-        (["--write", trace.to_str().unwrap()], "in.pcap: is the capture that is read"),
+        (["--write", trace.to_str().unwrap()], "in.pcap: this is the capture that is read"),
     ] {
         let error = place.complaint(&trace, &options);
         assert!(error.contains(reason), "{error}");
@@ -69,7 +69,7 @@ fn only_ethernet_is_taken() {
     fs::write(&trace, bytes).unwrap();
     let error = place.complaint(&trace, &[]);
     assert!(error.contains("in.pcap: its frames are of link type 113, not Ethernet"), "{error}");
-    // In the other format each packet has an interface: the second one of these is another.
+    // In pcapng each packet has an interface: the second packet is of another link type.
     let block = |kind: u32, words: &[u32]| {
         let length = 12 + 4 * words.len() as u32;
         let all = [&[kind, length], words, &[length]].concat();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport xdp run` on the programs of the repository and on small ones, with captures that are
-//! made here.
+//! `freeport xdp run` on the programs of the repository and on small ones, with captures written by
+//! the tests.
 
 mod kernel;
 mod maps;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Runs as compiled code in user space, alone and beside the interpreter.
+//! Runs as compiled code in user space, alone and compared with the interpreter.
 
 use super::place::{Place, slices, traffic};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ fn compiled_code_and_the_interpreter_agree_packet_by_packet() {
 
 #[test]
 fn a_difference_is_found() {
-    // The interpreter is told another time than the machine's.
+    // The clock of the interpreter differs from that of the machine.
     let text = "SEC(\"xdp\") int late(struct xdp_md *context) {\n\
         (void)context; return bpf_ktime_get_ns() > 5 ? XDP_PASS : XDP_DROP; }\n";
     let place = Place::with_text(text);

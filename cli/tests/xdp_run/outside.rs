@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Objects that were made for other loaders: with programs that only a kernel runs, maps whose size
-//! the loader sets, maps that no kernel makes, and constants that are set before loading.
+//! Objects for other loaders: with programs that only a kernel runs, maps whose size the loader
+//! sets, maps that no kernel creates, and constants that are set before loading.
 
 use super::place::{Place, skipped, slices, traffic};
 use serde_json::json;
@@ -10,7 +10,7 @@ use std::process::Command;
 /// Targets in user space.
 const OTHERS: [&str; 4] = ["interpreter", "native", "vliw", "sim"];
 
-/// What a run of 20 packets says of a verdict.
+/// The line of a report about a verdict, for a run of 20 packets.
 fn verdicts(place: &Place, trace: &Path, on: &str, more: &[&str], verdict: &str) {
     let told = place.json(trace, &[&["--on", on], more].concat());
     assert_eq!(told["verdicts"][verdict], json!(20), "{on} {more:?}: {told}");
@@ -20,7 +20,7 @@ fn capture(place: &Place) -> std::path::PathBuf {
     place.capture(slices(&traffic(20)))
 }
 
-/// One program asks the kernel when a packet came, the other one does not.
+/// One program asks the kernel for the time of a packet, the other one does not.
 const STAMPED: &str = "extern int bpf_xdp_metadata_rx_timestamp(const struct xdp_md *packet, \
     __u64 *time) __ksym;\n\
     SEC(\"xdp\") int back(struct xdp_md *packet) { return packet ? XDP_TX : XDP_DROP; }\n\
@@ -84,7 +84,7 @@ fn only_the_program_that_is_asked_for_is_loaded() {
     assert!(error.contains("invalid access to packet"), "{error}");
 }
 
-/// What is in entries of maps is loaded with the program that calls it.
+/// Programs in entries of maps are loaded with the program that calls them.
 const CALLS: &str = "int second(struct xdp_md *packet);\n\
     struct { __uint(type, BPF_MAP_TYPE_PROG_ARRAY); __uint(max_entries, 2);\n\
     __uint(key_size, 4); __array(values, int (void *)); } steps SEC(\".maps\") =\n\
@@ -107,7 +107,7 @@ fn programs_in_maps_are_loaded_too() {
     verdicts(&place, &trace, "both", &set, "XDP_PASS");
 }
 
-/// An array with keys of 8 bytes, which no kernel makes, and a hash with a flag that there is not.
+/// An array with keys of 8 bytes, which no kernel creates, and a hash with an unknown flag.
 const WRONG: &str = "struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 4);\n\
     __uint(key_size, 8); __uint(value_size, 4); } wide SEC(\".maps\");\n\
     struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 4); __uint(key_size, 4);\n\
@@ -156,7 +156,7 @@ fn kinds_of_maps_that_only_a_kernel_has_keep_no_other_program_from_running() {
     }
 }
 
-/// The loader says how many entries there are.
+/// The loader sets the number of entries.
 const SIZED: &str = "struct { __uint(type, BPF_MAP_TYPE_ARRAY); __type(key, __u32);\n\
     __type(value, __u64); } counts SEC(\".maps\");\n\
     SEC(\"xdp\") int back(struct xdp_md *packet) { return packet ? XDP_TX : XDP_DROP; }\n\
@@ -190,7 +190,7 @@ fn a_map_gets_its_size_before_loading() {
     assert!(error.contains("map `count`: there is none; there are: counts"), "{error}");
 }
 
-/// Constants and variables, of which the program gives what the array has.
+/// Constants and variables; the program returns elements of the array.
 const SET: &str = "const volatile __u32 which = 1;\n\
     const volatile __u8 verdicts[3] = { XDP_DROP, XDP_DROP, XDP_DROP };\n\
     int more = 0;\n\
@@ -208,7 +208,7 @@ fn constants_and_variables_are_set_before_loading() {
         verdicts(&place, &trace, on, &set, "XDP_PASS");
         verdicts(&place, &trace, on, &["--set", "more=0x2"], "XDP_TX");
         verdicts(&place, &trace, on, &["--map", ".bss key 0 0 0 0 value 2 0 0 0"], "XDP_TX");
-        // Of the whole section, the constants.
+        // The constants of the whole section.
         let all = ".rodata key 0 0 0 0 value 0 0 0 0 3 3 3";
         verdicts(&place, &trace, on, &["--map", all], "XDP_TX");
     }
@@ -222,7 +222,7 @@ fn constants_and_variables_are_set_before_loading() {
     }
 }
 
-/// Constants of which members and elements matter.
+/// Constants whose members and elements are set.
 const PARTS: &str = "const volatile struct { struct { __u8 few : 3, more : 5; } bits;\n\
     __u16 verdicts[2]; char name[8]; } config;\n\
     SEC(\"xdp\") int chosen(struct xdp_md *packet) {\n\
@@ -281,7 +281,7 @@ fn a_large_array_takes_what_is_touched() {
     assert!(error.contains(reason), "{error}");
 }
 
-/// Counts packets in a map that is to be pinned, and tells of more than it has seen in one run.
+/// Counts packets in a map that is marked as pinned, and detects counts of earlier runs.
 const PINNED: &str = "struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1);\n\
     __type(key, __u32); __type(value, __u64); __uint(pinning, LIBBPF_PIN_BY_NAME); }\n\
     freeport_test_hits SEC(\".maps\");\n\
@@ -297,7 +297,7 @@ fn a_run_pins_no_map_and_takes_up_none() {
     if skipped() {
         return;
     }
-    // With a file system for pins that is not the machine's, and without any.
+    // With a separate bpf file system, and without any.
     for mounted in ["mount -t bpf bpf /sys/fs/bpf && ", "mount -t tmpfs none /sys/fs/bpf && "] {
         let run = place.command(&trace, &["--on", "kernel", "--json"]);
         let words = std::iter::once(run.get_program()).chain(run.get_args());
@@ -326,7 +326,7 @@ fn every_command_that_runs_or_compiles_takes_sizes_and_values() {
     let freeport = |command: &str, words: &[&str]| {
         let mut run = Command::new(env!("CARGO_BIN_EXE_freeport"));
         let run = run.args(["xdp", command]).arg(&place.object).args(words);
-        // Neither sockets nor compiled code of tests are among the user's.
+        // Sockets and compiled code of tests do not go to the user's folders.
         run.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
         run.env("FREEPORT_RUN", place.object.parent().unwrap()).output().unwrap()
     };
@@ -353,11 +353,10 @@ fn every_command_that_runs_or_compiles_takes_sizes_and_values() {
         assert!(error.contains("map `counts`: max_entries is 0"), "{command}: {error}");
     }
     let error = String::from_utf8(freeport("explain", &set).stderr).unwrap();
-    assert!(error.contains("--map, --map-file and --set are for --trace"), "{error}");
+    assert!(error.contains("--map, --map-file and --set need --trace"), "{error}");
 }
 
-/// What is behind the first 32,768 bytes of values and data is addressed by no offset of an
-/// instruction.
+/// Bytes after the first 32,768 of values and data are beyond the offset of an instruction.
 const FAR: &str = "struct wide { __u8 bytes[70000]; };\n\
     struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __type(key, __u32);\n\
     __type(value, struct wide); } values SEC(\".maps\");\n\

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What becomes of packets in the interpreter, as it is told and written.
+//! Packets in the interpreter: reports and written captures.
 
 use super::place::{Place, read, slices, traffic};
 use freeport_ebpf::interpreter::Environment;
@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// What follows at most two VLAN tags of a frame that is long enough: the protocol, and the rest.
+/// Protocol and payload of a frame after at most two VLAN tags, if it is long enough.
 fn network(frame: &[u8]) -> Option<(u16, &[u8])> {
     let word = |at: usize| Some(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]));
     let mut at = 12;
@@ -23,7 +23,7 @@ fn network(frame: &[u8]) -> Option<(u16, &[u8])> {
     Some((word(at)?, &frame[at + 2..]))
 }
 
-/// Whether `xdp2.bpf.c` sends a frame back: it has a whole header of IPv4 or IPv6.
+/// Whether `xdp2.bpf.c` sends a frame back: it has a complete IPv4 or IPv6 header.
 fn is_sent_back(frame: &[u8]) -> bool {
     match network(frame) {
         Some((0x0800, rest)) => rest.len() >= 20,
@@ -85,7 +85,7 @@ fn instructions_are_those_that_the_interpreter_executed() {
     assert_eq!(told["verdicts"]["XDP_DROP"], json!(300));
 }
 
-/// Reads a byte that is there only in packets of more than 40; the kernel would not take it.
+/// Reads a byte that exists only in packets above 40 bytes; the kernel would reject the program.
 const CARELESS: &str = "SEC(\"xdp\") int careless(struct xdp_md *context) {\n\
     volatile char *data = (void *)(long)context->data;\n\
     return data[40] ? XDP_PASS : XDP_DROP; }\n";
@@ -97,7 +97,7 @@ fn a_program_that_is_ended_is_told_with_its_line_and_the_others_go_on() {
     let text = place.run(&trace, &[]);
     assert!(text.contains("XDP_ABORTED             2\n"), "{text}");
     assert!(text.contains("XDP_PASS                2\n"), "{text}");
-    let reason = "2 packets, the first is 2: program `careless`, instruction ";
+    let reason = "2 packets, first 2: program `careless`, instruction ";
     let at = text.find(reason).unwrap_or_else(|| panic!("{text}"));
     let rest = &text[at..];
     assert!(rest.contains(".bpf.c:6): a read of 1 bytes at "), "{text}");
@@ -138,17 +138,17 @@ fn of_several_programs_one_is_named() {
     let place = Place::with_text(TWO);
     let trace = place.capture([&[0_u8; 60][..]]);
     let error = place.complaint(&trace, &[]);
-    assert!(error.contains("say which with --program; there are: one, other, leaving"), "{error}");
+    assert!(error.contains("choose one with --program; there are: one, other, leaving"), "{error}");
     let error = place.complaint(&trace, &["--program", "none"]);
     assert!(error.contains("no XDP program `none`; there are: one, other, leaving"), "{error}");
     let text = place.run(&trace, &["--program", "other"]);
     assert!(text.contains("9                       1  no verdict\n"), "{text}");
     assert_eq!(place.json(&trace, &["--program", "leaving"])["verdicts"]["XDP_DROP"], json!(1));
     let error = place.complaint(&trace, &["--program", "leaving", "--on", "kernel"]);
-    assert!(error.contains("runs no xdp/devmap programs, as `leaving` is"), "{error}");
+    assert!(error.contains("does not run xdp/devmap programs such as `leaving`"), "{error}");
 }
 
-/// The lines of a document that are shown as code, from the first one with these words on.
+/// Indented lines of a document, from the first one with these words.
 fn shown(document: &str, words: &str) -> String {
     let lines = document.lines().skip_while(|line| !line.contains(words));
     let lines = lines.take_while(|line| line.is_empty() || line.starts_with("    "));

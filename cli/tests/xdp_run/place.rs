@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An object and a capture in a folder, and the command on them.
+//! A folder with an object and a capture, and commands on them.
 
 use freeport_port::{Arena, PcapReceiver, PcapTransmitter, Receive, Transmit};
 use freeport_testbed::skip;
@@ -19,14 +19,14 @@ pub struct Place {
 }
 
 impl Place {
-    /// With a program of the repository.
+    /// Makes a folder with a program of the repository.
     pub fn with_program(name: &str) -> Self {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../programs/xdp");
         let source = Path::new(folder).join(format!("{name}.bpf.c"));
         Self::with_object(&freeport_testbed::object(&source, freeport_xdp::compiler()))
     }
 
-    /// With functions of a program for XDP.
+    /// Makes a folder with a program of these functions.
     pub fn with_text(text: &str) -> Self {
         let source = tempfile::Builder::new().suffix(".bpf.c").tempfile().unwrap();
         let start = "#include <linux/bpf.h>\n#include <bpf/bpf_helpers.h>\n\
@@ -46,7 +46,7 @@ impl Place {
         self.folder.path().join(name)
     }
 
-    /// Writes packets to a capture, a microsecond after each other.
+    /// Writes packets to a capture, at intervals of a microsecond.
     pub fn capture<'p>(&self, packets: impl IntoIterator<Item = &'p [u8]>) -> PathBuf {
         let file = self.file("in.pcap");
         let mut arena = Arena::default();
@@ -61,7 +61,7 @@ impl Place {
 
     pub fn command(&self, trace: &Path, more: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_freeport"));
-        // Compiled code of tests is not kept among the user's.
+        // Compiled code of tests does not go to the user's cache.
         command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
         command.args(["xdp", "run"]).arg(&self.object).arg("--trace").arg(trace).args(more);
         command
@@ -107,7 +107,7 @@ pub fn read(file: &Path) -> Vec<Vec<u8>> {
     packets
 }
 
-/// Why parts that need the kernel are left out, if they are.
+/// Why parts that need the kernel are skipped, if they are.
 #[track_caller]
 pub fn skipped() -> bool {
     let refusal = Kernel::refusal();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Runs on the model of the small processor, alone and beside the interpreter.
+//! Runs on the model of the small processor, alone and compared with the interpreter.
 
 use super::place::{Place, read, slices, traffic};
 use freeport_ebpf::interpreter::Environment;
@@ -8,7 +8,7 @@ use freeport_vliw::Options;
 use freeport_xdp::{Arrival, Target, Vliw};
 use serde_json::{Value, json};
 
-/// What the command has to tell of numbers, one for each packet.
+/// The expected summary of numbers, one for each packet.
 fn figures(mut each: Vec<u64>) -> Value {
     each.sort_unstable();
     let count = each.len();
@@ -44,7 +44,7 @@ fn rows_are_those_that_the_model_executed() {
             "operations": figures(operations),
             "jumps_taken": figures(jumps),
         });
-        // Numbers are read back as what is told is.
+        // Numbers are parsed from JSON, as the output is.
         let expected: Value = serde_json::from_str(&expected.to_string()).unwrap();
         let lanes_text = lanes.to_string();
         let told = place.json(&trace, &["--on", "vliw", "--lanes", &lanes_text]);
@@ -54,7 +54,7 @@ fn rows_are_those_that_the_model_executed() {
         assert_eq!((&told["image"], &told["on"]), (&image, &json!("vliw")));
         assert_eq!(told["executed_instructions"], Value::Null, "those are the interpreter's");
     }
-    // Four lanes are what there is if nothing is said.
+    // The default is four lanes.
     let options = ["--on", "vliw"];
     let four = place.json(&trace, &[&options[..], &["--lanes", "4"]].concat());
     assert_eq!(place.json(&trace, &options), four);
@@ -110,8 +110,8 @@ fn a_profile_takes_fewer_rows_for_what_is_likely() {
     assert!(text.contains(&line), "{text}");
 }
 
-/// Goes round as often as a byte of the packet says, prints that, and reads a byte that is there
-/// only in packets of more than 40; the kernel would not take it.
+/// Loops as often as a byte of the packet says, prints the byte, and reads a byte that exists only
+/// in packets above 40 bytes; the kernel would reject the program.
 const ROUNDS: &str = "SEC(\"xdp\") int rounds(struct xdp_md *context) {\n\
     volatile unsigned char *data = (void *)(long)context->data;\n\
     unsigned int sum = 0;\n\
@@ -126,14 +126,14 @@ fn a_program_prints_and_is_ended_as_in_the_interpreter() {
     let trace = place.capture([&few[..], &few[..40], &many]);
     let output = place.command(&trace, &["--on", "vliw", "--printk"]).output().unwrap();
     let printed = String::from_utf8(output.stderr).unwrap();
-    // Where the second one is ended, before or after it prints, the compiler may choose.
+    // The compiler may choose whether the second one is aborted before or after it prints.
     for line in ["packet 1: 2 rounds\n", "packet 3: 200 rounds\n"] {
         assert!(printed.contains(line), "{printed}");
     }
     let text = String::from_utf8(output.stdout).unwrap();
-    let ended = "\nended by the model\n1 packets, the first is 2: program `rounds`, ";
+    let ended = "\naborted by the model\n1 packets, first 2: program `rounds`, ";
     assert!(text.contains(ended), "{text}");
-    // The limit counts rows, of which those that go round often have more.
+    // The limit counts rows; packets with many iterations exceed it.
     let told = place.json(&trace, &["--on", "vliw", "--limit", "100"]);
     assert_eq!(told["verdicts"]["XDP_ABORTED"], json!(2));
     assert_eq!(told["executed_on_model"]["rows"]["max"], json!(100));
@@ -144,7 +144,7 @@ fn a_program_prints_and_is_ended_as_in_the_interpreter() {
 fn a_difference_from_the_interpreter_is_shown() {
     let place = Place::with_text(ROUNDS);
     let trace = place.capture([&[200_u8; 60][..]]);
-    // As many instructions are more than one limit, and as many rows are not.
+    // The number of instructions exceeds the limit, and the number of rows does not.
     let rows = place.json(&trace, &["--on", "vliw"])["executed_on_model"]["rows"]["max"].clone();
     let options = ["--on", "interpreter,vliw", "--limit", &rows.to_string()];
     let error = place.complaint(&trace, &options);
@@ -153,7 +153,7 @@ fn a_difference_from_the_interpreter_is_shown() {
         "{error}"
     );
     assert!(
-        error.contains("\ninterpreter: XDP_ABORTED, 60 bytes; ended: program `rounds`"),
+        error.contains("\ninterpreter: XDP_ABORTED, 60 bytes; aborted: program `rounds`"),
         "{error}"
     );
     assert!(error.contains("\nvliw:        XDP_TX, 60 bytes"), "{error}");

@@ -77,7 +77,7 @@ fn cycles_of_rows_and_what_is_named_beside_them_are_all_cycles() {
         let besides = number(&card["begin_cycles"]) + number(&card["idle_cycles"]);
         assert_eq!(rows + besides, number(&card["cycles"]), "{card}");
         assert!(rows > 100 * 10, "{card}");
-        // The same packets without who looks on: from the first verdict to the last, the mean.
+        // The same packets without an observer: the mean from the first verdict to the last.
         let without: &[&str] = if profile.is_empty() { &["--without-profile"] } else { &[] };
         let more = with_packets(&trace, &[&["--json"], without].concat());
         let output = freeport("estimate", "simple_firewall.bpf.c", &more);

@@ -7,7 +7,7 @@ mod trace;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// What is in the maps of the firewall of `programs/xdp`, and by which device packets come.
+/// Map contents for the firewall of `programs/xdp`, and the interface of packets.
 const MAPS: [&str; 6] = [
     "--ifindex",
     "2",
@@ -28,13 +28,13 @@ fn freeport(what: &str, program: &str, more: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// What a command printed that succeeded.
+/// Output of a command, which must succeed.
 fn told(output: Output) -> String {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What one complained of that failed.
+/// Errors of a command, which must fail.
 fn complaint(output: Output) -> String {
     assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     String::from_utf8(output.stderr).unwrap()

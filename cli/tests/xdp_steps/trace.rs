@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport xdp trace` follows packets of a capture on each target, and `--wave` writes signals.
+//! `freeport xdp trace` traces packets of a capture on each target, and `--wave` writes signals.
 
 use super::{MAPS, at, complaint};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ fn steps(more: &[&str]) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// How many instructions, rows or cycles `freeport xdp run` counts for a single packet at most.
+/// Maximum number of instructions, rows or cycles that `freeport xdp run` counts for a packet.
 fn most(on: &str, pointer: &str) -> u64 {
     let output = freeport("run", &["--on", on, "--json"]);
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -69,7 +69,7 @@ fn rows_and_cycles_of_a_packet_are_those_that_are_counted() {
     assert!(happens(cycles.last().unwrap(), "the packet is done"));
     let numbers: Vec<u64> = cycles.iter().map(|it| it["cycle"].as_u64().unwrap()).collect();
     assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>(), "no cycle is left out");
-    // Each row that leaves execute is in commit in the cycle behind.
+    // Each row that leaves execute is in commit in the next cycle.
     let commits: Vec<u64> = cycles.iter().filter_map(|it| it["commit"].as_u64()).collect();
     let executed: Vec<u64> = rows.iter().map(|it| it["row"].as_u64().unwrap()).collect();
     assert!(executed.starts_with(&commits), "{commits:?} and not {executed:?}");
@@ -82,7 +82,7 @@ fn a_limit_leaves_steps_out_and_says_how_many() {
     let output = freeport("trace", &["--limit", "5", "--json"]);
     assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 5);
     let note = String::from_utf8(output.stderr).unwrap();
-    assert!(note.contains("steps more are not told (--limit)"), "{note}");
+    assert!(note.contains("more steps are not printed (--limit)"), "{note}");
 }
 
 #[test]

@@ -183,6 +183,8 @@ impl Monitor {
     /// Adds a member: a process has connected, but may not have sent anything yet.
     pub fn join(&mut self, id: MemberId, process: Process, now: Instant) {
         self.ledger.members += 1;
+        let Process { pid, user, command, .. } = &process;
+        tracing::info!(pid, user, command, "member registered");
         self.members.insert(id, Member::new(process, now));
     }
 
@@ -210,6 +212,8 @@ impl Monitor {
 
     fn remove(&mut self, id: MemberId) {
         let Some(member) = self.members.remove(&id) else { return };
+        let Process { pid, user, command, .. } = &member.process;
+        tracing::info!(pid, user, command, "member left");
         self.waiting.retain(|_, waiting| waiting.member != id);
         self.shares.remove_waiting(member.process.user, member.waiting);
         self.by_token.retain(|(member, _), _| *member != id);
@@ -402,6 +406,8 @@ impl Monitor {
 
     fn refuse(&mut self, claim: Claim, reason: Reason, now: Instant) {
         let Claim { member: id, token, note } = claim;
+        let EndNote { pid, command, descriptor, .. } = &note;
+        tracing::debug!(pid, command, descriptor, ?reason, "connection not upgraded");
         self.ledger.refuse(note, reason, now);
         if let Some(member) = self.members.get_mut(&id) {
             member.say(&Reply::Refused { token, reason }, None);

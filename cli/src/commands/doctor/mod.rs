@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport doctor`: tries what Freeport uses or will use on this machine, and says for each what
-//! was found and what happens without it. It changes nothing.
+//! `freeport doctor`: checks each feature of the machine that Freeport uses, and reports what was
+//! found and what happens without it. It changes nothing.
 
 mod fabric;
 mod parts;
+mod report;
 mod sockets;
 
 use clap::Args;
 use freeport_port::namespace::Namespace;
 use freeport_port::{TapOptions, TapPort, XdpOptions, XdpPort};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
-/// How well something is there.
+/// State of a feature.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Present,
@@ -24,25 +25,31 @@ enum State {
     Missing,
 }
 
-/// One thing that was looked for.
+/// The result of a check.
 struct Finding {
     name: &'static str,
     state: State,
-    /// What was seen.
+    /// Observation.
     seen: String,
-    /// What uses it, and what happens without it.
+    /// Uses of the feature, and the effect if it is missing.
     meaning: &'static str,
 }
 
 #[derive(Args)]
-#[command(after_help = "Example:\n  freeport doctor\n  freeport doctor --json | jq .checks")]
+#[command(after_help = "Example:\n  freeport doctor\n  freeport doctor --json | jq .checks\n  \
+    freeport doctor --report\n\n\
+    The report names no user, host or address, and of paths outside of the system only the last \
+    name.")]
 pub struct Arguments {
+    /// Print a description of this build and machine to paste into a bug report
+    #[arg(long)]
+    report: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
 
-/// Looks and prints. Fails only if nothing could run at all.
+/// Runs the checks and prints the results. A missing feature is not a failure.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let findings = [
         parts::card(),
@@ -61,10 +68,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         sockets::acceleration(),
         sockets::monitor_rights(),
     ];
-    if arguments.json {
-        print_json(&findings);
-    } else {
-        print_text(&findings);
+    match (arguments.report, arguments.json) {
+        (true, is_json) => report::print(&findings, is_json),
+        (false, true) => print_json(&findings),
+        (false, false) => print_text(&findings),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -83,27 +90,27 @@ fn print_text(findings: &[Finding]) {
 }
 
 fn print_json(findings: &[Finding]) {
-    let check = |finding: &Finding| {
-        let state = match finding.state {
+    let checks: Vec<_> = findings.iter().map(as_json).collect();
+    println!("{}", json!({ "checks": checks }));
+}
+
+fn as_json(finding: &Finding) -> Value {
+    json!({
+        "name": finding.name,
+        "state": match finding.state {
             State::Present => "ok",
             State::Limited => "limited",
             State::Missing => "missing",
-        };
-        json!({
-            "name": finding.name,
-            "state": state,
-            "seen": finding.seen,
-            "meaning": finding.meaning,
-        })
-    };
-    let checks: Vec<_> = findings.iter().map(check).collect();
-    println!("{}", json!({ "checks": checks}));
+        },
+        "seen": finding.seen,
+        "meaning": finding.meaning,
+    })
 }
 
-/// Compiles a line of what native code is made of; a version alone does not show that it works.
+/// Compiles a line of C as native code uses it; a version alone does not show that it works.
 fn compiler() -> Finding {
-    let meaning = "makes native code (`run`, `build`, `bench`); without it programs run with \
-                   --on interpreter only. Get it with scripts/install.sh, or set CLANG";
+    let meaning = "compiles native code (`run`, `build`, `bench`); without it programs run with \
+                   --on interpreter only. Install it with scripts/install.sh, or set CLANG";
     let compiler = freeport_native::Options::default().compiler;
     let name = compiler.display();
     let (state, seen) = match (version_of(&compiler), compiles(&compiler)) {
@@ -118,7 +125,7 @@ fn version_of(compiler: &Path) -> Result<String, String> {
     let output = Command::new(compiler).arg("--version").output();
     let output = output.map_err(|error| error.to_string())?;
     if !output.status.success() {
-        return Err(format!("ends with {}", output.status));
+        return Err(format!("failed: {}", output.status));
     }
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     Ok(text.lines().next().unwrap_or_default().to_owned())
@@ -131,7 +138,7 @@ fn compiles(compiler: &Path) -> Result<(), String> {
     let mut child = command.spawn().map_err(|error| error.to_string())?;
     if let Some(mut input) = child.stdin.take() {
         let line = b"#include <stdint.h>\nunsigned _BitInt(512) flit; uint64_t word;\n";
-        // One that ends early says so by its status.
+        // A compiler that exits early reports that by its status.
         let _ = input.write_all(line);
     }
     let status = child.wait().map_err(|error| error.to_string())?;
@@ -142,20 +149,20 @@ fn compiles(compiler: &Path) -> Result<(), String> {
 fn cores() -> Finding {
     let count = std::thread::available_parallelism().map_or(1, usize::from);
     let state = if count > 1 { State::Present } else { State::Limited };
-    let meaning =
-        "a graph runs on one, or where its instances are placed; a single core is shared by all";
+    let meaning = "a graph runs on one core, or on those where its instances are placed; with a \
+         single core, everything shares it";
     Finding { name: "cores", state, seen: format!("{count} usable"), meaning }
 }
 
-/// Opens two ports on a pair of virtual interfaces, in a namespace that is gone afterwards.
+/// Opens two ports on a pair of virtual interfaces, in a temporary namespace.
 fn af_xdp() -> Finding {
-    let meaning = "fast ports on interfaces, xdp:IFACE; without it, tap:NAME. A card's driver may \
-                   do more than the virtual interfaces that were tried";
+    let meaning = "fast ports on interfaces, xdp:IFACE; without it, use tap:NAME. The driver of a \
+                   card may support more than the virtual interfaces of this check";
     let tried = in_a_namespace(|| {
         let pair = ["link", "add", "fp0", "up", "type", "veth", "peer", "name", "fp1"];
         let made = Command::new("ip").args(pair).stderr(Stdio::null()).status();
         if !made.map_err(|error| format!("ip cannot be run: {error}"))?.success() {
-            return Err("no pair of virtual interfaces can be made".into());
+            return Err("no pair of virtual interfaces can be created".into());
         }
         let option = |name: &str| XdpOptions { ring_frames: 64, ..XdpOptions::new(name) };
         let ports = XdpPort::open_all(&["fp0", "fp1"].map(option));
@@ -175,16 +182,17 @@ fn tap() -> Finding {
         TapPort::open(&options).map(drop).map_err(|error| error.to_string())
     });
     let outcome = tried.map_err(io::Error::other);
-    let meaning = "ports on interfaces that every kernel has, tap:NAME";
-    finding_of("TAP", outcome, "an interface was made", meaning)
+    let meaning = "ports on interfaces of every kernel, tap:NAME";
+    finding_of("TAP", outcome, "an interface was created", meaning)
 }
 
 fn in_a_namespace<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-    let namespace = Namespace::new().map_err(|error| format!("no namespace to try it in: {error}"));
+    let namespace =
+        Namespace::new().map_err(|error| format!("no network namespace for the check: {error}"));
     namespace?.with(work).map_err(|error| error.to_string())?
 }
 
-/// Loads a program that only returns 0, and lets it go.
+/// Loads a program that only returns 0, and unloads it.
 fn bpf() -> Finding {
     const LOAD: libc::c_int = 5;
     const SOCKET_FILTER: u32 = 1;
@@ -211,11 +219,12 @@ fn bpf() -> Finding {
     let outcome = if program < 0 {
         Err(io::Error::last_os_error())
     } else {
-        // SAFETY: the descriptor was just made, and has no other owner.
+        // SAFETY: the call above has returned the descriptor, which has no other owner.
         unsafe { libc::close(program as libc::c_int) };
         Ok(())
     };
-    let meaning = "puts programs on the interfaces of AF_XDP ports, and measures the kernel's XDP";
+    let meaning =
+        "attaches programs to the interfaces of AF_XDP ports, and benchmarks XDP in the kernel";
     finding_of("BPF", outcome, "a program was loaded", meaning)
 }
 
@@ -229,8 +238,8 @@ fn namespaces() -> Finding {
     // SAFETY: between fork and exec, only this one system call is made.
     unsafe { command.pre_exec(leave) };
     let outcome = command.status().map(drop);
-    let meaning = "end-to-end tests on virtual interfaces; skipped without";
-    finding_of("namespaces", outcome, "network namespaces can be made", meaning)
+    let meaning = "end-to-end tests on virtual interfaces, which are skipped without them";
+    finding_of("namespaces", outcome, "network namespaces can be created", meaning)
 }
 
 fn huge_pages() -> Finding {
@@ -243,8 +252,8 @@ fn huge_pages() -> Finding {
         _ => State::Missing,
     };
     let reserved = if free.is_empty() { "none" } else { &free };
-    let given = if transparent { "given on request" } else { "off" };
-    let seen = format!("{reserved} reserved and free; transparent ones {given}");
+    let given = if transparent { "on request" } else { "off" };
+    let seen = format!("{reserved} reserved and free; transparent huge pages: {given}");
     let meaning = "fewer TLB misses on large tables; only speed depends on it";
     Finding { name: "huge pages", state, seen, meaning }
 }
@@ -260,7 +269,7 @@ fn memlock() -> Finding {
         libc::RLIM_INFINITY => "unlimited".to_owned(),
         bytes => format!("{} KiB may be locked", bytes >> 10),
     };
-    let meaning = "bounds the memory of AF_XDP ports without IPC_LOCK: raise it with ulimit -l";
+    let meaning = "limits the memory of AF_XDP ports without IPC_LOCK: raise it with ulimit -l";
     Finding { name: "memlock", state, seen, meaning }
 }
 
@@ -282,7 +291,7 @@ fn capabilities() -> Finding {
     };
     let seen = match state {
         State::Present => held.join(", "),
-        _ => format!("held: [{}], lacked: [{}]", held.join(", "), lacked.join(", ")),
+        _ => format!("held: [{}], missing: [{}]", held.join(", "), lacked.join(", ")),
     };
     let meaning = "ports on network interfaces need NET_ADMIN, NET_RAW and BPF";
     Finding { name: "capabilities", state, seen, meaning }
@@ -301,7 +310,7 @@ fn finding_of(
     Finding { name, state, seen, meaning }
 }
 
-/// The first word after `key` in a file of `key value` lines.
+/// Returns the first word after `key` in a file of `key value` lines.
 fn proc_value(path: &str, key: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(key))?;

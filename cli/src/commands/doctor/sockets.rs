@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What `freeport exec` needs.
+//! Checks of what `freeport exec` needs.
 
 use super::{Finding, State};
 use crate::preload;
 use freeport_monitor::confinement::{NEEDED, Rights};
 use freeport_monitor::{Control, Error, Location};
 
-/// Looks for the library, and asks the monitor.
+/// Checks that the library is found and that a monitor answers.
 pub fn acceleration() -> Finding {
-    let meaning = "unmodified programs past the kernel (`exec`, docs/guide/sockets.md); without it \
-                   they run as always, and so do programs that are linked statically or call the \
-                   kernel themselves (Go)";
+    let meaning = "sockets of unmodified programs past the kernel (`exec`, docs/guide/sockets.md); \
+                   without it they stay in the kernel, as do those of programs that are linked \
+                   statically or call the kernel themselves (Go)";
     let location = Location::of_programs();
     let path = location.path().display().to_string();
     let (monitor, answers) = match Control::at(location).stats() {
         Ok(stats) => (format!("a monitor at {path} with {} members", stats["members"]), true),
-        Err(Error::NoMonitor { .. }) => (format!("no monitor at {path}: `exec` begins one"), true),
+        Err(Error::NoMonitor { .. }) => (format!("no monitor at {path}: `exec` starts one"), true),
         Err(error) => (error.to_string(), false),
     };
     let (state, library) = match preload::library() {
@@ -26,10 +26,10 @@ pub fn acceleration() -> Finding {
     Finding { name: "sockets", state, seen: format!("{library}; {monitor}"), meaning }
 }
 
-/// Looks which rights a monitor of this user would have, and which one that runs has kept.
+/// Checks which capabilities a monitor of this user would have, and which the running one has kept.
 pub fn monitor_rights() -> Finding {
-    let meaning = "what `node` keeps of its rights while it runs; without SYS_PTRACE, rules with \
-                   `net` do not fit processes of other users";
+    let meaning = "the capabilities that `node` keeps while it runs; without SYS_PTRACE, rules \
+                   with `net` do not match processes of other users";
     // SAFETY: the call takes nothing and cannot fail.
     let is_root = unsafe { libc::geteuid() } == 0;
     let here = Rights::of(std::process::id());
@@ -40,10 +40,10 @@ pub fn monitor_rights() -> Finding {
         .collect();
     let names: Vec<&str> = NEEDED.iter().map(|it| it.name).collect();
     let needed = match (is_root, lacks.is_empty()) {
-        (false, _) => "one of this user needs none".to_owned(),
-        (true, true) => format!("one of root needs {}, held", names.join(", ")),
+        (false, _) => "a monitor of this user needs none".to_owned(),
+        (true, true) => format!("a monitor of root needs {}, held", names.join(", ")),
         (true, false) => {
-            format!("one of root needs {}, lacked: {}", names.join(", "), lacks.join(", "))
+            format!("a monitor of root needs {}, missing: {}", names.join(", "), lacks.join(", "))
         }
     };
     let running = Control::at(Location::of_programs()).stats().ok();

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How much a log says: whoever floods the monitor neither fills a disk nor silences what the
-//! monitor has to say of others.
+//! Rate limit of a monitor's log: a process that floods the monitor with events neither fills the
+//! disk nor suppresses lines about other processes.
 //!
-//! Each kind of line of each user has a bucket of tokens, and all lines together have one. A line
-//! takes a token of both; they come back with time, so that a log is never silent for good. What
-//! was left out is counted, and told with the next line.
+//! Each kind of line of each user has a token bucket, and all lines together share another. A line
+//! takes a token from both; tokens are added over time, so the log is never silent for good. Lines
+//! that were left out are counted, and the count precedes the next line.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// Lines of a kind that a user may cause at once, and how long it takes until one more may follow.
+/// Burst of lines of a kind that a user may cause, and the interval at which one more is allowed.
 const OF_USER: Rate = Rate { at_once: 50, every: Duration::from_secs(60) };
-/// Those of all.
+/// The same for all lines together.
 const OF_ALL: Rate = Rate { at_once: 1000, every: Duration::from_secs(10) };
-/// Users and kinds that are told apart; more of them share one bucket.
+/// Maximum number of buckets of users and kinds; all others share one bucket.
 const KINDS_MAX: usize = 1024;
 
-/// What a line is about: its event, and the user who has caused it.
+/// Kind of a line: its event, and the user who caused it.
 pub type Kind = (&'static str, Option<u32>);
 
 #[derive(Clone, Copy)]
@@ -25,7 +25,7 @@ struct Rate {
     every: Duration,
 }
 
-/// Tokens, as of some time.
+/// A token bucket.
 struct Bucket {
     rate: Rate,
     tokens: u32,
@@ -37,7 +37,7 @@ impl Bucket {
         Self { rate, tokens: rate.at_once, since: now }
     }
 
-    /// Puts in what has come back until now.
+    /// Adds the tokens that have become available until now.
     fn fill(&mut self, now: Instant) {
         let passed = now.saturating_duration_since(self.since);
         let come = passed.as_nanos() / self.rate.every.as_nanos();
@@ -54,7 +54,7 @@ impl Bucket {
     }
 }
 
-/// See above.
+/// The buckets of a log.
 pub struct Limit {
     kinds: HashMap<Kind, Bucket>,
     others: Bucket,
@@ -63,16 +63,17 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// One with all its tokens.
+    /// Makes a limit whose buckets are full.
     pub fn new(now: Instant) -> Self {
         let others = Bucket::new(OF_USER, now);
         Self { kinds: HashMap::new(), others, all: Bucket::new(OF_ALL, now), left_out: 0 }
     }
 
-    /// Whether a line may be written. If so, how many were left out since the last one.
+    /// Takes the tokens for a line. Returns the number of lines left out since the last one, or
+    /// `None` if this line is left out too.
     pub fn admit(&mut self, kind: Kind, now: Instant) -> Option<u64> {
         if self.kinds.len() >= KINDS_MAX && !self.kinds.contains_key(&kind) {
-            // A full one is as good as none.
+            // A full bucket need not be remembered.
             self.kinds.retain(|_, bucket| {
                 bucket.fill(now);
                 !bucket.is_full()
@@ -93,7 +94,7 @@ impl Limit {
         Some(self.left_out())
     }
 
-    /// How many were left out since the last line, which is told now.
+    /// Returns the number of lines left out since the last call, and resets it.
     pub fn left_out(&mut self) -> u64 {
         std::mem::take(&mut self.left_out)
     }
@@ -116,7 +117,7 @@ mod tests {
         let mut limit = Limit::new(now);
         assert_eq!(admitted(&mut limit, NOISY, 20_000, now), OF_USER.at_once);
         assert_eq!(limit.admit(OTHER, now), Some(20_000 - u64::from(OF_USER.at_once)));
-        assert_eq!(limit.admit(("turned away", Some(1000)), now), Some(0), "told once");
+        assert_eq!(limit.admit(("turned away", Some(1000)), now), Some(0), "reported once");
     }
 
     #[test]
@@ -128,7 +129,7 @@ mod tests {
         assert!(limit.admit(NOISY, later - Duration::from_nanos(1)).is_none());
         assert!(limit.admit(NOISY, later).is_some_and(|left_out| left_out > 0));
         assert!(limit.admit(NOISY, later).is_none());
-        // Asking again and again takes nothing from what comes back.
+        // Refused lines do not delay the next token.
         let soon = |part: u32| later + OF_USER.every * part / 10;
         let some = (1..=20).filter(|part| limit.admit(NOISY, soon(*part)).is_some());
         assert_eq!(some.count(), 2);
@@ -146,7 +147,7 @@ mod tests {
         }
         assert_eq!(admitted, OF_ALL.at_once);
         assert!(limit.kinds.len() <= KINDS_MAX);
-        // Who was quiet for long is forgotten for one who is not.
+        // Full buckets of idle users make room for active ones.
         let later = now + 2 * OF_USER.at_once * OF_USER.every;
         assert_eq!(self::admitted(&mut limit, ("dropped", Some(7_000_000)), 100, later), 50);
         assert!(limit.kinds.len() <= KINDS_MAX);

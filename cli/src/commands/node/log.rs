@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a monitor tells those who run it: lines on standard error, for people or as JSON.
+//! The log of a monitor: lines on standard error, as text or as JSON. Lines that other processes
+//! cause are [limited](Limit).
 
 use super::limit::Limit;
+use crate::diagnostics::monitor_line;
 use freeport_monitor::Event;
 use serde_json::{Value, json};
 use std::time::Instant;
 
-/// See above.
+/// Writes the log.
 pub struct Log {
     json: bool,
     limit: Limit,
@@ -17,7 +19,7 @@ impl Log {
         Self { json, limit: Limit::new(Instant::now()) }
     }
 
-    /// Tells something that others have caused, unless they cause too much.
+    /// Logs an event, unless its user has caused too many.
     pub fn event(&mut self, event: &Event) {
         match event {
             Event::Dropped { pid, user, command, why } => {
@@ -28,23 +30,23 @@ impl Log {
             }
             Event::TurnedAway { pid, user } => {
                 let about = json!({"pid": pid, "user": user});
-                let text = format!("process {pid} of user {user} not taken: there are too many");
+                let text = format!("process {pid} of user {user} refused: too many connections");
                 self.caused("turned away", *user, &about, &text);
             }
-            Event::Stopped => self.last("stopped", "ends: it was told to"),
-            Event::Idle => self.last("idle", "ends: it has had no members for long"),
+            Event::Stopped => self.last("stopped", "stops: a signal was received"),
+            Event::Idle => self.last("idle", "stops: it had no members for the time of --idle"),
             _ => {}
         }
     }
 
-    /// Tells something of this monitor itself.
+    /// Logs an event of the monitor itself.
     pub fn line(&self, event: &str, about: &Value, text: &str) {
         if self.json {
             let mut about = about.clone();
             about["event"] = event.into();
-            eprintln!("{about}");
+            monitor_line(&about.to_string());
         } else {
-            eprintln!("freeport node: {text}");
+            monitor_line(&format!("freeport node: {text}"));
         }
     }
 
@@ -63,7 +65,7 @@ impl Log {
 
     fn tell_left_out(&self, lines: u64) {
         if lines > 0 {
-            let text = format!("{lines} lines were left out: there were too many");
+            let text = format!("{lines} lines were left out: too many events");
             self.line("left out", &json!({ "lines": lines }), &text);
         }
     }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport node`: the monitor of accelerated sockets.
+//! `freeport node`: runs the monitor of accelerated sockets.
 
 mod limit;
 mod log;
 
+use crate::diagnostics::{Diagnostics, LogArguments};
 use anyhow::Context;
 use clap::Args;
 use freeport_clicknp::source::without_mark;
@@ -18,37 +19,47 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use std::{env, fs, io, thread};
 
-/// How long another monitor that begins at the same time may take.
+/// How long to wait for another monitor that is started at the same time.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Args)]
 #[command(after_help = "Example:\n  freeport node\n  freeport node --background --idle 600\n\n\
-                  It listens at $FREEPORT_MONITOR; else at /run/freeport/monitor.sock for root, \
-                  and for others at $XDG_RUNTIME_DIR/freeport/monitor.sock or \
-                  /tmp/freeport-UID/monitor.sock. See docs/guide/sockets.md.")]
+                  The monitor listens at $FREEPORT_MONITOR. Without that variable, a monitor of \
+                  root listens at /run/freeport/monitor.sock, and one of another user at \
+                  $XDG_RUNTIME_DIR/freeport/monitor.sock or /tmp/freeport-UID/monitor.sock. See \
+                  docs/guide/sockets.md.")]
 pub struct Arguments {
-    /// Go on in the background, once it listens, with a log beside the socket
+    /// Run in the background, and return once the monitor listens; the log is beside the socket
     #[arg(long)]
     background: bool,
-    /// End after so many seconds without members
+    /// Exit after this time without members
     #[arg(long, value_name = "SECONDS")]
     idle: Option<u64>,
-    /// The rules to begin with [default: /etc/freeport/sockets.policy, if there is one]
+    /// The initial rules [default: /etc/freeport/sockets.policy, if it exists]
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
-    /// How many slabs, of 64 connections each, the processes of two users may have with each other
-    /// [default: an eighth of the descriptors that the monitor may have]
+    /// Maximum number of slabs, of 64 connections each, between the processes of two users
+    /// [default: an eighth of the monitor's limit of descriptors]
     #[arg(long, value_name = "COUNT")]
     user_slabs: Option<usize>,
-    /// Log one JSON object a line
+    /// Log one JSON object per line
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    log: LogArguments,
 }
 
-/// Runs it until it is told to stop.
+impl Arguments {
+    /// How the command reports events.
+    pub fn diagnostics(&self) -> Diagnostics<'_> {
+        Diagnostics { log: Some(&self.log), runs_long: true, is_json: self.json }
+    }
+}
+
+/// Runs the monitor until a signal stops it.
 ///
 /// # Errors
-/// One runs already, or there is no place for it.
+/// A monitor runs already, or the socket cannot be created.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let location = Location::of_environment();
     let policy = policy(arguments.policy.as_deref())?;
@@ -63,7 +74,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     location.prepare_folder()?;
-    // SAFETY: the command line has begun no thread.
+    // SAFETY: the command line has started no thread.
     match unsafe { background::detach(&location.beside("log")) }? {
         Side::Before => Ok(ExitCode::SUCCESS),
         Side::Background(begun) => {
@@ -73,7 +84,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The rules in a file. Without a name it may be missing.
+/// Reads the rules of a file. The default file may be missing.
 fn policy(file: Option<&Path>) -> anyhow::Result<Policy> {
     let default = || match env::var_os("XDG_CONFIG_HOME").filter(|it| !it.is_empty()) {
         Some(folder) => PathBuf::from(folder).join("freeport/sockets.policy"),
@@ -82,10 +93,14 @@ fn policy(file: Option<&Path>) -> anyhow::Result<Policy> {
     let path = file.map_or_else(default, Path::to_owned);
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
-        Err(error) if file.is_none() && error.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(error) if file.is_none() && error.kind() == io::ErrorKind::NotFound => {
+            return Ok(Policy::default());
+        }
         Err(error) => return Err(error).context(path.display().to_string()),
     };
-    Policy::parse(without_mark(&text)).with_context(|| path.display().to_string())
+    let policy = Policy::parse(without_mark(&text)).with_context(|| path.display().to_string())?;
+    tracing::info!(path = %path.display(), rules = policy.rules().len(), "policy loaded");
+    Ok(policy)
 }
 
 fn serve(
@@ -107,7 +122,7 @@ fn serve(
             (stop, server, path)
         }
         (Err(error), Some(begun)) => {
-            // Another one that began at the same time is as good.
+            // A monitor that was started at the same time serves as well.
             if matches!(error.downcast_ref(), Some(Error::Runs { .. })) && answers(location) {
                 begun.well();
                 return Ok(());
@@ -119,7 +134,7 @@ fn serve(
     };
     let mut log = Log::new(json);
     log.line("listening", &json!({ "path": path }), &format!("listens at {path}"));
-    // A kernel without filters is no reason to serve nobody.
+    // The monitor works on a kernel without filters too.
     if let Err(error) = confinement::confine() {
         let text = format!("keeps rights that it does not need: {error}");
         log.line("unconfined", &json!({ "error": error.to_string() }), &text);
@@ -127,7 +142,7 @@ fn serve(
     Ok(server.run(stop.as_fd(), &mut |event| log.event(&event))?)
 }
 
-/// Whether a monitor answers, now or soon.
+/// Waits until a monitor answers; returns whether one does.
 fn answers(location: &Location) -> bool {
     let until = Instant::now() + PATIENCE;
     while Instant::now() < until {
@@ -139,18 +154,18 @@ fn answers(location: &Location) -> bool {
     false
 }
 
-/// A descriptor that can be read when the process is to end.
+/// A descriptor that becomes readable when a signal asks the process to end.
 fn stop_signals() -> io::Result<OwnedFd> {
     let mut signals = MaybeUninit::uninit();
-    // SAFETY: there is room for a set.
+    // SAFETY: the pointer is to writable memory of the size of a set.
     unsafe { libc::sigemptyset(signals.as_mut_ptr()) };
     // SAFETY: `sigemptyset` has initialised it, which cannot fail.
     let mut signals = unsafe { signals.assume_init() };
     // SAFETY: the set is initialised.
     unsafe { libc::sigaddset(&mut signals, libc::SIGINT) };
-    // SAFETY: as above.
+    // SAFETY: the set is initialised.
     unsafe { libc::sigaddset(&mut signals, libc::SIGTERM) };
-    // SAFETY: the set is initialised; null asks for no earlier mask.
+    // SAFETY: the set is initialised; null: the previous mask is not requested.
     unsafe { libc::sigprocmask(libc::SIG_BLOCK, &signals, std::ptr::null_mut()) };
     // SAFETY: the set is initialised, and lives as long as the call.
     let descriptor = unsafe { libc::signalfd(-1, &signals, libc::SFD_CLOEXEC) };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a program is loaded into.
+//! Devices that programs are loaded into.
 
 use anyhow::bail;
 use clap::ValueEnum;
@@ -13,35 +13,35 @@ use freeport_runtime::steering::Manager;
 use freeport_runtime::workers::{Replicas, WorkersDevice};
 use std::sync::Arc;
 
-/// What runs a program.
+/// A back end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Backend {
-    /// Native code, made with clang-19 and kept for the next time
+    /// Native code, compiled by clang-19 and cached
     Native,
-    /// The reference interpreter: slow and exact
+    /// The reference interpreter, which is slow and exact
     Interpreter,
 }
 
-/// A program of any back end, by names.
+/// The manager of a program on any back end.
 pub type Managed = Manager<Box<dyn Device>>;
 
-/// How a program is loaded, now and when another replaces it.
+/// How a program is loaded, at the start and when another one replaces it.
 #[derive(Clone, Debug)]
 pub struct How {
-    /// What runs it.
+    /// The back end.
     pub on: Backend,
-    /// How native code is made.
+    /// How native code is compiled.
     pub options: freeport_native::Options,
-    /// Of random numbers, and on the interpreter of the order of firings.
+    /// Seed of random numbers and, in the interpreter, of the order of firings.
     pub seed: Option<u64>,
-    /// Whether instances rest at breakpoints.
+    /// Whether instances stop at breakpoints.
     pub has_breakpoints: bool,
 }
 
 /// Loads a program.
 ///
 /// # Errors
-/// A program that the back end cannot do, or no compiler.
+/// A program that the back end does not support, or a missing compiler.
 pub fn load(program: Program, how: &How) -> anyhow::Result<Box<dyn Device + Send>> {
     let program = Arc::new(program);
     let seed = how.seed.unwrap_or_default();
@@ -61,7 +61,7 @@ pub fn load(program: Program, how: &How) -> anyhow::Result<Box<dyn Device + Send
                 ..interp::Options::default()
             };
             let mut device = InterpreterDevice::load(program, &options)?;
-            // Nobody can ask for it, and a run may have no end.
+            // The record is not accessible here, and would grow without limit.
             device.keep_no_record();
             Box::new(device)
         }
@@ -70,18 +70,19 @@ pub fn load(program: Program, how: &How) -> anyhow::Result<Box<dyn Device + Send
     Ok(device)
 }
 
-/// What several workers do.
+/// How a program is spread over several workers.
 pub enum Spread<'a> {
-    /// Each runs the instances that are placed on it.
+    /// Each worker runs the instances that are placed on it.
     Placed(&'a Placement),
-    /// Each runs a copy of the program: so many.
+    /// Each worker runs a copy of the program; the number of copies.
     Copies(usize),
 }
 
 /// Loads a program on several workers.
 ///
 /// # Errors
-/// A placement that does not fit the program, and as for `load`.
+/// A placement that does not fit the program, one that the back end does not support, or a missing
+/// compiler.
 pub fn load_spread(
     program: Program,
     spread: &Spread<'_>,
@@ -89,7 +90,7 @@ pub fn load_spread(
     how: &How,
 ) -> anyhow::Result<Box<dyn Device>> {
     if how.on == Backend::Interpreter {
-        bail!("the interpreter runs on one worker: leave --place, --workers or --on away");
+        bail!("the interpreter runs on one worker: omit --place and --workers, or --on");
     }
     let (options, seed) = (&how.options, how.seed.unwrap_or_default());
     let program = Arc::new(program);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A run from the beginning of its inputs to their end, on the terminal alone: at a breakpoint it
-//! asks standard input what to show.
+//! A run from the beginning of its inputs to their end, without a socket for requests: at a
+//! breakpoint it reads commands from standard input.
 
 use super::device::Managed;
 use super::{Arguments, name_of, print_told};
@@ -11,13 +11,13 @@ use std::io::BufRead;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-/// Batches of each input between two looks at what was printed and logged.
+/// Batches of each input after which printed and logged lines are fetched.
 const TURNS: u32 = 8;
 
-/// Runs until nothing moves.
+/// Runs until all inputs have ended and nothing moves.
 ///
 /// # Errors
-/// What went wrong in the device or at a port.
+/// An error of the device or of a port.
 pub fn run(
     manager: &mut Managed,
     ports: &mut JoinedPorts,
@@ -38,12 +38,12 @@ pub fn run(
             }
             RunEnd::Paused if run.received + run.sent > 0 => print_told(manager),
             RunEnd::OutputFull => ports.wait(None, &RunEnd::OutputFull)?,
-            // Items that are due later.
+            // Items are due later.
             end @ RunEnd::Waiting { holds_items: true } => {
                 print_told(manager);
                 ports.wait(None, &end)?;
             }
-            // An input that is slower than the program.
+            // An input is slower than the program.
             end @ (RunEnd::Idle | RunEnd::Paused | RunEnd::Waiting { .. })
                 if ports.are_inputs_open() =>
             {
@@ -52,7 +52,7 @@ pub fn run(
             }
             end => {
                 if end == RunEnd::Paused {
-                    eprintln!("the program goes on by itself, without frames; the run ends here");
+                    eprintln!("the program keeps firing without frames; the run ends here");
                 }
                 if arguments.time {
                     print_time(&whole, started.elapsed().as_secs_f64());
@@ -69,14 +69,14 @@ fn print_time(run: &Run, seconds: f64) {
     eprintln!("{received} frames in, {sent} out in {seconds:.6} s: {rate:.0} a second");
 }
 
-/// Shows what is asked for on standard input until an empty line or its end.
+/// Carries out commands from standard input until an empty line or its end.
 fn rest_at(
     manager: &mut Managed,
     instance: InstanceId,
     commands: &mut impl Iterator<Item = std::io::Result<String>>,
 ) -> anyhow::Result<()> {
     print_told(manager);
-    eprintln!("{} stopped; an empty line goes on", name_of(manager, instance));
+    eprintln!("{} stopped; an empty line resumes", name_of(manager, instance));
     for line in commands {
         let line = line?;
         let Some(path) = line.trim().strip_prefix("print ") else {

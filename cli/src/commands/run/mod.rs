@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport run`: loads a program, joins its outer ends to files, generators or interfaces, and
-//! runs it: until every input has ended, or, with a name, until somebody stops it.
+//! `freeport run`: loads a program, joins its endpoints to files, generators or interfaces, and
+//! runs it until every input has ended or, with a name, until it is stopped.
 
 mod device;
 mod finite;
@@ -27,17 +27,17 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Elements of the largest variable whose values stand in `--stats json`.
+/// Maximum number of elements of a variable whose values are part of `--stats json`.
 const MOST_VALUES: u64 = 1_024;
 
-/// How counters are shown.
+/// Format of counters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum StatsFormat {
-    /// Tables
+    /// Text tables
     Text,
     /// One JSON object
     Json,
-    /// The Prometheus text exposition
+    /// The Prometheus text exposition format
     Prometheus,
 }
 
@@ -49,48 +49,48 @@ enum StatsFormat {
     freeport run capture.cnp --in from_tor=trace.pcap --out to_tor=count --place logger=1\n  \
     freeport run firewall.cnp --in from_tor=xdp:eth0 --out to_tor=xdp:eth1 --workers 2\n\n\
     An input is a pcap or pcapng file, or gen:SIZExCOUNT with a SIZE such as 64, 64-1500 or imix; \
-    gen:SIZE has no end; @RATE behind either is the most frames a second, and then ,flows=NUMBER \
-    how many flows there are. \
-    An output is a file, or `count`. Either may be an interface: xdp:NAME, or xdp:NAME/QUEUE, by \
-    AF_XDP, or tap:NAME, which is made if it is not there. An outer end without --out drops, and \
-    counts what it drops.")]
+    gen:SIZE has no end. Either form takes the suffix @RATE, the maximum number of frames per \
+    second, and then the suffix ,flows=NUMBER, the number of flows. An output is a file, or \
+    `count`. Inputs and outputs may be interfaces: xdp:NAME or xdp:NAME/QUEUE, by AF_XDP, or \
+    tap:NAME, which is created if it does not exist. An endpoint without --out drops and counts \
+    its frames.")]
 pub struct Arguments {
     /// The program, .cnp or .ir
     file: PathBuf,
-    /// What feeds an outer end; may be repeated
+    /// The source of an endpoint; may be repeated
     #[arg(long = "in", value_name = "END=SOURCE")]
     inputs: Vec<InputSpec>,
-    /// Where an outer end leads; may be repeated
+    /// The target of an endpoint; may be repeated
     #[arg(long = "out", value_name = "END=TARGET")]
     outputs: Vec<OutputSpec>,
     /// Serve requests of `freeport call`, `stats`, `stop` and others under this name [default: the
-    /// file's, if an input has no end]
+    /// name of the file, if an input has no end]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Serve counters to Prometheus at http://ADDRESS:PORT/metrics; without an address, to this
-    /// machine only
+    /// Serve counters to Prometheus at http://ADDRESS:PORT/metrics; without an address, only to
+    /// this machine
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = address)]
     metrics: Option<SocketAddr>,
-    /// What runs it
+    /// The back end that runs the program
     #[arg(long, value_enum, default_value = "native")]
     on: Backend,
-    /// Run instances, groups or arrays on other workers than number 0, each of them a thread;
-    /// native code only
+    /// Run instances, groups or arrays on workers other than 0, each of which is a thread; native
+    /// code only
     #[arg(long, value_name = "INSTANCE=WORKER,INSTANCE=WORKER")]
     place: Option<Placement>,
-    /// Run that many copies of the whole program, each on a worker, and steer every flow, both its
-    /// directions, to one of them; native code only
+    /// Run this number of copies of the whole program, each on a worker, and steer both directions
+    /// of a flow to the same copy; native code only
     #[arg(long, value_name = "NUMBER", conflicts_with = "place")]
     #[arg(value_parser = clap::value_parser!(u8).range(1..=64))]
     workers: Option<u8>,
-    /// Keep workers 1, 2 and so on each on one of these processor cores, with --place or --workers
+    /// Pin workers 1, 2 and so on to these processor cores, with --place or --workers
     #[arg(long, value_name = "CORE,CORE", value_delimiter = ',')]
     cores: Vec<usize>,
-    /// Give a variable a value before the run; may be repeated
+    /// Set a variable before the run; may be repeated
     #[arg(long, value_name = "INSTANCE.VARIABLE[INDEX]=VALUE")]
     set: Vec<Assignment>,
-    /// Give variables values and call methods from a file, {"instance": {"variable": value,
-    /// "method()": [[argument, argument]]}}
+    /// Set variables and call methods before the run, read from a file: {"instance": {"variable":
+    /// value, "method()": [[argument, argument]]}}
     #[arg(long, value_name = "FILE.json")]
     init: Option<PathBuf>,
     /// Call a method before the run and print its result; may be repeated. A struct is written as
@@ -106,29 +106,29 @@ pub struct Arguments {
     /// Print a variable, an element or a member of it after the run; may be repeated
     #[arg(long, value_name = "INSTANCE.VARIABLE[INDEX]")]
     get: Vec<String>,
-    /// Print counters after the run; as JSON, also the values of variables
+    /// Print counters after the run; as JSON, with the values of variables
     #[arg(long, value_enum, value_name = "FORMAT")]
     stats: Option<StatsFormat>,
-    /// Tell on standard error how long the run took, without making the program ready
+    /// Print on standard error how long the run took, excluding the time to load the program
     #[arg(long)]
     time: bool,
-    /// Record what passes an outer end; may be repeated
+    /// Record the frames of an endpoint; may be repeated
     #[arg(long, value_name = "END=FILE.pcapng")]
     capture: Vec<OutputSpec>,
-    /// Frames taken from an input at a time, at most [default: 1 where a file is written, so that
-    /// each frame in it has the time of the one that caused it; else 256]
+    /// Maximum number of frames taken from an input at a time [default: 1 if a file is written, so
+    /// that each frame in it has the time of the one that caused it; else 256]
     #[arg(long, value_name = "FRAMES")]
     batch: Option<usize>,
-    /// Log what passes a channel, named as in the statistics; `all` logs every channel; may be
+    /// Log the items of a channel, named as in the statistics; `all` logs every channel; may be
     /// repeated
     #[arg(long, value_name = "CHANNEL")]
     log: Vec<String>,
-    /// Stop where the program has a breakpoint. With a name, `freeport resume` goes on; else
-    /// `print INSTANCE.VARIABLE[INDEX]` on standard input shows a variable, and an empty line goes
-    /// on
+    /// Stop at the breakpoints of the program. With a name, `freeport resume` resumes; otherwise
+    /// `print INSTANCE.VARIABLE[INDEX]` on standard input prints a variable, and an empty line
+    /// resumes
     #[arg(long)]
     breakpoints: bool,
-    /// Decides the program's random numbers, and on the interpreter the order of firings
+    /// Seed of the program's random numbers and, in the interpreter, of the order of firings
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
     #[command(flatten)]
@@ -139,10 +139,10 @@ pub struct Arguments {
     library: LibraryArguments,
 }
 
-/// Runs it and prints what was asked for.
+/// Runs the program and prints what the options request.
 ///
 /// # Errors
-/// A program, file, name or value that is not as it should be; a run that cannot go on.
+/// An invalid program, file, name or value, or a run that fails.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut loaded =
         program::load_with(&arguments.file, &arguments.library.folders(), arguments.warnings)?;
@@ -173,7 +173,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     for call in &arguments.call {
         print_call(&mut manager, call)?;
     }
-    // A name that does not exist is told before the run, not after it.
+    // A name that does not exist is reported before the run, not after it.
     for path in &arguments.get {
         manager.read(path)?;
     }
@@ -206,26 +206,25 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Calls a method and prints what it gives.
+/// Calls a method and prints its result.
 fn print_call(manager: &mut Managed, call: &Call) -> anyhow::Result<()> {
     println!("{} = {}", call.path, manager.call(call)?);
     Ok(())
 }
 
-/// Tells how often each method was called from a file, by result: an insertion that found no room
-/// gives another result than the others.
+/// Prints the number of calls of each method from a file, by result: an insertion into a full table
+/// returns another result than the others.
 fn tell_results(results: &[(String, Value)]) {
     let mut counts: BTreeMap<(&str, String), u64> = BTreeMap::new();
     for (path, result) in results {
         *counts.entry((path, result.to_string())).or_default() += 1;
     }
     for ((path, result), count) in counts {
-        eprintln!("{path}: {count} calls gave {result}");
+        eprintln!("{path}: {count} calls returned {result}");
     }
 }
 
-/// Ends a run that does not begin with all that a file says: methods that answer whether they did
-/// what they should, and did not.
+/// Fails if a method of an initial file returned that it did not do what it should.
 fn check_refused(
     results: &[(String, Value)],
     file: &Path,
@@ -237,26 +236,26 @@ fn check_refused(
     refused.for_each(|(path, _)| *counts.entry(path).or_default() += 1);
     let told = counts
         .iter()
-        .map(|(path, count)| format!("{path} has refused {count} of {} calls", calls(path)));
+        .map(|(path, count)| format!("{path} refused {count} of {} calls", calls(path)));
     let told: Vec<String> = told.collect();
     if told.is_empty() {
         return Ok(());
     }
     bail!(
-        "{}: {}; there may be no room, or a value out of range: the element's page says when",
+        "{}: {}; a table may be full, or a value out of range: see the page of the element",
         file.display(),
         told.join(", ")
     )
 }
 
-/// Says so where nothing feeds a program that only waits for packets.
+/// Warns if nothing feeds a program that only waits for packets.
 fn tell_unfed(program: &Program, arguments: &Arguments) {
     let is_input =
         |it: &&Endpoint| it.direction == Direction::Into && !matches!(it.item, Item::Bits(_));
     let inputs: Vec<&str> =
         program.graph.endpoints.iter().filter(is_input).map(|it| it.name.as_str()).collect();
     let Arguments { call, then, signal, get, .. } = arguments;
-    // Whoever only looks at a program, or calls it, needs no packets.
+    // A run that only inspects or calls the program needs no packets.
     let is_looked_at = !(call.is_empty() && then.is_empty() && signal.is_empty() && get.is_empty());
     let is_fed = !arguments.inputs.is_empty() || program.has_sources();
     if !inputs.is_empty() && !is_fed && !is_looked_at {
@@ -275,7 +274,7 @@ fn print_told(manager: &mut Managed) {
         println!("{}: {}", name_of(manager, instance), text.trim_end());
     }
     if told.lost > 0 {
-        eprintln!("{} lines of printf, log and breakpoint were lost", told.lost);
+        eprintln!("{} lines of printf, logs and breakpoints were lost", told.lost);
     }
 }
 

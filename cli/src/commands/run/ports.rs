@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The ports of a run, opened as the arguments say.
+//! Opens the ports of a run.
 
 use super::Arguments;
 use crate::endpoint::Target;
@@ -10,13 +10,13 @@ use freeport_port::{BATCH, Capture, Receive};
 use freeport_runtime::server::JoinedPorts;
 use std::path::PathBuf;
 
-/// Frames of a batch where channels are logged.
+/// Frames per batch if channels are logged.
 const LOGGED_BATCH: usize = 16;
 
-/// Opens every port.
+/// Opens all ports.
 ///
 /// # Errors
-/// A file that cannot be had, or a capture of an end that has no port.
+/// A file or interface that cannot be opened, or a capture of an endpoint without a port.
 pub fn open(arguments: &Arguments) -> anyhow::Result<JoinedPorts> {
     check_captures(arguments)?;
     let sources = arguments.inputs.iter().filter_map(|spec| spec.source.interface());
@@ -27,7 +27,7 @@ pub fn open(arguments: &Arguments) -> anyhow::Result<JoinedPorts> {
     let mut ports = JoinedPorts { is_endless, ..JoinedPorts::default() };
     let batch = arguments.batch.unwrap_or_else(|| match arguments.log.is_empty() {
         _ if writes_files(arguments) => 1,
-        // What a device remembers of logs between two looks is bounded.
+        // A device keeps a bounded number of logged lines until they are fetched.
         false => LOGGED_BATCH,
         true => BATCH,
     });
@@ -62,7 +62,7 @@ fn capture_of<'a>(arguments: &'a Arguments, endpoint: &str) -> Option<&'a PathBu
     })
 }
 
-/// A capture of an end that has no port would silently stay empty.
+/// Refuses a capture of an endpoint without a port, which would stay empty.
 fn check_captures(arguments: &Arguments) -> anyhow::Result<()> {
     let inputs = arguments.inputs.iter().map(|spec| &spec.endpoint);
     let ends: Vec<&String> =
@@ -70,7 +70,7 @@ fn check_captures(arguments: &Arguments) -> anyhow::Result<()> {
     match arguments.capture.iter().find(|spec| !ends.contains(&&spec.endpoint)) {
         Some(spec) => {
             let end = &spec.endpoint;
-            bail!("nothing passes {end}; join it with --in {end}=... or --out {end}=count")
+            bail!("{end} has no port; join it with --in {end}=... or --out {end}=count")
         }
         None => Ok(()),
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A run with a name: other commands steer it over its socket while traffic flows.
+//! A run with a name: other commands control it over its socket while traffic flows.
 
 use super::Arguments;
 use super::device::{self, Backend, How, Managed};
@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The name to serve under: the one that was asked for, or that of the file if an input has no end,
-/// the program makes packets of its own, or counters are served.
+/// The name to serve under: that of `--name`, or that of the file if an input has no end, the
+/// program generates packets itself, or counters are served.
 pub fn name_of(arguments: &Arguments, program: &Program) -> Option<String> {
     let is_endless = arguments.inputs.iter().any(|spec| spec.source.is_endless());
     let stem = || arguments.file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -25,10 +25,10 @@ pub fn name_of(arguments: &Arguments, program: &Program) -> Option<String> {
     arguments.name.clone().or_else(|| is_served.then(stem))
 }
 
-/// Runs until every input has ended, or somebody stops it.
+/// Runs until every input has ended, or a request or signal stops it.
 ///
 /// # Errors
-/// A name that is taken; what went wrong in the device or at a port.
+/// A name that is taken, or an error of the device or of a port.
 pub fn run(
     manager: Managed,
     ports: JoinedPorts,
@@ -36,11 +36,11 @@ pub fn run(
     name: &str,
     how: How,
 ) -> anyhow::Result<(Managed, JoinedPorts, RunEnd)> {
-    let (handle, jobs) = jobs().context("requests cannot be taken")?;
+    let (handle, jobs) = jobs().context("cannot accept requests")?;
     let handle: Handle = handle;
     let stopped = handle.clone();
     stop_on_interrupts(move || drop(stopped.ask(Request::Stop)))
-        .context("signals cannot be taken")?;
+        .context("cannot handle signals")?;
     let (library, log) = (arguments.library.folders(), arguments.log.clone());
     let protocol = OfGraphs::new(Arc::new(Loader { library, log, how }));
     let server = Server::start(&RunFolder::of_user()?, name, handle.clone(), protocol)?;
@@ -53,7 +53,7 @@ pub fn run(
     eprintln!("{name} runs; `freeport stop --to {name}` or Ctrl-C ends it");
     let mut worker = Worker::new(manager, ports, jobs, about(arguments, name));
     let end = worker.run();
-    // Nobody's request waits for a worker that has ended.
+    // No request waits for a worker that has ended.
     let (manager, ports) = worker.into_parts();
     drop(server);
     Ok((
@@ -66,7 +66,7 @@ pub fn run(
     ))
 }
 
-/// Loads programs that are to replace the one that runs.
+/// Loads programs that are to replace the running one.
 struct Loader {
     library: Vec<PathBuf>,
     /// Channels that are logged, if the program has them.
@@ -90,7 +90,7 @@ impl Load for Loader {
     }
 }
 
-/// What clients are told of the process.
+/// Description of the process for clients.
 fn about(arguments: &Arguments, name: &str) -> Value {
     let file = arguments.file.canonicalize().unwrap_or_else(|_| arguments.file.clone());
     let inputs = arguments.inputs.iter().map(|spec| {

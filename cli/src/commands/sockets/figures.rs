@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Numbers as people read them in columns: three digits and a unit.
+//! Numbers in columns: three digits and a unit.
 
 /// A count or a rate: `7`, `7.25`, `812`, `1.25k`, `33.5M`.
 pub fn short(value: f64) -> String {
@@ -15,7 +15,7 @@ pub fn short(value: f64) -> String {
     format!("{}{}", digits(value), units[unit])
 }
 
-/// Three digits, without zeroes behind the point.
+/// Three digits, without trailing zeroes.
 fn digits(value: f64) -> String {
     let places = match value.abs() {
         size if size >= 99.95 => 0,
@@ -29,7 +29,7 @@ fn digits(value: f64) -> String {
     }
 }
 
-/// A share of 0 to 1 in percent.
+/// A share from 0 to 1, in percent.
 pub fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "-".to_owned(), |it| format!("{:.0}%", 100.0 * it))
 }
@@ -49,7 +49,7 @@ pub fn time(seconds: f64) -> String {
     }
 }
 
-/// The text in that many columns: cut, with a sign that it is, or filled up.
+/// The text, padded to that many columns, or cut and marked with `~`.
 pub fn column(text: &str, width: usize) -> String {
     let length = text.chars().count();
     if length <= width {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport sockets list`: what each program gained, its connections past the kernel, and those in
-//! it with the reason.
+//! `freeport sockets list`: the gain of each program, its accelerated connections, and those in the
+//! kernel with the reason.
 
 use super::figures::{short, time, times};
 use clap::Args;
@@ -15,10 +15,10 @@ use std::time::Instant;
 #[derive(Args)]
 #[command(after_help = "Example:\n  freeport sockets list\n  freeport sockets list --all\n  \
                   freeport sockets list --json\n\n\
-                  What is marked est. is estimated from what the programs count: see \
+                  Values marked est. are estimates from counters of the programs: see \
                   docs/guide/operating.md.")]
 pub struct Arguments {
-    /// Each connection in the kernel by itself, and refusals of sockets that are gone
+    /// List each connection in the kernel, and refusals of sockets that are closed
     #[arg(long)]
     all: bool,
     /// Print one JSON object
@@ -26,7 +26,7 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Lists them.
+/// Lists programs and connections.
 pub fn run(arguments: &Arguments, control: &Control) -> anyhow::Result<()> {
     let mut list = control.list()?;
     if let Some(connections) = list["connections"].as_array_mut() {
@@ -48,13 +48,13 @@ pub fn run(arguments: &Arguments, control: &Control) -> anyhow::Result<()> {
         println!("{}", summary(program));
     }
     for connection in list["connections"].as_array().into_iter().flatten() {
-        // What came back into the kernel is counted below.
+        // Connections that returned to the kernel are counted below.
         if arguments.all || connection["reason"].is_null() {
             println!("{}", shown(connection));
         }
     }
     if activity.ends.is_empty() {
-        println!("no connection is past the kernel");
+        println!("no connection is accelerated");
     }
     match arguments.all {
         true => each(&list),
@@ -69,8 +69,8 @@ fn bytes(connection: &Value) -> u64 {
     ends.fold(0, |sum, end| sum.saturating_add(end["sent_bytes"].as_u64().unwrap_or_default()))
 }
 
-/// Says of each socket that the monitor remembers whether it still exists; null: its process may
-/// not be looked at.
+/// Adds to each socket that the monitor remembers whether it still exists; null: its process may
+/// not be inspected.
 fn mark_existing(list: &mut Value) {
     let mut existing = Existing::default();
     for name in ["refused", "kept"] {
@@ -89,12 +89,12 @@ fn mark_existing(list: &mut Value) {
     }
 }
 
-/// A program in a line.
+/// Describes a program in a line.
 fn summary(program: &ProgramRates) -> String {
     let Counts { sent_bytes, received_bytes, .. } = program.rates.counts;
     let estimate = program.rates.estimate;
     let mut text = format!(
-        "program {} {}: {} ends past the kernel, {} in it",
+        "program {} {}: {} accelerated ends, {} in the kernel",
         program.pid,
         printable(&program.command),
         program.accelerated,
@@ -102,8 +102,8 @@ fn summary(program: &ProgramRates) -> String {
     );
     if program.rates.counts != Counts::default() {
         text += &format!(
-            "; {}B out and {}B in past the kernel in {} messages; saved {} of processor time, \
-             {} (est.)",
+            "; {}B sent and {}B received past the kernel in {} messages; saved {} of processor \
+             time, {} (est.)",
             short(sent_bytes as f64),
             short(received_bytes as f64),
             short(program.rates.counts.messages() as f64),
@@ -114,8 +114,8 @@ fn summary(program: &ProgramRates) -> String {
     text
 }
 
-/// What is in the kernel, by program and reason, and how much of the monitor's memory is of what is
-/// gone.
+/// Prints the number of sockets in the kernel, by program and reason, and the number of refusals of
+/// closed sockets.
 fn print_counted(in_kernel: &[InKernel], list: &Value) {
     let mut counted: BTreeMap<(i32, &str), (usize, &InKernel)> = BTreeMap::new();
     for end in in_kernel {
@@ -123,41 +123,41 @@ fn print_counted(in_kernel: &[InKernel], list: &Value) {
     }
     for ((pid, reason), (count, end)) in counted {
         let (command, text) = (printable(&end.command), printable(&end.text));
-        // For `why`, which may know more.
+        // As an argument of `why`, which may know more.
         let one = end.descriptor.map_or_else(String::new, |it| format!(" ({pid}:{it})"));
         println!("kernel  {pid} {command}: {count} {}: {text}{one}", printable(reason));
     }
     let gone = list["refused"].as_array().into_iter().flatten();
     let gone = gone.filter(|it| it["exists"] == false).count();
     if gone > 0 {
-        println!("refused and gone: {gone}; --all lists them");
+        println!("refused and closed: {gone}; --all lists them");
     }
 }
 
-/// All that the monitor remembers of what is in the kernel.
+/// Prints each socket in the kernel that the monitor remembers.
 fn each(list: &Value) {
     for name in ["refused", "kept"] {
         for told in list[name].as_array().into_iter().flatten() {
-            let gone = if told["exists"] == false { ", gone" } else { "" };
+            let gone = if told["exists"] == false { ", closed" } else { "" };
             let text = why(told, &word(&told["text"]));
             println!("kernel  {}{gone}\n        {}: {text}", end(told), word(&told["reason"]));
         }
     }
 }
 
-/// Why an end is in the kernel, and since when.
+/// Describes why an end is in the kernel, and since when.
 pub fn why(refusal: &Value, text: &str) -> String {
     let (times, ago) = (&refusal["times"], &refusal["seconds_ago"]);
     match refusal["reason"].as_str() {
-        // It was not refused: it was accelerated before.
+        // Not refused: it was accelerated before.
         Some("HandedOn" | "Recalled") => format!("{text} ({ago} s ago)"),
-        // Its own library has said it.
+        // Reported by the library of the process.
         _ if times.is_null() => format!("{text} ({ago} s ago)"),
         _ => format!("{text} (refused {times} times, {ago} s ago)"),
     }
 }
 
-/// A connection in three lines.
+/// Describes a connection in up to three lines.
 pub fn shown(connection: &Value) -> String {
     let transport = word(&connection["transport"]);
     let mut text = format!("{transport:<7} ");
@@ -178,8 +178,8 @@ pub fn shown(connection: &Value) -> String {
     let ends = connection["ends"].as_array().into_iter().flatten();
     match ends.map(reused).min() {
         None | Some(0) => {}
-        Some(1) => text += "\n        one more connection was made over this stream",
-        Some(more) => text += &format!("\n        {more} more connections were made over it"),
+        Some(1) => text += "\n        1 more connection reused this stream",
+        Some(more) => text += &format!("\n        {more} more connections reused this stream"),
     }
     text
 }
@@ -189,7 +189,7 @@ fn state(side: &Value) -> &'static str {
     if is("closed") {
         "closed"
     } else if is("leaves") {
-        "in the kernel again"
+        "back in the kernel"
     } else if is("switched") {
         "in shared memory"
     } else if is("declined") {
@@ -201,7 +201,7 @@ fn state(side: &Value) -> &'static str {
     }
 }
 
-/// An end by its process and its address.
+/// Describes an end by its process and its address.
 fn end(side: &Value) -> String {
     let (pid, descriptor) = (&side["pid"], &side["descriptor"]);
     let command = word(&side["command"]);
@@ -213,6 +213,6 @@ fn end(side: &Value) -> String {
 }
 
 fn word(value: &Value) -> String {
-    // What a monitor of an earlier release tells may be as processes have chosen it.
+    // A monitor of an earlier release does not escape text that processes have chosen.
     printable(value.as_str().unwrap_or("-")).into_owned()
 }

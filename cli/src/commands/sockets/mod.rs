@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport sockets`: what the monitor knows of connections.
+//! `freeport sockets`: reads and changes the state of the monitor.
 
 mod figures;
 mod list;
@@ -24,27 +24,27 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum What {
-    /// Accelerated connections, and what was refused last
+    /// List accelerated connections, and the most recent refusals
     List(list::Arguments),
-    /// What the monitor has counted
+    /// Print the counters of the monitor
     Stats(stats::Arguments),
-    /// What programs do past the kernel, as it happens
+    /// Show the traffic of accelerated connections live
     Top(top::Arguments),
-    /// Why a socket is accelerated, or is not
+    /// Explain why a socket is or is not accelerated
     Why(why::Arguments),
-    /// Which connections may be accelerated
+    /// Print and change the rules about which connections may be accelerated
     Policy(policy::Arguments),
-    /// Bring connections back into the kernel that the policy does not allow any more
+    /// Move connections that the policy no longer allows back into the kernel
     Recall(recall::Arguments),
 }
 
-/// Asks the monitor.
+/// Sends the request to the monitor and prints the answer.
 ///
 /// # Errors
-/// None answers, or it refuses.
+/// No monitor answers, or it refuses.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let control = Control::at(Location::of_programs());
-    // Who reads only the first lines hangs up: that ends the command, and is no failure to tell.
+    // A reader may close the pipe after the first lines: that ends the command without an error.
     // SAFETY: numbers only.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     match &arguments.what {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport sockets policy`: the rules of a running monitor.
+//! `freeport sockets policy`: prints and changes the rules of a running monitor.
 
 use clap::{Args, Subcommand};
 use freeport_monitor::{Control, Rule, printable};
@@ -9,10 +9,10 @@ use serde_json::Value;
 #[command(after_help = "Example:\n  freeport sockets policy deny user www-data with user root\n  \
                   freeport sockets policy deny port 22\n  \
                   freeport sockets policy show > /etc/freeport/sockets.policy\n\n\
-                  A rule says what one end has to be, and with what other: `any`, or some of \
+                  A rule describes one end, and after `with` the other one: `any`, or some of \
                   `user NAME`, `other-user`, `net INODE`, `cgroup PATH`, \
-                  `address ADDRESS/BITS` and `port FIRST-LAST`. \
-                  The first rule that fits decides. See docs/guide/sockets.md.")]
+                  `address ADDRESS/BITS` and `port FIRST-LAST`. The first rule that matches \
+                  decides. See docs/guide/sockets.md.")]
 pub struct Arguments {
     #[command(subcommand)]
     what: What,
@@ -23,28 +23,28 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum What {
-    /// Print the rules, as a file may have them
+    /// Print the rules in the format of a policy file
     Show,
-    /// Put a rule before the others: these may be accelerated
+    /// Insert a rule before the others: matching connections may be accelerated
     Allow {
-        /// What the ends have to be
+        /// Description of the ends
         #[arg(required = true, value_name = "WORDS")]
         ends: Vec<String>,
     },
-    /// Put a rule before the others: these may not
+    /// Insert a rule before the others: matching connections may not be accelerated
     Deny {
-        /// What the ends have to be
+        /// Description of the ends
         #[arg(required = true, value_name = "WORDS")]
         ends: Vec<String>,
     },
-    /// Take out a rule
+    /// Remove a rule
     Remove {
-        /// Its place, from 1 on
+        /// Position of the rule, from 1
         place: usize,
     },
 }
 
-/// Shows or changes them.
+/// Prints or changes the rules.
 pub fn run(arguments: &Arguments, control: &Control) -> anyhow::Result<()> {
     let rules = match &arguments.what {
         What::Show => control.rules()?,
@@ -59,14 +59,14 @@ pub fn run(arguments: &Arguments, control: &Control) -> anyhow::Result<()> {
     for rule in rules["rules"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         println!("{}", printable(rule));
     }
-    println!("# All others may be accelerated.");
+    println!("# All other connections may be accelerated.");
     if matches!(arguments.what, What::Deny { .. }) {
-        println!("# What is accelerated already stays so until `freeport sockets recall`.");
+        println!("# Connections that are accelerated now stay so until `freeport sockets recall`.");
     }
     Ok(())
 }
 
-/// Names are looked up here, so that the monitor never has to.
+/// Inserts a rule. User names are resolved here, so that the monitor need not do that.
 fn put(control: &Control, decision: &str, ends: &[String]) -> anyhow::Result<Value> {
     let rule: Rule = format!("{decision} {}", ends.join(" ")).parse()?;
     Ok(control.put_rule(&rule.to_string())?)

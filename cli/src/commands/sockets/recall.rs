@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport sockets recall`: connections that the rules do not allow any more come back.
+//! `freeport sockets recall`: moves connections that the rules no longer allow back into the
+//! kernel.
 
 use clap::Args;
 use freeport_monitor::Control;
@@ -7,18 +8,18 @@ use serde_json::{Value, json};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether they have.
+/// Interval at which the monitor is asked whether they have moved.
 const PAUSE: Duration = Duration::from_millis(20);
 
 #[derive(Args)]
 #[command(after_help = "Example:\n  freeport sockets policy deny port 6379\n  \
                   freeport sockets recall\n  \
                   tcpdump -i lo port 6379\n\n\
-                  A connection comes back with the next operation of one of its processes, with \
-                  not a byte lost, and stays in the kernel, where tcpdump, nft and tc see it. New \
-                  ones leave the kernel again once the rule is taken out.")]
+                  A connection moves at the next operation of one of its processes, without \
+                  losing a byte, and stays in the kernel, where tcpdump, nft and tc see it. New \
+                  connections are accelerated again once the rule is removed.")]
 pub struct Arguments {
-    /// How long to wait for connections that nobody uses just now
+    /// How long to wait for idle connections
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     wait: f64,
     /// Print one JSON object
@@ -26,7 +27,7 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Recalls them, and waits a little.
+/// Recalls the connections, and waits for idle ones.
 pub fn run(arguments: &Arguments, control: &Control) -> anyhow::Result<()> {
     let wait = Duration::try_from_secs_f64(arguments.wait)
         .map_err(|_| anyhow::anyhow!("--wait {}: not a time in seconds", arguments.wait))?;
@@ -44,7 +45,7 @@ pub fn run(arguments: &Arguments, control: &Control) -> anyhow::Result<()> {
     }
     println!("{}", told(&recalled["returned"], "are back in the kernel"));
     if recalled["pending"] != json!(0) {
-        let text = "come back as soon as one of their processes sends or looks for something";
+        let text = "move as soon as one of their processes sends, receives or polls";
         println!("{}", told(&recalled["pending"], text));
     }
     Ok(())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport sockets stats`: the monitor's counters.
+//! `freeport sockets stats`: prints the counters of the monitor.
 
 use clap::Args;
 use freeport_monitor::{Control, printable};
@@ -13,7 +13,7 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Prints them.
+/// Prints the counters.
 pub fn run(arguments: &Arguments, control: &Control) -> anyhow::Result<()> {
     let stats = control.stats()?;
     if arguments.json {
@@ -24,7 +24,7 @@ pub fn run(arguments: &Arguments, control: &Control) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Each number with its name, and those inside others behind their names.
+/// Prints each counter with its name; nested ones are prefixed with the name of their group.
 fn print_members(before: &str, value: &Value) {
     for (name, value) in value.as_object().into_iter().flatten() {
         let name = format!("{before}{}", printable(&name.replace('_', " ")));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport sockets why`: why one socket is accelerated, or is not.
+//! `freeport sockets why`: explains why a socket is or is not accelerated.
 
 use super::list;
 use anyhow::Context;
@@ -11,7 +11,7 @@ use serde_json::Value;
 #[derive(Args)]
 #[command(after_help = "Example:\n  freeport sockets why 4711:8")]
 pub struct Arguments {
-    /// The process and the number of the descriptor, as `freeport sockets list` has them
+    /// Process ID and descriptor, as `freeport sockets list` prints them
     #[arg(value_name = "PID:FD")]
     socket: String,
     /// Print one JSON object
@@ -19,11 +19,11 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Reasons that are no answer to the question.
+/// Reasons why the socket could not be inspected.
 const NOT_SEEN: [Reason; 4] =
     [Reason::NoProcess, Reason::NoDescriptor, Reason::NotSocket, Reason::NotPermitted];
 
-/// Says why.
+/// Prints the reason.
 pub fn run(arguments: &Arguments, control: &Control) -> anyhow::Result<()> {
     let numbers = arguments.socket.split_once(':');
     let numbers = numbers.and_then(|(pid, number)| Some((pid.parse().ok()?, number.parse().ok()?)));
@@ -42,7 +42,7 @@ fn shown(told: &Value) -> String {
     match told["state"].as_str() {
         Some("accelerated") => list::shown(&told["connection"]),
         Some("refused") => format!("in the kernel: {}", list::why(&told["refusal"], text)),
-        // Of what is no socket, or cannot be seen, nobody knows where it is.
+        // If it is not a socket or cannot be inspected, it is unknown where it is.
         _ if NOT_SEEN.iter().any(|it| told["reason"] == it.name()) => text.to_owned(),
         _ => format!("in the kernel: {text}"),
     }

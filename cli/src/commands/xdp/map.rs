@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport xdp map`: the maps of an XDP program at work, in bpftool's words.
+//! `freeport xdp map`: the maps of a running XDP program, with the syntax of bpftool.
 
 use crate::running::To;
 use anyhow::bail;
@@ -14,25 +14,25 @@ use std::process::ExitCode;
     freeport xdp map lookup inside key 0 0 0 0 --to fw\n  \
     freeport xdp map update inside key hex 00 00 00 00 value hex 02 00 00 00 --to fw\n  \
     freeport xdp map delete ways key 1 0 0 0 --to fw\n\n\
-    Bytes are decimal, or behind `hex`. Maps of programs or of maps have `value name NAME`.\n\
-    `push` and `enqueue` put values into stacks and queues. What is dumped of queues, stacks\n\
-    and ring buffers is taken out of them.")]
+    Bytes are decimal, or hexadecimal after `hex`. Maps of programs or of maps take `value name\n\
+    NAME`. `push` and `enqueue` add values to stacks and queues. A dump of a queue, stack or ring\n\
+    buffer removes its contents.")]
 pub struct Arguments {
     /// list; dump MAP; lookup MAP key BYTES; update MAP key BYTES value BYTES [any|exist|noexist];
-    /// delete MAP key BYTES; push MAP value BYTES; `name` may stand in front of the map
+    /// delete MAP key BYTES; push MAP value BYTES; `name` is allowed before the map
     #[arg(required = true, value_name = "WORDS")]
     words: Vec<String>,
-    /// One JSON value
+    /// Print one JSON value
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     to: To,
 }
 
-/// Asks the program.
+/// Sends the request to the program and prints the answer.
 ///
 /// # Errors
-/// Words that mean nothing, nobody to ask, or what the map says.
+/// An unknown command, no such running program, or an operation that the map refuses.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let words: Vec<&str> = arguments.words.iter().map(String::as_str).collect();
     let request = request(&words, if arguments.json { "json" } else { "text" })?;
@@ -44,9 +44,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the program is asked.
+/// The request for a command.
 fn request(words: &[&str], format: &str) -> anyhow::Result<Value> {
-    let Some((command, rest)) = words.split_first() else { bail!("say what to do") };
+    let Some((command, rest)) = words.split_first() else { bail!("name a command, such as list") };
     let rest = match rest {
         ["name", rest @ ..] if !rest.is_empty() => rest,
         rest => rest,
@@ -62,7 +62,7 @@ fn request(words: &[&str], format: &str) -> anyhow::Result<Value> {
             json!({ "do": "map_change", "setting": setting })
         }
         _ => bail!(
-            "`{}` is no command of maps: write list, dump MAP, lookup MAP key BYTES, update MAP \
+            "`{}` is not a command for maps: use list, dump MAP, lookup MAP key BYTES, update MAP \
              key BYTES value BYTES, delete MAP key BYTES, or push MAP value BYTES",
             words.join(" ")
         ),
@@ -87,7 +87,7 @@ mod tests {
         let lookup = json!({ "do": "map_lookup", "entry": "a key hex ff", "format": "text" });
         assert_eq!(asked("lookup name a key hex ff"), Ok(lookup));
         for text in ["dump", "dump a b", "fly a", "update", "list a"] {
-            assert!(asked(text).unwrap_err().contains("is no command of maps"), "{text}");
+            assert!(asked(text).unwrap_err().contains("is not a command for maps"), "{text}");
         }
     }
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport xdp`: XDP objects as clang makes them.
+//! `freeport xdp`: XDP objects as clang compiles them.
 
 mod compile;
 mod estimate;
 mod explain;
 mod load;
 mod map;
+mod place;
 mod run;
 mod schedule;
 mod show;
@@ -13,6 +14,7 @@ mod stats;
 mod subject;
 mod trace;
 
+use crate::diagnostics::Diagnostics;
 use clap::{Args, Subcommand};
 use freeport_vliw::machine::LANES;
 use std::process::ExitCode;
@@ -35,34 +37,43 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum What {
-    /// Programs, maps and variables of an object, and what of it cannot run in the interpreter
+    /// Print the programs, maps and variables of an object, and what cannot run in the interpreter
     Show(show::Arguments),
-    /// Run a program on the packets of a capture: in the interpreter, in the kernel, on the model
-    /// of a small processor, or on two of them, compared
+    /// Run a program on the packets of a capture, on one target or on two that are compared
     Run(Box<run::Arguments>),
-    /// Programs as rows for a small VLIW processor, how good they are, and a picture of them
+    /// Compile programs to rows of a small VLIW processor, and report the quality of the schedule
     Compile(compile::Arguments),
-    /// What a program costs on the small processor's hardware: cycles of the simulated card, and
-    /// what limits it
+    /// Estimate the cost of a program on the small processor's hardware, in cycles of the simulated
+    /// card
     Estimate(estimate::Arguments),
-    /// Source lines, instructions, rows and cycles of a program side by side
+    /// Print source lines, instructions, rows and cycles of a program side by side
     Explain(explain::Arguments),
-    /// Let a program run between network interfaces until it is stopped
+    /// Run a program between network interfaces until it is stopped
     Load(Box<load::Arguments>),
-    /// List, read and change the maps of a program that `load` has begun
+    /// List, read and change the maps of a program that `load` runs
     Map(map::Arguments),
-    /// Print the counters of a program that `load` has begun
+    /// Print the counters of a program that `load` runs
     Stats(stats::Arguments),
-    /// Follow single packets step by step: instructions, rows, or cycles of the simulated card
+    /// Trace packets step by step: instructions, rows, or cycles of the simulated card
     Trace(trace::Arguments),
 }
 
-/// Does it.
+impl Arguments {
+    /// How the subcommand reports events.
+    pub fn diagnostics(&self) -> Diagnostics<'_> {
+        match &self.what {
+            What::Load(arguments) => arguments.diagnostics(),
+            _ => Diagnostics::default(),
+        }
+    }
+}
+
+/// Runs the subcommand.
 ///
 /// # Errors
-/// What is wrong with the object, or is not in it.
+/// Those of the subcommand.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    // Who reads only the first lines hangs up: that ends the command, and is no failure to tell.
+    // A reader may close the pipe after the first lines: that ends the command without an error.
     // SAFETY: numbers only.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     match &arguments.what {
@@ -78,7 +89,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Numbers of lanes that there may be, as the parser of the command line takes them.
+/// Allowed numbers of lanes, as a range for the command line parser.
 fn lanes() -> std::ops::RangeInclusive<i64> {
     i64::from(*LANES.start())..=i64::from(*LANES.end())
 }

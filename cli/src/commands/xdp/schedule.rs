@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whether a program is scheduled for the ways that packets take through it: that is for them to
-//! decide.
+//! The choice between a schedule for the paths that packets take through a program and one without
+//! a profile: the one that takes fewer cycles.
 
-/// For what a program is scheduled.
+/// The kind of a schedule.
 pub enum Schedule {
-    /// The ways that the packets take.
+    /// For the paths that the packets take.
     Profiled,
-    /// None, as was asked for.
+    /// Without a profile, as requested.
     Plain,
-    /// None, since the other schedule does not fit the card, or is slower: the reason.
+    /// Without a profile, since the other schedule does not fit the card or is slower; the reason.
     Rather(String),
 }
 
 impl Schedule {
-    /// Of what was counted with both schedules, the faster one; `mean` gives its cycles per packet.
+    /// Chooses the faster of two measured schedules; `mean` returns the cycles per packet.
     pub fn best<T>(plain: T, profiled: anyhow::Result<T>, mean: impl Fn(&T) -> f64) -> (Self, T) {
         let profiled = match profiled {
             Ok(profiled) => profiled,
@@ -26,7 +26,7 @@ impl Schedule {
         (Self::Rather(format!("it takes {cycles:.1} cycles")), plain)
     }
 
-    /// Why there is no profile, if one was asked for.
+    /// Why the profile is not used, if one was requested.
     pub fn left_out(&self) -> Option<&str> {
         match self {
             Self::Rather(reason) => Some(reason),
@@ -34,7 +34,7 @@ impl Schedule {
         }
     }
 
-    /// Whether packets decided about it.
+    /// Whether the schedule uses the profile.
     pub fn is_profiled(&self) -> bool {
         matches!(self, Self::Profiled)
     }

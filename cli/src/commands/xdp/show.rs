@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport xdp show`: what is in an object, and what of it cannot run here.
+//! `freeport xdp show`: the contents of an object, and what cannot run in user space.
 
 use super::subject::open;
 use anyhow::{Context, bail};
@@ -16,14 +16,14 @@ use std::process::ExitCode;
 #[command(after_help = "Example:\n  freeport xdp show filter.bpf.o\n  \
     freeport xdp show filter.bpf.o --program filter --disassemble\n  \
     freeport xdp show filter.bpf.c --json\n\n\
-    A source is compiled by clang-19, or by what FREEPORT_BPF_CLANG names.")]
+    A source is compiled by clang-19, or by the compiler that FREEPORT_BPF_CLANG names.")]
 pub struct Arguments {
     /// An object, or its source (.c)
     object: PathBuf,
-    /// Only this program
+    /// Print only this program
     #[arg(long, value_name = "NAME")]
     program: Option<String>,
-    /// Print the instructions, with the source lines that they come from
+    /// Print the instructions with their source lines
     #[arg(long, conflicts_with = "json")]
     disassemble: bool,
     /// Print one JSON object
@@ -31,10 +31,10 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Prints it.
+/// Prints the object.
 ///
 /// # Errors
-/// What is wrong with the object, or no program of that name.
+/// A malformed object, or no program of that name.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let file = arguments.object.display();
     let (_, object) = open(&arguments.object)?;
@@ -76,21 +76,21 @@ fn print(object: &Object, programs: &[&Program], refused: Option<&LoadError>) {
         println!("{what} {}: {map}", map.name);
     }
     if let Some(error) = of_object(refused) {
-        println!("the interpreter does not take the object: {error}");
+        println!("the interpreter does not load the object: {error}");
     }
 }
 
-/// Why a program cannot run in the interpreter; an instruction each, if it is for those.
+/// Reasons why a program cannot run in the interpreter, one for each instruction concerned.
 fn reasons(program: &Program, refused: Option<&LoadError>) -> Vec<String> {
     if matches!(program.kind, ProgramKind::Other(_)) {
-        return vec!["it is no XDP program".into()];
+        return vec!["it is not an XDP program".into()];
     }
     let Some(LoadError::Unsupported(all)) = refused else { return vec![] };
     let of_it = all.iter().filter(|unsupported| unsupported.program == program.name);
     of_it.map(ToString::to_string).collect()
 }
 
-/// Why an XDP program runs on no target but the kernel, if so.
+/// Why an XDP program runs only in the kernel, if so.
 fn outside_kernel(object: &Object, program: &Program) -> Option<String> {
     if matches!(program.kind, ProgramKind::Other(_)) {
         return None;
@@ -98,7 +98,7 @@ fn outside_kernel(object: &Object, program: &Program) -> Option<String> {
     check(program, &object.maps).err().map(|unsupported| unsupported.to_string())
 }
 
-/// Why an XDP program can be no element and no compiled code, if it cannot.
+/// Why an XDP program cannot become an element or compiled code, if so.
 fn not_lifted(object: &Object, program: &Program) -> Option<String> {
     if matches!(program.kind, ProgramKind::Other(_)) {
         return None;
@@ -107,7 +107,7 @@ fn not_lifted(object: &Object, program: &Program) -> Option<String> {
     Some(refusal.explain(program))
 }
 
-/// Why the interpreter does not take the object, if that is no single program's fault.
+/// Why the interpreter does not load the object, if the reason is not in one program.
 fn of_object(refused: Option<&LoadError>) -> Option<String> {
     let error = refused.filter(|error| !matches!(error, LoadError::Unsupported(_)));
     error.map(ToString::to_string)

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport xdp stats`: the counters of an XDP program at work. They are asked for and watched as
-//! those of any running program.
+//! `freeport xdp stats`: the counters of a running XDP program, as `freeport stats` prints them.
 
 use crate::commands::stats;
 use clap::Args;
 use std::process::ExitCode;
 
 #[derive(Args)]
-// The arguments that it has are a group of their own.
+// The flattened arguments define a group already.
 #[group(skip)]
 #[command(after_help = "Example:\n  \
     freeport xdp stats --to fw\n  \
@@ -18,10 +17,10 @@ pub struct Arguments {
     stats: stats::Arguments,
 }
 
-/// Prints counters.
+/// Prints the counters.
 ///
 /// # Errors
-/// Nobody to ask.
+/// No such running program.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     stats::run(&arguments.stats)
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The program that a command is about, the packets that it gets, and what is in its maps before.
+//! Arguments that several commands share: the program, its packets, and the initial contents of its
+//! maps.
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -8,92 +9,92 @@ use freeport_ebpf::object::{Error, Object, Program, ProgramKind};
 use freeport_xdp::{MapSize, Setting, Variable, prepare};
 use std::path::{Path, PathBuf};
 
-/// What commands that run a program on a capture are told of both.
+/// A program and a capture to run it on.
 #[derive(Args)]
 pub struct Subject {
     /// An object, or its source (.c)
     pub object: PathBuf,
-    /// The packets: a pcap or pcapng file of Ethernet
+    /// The packets: a pcap or pcapng file of Ethernet frames
     #[arg(long, value_name = "CAPTURE")]
     pub trace: PathBuf,
-    /// Which program, where there are several
+    /// The program, if the object has several
     #[arg(long, value_name = "NAME")]
     pub program: Option<String>,
     #[command(flatten)]
     pub preparation: Preparation,
-    /// The device by which packets come
+    /// Index of the interface that packets arrive on
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub ifindex: u32,
 }
 
 impl Subject {
-    /// What is in the object, and its bytes.
+    /// Reads the object; returns its bytes and the parsed object.
     ///
     /// # Errors
-    /// A file that cannot be read or compiled, and an object that is broken.
+    /// A file that cannot be read or compiled, or a malformed object.
     pub fn open(&self) -> anyhow::Result<(Vec<u8>, Object)> {
         open(&self.object)
     }
 
-    /// The program that is asked for.
+    /// The selected program.
     ///
     /// # Errors
-    /// As of [`choose`].
+    /// Those of [`choose`].
     pub fn choose<'o>(&self, object: &'o Object) -> anyhow::Result<&'o Program> {
         let program = choose(object, self.program.as_deref());
         program.with_context(|| self.object.display().to_string())
     }
 
-    /// Sets in the object what is set before it is loaded; gives the settings that are left.
+    /// Applies sizes and variables to the object; returns the settings for the loaded maps.
     ///
     /// # Errors
-    /// As of [`Preparation::apply`].
+    /// Those of [`Preparation::apply`].
     pub fn prepare(&self, object: &mut Object) -> anyhow::Result<Vec<Setting>> {
         self.preparation.apply(object)
     }
 }
 
-/// What is set before the first packet.
+/// Settings that are applied before the first packet.
 #[derive(Args)]
 pub struct Preparation {
-    /// Change a map before the first packet; may be given several times
+    /// Change a map before the first packet; may be repeated
     #[arg(long, value_name = "SETTING")]
     pub map: Vec<Setting>,
-    /// The same, a line each, before those of --map; `#` begins a comment
+    /// Read such settings from a file, one per line, and apply them before those of --map; `#`
+    /// begins a comment
     #[arg(long, value_name = "FILE")]
     pub map_file: Vec<PathBuf>,
-    /// Give a map another size before the object is loaded; may be given several times
+    /// Set the size of a map before the object is loaded; may be repeated
     #[arg(long, value_name = "NAME=ENTRIES")]
     pub map_size: Vec<MapSize>,
-    /// Give a variable of the program its first value before the object is loaded, a constant too:
+    /// Set the initial value of a variable or constant of the program before the object is loaded:
     /// a number, a name of its enum, all elements of an array with commas, or a text in quotes. The
-    /// variable may be a part of one, such as `config.max` or `limits[2]`; may be given several
-    /// times
+    /// variable may be a part of one, such as `config.max` or `limits[2]`; may be repeated
     #[arg(long, value_name = "VARIABLE=VALUE")]
     pub set: Vec<Variable>,
 }
 
 impl Preparation {
-    /// Whether there is nothing to set but sizes of maps.
+    /// Whether only sizes of maps are set.
     pub fn has_no_values(&self) -> bool {
         self.map.is_empty() && self.map_file.is_empty() && self.set.is_empty()
     }
 
-    /// Sets in an object what is set before it is loaded; gives the settings that are left.
+    /// Applies sizes and variables to an object; returns the settings for the loaded maps.
     ///
     /// # Errors
-    /// A file that cannot be read, a line of it that is no setting, and what the object does not
-    /// have.
+    /// A file that cannot be read, a malformed line of it, or a map or variable that does not
+    /// exist.
     pub fn apply(&self, object: &mut Object) -> anyhow::Result<Vec<Setting>> {
         let settings = settings(&self.map_file, &self.map)?;
         Ok(prepare(object, &self.map_size, &self.set, settings)?)
     }
 }
 
-/// What is in an object, or the source of one, and its bytes.
+/// Reads an object or the source of one; returns its bytes and the parsed object.
 ///
 /// # Errors
-/// A file that cannot be read or compiled, and an object that is broken.
+/// A file that cannot be read or compiled, or a malformed object.
 pub fn open(file: &Path) -> anyhow::Result<(Vec<u8>, Object)> {
     let bytes = read(file)?;
     let object = Object::parse(&bytes);
@@ -109,10 +110,10 @@ fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
     std::fs::read(file).with_context(|| format!("{}: cannot be read", file.display()))
 }
 
-/// The program that is asked for, or the only one for packets that are received.
+/// The program of that name or, without a name, the only one that is run for received packets.
 ///
 /// # Errors
-/// No such program, or several.
+/// No such program or, without a name, several.
 pub fn choose<'o>(object: &'o Object, name: Option<&str>) -> anyhow::Result<&'o Program> {
     let is_xdp = |program: &&Program| !matches!(program.kind, ProgramKind::Other(_));
     let all: Vec<&Program> = object.programs.iter().filter(is_xdp).collect();
@@ -130,14 +131,14 @@ pub fn choose<'o>(object: &'o Object, name: Option<&str>) -> anyhow::Result<&'o 
             None => bail!("there is no XDP program `{name}`; there are: {}", names(&all)),
         },
         (None, [program]) => *program,
-        (None, _) => bail!("say which with --program; there are: {}", names(&all)),
+        (None, _) => bail!("choose one with --program; there are: {}", names(&all)),
     })
 }
 
-/// Those of the files, then those of the command line.
+/// The settings of the files, then those of the command line.
 ///
 /// # Errors
-/// A file that cannot be read, and a line of it that is no setting.
+/// A file that cannot be read, or a malformed line of it.
 fn settings(files: &[PathBuf], more: &[Setting]) -> anyhow::Result<Vec<Setting>> {
     let mut settings = vec![];
     for file in files {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Who attacks: a process that talks to the monitor by itself, and writes into its slots what it
-//! likes.
+//! The attacker: a process that talks to the monitor without the library, and writes any values
+//! into its slots.
 
 use super::{await_turn, holding, ping};
 use crate::harness::{Node, PATIENCE, wait_until};
@@ -30,7 +30,7 @@ impl Member {
         member
     }
 
-    /// What it talks through.
+    /// Connection to the monitor.
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -47,7 +47,8 @@ impl Member {
         }
     }
 
-    /// Talks until the other end is claimed as well; also gives how often it has asked.
+    /// Claims its end, and sends requests until it is paired; returns the slab, the slot, the side
+    /// and the number of requests.
     pub fn pair(&self, stream: &mut UnixStream) -> (OwnedFd, u32, Side, u64) {
         let descriptor = stream.as_raw_fd();
         let (begun, mut asked) = (Instant::now(), 0);
@@ -70,7 +71,7 @@ impl Member {
     }
 }
 
-/// A slot, of which everything is written that can be.
+/// A slot, all of whose words can be written.
 pub struct Slot {
     slab: *mut u8,
     number: u32,
@@ -80,7 +81,8 @@ pub struct Slot {
 impl Slot {
     pub fn new(slab: &OwnedFd, slot: u32, side: Side) -> Self {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: memory of that size, which others write as well, so it is only used by atomics.
+        // SAFETY: the mapping has this size. Other processes write to it, so it is accessed by
+        // atomics only.
         let slab = unsafe {
             let flags = libc::MAP_SHARED;
             libc::mmap(ptr::null_mut(), SLAB_BYTES, protection, flags, slab.as_raw_fd(), 0)
@@ -89,7 +91,7 @@ impl Slot {
         Self { slab: slab.cast(), number: slot, side }
     }
 
-    /// A word of its page.
+    /// A word of the page of the slot.
     pub fn word(&self, at: usize) -> &AtomicU64 {
         self.in_slab(slab::page(self.number).unwrap() + at)
     }
@@ -107,13 +109,13 @@ impl Slot {
     /// A word of its slab.
     pub fn in_slab(&self, at: usize) -> &AtomicU64 {
         assert!(at < SLAB_BYTES);
-        // SAFETY: inside the slab, as just checked.
+        // SAFETY: the offset is inside the slab, as checked above.
         let place = unsafe { self.slab.add(at) };
-        // SAFETY: aligned, and mapped as long as the attacker lives.
+        // SAFETY: the word is aligned, and stays mapped as long as the attacker exists.
         unsafe { AtomicU64::from_ptr(place.cast()) }
     }
 
-    /// Does as it should until the server uses both rings: so that what is written there matters.
+    /// Follows the protocol until the server uses both rings, so that writes there have an effect.
     pub fn leave_kernel(&self, stream: &mut UnixStream, mut asked: u64) {
         let own = |at| self.word(slab::state(self.side) + at);
         let server = |at| self.word(slab::state(self.side.other()) + at).load(Ordering::SeqCst);
@@ -131,7 +133,7 @@ impl Slot {
         }
         own(word::SWITCHED_AT).store(asked * b"PING\r\n".len() as u64, Ordering::SeqCst);
         own(word::FLAGS).fetch_or(flag::SWITCHED, Ordering::SeqCst);
-        // It looks again when a doorbell rings.
+        // It checks again when a doorbell rings.
         stream.write_all(&[0]).unwrap();
         while server(word::FLAGS) & flag::LOOKS == 0 {
             assert!(begun.elapsed() < PATIENCE, "the server never looks at the other ring");
@@ -139,7 +141,7 @@ impl Slot {
         }
     }
 
-    /// Somewhere where it matters.
+    /// A random position that the peer reads.
     pub fn somewhere(&self, rng: &mut Rng) -> &AtomicU64 {
         let sides = [Side::First, Side::Second];
         let side = sides[rng.usize(..2)];
@@ -161,14 +163,14 @@ impl Slot {
         self.in_slab(at & !7)
     }
 
-    /// A value that could mean something.
+    /// A random value that may be meaningful.
     pub fn value(&self, rng: &mut Rng) -> u64 {
         match rng.u32(..6) {
             0 => rng.u64(..),
             1 => rng.u64(..9),
             2 => rng.u64(..1 << 20),
             3 => u64::MAX - rng.u64(..9),
-            // The header of an entry that could come next.
+            // The header of a possible next entry.
             4 => rng.u64(..4096) | rng.u64(..6) << 32 | rng.u64(..64) << 48,
             _ => self.somewhere(rng).load(Ordering::Relaxed).wrapping_add(rng.u64(..3)),
         }
@@ -182,27 +184,27 @@ impl Drop for Slot {
     }
 }
 
-/// A connection of which this side may do anything.
+/// A connection whose end here may do anything.
 pub struct Attacker {
     pub stream: UnixStream,
     pub slot: Slot,
-    /// How often it has asked through the kernel.
+    /// Number of requests through the kernel.
     asked: u64,
     _member: Member,
 }
 
 impl Attacker {
-    /// Gets a slot as it should.
+    /// Obtains a slot by the protocol.
     pub fn new(node: &Node, stream: UnixStream) -> Self {
         Self::after(node, stream, 0)
     }
 
-    /// Gets a slot as another user, if this is root.
+    /// Obtains a slot as another user, if this process is root.
     pub fn of_another_user(node: &Node, stream: UnixStream) -> Self {
         Self::of(holding::member(node), stream, 0)
     }
 
-    /// The same, after it has sent as many bytes as so many pings have.
+    /// The same, after sending the bytes of this number of pings.
     pub fn after(node: &Node, stream: UnixStream, before: u64) -> Self {
         Self::of(Member::new(node), stream, before)
     }
@@ -214,14 +216,14 @@ impl Attacker {
         Self { stream, slot, asked, _member: member }
     }
 
-    /// Says that it sends through the kernel again, after its doorbells: so many.
+    /// Announces that it sends through the kernel again after this number of doorbells.
     pub fn leaves_after(&self, doorbells: u64) {
         let left = self.own(word::SWITCHED_AT).load(Ordering::SeqCst) + doorbells;
         self.own(word::LEFT_AT).store(left, Ordering::SeqCst);
         self.own(word::FLAGS).fetch_or(flag::LEAVES, Ordering::SeqCst);
     }
 
-    /// Goes on until both sides use their rings.
+    /// Continues until both sides use their rings.
     pub fn leave_kernel(&mut self) {
         self.slot.leave_kernel(&mut self.stream, self.asked);
     }
@@ -236,12 +238,12 @@ impl Attacker {
         self.slot.word(slab::state(self.slot.side.other()) + word)
     }
 
-    /// Rings a doorbell, or sends a byte of the stream: whatever it is taken for.
+    /// Sends a byte, which the peer takes for a doorbell or for a byte of the stream.
     pub fn ring(&mut self) {
         _ = self.stream.write(&[0]);
     }
 
-    /// Says that it comes back, having stopped at some place, and wants so much to be sent again.
+    /// Announces its return to the kernel from a position, and requests bytes to be sent again.
     pub fn wants_again(&self, stopped: &[u64; 5], refunded: u64) {
         let [area, behind @ ..] = stopped;
         self.own(word::STOPPED_AREA).store(*area, Ordering::SeqCst);
@@ -253,10 +255,10 @@ impl Attacker {
         self.own(word::FLAGS).fetch_or(flag::STOPS, Ordering::SeqCst);
     }
 
-    /// Sees to it that closing resets the connection.
+    /// Makes close reset the connection.
     pub fn resets_at_close(&self) {
         let linger = libc::linger { l_onoff: 1, l_linger: 0 };
-        // SAFETY: an option of that size.
+        // SAFETY: the pointer is to an option of the size that is passed.
         let result = unsafe {
             libc::setsockopt(
                 self.stream.as_raw_fd(),
@@ -269,8 +271,8 @@ impl Attacker {
         assert_eq!(result, 0);
     }
 
-    /// Reads whatever comes, until nothing has come while a server has seen all that it was sent,
-    /// or more has come than there can be; gives how much that was. Who asks meanwhile is served.
+    /// Reads until nothing has arrived while a server has processed everything, or until more has
+    /// arrived than is possible; returns the number of bytes. Concurrent clients must be served.
     pub fn read_while_served(&mut self, honest: &mut UnixStream) -> usize {
         let (begun, mut bytes) = (Instant::now(), 0);
         loop {
@@ -289,12 +291,12 @@ impl Attacker {
         wait_until("the connection is over", || self.read_what_is_there().1);
     }
 
-    /// Takes what has come, and gives whether that was the end.
+    /// Reads available bytes; returns whether the end was reached.
     pub fn is_over(&mut self) -> bool {
         self.read_what_is_there().1
     }
 
-    /// How much there was to be read, and whether that was the end.
+    /// Number of available bytes, and whether the end was reached.
     fn read_what_is_there(&mut self) -> (usize, bool) {
         let (mut bytes, mut into) = (0, vec![0; 1 << 16]);
         loop {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Peers of another user that write one word at a time, each at its extremes, into all that they
-//! share with a server: whatever follows follows for them alone, and nothing of them is left.
+//! Peers of another user that write extreme values into each word that they share with a server:
+//! only their own connections are affected, and no resources of theirs remain.
 
 use super::attacker::Attacker;
 use super::holding::Holding;
@@ -12,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
 
-/// Numbers behind which something else begins in some width.
+/// Values next to the limits of integer widths.
 const EXTREMES: [u64; 8] =
     [0, 1, i32::MAX as u64, u32::MAX as u64, 1 << 32, i64::MAX as u64, 1 << 63, u64::MAX];
 /// The words at the start of a ring's notes that have a meaning, and one more.
@@ -23,7 +23,7 @@ fn each_word_at_its_extremes_spoils_its_own_connection_at_most() {
     let mut server = Server::new();
     let words = words();
     for place in server.places() {
-        // What is there from the first connection on.
+        // The state after the first connection.
         drop(Attacker::of_another_user(&server.node, connect(&place)));
         let before = Holding::settled(&server);
         server.withstands(&place, |node| {
@@ -36,7 +36,7 @@ fn each_word_at_its_extremes_spoils_its_own_connection_at_most() {
     }
 }
 
-/// A word that both have mapped: what it is called, and where it is.
+/// A word of shared memory: its name and position.
 struct Word {
     name: String,
     at: At,
@@ -83,7 +83,7 @@ fn words() -> Vec<Word> {
     words
 }
 
-/// Writes all extremes into a word, each with all that makes the server look.
+/// Writes all extremes into a word, and after each triggers the server in every way.
 fn writes(node: &Node, place: &Place, word: &Word, honest: &mut UnixStream) {
     let begin = || {
         let mut attacker = Attacker::of_another_user(node, connect(place));
@@ -96,7 +96,7 @@ fn writes(node: &Node, place: &Place, word: &Word, honest: &mut UnixStream) {
         attacker.ring();
         _ = attacker.stream.write(b"PING\r\n");
         await_turn(honest);
-        // Unless the server has written it meanwhile.
+        // Unless the server has overwritten it.
         _ = word.of(&attacker).compare_exchange(extreme, before, SeqCst, SeqCst);
         if attacker.is_over() {
             println!("{} at {extreme:#x}: the connection is over", word.name);

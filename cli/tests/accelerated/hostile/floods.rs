@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Members of another user that say one thing to the monitor as often as they can: others get slots
-//! meanwhile, servers answer, and nothing of a flood is left behind it.
+//! Members of another user that flood the monitor with one message: concurrently, others get slots,
+//! servers answer, and after a flood no resources remain.
 //!
-//! Prints the longest that a new connection waited for a slot, quiet and beside each flood. No
-//! time is asserted: a loaded machine has other ones.
+//! Prints the longest time that a new connection waited for a slot, without and during each flood.
+//! No time is asserted, since it depends on the load of the machine.
 
 use super::attacker::{Attacker, Member};
 use super::holding::{self, Holding};
@@ -18,12 +18,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How many connections get a slot beside each flood.
+/// Number of connections that get a slot during each flood.
 const CONNECTIONS: usize = 5;
-/// How much of a flood there has to have been.
+/// Minimum number of messages of a flood.
 const MESSAGES: u64 = 500;
 
-/// What it floods with: a name, the message, and how many descriptors come along.
+/// A flood: its name, the message, and the number of descriptors passed with it.
 fn floods() -> Vec<(&'static str, Vec<u8>, usize)> {
     let claim = |token| Request::Claim { token, descriptor: 3, inherited: token > 1 };
     let pass = Request::Pass { token: 1, alone: true, inherited: false };
@@ -75,7 +75,7 @@ fn floods_of_each_kind_hold_up_nobody_and_leave_nothing() {
     before.is_reached_again(&server);
 }
 
-/// How long connections wait until both sides have a slot, at the most.
+/// The longest time that connections wait until both sides have a slot.
 fn longest_wait(node: &Node, place: &Place) -> Duration {
     let waits = (0..CONNECTIONS).map(|_| {
         let (stream, begun) = (connect(place), Instant::now());
@@ -86,7 +86,7 @@ fn longest_wait(node: &Node, place: &Place) -> Duration {
     waits.max().unwrap_or_default()
 }
 
-/// Says one thing until it is over, as a new member whenever it was dropped for it.
+/// Sends one message repeatedly, and registers again whenever it was dropped for that.
 fn floods_with(
     node: &Node,
     message: &[u8],

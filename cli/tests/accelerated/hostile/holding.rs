@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a server and its monitor have because of their peers, and have to have no more when those
-//! are gone.
+//! Resources that a server and its monitor hold for their peers, and must release after those have
+//! exited.
 
 use super::Server;
 use crate::harness::{Node, wait_until};
 use std::fs;
 
-/// How often the same has to be found for it to be what stays.
+/// Number of equal observations that count as stable.
 const LOOKS: u32 = 5;
 
-/// Descriptors, memory that is shared, and what the monitor knows.
+/// Numbers of descriptors of both processes, and of the monitor's members and slabs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Holding {
     descriptors: [usize; 2],
@@ -30,7 +30,7 @@ impl Holding {
         }
     }
 
-    /// What there is once it changes no more.
+    /// The resources, once they are stable.
     pub fn settled(server: &Server) -> Self {
         let (mut last, mut same) = (Self::now(server), 0);
         wait_until("nothing changes any more", || {
@@ -42,7 +42,7 @@ impl Holding {
         last
     }
 
-    /// Waits until there is no more than that, and the server has no slab mapped.
+    /// Waits until the resources are these again, and the server has no slab mapped.
     pub fn is_reached_again(&self, server: &Server) {
         let mut last = None;
         wait_until("what peers had is given back", || {
@@ -57,23 +57,23 @@ impl Holding {
     }
 }
 
-/// How many descriptors a process has.
+/// Number of descriptors of a process.
 pub fn descriptors(pid: i32) -> usize {
     fs::read_dir(format!("/proc/{pid}/fd")).expect("it may be looked at").count()
 }
 
-/// How many slabs it has mapped.
+/// Number of slabs that it has mapped.
 fn mapped(pid: i32) -> usize {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).expect("it may be looked at");
     maps.lines().filter(|line| line.contains("/memfd:freeport-slab")).count()
 }
 
-/// Does something with the rights of another user as far as the kernel tells others, if this is
-/// root: this thread alone.
+/// Runs an action as another user, as far as the kernel reports to others, if this process is root.
+/// Only this thread is affected.
 pub fn as_another_user<T>(deed: impl FnOnce() -> T) -> T {
     const NOBODY: u32 = 65_534;
     const SAME: u32 = u32::MAX;
-    // The raw call, since the C library would ask all threads to join in.
+    // The raw system call, since the C library would change all threads.
     // SAFETY: no memory is passed.
     let become_user = |user: u32| unsafe { libc::syscall(libc::SYS_setresuid, SAME, user, SAME) };
     // SAFETY: it has no arguments.
@@ -88,7 +88,7 @@ pub fn as_another_user<T>(deed: impl FnOnce() -> T) -> T {
     result
 }
 
-/// A connection to the monitor of another user.
+/// A connection to the monitor as another user.
 pub fn member(node: &Node) -> super::attacker::Member {
     as_another_user(|| super::attacker::Member::new(node))
 }

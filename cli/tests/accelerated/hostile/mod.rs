@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Peers that write whatever they like into the memory that they share with a real server: their
-//! own connections may go wrong, and nothing else.
+//! Peers that write any values into the memory that they share with a real server: only their own
+//! connections may fail.
 
 mod attacker;
 mod extremes;
@@ -23,10 +23,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// What a hostile peer does with its slot.
+/// Number of writes of a hostile peer into its slot.
 const DEEDS: usize = 2000;
 
-/// Where a server listens.
+/// Address of a server.
 enum Place {
     Port(u16),
     Path(PathBuf),
@@ -44,8 +44,8 @@ fn what_peers_write_spoils_nothing_but_their_own_connections() {
 
 #[test]
 fn who_is_gone_with_a_doorbell_that_was_not_counted_is_noticed() {
-    // A process that is killed just behind ringing leaves this. Who sleeps in `recv` looks at the
-    // doorbell, may not take it, and has to see what is behind it.
+    // A process that is killed just after ringing leaves this state. A sleeper in `recv` peeks at
+    // the doorbell, must not consume it, and has to see the end of file after it.
     is_noticed_by("answers pings", |_, attacker| {
         attacker.ring();
         assert_eq!(attacker.own(word::RANG).load(Ordering::SeqCst), 0);
@@ -62,7 +62,7 @@ fn who_is_gone_is_noticed_whatever_it_has_said() {
             attacker.ring();
         });
     }
-    // It seems to be about to say what it wants, and wants nothing any more.
+    // It seems to be about to send its request, and never sends it.
     is_noticed_by("answers pings", |_, attacker| {
         attacker.other(word::AGAIN).store(again::PREPARED, Ordering::SeqCst);
         attacker.own(word::FLAGS).fetch_or(flag::STOPS, Ordering::SeqCst);
@@ -76,7 +76,7 @@ fn who_is_gone_is_noticed_whatever_it_has_said() {
 
 #[test]
 fn connections_that_have_to_be_broken_off_end_as_by_a_reset() {
-    // It wants more sent again than there was, and goes on or has reset the connection.
+    // It requests more bytes again than were sent, and continues or has reset the connection.
     for rings in [true, false] {
         is_noticed_by("answers pings", |_, attacker| {
             attacker.wants_again(&[0; 5], u64::MAX);
@@ -106,7 +106,7 @@ fn who_is_killed_while_it_writes_is_not_waited_for() {
 
 #[test]
 fn a_doorbell_that_was_not_counted_takes_no_time_out_away() {
-    // The server receives with a time-out, and looks for the file between two calls.
+    // The server receives with a timeout, and checks for the file between two calls.
     is_noticed_by("brings back", |node, attacker| {
         attacker.ring();
         let sleeps = || attacker.other(word::SLEEPS).load(Ordering::SeqCst);
@@ -119,7 +119,7 @@ fn a_doorbell_that_was_not_counted_takes_no_time_out_away() {
     });
 }
 
-/// The only client of a server does something, and is gone: the server notices that, and ends.
+/// The only client of a server acts and exits: the server notices that and exits too.
 fn is_noticed_by(role: &str, deed: impl FnOnce(&Node, &mut Attacker)) {
     let (node, _monitor) = Node::new();
     let port = free_port();
@@ -137,8 +137,8 @@ fn is_noticed_by(role: &str, deed: impl FnOnce(&Node, &mut Attacker)) {
     server.finish();
 }
 
-/// Role: answers one client until it is told to make the connection a standard stream, for which
-/// it comes back into the kernel.
+/// Role: answers one client until it receives the command to make the connection a standard stream,
+/// for which the connection returns to the kernel.
 pub fn bring_back(port: &str) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port.parse().expect("a port")));
     let (mut stream, _) = listener.expect("the port is free").accept().expect("somebody comes");
@@ -152,7 +152,7 @@ pub fn bring_back(port: &str) {
     assert_eq!(unsafe { libc::dup2(stream.as_raw_fd(), 0) }, 0);
 }
 
-/// Role: answers one client, in calls that wait, until the end.
+/// Role: answers one client with blocking calls, until the end of file.
 pub fn answer_pings(port: &str) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port.parse().expect("a port")));
     let (mut stream, _) = listener.expect("the port is free").accept().expect("somebody comes");
@@ -163,7 +163,7 @@ pub fn answer_pings(port: &str) {
             Err(error) => {
                 let ends = [ErrorKind::UnexpectedEof, ErrorKind::ConnectionReset];
                 assert!(ends.contains(&error.kind()), "{error:?}");
-                // However it has ended, there is nothing behind that.
+                // After an end of either kind, no bytes follow.
                 assert_eq!(stream.read(&mut ping).expect("the end"), 0);
                 return;
             }
@@ -171,12 +171,12 @@ pub fn answer_pings(port: &str) {
     }
 }
 
-/// Who is attacked.
+/// The attacked server.
 struct Server {
     node: Node,
     program: Program,
     port: u16,
-    // It ends behind the server.
+    // It ends after the server.
     _monitor: Program,
 }
 
@@ -185,7 +185,7 @@ impl Server {
         Self::begin(|command| command)
     }
 
-    /// With something more in its environment.
+    /// Starts it with additional environment variables.
     fn begin(environment: impl Fn(Command) -> Command) -> Self {
         let (node, monitor) = Node::new();
         let port = free_port();
@@ -197,12 +197,12 @@ impl Server {
         Self { node, program, port, _monitor: monitor }
     }
 
-    /// Where it listens: over TCP, and over a Unix socket.
+    /// Its addresses: a TCP port and the path of a Unix socket.
     fn places(&self) -> [Place; 2] {
         [Place::Port(self.port), Place::Path(self.node.path().join("redis.sock"))]
     }
 
-    /// Does something there, while another one asks it again and again, and is answered.
+    /// Runs an action on the server, while another client sends requests and is answered.
     fn withstands(&mut self, place: &Place, deeds: impl FnOnce(&Node)) {
         let is_over = AtomicBool::new(false);
         let answers = thread::scope(|scope| {
@@ -215,13 +215,13 @@ impl Server {
         assert!(answers > 0);
         let printed = self.program.printed();
         assert!(self.program.ended().is_none(), "the server is gone: {printed}");
-        // It serves who comes behind them.
+        // It serves later clients.
         let mut last = connect(place);
         assert!((0..100).all(|_| ping(&mut last)));
     }
 }
 
-/// Ends who asks again and again, even if what is done meanwhile fails.
+/// Ends the concurrent client, even if the action panics.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -230,7 +230,7 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Asks once, and then again and again; gives how often it was answered.
+/// Sends requests until told to stop; returns the number of answers.
 fn ask_until(place: &Place, is_over: &AtomicBool) -> u64 {
     let (mut stream, mut answers) = (connect(place), 0);
     loop {
@@ -243,7 +243,7 @@ fn ask_until(place: &Place, is_over: &AtomicBool) -> u64 {
     }
 }
 
-/// A connection to a server. What is done with a Unix socket here works with others as well.
+/// A connection to a server, of either family.
 fn connect(place: &Place) -> UnixStream {
     let stream = match place {
         Place::Port(port) => {
@@ -256,8 +256,8 @@ fn connect(place: &Place) -> UnixStream {
     stream
 }
 
-/// Waits until a server has seen all that it was sent before, over whichever connection: it looks
-/// at all of them in turn, so what came earlier is seen before the second answer.
+/// Waits until a server has processed everything that it was sent before, over any connection: it
+/// serves all of them in turn, so earlier data is processed before the second answer.
 fn await_turn(honest: &mut UnixStream) {
     assert!((0..2).all(|_| ping(honest)), "nobody is served");
 }
@@ -269,7 +269,7 @@ fn ping(stream: &mut UnixStream) -> bool {
         && &answer == b"+PONG\r\n"
 }
 
-/// Gets a slot as it should, and then does what it likes.
+/// Obtains a slot by the protocol, and then runs an action on it.
 fn attack(node: &Node, place: &Place, seed: u64) {
     let mut rng = Rng::with_seed(seed);
     let mut attacker = Attacker::new(node, connect(place));
@@ -289,7 +289,7 @@ fn attack(node: &Node, place: &Place, seed: u64) {
         }
     }
     if rng.bool() {
-        // It goes on in silence for a while.
+        // It stays silent for a while.
         thread::sleep(Duration::from_millis(rng.u64(..20)));
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Peers that connect over streams that are kept, and meanwhile write whatever they like into what
-//! two connections over one stream agree on: through the library itself, so that there are such
-//! streams. What becomes of them is their affair; others are served.
+//! Peers that connect over reused streams, and concurrently write any values into the words by
+//! which two connections over one stream are separated. They use the library, so that streams are
+//! reused. Their own connections may fail; other clients are served.
 
 use super::Server;
 use crate::harness::{Mode, Node, Program, find, free_port, is_long, wait_until};
@@ -17,11 +17,11 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 
-/// How often each of them connects meanwhile.
+/// Number of connections of each of them.
 const CONNECTIONS: u64 = 100;
-/// Made by who has written into a slot whose stream was to be kept.
+/// File that marks a write into a slot whose stream was to be reused.
 const SPOILED: &str = "spoiled";
-/// How long who is wary waits for a peer that may be hostile.
+/// How long to wait for a peer that may be hostile.
 const WARY: Duration = Duration::from_millis(20);
 
 fn rounds() -> u64 {
@@ -32,7 +32,7 @@ fn role(node: &Node, role: &str, argument: &str) -> Program {
     node.role_with(Mode::Accelerated, role, argument, &[(VARIABLE, "1")])
 }
 
-/// Does something for each seed, and for more of them until what was done has mattered.
+/// Runs an action for each seed, and for more seeds until it has had an effect.
 fn each_round(node: &Node, mut round: impl FnMut(u64)) {
     (0..rounds()).for_each(&mut round);
     let mut seeds = rounds()..;
@@ -45,14 +45,14 @@ fn each_round(node: &Node, mut round: impl FnMut(u64)) {
     });
 }
 
-/// Has a hostile client at work until it has connected often, or has spoiled itself.
+/// Runs a hostile client until it has connected often, or has broken its own streams.
 fn spoil_from(node: &Node, port: u16, seed: u64) {
     let mut vandal = role(node, "reuse vandal", &format!("{port} {seed}"));
     let enough = node.path().join(enough(vandal.pid()));
     wait_until("it connects", || enough.exists() || vandal.ended().is_some());
 }
 
-/// Made by such a client that has connected often enough.
+/// File that a hostile client creates once it has connected often enough.
 fn enough(pid: i32) -> String {
     format!("enough-{pid}")
 }
@@ -93,7 +93,7 @@ fn servers_that_write_between_connections_hold_up_no_client() {
     each_round(&node, |seed| {
         let port = free_port();
         let vandal = role(&node, "reuse vandal server", &format!("{port} {seed}"));
-        // It ends by itself, whatever becomes of who is hostile.
+        // It ends by itself, regardless of the hostile peer.
         role(&node, "reuse wary client", &format!("{port} {honest}")).finish();
         drop(vandal);
     });
@@ -119,7 +119,7 @@ pub fn vandal(argument: &str) {
             fs::write(enough(pid), "").expect("it can be written");
         }
         let stream = Wary(stream);
-        // Both servers have an answer for that.
+        // Both servers answer that.
         stream.exchange(&[&b"PING\r\n"[..]; 7].concat()[..QUESTION_BYTES]);
     }
 }
@@ -133,8 +133,7 @@ pub fn vandal_server(argument: &str) {
     }
 }
 
-/// Role: a client of a server that is hostile, and of one that is not, each of whose answers it
-/// gets.
+/// Role: a client of a hostile server and of an honest one, which must answer every request.
 pub fn wary_client(argument: &str) {
     let (port, honest) = (port_of(argument), argument.split(' ').nth(1));
     let honest = honest.and_then(|port| port.parse().ok()).expect("another port");
@@ -147,28 +146,28 @@ pub fn wary_client(argument: &str) {
     }
 }
 
-/// A connection to somebody who need not answer.
+/// A connection to a server that may not answer.
 struct Wary(TcpStream);
 
 impl Wary {
-    /// Sends that, and takes what comes, if something does.
+    /// Sends a request, and reads the answer if there is one.
     fn exchange(mut self, question: &[u8]) {
         _ = self.0.set_nonblocking(true);
         _ = self.0.write(question);
         let mut wanted = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one such structure.
+        // SAFETY: the pointer is to one structure of the size that is passed.
         unsafe { libc::poll(&raw mut wanted, 1, WARY.as_millis() as i32) };
         _ = self.0.read(&mut [0; 4096]);
     }
 }
 
-/// Writes from now on, beside what the caller does. Gives the port.
+/// Starts a thread that writes concurrently with the caller. Returns the port.
 fn begins_to_spoil(argument: &str) -> u16 {
     let seed = argument.split(' ').nth(1).and_then(|seed| seed.parse().ok()).expect("a seed");
     thread::spawn(move || {
         let mut rng = Rng::with_seed(seed);
         loop {
-            // It is honest for a while, so that streams are kept.
+            // It follows the protocol for a while, so that streams are reused.
             thread::sleep(Duration::from_millis(rng.u64(..60)));
             for _ in 0..rng.u32(1..50) {
                 slabs().into_iter().for_each(|slab| spoil(slab, &mut rng));
@@ -179,7 +178,7 @@ fn begins_to_spoil(argument: &str) -> u16 {
     port_of(argument)
 }
 
-/// Where this process has slabs.
+/// Addresses of the slabs of this process.
 fn slabs() -> Vec<usize> {
     let maps = fs::read_to_string("/proc/self/maps").expect("it can be read");
     let slabs = maps.lines().filter(|line| line.contains("/memfd:freeport-slab"));
@@ -187,11 +186,12 @@ fn slabs() -> Vec<usize> {
     slabs.filter_map(begin).collect()
 }
 
-/// Writes into each slot whose stream is kept, or is to be.
+/// Writes into each slot whose stream is reused, or is about to be.
 fn spoil(slab: usize, rng: &mut Rng) {
     let at = |slot: u32, side: Side, word: usize| {
         let at = slab + slab::page(slot).expect("there is such a slot") + slab::state(side) + word;
-        // SAFETY: inside of a slab that is mapped; if it is so no more, nobody misses this process.
+        // SAFETY: inside a slab that was mapped. If it has been unmapped, this hostile process may
+        // crash.
         unsafe { AtomicU64::from_ptr(at as *mut u64) }
     };
     for slot in 0..SLOTS {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Peers that do one thing wrong, where it matters most: in the words by which a connection leaves
-//! the kernel and comes back, and in the entries by which a ring goes on elsewhere; and peers that
-//! do nothing more at one of these steps.
+//! Peers that violate the protocol at one critical step: in the words by which a connection leaves
+//! the kernel and returns, and in the entries by which a ring continues in another area; and peers
+//! that stop at one of these steps.
 
 use super::attacker::Attacker;
 use super::{Place, Server, await_turn, connect, ping};
@@ -11,7 +11,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering::SeqCst;
 
-/// The numbers of kinds of entries, as `freeport_ring` has them.
+/// Numbers of entry kinds, as in `freeport_ring`.
 const DATA: u64 = 1;
 const MOVE: u64 = 11;
 /// The bytes of a value that fills all areas of a ring.
@@ -39,7 +39,7 @@ fn rings_that_go_on_nowhere_spoil_nothing_else() {
             for name in names {
                 goes_on_at(node, &place, name, 8);
             }
-            // A name that is none, by its length, and one behind the end of the ring.
+            // A name of invalid length, and one that extends beyond the end of the ring.
             for length in [0, 4, 9, 1 << 16, u64::from(u32::MAX)] {
                 goes_on_at(node, &place, 1, length);
             }
@@ -68,8 +68,8 @@ fn who_comes_back_is_sent_nothing_but_what_was_in_its_ring() {
     }
 }
 
-/// What a peer wants to have again can be more than the kernel has room for as long as it does not
-/// read. Nobody waits for that, and all of it is there when it reads.
+/// The bytes that a peer requests again may exceed the kernel's buffers while it does not read. No
+/// thread blocks on that, and all bytes arrive when it reads.
 #[test]
 fn peers_that_make_no_room_hold_up_nobody() {
     let mut server = Server::new();
@@ -103,7 +103,7 @@ fn peers_that_make_no_room_hold_up_nobody() {
     }
 }
 
-/// More than it was ever sent.
+/// More bytes than it was ever sent.
 #[test]
 fn peers_that_want_more_than_they_were_sent_are_cut_off() {
     let mut server = Server::new();
@@ -134,7 +134,7 @@ fn all_come_back_though_some_peers_do_not() {
             }
             let run = |arguments: &[&str]| node.freeport(arguments).output().expect("it runs");
             assert!(run(&["sockets", "policy", "deny", "any"]).status.success());
-            // Who asks all the time does so through the kernel then.
+            // The concurrent client uses the kernel at that time.
             _ = run(&["sockets", "recall", "--wait", "1"]);
             for attacker in &mut attackers {
                 attacker.ring();
@@ -190,8 +190,8 @@ fn stops_while_it_comes_back(node: &Node, place: &Place) {
     }
 }
 
-/// Says in the monitor's place that the connection is to come back, and does nothing for it. Who
-/// comes meanwhile is served.
+/// Announces, in place of the monitor, that the connection is recalled, and then does not take
+/// part. Concurrent clients are served.
 fn stops_while_it_is_recalled(node: &Node, place: &Place) {
     for (word, value) in [(word::WRITING, 1), (word::RINGING, 1), (word::REFUNDED, 1)] {
         let mut attacker = Attacker::new(node, connect(place));
@@ -204,7 +204,7 @@ fn stops_while_it_is_recalled(node: &Node, place: &Place) {
     }
 }
 
-/// Sets `x` to a value of so many bytes.
+/// Sets `x` to a value of this number of bytes.
 fn sets_value(honest: &mut UnixStream, bytes: usize) {
     let value = vec![b'x'; bytes];
     let set = format!("*3\r\n$3\r\nSET\r\n$1\r\nx\r\n${bytes}\r\n");
@@ -217,7 +217,7 @@ fn header(kind: u64, length: u64, sequence: u64) -> u64 {
     length | kind << 32 | 1 << 40 | sequence << 48
 }
 
-/// Asks through its ring, as the first entry there, what so many of these bytes say.
+/// Sends a prefix of these bytes through its ring, as the first entry.
 fn asks(attacker: &mut Attacker, text: [u8; 8], length: u64) {
     let ring = Ring::to(attacker.slot.side.other());
     attacker.slot.in_area(ring, 0, 8).store(u64::from_ne_bytes(text), SeqCst);
@@ -225,7 +225,7 @@ fn asks(attacker: &mut Attacker, text: [u8; 8], length: u64) {
     attacker.ring();
 }
 
-/// An entry that says that the ring goes on in the area with that name.
+/// An entry that continues the ring in the area of this name.
 fn goes_on_at(node: &Node, place: &Place, name: u64, length: u64) {
     let mut attacker = Attacker::new(node, connect(place));
     attacker.leave_kernel();
@@ -254,7 +254,7 @@ fn goes_round_in_a_circle(node: &Node, place: &Place) {
     attacker.read_while_served(&mut connect(place));
 }
 
-/// Comes back, having stopped at some place, and wants so much to be sent again.
+/// Returns to the kernel from a position, and requests this number of bytes again.
 fn comes_back(node: &Node, place: &Place, stopped: &[u64; 5], refunded: u64) {
     let mut attacker = Attacker::new(node, connect(place));
     attacker.leave_kernel();
@@ -264,14 +264,14 @@ fn comes_back(node: &Node, place: &Place, stopped: &[u64; 5], refunded: u64) {
     assert!(bytes <= SLOT_BYTES, "{bytes} bytes");
 }
 
-/// Fills the ring that is sent to it again with entries of which as many as have numbers go once
-/// round it: the last one is followed by the first one, for ever.
+/// Fills the ring that is sent again with entries that form a cycle: the last one is followed by
+/// the first one.
 fn wants_a_ring_without_an_end(node: &Node, place: &Place) {
     let mut honest = connect(place);
     sets_value(&mut honest, VALUE_BYTES);
     let mut attacker = Attacker::new(node, connect(place));
     attacker.leave_kernel();
-    // What comes of it fills all areas there may be.
+    // The result fills all possible areas.
     let before = attacker.other(word::SENT_BYTES).load(SeqCst);
     asks(&mut attacker, *b"GET x\r\n\0", 7);
     wait_until("it answers", || attacker.other(word::SENT_BYTES).load(SeqCst) > before);

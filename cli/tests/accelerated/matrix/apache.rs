@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Apache with threads that share a set and with processes: files, programs behind it (CGI),
-//! another server behind it, and processes that are replaced under load.
+//! Apache with threads that share an epoll instance and with processes: files, CGI programs, a
+//! proxied server, and processes that are replaced under load.
 
 use super::shell;
 use super::web::{files, visit};
@@ -10,20 +10,21 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Reads all that it is sent before it answers: Apache reads no answer before it has sent all.
+/// A CGI program that reads the whole request first: Apache reads no answer before it has sent all.
 const PROGRAM: &str = "#!/bin/sh
 printf 'Content-Type: text/plain\\n\\n'
 sha256sum
 head -c 2000000 /dev/zero
 ";
 
-/// Begins it in one of its ways, before another server; `cgi` is what runs programs then.
+/// Starts Apache with one of its process models, as a proxy of another server; `cgi` is the module
+/// that runs programs.
 fn begin(node: &Node, apache: &Path, [way, cgi]: [&str; 2], behind: u16) -> (Program, u16) {
     let (port, files) = (free_port(), files(node));
     let program = files.join("run");
     fs::write(&program, PROGRAM).expect("it can be written");
     fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("it is ours");
-    // SAFETY: it has no arguments.
+    // SAFETY: the call has no arguments and cannot fail.
     let user = match unsafe { libc::geteuid() } {
         0 => "User nobody\nGroup nogroup\n",
         _ => "",
@@ -48,7 +49,7 @@ fn begin(node: &Node, apache: &Path, [way, cgi]: [&str; 2], behind: u16) -> (Pro
         ),
     );
     let mut command = node.command(Mode::Accelerated, apache);
-    // What it runs as another user may not look where tests are built.
+    // Processes of another user have no access to the build folder.
     command.env("FREEPORT_PRELOAD", node.library());
     command.arg("-DFOREGROUND").arg("-f").arg(settings);
     (node.serve("apache2", command, port), port)
@@ -86,7 +87,7 @@ fn apache_serves_and_runs_and_leads_on_with_threads_and_with_processes() {
     }
 }
 
-/// Its processes are replaced once they have answered.
+/// Processes are replaced after they have answered.
 fn replace_processes(node: &Node, server: &mut Program, port: u16) {
     let stop = node.path().join("stop");
     let argument = format!("{port} {}", stop.display());

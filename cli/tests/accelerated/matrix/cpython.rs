@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! CPython's own tests of sockets and of what waits for them, plain and accelerated: each comes to
-//! the same.
+//! CPython's own tests of sockets and event loops, plain and accelerated: the results are the same.
 //!
-//! Most talk to a thread of their own process, whose connections stay in the kernel: these show
-//! that the library changes nothing there. Those of children and of multiprocessing leave it.
+//! Most tests talk to a thread of their own process, and their connections stay in the kernel: they
+//! show that the library changes nothing. Connections to child processes and of multiprocessing are
+//! accelerated.
 
 use crate::harness::{Mode, Node, find};
 use freeport_testbed::skip;
@@ -36,14 +36,14 @@ const MODULES: [&str; 21] = [
     "test_multiprocessing_spawn",
     "test_subprocess",
 ];
-/// What never ends on machines that are virtual themselves, with the library or without.
+/// Tests that hang on virtual machines, with the library or without.
 const LEFT_OUT: &str = "ThreadedVSOCKSocketStreamTest";
-/// Against hanging only.
+/// Limit against hangs.
 const PATIENCE: Duration = Duration::from_secs(1200);
-/// What came to something else is tested so often again, since some tests fail now and then.
+/// Number of times that a test with another result is repeated, since some tests fail sometimes.
 const AGAIN: usize = 3;
 
-/// An interpreter that has its tests with it; the system's has them from a package of their own.
+/// An interpreter with its test suite; that of the system has it in a separate package.
 fn python() -> Option<PathBuf> {
     let all = [Some(PathBuf::from("/usr/bin/python3")), find("python3")];
     let has_tests = |python: &PathBuf| {
@@ -58,14 +58,14 @@ fn python() -> Option<PathBuf> {
     found
 }
 
-/// Whether it has those tests: some installations leave some out, later versions have no telnet.
+/// Whether it has these tests: some installations omit some, and later versions have no telnet.
 fn has_module(python: &Path, module: &str) -> bool {
     let code = "import importlib.util as it, sys; sys.exit(it.find_spec(sys.argv[1]) is None)";
     let status = Command::new(python).args(["-c", code, &format!("test.{module}")]).status();
     status.is_ok_and(|it| it.success())
 }
 
-/// What each test has come to.
+/// Results by test.
 type Results = BTreeMap<String, String>;
 
 /// Runs a module, or those of its tests that are named.
@@ -75,7 +75,7 @@ fn run(node: &Node, mode: Mode, python: &Path, module: &str, only: &[String]) ->
     command.args(["-m", "test", "-u", "network", "--timeout", "900", "--ignore", LEFT_OUT]);
     command.args(["--junit-xml", &name, module]);
     command.args(only.iter().flat_map(|name| ["-m", name]));
-    // Whether all are well is seen below.
+    // The results are checked below.
     let mut program = node.start("python", command);
     program.wait_for(PATIENCE);
     let path = node.path().join(name);
@@ -84,7 +84,7 @@ fn run(node: &Node, mode: Mode, python: &Path, module: &str, only: &[String]) ->
     parse(&told)
 }
 
-/// The results in a report: of each test its name, and how it ended.
+/// Parses a report: the name and result of each test.
 fn parse(report: &str) -> Results {
     let cases = report.split("<testcase ").skip(1);
     let parse = |case: &str| {
@@ -96,7 +96,7 @@ fn parse(report: &str) -> Results {
     cases.filter_map(parse).collect()
 }
 
-/// The tests that came to something else, or were not run.
+/// Tests whose results differ or are missing.
 fn differing(plain: &Results, accelerated: &Results) -> Vec<String> {
     let is_same = |name: &str, result: &String| accelerated.get(name) == Some(result);
     let differ = plain.iter().filter(|(name, result)| !is_same(name, result));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Programs that encrypt what others say.
+//! Programs that encrypt the traffic of others.
 
 use super::{MODES, run, shell};
 use crate::harness::{Mode, Node, content, find_or_skip, free_port};
@@ -7,7 +7,7 @@ use crate::nginx::{self, PLAIN};
 
 const DOWNLOAD: usize = 8 << 20;
 
-/// A key, and a certificate that signs itself.
+/// A key, and a self-signed certificate.
 fn make_key(node: &Node) {
     let text = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes \
                 -subj /CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1 -days 2 \
@@ -74,7 +74,8 @@ fn stunnel_encrypts_between_a_client_and_nginx() {
     let client = "client = yes\nverifyChain = yes\nCAfile = AT/certificate";
     let _client = start("client", client, port, encrypted);
     for mode in [Mode::Accelerated, Mode::Plain] {
-        // Between both, and from there to nginx; before that if the client is accelerated.
+        // Between both, and from there to nginx; before the first one only if the client is
+        // accelerated.
         let connections = if mode == Mode::Accelerated { 3 } else { 2 };
         node.run_until_moved(connections, 30 << 20, || {
             node.role(mode, "http client", &format!("{port} files")).finish();

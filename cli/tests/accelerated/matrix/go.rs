@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Go, whose programs call the kernel by themselves: they are as without the library, whether they
-//! are linked to the C library or not, and so are those that talk to them.
+//! Go, whose programs make system calls without the C library: they and their peers work as without
+//! acceleration, whether they are linked to the C library or not.
 
 use super::web::files;
 use crate::harness::{Mode, Node, find_or_skip, free_port};
@@ -11,7 +11,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long compiling may take beside others that are at work.
+/// Limit for compiling on a loaded machine.
 const COMPILING: Duration = Duration::from_secs(900);
 
 /// Compiles the program, linked to the C library or not.
@@ -23,12 +23,12 @@ fn compile(node: &Node, is_static: bool) -> Option<PathBuf> {
     command.env("CGO_ENABLED", if is_static { "0" } else { "1" });
     command.env("GOCACHE", concat!(env!("CARGO_TARGET_TMPDIR"), "/go"));
     command.env("GO111MODULE", "off").env("GOTOOLCHAIN", "local");
-    // It compiles the library of the language as well, the first time.
+    // The first time, it compiles the standard library too.
     node.start("go", command).finish_within(COMPILING);
     Some(node.path().join("serve"))
 }
 
-/// Why each socket of a process is where it is.
+/// Reasons for the state of each socket of a process.
 fn reasons(node: &Node, pid: i32) -> Vec<Value> {
     let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).expect("it is there");
     let is_socket = |entry: &fs::DirEntry| {
@@ -44,14 +44,14 @@ fn reasons(node: &Node, pid: i32) -> Vec<Value> {
     numbers.filter_map(why).collect()
 }
 
-/// Whether one of these says so.
+/// Whether one of these is the given reason.
 fn is_said(told: &[Value], part: &str) -> bool {
     told.iter().any(|it| it.to_string().contains(part))
 }
 
 #[test]
 fn programs_in_go_stay_in_the_kernel_and_it_is_said_why() {
-    // Compiling the language's own library takes longest, and each way of linking has its own.
+    // Compiling the standard library takes longest, and each way of linking has its own.
     for &is_static in usual_or_long(&[true][..], &[true, false]) {
         let (node, _monitor) = Node::new();
         let Some(program) = compile(&node, is_static) else { return };
@@ -59,7 +59,7 @@ fn programs_in_go_stay_in_the_kernel_and_it_is_said_why() {
         let mut command = node.command(Mode::Accelerated, &program);
         command.args(["serve", &port.to_string()]).arg(&files);
         let server = node.serve("go server", command, port);
-        // It gets what it serves.
+        // A client gets the file from it.
         let get = |port: u16| {
             let mut command = node.command(Mode::Accelerated, &program);
             command.args(["get", &port.to_string()]).arg(&files);
@@ -80,7 +80,7 @@ fn programs_in_go_stay_in_the_kernel_and_it_is_said_why() {
         }
         fs::write(stop, "").expect("it can be written");
         clients.finish();
-        // And from a server that has the library.
+        // It gets a file from an accelerated server.
         let behind = nginx::begin(&node, "behind", &PLAIN);
         get(behind.port);
         behind.quit(&node, "behind");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Programs that publish messages and hear those of others.
+//! Programs that publish messages and subscribe to those of others.
 
 use super::{MODES, run, shell};
 use crate::harness::{Node, content, find_or_skip, free_port};
@@ -24,7 +24,7 @@ fn mosquitto_delivers_messages() {
         command.arg("-c").arg(settings);
         let mut server = node.serve("mosquitto", command, port);
         node.write("sent", content(4, 3 << 20));
-        // Those who are not there yet are known already, so nothing is missed.
+        // Subscriptions exist before the subscribers connect, so no message is lost.
         let text = "
             for n in 1 2 3; do mosquitto_sub -p PORT -c -i hears$n -q 1 -t news -E; done
             for n in 1 2 3; do

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The programs of `docs/reference/applications.csv`: real servers with real clients, plain and
-//! accelerated,
-//! whose answers and data are compared.
+//! accelerated, whose answers and data are compared.
 //!
 //! Each run tests one program of a kind; a long run tests all of them, which `make applications`
-//! installs. A test whose program is not there is skipped.
+//! installs. A test whose program is not installed is skipped.
 
 mod apache;
 mod cpython;
@@ -24,16 +23,16 @@ mod web;
 use crate::harness::{Mode, Node, find};
 use serde_json::Value;
 
-/// Server and client, accelerated both, and each with a plain one.
+/// Server and client: both accelerated, and each with a plain peer.
 const MODES: [[Mode; 2]; 3] =
     [[Mode::Accelerated; 2], [Mode::Accelerated, Mode::Plain], [Mode::Plain, Mode::Accelerated]];
 
-/// Whether something can have left the kernel.
+/// Whether a connection can be accelerated.
 fn are_accelerated(modes: [Mode; 2]) -> bool {
     modes == [Mode::Accelerated; 2]
 }
 
-/// Runs commands of a shell, which have to succeed; what they print.
+/// Runs shell commands, which must succeed; returns their output.
 fn shell(node: &Node, mode: Mode, text: &str) -> String {
     let shell = find("sh").expect("every system has it");
     let mut command = node.command(mode, &shell);
@@ -41,8 +40,9 @@ fn shell(node: &Node, mode: Mode, text: &str) -> String {
     node.start("sh", command).finish()
 }
 
-/// Runs something: if both sides are accelerated until so many connections have moved so many bytes
-/// past the kernel, else once, and nothing may be moved.
+/// Runs an action. If both sides are accelerated, it is repeated until this number of connections
+/// has moved this number of bytes past the kernel; otherwise it runs once, and no byte may be
+/// moved.
 fn run(node: &Node, modes: [Mode; 2], least: [u64; 2], run: impl FnMut()) {
     let before = node.moved();
     run_with_own(node, modes, least, run);
@@ -51,7 +51,7 @@ fn run(node: &Node, modes: [Mode; 2], least: [u64; 2], run: impl FnMut()) {
     }
 }
 
-/// The same where one of both has connections with itself, between its own processes.
+/// The same if one side has connections between its own processes.
 fn run_with_own(
     node: &Node,
     modes: [Mode; 2],
@@ -65,7 +65,7 @@ fn run_with_own(
     }
 }
 
-/// Whether two processes have a connection past the kernel, now.
+/// Whether two processes have an accelerated connection now.
 fn is_between(node: &Node, pids: [i32; 2]) -> bool {
     let is_it = |connection: &Value| {
         let ends = connection["ends"].as_array().into_iter().flatten();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! PostgreSQL: a process for each connection, forked by one that watches over all of them; clients
-//! of another user, by TCP and on a path.
+//! PostgreSQL: a process per connection, forked by a supervisor; clients of another user, over TCP
+//! and over a Unix socket.
 
 use super::users::{User, command_as};
 use super::{MODES, are_accelerated};
@@ -11,20 +11,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
-/// A server with data of its own.
+/// A server with separate data.
 struct Cluster<'a> {
     node: &'a Node,
     server: Program,
     port: u16,
     tools: PathBuf,
-    /// Where it listens on a path.
+    /// Folder of its Unix socket.
     sockets: PathBuf,
-    /// Where clients write.
+    /// Folder that clients write to.
     files: PathBuf,
     client: Option<User>,
 }
 
-/// Where the programs are: Debian has those of a version together, in no folder that is searched.
+/// Folder of the programs: Debian installs those of each version outside the path.
 #[track_caller]
 fn tools() -> Option<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
@@ -38,10 +38,10 @@ fn tools() -> Option<PathBuf> {
 }
 
 impl<'a> Cluster<'a> {
-    /// `None`: there is no PostgreSQL here.
+    /// `None`: PostgreSQL is not installed.
     fn begin(node: &'a Node, mode: Mode) -> Option<Self> {
         let tools = tools()?;
-        // It refuses to be root.
+        // It refuses to run as root.
         let user = User::first_of(&["postgres", "nobody"]);
         let client = User::first_of(&["nobody", "daemon"]);
         let folder =
@@ -82,7 +82,7 @@ impl<'a> Cluster<'a> {
         command
     }
 
-    /// Begins to ask what is in a text.
+    /// Starts a query in a client.
     fn start(&self, mode: Mode, place: Place, name: &str, text: &str) -> Program {
         let file = self.node.write(&format!("{name}.sql"), text);
         let mut command = self.tool(mode, place, "psql");
@@ -90,13 +90,13 @@ impl<'a> Cluster<'a> {
         self.node.start(name, command)
     }
 
-    /// Asks for something; what is answered.
+    /// Runs a query; returns the answer.
     fn ask(&self, mode: Mode, place: Place, text: &str) -> String {
         let text = format!("\\set ON_ERROR_STOP on\n{text}");
         self.start(mode, place, "question", &text).finish().trim_end().to_owned()
     }
 
-    /// Runs its own benchmark, which has to succeed.
+    /// Runs pgbench, which must succeed.
     fn benchmark(&self, modes: [Mode; 2], place: Place, arguments: &str) {
         let mut command = self.tool(modes[1], place, "pgbench");
         command.args(arguments.split(' '));
@@ -104,7 +104,7 @@ impl<'a> Cluster<'a> {
         assert!(!printed.contains("aborted"), "{arguments}: {printed}");
     }
 
-    /// Waits until somebody asks just this; the process that is asked.
+    /// Waits until this query runs; returns the server process.
     fn asked(&self, query: &str) -> i32 {
         let query = query.replace('\'', "''");
         let text = format!(
@@ -118,8 +118,8 @@ impl<'a> Cluster<'a> {
         pid.expect("it is asked")
     }
 
-    /// Ends it as its users do, once each of its processes has noticed that who it served is gone:
-    /// one that is told to end before that complains, rightly.
+    /// Stops the server after each of its processes has noticed that its client has exited: a
+    /// process that is stopped before logs an error.
     fn end(mut self) {
         let others = "select count(*) from pg_stat_activity
                       where backend_type = 'client backend' and pid <> pg_backend_pid()";
@@ -136,14 +136,14 @@ impl<'a> Cluster<'a> {
     }
 }
 
-/// How a client reaches it.
+/// How a client connects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
     Port,
     Path,
 }
 
-/// What has to be in its tables after its benchmark: each sum is that of all changes.
+/// Invariant of the tables after pgbench: each sum is that of all changes.
 const SUMS: &str = "
     select (select sum(abalance) from pgbench_accounts) = sum(delta),
            (select sum(tbalance) from pgbench_tellers) = sum(delta),
@@ -171,7 +171,7 @@ fn its_benchmark_leaves_the_sums_that_it_has_to() {
             let sums = cluster.ask(modes[1], place, SUMS);
             assert_eq!(sums, format!("t|t|t|{transactions}"), "{modes:?}, {place:?}");
             if are_accelerated(modes) {
-                // How many of each four live for long enough is a question of time.
+                // The number of connections that live long enough depends on timing.
                 node.assert_moved(before.connections + 4, before.bytes + 10_000);
             } else {
                 assert_eq!(node.moved().bytes, before.bytes, "{modes:?}, {place:?}");
@@ -181,7 +181,7 @@ fn its_benchmark_leaves_the_sums_that_it_has_to() {
     }
 }
 
-/// Lines with a number and words of any bytes that can be printed.
+/// Lines with a number and words of printable bytes.
 fn table(lines: usize) -> String {
     let random = content(7, lines * 60);
     let mut table = String::new();
@@ -224,7 +224,7 @@ fn what_is_copied_in_comes_out_as_it_was() {
     }
 }
 
-/// What is taken out of one base, and put into another, is the same there.
+/// A database that is dumped and restored is unchanged.
 fn dump_and_restore(cluster: &Cluster, mode: Mode, place: Place) {
     let dump = |base: &str, file: &str| {
         let mut command = cluster.tool(mode, place, "pg_dump");
@@ -241,7 +241,7 @@ fn dump_and_restore(cluster: &Cluster, mode: Mode, place: Place) {
     dump("other", "second");
     let [first, second] = [file, cluster.files.join("second")].map(|path| {
         let text = fs::read_to_string(path).expect("it can be read");
-        // Where what is run begins and ends there is a word of its own in each dump.
+        // Each dump has a random word at the begin and the end of its commands.
         text.lines().filter(|line| !line.contains("restrict ")).map(str::to_owned).collect()
     });
     let [first, second]: [Vec<String>; 2] = [first, second];
@@ -253,7 +253,7 @@ fn assert_same(one: &Path, other: &Path) {
     assert!(one == other, "{} bytes and {}: they differ", one.len(), other.len());
 }
 
-/// Enough questions to leave the kernel, and enough time for that.
+/// Enough queries for an upgrade, and enough time for it.
 fn settle() -> String {
     format!("\\o rest\n{}\\o\n", "select pg_sleep(0.002);\n".repeat(250))
 }
@@ -300,12 +300,12 @@ fn notifications_come_to_who_listens() {
     }
 }
 
-/// How psql says that somebody stopped what it runs.
+/// Message of psql if its query was cancelled.
 const STOPPED: i32 = 3;
-/// How it says that the connection is gone.
+/// Message of psql if its connection was lost.
 const LOST: i32 = 2;
 
-/// Waits until it has left the kernel, which it has to if both ends may.
+/// Waits until the connection is accelerated, if both ends may be.
 fn assert_left(node: &Node, modes: [Mode; 2], connections: usize) {
     let expected = if are_accelerated(modes) { connections } else { 0 };
     wait_until("it has left the kernel", || node.connections().len() >= expected);
@@ -324,7 +324,7 @@ fn questions_are_cancelled_over_another_connection() {
             assert_left(&node, modes, 1);
             cluster.ask(modes[1], place, &format!("select pg_cancel_backend({pid});"));
             assert_eq!(cluster.asked("select pg_sleep(1002);"), pid);
-            // It connects once more to say so.
+            // It opens another connection to cancel.
             session.signal(libc::SIGINT);
             let status = session.wait();
             let printed = session.printed();
@@ -353,7 +353,7 @@ fn all_begin_anew_when_a_process_of_it_is_killed() {
             let victim = cluster.asked("select pg_sleep(1001);");
             cluster.asked("select pg_sleep(1002);");
             assert_left(&node, modes, 2);
-            // SAFETY: a process of the server that this test has begun.
+            // SAFETY: no memory is passed; the process belongs to the server of this test.
             assert_eq!(unsafe { libc::kill(victim, libc::SIGKILL) }, 0);
             let ends: Vec<ExitStatus> = sessions.iter_mut().map(Program::wait).collect();
             for (session, end) in sessions.iter().zip(ends) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Redis with a replica, while clients of all kinds come and go: both have the same at the end,
-//! however often the replica was cut off or killed.
+//! Redis with a replica, while clients of all kinds connect and disconnect: both have the same data
+//! at the end, although the replica was cut off and killed.
 
 use super::{are_accelerated, is_between, shell};
 use crate::harness::{Mode, Node, Program, find, free_port, is_long, wait_until};
@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::process::Command;
 use std::thread;
 
-/// Two servers, the second of which has what the first has.
+/// A server and its replica.
 struct Servers<'a> {
     node: &'a Node,
     primary: Program,
@@ -56,14 +56,14 @@ impl<'a> Servers<'a> {
         command
     }
 
-    /// Asks one of both, by the kernel.
+    /// Sends a command to one of them, through the kernel.
     fn ask(&self, at: usize, words: &[&str]) -> String {
         let mut command = self.tool(Mode::Plain, "redis-cli", at);
         let output = command.args(words).output().expect("it can be begun");
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     }
 
-    /// A number that the first one tells of itself.
+    /// A number of the statistics of the first server.
     fn counts(&self, name: &str) -> u64 {
         let told = self.ask(0, &["info", "stats"]);
         let mut lines = told.lines().filter_map(|line| line.split_once(':'));
@@ -71,14 +71,14 @@ impl<'a> Servers<'a> {
         value.trim().parse().expect("a number")
     }
 
-    /// Cuts the replica off, which comes again and gets what it has missed.
+    /// Cuts the replica off; it reconnects and receives the changes that it has missed.
     fn cut_off(&self) {
         let before = self.counts("sync_partial_ok");
         assert_eq!(self.ask(0, &["client", "kill", "type", "replica"]), "1");
         wait_until("it has come again", || self.counts("sync_partial_ok") > before);
     }
 
-    /// Kills the replica; another one begins with nothing, and gets all.
+    /// Kills the replica; another one starts empty, and receives all data.
     fn kill_replica(&mut self) {
         let before = self.counts("sync_full");
         let mut replica = self.replica.take().expect("there is one");
@@ -88,7 +88,7 @@ impl<'a> Servers<'a> {
         assert!(self.counts("sync_full") > before);
     }
 
-    /// Whether both have the same, once the replica has all.
+    /// Whether both have the same data, after the replica has caught up.
     fn assert_same(&self) {
         let offset = |at| {
             let told = self.ask(at, &["info", "replication"]);
@@ -113,7 +113,7 @@ impl<'a> Servers<'a> {
     }
 }
 
-/// Many commands in the protocol's own form, and how many they are.
+/// Many commands in the wire format, and their number.
 fn mass(count: u32) -> String {
     let mut text = String::new();
     for number in 0..count {
@@ -146,7 +146,7 @@ fn a_replica_has_the_same_whatever_happens() {
         clients.finish();
         servers.assert_same();
         servers.cut_off();
-        // A link that is new, and one that has been there for long.
+        // A new link, and one that has existed for long.
         for _ in 0..3 {
             begin_benchmark(&servers).finish_within(redis::PATIENCE);
             servers.assert_same();
@@ -184,7 +184,7 @@ pub fn clients(port: &str) {
     each.into_iter().for_each(|it| it.join().expect("every answer is right"));
 }
 
-/// Programs that run in the server, and change many values in one go.
+/// Scripts that run in the server, and change many values at once.
 fn scripts_count(port: u16, round: u64) {
     let mut client = Client::settled(port);
     let script = "for i = 1, tonumber(ARGV[1]) do redis.call('HINCRBY', KEYS[1], i % 50, i) end

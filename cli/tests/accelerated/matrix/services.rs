@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Programs that answer behind a server of the web.
+//! Application servers behind a web server.
 
 use super::web::{files, visit};
 use crate::harness::{Mode, Node, find_or_skip, free_port};
 use crate::nginx::{self, PLAIN, Settings};
 
-/// What answers, by the interface that Python's servers have.
+/// The application, with the WSGI interface.
 const ANSWERS: &str = "
 import os
 def application(environ, start_response):

@@ -2,8 +2,8 @@
 //! OpenSSH on one machine: commands, copies, forwarded ports, and sessions that share a connection
 //! whose descriptors are passed over a Unix socket.
 //!
-//! The server's own connections stay in the kernel: sshd makes each a standard stream of the
-//! program that serves it, and the process that watches over that has it too.
+//! The connections of the server itself stay in the kernel: sshd makes each a standard stream of
+//! the program that serves it, and the monitoring process holds it too.
 
 use super::users::User;
 use super::{MODES, run_with_own, shell};
@@ -14,22 +14,22 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-/// Bytes of what is copied.
+/// Bytes of a copied file.
 const COPIED: usize = 10 << 20;
 
-/// A server with keys of its own, and what a client has to know.
+/// A server with separate keys, and the files of a client.
 struct Host<'a> {
     node: &'a Node,
     server: Program,
-    /// What a command of a shell begins with, with the program left out.
+    /// Options of every client command, without the program.
     options: String,
 }
 
-/// `None`: there is no OpenSSH here.
+/// `None`: OpenSSH is not installed.
 fn begin<'a>(node: &'a Node, mode: Mode, user: Option<&User>) -> Option<Host<'a>> {
     let (sshd, _) = (find_or_skip("sshd")?, find_or_skip("ssh")?);
     let at = node.path().join("ssh");
-    // The programs of the server check whose all of it is.
+    // The server checks the owner of all files.
     fs::create_dir_all(&at).expect("it can be made");
     for key in ["host", "client"] {
         let mut command = Command::new(find("ssh-keygen").expect("it comes with ssh"));
@@ -38,9 +38,9 @@ fn begin<'a>(node: &'a Node, mode: Mode, user: Option<&User>) -> Option<Host<'a>
     }
     let port = free_port();
     write_settings(&at, port, user);
-    // SAFETY: it has no arguments.
+    // SAFETY: the call has no arguments and cannot fail.
     if unsafe { libc::geteuid() } == 0 {
-        // Where the part that is sandboxed may look. Who starts it as a service makes it as well.
+        // Root folder of the sandboxed part, which the service unit creates too.
         fs::create_dir_all("/run/sshd").expect("root may do that");
     }
     let mut command = node.command(mode, &sshd);
@@ -51,7 +51,7 @@ fn begin<'a>(node: &'a Node, mode: Mode, user: Option<&User>) -> Option<Host<'a>
 
 fn write_settings(at: &Path, port: u16, user: Option<&User>) {
     let folder = at.display();
-    // Without it, those who have no password are locked out.
+    // Without this, users without a password are locked out.
     let pam = if user.is_some() { "yes" } else { "no" };
     let passed = "FREEPORT_MONITOR LD_PRELOAD";
     let server = format!(
@@ -72,8 +72,8 @@ fn write_settings(at: &Path, port: u16, user: Option<&User>) {
 }
 
 impl Host<'_> {
-    /// Runs commands of a shell, in which a word in capitals stands for a program and how it finds
-    /// the host.
+    /// Runs shell commands, in which a word in capitals stands for a client program with its
+    /// options.
     fn run(&self, mode: Mode, text: &str) -> String {
         let options = &self.options;
         let text = text
@@ -83,7 +83,7 @@ impl Host<'_> {
         shell(self.node, mode, &text)
     }
 
-    /// What the server must not have said.
+    /// Checks that the log of the server has no errors.
     fn assert_quiet(&self) {
         let said = self.server.printed();
         for complaint in ["fatal:", "error:", "sandbox", "violation", "Segmentation"] {
@@ -92,7 +92,7 @@ impl Host<'_> {
     }
 }
 
-/// A folder with what is copied, in which everybody may write.
+/// A folder with the files to copy, writable for all users.
 fn prepare(node: &Node) -> String {
     let folder = node.path().join("files");
     fs::create_dir(&folder).expect("it can be made");
@@ -131,7 +131,7 @@ fn commands_and_copies_are_as_without() {
 #[test]
 #[ignore = "long: one more program of docs/reference/applications.csv"]
 fn another_user_logs_in_past_the_sandbox() {
-    // The process of the user is another one than that which watches over it.
+    // The process of the user differs from the monitoring process.
     let Some(user) = User::first_of(&["postgres"]).filter(User::has_shell) else {
         skip("there is no other user who can log in");
         return;
@@ -167,7 +167,7 @@ fn forwarded_ports_lead_to_a_server() {
              redis-benchmark -p PORT -c 8 -n 2000 -P 4 -t set,get,lpush -q > told
              redis-cli -p PORT dbsize";
         let text = text.replace("PORT", &before.to_string());
-        // From the tools to the client of ssh, and from the server of ssh to redis.
+        // From the tools to ssh, and from sshd to Redis.
         run_with_own(&node, modes, [2, 2_000_000], || {
             assert_eq!(host.run(modes[1], &text), "OK\n3\n", "{modes:?}");
         });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The table of programs, each row of which names a test that is there.
+//! The table of programs: each row names an existing test.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -7,10 +7,10 @@ use std::process::Command;
 const TABLE: &str = include_str!("../../../../docs/reference/applications.csv");
 const COLUMNS: &str = "program,version,as,what is done,connections,why,test";
 
-/// What may be said of connections.
+/// Allowed values of the column about connections.
 const WHERE: [&str; 3] = ["leave the kernel", "leave and stay", "stay in the kernel"];
 
-/// What is wrong with a table.
+/// Errors of a table.
 fn wrong(table: &str, tests: &BTreeSet<&str>) -> Vec<String> {
     let mut lines = table.lines();
     let header = lines.next().unwrap_or_default();
@@ -41,7 +41,7 @@ fn every_row_names_its_test() {
     let listed = String::from_utf8(output.expect("it can be begun").stdout).expect("it is text");
     let tests: BTreeSet<&str> = listed.lines().filter_map(|it| it.strip_suffix(": test")).collect();
     assert_eq!(wrong(TABLE, &tests), [""; 0]);
-    // Whatever is tested here is in the table.
+    // Every test here is in the table.
     let named: BTreeSet<&str> = TABLE.lines().filter_map(|it| it.rsplit(',').next()).collect();
     let own = tests.iter().filter(|it| it.starts_with("matrix::"));
     let own =

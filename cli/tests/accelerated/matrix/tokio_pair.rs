@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A server and a client of ours with tokio, which waits with edge-triggered sets and wakes its
-//! threads by descriptors of its own: one thread and several, TCP and Unix sockets.
+//! A server and a client with tokio, which uses edge-triggered epoll and wakes its threads by its
+//! own descriptors: one thread and several, TCP and Unix sockets.
 
 use super::{MODES, are_accelerated};
 use crate::harness::{Mode, Node, content, free_port, is_long, wait_until};
@@ -14,21 +14,21 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream, tcp, unix};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{sleep, timeout};
 
-/// Connections at once.
+/// Number of concurrent connections.
 const CONNECTIONS: usize = 48;
-/// Against hanging only.
+/// Limit against hangs.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// What a server does with what comes; the first byte of a client says which.
+/// Action of a server on received bytes; the first byte of a client selects it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Way {
-    /// Gives it back at once.
+    /// Echoes at once.
     Copies,
-    /// Gives it back in many pieces of one call.
+    /// Echoes in many buffers of one call.
     Pieces,
-    /// Gives it back behind its end.
+    /// Echoes after the end of file.
     Behind,
-    /// Goes away in the middle; so does the client.
+    /// Closes early; so does the client.
     Leaves,
 }
 
@@ -41,7 +41,7 @@ impl Way {
     }
 }
 
-/// A stream of either kind.
+/// A stream of either family.
 trait Stream: AsRawFd + Send + 'static {
     type Reader: AsyncRead + Unpin + Send;
     type Writer: AsyncWrite + Unpin + Send;
@@ -64,7 +64,7 @@ impl Stream for UnixStream {
     }
 }
 
-/// `several` threads or one.
+/// A runtime with several threads or one.
 fn runtime(threads: &str) -> Runtime {
     let mut builder = match threads {
         "several" => Builder::new_multi_thread(),
@@ -73,7 +73,7 @@ fn runtime(threads: &str) -> Runtime {
     builder.worker_threads(4).enable_all().build().expect("there are threads")
 }
 
-/// Role: a server, with how many threads, and on which port or path.
+/// Role: a server; arguments: number of threads, port or path.
 pub fn server(argument: &str) {
     let (threads, place) = argument.split_once(' ').expect("two words");
     runtime(threads).block_on(async {
@@ -93,7 +93,7 @@ pub fn server(argument: &str) {
 
 async fn serve(stream: impl Stream) {
     let (mut reader, mut writer) = stream.halves();
-    // Who only looks whether somebody is there says nothing.
+    // A client that only checks whether the server listens sends nothing.
     let Ok(way) = reader.read_u8().await else { return };
     match Way::of(way) {
         Way::Copies => _ = tokio::io::copy(&mut reader, &mut writer).await.expect("it is echoed"),
@@ -131,8 +131,8 @@ async fn in_pieces(
     }
 }
 
-/// Role: a client, with how many threads, and of which port or path; whether its connections have
-/// to leave the kernel.
+/// Role: a client; arguments: number of threads, port or path, and whether its connections must be
+/// accelerated.
 pub fn client(argument: &str, must_leave: bool) {
     let (threads, place) = argument.split_once(' ').expect("two words");
     let place = place.to_owned();
@@ -180,7 +180,7 @@ async fn talk(stream: impl Stream, number: usize, must_leave: bool) {
     sends.await.expect("all was sent");
 }
 
-/// Says and hears little, until the connection with that descriptor has left the kernel.
+/// Exchanges small messages until the connection with this descriptor is accelerated.
 async fn settle(
     descriptor: Option<RawFd>,
     reader: &mut (impl AsyncRead + Unpin),
@@ -222,7 +222,7 @@ async fn send(writer: &mut (impl AsyncWrite + Unpin), all: &[u8], number: usize)
     writer.flush().await
 }
 
-/// Receives all, and gives up waiting every now and then, to come again.
+/// Receives all bytes; waits are cancelled sometimes, and repeated.
 async fn receive(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<Vec<u8>> {
     let mut all = vec![];
     let mut buffer = vec![0; 100_000];
@@ -238,10 +238,10 @@ async fn receive(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Sends more than is read, and goes away; the other end does so as well.
+/// Sends more than the peer reads, and closes; so does the peer.
 async fn leave(mut reader: impl AsyncRead + Unpin, mut writer: impl AsyncWrite + Unpin) {
     let sent = content(1, 200_000);
-    // It may be refused as soon as the server is away.
+    // The connection may be refused once the server has closed.
     let sends = writer.write_all(&sent).await;
     let mut got = vec![];
     let ends = reader.read_to_end(&mut got).await;

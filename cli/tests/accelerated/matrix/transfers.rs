@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Programs that carry files from one place to another.
+//! Programs that transfer files.
 
 use super::{MODES, run, run_with_own, shell};
 use crate::harness::{Mode, Node, Program, content, find, find_or_skip, free_port};
@@ -8,12 +8,12 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Bytes of a file.
+/// Size of a file in bytes.
 const fn size() -> usize {
     5 << 20
 }
 
-/// Begins a server, and waits until it listens; nobody connects for that.
+/// Starts a server, and waits until it listens, without connecting.
 fn serve(node: &Node, name: &str, command: Command, port: u16) -> Program {
     let mut server = node.start(name, command);
     server.wait_until("it listens", || server_listens(&port.to_string()));
@@ -64,7 +64,7 @@ fn rsync_makes_folders_the_same() {
         make_tree(&node.path().join("here"));
         fs::create_dir(node.path().join("empty")).expect("it can be made");
         let at = node.path().display();
-        // SAFETY: it has no arguments.
+        // SAFETY: the call has no arguments and cannot fail.
         let user = match unsafe { libc::geteuid() } {
             0 => "uid = root\ngid = root\n",
             _ => "",
@@ -131,17 +131,18 @@ fn git_clones_from_its_daemon_and_pushes_to_it() {
     }
 }
 
-/// How much socat reads and writes at once. A pipe may have room for one page only when it can be
-/// written to, so with two (what it does by itself) socat may wait for ever for its own reading,
-/// without the library as well: by a first piece of less than a page, and a client that is slow.
+/// Buffer size of socat. A pipe that is writable may have room for one page only, so with two
+/// pages, its default, socat may deadlock on its own reader, also without the library: after a
+/// first piece of less than a page, with a slow client.
 const PIECES: [&str; 2] = ["-b", "4096"];
 
 #[test]
 #[ignore = "long: one more program of docs/reference/applications.csv"]
 fn socat_gives_back_what_comes_by_itself_and_by_others() {
     let Some(socat) = find_or_skip("socat") else { return };
-    // What becomes of what comes, and whether the connection is past the kernel to the end: by its
-    // own loop, by a child at the other end of a pair, or by a child that has it as its streams.
+    // The handling of a connection, and whether it is accelerated until its end: by the loop of
+    // socat, by a child process connected by a socket pair, or by one that has it as its standard
+    // streams.
     for (way, leaves) in [("PIPE", true), ("EXEC:cat", true), ("EXEC:cat,nofork", false)] {
         for modes in MODES {
             let (node, _monitor) = Node::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Programs that run as another user than who tests.
+//! Programs that run as another user than the tests.
 
 use crate::harness::{Mode, Node, find};
 use std::fs;
@@ -17,10 +17,10 @@ pub struct User {
 }
 
 impl User {
-    /// The first of these that there is. `None`: whoever tests is not root, and can begin programs
-    /// as nobody else.
+    /// The first of these users that exists. `None`: the tests do not run as root, and cannot start
+    /// programs as another user.
     pub fn first_of(names: &[&str]) -> Option<Self> {
-        // SAFETY: it has no arguments.
+        // SAFETY: the call has no arguments and cannot fail.
         if unsafe { libc::geteuid() } != 0 {
             return None;
         }
@@ -36,12 +36,12 @@ impl User {
         Some(Self { name: name.to_owned(), uid: number(2)?, gid: number(3)?, shell })
     }
 
-    /// Whether it may log in.
+    /// Whether the user may log in.
     pub fn has_shell(&self) -> bool {
         self.shell.ends_with("sh")
     }
 
-    /// Makes a folder of its own.
+    /// Creates a folder of the user.
     pub fn make_folder(user: Option<&Self>, path: &Path) -> PathBuf {
         fs::create_dir_all(path).expect("it can be made");
         if let Some(user) = user {
@@ -51,14 +51,14 @@ impl User {
     }
 }
 
-/// A program that is begun as a user; `None`: as who tests.
+/// A program that is started as a user; `None`: as the user of the tests.
 pub fn command_as(node: &Node, mode: Mode, user: Option<&User>, program: &Path) -> Command {
     let Some(user) = user else { return node.command(mode, program) };
     let setpriv = find("setpriv").expect("every system has it");
     let mut command = node.command(mode, &setpriv);
     let (uid, gid) = (user.uid.to_string(), user.gid.to_string());
     command.args(["--reuid", &uid, "--regid", &gid, "--clear-groups"]).arg(program);
-    // Where tests are built, others may not look.
+    // Other users have no access to the build folder.
     command.env("FREEPORT_PRELOAD", node.library()).env("HOME", node.path());
     command.env("USER", &user.name).env("LOGNAME", &user.name);
     command

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Servers of the web that are not nginx, what stands before one, and clients that are not ours.
+//! Web servers other than nginx, a proxy, and unmodified clients.
 
 use crate::harness::{Mode, Node, content, find_or_skip, free_port};
 use crate::nginx::{self, PLAIN, SIZES, Settings, load_with_wrk};
@@ -7,7 +7,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-/// A folder with the files that a server has.
+/// A folder with the files of a server.
 pub fn files(node: &Node) -> PathBuf {
     let folder = node.path().join("files");
     fs::create_dir(&folder).expect("it can be made");
@@ -18,7 +18,7 @@ pub fn files(node: &Node) -> PathBuf {
     folder
 }
 
-/// Gets every file from a server, by clients with the library and without, and loads it.
+/// Downloads every file from a server with plain and accelerated clients, and puts load on it.
 pub fn visit(node: &Node, port: u16) {
     let argument = format!("{port} files");
     node.run_until_moved(1, 16 << 20, || {
@@ -119,7 +119,7 @@ fn haproxy_stands_before_nginx() {
         command.arg("-db").arg("-f").arg(settings);
         let mut server = node.serve("haproxy", command, port);
         visit(&node, port);
-        // To what is behind as well, by port and by path.
+        // To the server behind the proxy too, by port and by path.
         let is_unix = |it: &serde_json::Value| !it["ends"].to_string().contains("127.0.0.1");
         let has_unix = node.connections().iter().any(is_unix);
         assert!(mode == "tcp" || has_unix, "{:?}", node.connections());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// A server that gives back what it is sent, with streams or with channels and a selector, and a
-// client that looks whether it does.
+// An echo server, with streams or with channels and a selector, and a client that verifies the
+// echo.
 
 import java.io.InputStream;
 import java.net.InetAddress;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Servers that give back what they are sent, in workers that get their connections from another
-// process: of a cluster, by a message in the middle of a conversation, or as standard streams.
+// Echo servers in workers that receive connections from another process: of a cluster, by a message
+// within a conversation, or as standard streams.
 'use strict';
 const childProcess = require('child_process');
 const cluster = require('cluster');
@@ -8,7 +8,7 @@ const fs = require('fs');
 const net = require('net');
 
 const [kind] = process.argv.slice(2);
-// What the client says at once, and waits for.
+// Bytes that the client sends at a time, and whose echo it waits for.
 const ROUND = 64;
 
 function announce(port) {
@@ -34,15 +34,15 @@ function serveAsCluster() {
   for (let number = 0; number < 3; number++) cluster.fork();
 }
 
-// What comes from now on is for somebody else. To pause a socket is not enough: what is read until
-// it is closed here would be kept here.
+// Later data is for another process. To pause a socket is not enough: data that is read until the
+// socket is closed here would be lost.
 function stopReading(socket) {
   socket.pause();
   socket._handle.readStop();
 }
 
-// Gives back round by round until the client says that it is past the kernel, and hands on the
-// socket and a round that was not given back.
+// Echoes round by round until the client reports that the connection is accelerated, and then
+// passes on the socket and a round without its echo.
 function giveBackUntilLeft(socket, handOn) {
   let round = Buffer.alloc(0);
   const take = (part) => {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""A server that waits for all clients in one set, gives back what they send, and forks in several
-ways when one asks for it."""
+"""An echo server that waits for all clients with one epoll instance, and forks in several ways at
+the request of a client."""
 import os
 import select
 import signal
@@ -9,7 +9,7 @@ import sys
 
 
 def fork(then):
-    """Forks a child that does something, and ends then."""
+    """Forks a child that runs an action and exits."""
     child = os.fork()
     if child == 0:
         then()
@@ -18,13 +18,13 @@ def fork(then):
 
 
 def ends(_):
-    """The child ends at once."""
+    """The child exits at once."""
     child = fork(lambda: None)
     return b"ended %d" % os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def closes(_):
-    """The child closes all that it has, and stays."""
+    """The child closes all descriptors, and keeps running."""
     def close_all():
         streams[listener.fileno()] = listener
         chosen.close()
@@ -36,7 +36,7 @@ def closes(_):
 
 
 def leaves(stream):
-    """The child has the connection from now on; the set is not told."""
+    """The child takes the connection over, without removing it from the epoll instance."""
     def go_on():
         stream.sendall(b"a child has it")
         while asked := stream.recv(64):
@@ -47,7 +47,7 @@ def leaves(stream):
 
 
 def begins_anew(_):
-    """There is another set."""
+    """Creates another epoll instance."""
     global chosen
     chosen.close()
     chosen = select.epoll()
@@ -63,7 +63,7 @@ def answer(stream):
     try:
         asked = stream.recv(64, socket.MSG_DONTWAIT)
     except BlockingIOError:
-        # The kernel told of a connection that a child has and that had this number before.
+        # An event of a connection that a child holds and that had this descriptor before.
         return
     if not asked:
         chosen.unregister(stream)

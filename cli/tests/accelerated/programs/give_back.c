@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Gives back what it is sent, as a program that is linked statically: no library gets into it.
+// A statically linked echo server, which no library can be loaded into.
 #include <unistd.h>
 
 static char bytes[50000];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// A thread loads a library that takes its time to begin, so it has the loader's lock meanwhile. A
-// child of `vfork`, or of `fork` if that is the argument, does what such children do and becomes
-// another program: it must not wait for that lock.
-// Compiled with -DSLOW, this is the library.
+// A thread loads a library with a slow constructor, and so holds the lock of the loader. A child of
+// `vfork`, or of `fork` if that is the argument, concurrently executes another program: it must not
+// wait for that lock.
+// With -DSLOW, this file is the library.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""A server of one connection that gives back what it is sent, and in the middle of that hands the
-connection on to another process, which goes on; each in one of the ways that there are."""
+"""An echo server of one connection that passes the connection to another process, which continues;
+there is a function for each way to do that."""
 import multiprocessing
 import multiprocessing.connection
 import multiprocessing.reduction
@@ -20,13 +20,13 @@ def going_on(descriptor):
 
 
 def is_replaced(connection):
-    """By another program, of the same process."""
+    """By exec in the same process."""
     connection.set_inheritable(True)
     os.execv(sys.executable, going_on(connection.fileno()))
 
 
 def is_replaced_behind_a_copy(connection):
-    """The same by another number, of which there is only one when the program begins."""
+    """The same by a duplicate, which is the only descriptor when the program starts."""
     copy = os.dup(connection.fileno())
     connection.close()
     os.set_inheritable(copy, True)
@@ -34,14 +34,14 @@ def is_replaced_behind_a_copy(connection):
 
 
 def begins_a_heir(connection):
-    """Another process, which gets it under its number; this one has it no more."""
+    """Another process inherits it under its number; this one closes it."""
     with subprocess.Popen(going_on(connection.fileno()), pass_fds=[connection.fileno()]) as heir:
         connection.close()
     assert heir.returncode == 0
 
 
 def begins_a_heir_and_keeps_it(connection):
-    """Another process has it for a time and says nothing; then this one goes on."""
+    """Another process holds it for a time without using it; then this one continues."""
     connection.set_inheritable(True)
     for _ in range(3):
         numbered.give_back(connection, countdown(20))
@@ -51,7 +51,7 @@ def begins_a_heir_and_keeps_it(connection):
 
 
 def begins_others(connection):
-    """Other processes, which do not get it: it stays where it is."""
+    """Other processes do not inherit it: it stays where it is."""
     for _ in range(3):
         numbered.give_back(connection, countdown(20))
         is_past = numbered.is_accelerated(connection)
@@ -64,13 +64,13 @@ def begins_others(connection):
 
 
 def countdown(count):
-    """Something that is so after it has been asked so often."""
+    """A condition that becomes true after a number of checks."""
     left = iter(range(count))
     return lambda: next(left, None) is None
 
 
 def as_standard_streams(*command):
-    """As the input and the output of a program, begun by `subprocess`."""
+    """As standard input and output of a program started by `subprocess`."""
     def hand_on(connection):
         with subprocess.Popen(command, stdin=connection, stdout=connection) as heir:
             connection.close()
@@ -79,7 +79,7 @@ def as_standard_streams(*command):
 
 
 def by_file_actions(connection):
-    """As the input and the output of a program, begun by `posix_spawn`."""
+    """As standard input and output of a program started by `posix_spawn`."""
     dup2 = [(os.POSIX_SPAWN_DUP2, connection.fileno(), number) for number in [0, 1]]
     actions = [*dup2, (os.POSIX_SPAWN_CLOSE, connection.fileno())]
     heir = os.posix_spawnp("cat", ["cat"], os.environ, file_actions=actions)
@@ -88,7 +88,7 @@ def by_file_actions(connection):
 
 
 def as_inetd(*command):
-    """As inetd does it: fork, all three standard streams, exec."""
+    """Like inetd: fork, all three standard streams, exec."""
     def hand_on(connection):
         heir = os.fork()
         if heir == 0:
@@ -102,7 +102,7 @@ def as_inetd(*command):
 
 
 def by_fork(connection):
-    """To a child that was not there before; this process has it no more."""
+    """To a new child; this process closes it."""
     heir = os.fork()
     if heir == 0:
         numbered.give_back(connection)
@@ -119,13 +119,13 @@ def take_from(channel):
 
 
 def receive(channel):
-    """What somebody does who gets connections over a Unix socket."""
+    """A process that receives connections over a Unix socket."""
     with take_from(channel) as connection:
         numbered.give_back(connection)
 
 
 def receive_and_die(count):
-    """The same for somebody who dies behind so many parts."""
+    """The same for a process that exits after a number of parts."""
     def receive(channel):
         with take_from(channel) as connection:
             numbered.give_back(connection, countdown(count))
@@ -147,7 +147,7 @@ def kills_itself(_):
 
 
 def worker_begun_before(receive=receive, behind=has_to_succeed):
-    """To a child that was forked before the connection was there."""
+    """To a child that was forked before the connection existed."""
     ours, theirs = socket.socketpair()
     heir = os.fork()
     if heir == 0:
@@ -163,7 +163,7 @@ def worker_begun_before(receive=receive, behind=has_to_succeed):
 
 
 def to_a_stranger():
-    """To a process that knows this one by a Unix socket with a name only."""
+    """To a process that connects to this one by the path of a Unix socket."""
     door = socket.socket(socket.AF_UNIX)
     door.bind("door")
     door.listen()
@@ -210,7 +210,7 @@ def play_catch(own, channel, connection):
 
 
 def handle_by_multiprocessing():
-    """By what `multiprocessing` has for it."""
+    """By the functions of `multiprocessing`."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     heir = context.Process(target=receive_handle, args=[theirs])
@@ -232,7 +232,7 @@ def receive_handle(channel):
 
 
 def pickled_by_multiprocessing():
-    """As an object among others, which a thread of this process gives to who asks for it."""
+    """As a pickled object, which a thread of this process sends on request."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     heir = context.Process(target=receive_pickled, args=[theirs])
@@ -255,7 +255,7 @@ def receive_pickled(channel):
         numbered.give_back(connection)
 
 
-# What hands on a connection.
+# Functions that pass a connection on.
 WAYS = {
     "exec": is_replaced,
     "exec of a copy": is_replaced_behind_a_copy,
@@ -270,7 +270,7 @@ WAYS = {
     "inetd of a static program": as_inetd("./give_back"),
     "fork": by_fork,
 }
-# The same, with something that has to be begun before.
+# The same, with a process that is started before.
 PREPARED_WAYS = {
     "worker": worker_begun_before,
     "worker of somebody who dies": lambda: worker_begun_before(behind=kills_itself),

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""A process that was forked before it had a socket has children that are killed before they do
-anything: its connection leaves the kernel all the same."""
+"""A process that was forked before it had a socket, whose children are killed before they run: its
+connection is still accelerated."""
 import ctypes
 import os
 import signal
 import sys
 import time
 
-# In seconds, against hanging only.
+# Limit against hangs, in seconds.
 PATIENCE = 60
 
 if child := os.fork():
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
-# This makes a set for a moment, from which on the library knows of the process.
+# This creates an epoll instance, at which the library notices the process.
 import socket
 
 listener = socket.create_server(("127.0.0.1", 0))
@@ -26,7 +26,7 @@ if os.fork() == 0:
 connection = socket.create_connection(listener.getsockname())
 listener.close()
 
-# On the processor of their parent they have no time for anything.
+# On the processor of their parent, they are killed before they run.
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 for _ in range(20):
     child = os.fork()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Servers for shells: one tells numbered lines, the first of them bit by bit until the connection
-has left the kernel, if it is to; another one gives back what it is sent."""
+"""Servers for shells: one sends numbered lines, the first of them slowly until the connection is
+accelerated, if that is expected; the other one is an echo server."""
 import socket
 import sys
 import threading
@@ -20,10 +20,10 @@ def tell(connection, leaves):
         if time.monotonic() > late:
             raise TimeoutError("it does not leave the kernel")
         connection.sendall(b"before\n")
-        # Whoever reads gets it by itself.
+        # The reader receives each line separately.
         time.sleep(PAUSE)
     connection.sendall(b"now\n" + LINES)
-    # What is unread of who has closed is given to each heir anew.
+    # Unread data of a closed connection is delivered to each process that inherited it.
     connection.shutdown(socket.SHUT_WR)
     connection.recv(1)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""A stream of numbers, of which no byte can be lost, doubled or moved unseen. One end sends it and
-looks whether all comes back, the other gives back what it is sent."""
+"""A stream of numbers in which a lost, duplicated or moved byte is detected. One end sends it and
+verifies the echo of the other end."""
 import array
 import ctypes
 import os
@@ -11,18 +11,18 @@ import threading
 import time
 
 TOTAL = 10 << 20
-# The stream begins again behind so many bytes.
+# Period of the stream in bytes.
 PERIOD = 12 << 20
 NUMBERS = array.array("Q", range(PERIOD // 8)).tobytes()
 STREAM = memoryview(NUMBERS + NUMBERS[:TOTAL])
 ROUND = 64
-# Against hanging only.
+# Limit against hangs.
 PATIENCE = 180
 
 try:
     is_past_kernel = ctypes.CDLL(None).freeport_is_accelerated
 except AttributeError:
-    # Begun without the library.
+    # Without the library.
     is_past_kernel = lambda descriptor: 0
 
 
@@ -39,7 +39,7 @@ def wait_until(is_so):
 
 
 def announce(name, text):
-    """Writes a file that is there with all of its text or not at all."""
+    """Writes a file atomically."""
     new = f"{name}.{os.getpid()}"
     with open(new, "w") as file:
         file.write(str(text))
@@ -47,20 +47,20 @@ def announce(name, text):
 
 
 def listen():
-    """Listens on a port that the kernel chooses, and says which."""
+    """Listens on a port that the kernel chooses, and prints it."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=64)
     announce("port", listener.getsockname()[1])
     return listener
 
 
 def numbers(at, end):
-    """Bytes of the stream, at most as many as one conversation has in one piece."""
+    """Bytes of the stream, at most those of one piece of a conversation."""
     at, length = at % PERIOD, end - at
     return STREAM[at:at + length]
 
 
 class Client:
-    """Who sends numbers, and looks at those that come back."""
+    """Sends numbers, and verifies their echo."""
 
     def __init__(self, port):
         self.connection = socket.create_connection(("127.0.0.1", port), PATIENCE)
@@ -68,7 +68,7 @@ class Client:
         self.at = 0
 
     def take(self, part):
-        """Looks at what has come next."""
+        """Verifies the next received bytes."""
         if not part:
             raise EOFError(f"the end, behind {self.at} bytes")
         expected = numbers(self.at, self.at + len(part))
@@ -83,7 +83,7 @@ class Client:
             self.take(self.connection.recv(end - self.at))
 
     def rounds(self, is_enough):
-        """Sends a few numbers and waits for them, until it is enough."""
+        """Sends a few numbers and waits for their echo, until a condition holds."""
         late = time.monotonic() + PATIENCE
         while not is_enough():
             end = self.at + ROUND
@@ -103,7 +103,7 @@ class Client:
         try:
             self.connection.sendall(whole)
         except ConnectionError:
-            # Who receives sees it as well.
+            # The receiving thread reports the error too.
             pass
 
     def stream_by_threads(self):
@@ -127,7 +127,7 @@ class Client:
                         if sent == end:
                             waits.modify(self.connection, selectors.EVENT_READ)
                     if events & selectors.EVENT_READ:
-                        # What is said to be there has to be.
+                        # A descriptor that is reported as readable must be readable.
                         self.take(self.connection.recv(100_000))
         self.connection.setblocking(True)
 
@@ -149,7 +149,7 @@ class Client:
 
 
 def ask(port, how, leaves, ending):
-    """One conversation, in the middle of which the server hands its end on."""
+    """A conversation in which the server passes its end on."""
     client = Client(port)
     if leaves == "leaves":
         client.rounds(client.is_past)
@@ -167,8 +167,8 @@ def ask(port, how, leaves, ending):
 
 
 def give_back(connection, is_enough=lambda: False):
-    """Gives back what comes, until the end, or until it is enough: then all is given back that
-    was taken."""
+    """Echoes until the end of file or until a condition holds; then everything that was received
+    has been echoed."""
     while not is_enough():
         data = connection.recv(50_000)
         if not data:
@@ -177,8 +177,8 @@ def give_back(connection, is_enough=lambda: False):
 
 
 def give_back_until_left(connection, leaves, more):
-    """Gives back until the connection has left the kernel, if it is to, and so many bytes behind
-    that."""
+    """Echoes until the connection is accelerated, if that is expected, and then a number of further
+    bytes."""
     count, left_at = 0, None if leaves == "leaves" else 0
     while left_at is None or count < left_at + more:
         data = connection.recv(50_000)
@@ -202,7 +202,7 @@ if __name__ == "__main__":
                 raise
             print("the end")
     else:
-        # Goes on with a connection that was inherited.
+        # Continues with an inherited connection.
         announce("handed on", "")
         with socket.socket(fileno=int(rest[0])) as inherited:
             give_back(inherited)

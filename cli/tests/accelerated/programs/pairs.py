@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Children that are forked with one end of a pair of sockets each, and give back what they are sent
-along with a descriptor now and then."""
+"""Forked children with one end of a socket pair each, which echo data and sometimes a
+descriptor."""
 import hashlib
 import os
 import socket

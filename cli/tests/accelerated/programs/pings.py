@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""`serve PORT` answers each of its connections with what it gets; `ask PORT BYTES PAUSE` sends so
-much and waits for the answer, for ever, with a pause of so many seconds in between."""
+"""`serve PORT` is an echo server; `ask PORT BYTES PAUSE` repeatedly sends BYTES bytes and waits for
+their echo, with a pause of PAUSE seconds in between."""
 import contextlib
 import socket
 import sys
@@ -9,7 +9,7 @@ import time
 
 
 def answer(connection):
-    # A client that is killed may leave something unread.
+    # A killed client may leave data unread.
     with connection, contextlib.suppress(ConnectionError):
         while data := connection.recv(65536):
             connection.sendall(data)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Two processes with a connection that stays in the kernel, each time for another reason, or comes
-back there; says which end is to be asked about, and keeps it open."""
+"""Two processes with a connection that stays in the kernel for a given reason, or returns there;
+prints the end to ask about, and keeps it open."""
 import ctypes
 import os
 import select
@@ -11,7 +11,7 @@ import sys
 import time
 
 MUCH = 100
-# In seconds, against hanging only.
+# Limit against hangs, in seconds.
 PATIENCE = 60
 OURS = ctypes.CDLL(None, use_errno=True)
 PAST_LIBRARY = ctypes.CDLL("libc.so.6", use_errno=True)
@@ -58,7 +58,7 @@ def is_past_kernel(connection):
 
 
 def talk_past_kernel(connection):
-    """However long the monitor takes."""
+    """Waits for the decision of the monitor."""
     late = time.monotonic() + PATIENCE
     while not is_past_kernel(connection):
         talk(connection, 1)
@@ -67,7 +67,7 @@ def talk_past_kernel(connection):
 
 
 def tcp(peer=echo, port=0):
-    """A connection to another process, which does something with its end."""
+    """A connection to another process, which runs an action on its end."""
     listener = socket.create_server(("127.0.0.1", port))
     if os.fork() == 0:
         connection = listener.accept()[0]
@@ -101,7 +101,7 @@ def young():
 
 
 def used():
-    """As much as is enough for others to leave the kernel."""
+    """Enough operations for other connections to be accelerated."""
     connection = tcp()
     talk(connection)
     said(connection)
@@ -114,7 +114,7 @@ def accelerated():
 
 
 def leaving():
-    """Each end does eight operations: both are claimed, and none does one more."""
+    """Each end does eight operations: both ends are claimed, and do no further operation."""
     connection = tcp()
     talk(connection, 4)
     said(connection)
@@ -280,7 +280,7 @@ def leave_something(connection):
 
 
 def peer_away():
-    """As a user who may do nothing in the place of its peer, which only sleeps."""
+    """As a user without access to its peer, which only sleeps."""
     if os.getuid() != 0:
         cannot("another user")
     connection = tcp(leave_something)
@@ -319,7 +319,7 @@ def same_process():
 
 
 def elsewhere():
-    """By an address of this machine that is not that of the peer."""
+    """By an address of this machine other than that of the peer."""
     probe = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
         probe.connect(("192.0.2.1", 9))
@@ -360,7 +360,7 @@ def accept(number):
 
 
 def of_port(port):
-    """Goes on talking, since it comes back with an operation only."""
+    """Keeps talking, since the connection returns only at an operation."""
     connection = tcp(port=int(port))
     talk(connection)
     say(connection)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 
-// A server of files on a port, and a client that gets one again and again and compares it.
+// A file server, and a client that downloads a file repeatedly and compares it.
 package main
 
 import (

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Servers of many connections, each of which is another process's: of a child that was forked for
-it, of one that was forked before, and of a program that inherited the listener."""
+"""Servers with a process per connection: forked on demand, forked in advance, and a program that
+inherited the listener."""
 import os
 import socket
 import socketserver
@@ -32,7 +32,7 @@ def accept_for_ever(listener):
 
 
 def fork_before():
-    """Children that wait for connections all at once."""
+    """Children that wait for connections concurrently."""
     listener = numbered.listen()
     children = [os.fork() for _ in range(3) if os.getpid() == MASTER]
     if os.getpid() != MASTER:
@@ -42,7 +42,7 @@ def fork_before():
 
 
 def inherit_listener():
-    """A program that was begun with a listener, as systemd does it."""
+    """A program that is started with a listener, as by systemd."""
     listener = numbered.listen()
     listener.set_inheritable(True)
     program = [sys.executable, __file__, "with listener", str(listener.fileno())]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""A server that forks a child for something else in the middle of a conversation, as databases do
-for snapshots: it has the connection when the client and the server have closed it, and ends."""
+"""A server that forks a child within a conversation, as databases do for snapshots: the child still
+holds the connection after the client and the server have closed it, and exits."""
 import os
 import signal
 
@@ -16,7 +16,7 @@ def serve(listener, forks):
             signal.pause()
         numbered.give_back(connection)
     if forks:
-        # The last one that has it is killed, or ends by itself.
+        # The last process that holds it is killed, or exits.
         os.kill(child, forks)
         os.waitpid(child, 0)
 

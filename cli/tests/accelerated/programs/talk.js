@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// A server of HTTP that gives back what it is sent, and a client that looks whether it does.
+// An HTTP echo server, and a client that verifies the echo.
 'use strict';
 const crypto = require('crypto');
 const http = require('http');

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""A server that gives back what it is sent, and a client that looks whether it does, each in one of
-the ways in which Python can wait."""
+"""An echo server and a client that verifies the echo, each with one of Python's ways to wait."""
 import asyncio
 import hashlib
 import select
@@ -30,7 +29,7 @@ def serve_threads(listener):
 
 
 def serve_by(wait_for, listener):
-    """A loop around one of the calls that wait for many."""
+    """A loop around one of the system calls that wait for several descriptors."""
     listener.setblocking(False)
     rest = {}
     while True:
@@ -41,7 +40,7 @@ def serve_by(wait_for, listener):
                 connection.setblocking(False)
                 rest[connection] = bytearray()
                 continue
-            # What is said to be ready has to be.
+            # A descriptor that is reported as ready must be ready.
             data = ready.recv(100_000)
             if not data:
                 del rest[ready]
@@ -105,7 +104,7 @@ async def serve_asyncio(listener):
 
 
 def exchange(connection, seed):
-    """Sends and receives at once, so that neither side has to keep it all."""
+    """Sends and receives concurrently, so that neither side has to buffer everything."""
     for size in SIZES:
         sent = content(seed, size)
         sender = threading.Thread(target=connection.sendall, args=[sent])

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where clients say what they do now, in memory that outlives them; and where they say what
-//! happened, a line for each event.
+//! State of clients, in shared memory that outlives them, and a file of events, one per line.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -9,32 +8,32 @@ use std::path::Path;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Desks, the first of which is the test's.
+/// Number of desks, the first of which belongs to the test.
 const DESKS: usize = 256;
 const DESK_BYTES: usize = 128;
 
-/// Words of a desk, as `programs/soak/client.c` has them.
+/// Words of a desk, as in `programs/soak/client.c`.
 #[derive(Clone, Copy, Debug)]
 pub enum Word {
-    /// Changes with all that happens. Of the test's own desk: whether to rest.
+    /// Changes with every event. On the desk of the test: whether to rest.
     Steps = 0,
     State = 1,
-    /// The process at the other end.
+    /// Process ID of the peer.
     Peer = 2,
-    /// Since when, in milliseconds.
+    /// Time of the last change, in milliseconds.
     Since = 3,
-    /// The server, counted from 1.
+    /// Number of the server, from 1.
     Server = 4,
-    /// Connections that have ended well, and those that the server's end has cut.
+    /// Number of connections that ended normally, and of those that the end of the server cut.
     Talks = 5,
     Cuts = 6,
-    /// Those that were past the kernel when they ended.
+    /// Number of connections that were accelerated at their end.
     Past = 7,
     Bytes = 8,
     Pid = 9,
 }
 
-/// What a client does.
+/// Activity of a client.
 pub mod state {
     pub const BEGINS: u64 = 1;
     pub const CONNECTS: u64 = 2;
@@ -49,29 +48,29 @@ pub struct Board {
     events: File,
 }
 
-// SAFETY: what is there is only reached by atomics.
+// SAFETY: the memory is accessed only by atomics.
 unsafe impl Sync for Board {}
 
 impl Board {
-    /// A new one in a folder.
+    /// Creates a board in a folder.
     pub fn make(folder: &Path) -> Self {
         for (name, bytes) in [("board", DESKS * DESK_BYTES), ("events", 0)] {
             let file = File::create(folder.join(name)).expect("it can be made");
             file.set_len(bytes as u64).expect("it can be of any length");
-            // Workers of servers may be of another user.
+            // Workers of servers may run as another user.
             let all = std::os::unix::fs::PermissionsExt::from_mode(0o666);
             file.set_permissions(all).expect("it is ours");
         }
         Self::open(folder)
     }
 
-    /// That of a folder.
+    /// Opens the board of a folder.
     pub fn open(folder: &Path) -> Self {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).open(folder.join("board")).expect("it is there");
         let events = OpenOptions::new().read(true).append(true).open(folder.join("events"));
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: as large as the file.
+        // SAFETY: the mapping has the size of the file.
         let start = unsafe {
             let (flags, bytes) = (libc::MAP_SHARED, DESKS * DESK_BYTES);
             libc::mmap(ptr::null_mut(), bytes, protection, flags, file.as_raw_fd(), 0)
@@ -100,12 +99,12 @@ impl Board {
         self.word(desk, word).fetch_add(by, Ordering::Relaxed);
     }
 
-    /// A sum over all clients.
+    /// The sum of a word over all clients.
     pub fn sum(&self, word: Word) -> u64 {
         (1..DESKS).map(|desk| self.get(desk, word)).sum()
     }
 
-    /// Tells all clients to rest, or to go on.
+    /// Requests all clients to rest, or to continue.
     pub fn rest(&self, is_rest: bool) {
         self.set(0, Word::Steps, u64::from(is_rest));
     }
@@ -114,12 +113,12 @@ impl Board {
         self.get(0, Word::Steps) != 0
     }
 
-    /// Says what has happened.
+    /// Appends an event.
     pub fn tell(&self, line: &str) {
         (&self.events).write_all(format!("{line}\n").as_bytes()).expect("it can be written");
     }
 
-    /// What was said since it was asked last.
+    /// Events since the last call.
     pub fn told(&self) -> String {
         let mut text = String::new();
         (&self.events).read_to_string(&mut text).expect("it can be read");
@@ -127,7 +126,7 @@ impl Board {
     }
 }
 
-/// Milliseconds of the clock that all processes share.
+/// Milliseconds of the monotonic clock, which all processes share.
 pub fn now_ms() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel fills the structure.

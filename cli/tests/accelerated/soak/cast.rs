@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Who takes part: servers of all kinds and their clients, each begun again when it has ended.
+//! The players: servers of all kinds and their clients, each restarted after its end.
 
 use crate::harness::{Mode, Node, Program, find_or_skip, free_port};
 use crate::nginx::{self, PLAIN, Settings};
@@ -8,33 +8,33 @@ use std::collections::HashMap;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Begins somebody, who is given a seed.
+/// Starts a player with a seed.
 type Begin = Box<dyn Fn(&Node, u64) -> Program>;
 
-/// Somebody who takes part.
+/// A player.
 pub struct Player {
     pub name: String,
     pub role: Role,
     begin: Begin,
     pub program: Option<Program>,
-    /// When it is begun again.
+    /// Time of the next start.
     again_at: Instant,
-    /// The signals that its first process was sent.
+    /// Signals that were sent to its first process.
     signals: Vec<i32>,
     pub begun: u64,
 }
 
-/// What somebody is.
+/// Kind of a player.
 #[derive(Clone, Debug)]
 pub enum Role {
     Server {
-        /// Where it is reached: a port or a path.
+        /// Its address: a port or a path.
         place: String,
-        /// Processes that it has when nobody is served.
+        /// Number of its processes without clients.
         processes: usize,
-        /// Whether who accepts a connection has it until its end.
+        /// Whether the process that accepts a connection keeps it until its end.
         keeps: bool,
-        /// Whether it ends well when it is told to.
+        /// Whether it exits with success at SIGTERM.
         obeys: bool,
     },
     Client {
@@ -53,12 +53,12 @@ impl Player {
         matches!(self.role, Role::Client { .. })
     }
 
-    /// The processes that it has now.
+    /// Its current processes.
     pub fn processes(&self) -> Vec<i32> {
         self.program.as_ref().map_or(vec![], |program| processes::of_group(program.pid()))
     }
 
-    /// Begins it, if it is time to.
+    /// Starts it, if its time has come.
     pub fn go_on(&mut self, node: &Node, seed: u64) {
         if self.program.is_none() && Instant::now() >= self.again_at {
             self.program = Some((self.begin)(node, seed));
@@ -74,7 +74,8 @@ impl Player {
         }
     }
 
-    /// If its first process has ended, all others are killed; true then.
+    /// Whether its first process has ended; schedules the next start. The end must be due to a
+    /// signal that was sent, or a regular exit.
     pub fn has_ended(&mut self, pause: Duration) -> bool {
         let Some(status) = self.program.as_mut().and_then(Program::ended) else { return false };
         let obeys = matches!(self.role, Role::Server { obeys: true, .. }) || self.is_client();
@@ -95,7 +96,7 @@ fn server(place: &str, processes: usize, keeps: bool, obeys: bool) -> Role {
     Role::Server { place: place.to_owned(), processes, keeps, obeys }
 }
 
-/// Servers of our own: kinds, and where they are.
+/// Servers of these tests: kinds and addresses.
 const OURS: [(&str, char, usize); 11] = [
     ("epoll", '4', 1),
     ("epoll", 'u', 1),
@@ -110,7 +111,7 @@ const OURS: [(&str, char, usize); 11] = [
     ("pass", '6', 4),
 ];
 
-/// All who take part; those of our own have been compiled.
+/// All players; compiles the programs of these tests.
 pub fn all(node: &Node, clients: usize) -> Vec<Player> {
     compile(node);
     let mut players = vec![];
@@ -180,7 +181,7 @@ fn real_servers(node: &Node) -> Vec<Player> {
     }
     if find_or_skip("nginx").is_some() {
         let settings = Settings { workers: 2, ..PLAIN };
-        // Made once; what is begun later is the same command.
+        // Built once; later starts use the same command.
         let (command, port) = nginx::configure(node, "site", &settings);
         let arguments: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
         let role = server(&port.to_string(), 3, true, true);
@@ -202,17 +203,17 @@ fn real_servers(node: &Node) -> Vec<Player> {
     players
 }
 
-/// Signals that were sent.
+/// Record of signals that were sent.
 #[derive(Default)]
 pub struct Signals {
-    /// Of those that end, by the player: when.
+    /// Times of deadly signals, by player.
     deaths: HashMap<usize, Vec<u64>>,
-    /// How many of which to whom, for people.
+    /// Numbers of signals by kind and player, for messages.
     pub counts: std::collections::BTreeMap<String, u64>,
 }
 
 impl Signals {
-    /// One is about to be sent.
+    /// Records a signal that is about to be sent.
     pub fn note(&mut self, player: usize, name: &str, signal: i32) {
         let what = match signal {
             libc::SIGKILL => "KILL",
@@ -227,12 +228,12 @@ impl Signals {
         }
     }
 
-    /// The same without counting, for those that end with their first process.
+    /// The same without counting, for processes that end with their first process.
     pub fn note_rest(&mut self, player: usize) {
         self.deaths.entry(player).or_default().push(now_ms());
     }
 
-    /// Whether somebody of a player was killed in a time.
+    /// Whether a process of a player was killed within an interval.
     pub fn is_excused(&self, player: usize, since: u64, until: u64) -> bool {
         let (since, until) = (since.saturating_sub(1000), until + 1000);
         let deaths = self.deaths.get(&player);

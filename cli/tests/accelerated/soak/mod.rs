@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Servers and clients of many kinds under one monitor, of which any may be killed or stopped at
-//! any moment, the monitor as well: what comes is what was sent, up to an end; nobody waits for
-//! ever; and nothing is left of who is gone.
+//! Servers and clients of many kinds under one monitor. Any process, including the monitor, may be
+//! killed or stopped at any moment: received bytes are a prefix of those that were sent, no process
+//! hangs, and no resources of ended processes remain.
 //!
-//! `FREEPORT_SOAK_SECONDS` says for how long, `FREEPORT_SEED` repeats what was random here.
+//! `FREEPORT_SOAK_SECONDS` sets the duration, and `FREEPORT_SEED` repeats random choices.
 
 pub mod board;
 mod cast;
@@ -21,14 +21,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 use watch::Watch;
 
-/// How long it goes on, without being asked for more and with that.
+/// Duration of a usual and of a long run.
 const SECONDS: u64 = 15;
 const SECONDS_LONG: u64 = 3600;
-/// Clients at once.
+/// Number of concurrent clients.
 const CLIENTS: usize = 16;
-/// How often all clients rest, so that it can be seen what is left.
+/// Interval at which all clients rest, so that remaining resources can be checked.
 const REST_EVERY: Duration = Duration::from_secs(120);
-/// How long anybody is stopped at most, in milliseconds.
+/// Longest time that a process is stopped, in milliseconds.
 const STOPPED_MAX: u64 = 400;
 const TICK: Duration = Duration::from_millis(5);
 
@@ -48,20 +48,20 @@ fn whoever_is_killed_at_whatever_moment_nobody_else_is_harmed() {
     soak.end();
 }
 
-/// All that goes on.
+/// The state of a run.
 pub struct Soak {
     random: Rng,
     board: Board,
     players: Vec<Player>,
     signals: Signals,
     watch: Watch,
-    /// Who is stopped, and until when.
+    /// Stopped processes, and when they continue.
     stopped: Vec<(Instant, i32)>,
     next_at: Instant,
     monitor: Monitor,
     traces: traces::Traces,
     begun: Instant,
-    // It goes last, with what is in its folder.
+    // Dropped last, with its folder.
     node: Node,
 }
 
@@ -88,7 +88,7 @@ impl Soak {
         }
     }
 
-    /// Sends signals, and begins again who has ended.
+    /// Sends signals, and restarts players that have ended.
     fn go_on_until(&mut self, until: Instant) {
         while Instant::now() < until {
             self.tick();
@@ -99,7 +99,7 @@ impl Soak {
         }
     }
 
-    /// What has to be done all the time.
+    /// Periodic work.
     fn tick(&mut self) {
         thread::sleep(TICK);
         let now = Instant::now();
@@ -112,7 +112,7 @@ impl Soak {
         for (number, player) in self.players.iter_mut().enumerate() {
             let pause = Duration::from_millis(self.random.u64(..300));
             if player.has_ended(pause) {
-                // Whoever is left of it ends as well.
+                // Its remaining processes end too.
                 self.signals.note_rest(number);
                 player.end();
             }
@@ -123,7 +123,7 @@ impl Soak {
         }
     }
 
-    /// Lets those go on who were stopped for long enough.
+    /// Continues processes that were stopped long enough.
     fn wake(&mut self, is_enough: impl Fn(Instant) -> bool) {
         self.stopped.retain(|(until, pid)| {
             if is_enough(*until) {
@@ -133,7 +133,7 @@ impl Soak {
         });
     }
 
-    /// Sends a signal to somebody.
+    /// Sends a random signal to a random process.
     fn strike(&mut self) {
         let signal = match self.random.u32(..100) {
             ..62 => libc::SIGKILL,
@@ -178,14 +178,14 @@ impl Soak {
         }
     }
 
-    /// All clients close what they have, and it is looked at what is left.
+    /// All clients close their connections, and remaining resources are checked.
     fn rest(&mut self) {
         self.wake(|_| true);
         self.board.rest(true);
         let begun = Instant::now();
         self.wait("all clients rest", |soak| {
             let is_late = begun.elapsed() > Duration::from_millis(500);
-            // All who idle are told at once, not each when those before it rest.
+            // All idle clients are notified at once, and not one after the other.
             let clients = soak.players.iter().filter(|player| player.is_client());
             let restless = clients.filter(|player| {
                 let Role::Client { desk } = player.role else { return false };
@@ -204,7 +204,7 @@ impl Soak {
         self.board.rest(false);
     }
 
-    /// Waits until something is so, while all go on.
+    /// Waits for a condition while all processes keep running.
     fn wait(&mut self, what: &str, mut is_so: impl FnMut(&mut Self) -> bool) {
         let begun = Instant::now();
         while !is_so(self) {
@@ -217,7 +217,7 @@ impl Soak {
         }
     }
 
-    /// The same when nobody goes on.
+    /// The same after the players have stopped.
     fn wait_alone(&self, what: &str, mut is_so: impl FnMut() -> bool) {
         let begun = Instant::now();
         while !is_so() {
@@ -229,7 +229,7 @@ impl Soak {
         }
     }
 
-    /// Says how far it has come.
+    /// Prints progress.
     fn tell(&self) {
         let sum = |word| self.board.sum(word);
         let began: u64 = self.players.iter().map(|player| player.begun).sum();
@@ -246,7 +246,7 @@ impl Soak {
         );
     }
 
-    /// All end, and nothing is left.
+    /// Ends all processes, and checks that no resources remain.
     fn end(mut self) {
         let past = self.board.sum(Word::Past);
         assert!(past > 10, "only {past} connections were past the kernel");
@@ -255,7 +255,7 @@ impl Soak {
     }
 }
 
-/// The monitor, which may be one that a command has begun in the background.
+/// The monitor, which a command may have started in the background.
 struct Monitor {
     program: Option<Program>,
     pid: i32,
@@ -267,7 +267,7 @@ impl Monitor {
         !processes::is_there(self.pid)
     }
 
-    /// Begins one, if nobody else was quicker.
+    /// Starts one, unless another process was faster.
     fn go_on(&mut self, node: &Node) {
         let begun = Instant::now();
         self.program = None;
@@ -299,9 +299,10 @@ impl Monitor {
     }
 }
 
-/// Sends a signal to a process, if it is still there.
+/// Sends a signal to a process, if it still exists.
 fn send(pid: i32, signal: i32) {
     assert!(pid > 1);
-    // SAFETY: a process of this test, looked up just before; numbers are not given again so soon.
+    // SAFETY: no memory is passed. The process was looked up just before, and process IDs are not
+    // reused that soon.
     unsafe { libc::kill(pid, signal) };
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the kernel tells of processes: groups, what they have open and mapped, where they wait.
+//! State of processes from `/proc`: groups, descriptors, mappings, and where threads wait.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,21 +11,21 @@ fn all() -> Vec<i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// What stands behind the command in `stat`, the state first.
+/// The fields after the command in `stat`, starting with the state.
 fn stat(pid: i32) -> Option<Vec<String>> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = text.rsplit_once(") ")?;
     Some(rest.split(' ').map(str::to_owned).collect())
 }
 
-/// A process, told from others that are given the same number later.
+/// A process, distinguished from later ones with the same ID.
 pub fn name(pid: i32) -> (i32, String) {
     const BEGUN: usize = 19;
     let begun = stat(pid).and_then(|stat| stat.get(BEGUN).cloned());
     (pid, begun.unwrap_or_default())
 }
 
-/// Whether a process is there, and not only its number.
+/// Whether the process exists, and not only its ID.
 pub fn is_there(pid: i32) -> bool {
     stat(pid).is_some_and(|stat| !matches!(&*stat[0], "Z" | "X"))
 }
@@ -35,7 +35,7 @@ pub fn is_stopped(pid: i32) -> bool {
     stat(pid).is_some_and(|stat| stat[0] == "T")
 }
 
-/// The processes of a group that are there.
+/// The existing processes of a group.
 pub fn of_group(group: i32) -> Vec<i32> {
     let is_of = |pid: &i32| {
         stat(*pid)
@@ -44,7 +44,7 @@ pub fn of_group(group: i32) -> Vec<i32> {
     all().into_iter().filter(is_of).collect()
 }
 
-/// Those that work in a folder.
+/// Processes whose working directory is a folder.
 pub fn in_folder(folder: &Path) -> Vec<i32> {
     let folder = folder.canonicalize().expect("it is there");
     let is_in = |pid: &i32| {
@@ -54,14 +54,14 @@ pub fn in_folder(folder: &Path) -> Vec<i32> {
     all().into_iter().filter(is_in).collect()
 }
 
-/// What the descriptors of a process are.
+/// Targets of the descriptors of a process.
 pub fn descriptors(pid: i32) -> Vec<String> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     let targets = entries.filter_map(|entry| fs::read_link(entry.path()).ok());
     targets.map(|target| target.display().to_string()).collect()
 }
 
-/// How many slabs a process has mapped, and how many KiB of those are its own to have.
+/// Number of slabs that a process has mapped, and their resident size in KiB.
 pub fn slabs(pid: i32) -> (usize, u64) {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap_or_default();
     let (mut count, mut kibibytes, mut is_slab) = (0, 0, false);
@@ -84,8 +84,8 @@ pub fn memory(pid: i32) -> u64 {
     line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
 }
 
-/// TCP sockets with one of these ports at either end, which are there for more than an old
-/// connection's packets. With listeners, if they are wanted.
+/// TCP sockets with one of these ports at either end, except those in TIME_WAIT or SYN_RECV, which
+/// end by themselves. Listeners are included if requested.
 pub fn sockets(ports: &BTreeSet<u16>, with_listeners: bool) -> Vec<String> {
     const LISTENS: &str = "0A";
     const GOES_BY_ITSELF: [&str; 2] = ["06", "03"];
@@ -108,7 +108,7 @@ pub fn sockets(ports: &BTreeSet<u16>, with_listeners: bool) -> Vec<String> {
     found
 }
 
-/// Where all threads of a process are.
+/// State of all threads of a process.
 pub fn dump(pid: i32) -> String {
     let read = |path: String| fs::read_to_string(path).unwrap_or_default();
     let command = read(format!("/proc/{pid}/cmdline")).replace('\0', " ");
@@ -124,7 +124,7 @@ pub fn dump(pid: i32) -> String {
         let target = fs::read_link(entry.path()).unwrap_or_default();
         text += &format!("{} -> {}\n", entry.file_name().display(), target.display());
     }
-    // More than the kernel tells, where it is to be had.
+    // Stacks of threads, if a debugger is installed.
     let arguments = ["-p", &pid.to_string(), "-batch", "-ex", "thread apply all bt 25"];
     if let Ok(output) = std::process::Command::new("gdb").args(arguments).output() {
         text += &String::from_utf8_lossy(&output.stdout);

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is left of those who are gone: connections, processes, descriptors and memory.
+//! Resources that remain after processes have ended: connections, processes, descriptors, memory.
 
 use super::cast::{Player, Role};
 use super::{Soak, processes};
 use crate::harness::Node;
 use std::collections::{BTreeSet, HashMap};
 
-/// Descriptors of a server that more clients may have brought: those to the monitor, and to logs.
+/// Additional descriptors of a server that clients may cause: to the monitor, and to logs.
 const MORE_DESCRIPTORS: usize = 2;
-/// Connections of which the monitor may still know: some end before its answer comes, which who
-/// rests does not read.
+/// Connections that the monitor may still list: some end before its answer arrives, which a resting
+/// process does not read.
 const KEPT: u64 = 100;
 /// Memory of their slabs, in KiB.
 const KEPT_KIB: u64 = 1 << 10;
-/// Memory of slabs that one process has mapped, in KiB: those of a monitor that is gone are there
-/// until something else leaves the kernel.
+/// Memory of slabs that one process has mapped, in KiB: those of an ended monitor stay mapped until
+/// the next upgrade.
 const SLABS_KIB: u64 = 128 << 10;
-/// By how much the monitor's memory may grow, in KiB.
+/// Allowed growth of the monitor's memory, in KiB.
 const MONITOR_KIB: u64 = 16 << 10;
 
-/// What was seen before.
+/// Earlier observations.
 #[derive(Default)]
 pub struct Traces {
-    /// How many descriptors each server's process had.
+    /// Number of descriptors of each process of a server.
     descriptors: HashMap<(i32, String), usize>,
-    /// The monitor's memory, by its process.
+    /// Memory of the monitor, by process.
     memory: HashMap<(i32, String), u64>,
-    /// Slabs that are mapped by all, and the most by one process.
+    /// Slabs that are mapped by all processes, and the maximum of one process.
     slabs: usize,
     most_slabs: usize,
     monitor: (usize, u64),
@@ -41,11 +41,11 @@ impl Traces {
     }
 }
 
-/// Looks at those who are there while all clients rest.
+/// Checks the processes while all clients rest.
 pub fn look(soak: &mut Soak) {
     let ports = ports(&soak.players);
     soak.wait("no connection is left", |_| processes::sockets(&ports, false).is_empty());
-    // A worker that was killed may be missing until there is something to do.
+    // A killed worker may be missing until there is a request.
     soak.wait("no server has more processes than at its start", |soak| {
         soak.players.iter().all(|player| match player.role {
             Role::Server { processes, .. } => (1..=processes).contains(&player.processes().len()),
@@ -108,7 +108,7 @@ fn look_at_monitor(soak: &mut Soak) {
     }
 }
 
-/// Looks when all were ended but the monitor.
+/// Checks after the end of all processes except the monitor.
 pub fn look_at_end(soak: &mut Soak) {
     let ports = ports(&soak.players);
     soak.wait_alone("no port is taken", || processes::sockets(&ports, true).is_empty());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Clients of real servers: each looks at all that it is answered.
+//! Clients of real servers: each checks every answer.
 
 use crate::harness::content;
 use crate::http::Connection;
@@ -14,29 +14,29 @@ use std::time::Duration;
 
 /// Sizes of values.
 const SIZES: [usize; 6] = [1, 60, 3000, 20_000, 100_000, 400_000];
-/// Files that nginx has.
+/// Files of nginx.
 const FILES: [usize; 6] = [1, 64, 4096, 65_536, 100_000, 1 << 20];
 
-/// Somebody at a desk.
+/// A client with its desk.
 struct Visitor {
     board: Board,
     desk: usize,
     server: usize,
     random: fastrand::Rng,
-    /// When the connection was begun.
+    /// Start of the connection.
     since: u64,
 }
 
-/// What came of a connection.
+/// Result of a connection.
 enum Visit {
-    /// It was ended, or it was never begun.
+    /// It ended normally, or was never opened.
     Done,
     /// The server has ended it.
     Cut,
 }
 
-/// Role: visits a server again and again. Arguments: desk, seed, the server's number, its kind and
-/// where it is.
+/// Role: connects to a server repeatedly. Arguments: desk, seed, and number, kind and address of
+/// the server.
 pub fn visit(argument: &str) {
     let words: Vec<&str> = argument.split(' ').collect();
     let [desk, seed, server, kind, place] = words[..] else { panic!("{argument}") };
@@ -92,20 +92,20 @@ impl Visitor {
         panic!("{what}");
     }
 
-    /// The server may be gone for a moment.
+    /// Connects; the server may be absent for a moment.
     fn is_not_there(&mut self) -> Visit {
         thread::sleep(Duration::from_millis(self.random.u64(1..30)));
         Visit::Done
     }
 
-    /// Does something until it is enough, or the server has ended the connection.
+    /// Repeats an action for a while, or until the server has closed the connection.
     fn rounds(
         &mut self,
         mut round: impl FnMut(&mut Self, usize) -> io::Result<()>,
         is_past: impl FnOnce() -> bool,
     ) -> Visit {
         self.says(state::TALKS);
-        // Few are long.
+        // Few connections are long.
         let most = self.random.usize(1..10);
         for number in 0..self.random.usize(1..1 << most) {
             if self.board.has_to_rest() {

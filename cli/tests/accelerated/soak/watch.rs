@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Looks at what clients say: nobody may stay where they are for long, and no connection may end
-//! without somebody having been killed.
+//! Watches the state of clients: none may stay in one state for long, and no connection may be cut
+//! unless a process was killed.
 
 use super::board::{Board, Word, state};
 use super::cast::{Player, Role, Signals};
@@ -9,19 +9,18 @@ use crate::harness::Node;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// How long anybody may take for anything. Not a measure of speed: there are many processes and
-/// few cores.
+/// Limit for every step. It does not measure speed: there are many processes and few cores.
 pub const PATIENCE: Duration = Duration::from_secs(180);
-/// The same for noticing that a process is dead.
+/// Limit for noticing the death of a process.
 const DEATH: Duration = PATIENCE;
-/// Between two looks.
+/// Interval of checks.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What was seen last.
+/// The last observation.
 #[derive(Default)]
 pub struct Watch {
     looked: Option<Instant>,
-    /// By desk: how many steps there were, and since when; and since when its peer is dead.
+    /// By desk: the step counter and its time, and the time since when the peer is dead.
     seen: HashMap<usize, Seen>,
 }
 
@@ -98,14 +97,14 @@ impl Watch {
         }
     }
 
-    /// Tells what it was like, and fails.
+    /// Prints the state, and fails.
     pub fn fail(&self, what: &str, processes: &[i32], node: &Node) -> ! {
         eprintln!("FAILED: {what}");
         eprintln!("{}", node.listed());
         for pid in processes {
             eprintln!("{}", processes::dump(*pid));
         }
-        // The programs themselves can be had as well.
+        // The state of the programs themselves is available too.
         if std::env::var_os("FREEPORT_SOAK_HOLD").is_some() {
             eprintln!("held in {}", node.path().display());
             std::thread::sleep(Duration::from_secs(3600));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Monitors that have no more to give, and none at all.
+//! Monitors whose limits are reached, and no monitor at all.
 
 use super::Scene;
 use crate::harness::{Mode, Node, Program};
 use std::process::Command;
 
-/// A monitor that may have so little.
+/// A monitor with a low limit of descriptors.
 fn monitor_with(node: &Node, descriptors: Option<u32>, slabs_of_users: &str) -> Program {
     let freeport = node.freeport(&["node", "--user-slabs", slabs_of_users]);
     let mut command = freeport;
@@ -35,7 +35,7 @@ fn what_is_beyond_the_share_of_its_users_is_told() {
 #[test]
 fn what_there_is_no_room_for_is_told() {
     let node = Node::without_monitor();
-    // Of slabs, a process may have an eighth of that.
+    // The limit of slabs of a process is an eighth of that.
     let _monitor = monitor_with(&node, Some(48), "1000");
     let Some(scene) = Scene::new(&node, Mode::Accelerated, &["many peers", "6"]) else { return };
     scene.is_for("Resources");
@@ -46,10 +46,10 @@ fn without_a_monitor_that_is_told() {
     let (node, monitor) = Node::new();
     drop(monitor);
     let scene = Scene::new(&node, Mode::Accelerated, &["used"]);
-    // Who is begun so begins one: that ends as well.
+    // The command starts a monitor, which ends too.
     let pid = node.monitor_pid();
     if let Some(pid) = pid {
-        // SAFETY: a process of this test's own.
+        // SAFETY: no memory is passed; the process belongs to this test.
         unsafe { libc::kill(pid, libc::SIGKILL) };
     }
     let Some(scene) = scene else { return };

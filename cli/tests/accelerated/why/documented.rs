@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The table of reasons in `docs/guide/sockets.md` has all of them, and no others; and each has a
-//! test.
+//! The table of reasons in `docs/guide/sockets.md` is complete, and each reason has a test.
 
 use freeport_sockets_proto::Reason;
 
 const MANUAL: &str = include_str!("../../../../docs/guide/sockets.md");
-/// Where reasons are tested: here, and where they are decided.
+/// Folders with tests of reasons: this one, and those of the crates that decide.
 const TESTS: [&str; 6] = [
     include_str!("bounds.rs"),
     include_str!("library.rs"),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the library and the monitor decide on.
+//! Reasons that the library and the monitor decide on.
 
 use super::Scene;
 use crate::harness::{Mode, Node};
 
-/// What the programs do, and what is told of them.
+/// The programs, and the reasons for their connections.
 const REASONS: [(&str, &str); 27] = [
     ("young", "Young"),
     ("leaving", "Leaving"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport sockets why`: each reason for which a connection is not accelerated, as real programs
-//! come to it.
+//! `freeport sockets why`: each reason for which a connection is not accelerated, with real
+//! programs.
 
 mod bounds;
 mod documented;
@@ -12,20 +12,20 @@ use crate::harness::{Mode, Node, Program, find_or_skip, wait_until};
 use freeport_testbed::skip;
 use serde_json::Value;
 
-/// What makes the connections, beside the tests.
+/// The program that opens the connections.
 const PROGRAM: &str = include_str!("../programs/reasons.py");
 
-/// A program that has a connection of which is asked.
+/// A program whose connection is inspected.
 struct Scene<'a> {
     node: &'a Node,
-    // It ends with this.
+    // The program ends when this is dropped.
     _program: Program,
-    /// The process and the descriptor.
+    /// Process ID and descriptor.
     end: String,
 }
 
 impl<'a> Scene<'a> {
-    /// `None`: it cannot be here, which was said.
+    /// `None`: it cannot run here; the test is skipped.
     fn new(node: &'a Node, mode: Mode, words: &[&str]) -> Option<Self> {
         let python = find_or_skip("python3")?;
         let path = node.write("reasons.py", PROGRAM);
@@ -54,7 +54,7 @@ impl<'a> Scene<'a> {
         self.node.ask(&["sockets", "why", &self.end, "--json"]).expect("it can be asked")
     }
 
-    /// Waits until it is told so.
+    /// Waits until a state is reported.
     fn comes_to(&self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         let mut told = self.told();
         let begin = std::time::Instant::now();
@@ -67,14 +67,14 @@ impl<'a> Scene<'a> {
         told
     }
 
-    /// Sees to it that this is the reason; gives it in words.
+    /// Asserts that this is the reason; returns its text.
     fn is_for(&self, reason: &str) -> String {
         let told = self.comes_to(reason, |told| name(told) == reason);
         told["text"].as_str().expect("a text").to_owned()
     }
 }
 
-/// The reason that was told.
+/// The reported reason.
 fn name(told: &Value) -> &str {
     let reason = told["reason"].as_str().or(told["refusal"]["reason"].as_str());
     reason.unwrap_or_default()

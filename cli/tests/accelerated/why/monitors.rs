@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Programs whose monitors differ, or that no monitor hears of; and which one those of ordinary
-//! users get.
+//! Programs with different monitors or without one, and the choice of a monitor for ordinary users.
 
 use super::name;
 use crate::harness::{Mode, Node, Program, find, wait_until};
@@ -10,7 +9,7 @@ use serde_json::Value;
 use std::fs;
 use std::process::Command;
 
-/// What is told of an end, once that is this.
+/// The report about an end, once it has this reason.
 fn told(node: &Node, end: &str, reason: &str) -> String {
     let mut told = Value::Null;
     wait_until(reason, || {
@@ -31,7 +30,7 @@ fn both_monitors_are_named_where_the_ends_have_two() {
     let Some(pings) = Pings::new(&here) else { return };
     let server = pings.serve(&here);
     let (client, end) = pings.ask(&there, Mode::Accelerated, "64", "0.001");
-    // Whichever of them is asked.
+    // Either end gives the same answer.
     for node in [&here, &there] {
         let text = told(node, &end, "PeerMonitor");
         let paths = [&here, &there].map(|it| it.monitor_path().display().to_string());
@@ -42,7 +41,7 @@ fn both_monitors_are_named_where_the_ends_have_two() {
     }
 }
 
-/// The monitor has the server's end for a moment each time that it is claimed.
+/// The monitor holds the end of the server briefly for each claim.
 #[test]
 fn few_descriptors_are_the_reason_and_never_the_monitor() {
     let (node, monitor) = Node::new();
@@ -73,10 +72,10 @@ fn few_descriptors_are_the_reason_and_never_the_monitor() {
     assert!(is_told, "{}", node.listed());
 }
 
-/// Runs a script as root where `/run` is nobody else's, so that the monitor of the machine is this
-/// test's.
+/// Runs a script as root with a private `/run`, so that the monitor of the machine is that of this
+/// test.
 fn on_a_machine_of_its_own(node: &Node, script: &str) -> Option<Program> {
-    // SAFETY: it has no arguments.
+    // SAFETY: the call has no arguments and cannot fail.
     if unsafe { libc::geteuid() } != 0 {
         skip("only root begins a monitor for all users");
         return None;

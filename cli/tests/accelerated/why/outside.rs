@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What can be told of any process.
+//! Reasons that are known without the cooperation of a process.
 
 use super::{Scene, name};
 use crate::harness::{Mode, Node};
@@ -10,7 +10,7 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 
-/// Asks about a descriptor of this process, which has not the library.
+/// Asks about a descriptor of this process, which does not have the library loaded.
 fn told(node: &Node, number: i32) -> String {
     let end = format!("{}:{number}", std::process::id());
     let told = node.ask(&["sockets", "why", &end, "--json"]).expect("it can be asked");
@@ -37,7 +37,7 @@ fn what_has_nothing_to_do_with_freeport_is_told_as_well() {
     // SAFETY: no memory is passed.
     let made = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
     assert!(made >= 0);
-    // SAFETY: the descriptor was just made, and has no other owner.
+    // SAFETY: the call above has returned the descriptor, which has no other owner.
     let netlink = unsafe { OwnedFd::from_raw_fd(made) };
     assert_eq!(told(netlink.as_raw_fd()), "Family");
     let nobody = node.ask(&["sockets", "why", "2147483640:1", "--json"]).expect("it can be");

@@ -83,6 +83,7 @@ impl Server {
             }
         });
         let accepting = Some(accepting.map_err(failed)?);
+        tracing::info!(path = %taken.socket.display(), "listening");
         Ok(Self { taken, shared, accepting })
     }
 
@@ -128,12 +129,14 @@ impl Shared {
             return;
         }
         if self.state().clients >= MOST_CLIENTS {
+            tracing::warn!(clients = MOST_CLIENTS, "client turned away: too many are connected");
             let error = json!({"error": format!("{MOST_CLIENTS} clients are connected already")});
             // A client that does not read misses the reason.
             let _ = stream.write_all(format!("{error}\n").as_bytes());
             return;
         }
         self.state().clients += 1;
+        tracing::debug!("client connected");
         let (shared, handle, protocol) = (self.clone(), handle.clone(), protocol.clone());
         let thread = std::thread::Builder::new().name("client".into()).stack_size(STACK_BYTES);
         let begun = thread.spawn(move || {
@@ -224,7 +227,10 @@ impl<P: Protocol> Conversation<P> {
         for (id, answer) in answers {
             let mut object = match answer {
                 Ok(result) => json!({"ok": result}),
-                Err(error) => json!({"error": error}),
+                Err(error) => {
+                    tracing::info!(error, "request failed");
+                    json!({ "error": error })
+                }
             };
             if let Some(id) = id {
                 object["id"] = id.clone();

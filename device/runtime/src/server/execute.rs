@@ -54,6 +54,7 @@ impl Control {
         let report = report.map_err(|error| error.to_string())?;
         self.keep_told(manager);
         self.resting.clear();
+        tracing::info!(file, "program replaced");
         if let Some(members) = self.about.as_object_mut() {
             members.insert("file".into(), file.into());
         }

@@ -55,7 +55,9 @@ impl Protocol for OfGraphs {
     fn work(&self, request: Value) -> Result<Work, String> {
         match Request::of_value(request).map_err(|error| error.to_string())? {
             Request::Replace { file, is_forced } => {
-                Ok(Work::Replace(Box::new(self.loader.load(&file)?), is_forced))
+                let loaded = self.loader.load(&file)?;
+                tracing::info!(file = %file.display(), "program loaded");
+                Ok(Work::Replace(Box::new(loaded), is_forced))
             }
             request => Ok(request.into()),
         }

@@ -24,6 +24,7 @@ impl Monitor {
     }
 
     fn answer_question(&mut self, question: Question, asker: Asker, now: Instant) -> Value {
+        tracing::debug!(user = asker.user(), ?question, "request");
         match question {
             Question::List => answer::list(&self.listing(asker), now),
             Question::Statistics => answer::statistics(&self.statistics(now), now),
@@ -33,12 +34,18 @@ impl Monitor {
             Question::Stay => json!({}),
             Question::PutRule(rule) => {
                 match rule.parse().and_then(|rule| self.policy.put_first(rule)) {
-                    Ok(()) => self.rules(),
+                    Ok(()) => {
+                        tracing::info!(rules = self.policy.rules().len(), "policy: rule added");
+                        self.rules()
+                    }
                     Err(wrong) => answer::error(&wrong.to_string()),
                 }
             }
             Question::RemoveRule(place) => match place.and_then(|it| self.policy.remove(it)) {
-                Some(_) => self.rules(),
+                Some(_) => {
+                    tracing::info!(rules = self.policy.rules().len(), "policy: rule removed");
+                    self.rules()
+                }
                 None => answer::error(
                     "there is no rule at that place; `freeport sockets policy show` lists them",
                 ),

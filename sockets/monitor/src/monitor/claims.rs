@@ -158,6 +158,8 @@ impl Monitor {
         let fenced = !(one.membarrier && other.membarrier);
         let pids = [first.pid, second.pid];
         let (number, slot) = self.hand_out(ids, ends, now)?;
+        let [one, other] = [&ends[0].note.command, &ends[1].note.command];
+        tracing::debug!(?pids, one, other, slab = number, slot, "connection upgraded");
         self.ledger.paired += 1;
         for (at, claim) in ends.iter().enumerate() {
             self.ledger.forget(&claim.note);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport sockets top`: what programs do past the kernel, as it happens.
+//! `freeport sockets top`: shows the traffic of accelerated connections live.
 
 mod screen;
 mod terminal;
@@ -17,27 +17,27 @@ use terminal::{Happened, Terminal};
 #[command(after_help = "Example:\n  freeport sockets top\n  \
                   freeport sockets top --once --sort saved\n  \
                   freeport sockets top --json -n 10 -d 0.5 > activity.json\n\n\
-                  Keys: b bytes, m messages, d doorbells, s saved, c connections or only \
-                  programs, space at once, q end. What is marked est. is estimated from what the \
-                  programs count: see docs/guide/operating.md.")]
+                  Keys: b sorts by bytes, m by messages, d by doorbells, s by saved processor \
+                  time; c shows or hides connections, space refreshes, q quits. Values marked est. \
+                  are estimates from counters of the programs: see docs/guide/operating.md.")]
 pub struct Arguments {
-    /// How long to wait between two looks
+    /// Interval between refreshes
     #[arg(short, long, value_name = "SECONDS", default_value = "2", value_parser = delay)]
     delay: Duration,
-    /// Show that many times, then end
+    /// Exit after this number of refreshes
     #[arg(short = 'n', long, value_name = "NUMBER",
           value_parser = clap::value_parser!(u64).range(1..))]
     iterations: Option<u64>,
-    /// Show once, after one delay
+    /// Refresh once, after one interval, and exit
     #[arg(long, conflicts_with = "iterations")]
     once: bool,
-    /// What is shown first
+    /// Sort by this value, largest first
     #[arg(long, value_enum, default_value_t = Sort::Bytes)]
     sort: Sort,
     /// Show programs without their connections
     #[arg(long)]
     programs: bool,
-    /// Print one JSON object each time
+    /// Print one JSON object per refresh
     #[arg(long)]
     json: bool,
 }
@@ -53,10 +53,12 @@ enum Sort {
 fn delay(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<f64>().map_err(|error| error.to_string())?;
     let is_good = (0.05..=86_400.0).contains(&seconds);
-    is_good.then(|| Duration::from_secs_f64(seconds)).ok_or_else(|| "0.05 to 86400".to_owned())
+    is_good
+        .then(|| Duration::from_secs_f64(seconds))
+        .ok_or_else(|| "expected 0.05 to 86400".to_owned())
 }
 
-/// Shows it until it is told to end, or as often as it was told.
+/// Shows the activity until a key or signal ends it, or for the given number of refreshes.
 pub fn run(arguments: &Arguments, control: &Control) -> anyhow::Result<()> {
     let costs = Costs::measured();
     let mut before = look(control)?;
@@ -67,7 +69,7 @@ pub fn run(arguments: &Arguments, control: &Control) -> anyhow::Result<()> {
         terminal,
     };
     if shown.terminal.is_some() {
-        // Nothing has happened yet, but who is there can be seen.
+        // There are no rates yet, but the programs are known.
         shown.show()?;
     }
     let mut left = if arguments.once { Some(1) } else { arguments.iterations };
@@ -101,7 +103,7 @@ impl Arguments {
     }
 }
 
-/// What is shown now, and where: `terminal` is none if nobody looks at one.
+/// The state of the display; `terminal` is `None` if standard output is not a terminal.
 struct Shown {
     view: View,
     activity: Activity,
@@ -128,7 +130,7 @@ impl Shown {
         told
     }
 
-    /// Waits for so long, and does what keys say meanwhile. False: it is to end.
+    /// Waits for an interval and handles keys. False: the command is to end.
     fn wait(&mut self, delay: Duration) -> anyhow::Result<bool> {
         let until = Instant::now() + delay;
         loop {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What `top` shows: a line of sums, the names of the columns, and for each program a line with its
+//! The screen of `top`: a line of totals, the column names, and for each program a line with its
 //! connections below.
 
 use crate::commands::sockets::figures::{column, percent, short, time, times};
@@ -12,7 +12,7 @@ const PROGRAM: usize = 17;
 const PID: usize = 7;
 const CONNECTION: usize = 43;
 const TRANSPORT: usize = 8;
-/// The columns of numbers, and how wide each is at least.
+/// Names of the numeric columns; each is at least [`NUMBER`] wide.
 const NUMBERS: [&str; 8] = [
     "MSG/S out",
     "MSG/S in",
@@ -25,17 +25,17 @@ const NUMBERS: [&str; 8] = [
 ];
 const NUMBER: usize = 7;
 
-/// What is shown, and how.
+/// Settings of the display.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct View {
-    /// What is shown first.
+    /// Sort key.
     pub key: Key,
     /// Whether the connections of each program are shown.
     pub has_connections: bool,
 }
 
 impl View {
-    /// What a key makes of it.
+    /// The view after a key.
     pub fn after(self, key: u8) -> Self {
         match key {
             b'b' => Self { key: Key::Bytes, ..self },
@@ -48,7 +48,7 @@ impl View {
     }
 }
 
-/// The lines, the heads first: how many those are as well.
+/// The lines, headings first, and the number of headings.
 pub fn lines(activity: &Activity, view: View) -> (Vec<String>, usize) {
     let mut lines = vec![sums(activity, view), heads()];
     let heads = lines.len();
@@ -63,7 +63,7 @@ pub fn lines(activity: &Activity, view: View) -> (Vec<String>, usize) {
         lines.extend(below.remove(&program.pid).unwrap_or_default());
     }
     if activity.programs.is_empty() {
-        lines.push("no program has connections; `freeport exec` begins one".to_owned());
+        lines.push("no program has connections; `freeport exec` starts one".to_owned());
     }
     (lines, heads)
 }
@@ -75,12 +75,12 @@ fn sums(activity: &Activity, view: View) -> String {
         Key::Doorbells => "doorbells",
         Key::Saved => "saved (est.)",
     };
-    // Each connection has two ends; the other one may be another user's.
+    // Each connection has two ends; the other one may belong to another user.
     let ends = activity.ends.len();
     let saved: f64 = activity.programs.iter().map(|it| it.rates.saved_processors()).sum();
     format!(
-        "{} programs, {ends} ends past the kernel, {} in it; {:.1} s; {} processors saved (est.); \
-         by {key}",
+        "{} programs, {ends} accelerated ends, {} in the kernel; {:.1} s; {} processors saved \
+         (est.); by {key}",
         activity.programs.len(),
         activity.in_kernel.len(),
         activity.seconds,
@@ -96,7 +96,7 @@ fn heads() -> String {
     line
 }
 
-/// Numbers stand below their names.
+/// Width of a column: at least that of its name.
 fn width_of(name: &str) -> usize {
     name.len().max(NUMBER)
 }
@@ -111,7 +111,7 @@ fn row(program: &str, pid: &str, connection: &str, way: &str) -> String {
 }
 
 fn program_line(program: &ProgramRates) -> String {
-    let ends = format!("{} past the kernel, {} in it", program.accelerated, program.in_kernel);
+    let ends = format!("{} accelerated, {} in the kernel", program.accelerated, program.in_kernel);
     let name = printable(&program.command);
     row(&name, &program.pid.to_string(), &ends, "all") + &numbers(&program.rates)
 }
@@ -131,7 +131,7 @@ fn kernel_line(end: &InKernel) -> String {
     format!("{line}  {}: {}", printable(&end.reason), printable(&end.text))
 }
 
-/// From where to where. A Unix socket is known by its path at one end, so the peer says more.
+/// Local and remote address. A Unix socket has a path at one end only, so the peer is shown too.
 fn addresses(local: Option<&str>, remote: Option<&str>, peer: Option<&str>) -> String {
     let shown = |address: Option<&str>| match address {
         None | Some("unix") => None,
@@ -202,10 +202,10 @@ mod tests {
         let view = View { key: Key::Bytes, has_connections: true };
         let (lines, heads) = lines(&activity(), view);
         assert_eq!((heads, lines.len()), (2, 8), "{lines:#?}");
-        assert!(lines[0].starts_with("2 programs, 2 ends past the kernel, 2 in it; 2.0 s"));
+        assert!(lines[0].starts_with("2 programs, 2 accelerated ends, 2 in the kernel; 2.0 s"));
         assert!(lines[0].ends_with("by bytes"), "{}", lines[0]);
         assert!(lines[1].contains("SAVED/S est.") && lines[1].contains("GAIN est."));
-        assert!(lines[2].starts_with(r"ser\u{1b}ver         4711 1 past the kernel, 1 in it"));
+        assert!(lines[2].starts_with(r"ser\u{1b}ver         4711 1 accelerated, 1 in the kernel"));
         assert!(lines[3].contains(" 127.0.0.1:7000 > 127.0.0.1:40112 "), "{}", lines[3]);
         let words: Vec<&str> = lines[3].split_whitespace().collect();
         assert_eq!(&words[6..12], ["tcp", "1k", "0", "64k", "0", "0"], "{words:?}");

@@ -1,47 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The terminal while `top` has it: a screen of its own, keys without a line's end, and signals as
-//! something that can be read. All of that is given back when it is dropped.
+//! The terminal while `top` runs: an alternate screen, unbuffered keys, and signals read from a
+//! descriptor. Dropping it restores the terminal.
 
 use std::io::{self, IsTerminal, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Instant;
 
-/// Another screen without a cursor, and back.
+/// Switch to the alternate screen without a cursor, and back.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
-/// To the upper left corner; what is behind the cursor in its line, and below it, is removed.
+/// Move to the upper left corner; clear the rest of the line; clear everything below.
 const HOME: &str = "\x1b[H";
 const REST_OF_LINE: &str = "\x1b[K";
 const REST: &str = "\x1b[J";
 const BRIGHT: &str = "\x1b[7m";
 const PLAIN: &str = "\x1b[0m";
 
-/// The signals that end `top`, so that it gives the terminal back first.
+/// Signals that end `top`, which restores the terminal first.
 const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
-/// What happened on the terminal.
+/// An event on the terminal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Happened {
-    /// The time is over.
+    /// The time has passed.
     Nothing,
     /// A key.
     Key(u8),
-    /// The terminal has another size.
+    /// The size of the terminal has changed.
     Resized,
-    /// Somebody wants this to end.
+    /// A signal asks the process to end.
     Ends,
 }
 
-/// See above.
+/// The terminal of this process.
 pub struct Terminal {
-    /// As it was.
+    /// Modes to restore.
     before: libc::termios,
     signals: OwnedFd,
 }
 
 impl Terminal {
-    /// Takes the terminal. `None`: input or output is none.
+    /// Takes over the terminal. `None`: standard input or output is not a terminal.
     ///
     /// # Errors
     /// The system refuses.
@@ -51,11 +51,11 @@ impl Terminal {
         }
         let signals = signals()?;
         let mut modes = MaybeUninit::uninit();
-        // SAFETY: there is room for the answer.
+        // SAFETY: the pointer is to writable memory of the size of the modes.
         if unsafe { libc::tcgetattr(libc::STDIN_FILENO, modes.as_mut_ptr()) } != 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the call has succeeded, so it has filled it.
+        // SAFETY: the call has succeeded, so it has initialised the modes.
         let before = unsafe { modes.assume_init() };
         let terminal = Self { before, signals };
         let mut modes = before;
@@ -66,10 +66,10 @@ impl Terminal {
         Ok(Some(terminal))
     }
 
-    /// Shows lines, the first ones marked: as many as there is room for, as wide as that is.
+    /// Shows lines, the last heading highlighted, cut to the size of the terminal.
     ///
     /// # Errors
-    /// Nobody takes what is written.
+    /// Standard output cannot be written.
     pub fn show(&self, lines: &[String], heads: usize) -> io::Result<()> {
         let (width, height) = size();
         let mut screen = HOME.to_owned();
@@ -90,10 +90,10 @@ impl Terminal {
         io::stdout().flush()
     }
 
-    /// Waits until something happens, or until then.
+    /// Waits for an event, until the given time at most.
     ///
     /// # Errors
-    /// The system refuses to wait.
+    /// `poll` or reading a signal fails.
     pub fn wait(&self, until: Instant) -> io::Result<Happened> {
         let left = until.saturating_duration_since(Instant::now());
         let timeout = i32::try_from(left.as_micros().div_ceil(1000)).unwrap_or(i32::MAX);
@@ -114,26 +114,26 @@ impl Terminal {
                 _ => Happened::Resized,
             });
         }
-        // A terminal that has gone has an end.
+        // The end of input means that the terminal is gone.
         Ok(read_key().map_or(Happened::Ends, Happened::Key))
     }
 
     fn signal(&self) -> io::Result<i32> {
         let mut told = MaybeUninit::<libc::signalfd_siginfo>::uninit();
         let (start, bytes) = (told.as_mut_ptr().cast(), size_of::<libc::signalfd_siginfo>());
-        // SAFETY: there is room for one.
+        // SAFETY: the buffer has the size that is passed.
         let count = unsafe { libc::read(self.signals.as_raw_fd(), start, bytes) };
         if count != bytes as isize {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the kernel has filled all of it.
+        // SAFETY: the kernel has filled the whole structure, as the count shows.
         Ok(unsafe { told.assume_init() }.ssi_signo.cast_signed())
     }
 }
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // Nobody can be told if that fails: the terminal has gone.
+        // A failure cannot be reported: the terminal is gone.
         let mut output = io::stdout();
         let _ = output.write_all(LEAVE.as_bytes()).and_then(|()| output.flush());
         let _ = set_modes(&self.before);
@@ -148,10 +148,10 @@ fn set_modes(modes: &libc::termios) -> io::Result<()> {
     }
 }
 
-/// A key, if there is one; `None`: the input has ended.
+/// Reads a key. `None`: the input has ended.
 fn read_key() -> Option<u8> {
     let mut key = 0;
-    // SAFETY: there is room for a byte.
+    // SAFETY: the buffer has room for one byte.
     let count = unsafe { libc::read(libc::STDIN_FILENO, (&raw mut key).cast(), 1) };
     (count == 1).then_some(key)
 }
@@ -159,16 +159,16 @@ fn read_key() -> Option<u8> {
 /// Columns and lines.
 fn size() -> (usize, usize) {
     let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
-    // SAFETY: there is room for the answer.
+    // SAFETY: the request writes a `winsize`, which the pointer is to.
     unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &raw mut size) };
     let or = |number: u16, other| if number == 0 { other } else { usize::from(number) };
     (or(size.ws_col, 80), or(size.ws_row, 24))
 }
 
-/// A descriptor from which the signals can be read that matter here.
+/// Blocks the signals of `top` and returns a descriptor from which they are read.
 fn signals() -> io::Result<OwnedFd> {
     let mut set = MaybeUninit::uninit();
-    // SAFETY: there is room for a set.
+    // SAFETY: the pointer is to writable memory of the size of a set.
     unsafe { libc::sigemptyset(set.as_mut_ptr()) };
     // SAFETY: `sigemptyset` has initialised it, which cannot fail.
     let mut set = unsafe { set.assume_init() };
@@ -176,13 +176,13 @@ fn signals() -> io::Result<OwnedFd> {
         // SAFETY: the set is initialised.
         unsafe { libc::sigaddset(&mut set, signal) };
     }
-    // SAFETY: the set is initialised; null asks for no earlier mask.
+    // SAFETY: the set is initialised; null: the previous mask is not requested.
     unsafe { libc::sigprocmask(libc::SIG_BLOCK, &set, std::ptr::null_mut()) };
     // SAFETY: the set is initialised, and lives as long as the call.
     let descriptor = unsafe { libc::signalfd(-1, &set, libc::SFD_CLOEXEC) };
     if descriptor < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor was just made, and has no other owner.
+    // SAFETY: `signalfd` has returned the descriptor, which has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }

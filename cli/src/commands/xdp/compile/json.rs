@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What became of a program, for other programs.
+//! The report of a compiled program as JSON.
 
 use super::Compiled;
 use freeport_ebpf::object::Program;
@@ -8,7 +8,7 @@ use freeport_vliw::image::{Image, Row};
 use freeport_vliw::report::{Effect, Effects, Report, Size};
 use serde_json::{Value, json};
 
-/// All that is asked for.
+/// The report, with the rows if they are requested.
 pub fn program(compiled: &Compiled, has_rows: bool) -> Value {
     let Report { image, instructions, size, critical_rows, rows_by_lanes, functions } =
         &compiled.report;
@@ -28,7 +28,7 @@ pub fn program(compiled: &Compiled, has_rows: bool) -> Value {
     })
 }
 
-/// Why a program is not compiled.
+/// The reason why a program is not compiled.
 pub fn refusal(refusal: &Unsupported) -> Value {
     let Unsupported { program, slot, reason } = refusal;
     json!({ "program": program, "slot": slot, "reason": reason })

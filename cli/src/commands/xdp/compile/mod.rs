@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport xdp compile`: programs as rows for the small processor of `docs/internals/vliw.md`,
-//! and how good
-//! they are.
+//! `freeport xdp compile`: compiles programs to rows of the small processor of
+//! `docs/internals/vliw.md`, and reports the quality of the schedule.
 
 mod json;
 mod text;
@@ -24,33 +23,33 @@ use std::process::ExitCode;
     freeport xdp compile filter.bpf.c --lanes 2 --without bounds,zeroing --rows\n  \
     freeport xdp compile filter.bpf.c --program filter --svg filter.svg\n  \
     freeport xdp compile filter.bpf.c --passes\n\n\
-    A source is compiled by clang-19, or by what FREEPORT_BPF_CLANG names.")]
+    A source is compiled by clang-19, or by the compiler that FREEPORT_BPF_CLANG names.")]
 pub struct Arguments {
     /// An object, or its source (.c)
     object: PathBuf,
-    /// Only this program
+    /// Compile only this program
     #[arg(long, value_name = "NAME")]
     program: Option<String>,
-    /// Give a map another size, where the loader is to set it; may be given several times
+    /// Set the size of a map whose size the loader has to set; may be repeated
     #[arg(long, value_name = "NAME=ENTRIES")]
     map_size: Vec<MapSize>,
-    /// How many operations a row may hold
+    /// Number of operations per row
     #[arg(long, value_name = "NUMBER", default_value_t = Machine::default().lanes,
           value_parser = clap::value_parser!(u8).range(super::lanes()))]
     lanes: u8,
-    /// Leave out this pass; may be given several times, or several with commas
+    /// Leave out these passes; may be repeated
     #[arg(long, value_name = "PASS", value_delimiter = ',', value_parser = pass)]
     without: Vec<&'static str>,
-    /// Keep each instruction as it is, and only place it in a row
+    /// Place each instruction in a row without optimizing it
     #[arg(long)]
     keep_all: bool,
-    /// Print the rows, behind the source lines that they come from
+    /// Print the rows, each after its source lines
     #[arg(long)]
     rows: bool,
-    /// Print what each pass and each lane is good for
+    /// Print the effect of each pass and of each lane
     #[arg(long)]
     passes: bool,
-    /// Draw the rows of a program
+    /// Draw the rows of a program as SVG
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Print one JSON object
@@ -58,20 +57,20 @@ pub struct Arguments {
     json: bool,
 }
 
-/// A program, and what became of it.
+/// A compiled program.
 struct Compiled<'o> {
     program: &'o Program,
     report: Report,
-    /// If they are asked for.
+    /// With `--passes`.
     effects: Option<Effects>,
 }
 
-/// Compiles, and prints what came of it. Programs that can be compiled are told of though others
-/// cannot.
+/// Compiles the programs and prints the reports. If some programs cannot be compiled, the rest are
+/// still reported.
 ///
 /// # Errors
-/// What is wrong with the object, no program of that name, what a program has that the processor
-/// has not, or a picture that cannot be written.
+/// A malformed object, no program of that name, a program that the processor does not support, or a
+/// drawing that cannot be written.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let file = arguments.object.display();
     let (_, mut object) = open(&arguments.object)?;
@@ -109,7 +108,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     bail!("{file}: the processor cannot run {}", reasons.join("; "));
 }
 
-/// The XDP programs that are meant.
+/// The selected XDP programs.
 fn choose<'o>(object: &'o Object, arguments: &Arguments) -> anyhow::Result<Vec<&'o Program>> {
     let is_xdp = |program: &&Program| !matches!(program.kind, ProgramKind::Other(_));
     let all: Vec<&Program> = object.programs.iter().filter(is_xdp).collect();
@@ -119,7 +118,7 @@ fn choose<'o>(object: &'o Object, arguments: &Arguments) -> anyhow::Result<Vec<&
         bail!("there is no XDP program in it");
     }
     if arguments.svg.is_some() && arguments.program.is_none() && all.len() > 1 {
-        bail!("--svg draws one program; say which with --program; there are: {names}");
+        bail!("--svg draws one program; choose one with --program; there are: {names}");
     }
     let Some(name) = &arguments.program else { return Ok(all) };
     match all.iter().find(|program| program.name == *name) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What became of a program, for people.
+//! The report of a compiled program as text.
 
 use super::Compiled;
 use freeport_ebpf::object::Program;
@@ -7,7 +7,7 @@ use freeport_vliw::image::{Image, Row};
 use freeport_vliw::report::{Effect, Effects, Report, Size};
 use std::fmt::Write;
 
-/// All that is asked for.
+/// The report, with the rows if they are requested.
 pub fn program(compiled: &Compiled, has_rows: bool) -> String {
     let mut out = summary(&compiled.report);
     if let Some(effects) = &compiled.effects {
@@ -51,7 +51,7 @@ fn effects(effects: &Effects, report: &Report) -> String {
     effects.cumulative.iter().for_each(|it| out += &effect("with", it));
     out += &table("all passes but one");
     effects.without.iter().for_each(|it| out += &effect("without", it));
-    out += &table("passes as asked for");
+    out += &table("passes as requested");
     for (lanes, size) in &effects.lanes {
         let mark = if *lanes == report.image.machine.lanes { " *" } else { "" };
         out += &line(&format!("lanes: {lanes}{mark}"), size);
@@ -72,7 +72,7 @@ fn line(name: &str, size: &Size) -> String {
     format!("{name:<28} {operations:>10} {rows:>6} {:>8.2}\n", size.operations_per_row())
 }
 
-/// The schedule, with the source lines in front of a row that the row before it does not come from.
+/// The schedule. Source lines precede a row unless the previous row comes from them too.
 fn rows(image: &Image, program: &Program) -> String {
     let mut out = String::from("\n");
     let text = image.to_string();
@@ -95,7 +95,7 @@ fn rows(image: &Image, program: &Program) -> String {
     out
 }
 
-/// The source lines that a row comes from, each once.
+/// The source lines of a row, each once.
 fn sources(row: &Row, program: &Program) -> Vec<String> {
     let mut sources = vec![];
     for origin in row.slots().flat_map(|(_, slot)| &slot.origins) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Cycles of the simulated card for packets that come without a gap.
+//! Cycles of the simulated card for packets that arrive back to back.
 
 use super::super::run::distribution::{Distribution, PerPacket};
 use super::report::VERDICTS;
@@ -9,7 +9,7 @@ use freeport_card::{Cycles, Identity, RowCycles, SPENT, SPENT_ON, Sim, Stamp};
 use freeport_ebpf::object::Program;
 use freeport_xdp::Arrival;
 
-/// What a row's cycles are spent on, in the order of [`SPENT_ON`], and what that is called.
+/// Names of the causes of a row's cycles, for JSON and for text, in the order of [`SPENT_ON`].
 const OF_ROWS: [(&str, &str); SPENT_ON.len()] = [
     ("rows", "rows"),
     ("memory_wait_cycles", "waits for memory"),
@@ -19,28 +19,28 @@ const OF_ROWS: [(&str, &str); SPENT_ON.len()] = [
     ("jumps", "jumps"),
 ];
 
-/// What the card did with one schedule.
+/// Measurement of the card with one schedule.
 pub struct Counted {
     /// Cycles from one verdict to the next.
     pub cycles: PerPacket,
-    /// Cycles from the first beat of a packet to its verdict, behind the others.
+    /// Cycles from the first beat of a packet to its verdict, waiting time included.
     pub latency: PerPacket,
-    /// Where the cycles of all cores in use went, by what it is called for scripts and for people:
-    /// the mean of a packet. Together they are the mean of `cycles`, times the cores.
+    /// Mean cycles per packet of all cores in use, by cause, with its names for JSON and for text.
+    /// Their sum is the mean of `cycles` times the number of cores.
     pub spent: Vec<(&'static str, &'static str, f64)>,
-    /// How many packets each of the cores in use had.
+    /// Number of packets of each core in use.
     pub by_core: Vec<u64>,
-    /// What became of packets: counters of the card, by their names, that are not 0.
+    /// Verdicts: counters of the card that are not 0, with their names.
     pub verdicts: Vec<(&'static str, u64)>,
     pub rows: usize,
     pub map_bytes: u64,
     pub card: Identity,
 }
 
-/// Lets all packets come.
+/// Sends all packets to the card.
 ///
 /// # Errors
-/// A card that does not answer.
+/// The card does not respond.
 pub fn count(
     mut sim: Sim,
     program: &Program,
@@ -83,7 +83,7 @@ pub fn count(
     })
 }
 
-/// Every cycle between verdicts is somebody's.
+/// Causes of the cycles of one core, where every cycle between verdicts has a cause.
 fn of_one_core(cycles: &Cycles) -> Vec<(&'static str, &'static str, f64)> {
     let mean = |all: u64| all as f64 / cycles.packets.max(1) as f64;
     let sum = |at: usize| cycles.rows.iter().map(|row: &RowCycles| row.cycles[at]).sum();
@@ -96,7 +96,7 @@ fn of_one_core(cycles: &Cycles) -> Vec<(&'static str, &'static str, f64)> {
     rows.chain(beside).collect()
 }
 
-/// What the card has counted of all cores, and what is left of all their cycles.
+/// Causes that the card counts for all cores, and the rest of their cycles.
 fn of_cores(
     counters: Vec<u64>,
     packets: usize,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport xdp estimate`: what a program will cost on the small processor's hardware, in cycles
-//! of the simulated card.
+//! `freeport xdp estimate`: the cost of a program on the small processor's hardware, in cycles of
+//! the simulated card.
 
 mod count;
 mod report;
@@ -20,7 +20,7 @@ use freeport_xdp::{Profiles, Setting};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Bytes of a beat of the bus by which packets come.
+/// Bytes per beat of the bus that delivers packets.
 const BEAT_BYTES: usize = 32;
 
 #[derive(Args)]
@@ -29,20 +29,20 @@ const BEAT_BYTES: usize = 32;
     freeport xdp estimate filter.bpf.o --trace packets.pcap --ifindex 2 \\\n      \
     --map 'inside key 0 0 0 0 value 2 0 0 0' --map-file maps.txt --clock-mhz 250\n  \
     freeport xdp estimate filter.bpf.o --trace packets.pcap --cores 4\n\n\
-    Packets of the capture come one behind the other, as fast as the card takes them, whatever\n\
-    their times are. Cycles are counted in a simulation of the hardware; the clock is assumed.")]
+    Packets of the capture arrive back to back, as fast as the card accepts them; their times\n\
+    are ignored. Cycles are counted in a simulation of the hardware; the clock is an assumption.")]
 pub struct Arguments {
     #[command(flatten)]
     subject: Subject,
-    /// How many cores of the card are in use, among which flows are divided
+    /// Number of cores of the card in use; flows are distributed among them
     #[arg(long, value_name = "NUMBER", default_value_t = 1,
           value_parser = clap::value_parser!(u8).range(1..=i64::from(Nic::CORES_MAX)))]
     cores: u8,
-    /// The clock at which cycles are stated as times and rates, in MHz
+    /// The assumed clock, in MHz, for times and rates
     #[arg(long, value_name = "MHZ", default_value_t = 156.25, value_parser = clock)]
     clock_mhz: f64,
-    /// Do not schedule the program for the ways that these packets take through it, as the
-    /// interpreter sees them first
+    /// Do not use a profile: by default the program is scheduled for the paths that these packets
+    /// take in the interpreter
     #[arg(long)]
     without_profile: bool,
     /// Print one JSON object
@@ -50,23 +50,23 @@ pub struct Arguments {
     json: bool,
 }
 
-/// What was counted.
+/// A measurement.
 struct Estimate<'a> {
     program: &'a str,
     schedule: &'a Schedule,
     clock_mhz: f64,
     packets: usize,
-    /// Packets of lengths that the card does not take.
+    /// Packets whose length the card does not support.
     refused: u64,
     counted: Counted,
-    /// Beats in which packets come, the mean: fewer cycles are not possible.
+    /// Mean number of beats per packet, a lower bound of the cycles.
     beats: f64,
-    /// Packets with more beats than the cycles that half of all packets do with.
+    /// Packets with more beats than the median of the cycles.
     long_packets: usize,
 }
 
 impl<'a> Estimate<'a> {
-    /// With what is known of the packets.
+    /// Combines a measurement with properties of the packets.
     fn of(
         counted: Counted,
         program: &'a Program,
@@ -89,16 +89,16 @@ impl<'a> Estimate<'a> {
     }
 }
 
-/// Packets that the card takes, and how many it does not.
+/// Packets of a supported length, and the number of others.
 pub(super) struct Packets {
     pub taken: Vec<Vec<u8>>,
     pub refused: u64,
 }
 
-/// Simulates, and prints what came of it.
+/// Simulates the card and prints the estimate.
 ///
 /// # Errors
-/// What is wrong with the object, the settings or the capture, and why the card refuses a program.
+/// A malformed object, setting or capture, or a program that the card refuses.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let subject = &arguments.subject;
     let (_, mut object) = subject.open()?;
@@ -115,7 +115,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is counted with the faster schedule, or with the one that fits.
+/// Measures both schedules; returns the faster one, or the one that fits.
 fn best(
     object: &Object,
     program: &Program,
@@ -140,8 +140,8 @@ fn best(
     let refused = || {
         let (file, trace) = (arguments.subject.object.display(), arguments.subject.trace.display());
         format!(
-            "{file}: the card does not take it; without cycles, `freeport xdp run {file} \
-             --trace {trace} --on interpreter` works"
+            "{file}: the card does not run it; without cycles, `freeport xdp run {file} \
+             --trace {trace} --on interpreter` does"
         )
     };
     let plain = load(None);
@@ -165,10 +165,10 @@ fn best(
 }
 
 impl Packets {
-    /// All of a capture, since they have to be there without a gap.
+    /// Reads all packets of a capture, so that they can be sent back to back.
     ///
     /// # Errors
-    /// A capture that is broken, or has fewer packets than it takes.
+    /// A malformed capture, or one with fewer than `least` packets.
     pub fn read(trace: &Path, least: usize) -> anyhow::Result<Self> {
         let file = trace.display();
         let mut feed = Feed::open(trace, false)?;
@@ -184,22 +184,22 @@ impl Packets {
         let (count, refused) = (packets.taken.len(), packets.refused);
         if count < least {
             bail!(
-                "{file}: there are {count} packets that the card takes, and {refused} of other \
-                 lengths than {} to {} bytes; it takes {least}{}",
+                "{file}: {count} packets have a length that the card supports, and {refused} are \
+                 not of {} to {} bytes; at least {least} are needed{}",
                 Sim::LENGTHS.start(),
                 Sim::LENGTHS.end(),
-                if least > 1 { " from one verdict to the next" } else { "" }
+                if least > 1 { " to count from one verdict to the next" } else { "" }
             );
         }
         Ok(packets)
     }
 }
 
-/// A clock that goes.
+/// Parses a clock in MHz.
 fn clock(text: &str) -> Result<f64, String> {
-    let clock_mhz: f64 = text.parse().map_err(|_| "it is no number".to_owned())?;
+    let clock_mhz: f64 = text.parse().map_err(|_| "it is not a number".to_owned())?;
     match clock_mhz.is_finite() && clock_mhz > 0.0 {
         true => Ok(clock_mhz),
-        false => Err("a clock has more than 0 MHz".into()),
+        false => Err("the clock must be above 0 MHz".into()),
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What an estimate tells, for people and for scripts.
+//! The report of an estimate, as text and as JSON.
 
 use super::super::run::json::figures_json;
 use super::super::run::report::figures;
@@ -11,11 +11,11 @@ use std::fmt;
 /// Counters of the card for verdicts.
 pub const VERDICTS: [&str; 6] =
     ["aborted", "dropped", "passed", "sent_back", "redirected", "other_verdicts"];
-/// Of a hundred cycles, those with a beat from which on the bus counts as what limits.
+/// Percentage of cycles with a beat from which on the bus counts as the limit.
 const BUSY_PERCENT: f64 = 95.0;
 
 impl Estimate<'_> {
-    /// Million packets in a second at the assumed clock.
+    /// Million packets per second at the assumed clock.
     fn mpps(&self) -> f64 {
         self.clock_mhz / self.counted.cycles.mean
     }
@@ -24,23 +24,23 @@ impl Estimate<'_> {
         cycles as f64 / self.clock_mhz * 1e3
     }
 
-    /// Of a hundred cycles, how many have a beat of an arriving packet.
+    /// Percentage of cycles with a beat of an arriving packet.
     fn busy_percent(&self) -> f64 {
         100.0 * self.beats / self.counted.cycles.mean
     }
 
-    /// The bus by which packets come, or else the processor.
+    /// Whether the bus that delivers packets is the limit, and not the processor.
     fn is_bound_by_bus(&self) -> bool {
         self.busy_percent() >= BUSY_PERCENT
     }
 
-    /// Of a hundred packets, how many the core has that has most.
+    /// Percentage of packets on the busiest core.
     fn busiest_percent(&self) -> f64 {
         let most = self.counted.by_core.iter().copied().max().unwrap_or(0);
         100.0 * most as f64 / self.packets as f64
     }
 
-    /// For scripts.
+    /// The report as JSON.
     pub fn as_json(&self) -> Value {
         let spent = self.counted.spent.iter().map(|(name, _, mean)| (*name, *mean));
         let verdicts = self.counted.verdicts.iter().copied();
@@ -80,7 +80,7 @@ impl Estimate<'_> {
     }
 }
 
-/// For people.
+/// The report as text.
 impl fmt::Display for Estimate<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { program, packets, clock_mhz, .. } = self;

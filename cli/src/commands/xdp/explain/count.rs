@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Cycles of the simulated card by row.
+//! Cycles of the simulated card, by row.
 
 use super::super::estimate::Packets;
 use anyhow::{Context, bail};
@@ -9,41 +9,41 @@ use freeport_ebpf::object::Object;
 use freeport_vliw::image::Image;
 use freeport_xdp::{Arrival, Setting};
 
-/// Where the cycles of some packets went, from the first one's beginning to the last one's verdict.
+/// Cycles of a stream of packets by cause, from the start of the first packet to the last verdict.
 pub struct Counted {
     pub packets: u64,
-    /// Packets of lengths that the card does not take.
+    /// Packets whose length the card does not support.
     pub refused: u64,
-    /// By row of the program.
+    /// Cycles by row of the program.
     pub rows: Vec<RowCycles>,
-    /// Cycles until packets' first rows are in execute.
+    /// Cycles until the first rows of packets reach the execute stage.
     pub begin: u64,
-    /// Cycles without a packet in work.
+    /// Cycles without a packet in the processor.
     pub idle: u64,
-    /// Other programs that tail calls led to, by name, with their cycles.
+    /// Cycles of other programs that tail calls led to, by name.
     pub elsewhere: Vec<(String, u64)>,
-    /// All of them.
+    /// Number of all cycles.
     pub total: u64,
 }
 
 impl Counted {
-    /// The part of a number that a packet has.
+    /// The mean per packet of a total.
     pub fn per_packet(&self, all: u64) -> f64 {
         all as f64 / self.packets.max(1) as f64
     }
 
-    /// How many of a hundred cycles these are.
+    /// The percentage of all cycles.
     pub fn percent(&self, cycles: u64) -> f64 {
         100.0 * cycles as f64 / self.total.max(1) as f64
     }
 }
 
-/// What programs learn of the world: the card's clock begins at 0 and goes on.
+/// The environment of programs: the clock of the card starts at 0 and runs.
 pub fn environment() -> Environment {
     Environment { clock: Clock::running(), ..Environment::default() }
 }
 
-/// Lets the packets come to the card without a gap.
+/// Sends the packets to the card back to back, and counts cycles.
 pub fn count(
     object: &Object,
     number: usize,
@@ -64,9 +64,7 @@ pub fn count(
     let cycles = sim.count_stream(name, &arrivals).context("on the simulated card")?;
     if cycles.attributed() != cycles.total {
         let (found, all) = (cycles.attributed(), cycles.total);
-        bail!(
-            "{found} of {all} cycles have a row: this is a mistake in Freeport, please report it"
-        );
+        bail!("{found} of {all} cycles have a row: this is a bug in Freeport, please report it");
     }
     let counted = Counted {
         packets: cycles.packets,
@@ -80,7 +78,7 @@ pub fn count(
     Ok(sorted(counted, &cycles, &sim, object, number))
 }
 
-/// Puts cycles of rows where they belong: to rows of the program, or to another one.
+/// Attributes the cycles of rows to rows of the program or to another program.
 fn sorted(
     mut counted: Counted,
     cycles: &Cycles,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What became of a program, for other programs.
+//! The explanation of a program as JSON.
 
 use super::Explained;
 use super::count::Counted;
@@ -9,7 +9,7 @@ use freeport_vliw::fate::{Fate, Kind, Place};
 use serde_json::{Map, Value, json};
 
 impl Explained<'_> {
-    /// All of it. Cycles are of all packets together.
+    /// The explanation. Cycles are totals of all packets.
     pub(super) fn as_json(&self) -> Value {
         let Self { program, schedule, image, fates, counted } = self;
         json!({

@@ -29,28 +29,28 @@ use std::process::ExitCode;
     freeport xdp explain filter.bpf.c --trace packets.pcap --profile\n  \
     freeport xdp explain filter.bpf.o --trace packets.pcap --ifindex 2 \\\n      \
     --map 'inside key 0 0 0 0 value 2 0 0 0' --svg filter.svg\n\n\
-    Without packets it says where each instruction went: into which row and lane, into one\n\
-    operation with which others, or which pass removed it. With packets, which come without a gap\n\
-    to the simulated card, it says how often each row was executed and where the cycles went.")]
+    Without packets, each instruction is shown with its row and lane, with the instructions that\n\
+    share its operation, or with the pass that removed it. With packets, which arrive at the\n\
+    simulated card back to back, it also shows how often each row was executed, and the cycles.")]
 pub struct Arguments {
     /// An object, or its source (.c)
     object: PathBuf,
-    /// Which program, where there are several
+    /// The program, if the object has several
     #[arg(long, value_name = "NAME")]
     program: Option<String>,
-    /// Packets to count cycles for: a pcap or pcapng file of Ethernet
+    /// Packets to count cycles for: a pcap or pcapng file of Ethernet frames
     #[arg(long, value_name = "CAPTURE")]
     trace: Option<PathBuf>,
     #[command(flatten)]
     preparation: Preparation,
-    /// The device by which packets come
+    /// Index of the interface that packets arrive on
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     ifindex: u32,
-    /// Run the packets once in the interpreter first, and schedule for the ways that they take, if
-    /// that fits the card and is no slower
+    /// Run the packets in the interpreter first, and schedule for the paths that they take, if that
+    /// fits the card and is not slower
     #[arg(long, requires = "trace")]
     profile: bool,
-    /// Draw the rows by lane, the hotter the darker
+    /// Draw the rows by lane as SVG; hot rows are dark
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Print one JSON object
@@ -58,33 +58,33 @@ pub struct Arguments {
     json: bool,
 }
 
-/// A program, its schedule, and what became of it.
+/// A program, its schedule, and the fates of its instructions.
 struct Explained<'o> {
     program: &'o Program,
     schedule: Schedule,
     image: Image,
-    /// Of each instruction.
+    /// Fate of each instruction.
     fates: Vec<Fate>,
-    /// If there are packets.
+    /// With packets.
     counted: Option<Counted>,
 }
 
-/// Explains, and prints it.
+/// Prints the explanation of a program.
 ///
 /// # Errors
-/// What is wrong with the object, the settings or the capture, what the processor has not, and why
-/// the card refuses a program.
+/// A malformed object, setting or capture, or a program that the processor or the card does not
+/// support.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let file = arguments.object.display();
     if arguments.trace.is_none() && !arguments.preparation.has_no_values() {
-        bail!("--map, --map-file and --set are for --trace: without packets no value matters");
+        bail!("--map, --map-file and --set need --trace: without packets, values have no effect");
     }
     let (_, mut object) = open(&arguments.object)?;
     let settings = arguments.preparation.apply(&mut object)?;
     let program = choose(&object, arguments.program.as_deref());
     let program = program.with_context(|| file.to_string())?;
     let explained = explain(&object, program, &settings, arguments).with_context(|| {
-        format!("{file}: what of it can run where, `freeport xdp show {file}` says")
+        format!("{file}: `freeport xdp show {file}` lists where its programs can run")
     })?;
     if let Some(path) = &arguments.svg {
         draw(&explained, path)?;
@@ -105,7 +105,7 @@ fn explain<'o>(
 ) -> anyhow::Result<Explained<'o>> {
     let options = Options::default();
     let number = object.programs.iter().position(|it| it.name == program.name);
-    let number = number.context("the program is not of this object")?;
+    let number = number.context("the program is not part of this object")?;
     let analysis = Analysis::of(program, &object.maps).map_err(|malformed| Unsupported {
         program: program.name.clone(),
         slot: malformed.slot,
@@ -138,7 +138,7 @@ fn explain<'o>(
     Ok(Explained { program, schedule, image, fates, counted })
 }
 
-/// Which ways packets take, if that is asked for.
+/// The paths that packets take, with `--profile`.
 fn profiles(
     object: &Object,
     program: &Program,

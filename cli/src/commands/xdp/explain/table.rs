@@ -1,39 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Columns of text that stand below each other.
+//! Text tables with aligned columns.
 
 use std::fmt::Write;
 
-/// Lines of cells.
+/// A table.
 pub struct Table<const COLUMNS: usize> {
     lines: Vec<Line<COLUMNS>>,
-    /// Characters of a cell at most.
+    /// Maximum number of characters of a cell.
     widest: usize,
 }
 
 enum Line<const COLUMNS: usize> {
     Cells([String; COLUMNS]),
-    /// Over all columns.
+    /// A line across all columns.
     Heading(String),
 }
 
 impl<const COLUMNS: usize> Table<COLUMNS> {
-    /// A table with these heads, of which longer cells are cut.
+    /// Makes a table with these column names; longer cells than `widest` are cut.
     pub fn new(heads: [&str; COLUMNS], widest: usize) -> Self {
         Self { lines: vec![Line::Cells(heads.map(str::to_owned))], widest }
     }
 
-    /// A line of cells.
+    /// Adds a line of cells.
     pub fn add(&mut self, cells: [String; COLUMNS]) {
         self.lines.push(Line::Cells(cells.map(|cell| cut(cell, self.widest))));
     }
 
-    /// A line of its own.
+    /// Adds a line across all columns.
     pub fn head(&mut self, text: String) {
         self.lines.push(Line::Heading(text));
     }
 
-    /// As text, without columns that are empty; those of which `is_right` says so are aligned on
-    /// the right.
+    /// The table as text, without empty columns; columns with `is_right` are aligned to the right.
     pub fn text(&self, between: &str, is_right: [bool; COLUMNS]) -> String {
         let mut widths = [0; COLUMNS];
         for line in &self.lines {
@@ -64,7 +63,7 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
     }
 }
 
-/// The beginning of a text, if it is too long.
+/// The text, cut if it is too long.
 fn cut(text: String, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some(_) => text.chars().take(most - 1).chain(['…']).collect(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What became of a program, for people.
+//! The explanation of a program as text.
 
 use super::Explained;
 use super::count::Counted;
@@ -12,14 +12,14 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Characters of a cell.
+/// Maximum number of characters of a cell.
 const WIDEST: usize = 56;
-/// Places of an instruction that are named.
+/// Maximum number of places that are named for an instruction.
 const NAMED_PLACES: usize = 2;
-/// Of a hundred cycles, as many as one mark of a hot row stands for.
+/// Percentage of cycles that one mark of a hot row stands for.
 const PERCENT_PER_MARK: f64 = 5.0;
 
-/// All of it.
+/// The whole explanation.
 pub(super) fn of(explained: &Explained<'_>) -> String {
     let Explained { program, schedule, image, fates, counted } = explained;
     let (name, instructions) = (&program.name, fates.len());
@@ -44,7 +44,7 @@ pub(super) fn of(explained: &Explained<'_>) -> String {
     out
 }
 
-/// An instruction a line.
+/// The table of instructions.
 fn instructions_table(explained: &Explained<'_>) -> String {
     let Explained { program, fates, counted, .. } = explained;
     let heads = ["source", "instruction", "where", "cycles/packet"];
@@ -78,7 +78,7 @@ pub fn source(line: &Line) -> String {
     format!("{file}:{}  {}", line.line, line.text.trim())
 }
 
-/// An instruction with its number, as a disassembler has it.
+/// An instruction with its number, as in a disassembly.
 pub fn instruction(program: &Program, slot: usize) -> String {
     match decode(&program.instructions, slot) {
         Ok(operation) => format!("{slot}: {operation}"),
@@ -94,7 +94,7 @@ fn place(fate: &Fate) -> String {
     };
     match &fate.kind {
         Kind::Unreached => "never reached".into(),
-        Kind::Gone if fate.pass.is_none() => "no row: control goes on there".into(),
+        Kind::Gone if fate.pass.is_none() => "no row: falls through".into(),
         Kind::Gone => by("removed"),
         Kind::Placed { places, partners } => {
             let named = |Place { row, lane }: &Place| format!("row {row} lane {lane}");
@@ -112,7 +112,7 @@ fn place(fate: &Fate) -> String {
     }
 }
 
-/// Cycles of the rows in which an instruction is: each row's stand once, where it is met first.
+/// Cycles of the rows of an instruction; those of each row are shown only at its first instruction.
 fn cycles(counted: &Counted, fate: &Fate, told: &mut BTreeSet<usize>) -> String {
     let Kind::Placed { places, .. } = &fate.kind else { return String::new() };
     let rows: BTreeSet<usize> = places.iter().map(|place| place.row).collect();
@@ -124,7 +124,7 @@ fn cycles(counted: &Counted, fate: &Fate, told: &mut BTreeSet<usize>) -> String 
     format!("{:.1}", counted.per_packet(all))
 }
 
-/// A row a line, hot ones marked.
+/// The table of rows, with marks for hot ones.
 fn rows_table(explained: &Explained<'_>, counted: &Counted) -> String {
     let mut heads = [""; 12];
     heads[..4].copy_from_slice(&["row", "executed", "cycles", "%"]);
@@ -153,13 +153,13 @@ fn rows_table(explained: &Explained<'_>, counted: &Counted) -> String {
     }
     let mut is_right = [true; 12];
     (is_right[10], is_right[11]) = (false, false);
-    let what = "\nper packet, how often each row was executed, and the cycles that it took: its \
-        own, waiting for\nmemory, for a helper, for long arithmetic, for the row before it (order) \
-        and behind a taken jump\n";
+    let what = "\nper packet: executions of each row, and its cycles: its own, and those waiting \
+        for memory,\nfor a helper, for long arithmetic, for the row before it (order) and after a \
+        taken jump\n";
     format!("{what}{}", table.text("  ", is_right))
 }
 
-/// All cycles, and whose they are.
+/// The totals of cycles, by cause.
 fn sum(counted: &Counted) -> String {
     let rows: u64 = counted.rows.iter().map(RowCycles::sum).sum();
     let mut out = String::from("\ncycles per packet, simulated:\n");

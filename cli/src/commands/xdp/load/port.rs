@@ -12,7 +12,7 @@ use std::io;
 use std::path::Path;
 use std::str::FromStr;
 
-/// The device that packets of no interface come by, if nothing else is said: the loopback.
+/// The default interface index of packets that come from no interface: the loopback.
 const NO_INTERFACE: u32 = 1;
 
 /// `PORT[,host=PORT][,ifindex=NUMBER]`
@@ -36,12 +36,12 @@ impl FromStr for PortSpec {
             match part.split_once('=') {
                 Some(("host", host)) if spec.host.is_none() => {
                     let Source::Interface(host) = source(host)? else {
-                        bail!("`{host}` is no host side: expected tap:NAME or xdp:NAME");
+                        bail!("`{host}` is not a host port: expected tap:NAME or xdp:NAME");
                     };
                     spec.host = Some(host);
                 }
                 Some(("ifindex", number)) if spec.ifindex.is_none() => {
-                    let number = number.parse().context("ifindex= has a number behind it")?;
+                    let number = number.parse().context("ifindex= takes a number")?;
                     spec.ifindex = Some(number);
                 }
                 _ => bail!("`{part}`: expected host=PORT or ifindex=NUMBER, each once"),
@@ -51,8 +51,8 @@ impl FromStr for PortSpec {
     }
 }
 
-/// A name alone is an interface, unless it is that of a capture or of another file that is there.
-/// A name without a dot is an interface in any case.
+/// Parses a source. A name alone is an interface, unless it has the extension of a capture, or
+/// contains a dot and is the name of a file.
 fn source(text: &str) -> anyhow::Result<Source> {
     let is_capture = [".pcap", ".pcapng"].iter().any(|end| text.ends_with(end));
     let is_file = is_capture || (text.contains('.') && Path::new(text).is_file());
@@ -66,23 +66,25 @@ impl PortSpec {
     /// The interface, for the kernel.
     ///
     /// # Errors
-    /// Something that the kernel attaches no program to.
+    /// A port that the kernel cannot attach a program to.
     pub fn for_kernel(&self) -> anyhow::Result<XdpOptions> {
         if self.host.is_some() || self.ifindex.is_some() {
             bail!(
-                "{self}: the kernel's host side is its own network, and its interfaces have their \
-                 own numbers"
+                "{self}: in the kernel, passed packets go to its own network stack, and interfaces \
+                 have their own index; omit host= and ifindex="
             );
         }
         match &self.network {
             Source::Interface(Interface::Xdp(options)) if options.queue.is_none() => {
                 Ok(options.clone())
             }
-            _ => bail!("{self}: the kernel runs programs on whole interfaces, such as xdp:eth0"),
+            _ => {
+                bail!("{self}: the kernel attaches programs to whole interfaces, such as xdp:eth0")
+            }
         }
     }
 
-    /// The interfaces that it needs.
+    /// The interfaces of the port and of its host side.
     fn interfaces(&self) -> impl Iterator<Item = &Interface> {
         self.network.interface().into_iter().chain(&self.host)
     }
@@ -115,7 +117,7 @@ impl fmt::Display for PortSpec {
     }
 }
 
-/// The number of an interface that is open.
+/// The index of an open interface.
 fn number(wanted: &Interface) -> io::Result<u32> {
     let (name, namespace) = match wanted {
         Interface::Xdp(XdpOptions { interface, namespace, .. })
@@ -127,15 +129,17 @@ fn number(wanted: &Interface) -> io::Result<u32> {
     }
 }
 
-/// Opens all ports, and says how each works.
+/// Opens all ports, and reports the mode of each.
 ///
 /// # Errors
-/// One that cannot be had, or is named twice.
+/// A port that cannot be opened, or an interface that is named twice.
 pub fn open(specs: &[PortSpec]) -> anyhow::Result<Vec<Port>> {
     let all: Vec<&Interface> = specs.iter().flat_map(PortSpec::interfaces).collect();
     for (at, interface) in all.iter().enumerate() {
         if all[..at].contains(interface) {
-            bail!("{interface} is named twice: each port and each host side has its own interface");
+            bail!(
+                "{interface} is named twice: each port and each host side needs its own interface"
+            );
         }
     }
     let mut interfaces = Interfaces::open(all.into_iter())?;
@@ -160,16 +164,19 @@ mod tests {
         }
         assert_eq!("eth0,host=h0".parse::<PortSpec>().unwrap().to_string(), "xdp:eth0,host=xdp:h0");
         for (text, reason) in [
-            ("eth0,host=a.pcap", "is no host side"),
+            ("eth0,host=a.pcap", "is not a host port"),
             ("eth0,host", "expected host=PORT or ifindex=NUMBER"),
-            ("eth0,ifindex=x", "ifindex= has a number"),
+            ("eth0,ifindex=x", "ifindex= takes a number"),
             ("eth0,ifindex=1,ifindex=2", "each once"),
         ] {
             let error = format!("{:#}", text.parse::<PortSpec>().unwrap_err());
             assert!(error.contains(reason), "{text}: {error}");
         }
         let error = "./none".parse::<PortSpec>().unwrap_err().to_string();
-        assert!(error.starts_with("`./none`: ") && error.len() > 12, "the reason is told: {error}");
+        assert!(
+            error.starts_with("`./none`: ") && error.len() > 12,
+            "the reason is given: {error}"
+        );
         let file = tempfile::Builder::new().suffix(".cap").tempfile().unwrap();
         let spec = file.path().to_str().unwrap().parse::<PortSpec>().unwrap();
         assert_eq!(spec.network, Source::Capture(file.path().into()));

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The object on its target, with its maps set, between its ports.
+//! Loads an object on its target and joins it to its ports.
 
 use super::port::{self, PortSpec};
-use super::{Arguments, Mode, On};
+use super::{Arguments, Mode};
+use crate::commands::xdp::place::Place;
 use anyhow::{Context, bail};
-use freeport_attach::{Engine, Mode as Place, OnCard, OnKernel, OneByOne, Running, Wire};
+use freeport_attach::{Engine, Mode as Hook, OnCard, OnKernel, OneByOne, Running, Wire};
 use freeport_card::Sim;
 use freeport_ebpf::interpreter::Environment;
 use freeport_ebpf::object::Object;
@@ -13,17 +14,18 @@ use freeport_vliw::Options;
 use freeport_xdp::{Interpreter, Kernel, Loading, Native, RunTimes, Setting, Target, Vliw, needed};
 use std::path::Path;
 
-/// What is to run.
+/// The program to run, with its object.
 pub struct Loaded<'a> {
     pub bytes: &'a [u8],
     pub object: &'a Object,
     pub program: &'a str,
 }
 
-/// Loads it, sets its maps, and then joins it to its ports, so that no packet finds empty maps.
+/// Loads the object, applies the settings, and then joins the ports, so that no packet finds empty
+/// maps.
 ///
 /// # Errors
-/// What the target says against the program or a setting, or a port that cannot be had.
+/// A program or setting that the target refuses, or a port that cannot be opened.
 pub fn begin(
     loaded: &Loaded<'_>,
     settings: &[Setting],
@@ -32,28 +34,28 @@ pub fn begin(
     let &Loaded { object, program, .. } = loaded;
     let environment = Environment { seed: arguments.seed, ..Environment::default() };
     match arguments.on {
-        On::Kernel => in_kernel(loaded, settings, arguments),
-        On::Interpreter => {
+        Place::Kernel => in_kernel(loaded, settings, arguments),
+        Place::Interpreter => {
             let interpreter = Interpreter::load(object, environment)?;
             let engine = OneByOne::new("interpreter", object, interpreter, program);
-            wired(engine.context("in the interpreter")?, object, settings, arguments)
+            wired(engine.context(arguments.on.place())?, object, settings, arguments)
         }
-        On::Native => {
+        Place::Native => {
             let native = Native::load(object, program, &freeport_native::Options::default())?;
             let engine = OneByOne::new("code", object, native, program);
-            wired(engine.context("as compiled code")?, object, settings, arguments)
+            wired(engine.context(arguments.on.place())?, object, settings, arguments)
         }
-        On::Vliw => {
+        Place::Vliw => {
             let mut options = Options::default();
             options.machine.lanes = arguments.lanes.unwrap_or(options.machine.lanes);
             let vliw = Vliw::load(object, &options, environment)?;
             let engine = OneByOne::new("model", object, vliw, program);
-            wired(engine.context("on the model of the processor")?, object, settings, arguments)
+            wired(engine.context(arguments.on.place())?, object, settings, arguments)
         }
-        On::Sim => {
+        Place::Sim => {
             let sim = Sim::load(object, &Options::default(), &environment)?;
             let engine = OnCard::new(object, sim, program);
-            wired(engine.context("on the simulated card")?, object, settings, arguments)
+            wired(engine.context(arguments.on.place())?, object, settings, arguments)
         }
     }
 }
@@ -76,33 +78,34 @@ fn in_kernel(
     let ports = arguments.port.iter().map(PortSpec::for_kernel);
     let ports = ports.collect::<anyhow::Result<Vec<_>>>()?;
     if let Some(refusal) = Kernel::refusal() {
-        bail!("{refusal}; or --on interpreter");
+        bail!("{refusal}; or use --on interpreter");
     }
     let programs = needed(loaded.object, loaded.program, settings);
     let pins = arguments.pin_maps.as_deref();
     let loading = Loading { programs, maps: &loaded.object.maps, pins };
-    let mut kernel = Kernel::load_to_attach(loaded.bytes, &loading).context("in the kernel")?;
+    let mut kernel =
+        Kernel::load_to_attach(loaded.bytes, &loading).context(arguments.on.place())?;
     say_pins(loaded.object, pins);
     set(settings, loaded.object, &mut kernel)?;
     let times = arguments.count_runs.then(RunTimes::enable).transpose();
-    let times = times.context("the kernel does not count runs")?;
+    let times = times.context("the kernel cannot count runs")?;
     let mode = match arguments.mode.unwrap_or(Mode::Best) {
-        Mode::Best => Place::Best,
-        Mode::Native => Place::Only(AttachMode::Native),
-        Mode::Generic => Place::Only(AttachMode::Generic),
+        Mode::Best => Hook::Best,
+        Mode::Native => Hook::Only(AttachMode::Native),
+        Mode::Generic => Hook::Only(AttachMode::Generic),
     };
     let running = OnKernel::attach(kernel, loaded.program, &ports, mode, times)?;
     running.modes().for_each(|mode| eprintln!("{mode}"));
     Ok(Box::new(running))
 }
 
-/// Says which maps are pinned, or are not though the object asks for it.
+/// Reports which maps are pinned, and which are not although the object marks them as pinned.
 fn say_pins(object: &Object, pins: Option<&Path>) {
     for map in object.maps.iter().filter(|map| map.pinned) {
         match pins {
             Some(folder) => eprintln!("map {} is pinned in {}", map.name, folder.display()),
             None => eprintln!(
-                "map {} is not pinned, though the object asks for it; see --pin-maps",
+                "map {} is not pinned, although the object marks it so; see --pin-maps",
                 map.name
             ),
         }

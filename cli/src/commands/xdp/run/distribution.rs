@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How much of something packets took, and what is told of it.
+//! Distributions of a quantity per packet, such as cycles.
 
 use std::collections::BTreeMap;
 
-/// How many packets took how much.
+/// Number of packets by quantity.
 #[derive(Default)]
 pub struct Distribution {
     packets: BTreeMap<u64, u64>,
 }
 
-/// What each packet took, in four numbers.
+/// Summary of a distribution.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PerPacket {
     pub mean: f64,
@@ -19,12 +19,12 @@ pub struct PerPacket {
 }
 
 impl Distribution {
-    /// Counts a packet that took that much.
+    /// Counts a packet with this quantity.
     pub fn count(&mut self, each: u64) {
         *self.packets.entry(each).or_default() += 1;
     }
 
-    /// If anything was counted.
+    /// The summary, or `None` if nothing was counted.
     pub fn per_packet(&self) -> Option<PerPacket> {
         let (&most, _) = self.packets.last_key_value()?;
         let count: u64 = self.packets.values().sum();
@@ -38,7 +38,7 @@ impl Distribution {
         })
     }
 
-    /// The least number that is enough for that many packets of a hundred.
+    /// The smallest quantity that at least this percentage of packets does not exceed.
     fn percentile(&self, count: u64, percent: u64) -> u64 {
         let rank = (u128::from(count) * u128::from(percent)).div_ceil(100);
         let mut seen = 0;

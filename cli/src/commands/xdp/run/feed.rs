@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The packets of a capture, one after the other, with their numbers as other tools have them, and
-//! the time that goes on through repetitions.
+//! The packets of a capture in order, with their numbers as in other tools, and with times that
+//! increase across repetitions.
 
 use anyhow::bail;
 use freeport_port::{Arena, PcapReceiver, PortError, ProblemKind, Receive};
 use std::path::{Path, PathBuf};
 
-/// Bytes of packets that are kept for repetitions; a larger capture is read again.
+/// Maximum size of a capture that is kept in memory for repetitions; a larger one is read again.
 const KEPT_BYTES_MAX: u64 = 16 << 20;
 
-/// A capture and the packet that is at hand.
+/// A capture and its current packet.
 pub struct Feed {
     file: PathBuf,
     receiver: PcapReceiver,
     bytes: Vec<u8>,
     number: u64,
     timestamp_ns: u64,
-    /// What is added to the times of this repetition; none before its first packet.
+    /// Offset of the times of this repetition; `None` before its first packet.
     offset_ns: Option<u64>,
     time_ns: u64,
     kept: Option<Kept>,
@@ -28,15 +28,15 @@ struct Kept {
     arena: Arena,
     numbers: Vec<u64>,
     bytes: u64,
-    /// Which packet comes next, once the capture was read.
+    /// Index of the next packet, after the capture was read.
     next: Option<usize>,
 }
 
 impl Feed {
-    /// Opens a capture, which may be read several times. No packet is at hand yet.
+    /// Opens a capture. There is no current packet until [`advance`](Self::advance).
     ///
     /// # Errors
-    /// A file that cannot be read or is no capture of Ethernet.
+    /// A file that cannot be read or is not a capture of Ethernet frames.
     pub fn open(file: &Path, repeats: bool) -> Result<Self, PortError> {
         Ok(Self {
             file: file.to_owned(),
@@ -50,10 +50,10 @@ impl Feed {
         })
     }
 
-    /// Begins again; the time goes on.
+    /// Starts again from the first packet; times keep increasing.
     ///
     /// # Errors
-    /// As with [`open`](Self::open).
+    /// Those of [`open`](Self::open).
     pub fn rewind(&mut self) -> Result<(), PortError> {
         self.offset_ns = None;
         match &mut self.kept {
@@ -63,10 +63,10 @@ impl Feed {
         Ok(())
     }
 
-    /// Takes the next packet; says whether there is one.
+    /// Moves to the next packet; returns whether there is one.
     ///
     /// # Errors
-    /// Where the file is broken, and a record that is not of Ethernet.
+    /// A malformed file, or a record that is not an Ethernet frame.
     pub fn advance(&mut self) -> anyhow::Result<bool> {
         let is_kept = self.kept.as_ref().is_some_and(|kept| kept.next.is_some());
         let there_is = if is_kept { self.recall() } else { self.read()? };
@@ -80,7 +80,7 @@ impl Feed {
         Ok(there_is)
     }
 
-    /// The next packet of the file.
+    /// Reads the next packet of the file.
     fn read(&mut self) -> anyhow::Result<bool> {
         loop {
             let batch = self.receiver.receive(1)?;
@@ -114,7 +114,7 @@ impl Feed {
         kept.arena.push(&self.bytes, self.bytes.len(), self.timestamp_ns)
     }
 
-    /// The next packet of those that were kept.
+    /// Moves to the next packet in memory.
     fn recall(&mut self) -> bool {
         let Some(Kept { arena, numbers, next: Some(next), .. }) = &mut self.kept else {
             return false;
@@ -133,7 +133,7 @@ impl Feed {
         let place = format!("{}: packet {}", problem.file.display(), problem.record);
         match problem.kind {
             ProblemKind::LinkType(link) => bail!("{place} is of link type {link}, not Ethernet"),
-            _ => bail!("{place} is of an interface that the file does not describe"),
+            _ => bail!("{place} refers to an interface that the file does not describe"),
         }
     }
 
@@ -142,26 +142,26 @@ impl Feed {
         self.number
     }
 
-    /// The packet.
+    /// Bytes of the packet.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// When it was captured, in nanoseconds since 1970.
+    /// Time of capture, in nanoseconds since 1970.
     pub fn timestamp_ns(&self) -> u64 {
         self.timestamp_ns
     }
 
-    /// The same with the repetitions before, and never less than of an earlier packet.
+    /// Time across repetitions, which never decreases.
     pub fn time_ns(&self) -> u64 {
         self.time_ns
     }
 
-    /// Says on standard error what of the capture was not whole.
+    /// Warns about incomplete records of the capture.
     pub fn warn(&self) {
         if let Some(first) = self.receiver.problems().first() {
             let count = self.receiver.problem_count();
-            eprintln!("warning: {count} records are no whole packets; the first: {first}");
+            eprintln!("warning: {count} records are not complete packets; the first: {first}");
         }
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a run tells at its end, for scripts.
+//! The report of a run as JSON.
 
 use super::distribution::PerPacket;
 use super::report::{Report, line, verdict_name};
@@ -10,7 +10,7 @@ use freeport_xdp::{Departure, Disagreement, bytes_json};
 use serde_json::{Value, json};
 
 impl Report<'_> {
-    /// For scripts, with why the run ended early, if it did.
+    /// The report, with the reason if the run ended early.
     pub fn as_json(&self, error: Option<&anyhow::Error>) -> Value {
         let tally = self.tally;
         let verdicts = tally.verdicts().into_iter();
@@ -77,7 +77,7 @@ impl Report<'_> {
     }
 }
 
-/// Four numbers of what each packet took.
+/// A summary as JSON.
 pub fn figures_json(each: PerPacket) -> Value {
     let PerPacket { mean, median, percentile_99, most } = each;
     json!({ "mean": mean, "p50": median, "p99": percentile_99, "max": most })

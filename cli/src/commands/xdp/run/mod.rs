@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport xdp run`: a program of an object, packet by packet over a capture, on the targets that
-//! there are for XDP, with the same maps.
+//! `freeport xdp run`: runs a program of an object on each packet of a capture, on one target, or
+//! on two with the same maps that are compared.
 
 pub(super) mod distribution;
 pub(super) mod feed;
@@ -13,13 +13,14 @@ mod session;
 mod tally;
 mod targets;
 
+use super::place::Place;
 use super::subject::Subject;
 use anyhow::{Context, bail};
 use clap::Args;
 use freeport_card::Nic;
 use freeport_ebpf::object::{Object, Program, ProgramKind};
 use freeport_xdp::Unsteady;
-use options::{Exception, On, Place, Time};
+use options::{Exception, On, Time};
 use outputs::Output;
 use report::Report;
 use session::Session;
@@ -36,70 +37,68 @@ use targets::Targets;
     --map 'inside key 0 0 0 0 value 2 0 0 0' --map-file maps.txt \\\n      \
     --dump flows --write out.pcap --write drop=dropped.pcap\n  \
     freeport xdp run filter.bpf.o --trace packets.pcap --map-size flows=4096 --set limit=100\n\n\
-    Settings of maps and files of them are written as for bpftool:\n  \
+    Settings of maps have the syntax of bpftool, on the command line and in files:\n  \
     map update name inside key hex 00 00 00 00 value hex 02 00 00 00 any\n\
-    In front of `key`, the name alone does as well. Maps of programs or of maps have\n\
+    The words before the name of the map may be omitted. Maps of programs or of maps take\n\
     `value name NAME`.")]
 pub struct Arguments {
     #[command(flatten)]
     subject: Subject,
-    /// Where to run it: `interpreter`, `kernel`, `native` (compiled code in user space), `vliw`
-    /// (the model of a small processor), `sim` (its simulated hardware), or two of them with a
-    /// comma, which compares each packet and the maps, believes the first, and ends at the first
-    /// difference; `both` is kernel,interpreter
+    /// The target: `interpreter`, `kernel`, `native` (compiled code in user space), `vliw` (the
+    /// model of a small processor) or `sim` (its simulated hardware). Two targets with a comma
+    /// between them are compared after each packet, and the run ends at the first difference; the
+    /// first target is the reference. `both` is kernel,interpreter
     #[arg(long, value_name = "TARGETS", default_value = "interpreter")]
     on: On,
-    /// With `vliw`: how many operations a row may hold [default: 4]
+    /// With `vliw`: number of operations per row [default: 4]
     #[arg(long, value_name = "NUMBER",
           value_parser = clap::value_parser!(u8).range(super::lanes()))]
     lanes: Option<u8>,
-    /// With `sim`: how many cores of the card are in use, among which flows are divided
+    /// With `sim`: number of cores of the card in use; flows are distributed among them
     #[arg(long, value_name = "NUMBER", default_value_t = 1,
           value_parser = clap::value_parser!(u8).range(1..=i64::from(Nic::CORES_MAX)))]
     cores: u8,
-    /// With `vliw` and `sim`: run the capture once in the interpreter first, to see which ways
-    /// through the program are likely, and schedule for those
+    /// With `vliw` and `sim`: run the capture in the interpreter first, and schedule the program
+    /// for the paths that packets take
     #[arg(long)]
     profile: bool,
-    /// Print what is in a map at the end; may be given several times
+    /// Print the contents of a map at the end; may be repeated
     #[arg(long, value_name = "MAP")]
     dump: Vec<String>,
-    /// Write packets that are passed, sent back or redirected, or those of one verdict; may be
-    /// given several times
+    /// Write packets that are passed, sent back or redirected, or those with one verdict, to a
+    /// capture; may be repeated
     #[arg(long, value_name = "[VERDICT=]FILE")]
     write: Vec<Output>,
-    /// The queue of that device
+    /// Index of the receive queue that packets arrive on
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     rx_queue: u32,
-    /// Run the whole capture that often, with the maps as they are
+    /// Run the whole capture this number of times; maps keep their contents
     #[arg(long, value_name = "TIMES", default_value_t = 1,
           value_parser = clap::value_parser!(u64).range(1..))]
     repeat: u64,
-    /// The time in the interpreter and on the model: `capture`, `running` from 0, or a number of
-    /// nanoseconds at which it stands still
+    /// The clock in the interpreter and on the model: `capture` (the times of the packets),
+    /// `running` (from 0), or a fixed number of nanoseconds
     #[arg(long, value_name = "TIME", default_value = "capture")]
     clock: Time,
-    /// Where random numbers begin in the interpreter and on the model
+    /// Seed of random numbers in the interpreter and on the model
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
-    /// End a program that executes more instructions for a packet, in the interpreter, or more rows
-    /// on the model
+    /// Maximum number of instructions, or of rows on the model, per packet; the program is aborted
+    /// beyond it
     #[arg(long, value_name = "INSTRUCTIONS", default_value_t = 1_000_000)]
     limit: u64,
-    /// With two targets: a map, or bytes of its values, that are not compared because they are made
-    /// of time or chance
+    /// With two targets: do not compare this map or these bytes of its values, for example because
+    /// they depend on time or random numbers
     #[arg(long, value_name = "MAP[:FROM..TO]")]
     except: Vec<Exception>,
-    /// With two targets: compare maps after so many packets, instead of as often as their size
-    /// allows
+    /// With two targets: compare maps at this interval of packets [default: depends on their size]
     #[arg(long, value_name = "PACKETS", value_parser = clap::value_parser!(u64).range(1..))]
     maps_every: Option<u64>,
-    /// Print on standard error what the program prints (`bpf_printk`) in the interpreter or on
-    /// the model, with the packet's number
+    /// Print on standard error the output of `bpf_printk` in the interpreter or on the model, with
+    /// the packet's number
     #[arg(long)]
     printk: bool,
-    /// With `sim`: write all signals of the card to this file while the packets run, in the format
-    /// VCD
+    /// With `sim`: write all signals of the card to this file (VCD)
     #[arg(long, value_name = "FILE")]
     wave: Option<PathBuf>,
     /// Print one JSON object
@@ -107,11 +106,11 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Runs it, and prints what came of it, also if it ended early.
+/// Runs the program and prints the report, also if the run ends early.
 ///
 /// # Errors
-/// What is wrong with the object, the settings or the capture, what the kernel refuses, and a
-/// difference between two targets.
+/// A malformed object, setting or capture, a program that the target refuses, or a difference
+/// between two targets.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     check_targets(arguments)?;
     let subject = &arguments.subject;
@@ -144,7 +143,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut session = Session::begin(arguments, program, targets)?;
     let mut ended = session.run();
     let mut maps = vec![];
-    // What differs already is not compared once more.
+    // After a difference, the final comparison would repeat it.
     if ended.is_ok() || !arguments.on.compares() {
         let finished = session.finish().map(|contents| maps = contents);
         ended = ended.and(finished);
@@ -162,20 +161,20 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     ended.map(|()| ExitCode::SUCCESS)
 }
 
-/// Options that are for some targets only.
+/// Checks options that apply only to some targets.
 fn check_targets(arguments: &Arguments) -> anyhow::Result<()> {
     let Arguments { on, except, maps_every, lanes, cores, profile, .. } = arguments;
     if (!except.is_empty() || maps_every.is_some()) && !on.compares() {
-        bail!("--except and --maps-every are for --on both and other pairs, which are compared");
+        bail!("--except and --maps-every need two targets, such as --on both");
     }
     if lanes.is_some() && (!on.has(Place::Vliw) || on.has(Place::Sim)) {
-        bail!("--lanes is for --on vliw; the hardware has those it was built with");
+        bail!("--lanes is for --on vliw; the lanes of the hardware are fixed");
     }
     if arguments.wave.is_some() && !on.has(Place::Sim) {
         bail!("--wave is for --on sim: only the simulated hardware has signals");
     }
     if *cores > 1 && !on.has(Place::Sim) {
-        bail!("--cores is for --on sim; the other targets run one packet after the other");
+        bail!("--cores is for --on sim; the other targets run one packet at a time");
     }
     if *profile && !on.has(Place::Vliw) && !on.has(Place::Sim) {
         bail!("--profile is for --on vliw and --on sim");
@@ -183,11 +182,12 @@ fn check_targets(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The kernel's test facility is not for all kinds of programs.
+/// Checks that the test facility of the kernel supports this kind of program.
 fn check_kind(program: &Program, on: &On) -> anyhow::Result<()> {
     if on.has(Place::Kernel) && program.kind != ProgramKind::Xdp {
         bail!(
-            "the kernel's test facility runs no {} programs, as `{}` is; use --on interpreter",
+            "the test facility of the kernel does not run {} programs such as `{}`; use --on \
+             interpreter",
             program.kind,
             program.name
         );
@@ -195,7 +195,7 @@ fn check_kind(program: &Program, on: &On) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Names of maps that are needed at the end are checked at the beginning.
+/// Checks before the run that the maps that are needed at its end exist.
 fn check_maps(object: &Object, arguments: &Arguments) -> anyhow::Result<()> {
     let excepted = arguments.except.iter().map(|exception| &exception.0.map);
     for name in arguments.dump.iter().chain(excepted) {
@@ -207,7 +207,7 @@ fn check_maps(object: &Object, arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What is not compared, of all exceptions.
+/// Maps and bytes that are not compared.
 fn unsteady(arguments: &Arguments) -> Vec<Unsteady> {
     arguments.except.iter().map(|exception| exception.0.clone()).collect()
 }

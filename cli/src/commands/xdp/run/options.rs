@@ -1,37 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the options of `freeport xdp run` may say.
+//! Types of the options of `freeport xdp run`.
 
+use crate::commands::xdp::place::Place;
 use anyhow::{Context, bail};
 use freeport_xdp::Unsteady;
 use std::str::FromStr;
 
-/// A target.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
-    /// In user space, with no rights; says why a program is ended, and counts instructions.
-    Interpreter,
-    /// In the kernel, by `BPF_PROG_TEST_RUN`.
-    Kernel,
-    /// As compiled code in user space, with no rights.
-    Native,
-    /// On the model of the small processor, with no rights; counts rows.
-    Vliw,
-    /// On the simulated card, which is the small processor's hardware; counts cycles.
-    Sim,
-}
-
-/// Where a program runs: on one target, or on two that are compared. The first one is believed.
+/// The targets: one, or two that are compared; the first is the reference.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct On(Vec<Place>);
 
-/// What the interpreter's clock shows.
+/// The clock of the interpreter and the model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Time {
     /// The time of the packet, in nanoseconds since 1970.
     Capture,
-    /// The machine's, from 0 on.
+    /// That of the machine, starting at 0.
     Running,
-    /// Always the same, in nanoseconds.
+    /// A fixed time, in nanoseconds.
     Set(u64),
 }
 
@@ -39,47 +25,23 @@ pub enum Time {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Exception(pub Unsteady);
 
-impl Place {
-    /// What messages and the command line call it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Interpreter => "interpreter",
-            Self::Kernel => "kernel",
-            Self::Native => "native",
-            Self::Vliw => "vliw",
-            Self::Sim => "sim",
-        }
-    }
-
-    /// Where that is.
-    pub fn place(self) -> &'static str {
-        match self {
-            Self::Interpreter => "in the interpreter",
-            Self::Kernel => "in the kernel",
-            Self::Native => "as compiled code",
-            Self::Vliw => "on the model of the processor",
-            Self::Sim => "on the simulated card",
-        }
-    }
-}
-
 impl On {
-    /// One or two.
+    /// One or two targets.
     pub fn places(&self) -> &[Place] {
         &self.0
     }
 
-    /// Whether it is one of them.
+    /// Whether a target is one of them.
     pub fn has(&self, place: Place) -> bool {
         self.0.contains(&place)
     }
 
-    /// Whether there are two.
+    /// Whether two targets are compared.
     pub fn compares(&self) -> bool {
         self.0.len() > 1
     }
 
-    /// How it is written on the command line.
+    /// The value of the option.
     pub fn name(&self) -> String {
         match self.0.as_slice() {
             [Place::Kernel, Place::Interpreter] => "both".into(),
@@ -95,9 +57,7 @@ impl FromStr for On {
         if text == "both" {
             return Ok(Self(vec![Place::Kernel, Place::Interpreter]));
         }
-        let all = [Place::Interpreter, Place::Kernel, Place::Native, Place::Vliw, Place::Sim];
-        let named = |name| all.into_iter().find(|place| place.name() == name);
-        match text.split(',').map(named).collect::<Option<Vec<_>>>() {
+        match text.split(',').map(Place::named).collect::<Option<Vec<_>>>() {
             Some(places) if matches!(places.as_slice(), [_]) => Ok(Self(places)),
             Some(places) if matches!(places.as_slice(), [one, other] if one != other) => {
                 Ok(Self(places))

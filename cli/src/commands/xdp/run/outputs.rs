@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Captures of what became of packets.
+//! Captures of packets by their verdict.
 
 use anyhow::bail;
 use freeport_ebpf::interpreter::verdict;
@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// `FILE` for what goes on, or `VERDICT=FILE`.
+/// `FILE` for packets that are passed, sent back or redirected, or `VERDICT=FILE`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Output {
     /// Only packets with this verdict.
@@ -18,7 +18,7 @@ pub struct Output {
     file: PathBuf,
 }
 
-/// A verdict in small letters, as before a file.
+/// Verdicts as they are named before a file.
 const VERDICTS: [(&str, u32); 5] = [
     ("aborted", verdict::ABORTED),
     ("drop", verdict::DROP),
@@ -35,7 +35,7 @@ impl FromStr for Output {
         let found = VERDICTS.iter().find(|(name, _)| *name == before);
         let (verdict, file) = match found {
             Some((_, verdict)) => (Some(*verdict), file),
-            // Such a file may have that name.
+            // The name of the file contains an equals sign.
             None => (None, text),
         };
         Ok(Self { verdict, file: file.into() })
@@ -44,8 +44,8 @@ impl FromStr for Output {
 
 impl Output {
     fn takes(&self, verdict: u32) -> bool {
-        let goes_on = matches!(verdict, verdict::PASS | verdict::TX | verdict::REDIRECT);
-        self.verdict.map_or(goes_on, |only| only == verdict)
+        let is_forwarded = matches!(verdict, verdict::PASS | verdict::TX | verdict::REDIRECT);
+        self.verdict.map_or(is_forwarded, |only| only == verdict)
     }
 }
 
@@ -55,7 +55,7 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    /// Makes the files.
+    /// Creates the files.
     ///
     /// # Errors
     /// A file that cannot be written, or is the capture that is read.
@@ -66,7 +66,7 @@ impl Outputs {
         for output in outputs {
             let own = identity(&output.file);
             if own.is_some() && own == identity(trace) {
-                bail!("{}: is the capture that is read", output.file.display());
+                bail!("{}: this is the capture that is read", output.file.display());
             }
             let writer = PcapTransmitter::create(&output.file)?;
             open.push((output.clone(), Arena::default(), writer));
@@ -74,7 +74,7 @@ impl Outputs {
         Ok(Self { open })
     }
 
-    /// Takes a packet to be written.
+    /// Writes a packet to the files for its verdict.
     ///
     /// # Errors
     /// A file that cannot be written.
@@ -92,7 +92,7 @@ impl Outputs {
         Ok(())
     }
 
-    /// Writes what is left, and closes the files.
+    /// Writes buffered packets, and closes the files.
     ///
     /// # Errors
     /// A file that cannot be written.

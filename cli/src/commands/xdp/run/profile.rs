@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which ways the packets of a capture take through a program: a run in the interpreter beforehand.
+//! Profiles: the paths that the packets of a capture take through a program in the interpreter.
 
 use super::feed::Feed;
 use anyhow::Context;
@@ -8,23 +8,23 @@ use freeport_ebpf::object::{Object, Program};
 use freeport_xdp::{Arrival, Interpreter, Profiles, Setting};
 use std::path::Path;
 
-/// The packets of a profile, and the world that they come to.
+/// The packets of a profile, and the environment.
 pub struct Source<'a> {
     /// The capture.
     pub trace: &'a Path,
-    /// The device by which packets come.
+    /// Index of the interface that packets arrive on.
     pub ingress_ifindex: u32,
-    /// The queue of that device.
+    /// Index of the receive queue.
     pub rx_queue_index: u32,
     pub environment: Environment,
-    /// Whether the clock shows the times of the packets, instead of the environment's.
+    /// Whether the clock follows the times of the packets, instead of that of the environment.
     pub follows_capture: bool,
 }
 
-/// Runs the capture once, with maps of its own that are set alike.
+/// Runs the capture once, with separate maps and the same settings.
 ///
 /// # Errors
-/// What the interpreter says against the program or a setting, and where the capture is broken.
+/// A program or setting that the interpreter refuses, or a malformed capture.
 pub fn take(
     object: &Object,
     program: &Program,

@@ -1,40 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a run tells at its end, and how people read it.
+//! The report of a run as text.
 
 use super::distribution::PerPacket;
-use super::options::{On, Place};
+use super::options::On;
 use super::tally::{Aborts, Tally};
 use super::targets::{ImageSize, Targets};
+use crate::commands::xdp::place::Place;
 use freeport_ebpf::interpreter::{Redirect, verdict};
 use freeport_ebpf::object::{Object, Program};
 pub use freeport_xdp::ended::{abort, line};
 use freeport_xdp::{Contents, Dump};
 use std::fmt;
 
-/// What there is to tell.
+/// The contents of the report.
 pub struct Report<'a> {
     pub object: &'a Object,
     pub program: &'a Program,
     pub on: &'a On,
     pub tally: &'a Tally,
-    /// If it ran on the model of the processor.
+    /// Size of the image, if the program ran on the model of the processor.
     pub image: Option<ImageSize>,
-    /// Maps that are asked for.
+    /// Maps to print.
     pub maps: &'a [(String, Contents)],
 }
 
-/// The kernel's name of it, or its number.
+/// The kernel's name of a verdict, or its number.
 pub fn verdict_name(verdict: u32) -> String {
     verdict::name(verdict).map_or_else(|| verdict.to_string(), str::to_owned)
 }
 
-/// Four numbers of what each packet took.
+/// A summary as text.
 pub fn figures(each: &PerPacket) -> String {
     let PerPacket { mean, median, percentile_99, most } = each;
     format!("mean {mean:.1}, p50 {median}, p99 {percentile_99}, max {most}")
 }
 
-/// For people.
+/// The report as text.
 impl fmt::Display for Report<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { program, on, tally, .. } = self;
@@ -85,14 +86,14 @@ impl Report<'_> {
         let more = if count > numbers.len() as u64 { ", ..." } else { "" };
         writeln!(
             f,
-            "{count} packets were not run, since the {who} takes {} to {} bytes: {}{more}",
+            "{count} packets were not run, since the {who} supports {} to {} bytes: {}{more}",
             lengths.start(),
             lengths.end(),
             listed.join(", ")
         )
     }
 
-    /// What the model of the processor counts.
+    /// Counters of the model of the processor.
     fn write_model(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(ImageSize { lanes, rows, unprofiled_rows }) = self.image {
             write!(f, "\nimage for {lanes} lanes: {rows} rows")?;
@@ -121,24 +122,24 @@ impl Report<'_> {
                     format!("map {}[{key}]: {target}", self.map(*map))
                 }
                 Redirect::Broadcast { map, excludes_ingress } => {
-                    let but = if *excludes_ingress { " but the packet's own" } else { "" };
+                    let but = if *excludes_ingress { " except the packet's own" } else { "" };
                     format!("all of map {}{but}", self.map(*map))
                 }
             };
             writeln!(f, "  {packets:>23}  to {target}")?;
         }
         if all > known {
-            writeln!(f, "  {:>23}  the kernel's test does not say where", all - known)?;
+            writeln!(f, "  {:>23}  the kernel's test does not report where", all - known)?;
         }
         Ok(())
     }
 
     fn write_aborts(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let by = if self.on.has(Place::Interpreter) { "interpreter" } else { "model" };
-        let mut title = format!("\nended by the {by}\n");
+        let mut title = format!("\naborted by the {by}\n");
         for Aborts { abort: ended, first, packets } in self.tally.aborts() {
             let reason = abort(self.object, ended);
-            write!(f, "{title}{packets} packets, the first is {first}: {reason}")?;
+            write!(f, "{title}{packets} packets, first {first}: {reason}")?;
             if let Some(line) = line(self.object, ended) {
                 write!(f, "\n    {}", line.text.trim())?;
             }
@@ -148,7 +149,7 @@ impl Report<'_> {
         Ok(())
     }
 
-    /// A map to be printed, if it is one of the object.
+    /// The dump of a map, if the map is part of the object.
     pub fn dump<'d>(&'d self, name: &str, contents: &'d Contents) -> Option<Dump<'d>> {
         let definition = self.object.maps.iter().find(|map| map.name == name)?;
         Some(Dump { definition, contents })

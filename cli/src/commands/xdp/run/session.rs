@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A capture on its way through a program: packet after packet from the feed to the targets, into
-//! the counters and the files.
+//! The loop of a run: each packet goes from the feed to the targets, and then to the counters and
+//! output files.
 
 use super::Arguments;
 use super::feed::Feed;
@@ -12,10 +12,10 @@ use anyhow::Context;
 use freeport_ebpf::object::Program;
 use freeport_xdp::{Arrival, Contents};
 
-/// Packets between two looks at whether to say how far it is.
+/// Number of packets between checks whether to report progress.
 const TOLD_EVERY: u64 = 256;
 
-/// What a run needs and has counted.
+/// The state of a run.
 pub struct Session<'a> {
     arguments: &'a Arguments,
     program: &'a Program,
@@ -26,10 +26,10 @@ pub struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// Opens the capture and makes the files.
+    /// Opens the capture and creates the output files.
     ///
     /// # Errors
-    /// What is wrong with one of them.
+    /// A file that cannot be opened or created.
     pub fn begin(
         arguments: &'a Arguments,
         program: &'a Program,
@@ -40,11 +40,11 @@ impl<'a> Session<'a> {
         Ok(Self { arguments, program, targets, feed, outputs, tally: Tally::default() })
     }
 
-    /// Runs the capture as often as is asked for.
+    /// Runs the capture the requested number of times.
     ///
     /// # Errors
-    /// Where the capture is broken, what a target or a file refuses, and a difference between
-    /// targets. What came before is counted and written.
+    /// A malformed capture, an error of a target or an output file, or a difference between
+    /// targets. Packets before the error are counted and written.
     pub fn run(&mut self) -> anyhow::Result<()> {
         let result = self.run_all();
         let written = self.outputs.finish();
@@ -72,7 +72,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Runs the program on the packet that is at hand.
+    /// Runs the program on the current packet.
     fn pass(&mut self) -> anyhow::Result<()> {
         let (bytes, number) = (self.feed.bytes(), self.feed.number());
         if !self.targets.take(bytes.len()) {
@@ -94,20 +94,20 @@ impl<'a> Session<'a> {
         offered.with_context(|| format!("packet {number}"))
     }
 
-    /// Compares all maps if there are two targets, and gives what is in those that are asked for.
+    /// Compares all maps if there are two targets; returns the contents of the requested maps.
     ///
     /// # Errors
-    /// A map that is not the same on both, or cannot be read.
+    /// A map that differs between the targets, or cannot be read.
     pub fn finish(&mut self) -> anyhow::Result<Vec<(String, Contents)>> {
         self.targets.finish(&self.arguments.dump)
     }
 
-    /// What was counted.
+    /// The counters.
     pub fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// Says on standard error what of the capture was not whole.
+    /// Warns about incomplete records of the capture.
     pub fn warn(&self) {
         self.feed.warn();
     }

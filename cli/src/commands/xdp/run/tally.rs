@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What came of the packets of a run, counted.
+//! Counters of a run.
 
 use super::distribution::{Distribution, PerPacket};
 use freeport_ebpf::interpreter::{Abort, Outcome, Redirect, verdict};
 use freeport_vliw::model::Statistics;
 use std::collections::BTreeMap;
 
-/// Numbers of refused packets that are kept; further ones are only counted.
+/// Maximum number of refused packets whose numbers are kept; more are only counted.
 const NUMBERS_MAX: usize = 10;
 
-/// Counters. Memory is only needed where something is seen for the first time.
+/// Counters. Memory is allocated only when a value is seen for the first time.
 #[derive(Default)]
 pub struct Tally {
     packets: u64,
@@ -26,31 +26,31 @@ pub struct Tally {
     refused_numbers: Vec<u64>,
 }
 
-/// What targets in user space tell of a packet.
+/// Results of a packet that targets in user space report.
 #[derive(Default)]
 pub struct Told<'t> {
-    /// Of the first of them.
+    /// Outcome on the first of them.
     pub outcome: Option<&'t Outcome>,
-    /// Those that the interpreter executed.
+    /// Number of instructions that the interpreter executed.
     pub instructions: Option<u64>,
-    /// What the model of the processor did.
+    /// Counters of the model of the processor.
     pub statistics: Option<&'t Statistics>,
-    /// What the simulated card needed, from its first beat to its verdict.
+    /// Cycles of the simulated card, from the first beat to the verdict.
     pub cycles: Option<u64>,
 }
 
-/// Packets for which such a target ended a program at one instruction.
+/// Packets for which a target in user space aborted the program at the same instruction.
 pub struct Aborts {
-    /// The first one's.
+    /// The first abort.
     pub abort: Abort,
-    /// Its number.
+    /// Number of its packet.
     pub first: u64,
-    /// How many.
+    /// Number of packets.
     pub packets: u64,
 }
 
 impl Tally {
-    /// Counts a packet that was run, with what is told of it.
+    /// Counts a packet that was run, with its results.
     pub fn count(&mut self, number: u64, bytes: usize, verdict: u32, told: &Told<'_>) {
         self.packets += 1;
         self.bytes += bytes as u64;
@@ -76,7 +76,7 @@ impl Tally {
         }
     }
 
-    /// Counts a packet that a target does not take.
+    /// Counts a packet that a target does not support.
     pub fn refuse(&mut self, number: u64) {
         self.refused += 1;
         if self.refused_numbers.len() < NUMBERS_MAX {
@@ -84,17 +84,17 @@ impl Tally {
         }
     }
 
-    /// Packets that were run.
+    /// Number of packets that were run.
     pub fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// Their bytes as they came.
+    /// Number of their bytes on arrival.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// All verdicts of the kernel, and others that were given, with their packets.
+    /// Number of packets by verdict: all verdicts of the kernel, and others that occurred.
     pub fn verdicts(&self) -> BTreeMap<u32, u64> {
         let known = (verdict::ABORTED..=verdict::REDIRECT).map(|verdict| (verdict, 0));
         let mut verdicts: BTreeMap<u32, u64> = known.collect();
@@ -102,32 +102,32 @@ impl Tally {
         verdicts
     }
 
-    /// Where packets were redirected to, as far as it is known.
+    /// Number of packets by target of the redirection, as far as known.
     pub fn redirects(&self) -> &BTreeMap<Redirect, u64> {
         &self.redirects
     }
 
-    /// Where programs were ended.
+    /// Aborts, by instruction.
     pub fn aborts(&self) -> impl Iterator<Item = &Aborts> {
         self.aborts.values()
     }
 
-    /// How many packets were refused, and the numbers of the first ones.
+    /// Number of refused packets, and the numbers of the first ones.
     pub fn refused(&self) -> (u64, &[u64]) {
         (self.refused, &self.refused_numbers)
     }
 
-    /// What the interpreter executed, if anything ran there.
+    /// Instructions per packet, if the interpreter ran.
     pub fn instructions(&self) -> Option<PerPacket> {
         self.instructions.per_packet()
     }
 
-    /// Cycles that the simulated card needed, if anything ran there.
+    /// Cycles per packet, if the simulated card ran.
     pub fn cycles(&self) -> Option<PerPacket> {
         self.cycles.per_packet()
     }
 
-    /// What the model of the processor did, by what it is called, if anything ran there.
+    /// Named counters per packet, if the model of the processor ran.
     pub fn model(&self) -> Option<[(&'static str, PerPacket); 3]> {
         Some([
             ("rows", self.rows.per_packet()?),

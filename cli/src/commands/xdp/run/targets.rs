@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where a program runs: on one target, or on two that are compared. The first one is believed.
+//! The targets of a run: one, or two that are compared; the first is the reference.
 
-use super::options::{On, Place, Time};
+use super::options::{On, Time};
 use super::report::abort;
 use super::tally::Told;
 use super::{Arguments, unsteady};
+use crate::commands::xdp::place::Place;
 use anyhow::{Context, bail};
 use freeport_card::{Nic, Sim};
 use freeport_ebpf::interpreter::{Clock, Environment, Outcome};
@@ -17,26 +18,25 @@ use freeport_xdp::{
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-/// Entries of maps that are compared for each packet, on the average: large maps are compared less
-/// often.
+/// Mean number of map entries that are compared per packet: large maps are compared less often.
 const ENTRIES_PER_PACKET: u64 = 16;
-/// Entries of an array that is compared. All entries of an array are there, so a larger one would
-/// take more memory than the machine may have, many times over.
+/// Maximum number of entries of an array that is compared. Every entry of an array exists, so the
+/// contents of a larger one might not fit into memory.
 const COMPARED_ENTRIES_MAX: u32 = 1 << 20;
 
 /// One or two targets with the object loaded.
 pub struct Targets<'o> {
     all: Vec<Loaded>,
-    /// If there are two.
+    /// Used with two targets.
     comparison: Comparison,
     departure: Departure,
     time: Time,
     maps: MapWatch,
-    /// Names of the programs and their lines, for reasons why one was ended.
+    /// The object, for names of programs and source lines in messages.
     object: &'o Object,
 }
 
-/// What is to run.
+/// The program to run, with its object and settings.
 pub struct Subject<'a> {
     pub bytes: &'a [u8],
     pub object: &'a Object,
@@ -44,7 +44,7 @@ pub struct Subject<'a> {
     pub settings: &'a [Setting],
 }
 
-/// A target with the object.
+/// A target with the object loaded.
 enum Loaded {
     Interpreter(Box<Interpreter>),
     Kernel(Box<Kernel>),
@@ -53,34 +53,33 @@ enum Loaded {
     Sim(Box<Sim>),
 }
 
-/// What the program became for the processor.
+/// Size of the image of a program for the processor.
 #[derive(Clone, Copy)]
 pub struct ImageSize {
     pub lanes: u8,
     pub rows: usize,
-    /// If there is a profile.
+    /// Number of rows without the profile, if there is one.
     pub unprofiled_rows: Option<usize>,
 }
 
-/// When maps are compared between packets.
+/// The schedule of map comparisons between packets.
 struct MapWatch {
-    /// Those that reading does not empty.
+    /// Maps that reading does not empty.
     names: Vec<String>,
-    /// Those that are too large to be compared.
+    /// Maps that are too large to be compared.
     too_large: Vec<String>,
     every: Option<u64>,
     packets: u64,
     next: u64,
-    /// The last packet after which all were the same.
+    /// The last packet after which all maps were equal.
     alike: Option<u64>,
 }
 
 impl<'o> Targets<'o> {
-    /// Loads an object, of which a program is to be run; for the processor, made for the ways of
-    /// profiles if there are any.
+    /// Loads the object on all targets; for the processor, scheduled for profiles if there are any.
     ///
     /// # Errors
-    /// What a target says against it, or that the kernel may not be used.
+    /// A program that a target refuses, or missing privileges for the kernel.
     pub fn load(
         subject: &Subject<'o>,
         profiles: Option<&Profiles>,
@@ -124,7 +123,7 @@ impl<'o> Targets<'o> {
         })
     }
 
-    /// What the program became, if it runs on the model of the processor.
+    /// Size of the image, if the program runs on the model of the processor.
     pub fn image(&self) -> Option<ImageSize> {
         self.all.iter().find_map(|target| match target {
             Loaded::Vliw(_, image) => *image,
@@ -132,10 +131,10 @@ impl<'o> Targets<'o> {
         })
     }
 
-    /// Changes a map on all of them.
+    /// Changes a map on all targets.
     ///
     /// # Errors
-    /// What is wrong with the setting, or what the map says.
+    /// A malformed setting, or an operation that the map refuses.
     pub fn set(&mut self, setting: &Setting) -> anyhow::Result<()> {
         let object = self.object;
         for target in &mut self.all {
@@ -144,7 +143,7 @@ impl<'o> Targets<'o> {
         Ok(())
     }
 
-    /// Writes the signals of the card from now on, if it is one of them.
+    /// Starts writing the signals of the card, if it is one of the targets.
     ///
     /// # Errors
     /// A file that cannot be written.
@@ -155,7 +154,7 @@ impl<'o> Targets<'o> {
         })
     }
 
-    /// Which lengths of packets one of them takes only, and which one that is.
+    /// The target that limits the length of packets, and the lengths that it supports.
     pub fn lengths(on: &On) -> Option<(&'static str, RangeInclusive<usize>)> {
         if on.has(Place::Kernel) {
             return Some(("kernel", Kernel::LENGTHS));
@@ -166,7 +165,7 @@ impl<'o> Targets<'o> {
         on.has(Place::Native).then_some(("compiled code", 0..=Native::LENGTH_MAX))
     }
 
-    /// Whether all take a packet of that length.
+    /// Whether all targets support a packet of that length.
     pub fn take(&self, length: usize) -> bool {
         self.all.iter().all(|target| match target {
             Loaded::Kernel(_) => Kernel::LENGTHS.contains(&length),
@@ -176,7 +175,7 @@ impl<'o> Targets<'o> {
         })
     }
 
-    /// Tells those in user space when a packet comes, if their clock shows that.
+    /// Sets the clock of targets in user space, if it follows the capture.
     pub fn set_time(&mut self, time_ns: u64) {
         if self.time == Time::Capture {
             let environments = self.all.iter_mut().filter_map(Loaded::environment_mut);
@@ -184,10 +183,10 @@ impl<'o> Targets<'o> {
         }
     }
 
-    /// Runs a program on a packet; on two targets, compares.
+    /// Runs a program on a packet, and compares the results of two targets.
     ///
     /// # Errors
-    /// The first difference, or what the target cannot do.
+    /// A difference, or an error of a target.
     pub fn run(&mut self, program: &str, number: u64, arrival: &Arrival<'_>) -> anyhow::Result<()> {
         match self.all.as_mut_slice() {
             [one, other] => {
@@ -203,19 +202,19 @@ impl<'o> Targets<'o> {
         }
     }
 
-    /// A difference with the reasons why targets in user space ended the program, if they did.
+    /// Adds to a difference the reasons why targets in user space aborted the program.
     fn explained(&self, mut error: Disagreement) -> Disagreement {
         if let Disagreement::Packet { difference, .. } = &mut error {
             for (note, target) in difference.notes.iter_mut().zip(&self.all) {
                 if let Some(ended) = target.outcome().and_then(|outcome| outcome.aborted.as_ref()) {
-                    *note = format!("ended: {}", abort(self.object, ended));
+                    *note = format!("aborted: {}", abort(self.object, ended));
                 }
             }
         }
         error
     }
 
-    /// Compares maps, if it is time for that.
+    /// Compares the maps if a comparison is due.
     fn compare_maps(&mut self, number: u64) -> anyhow::Result<()> {
         let [one, other] = self.all.as_mut_slice() else { return Ok(()) };
         self.maps.packets += 1;
@@ -226,7 +225,9 @@ impl<'o> Targets<'o> {
         for name in &self.maps.names {
             let contents = self.comparison.map([one.target(), other.target()], name);
             let contents = contents.with_context(|| match self.maps.alike {
-                Some(alike) => format!("after packet {number}, the same after packet {alike}"),
+                Some(alike) => {
+                    format!("after packet {number}; they were equal after packet {alike}")
+                }
                 None => format!("after packet {number}"),
             })?;
             if let Contents::Entries(found) = contents {
@@ -239,12 +240,12 @@ impl<'o> Targets<'o> {
         Ok(())
     }
 
-    /// What became of the last packet.
+    /// The last packet after the program.
     pub fn departure(&self) -> &Departure {
         if self.all.len() > 1 { self.comparison.departure() } else { &self.departure }
     }
 
-    /// What those in user space tell of the last packet.
+    /// Results of the last packet that targets in user space report.
     pub fn told(&self) -> Told<'_> {
         let mut told = Told::default();
         for target in &self.all {
@@ -261,15 +262,15 @@ impl<'o> Targets<'o> {
         told
     }
 
-    /// Takes what programs have printed in the first of those in user space.
+    /// Takes the output of `bpf_printk` of the first target in user space.
     pub fn take_trace(&mut self) -> Vec<String> {
         self.all.iter_mut().find_map(Loaded::take_trace).unwrap_or_default()
     }
 
-    /// Compares all maps, and gives what is in those that are asked for.
+    /// Compares all maps; returns the contents of the requested maps.
     ///
     /// # Errors
-    /// A map that is not the same on both, or cannot be read.
+    /// A map that differs between the targets, or cannot be read.
     pub fn finish(&mut self, dump: &[String]) -> anyhow::Result<Vec<(String, Contents)>> {
         let mut found = vec![];
         if let [one, other] = self.all.as_mut_slice() {
@@ -329,13 +330,13 @@ impl Loaded {
     }
 }
 
-/// Whether a map has too many entries to be compared.
+/// Whether a map is too large to be compared.
 fn is_large(map: &MapDefinition) -> bool {
     let is_array = matches!(map.kind, MapKind::Array | MapKind::PerCpuArray);
     is_array && map.max_entries > COMPARED_ENTRIES_MAX
 }
 
-/// The world as options have it.
+/// The environment that the options describe.
 pub fn environment(arguments: &Arguments) -> Environment {
     Environment {
         clock: match arguments.clock {
@@ -348,7 +349,7 @@ pub fn environment(arguments: &Arguments) -> Environment {
     }
 }
 
-/// On the model of the processor, with how large the image of the program is.
+/// Loads the object on the model of the processor; determines the size of the image.
 fn load_vliw(
     object: &Object,
     program: &Program,
@@ -374,7 +375,7 @@ fn load_vliw(
     Ok(Loaded::Vliw(Box::new(vliw), image))
 }
 
-/// On the simulated card, which has as many lanes as it was built with.
+/// Loads the object on the simulated card, whose number of lanes is fixed.
 fn load_sim(
     object: &Object,
     program: &Program,
@@ -387,7 +388,9 @@ fn load_sim(
         let sim = Sim::load_profiled_on(nic, object, profiles, &environment)?;
         match sim.takes(&program.name) {
             Ok(()) => return Ok(Loaded::Sim(Box::new(sim))),
-            Err(error) => eprintln!("the schedule without the profile is tried: {error}"),
+            Err(error) => eprintln!(
+                "the schedule with the profile does not fit, so the one without it is used: {error}"
+            ),
         }
     }
     let nic = Nic::with_cores(arguments.cores)?;
@@ -413,7 +416,7 @@ fn load_native(object: &Object, program: &Program) -> anyhow::Result<Loaded> {
 
 fn load_in_kernel(subject: &Subject<'_>) -> anyhow::Result<Loaded> {
     if let Some(refusal) = Kernel::refusal() {
-        bail!("{refusal}; or --on interpreter, which takes no rights");
+        bail!("{refusal}; or use --on interpreter, which needs no privileges");
     }
     let &Subject { bytes, object, program, settings } = subject;
     let programs = needed(object, &program.name, settings);

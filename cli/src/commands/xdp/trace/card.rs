@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Packets on the simulated card: each cycle, which rows are in which stages, and who waits for
-//! what.
+//! Traces on the simulated card: the rows in the stages at each cycle, and the causes of stalls.
 
 use super::{Told, Traced, Tracer};
 use anyhow::anyhow;
@@ -9,7 +8,7 @@ use freeport_xdp::{Arrival, Target};
 use serde_json::json;
 use std::path::PathBuf;
 
-/// What may happen to rows in a cycle, and how it is told.
+/// Events of a cycle, with their texts.
 const HAPPENS: [(u32, &str); 11] = [
     (event::WAITS_MEMORY, "waits for memory"),
     (event::WAITS_HELPER, "execute waits for a helper"),
@@ -27,7 +26,7 @@ const HAPPENS: [(u32, &str); 11] = [
 /// An object on the card.
 pub struct OnCard {
     pub sim: Sim,
-    /// Where its signals go, until that has begun.
+    /// File for the signals, until it is opened.
     pub wave: Option<PathBuf>,
 }
 
@@ -36,7 +35,7 @@ impl Tracer for OnCard {
         &mut self.sim
     }
 
-    /// The card has a clock of its own.
+    /// Does nothing: the card has its own clock.
     fn set_time(&mut self, _: u64) {}
 
     fn takes(&self, length: usize) -> bool {
@@ -76,9 +75,9 @@ impl Tracer for OnCard {
 }
 
 impl OnCard {
-    /// What is told of a cycle.
+    /// The step of a cycle.
     fn told(&self, moment: &Moment, first: u64, commit: Option<u16>) -> Told {
-        // Rows of its program, as `freeport xdp compile --rows` numbers them.
+        // Row numbers of the program, as in `freeport xdp compile --rows`.
         let row = |row: u16| self.sim.place_of_row(row.into()).map_or(row.into(), |(_, row)| row);
         let stages = [moment.in_fetch(), moment.in_decode(), moment.in_execute(), commit];
         let stages = stages.map(|stage| stage.map(row));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Packets in the interpreter: each instruction, and the registers and the memory that it changed.
+//! Traces in the interpreter: each instruction, with the registers and the memory that it changed.
 
 use super::super::explain::text::{instruction, source};
 use super::super::run::report::abort;
@@ -10,9 +10,9 @@ use freeport_ebpf::object::Object;
 use freeport_xdp::{Arrival, Interpreter, Target};
 use serde_json::{Map, Value, json};
 
-/// Bytes of a frame.
+/// Bytes of a stack frame.
 const FRAME_BYTES: u64 = 512;
-/// Column of what changed.
+/// Column of the changes.
 const CHANGES: usize = 48;
 
 /// An object in the interpreter.
@@ -54,23 +54,23 @@ impl Tracer for Interpreted<'_> {
     }
 }
 
-/// Who sees each instruction.
+/// Observes each instruction.
 struct Watch<'o> {
     object: &'o Object,
     limit: usize,
     traced: Traced,
     /// The instruction that is being executed.
     before: Option<Before>,
-    /// The source line that was told last.
+    /// The source line that was printed last.
     line: Option<(String, u32)>,
 }
 
-/// What there was before an instruction.
+/// The state before an instruction.
 struct Before {
     program: usize,
     slot: usize,
     registers: [u64; 11],
-    /// Memory that it may change, with what was there.
+    /// Memory that the instruction may change, with its contents.
     memory: Vec<(u64, Vec<u8>)>,
 }
 
@@ -108,8 +108,8 @@ impl Observer for Watch<'_> {
     }
 }
 
-/// Memory that an instruction may change: what it stores to, or, of a call of a helper, the packet
-/// and the frame. What helpers do in maps is not seen here.
+/// Memory that an instruction may change: the target of a store or, for a call of a helper, the
+/// packet and the stack frame. Changes of maps by helpers are not traced.
 fn reached(operation: &Operation, point: &Point<'_, '_>) -> Vec<(u64, usize)> {
     let at = |base: u8, offset: i16| {
         point.registers()[usize::from(base)].wrapping_add_signed(offset.into())
@@ -131,11 +131,11 @@ fn reached(operation: &Operation, point: &Point<'_, '_>) -> Vec<(u64, usize)> {
 }
 
 impl Watch<'_> {
-    /// Bytes that are no longer what they were, in runs.
+    /// Runs of bytes that have changed.
     fn changes(&self, before: &Before, point: &Point<'_, '_>) -> Vec<Changed> {
         let mut changes = vec![];
         for (address, old) in &before.memory {
-            // Where a helper has moved the packet, what is left of it is compared.
+            // If a helper has moved the packet, the part that is still accessible is compared.
             let new = (0..old.len()).map(|at| {
                 let found = point.read(address + at as u64, 1);
                 found.and_then(|bytes| bytes.first().copied())
@@ -184,7 +184,7 @@ impl Watch<'_> {
         }
     }
 
-    /// What is told of an instruction.
+    /// The step of an instruction.
     fn told(
         &mut self,
         before: &Before,

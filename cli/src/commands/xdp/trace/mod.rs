@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport xdp trace`: single packets, step by step.
+//! `freeport xdp trace`: traces packets step by step.
 
 mod card;
 mod interpreter;
@@ -26,33 +26,32 @@ use std::process::ExitCode;
     freeport xdp trace filter.bpf.c --trace packets.pcap\n  \
     freeport xdp trace filter.bpf.o --trace packets.pcap --packet 7 --packet 9 --on vliw\n  \
     freeport xdp trace filter.bpf.o --trace packets.pcap --on sim --wave filter.vcd\n\n\
-    Packets before the ones that are asked for are run as well, without a word, so that maps are\n\
-    as they were. The kernel shows no steps of a program; there `bpf_printk` in it helps.")]
+    Earlier packets of the capture are run without a trace, so that maps have the same contents.\n\
+    The kernel does not expose the steps of a program; use `bpf_printk` there.")]
 pub struct Arguments {
     #[command(flatten)]
     subject: Subject,
-    /// The number of a packet in the capture, from 1; may be given several times
+    /// Number of a packet in the capture, from 1; may be repeated
     #[arg(long, value_name = "NUMBER", default_value = "1",
           value_parser = clap::value_parser!(u64).range(1..))]
     packet: Vec<u64>,
-    /// Where: `interpreter` (instructions), `vliw` (rows of the model of the small processor) or
-    /// `sim` (cycles of its simulated hardware)
+    /// The target: `interpreter` (instructions), `vliw` (rows of the model of the small processor)
+    /// or `sim` (cycles of its simulated hardware)
     #[arg(long, value_name = "TARGET", default_value = "interpreter", value_parser = place)]
     on: Place,
-    /// Steps of a packet that are told at most
+    /// Maximum number of steps per packet to print
     #[arg(long, value_name = "STEPS", default_value_t = 1000,
           value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     limit: u32,
-    /// With `sim`: write all signals of the card to this file (VCD), from the first packet that is
-    /// traced on
+    /// With `sim`: write all signals of the card to this file (VCD), from the first traced packet
     #[arg(long, value_name = "FILE")]
     wave: Option<PathBuf>,
-    /// Print one JSON object for each step
+    /// Print one JSON object per step
     #[arg(long)]
     json: bool,
 }
 
-/// Where packets can be followed.
+/// A target that can trace packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
     Interpreter,
@@ -60,20 +59,20 @@ enum Place {
     Sim,
 }
 
-/// A target that tells what it does for a packet.
+/// A target that reports its steps for a packet.
 trait Tracer {
-    /// Where maps are, and where packets go that are not traced.
+    /// The target, for maps and for packets that are not traced.
     fn target(&mut self) -> &mut dyn Target;
 
-    /// Says what time it is, where that is told.
+    /// Sets the clock, if the target has a settable one.
     fn set_time(&mut self, time_ns: u64);
 
-    /// Whether it takes a packet of that length.
+    /// Whether it supports a packet of that length.
     fn takes(&self, _length: usize) -> bool {
         true
     }
 
-    /// Runs a packet, and tells at most so many steps.
+    /// Runs a packet, and records at most `limit` steps.
     fn trace(
         &mut self,
         program: &str,
@@ -82,28 +81,28 @@ trait Tracer {
     ) -> anyhow::Result<Traced>;
 }
 
-/// What was done for a packet.
+/// The trace of a packet.
 #[derive(Default)]
 struct Traced {
     steps: Vec<Told>,
-    /// Steps beyond the limit.
+    /// Number of steps beyond the limit.
     left_out: u64,
     departure: Departure,
-    /// Why the program was ended, if it was.
+    /// Why the program was aborted, if it was.
     ended: Option<String>,
 }
 
-/// A step, for people and for scripts.
+/// A step, as text and as JSON.
 struct Told {
     text: String,
     json: Value,
 }
 
-/// Follows packets, and prints their steps.
+/// Traces packets and prints their steps.
 ///
 /// # Errors
-/// What is wrong with the object, the settings or the capture, a packet that is not in it, and what
-/// a target refuses.
+/// A malformed object, setting or capture, a packet that is not in the capture, or a program that
+/// the target refuses.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if arguments.wave.is_some() && arguments.on != Place::Sim {
         bail!("--wave is for --on sim: only the simulated hardware has signals");
@@ -133,7 +132,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Runs the packet that is at hand, and tells of it if it is asked for.
+/// Runs the current packet, and prints its trace if that is requested.
 fn pass(
     tracer: &mut dyn Tracer,
     program: &Program,
@@ -146,7 +145,7 @@ fn pass(
     tracer.set_time(feed.time_ns());
     if !tracer.takes(bytes.len()) {
         match is_asked {
-            true => bail!("the target does not take a packet of {} bytes", bytes.len()),
+            true => bail!("the target does not support a packet of {} bytes", bytes.len()),
             false => return Ok(()),
         }
     }
@@ -168,10 +167,10 @@ fn pass(
         println!("packet {number}: {verdict}, {} bytes\n", traced.departure.bytes.len());
     }
     if traced.left_out > 0 {
-        eprintln!("packet {number}: {} steps more are not told (--limit)", traced.left_out);
+        eprintln!("packet {number}: {} more steps are not printed (--limit)", traced.left_out);
     }
     if let Some(ended) = traced.ended {
-        eprintln!("packet {number}: the program was ended: {ended}");
+        eprintln!("packet {number}: the program was aborted: {ended}");
     }
     Ok(())
 }
@@ -207,20 +206,20 @@ fn place(text: &str) -> Result<Place, String> {
         "interpreter" => Ok(Place::Interpreter),
         "vliw" => Ok(Place::Vliw),
         "sim" => Ok(Place::Sim),
-        "kernel" => Err("the kernel shows no steps of a program; `bpf_printk` in the program \
-                         prints to its trace, and `freeport xdp run --printk` shows the same from \
-                         the interpreter"
+        "kernel" => Err("the kernel does not expose the steps of a program; `bpf_printk` in the \
+                         program prints to the trace of the kernel, and `freeport xdp run \
+                         --printk` prints the same in the interpreter"
             .into()),
         _ => Err("expected interpreter, vliw or sim".into()),
     }
 }
 
-/// A number as people read it.
+/// A number: decimal if it has one digit, otherwise hexadecimal.
 fn number(value: u64) -> String {
     if value < 10 { value.to_string() } else { format!("{value:#x}") }
 }
 
-/// Bytes in the order in which they lie.
+/// Bytes in hexadecimal, in memory order.
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ")
 }

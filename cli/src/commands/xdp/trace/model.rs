@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Packets on the model of the small processor: each row, and what each lane of it did.
+//! Traces on the model of the small processor: each row, and the effect of each lane.
 
 use super::super::run::report::abort;
 use super::{Told, Traced, Tracer, number};
@@ -47,7 +47,7 @@ impl Tracer for Modelled<'_> {
     }
 }
 
-/// What is told of a row.
+/// The step of a row.
 fn told(step: &Step, image: &Image, program: &str) -> Told {
     let mut text = format!("row {}\n", step.row);
     let mut lanes = vec![];
@@ -78,7 +78,7 @@ fn told(step: &Step, image: &Image, program: &str) -> Told {
     Told { text, json }
 }
 
-/// What a lane has changed, and where it led.
+/// Changes of a lane, and the target of its jump.
 fn did(step: &Step, lane: usize, slot: &Slot) -> Vec<String> {
     let mut did = vec![];
     if let Some(register) = slot.operation.written()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// A client of the soak: `client NUMBER SEED ADDRESS...`. It talks to one server after the other, in
-// all ways that there are to wait, and ends after some time. What it does now it says on its desk,
-// which the test looks at.
+// A client of the soak test: `client NUMBER SEED ADDRESS...`. It talks to one server after the
+// other, with all ways to wait, and exits after some time. It writes its state to its desk, which
+// the test reads.
 #include "soak.h"
 
 #include <dlfcn.h>
@@ -10,14 +10,14 @@ enum way { BLOCKS, POLLS, SELECTS, EPOLLS, WAYS };
 enum state { BEGINS = 1, CONNECTS, TALKS, IDLES, ENDS, RESTS };
 enum { TALKS_AT_ONCE = 4, DESK_BYTES = 128 };
 
-// Where a client says what it does. The first desk is the test's: it says whether to rest.
+// State of a client. The first desk belongs to the test, which requests clients to rest there.
 struct desk {
     _Atomic uint64_t steps, state, peer, since, server, talks, cuts, past, bytes, pid;
     char rest[DESK_BYTES - 10 * 8];
 };
 static struct desk *desks, *desk;
 
-// A connection. Children of a fork go on with it, so it is in memory that they share.
+// A connection. Forked children continue with it, so it is in shared memory.
 struct talk {
     int fd, server;
     uint64_t seed, sent, received, peer, since;
@@ -39,7 +39,7 @@ static int has_to_rest(void) { return desks[0].steps != 0; }
 
 static void nothing(int signal) { (void)signal; }
 
-// Waits for something on a descriptor; false: it took too long, or a signal came.
+// Waits for an event on a descriptor; false: timeout, or a signal.
 static int waits(enum way way, int fd, short events, int ms) {
     if (way == SELECTS && fd < FD_SETSIZE) {
         fd_set reads, writes;
@@ -66,7 +66,7 @@ static int waits(enum way way, int fd, short events, int ms) {
 
 static int may_go_on(void) { return errno == EAGAIN || errno == EINTR; }
 
-// Sends what comes next, up to a place. -1: the connection is over.
+// Sends the next bytes, up to a position. -1: the connection has ended.
 static int sends(struct talk *talk, uint64_t until, int flags) {
     ssize_t count;
     if (talk->header_bytes < sizeof(struct header)) {
@@ -98,7 +98,7 @@ static int sends(struct talk *talk, uint64_t until, int flags) {
     return 1;
 }
 
-// Receives something, and looks at it. -1: the connection is over.
+// Receives and verifies bytes. -1: the connection has ended.
 static int receives(struct talk *talk, uint64_t until, int flags) {
     static _Thread_local unsigned char bytes[PIECE];
     ssize_t count;
@@ -139,7 +139,7 @@ static int receives(struct talk *talk, uint64_t until, int flags) {
     return 1;
 }
 
-// A message and its answer, again and again. False: the connection is over.
+// Messages and their answers. False: the connection has ended.
 static int talks_blocking(struct talk *talk, uint64_t until) {
     while (talk->received < until || talk->told_bytes < sizeof(uint64_t)) {
         uint64_t end = talk->sent + random_size();
@@ -154,7 +154,7 @@ static int talks_blocking(struct talk *talk, uint64_t until) {
     return 1;
 }
 
-// As much as there is room for, in both directions.
+// As many bytes as fit, in both directions.
 static int talks_polling(struct talk *talk, uint64_t until, enum way way) {
     while (talk->received < until) {
         int sent = 0, received = receives(talk, until, MSG_DONTWAIT);
@@ -186,8 +186,8 @@ static void *sends_all(void *argument) {
     return NULL;
 }
 
-// One thread sends, and another one receives. What is received is counted by what was sent, so it
-// waits for that.
+// One thread sends, and another one receives. The expected number depends on the number of bytes
+// sent, so the receiver waits for that.
 static int talks_by_threads(struct talk *talk, uint64_t until) {
     if (!talks_blocking(talk, talk->sent + 1))
         return 0;
@@ -215,7 +215,7 @@ static int talks_by_threads(struct talk *talk, uint64_t until) {
     return goes_on && !sending.is_over;
 }
 
-// A child of a fork goes on for a while. If it is killed, nobody knows where the stream is.
+// A forked child continues for a while. If it is killed, the position in the stream is unknown.
 static int talks_by_child(struct talk *talk, uint64_t until, enum way way) {
     pid_t child = fork();
     if (child == 0) {
@@ -235,7 +235,7 @@ static void is_closed(struct talk *talk) {
     talk->fd = -1;
 }
 
-// The server's end came before its time.
+// The server has closed the connection early.
 static void is_cut(struct talk *talk) {
     tell("cut: %d %llu %llu %llu %d %llu %llu: in state %d, %s\n", talk->server,
          (unsigned long long)talk->peer, (unsigned long long)talk->since,
@@ -245,7 +245,7 @@ static void is_cut(struct talk *talk) {
     is_closed(talk);
 }
 
-// Waits for what does not come, but for the end.
+// Waits for the end of file; no bytes are expected.
 static void idles(struct talk *talk, enum way way) {
     says(IDLES, talk);
     int is_long = random_number(3) == 0;
@@ -273,11 +273,11 @@ static void idles(struct talk *talk, enum way way) {
         is_cut(talk);
 }
 
-// Ends a connection in one of the ways that there are.
+// Ends a connection in one of several ways.
 static void ends(struct talk *talk) {
     says(ENDS, talk);
     if (random_number(3) == 0) {
-        // What is on its way is lost.
+        // Data in flight is lost.
         sends(talk, talk->sent + 1000, MSG_DONTWAIT);
     } else if (random_number(2) == 0) {
         shutdown(talk->fd, SHUT_WR);
@@ -295,7 +295,7 @@ static void ends(struct talk *talk) {
     desk->talks++;
 }
 
-// A child was killed in the middle of something. Nobody knows where the stream is, but it ends.
+// A child was killed within a transfer. The position in the stream is unknown, but it ends.
 static void ends_somewhere(struct talk *talk) {
     says(ENDS, talk);
     static unsigned char bytes[PIECE];
@@ -320,7 +320,7 @@ static void connects(struct talk *talk, int servers, char **addresses) {
 static void talks(struct talk *talk) {
     says(TALKS, talk);
     enum way way = random_number(WAYS);
-    // Few connections are long, but some.
+    // Few connections are long.
     uint64_t bytes = 1 + random_number(1ull << random_number(random_number(8) ? 17 : 24));
     uint64_t until = talk->sent + bytes;
     int goes_on;
@@ -362,7 +362,7 @@ int main(int count, char **words) {
     desk = desks + atoi(words[1]);
     desk->pid = getpid();
     is_accelerated = (int (*)(int))dlsym(RTLD_DEFAULT, "freeport_is_accelerated");
-    // The test wakes those with it that wait for long.
+    // The test wakes idle clients by this signal.
     struct sigaction action = {.sa_handler = nothing};
     sigaction(SIGUSR1, &action, NULL);
     for (int at = 0; at < TALKS_AT_ONCE; at++)
@@ -381,6 +381,6 @@ int main(int count, char **words) {
         if (talk->fd >= 0 && random_number(3) == 0)
             ends(talk);
     }
-    // What is still open ends with it.
+    // Open connections end with the process.
     return 0;
 }

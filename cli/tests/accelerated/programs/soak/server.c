@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// A server of the soak: `server KIND ADDRESS`. Kinds differ in who serves a connection, and in how
-// it waits.
+// A server of the soak test: `server KIND ADDRESS`. Kinds differ in the process that serves a
+// connection, and in how it waits.
 #include "soak.h"
 
 enum { WORKERS = 3, CONNECTIONS = 500, BEFORE_HANDING_ON = 2000 };
 
-// A connection that is served.
+// A served connection.
 struct work {
     struct header header;
     uint32_t header_bytes, told_bytes;
@@ -14,7 +14,7 @@ struct work {
     unsigned watched;
 };
 
-// Takes what has come. 1: something, 0: nothing now, -1: the client is gone.
+// Receives available bytes. 1: some, 0: none now, -1: the client has closed.
 static int take(struct work *work, int flags) {
     static _Thread_local unsigned char bytes[PIECE];
     ssize_t count;
@@ -43,13 +43,13 @@ static int take(struct work *work, int flags) {
     return 1;
 }
 
-// Whether something is to be answered.
+// Whether an answer is pending.
 static int owes(const struct work *work) {
     int has_begun = work->header_bytes == sizeof work->header;
     return has_begun && (work->told_bytes < sizeof(uint64_t) || work->answered < work->received);
 }
 
-// Answers some of it; gives what `take` does.
+// Sends a part of the answer; returns the same values as `take`.
 static int answer(struct work *work, int flags) {
     ssize_t count;
     if (work->told_bytes < sizeof(uint64_t)) {
@@ -71,7 +71,7 @@ static int answer(struct work *work, int flags) {
     return 1;
 }
 
-// Serves one connection to its end, or until so much has come.
+// Serves one connection to its end, or until this number of bytes has arrived.
 static int serve_blocking(struct work *work, uint64_t until) {
     while (!work->ended && work->received < until) {
         if (take(work, 0) < 0)
@@ -119,7 +119,7 @@ static void fork_for_each(int listener) {
     }
 }
 
-// The child of a fork goes on as another program.
+// The forked child executes another program.
 static void exec_for_each(int listener, const char *self) {
     signal(SIGCHLD, SIG_IGN);
     for (;;) {
@@ -154,7 +154,7 @@ static void go_on(char **words) {
     serve_blocking(&work, UINT64_MAX);
 }
 
-// Somebody who serves connections that it is given.
+// A worker that serves connections passed to it.
 struct worker {
     pid_t pid;
     int channel;
@@ -168,7 +168,7 @@ static struct worker begin_worker(void) {
         abort();
     pid_t pid = fork();
     if (pid == 0) {
-        // Also what was accepted, and the channels of others.
+        // Accepted connections, and the channels of other workers.
         close_range(3, ends[1] - 1, 0);
         close_range(ends[1] + 1, ~0u, 0);
         random_state ^= getpid() * 0x9e3779b97f4a7c15;
@@ -179,7 +179,7 @@ static struct worker begin_worker(void) {
     return (struct worker){pid, ends[0]};
 }
 
-// Hands a connection on. A worker that is gone is begun again.
+// Passes a connection on. A worker that has exited is started again.
 static void hand_on(struct work *work, struct worker *workers) {
     for (;;) {
         struct worker *worker = &workers[random_number(WORKERS)];
@@ -203,7 +203,7 @@ static void hand_on(struct work *work, struct worker *workers) {
     close(work->fd);
 }
 
-// A connection that was handed on. False: nobody will hand on any more.
+// Receives a connection. False: the channel has been closed.
 static int receive(int channel, struct work *work) {
     char control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8)));
     struct iovec part = {work, sizeof *work};
@@ -219,7 +219,7 @@ static int receive(int channel, struct work *work) {
     return 1;
 }
 
-// Does what can be done now; false: the connection is over.
+// Handles a connection without blocking; false: it has ended.
 static int go_on_at_once(struct work *work) {
     int done = 1;
     while (owes(work) && (done = answer(work, MSG_DONTWAIT)) > 0) {
@@ -239,8 +239,8 @@ static short wanted(const struct work *work) {
     return (work->ended || is_behind ? 0 : POLLIN) | (owes(work) ? POLLOUT : 0);
 }
 
-// Serves all with `poll`: those of a listener or of a channel. With workers, they get each
-// connection after a while.
+// Serves all connections of a listener or a channel with `poll`. With workers, each connection is
+// passed on after a while.
 static void poll_all(int listener, int channel, struct worker *workers) {
     static struct work all[CONNECTIONS];
     static struct pollfd polled[CONNECTIONS + 1];
@@ -276,7 +276,7 @@ static void poll_all(int listener, int channel, struct worker *workers) {
     }
 }
 
-// A child that wants nothing of what it has copies of, as who begins another program.
+// A child that does not use its copies, like one that executes another program.
 static void fork_and_close_all(void) {
     if (fork() == 0) {
         close_range(3, ~0u, 0);
@@ -284,7 +284,7 @@ static void fork_and_close_all(void) {
     }
 }
 
-// Serves all with `epoll`, and forks now and then.
+// Serves all connections with `epoll`, and forks sometimes.
 static void epoll_all(int listener) {
     signal(SIGCHLD, SIG_IGN);
     int set = epoll_create1(EPOLL_CLOEXEC);
@@ -307,7 +307,7 @@ static void epoll_all(int listener) {
                 if (random_number(4) == 0)
                     fork_and_close_all();
             } else if (!go_on_at_once(work)) {
-                // A child may have it a moment longer, and so would the set.
+                // A child may hold it a little longer, and then the epoll instance would too.
                 epoll_ctl(set, EPOLL_CTL_DEL, work->fd, NULL);
                 close(work->fd);
                 free(work);
@@ -324,7 +324,7 @@ static void epoll_all(int listener) {
     }
 }
 
-// Serves all with workers that share the listener.
+// Serves all connections with workers that share the listener.
 static void prefork(int listener) {
     fcntl(listener, F_SETFL, O_NONBLOCK);
     for (int running = 0;; running--) {

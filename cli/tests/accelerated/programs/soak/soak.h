@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// What the servers and the clients of the soak have in common.
+// Shared code of the servers and the clients of the soak test.
 //
-// A connection carries numbers both ways, of which each byte is known by its place in the stream
-// and is never zero. The client begins with a header, in which it says which numbers come; the
-// server answers each byte behind that with the one at the same place of its own stream.
+// A connection carries numbers in both directions. Each byte is determined by its position in the
+// stream, and is never zero. The client begins with a header that selects the numbers; the server
+// answers each later byte with the one at the same position of its own stream.
 #ifndef SOAK_H
 #define SOAK_H
 
@@ -35,7 +35,7 @@
 
 enum { PERIOD = 65521, PIECE = 48 << 10, ANSWERS_BEHIND = 1 << 20 };
 
-// What a connection begins with.
+// Header of a connection.
 struct header {
     char magic[8];
     uint64_t seed;
@@ -49,12 +49,12 @@ static inline void fill_numbers(void) {
         numbers[at] = 1 + (at % PERIOD * 2654435761u >> 16) % 255;
 }
 
-// The numbers of a stream from a place on; PERIOD of them, or less.
+// The numbers of a stream from a position; at most PERIOD.
 static inline const unsigned char *numbers_at(uint64_t seed, uint64_t at) {
     return numbers + (seed % PERIOD * 31 + at) % PERIOD;
 }
 
-// What the server sends, of what the client sends.
+// The stream of the server, derived from that of the client.
 static inline uint64_t answer_seed(uint64_t seed) {
     return seed * 6364136223846793005u + 1442695040888963407u;
 }
@@ -65,7 +65,7 @@ static inline uint64_t now_ms(void) {
     return now.tv_sec * 1000ull + now.tv_nsec / 1000000;
 }
 
-// A file that the test reads: a line for each event.
+// The file of events, one per line, which the test reads.
 static inline void tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static inline void tell(const char *format, ...) {
     static int events = -1;
@@ -85,14 +85,14 @@ static inline void crashes(int signal) {
     _exit(3);
 }
 
-// A child that crashes is seen by nobody else.
+// A crash of a child is reported here, since no other process waits for it.
 static inline void tell_of_crashes(void) {
     static const int ALL[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
     for (size_t at = 0; at < sizeof ALL / sizeof *ALL; at++)
         signal(ALL[at], crashes);
 }
 
-// Sees to it that bytes are those of a stream.
+// Verifies that bytes are those of a stream.
 static inline void check(const char *who, uint64_t seed, uint64_t at, const unsigned char *bytes,
                          size_t count) {
     const unsigned char *expected = numbers_at(seed, at);
@@ -119,12 +119,12 @@ static inline uint64_t random_number(uint64_t below) {
     return (random_state >> 11) % below;
 }
 
-// Sizes of all magnitudes up to a piece.
+// A size of any magnitude up to a piece.
 static inline size_t random_size(void) {
     return 1 + random_number(1ull << random_number(16)) % PIECE;
 }
 
-// The socket for an address, which is bound or connected: `4:PORT`, `6:PORT` or `u:PATH`.
+// A socket that is bound or connected to an address: `4:PORT`, `6:PORT` or `u:PATH`.
 typedef int socket_call(int, const struct sockaddr *, socklen_t);
 static inline int socket_at(const char *address, socket_call *act) {
     union {
