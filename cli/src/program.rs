@@ -101,11 +101,11 @@ const EMPTY: &str = "W0614";
 fn nothing_runs(path: &Path) -> Message {
     let message = "no instance is declared, so nothing runs; declare one, `Pass :: pass`, and \
                    join it: `from_tor -> pass -> to_tor`";
-    let mut told = error(EMPTY, path, (1, 1), message.to_owned());
-    told.text = told.text.replacen("error", "warning", 1);
-    told.json["severity"] = json!("warning");
-    told.is_error = false;
-    told
+    let mut reported = error(EMPTY, path, (1, 1), message.to_owned());
+    reported.text = reported.text.replacen("error", "warning", 1);
+    reported.json["severity"] = json!("warning");
+    reported.is_error = false;
+    reported
 }
 
 /// Loads a program.
@@ -125,14 +125,14 @@ pub fn examine(path: &Path, library: &[PathBuf]) -> Result<Loaded, Vec<Message>>
 
 fn compiled(path: &Path, library: &[PathBuf]) -> Result<Loaded, Vec<Message>> {
     let options = Options { library: library.to_vec() };
-    let told = |diagnostics: &[Diagnostic], sources: &SourceMap| {
+    let reported = |diagnostics: &[Diagnostic], sources: &SourceMap| {
         diagnostics.iter().map(|it| of_diagnostic(it, sources)).collect::<Vec<_>>()
     };
     let compiled = compile_file(path, &options)
-        .map_err(|failure| told(&failure.diagnostics, &failure.sources))?;
+        .map_err(|failure| reported(&failure.diagnostics, &failure.sources))?;
     let program = verified(compiled.program, path)?;
     let layouts = layouts::of(&program, &compiled.layouts);
-    Ok(Loaded { layouts, warnings: told(&compiled.warnings, &compiled.sources), program })
+    Ok(Loaded { layouts, warnings: reported(&compiled.warnings, &compiled.sources), program })
 }
 
 fn parsed(path: &Path) -> Result<Loaded, Vec<Message>> {
@@ -140,9 +140,9 @@ fn parsed(path: &Path) -> Result<Loaded, Vec<Message>> {
         vec![error("F0002", path, (1, 1), format!("cannot be read: {reason}"))]
     })?;
     let mut program = text::parse(&source).map_err(|it| {
-        let mut told = error("I0001", path, (it.line, it.column), it.message.clone());
-        told.text = format!("error[I0001]: {}:{it}", path.display());
-        vec![told]
+        let mut reported = error("I0001", path, (it.line, it.column), it.message.clone());
+        reported.text = format!("error[I0001]: {}:{it}", path.display());
+        vec![reported]
     })?;
     if program.name.is_empty() {
         program.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -152,7 +152,7 @@ fn parsed(path: &Path) -> Result<Loaded, Vec<Message>> {
 }
 
 fn verified(program: Program, path: &Path) -> Result<Program, Vec<Message>> {
-    let told = |broken: VerifyError| {
+    let reported = |broken: VerifyError| {
         let file = program.files.get(broken.loc.file.index());
         let file = file.map_or_else(|| path.to_owned(), PathBuf::from);
         let place = (broken.loc.line.max(1) as usize, broken.loc.column.max(1) as usize);
@@ -160,7 +160,7 @@ fn verified(program: Program, path: &Path) -> Result<Program, Vec<Message>> {
     };
     match verify(&program) {
         Ok(()) => Ok(program),
-        Err(rules) => Err(rules.into_iter().map(told).collect()),
+        Err(rules) => Err(rules.into_iter().map(reported).collect()),
     }
 }
 

@@ -14,19 +14,19 @@ const EVERY: Duration = Duration::from_millis(500);
 /// error is not a terminal.
 pub struct ProgressLine {
     started: Instant,
-    told: Option<Instant>,
+    reported: Option<Instant>,
 }
 
 impl Default for ProgressLine {
     fn default() -> Self {
-        Self { started: Instant::now(), told: None }
+        Self { started: Instant::now(), reported: None }
     }
 }
 
 impl ProgressLine {
     /// Whether a line would be shown now.
     pub fn is_due(&self) -> bool {
-        let is_late = self.told.is_none_or(|told| told.elapsed() >= EVERY);
+        let is_late = self.reported.is_none_or(|reported| reported.elapsed() >= EVERY);
         is_late && self.started.elapsed() >= QUIET_FOR && std::io::stderr().is_terminal()
     }
 
@@ -38,13 +38,13 @@ impl ProgressLine {
         eprint!("\r{line} \x1b[K");
         // An error here does not matter to the operation.
         let _ = std::io::stderr().flush();
-        self.told = Some(Instant::now());
+        self.reported = Some(Instant::now());
     }
 }
 
 impl Drop for ProgressLine {
     fn drop(&mut self) {
-        if self.told.is_some() {
+        if self.reported.is_some() {
             eprintln!();
         }
     }

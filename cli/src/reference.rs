@@ -189,8 +189,8 @@ mod tests {
             for command in visible(command) {
                 assert!(page.contains(&format!("# {}\n", path(command))), "{}", path(command));
                 for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
-                    let is_there = arg.get_long().is_none_or(|long| page.contains(long));
-                    assert!(is_there, "{}: {}", path(command), arg.get_id());
+                    let exists = arg.get_long().is_none_or(|long| page.contains(long));
+                    assert!(exists, "{}: {}", path(command), arg.get_id());
                 }
                 check(command, page);
             }

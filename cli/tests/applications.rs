@@ -54,8 +54,8 @@ fn run_files(
     command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR")).env_remove("FREEPORT_ELEMENTS");
     let output = command.output().expect("it can be started");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let told = String::from_utf8(output.stdout).expect("it is text");
-    (told, std::fs::read(out).expect("it was written"))
+    let reported = String::from_utf8(output.stdout).expect("it is text");
+    (reported, std::fs::read(out).expect("it was written"))
 }
 
 /// Runs the application on both devices, which must agree; returns its output and the number of
@@ -107,23 +107,23 @@ fn a_balancer_tunnels_what_a_firewall_before_it_passes() {
 #[test]
 fn the_firewall_passes_what_its_four_tables_allow() {
     let gets = ["sent", "refused", "unmatched"].map(|it| format!("firewall.buffer.{it}"));
-    let (told, frames) = run_on_both("firewall", &gets.each_ref().map(String::as_str));
+    let (reported, frames) = run_on_both("firewall", &gets.each_ref().map(String::as_str));
     // Among the 43 packets to port 80, 10 are to the prefix that is dropped, with 19 others; 6 have
     // an exact rule, and 11 one with a mask of its own.
     let counters = "firewall.buffer.sent = 50\nfirewall.buffer.refused = 29\n\
                     firewall.buffer.unmatched = 21\n";
-    assert_eq!((told.as_str(), frames), (counters, 50));
+    assert_eq!((reported.as_str(), frames), (counters, 50));
 }
 
 #[test]
 fn the_router_sends_what_has_a_route_and_a_next_hop() {
     let gets = ["forward.sent", "forward.unrouted", "parse.bad_checksums", "unrouted.sent"];
-    let (told, frames) = run_on_both("router", &gets);
+    let (reported, frames) = run_on_both("router", &gets);
     // One packet of the capture has a wrong checksum; 6 have a route without a next hop, which
     // their sources are informed of.
     let counters = "forward.sent = 93\nforward.unrouted = 6\nparse.bad_checksums = 1\n\
                     unrouted.sent = 6\n";
-    assert_eq!((told.as_str(), frames), (counters, 99));
+    assert_eq!((reported.as_str(), frames), (counters, 99));
 }
 
 /// A frame of UDP over IPv6 to an address, with this hop limit, after an empty option header if
@@ -190,20 +190,20 @@ fn the_router_of_ipv6_sends_by_the_longest_prefix() {
     let gets = ["check.good", "check.bad_addresses", "check.expired", "forward.confined"];
     let gets: Vec<&str> = gets.iter().flat_map(|get| ["--get", get]).collect();
     for machine in ["native", "interpreter"] {
-        let (told, out) = run_on(&path, "to_tor", "router6", machine, &gets);
+        let (reported, out) = run_on(&path, "to_tor", "router6", machine, &gets);
         assert_eq!(frames(&out), expected, "{machine}");
         let counters = "check.good = 126\ncheck.bad_addresses = 30\ncheck.expired = 144\n\
                         forward.confined = 28\n";
-        assert_eq!(told, counters);
+        assert_eq!(reported, counters);
     }
 }
 
 #[test]
 fn the_balancer_puts_each_flow_in_the_tunnel_to_one_backend() {
-    let (told, frames) =
+    let (reported, frames) =
         run_on_both("balancer", &["balancer.flows.opened", "balancer.flows.unserved"]);
     assert_eq!(
-        (told.as_str(), frames),
+        (reported.as_str(), frames),
         ("balancer.flows.opened = 12\nbalancer.flows.unserved = 0\n", 100)
     );
 }

@@ -119,8 +119,11 @@ fn what_is_not_installed_is_said_in_its_rows() {
 fn without_the_library_the_plain_half_is_measured() {
     let case = ["--case", "connect", "--case", "memcached", "--quick", "--json"];
     let output = bench(&case, &[("FREEPORT_PRELOAD", Path::new("/nowhere/library.so"))]);
-    let told = said(&output);
-    assert!(told.contains("nothing is accelerated") && told.contains("/nowhere"), "{told}");
+    let reported = said(&output);
+    assert!(
+        reported.contains("nothing is accelerated") && reported.contains("/nowhere"),
+        "{reported}"
+    );
     for line in lines(&output) {
         assert_eq!(line["value"], Value::Null);
         assert!(is_figure(&line["peer_value"]) || is_missing(&line), "{line}");

@@ -18,11 +18,11 @@ fn the_page_is_up_to_date() {
         .arg(repository.join("elements"))
         .output()
         .unwrap();
-    let told = String::from_utf8(output.stdout).unwrap();
-    assert!(told.contains("| `Count` `(flit in -> flit out)` |"), "{told}");
+    let reported = String::from_utf8(output.stdout).unwrap();
+    assert!(reported.contains("| `Count` `(flit in -> flit out)` |"), "{reported}");
     if std::env::var_os("BLESS").is_some() {
-        std::fs::write(&path, format!("{by_hand}{MARK}{told}")).unwrap();
+        std::fs::write(&path, format!("{by_hand}{MARK}{reported}")).unwrap();
     } else {
-        assert_eq!(tables, told, "write it again with BLESS=1");
+        assert_eq!(tables, reported, "write it again with BLESS=1");
     }
 }

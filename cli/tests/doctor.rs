@@ -20,8 +20,8 @@ fn report(more: &[&str]) -> String {
     let text = String::from_utf8(output.stdout).unwrap();
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     let folder = base.path().display().to_string();
-    for told in ["Some Person", "person-1000", &folder, host.trim()] {
-        assert!(!text.contains(told), "{told} is in\n{text}");
+    for reported in ["Some Person", "person-1000", &folder, host.trim()] {
+        assert!(!text.contains(reported), "{reported} is in\n{text}");
     }
     text
 }

@@ -47,9 +47,12 @@ fn files_are_rewritten_only_where_they_change() {
     fs::write(&loose, LOOSE).unwrap();
     let output = fmt(&["."], top.path(), "");
     assert!(!output.status.success());
-    let told = text(&output.stderr);
-    assert!(told.contains("error[E0110]") && told.contains("./wrong.cnp:1:18"), "{told}");
-    assert!(told.ends_with("3 file(s): 1 changed, 1 error(s)\n"), "{told}");
+    let reported = text(&output.stderr);
+    assert!(
+        reported.contains("error[E0110]") && reported.contains("./wrong.cnp:1:18"),
+        "{reported}"
+    );
+    assert!(reported.ends_with("3 file(s): 1 changed, 1 error(s)\n"), "{reported}");
     assert_eq!(fs::read_to_string(&loose).unwrap(), NEAT);
     assert_eq!(fs::read_to_string(&wrong).unwrap(), WRONG);
 }
@@ -61,9 +64,9 @@ fn a_check_tells_the_lines_and_writes_nothing() {
     fs::write(&file, LOOSE).unwrap();
     let output = fmt(&["--check", "loose.cnp"], top.path(), "");
     assert!(!output.status.success());
-    let told = "loose.cnp:1:\n-struct  A { uint a ; } ;\n+struct A { uint a; };\n\
+    let reported = "loose.cnp:1:\n-struct  A { uint a ; } ;\n+struct A { uint a; };\n\
         loose.cnp:3:\n-\n-\nloose.cnp:6:\n-  uint b; // one\n+    uint b;  // one\n";
-    assert_eq!(text(&output.stdout), told);
+    assert_eq!(text(&output.stdout), reported);
     assert_eq!(fs::read_to_string(&file).unwrap(), LOOSE);
     fs::write(&file, NEAT).unwrap();
     let output = fmt(&["--check", "loose.cnp"], top.path(), "");

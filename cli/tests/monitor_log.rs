@@ -15,7 +15,7 @@ const FLOOD: u64 = 2000;
 fn a_flood_is_counted_and_does_not_silence_the_log() {
     let mut monitor = Monitor::new(None).expect("it runs");
     let dropped = || {
-        let stats = monitor.told(&["sockets", "stats", "--json"]);
+        let stats = monitor.reported(&["sockets", "stats", "--json"]);
         let stats: Value = serde_json::from_str(&stats).unwrap();
         stats["members_dropped"]["Malformed"].as_u64().unwrap_or_default()
     };
@@ -42,7 +42,7 @@ fn a_flood_is_counted_and_does_not_silence_the_log() {
 fn events_are_reported_as_far_as_the_filter_says() {
     let usual = Monitor::new(None).expect("it runs");
     drop(usual.join());
-    usual.told(&["sockets", "stats"]);
+    usual.reported(&["sockets", "stats"]);
     assert_eq!(usual.log().lines().count(), 1, "only its own log: {}", usual.log());
     let mut monitor = Monitor::after(&["env", "FREEPORT_LOG=info"]).expect("it runs");
     let member = monitor.join();

@@ -25,8 +25,8 @@ fn names_of_processes_do_not_command_a_terminal() {
     socket::send(member.as_fd(), &claim.encode(), &[datagrams.as_fd()]).unwrap();
     socket::send(member.as_fd(), b"garbage", &[]).unwrap();
     wait_until("the member is dropped", || monitor.log().contains("dropped"));
-    let list = monitor.told(&["sockets", "list"]);
-    let why = monitor.told(&["sockets", "why", &format!("{}:7", std::process::id())]);
+    let list = monitor.reported(&["sockets", "list"]);
+    let why = monitor.reported(&["sockets", "why", &format!("{}:7", std::process::id())]);
     let log = monitor.log();
     for text in [&list, &why, &log] {
         let is_plain = |it: char| it == '\n' || !it.is_control();
@@ -35,7 +35,7 @@ fn names_of_processes_do_not_command_a_terminal() {
     assert!(list.contains(SHOWN), "{list}");
     assert!(log.contains(&format!("({SHOWN}) dropped")), "{log}");
     assert_eq!(log.lines().filter(|line| !line.starts_with("freeport node: ")).count(), 0, "{log}");
-    let json = monitor.told(&["sockets", "list", "--json"]);
+    let json = monitor.reported(&["sockets", "list", "--json"]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["refused"][0]["command"], SHOWN);
 }

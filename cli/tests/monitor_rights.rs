@@ -34,7 +34,7 @@ fn a_monitor_of_a_user_lets_nobody_in() {
 /// Capabilities of a running monitor, from `/proc`.
 fn rights(monitor: &Monitor) -> Rights {
     // An answer means that the confinement is in place.
-    monitor.told(&["sockets", "stats"]);
+    monitor.reported(&["sockets", "stats"]);
     Rights::of(monitor.process.id()).unwrap()
 }
 
@@ -111,9 +111,9 @@ fn a_log_in_the_background_is_for_its_user() {
 fn doctor_says_what_a_monitor_needs_and_what_it_has_kept() {
     let monitor = Monitor::new(None).expect("it runs");
     let rights = rights(&monitor);
-    let told: serde_json::Value =
-        serde_json::from_str(&monitor.told(&["doctor", "--json"])).unwrap();
-    let checks = told["checks"].as_array().unwrap();
+    let reported: serde_json::Value =
+        serde_json::from_str(&monitor.reported(&["doctor", "--json"])).unwrap();
+    let checks = reported["checks"].as_array().unwrap();
     let check = checks.iter().find(|it| it["name"] == "monitor").expect("it is looked at");
     let seen = check["seen"].as_str().unwrap();
     let pid = monitor.process.id();

@@ -24,12 +24,12 @@ fn command(folder: &Folder, words: &[&str]) -> Command {
 
 /// Exit status and errors of a command, which must not panic or be killed; a failure has a message.
 fn ended(words: &[&str], output: Output) -> (i32, String) {
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let reported = String::from_utf8_lossy(&output.stderr).into_owned();
     let status = output.status.code().unwrap_or_else(|| panic!("{words:?}: {}", output.status));
-    assert!(!told.contains("panicked") && status != 101, "{words:?}: {told}");
-    let says_nothing = told.is_empty() && output.stdout.is_empty();
+    assert!(!reported.contains("panicked") && status != 101, "{words:?}: {reported}");
+    let says_nothing = reported.is_empty() && output.stdout.is_empty();
     assert!([0, BROKEN_PIPE].contains(&status) || !says_nothing, "{words:?}: {status}");
-    (status, told)
+    (status, reported)
 }
 
 fn end(folder: &Folder, words: &[&str]) -> (i32, String) {
@@ -104,13 +104,16 @@ fn check_outputs(folder: &Folder, words: &[&str]) {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let output = command(folder, words).stdout(writer).output().unwrap();
-    let (status, told) = ended(words, output);
-    assert_eq!(status, BROKEN_PIPE, "{words:?}: {told}");
-    assert!(!told.contains("freeport: "), "{words:?} ends quietly: {told}");
+    let (status, reported) = ended(words, output);
+    assert_eq!(status, BROKEN_PIPE, "{words:?}: {reported}");
+    assert!(!reported.contains("freeport: "), "{words:?} ends quietly: {reported}");
     let full = File::options().write(true).open("/dev/full").unwrap();
-    let (status, told) = ended(words, command(folder, words).stdout(full).output().unwrap());
-    assert_eq!(status, 1, "{words:?}: {told}");
-    assert!(told.contains("freeport: standard output cannot be written: No space"), "{told}");
+    let (status, reported) = ended(words, command(folder, words).stdout(full).output().unwrap());
+    assert_eq!(status, 1, "{words:?}: {reported}");
+    assert!(
+        reported.contains("freeport: standard output cannot be written: No space"),
+        "{reported}"
+    );
 }
 
 #[test]
@@ -225,18 +228,21 @@ fn files_that_cannot_be_used_are_named() {
             &[&run[..], &["--init", file]].concat(),
             &[&run[..], &["--in", &format!("from_tor={file}")]].concat(),
         ] {
-            let (status, told) = end(&folder, words);
+            let (status, reported) = end(&folder, words);
             // Folders of goldens and programs may be empty.
             let may_be_folder = ["test", "fmt"].contains(&words[0]);
             let is_wrong = !is_empty && (file != "folder.cnp" || !may_be_folder);
             if is_wrong {
-                assert!(status != 0 && told.contains(file), "{words:?}: {status}: {told}");
+                assert!(status != 0 && reported.contains(file), "{words:?}: {status}: {reported}");
             }
         }
         let target = format!("to_tor=nowhere/{file}");
         let words = [&run[..], &["--in", "from_tor=gen:60x1", "--out", &target]].concat();
-        let (status, told) = end(&folder, &words);
-        assert!(status != 0 && told.contains(&target["to_tor=".len()..]), "{words:?}: {told}");
+        let (status, reported) = end(&folder, &words);
+        assert!(
+            status != 0 && reported.contains(&target["to_tor=".len()..]),
+            "{words:?}: {reported}"
+        );
     }
 }
 
@@ -268,8 +274,8 @@ fn every_option_with_a_value_takes_nonsense_without_a_panic() {
                 if !needs_file(&help) && may_begin(&words) {
                     continue;
                 }
-                let (status, told) = end(&folder, &line);
-                assert!(status != 0, "{line:?}: {told}");
+                let (status, reported) = end(&folder, &line);
+                assert!(status != 0, "{line:?}: {reported}");
                 options += 1;
             }
         }

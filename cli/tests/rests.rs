@@ -166,11 +166,11 @@ fn a_program_that_stalls_and_goes_on_says_so_in_its_statistics() {
         let ends = ["--in", "from_tor=gen:60", "--in", "from_nic=gen:60x1", "--on", on];
         let mut running = folder.start("join", &[&[program.as_str()][..], &ends].concat());
         let waits = JOIN_WAITS.trim_end();
-        let stats = || folder.told(&["stats", "--to", "join"]);
+        let stats = || folder.reported(&["stats", "--to", "join"]);
         running.wait_until("it stalls", || stats().ends_with(&format!("\n\n{waits}\n")));
         assert_eq!(running.stats()["waits"], waits);
-        assert!(folder.told(&["ps"]).contains("stalled"), "{on}");
-        running.told(&["stop"]);
+        assert!(folder.reported(&["ps"]).contains("stalled"), "{on}");
+        running.reported(&["stop"]);
         assert!(running.ended().status.success(), "it was stopped");
     }
 }
@@ -192,7 +192,7 @@ fn a_program_that_never_rests_answers_and_stops() {
             let firings = || running.stats()["instances"][0]["firings"].as_u64().unwrap();
             let before = firings();
             while firings() == before {}
-            running.told(&["stop"]);
+            running.reported(&["stop"]);
             assert!(running.ended().status.success(), "{on}");
         }
     }
@@ -204,9 +204,9 @@ fn a_run_that_goes_on_by_itself_takes_all_frames_and_says_how_it_ends() {
     for on in DEVICES {
         let ends = ["--in", "from_tor=.nine.pcap", "--out", "to_tor=count", "--time"];
         let output = run(&folder, &[&ends[..], &["--on", on]].concat());
-        let told = text(&output.stderr);
-        assert!(told.contains("the program keeps firing without frames"), "{on}: {told}");
-        assert!(told.contains("frames in, "), "{on}: {told}");
+        let reported = text(&output.stderr);
+        assert!(reported.contains("the program keeps firing without frames"), "{on}: {reported}");
+        assert!(reported.contains("frames in, "), "{on}: {reported}");
         assert!(output.status.success(), "{on}");
     }
 }
@@ -238,10 +238,10 @@ fn records_of_a_capture_that_are_no_whole_frames_are_counted_and_told() {
         let stats: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         let input = &stats["endpoints"][0];
         assert_eq!((&input["frames"], &input["lost"]), (&2.into(), &2.into()), "{on}");
-        let told = text(&output.stderr);
-        assert!(told.contains("from_tor: 2 records were skipped; the first: "), "{told}");
-        assert!(told.contains("record 2: skipped: 9342 bytes"), "{told}");
-        assert!(told.contains("record 4: the capture kept 60 of 1500 bytes"), "{told}");
+        let reported = text(&output.stderr);
+        assert!(reported.contains("from_tor: 2 records were skipped; the first: "), "{reported}");
+        assert!(reported.contains("record 2: skipped: 9342 bytes"), "{reported}");
+        assert!(reported.contains("record 4: the capture kept 60 of 1500 bytes"), "{reported}");
     }
 }
 
@@ -249,8 +249,11 @@ fn records_of_a_capture_that_are_no_whole_frames_are_counted_and_told() {
 fn a_run_that_nothing_feeds_says_so() {
     let folder = folder(JOIN);
     let output = run(&folder, &["--out", "to_tor=count", "--on", "interpreter"]);
-    let told = text(&output.stderr);
-    assert!(told.starts_with("nothing feeds from_tor, from_nic: name a source, "), "{told}");
+    let reported = text(&output.stderr);
+    assert!(
+        reported.starts_with("nothing feeds from_tor, from_nic: name a source, "),
+        "{reported}"
+    );
     assert!(output.status.success());
 }
 
@@ -279,10 +282,10 @@ from_tor -> hops -> to_tor
             let file = initial.display().to_string();
             let ends = ["--in", "from_tor=.one.pcap", "--init", &file, "--on", on];
             let output = run(&folder, &ends);
-            let told = text(&output.stderr);
-            assert_eq!(output.status.success(), is_good, "{told}");
+            let reported = text(&output.stderr);
+            assert_eq!(output.status.success(), is_good, "{reported}");
             let expected = format!("{file}: hops.set refused 2 of 6 calls; a table may be full");
-            assert_eq!(told.contains(&expected), !is_good, "{told}");
+            assert_eq!(reported.contains(&expected), !is_good, "{reported}");
         }
     }
 }
@@ -307,7 +310,7 @@ from_tor -> mine -> other -> police -> to_tor
     std::fs::write(others.join("all.cnp"), mine.replace("Mine", "Other")).unwrap();
     let program = folder.path().join("program.cnp").display().to_string();
     let others = others.display().to_string();
-    folder.told(&["check", &program, "-L", &others]);
-    let told = folder.complaint(&["check", &program]);
-    assert!(told.contains("Other") && !told.contains("no element `Mine`"), "{told}");
+    folder.reported(&["check", &program, "-L", &others]);
+    let reported = folder.complaint(&["check", &program]);
+    assert!(reported.contains("Other") && !reported.contains("no element `Mine`"), "{reported}");
 }

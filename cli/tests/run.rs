@@ -43,9 +43,9 @@ fn a_capture_goes_through_a_program_unchanged_and_is_counted() {
         let record = format!("from_tor={}", copy.display());
         let arguments = ["run", PROGRAM, "--in", TRACE, "--out", &out, "--signal", "cnt:0"];
         let more = ["--capture", &record, "--get", "logger.packets", "--get", "logger.lengths[3]"];
-        let told = standard_output(&[&arguments[..], &more, &machine].concat());
+        let reported = standard_output(&[&arguments[..], &more, &machine].concat());
         let answer = "signal cnt: 100 0 0 0 0 0 0\n";
-        assert_eq!(told, format!("{answer}logger.packets = 100\nlogger.lengths[3] = 60\n"));
+        assert_eq!(reported, format!("{answer}logger.packets = 100\nlogger.lengths[3] = 60\n"));
         let sent = std::fs::read(repository().join("examples/traces/sample.pcap")).unwrap();
         assert!(std::fs::read(&file).unwrap() == sent, "the capture has changed");
         assert!(std::fs::metadata(&copy).unwrap().len() > 35_000, "the record is too short");
@@ -65,8 +65,8 @@ fn native_code_and_the_interpreter_write_the_same_captures_and_counters() {
             let file = folder.path().join(machine[1]).with_extension("pcap");
             let out = format!("to_tor={}", file.display());
             let arguments = ["run", program, "--in", &input, "--out", &out, "--stats", "json"];
-            let told = standard_output(&[&arguments[..], &machine].concat());
-            let mut stats: Value = serde_json::from_str(&told).unwrap();
+            let reported = standard_output(&[&arguments[..], &machine].concat());
+            let mut stats: Value = serde_json::from_str(&reported).unwrap();
             if let Some(logger) = stats["variables"].get_mut("logger") {
                 // Arrival times depend on when the program ran.
                 logger.as_object_mut().unwrap().retain(|name, _| !name.starts_with("time"));
@@ -91,12 +91,12 @@ fn instances_run_on_the_workers_they_are_placed_on() {
     let out = format!("to_tor={}", file.display());
     let arguments = ["run", PROGRAM, "--in", TRACE, "--out", &out, "--signal", "cnt:0"];
     let more = ["--place", "logger=2,cnt=1", "--get", "logger.packets", "--cores", "0"];
-    let told = standard_output(&[&arguments[..], &more].concat());
-    assert_eq!(told, "signal cnt: 100 0 0 0 0 0 0\nlogger.packets = 100\n");
+    let reported = standard_output(&[&arguments[..], &more].concat());
+    assert_eq!(reported, "signal cnt: 100 0 0 0 0 0 0\nlogger.packets = 100\n");
     assert!(std::fs::metadata(&file).unwrap().len() > 35_000, "frames are missing");
     let copies = ["--workers", "2", "--set", "cnt.count=7"];
-    let told = standard_output(&[&arguments[..6], &["--stats", "json"], &copies].concat());
-    let stats: Value = serde_json::from_str(&told).unwrap();
+    let reported = standard_output(&[&arguments[..6], &["--stats", "json"], &copies].concat());
+    let stats: Value = serde_json::from_str(&reported).unwrap();
     let packets = |name: &str| {
         let mut rows = stats["instances"].as_array().unwrap().iter();
         rows.find(|row| row["instance"] == name).unwrap()["packets_in"].as_u64().unwrap()
@@ -104,8 +104,8 @@ fn instances_run_on_the_workers_they_are_placed_on() {
     assert_eq!(packets("cnt"), 100);
     assert_eq!(packets("cnt@0") + packets("cnt@1"), 100);
     let refused = |more: &[&str], reason: &str| {
-        let told = complaint(&[&["run", PROGRAM, "--in", TRACE], more].concat());
-        assert!(told.contains(reason), "{told}");
+        let reported = complaint(&[&["run", PROGRAM, "--in", TRACE], more].concat());
+        assert!(reported.contains(reason), "{reported}");
     };
     refused(&["--place", "lodger=1"], "there is no instance lodger to place; there are cnt, tee");
     refused(&["--place", "logger"], "write INSTANCE=WORKER");
@@ -154,8 +154,8 @@ fn members_of_structs_are_set_and_shown_by_their_names() {
     let part = ["--set", "police.limits[2].most=0x100", "--get", "police.limits[2]"];
     for machine in MACHINES {
         let arguments = [&["run", &file][..], &set, &part, &machine].concat();
-        let told = standard_output(&arguments);
-        assert_eq!(told, "police.limits[2] = {\"grace\":-3,\"most\":256}\n");
+        let reported = standard_output(&arguments);
+        assert_eq!(reported, "police.limits[2] = {\"grace\":-3,\"most\":256}\n");
     }
 }
 
@@ -227,8 +227,8 @@ fn mistakes_are_answered_with_what_there_is() {
              SIZExCOUNT or SIZE, such as 64x1000\n\nFor more information, try '--help'.",
         ),
     ] {
-        let told = complaint(&[&["run", PROGRAM][..], &arguments].concat());
-        assert_eq!(told, format!("{wanted}\n"), "{arguments:?}");
+        let reported = complaint(&[&["run", PROGRAM][..], &arguments].concat());
+        assert_eq!(reported, format!("{wanted}\n"), "{arguments:?}");
     }
     assert!(complaint(&["run", PROGRAM, "--in", "from_tor=Cargo.toml"]).contains("Cargo.toml"));
 }
@@ -253,8 +253,8 @@ fn files_that_are_no_programs_are_answered_with_the_reason() {
     std::fs::write(&file, text).unwrap();
     let file = file.display();
     let unsound = "1:1: function A.handler, entry, operation 1: the port has items of another type";
-    let told = format!("freeport: {file} cannot be used\nerror[I0002]: {file}:{unsound}\n");
-    assert_eq!(complaint(&["run", &file.to_string()]), told);
+    let reported = format!("freeport: {file} cannot be used\nerror[I0002]: {file}:{unsound}\n");
+    assert_eq!(complaint(&["run", &file.to_string()]), reported);
 }
 
 #[test]
@@ -262,10 +262,10 @@ fn a_program_is_built_and_what_became_of_it_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("new/images");
     let build = ["build", PROGRAM, "-o", &output.display().to_string(), "--json"];
-    let told: Value = serde_json::from_str(&standard_output(&build)).unwrap();
+    let reported: Value = serde_json::from_str(&standard_output(&build)).unwrap();
     let find = |list: &str, key: &str, name: &str| {
-        let rows = told[list].as_array().unwrap();
-        rows.iter().find(|row| row[key] == name).cloned().unwrap_or_else(|| panic!("{told}"))
+        let rows = reported[list].as_array().unwrap();
+        rows.iter().find(|row| row[key] == name).cloned().unwrap_or_else(|| panic!("{reported}"))
     };
     let logger = find("elements", "element", "PktLogger<64>");
     let lengths = logger["variables"].as_array().unwrap();
@@ -275,7 +275,7 @@ fn a_program_is_built_and_what_became_of_it_is_told() {
     assert_eq!(*lengths, wanted);
     assert_eq!(find("channels", "channel", "cnt.out -> tee.in")["is_fused"], true);
     assert!(find("passes", "pass", "ssa")["changes"]["variables"].as_u64().unwrap() > 0);
-    assert_eq!(told["files"].as_array().unwrap().len(), 3);
+    assert_eq!(reported["files"].as_array().unwrap().len(), 3);
     let source = std::fs::read_to_string(output.join("capture.c")).unwrap();
     assert!(source.contains("PktLogger"));
     assert!(std::fs::read(output.join("capture.so")).unwrap().starts_with(b"\x7fELF"));
@@ -292,9 +292,9 @@ fn passes_can_be_left_out() {
     let output = folder.path().display().to_string();
     let build = ["build", PROGRAM, "-o", &output, "--json"];
     let ran = |without: &[&str]| {
-        let told = standard_output(&[&build, without].concat());
-        let told: Value = serde_json::from_str(&told).unwrap();
-        let passes = told["passes"].as_array().unwrap().iter();
+        let reported = standard_output(&[&build, without].concat());
+        let reported: Value = serde_json::from_str(&reported).unwrap();
+        let passes = reported["passes"].as_array().unwrap().iter();
         passes.map(|it| it["pass"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     let all = ran(&[]);
@@ -323,16 +323,20 @@ fn a_program_is_drawn() {
 
 #[test]
 fn a_machine_is_examined() {
-    let told: Value = serde_json::from_str(&standard_output(&["doctor", "--json"])).unwrap();
-    let names: Vec<&str> =
-        told["checks"].as_array().unwrap().iter().filter_map(|it| it["name"].as_str()).collect();
+    let reported: Value = serde_json::from_str(&standard_output(&["doctor", "--json"])).unwrap();
+    let names: Vec<&str> = reported["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|it| it["name"].as_str())
+        .collect();
     let expected = ["compiler", "cores", "AF_XDP", "BPF", "namespaces", "memlock", "capabilities"];
     for name in expected.into_iter().chain(["shared memory", "descriptors", "sockets"]) {
         assert!(names.contains(&name), "{names:?}");
     }
     // Optional parts, which this build has.
     for name in ["card", "kernel"] {
-        let check = told["checks"].as_array().unwrap().iter().find(|it| it["name"] == name);
+        let check = reported["checks"].as_array().unwrap().iter().find(|it| it["name"] == name);
         assert_eq!(check.expect("it is told")["state"], "ok", "{name}");
     }
 }
@@ -380,12 +384,15 @@ fn methods_are_called_before_and_after_a_run_and_from_a_file() {
         let run = ["run", &program, "--in", TRACE, "--init", &initial, "--call", call];
         let then = ["--then", "table.at(2)", "--then", "table.at(0)", "--get", "table.count"];
         let output = freeport(&[&run[..], &then, &machine].concat());
-        let told = String::from_utf8(output.stdout).unwrap();
+        let reported = String::from_utf8(output.stdout).unwrap();
         let at_2 = r#"table.at = {"address":167772161,"port":80}"#;
         let at_0 = r#"table.at = {"address":167772169,"port":0}"#;
-        assert_eq!(told, format!("table.insert = 2\n{at_2}\n{at_0}\ntable.count = 2\n"));
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(told, "table.insert: 2 calls returned -1\ntable.insert: 1 calls returned 1\n");
+        assert_eq!(reported, format!("table.insert = 2\n{at_2}\n{at_0}\ntable.count = 2\n"));
+        let reported = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(
+            reported,
+            "table.insert: 2 calls returned -1\ntable.insert: 1 calls returned 1\n"
+        );
         let wrong = [&run[..6], &["--call", "table.insert({mac: 1}, 2)"], &machine].concat();
         let expected = "table.insert, key: there is no member mac; there are address, port";
         assert!(complaint(&wrong).contains(expected), "{}", complaint(&wrong));

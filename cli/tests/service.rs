@@ -79,7 +79,7 @@ fn a_monitor_begins_with_the_rights_of_the_unit() {
     let bounding = format!("--bounding-set=-all{kept}");
     let monitor = Monitor::after(&["setpriv", &bounding, "--inh-caps=-all", "--no-new-privs"]);
     let monitor = monitor.expect("it runs");
-    monitor.told(&["sockets", "stats"]);
+    monitor.reported(&["sockets", "stats"]);
     let rights = Rights::of(monitor.process.id()).unwrap();
     assert!(rights.is_confined() && NEEDED.iter().all(|it| rights.has(*it)), "{rights:?}");
     assert_eq!(monitor.log().lines().count(), 1, "{}", monitor.log());

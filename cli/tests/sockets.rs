@@ -56,8 +56,8 @@ impl Place {
     }
 
     fn monitor(&self) -> Option<i32> {
-        let told = fs::read_to_string(self.0.path().join("monitor.sock.lock"));
-        told.ok()?.trim().parse().ok()
+        let reported = fs::read_to_string(self.0.path().join("monitor.sock.lock"));
+        reported.ok()?.trim().parse().ok()
     }
 
     fn end_monitor(&self) {
@@ -217,8 +217,8 @@ fn one_monitor_at_a_place() {
     eventually("it listens", || place.output(&["sockets", "stats"]).status.success());
     let second = place.output(&["node"]);
     assert!(!second.status.success());
-    let told = text(&second.stderr);
-    assert!(told.contains(&format!("(process {})", first.id())), "{told}");
+    let reported = text(&second.stderr);
+    assert!(reported.contains(&format!("(process {})", first.id())), "{reported}");
     // In the background, an existing monitor serves as well.
     assert!(place.output(&["node", "--background"]).status.success());
     end(first.id() as i32);
@@ -264,8 +264,8 @@ fn rules_come_from_a_file_and_are_printed_as_one() {
     fs::write(&rules, &shown).unwrap();
     place.end_monitor();
     assert!(place.output(&["node", "--background", "--policy", &file]).status.success());
-    let told = place.asked(&["sockets", "policy", "show", "--json"]);
-    assert_eq!(told["rules"].as_array().unwrap().len(), 3);
+    let reported = place.asked(&["sockets", "policy", "show", "--json"]);
+    assert_eq!(reported["rules"].as_array().unwrap().len(), 3);
     let wrong = place.output(&["sockets", "policy", "deny", "prot", "22"]);
     assert!(text(&wrong.stderr).contains("`prot` where"), "{wrong:?}");
     place.end_monitor();
@@ -280,8 +280,8 @@ fn why_needs_no_monitor() {
     let me = std::process::id();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let number = std::os::fd::AsRawFd::as_raw_fd(&listener);
-    let told = place.asked(&["sockets", "why", &format!("{me}:{number}"), "--json"]);
-    assert!(told["text"].as_str().unwrap().contains("it is a listener"), "{told}");
+    let reported = place.asked(&["sockets", "why", &format!("{me}:{number}"), "--json"]);
+    assert!(reported["text"].as_str().unwrap().contains("it is a listener"), "{reported}");
     assert!(!place.output(&["sockets", "why", "4711"]).status.success());
 }
 

@@ -106,21 +106,21 @@ fn a_monitor_that_ends_is_told_on_a_terminal_that_is_as_before() {
     terminal.wait_for(LEAVE);
     let output = top.wait_with_output().expect("it is ours");
     assert_eq!(output.status.code(), Some(1));
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(told.contains("no monitor answers"), "{told}");
+    let reported = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(reported.contains("no monitor answers"), "{reported}");
     assert_eq!(terminal.modes(), before);
 }
 
 #[test]
 fn without_a_terminal_it_is_plain_and_ends_with_its_reader() {
     let monitor = Monitor::new(None).expect("it runs");
-    let shown = monitor.told(&["sockets", "top", "-n", "2", "-d", "0.05"]);
+    let shown = monitor.reported(&["sockets", "top", "-n", "2", "-d", "0.05"]);
     assert_eq!(shown.matches("no program has connections").count(), 2, "{shown}");
     assert!(!shown.contains('\x1b'), "{shown:?}");
-    let json = monitor.told(&["sockets", "top", "-n", "3", "-d", "0.05", "--json"]);
+    let json = monitor.reported(&["sockets", "top", "-n", "3", "-d", "0.05", "--json"]);
     for line in json.lines() {
-        let told: serde_json::Value = serde_json::from_str(line).expect("an object a line");
-        assert_eq!(told["programs"], serde_json::json!([]));
+        let reported: serde_json::Value = serde_json::from_str(line).expect("an object a line");
+        assert_eq!(reported["programs"], serde_json::json!([]));
     }
     assert_eq!(json.lines().count(), 3);
     let (reader, writer) = std::io::pipe().expect("a pipe");

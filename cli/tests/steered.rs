@@ -71,8 +71,8 @@ fn program(folder: &Folder, text: &str) -> String {
 }
 
 fn value(folder: &Folder, path: &str) -> u64 {
-    let told = folder.told(&["get", "--json", path]);
-    serde_json::from_str::<Value>(&told).unwrap()[path].as_u64().unwrap()
+    let reported = folder.reported(&["get", "--json", path]);
+    serde_json::from_str::<Value>(&reported).unwrap()[path].as_u64().unwrap()
 }
 
 #[test]
@@ -83,21 +83,21 @@ fn a_rule_works_from_the_moment_it_is_there() {
         let mut running = folder.start("police", &[&[&file[..]][..], &TRAFFIC, &machine].concat());
         running.wait_until("packets pass", || value(&folder, "police.passed") > 50);
         assert_eq!(value(&folder, "police.dropped"), 0);
-        assert_eq!(running.told(&["call", "police.drop({length: 64})"]), "1\n");
+        assert_eq!(running.reported(&["call", "police.drop({length: 64})"]), "1\n");
         let passed = value(&folder, "police.passed");
         running.wait_until("packets are dropped", || value(&folder, "police.dropped") > 50);
         assert_eq!(value(&folder, "police.passed"), passed, "none passes any more");
-        let list = running.told(&["table", "list"]);
+        let list = running.reported(&["table", "list"]);
         let line = "police.limits: hash, 16 entries at most, {\"kind\":0,\"length\":0} = 0";
         assert!(list.contains(line), "{list}");
-        let entries = running.told(&["table", "entries", "police.limits"]);
+        let entries = running.reported(&["table", "entries", "police.limits"]);
         assert_eq!(entries, "{\"kind\":0,\"length\":64} = 1\n");
-        running.told(&["table", "delete", "police.limits", "{length: 64}"]);
+        running.reported(&["table", "delete", "police.limits", "{length: 64}"]);
         running.wait_until("packets pass again", || value(&folder, "police.passed") > passed);
         let gone = running.complaint(&["table", "delete", "police.limits", "{length: 64}"]);
         assert_eq!(gone, "there is no such entry\n");
-        running.told(&["table", "set", "police.zones", "10.1.0.0/16", "7"]);
-        assert_eq!(running.told(&["table", "lookup", "police.zones", "10.1.2.3"]), "7\n");
+        running.reported(&["table", "set", "police.zones", "10.1.0.0/16", "7"]);
+        assert_eq!(running.reported(&["table", "lookup", "police.zones", "10.1.2.3"]), "7\n");
         let none = running.complaint(&["table", "lookup", "police.zones", "10.2.2.3"]);
         assert_eq!(none, "no entry matches\n");
     }
@@ -110,21 +110,21 @@ fn a_program_is_replaced_while_traffic_flows_and_keeps_its_state() {
         let file = program(&folder, POLICE);
         let mut running = folder.start("police", &[&[&file[..]][..], &TRAFFIC, &machine].concat());
         running.wait_until("packets pass", || value(&folder, "police.passed") > 50);
-        running.told(&["set", "police.passed=0x100000000"]);
-        running.told(&["table", "set", "police.zones", "10.1.0.0/16", "7"]);
+        running.reported(&["set", "police.passed=0x100000000"]);
+        running.reported(&["table", "set", "police.zones", "10.1.0.0/16", "7"]);
         // The other program counts by two.
         let other = folder.path().join("other.cnp");
         std::fs::write(&other, POLICE.replace("else passed++;", "else passed = passed + 2;"))
             .unwrap();
         let other = other.display().to_string();
-        let told = running.told(&["replace", &other, "--json"]);
-        let report: Value = serde_json::from_str(&told).unwrap();
-        assert!(told.contains("police.passed"), "{report}");
+        let reported = running.reported(&["replace", &other, "--json"]);
+        let report: Value = serde_json::from_str(&reported).unwrap();
+        assert!(reported.contains("police.passed"), "{report}");
         let passed = value(&folder, "police.passed");
         assert!(passed >= 1 << 32, "{passed}");
         running.wait_until("packets pass", || value(&folder, "police.passed") > passed + 50);
-        assert_eq!(running.told(&["table", "lookup", "police.zones", "10.1.2.3"]), "7\n");
-        assert!(folder.told(&["ps"]).contains("other.cnp"));
+        assert_eq!(running.reported(&["table", "lookup", "police.zones", "10.1.2.3"]), "7\n");
+        assert!(folder.reported(&["ps"]).contains("other.cnp"));
         std::fs::write(&other, "nonsense").unwrap();
         assert!(running.complaint(&["replace", &other]).contains("other.cnp:1:"));
         let gone = POLICE.replace("from_tor ->", "from_nic ->");
@@ -133,7 +133,7 @@ fn a_program_is_replaced_while_traffic_flows_and_keeps_its_state() {
         assert!(complaint.contains("no port can be bound to from_tor"), "{complaint}");
         let frames = running.frames_in();
         let grows = || {
-            let stats = folder.told(&["stats", "--json"]);
+            let stats = folder.reported(&["stats", "--json"]);
             let stats: Value = serde_json::from_str(&stats).unwrap();
             stats["endpoints"][0]["frames"].as_u64().unwrap() > frames
         };
@@ -153,7 +153,7 @@ fn many_calls_go_in_one_stream_and_each_wrong_one_is_told_with_its_line() {
     let complaint = running.complaint(&["call", "--file", &calls.display().to_string()]);
     assert!(complaint.contains("calls:20003: "), "{complaint}");
     assert!(complaint.contains("1 calls of "), "{complaint}");
-    let entries = running.told(&["table", "entries", "police.zones", "--json"]);
+    let entries = running.reported(&["table", "entries", "police.zones", "--json"]);
     let of_16 = entries.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let of_16: Vec<Value> = of_16.filter(|entry| entry["length"] == 8).collect();
     // The last number below 20,000 that is 8 modulo 9.
@@ -194,7 +194,7 @@ fn calls_of_a_file_that_are_refused_are_told_and_the_others_carried_out() {
         assert!(failed["file"] == path.as_str() && complaint.contains(&line), "{complaint}");
     }
     assert!(complaint.contains(&format!("4 calls of {path} failed")), "{complaint}");
-    let entries = running.told(&["table", "entries", "police.limits"]);
+    let entries = running.reported(&["table", "entries", "police.limits"]);
     assert_eq!(entries.lines().count(), 16);
     assert!(entries.contains("\"length\":18}"), "{entries}");
 }
@@ -209,22 +209,25 @@ fn an_instance_rests_at_its_breakpoint_until_it_is_told_to_go_on() {
         for packet in 1..=3 {
             let rests = || {
                 folder
-                    .told(&["ps"])
+                    .reported(&["ps"])
                     .contains("held is stopped at a breakpoint; `freeport resume held`")
             };
             running.wait_until("it rests", rests);
             assert_eq!(value(&folder, "held.packets"), packet);
             assert!(running.stats()["instances"][0]["firings"].as_u64().unwrap() >= packet);
-            assert_eq!(running.told(&["resume", "held"]), "held resumes\n");
+            assert_eq!(running.reported(&["resume", "held"]), "held resumes\n");
         }
         running.wait_until("the fourth rests", || value(&folder, "held.packets") == 4);
-        running.told(&["set", "held.packets=100"]);
+        running.reported(&["set", "held.packets=100"]);
         assert_eq!(value(&folder, "held.packets"), 100);
-        let told = running.told(&["logs"]);
-        assert_eq!(running.told(&["told"]), told, "the name of earlier releases");
-        assert!(told.contains("held: packet 1\n") && told.contains("held: packet 4\n"), "{told}");
-        assert!(told.contains("here"), "{told}");
-        running.told(&["stop"]);
+        let reported = running.reported(&["logs"]);
+        assert_eq!(running.reported(&["told"]), reported, "the name of earlier releases");
+        assert!(
+            reported.contains("held: packet 1\n") && reported.contains("held: packet 4\n"),
+            "{reported}"
+        );
+        assert!(reported.contains("here"), "{reported}");
+        running.reported(&["stop"]);
         assert!(running.ended().status.success());
     }
 }
@@ -309,12 +312,12 @@ fn hostile_clients_harm_nobody_but_themselves() {
     // Other clients are still answered, and traffic flows.
     let frames = running.frames_in();
     running.wait_until("traffic goes on", || {
-        let told = folder.told(&["stats", "--json"]);
-        let stats: Value = serde_json::from_str(&told).unwrap();
+        let reported = folder.reported(&["stats", "--json"]);
+        let stats: Value = serde_json::from_str(&reported).unwrap();
         stats["endpoints"][0]["frames"].as_u64().unwrap() > frames + 50
     });
     drop((unread, client));
-    running.told(&["stop"]);
+    running.reported(&["stop"]);
     assert!(running.ended().status.success());
 }
 
@@ -328,9 +331,9 @@ fn an_idle_program_leaves_the_processor_to_others() {
     let mut running = folder.start("idle", &arguments);
     let pid = i32::try_from(running.process()).unwrap();
     let stats = |what: &str| {
-        let told = folder.told(&["stats", "--to", "idle", "--json"]);
-        let stats: Value = serde_json::from_str(&told).unwrap();
-        stats["endpoints"][0]["frames"].as_u64().unwrap_or_else(|| panic!("{what}: {told}"))
+        let reported = folder.reported(&["stats", "--to", "idle", "--json"]);
+        let stats: Value = serde_json::from_str(&reported).unwrap();
+        stats["endpoints"][0]["frames"].as_u64().unwrap_or_else(|| panic!("{what}: {reported}"))
     };
     let (before, first) = (processor_time(pid), stats("before"));
     running.wait_until("frames come", || stats("meanwhile") >= first + FRAMES);
@@ -353,7 +356,7 @@ fn counters_are_served_to_prometheus() {
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     assert!(answer.contains("freeport_frames_total{endpoint=\"from_tor\",direction=\"in\"} "));
-    let rates = running.told(&["stats", "--watch", "0.2", "--times", "1"]);
+    let rates = running.reported(&["stats", "--watch", "0.2", "--times", "1"]);
     assert!(rates.contains("from_tor: ") && rates.contains("frames "), "{rates}");
 }
 
@@ -364,11 +367,11 @@ fn what_replaces_a_program_is_logged_too() {
     let logs = ["--log", "from_tor -> cnt.in", "--log", "cnt.out->to_tor"];
     let mut running = folder.start("counts", &[&[&file[..]][..], &TRAFFIC, &logs].concat());
     let mut logged =
-        |line: &str| running.wait_until(line, || folder.told(&["logs"]).contains(line));
+        |line: &str| running.wait_until(line, || folder.reported(&["logs"]).contains(line));
     logged("log2: cnt.out -> to_tor ");
     // In this program, only the other channel is logged.
     let text = "Count :: cnt\nCount :: before\nfrom_tor -> before -> cnt -> to_tor\n";
-    folder.told(&["replace", &program(&folder, text)]);
+    folder.reported(&["replace", &program(&folder, text)]);
     logged("log1: cnt.out -> to_tor ");
     let gone = running.announced(&format!("{file} has no channel "));
     assert_eq!(gone, "from_tor -> cnt.in to log");
@@ -380,9 +383,9 @@ fn channels_are_logged_alike_on_every_device() {
     let arguments = ["run", "examples/firewall.cnp", "--init", "examples/firewall.json", "--in"];
     let traffic = ["from_tor=gen:64x9", "--out", "to_tor=count", "--log", "all"];
     let lines = |machine: [&str; 2]| {
-        let told = folder.told(&[&arguments[..], &traffic, &machine].concat());
+        let reported = folder.reported(&[&arguments[..], &traffic, &machine].concat());
         // The order of elements is undefined; the order within a channel is not.
-        let mut lines: Vec<String> = told.lines().map(str::to_owned).collect();
+        let mut lines: Vec<String> = reported.lines().map(str::to_owned).collect();
         lines.sort_by_key(|line| line.split(' ').next().unwrap().to_owned());
         lines
     };
@@ -392,9 +395,9 @@ fn channels_are_logged_alike_on_every_device() {
         native.iter().filter(|line| line.contains("from_tor -> firewall.parse.in 64 bytes"));
     assert_eq!(packets.count(), 9, "{native:#?}");
     let one = ["run", "examples/capture.cnp", "--in", "from_tor=gen:64x2", "--log"];
-    let told = folder.told(&[&one[..], &["cnt.out -> tee.in"]].concat());
-    assert_eq!(told.lines().filter(|line| line.contains("sop=1 eop=0 pad=0 ")).count(), 2);
-    assert_eq!(told.lines().count(), 4, "{told}");
+    let reported = folder.reported(&[&one[..], &["cnt.out -> tee.in"]].concat());
+    assert_eq!(reported.lines().filter(|line| line.contains("sop=1 eop=0 pad=0 ")).count(), 2);
+    assert_eq!(reported.lines().count(), 4, "{reported}");
     let complaint = folder.complaint(&[&one[..], &["cnt -> tee"]].concat());
     assert!(
         complaint.contains("there is no channel cnt -> tee; there are from_tor"),

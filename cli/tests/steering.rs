@@ -14,30 +14,30 @@ fn counters_grow_and_variables_are_read_and_written_while_traffic_flows() {
         let mut running = folder.start("cap", &[&[PROGRAM][..], &TRAFFIC, &machine].concat());
         let first = running.frames_in();
         let frames = || {
-            let told = folder.told(&["stats", "--to", "cap", "--json"]);
-            let stats: serde_json::Value = serde_json::from_str(&told).unwrap();
+            let reported = folder.reported(&["stats", "--to", "cap", "--json"]);
+            let stats: serde_json::Value = serde_json::from_str(&reported).unwrap();
             stats["endpoints"][0]["frames"].as_u64().unwrap()
         };
         running.wait_until("frames come", || frames() > first + 100);
         let count = || -> u64 {
-            let told = folder.told(&["get", "cnt.count"]);
-            told.trim().strip_prefix("cnt.count = ").unwrap().parse().unwrap()
+            let reported = folder.reported(&["get", "cnt.count"]);
+            reported.trim().strip_prefix("cnt.count = ").unwrap().parse().unwrap()
         };
-        running.told(&["set", "cnt.count=0x1000000000"]);
+        running.reported(&["set", "cnt.count=0x1000000000"]);
         assert!((1 << 36..(1 << 36) + 1_000_000).contains(&count()));
-        let answer = running.told(&["signal", "cnt:0"]);
+        let answer = running.reported(&["signal", "cnt:0"]);
         let word: u64 = answer.split_whitespace().nth(2).unwrap().parse().unwrap();
         assert!(word >= 1 << 36, "{answer}");
-        let text = running.told(&["stats"]);
+        let text = running.reported(&["stats"]);
         assert!(text.contains("from_tor -> cnt.in"), "{text}");
-        let prometheus = running.told(&["stats", "--prometheus"]);
+        let prometheus = running.reported(&["stats", "--prometheus"]);
         assert!(prometheus.contains("freeport_frames_total{endpoint=\"from_tor\""), "{prometheus}");
-        let list = folder.told(&["ps"]);
+        let list = folder.reported(&["ps"]);
         assert!(list.contains("cap: ") && list.contains("in from_tor=gen:64@2000"), "{list}");
-        running.told(&["stop"]);
+        running.reported(&["stop"]);
         let ended = running.ended();
         assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
-        assert_eq!(folder.told(&["ps"]), "");
+        assert_eq!(folder.reported(&["ps"]), "");
     }
 }
 
@@ -47,8 +47,9 @@ fn a_signal_ends_a_program_in_good_order_and_then_its_last_counters_are_printed(
     let arguments = [&[PROGRAM][..], &TRAFFIC, &["--stats", "json"]].concat();
     for signal in [libc::SIGTERM, libc::SIGINT] {
         let mut running = folder.start("cap", &arguments);
-        running
-            .wait_until("frames come", || folder.told(&["get", "cnt.count"]) != "cnt.count = 0\n");
+        running.wait_until("frames come", || {
+            folder.reported(&["get", "cnt.count"]) != "cnt.count = 0\n"
+        });
         running.signal(signal);
         let ended = running.ended();
         assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
@@ -76,7 +77,7 @@ fn a_name_is_taken_by_the_living_only() {
     let complaint = folder.complaint(&["stats", "--to", "cap"]);
     assert!(complaint.contains("no program named cap is running"), "{complaint}");
     assert!(complaint.contains("`freeport ps`"), "{complaint}");
-    assert_eq!(folder.told(&["ps"]), "");
+    assert_eq!(folder.reported(&["ps"]), "");
     let again = folder.start("cap", &arguments);
     let complaint = again.complaint(&["get", "cnt.kount"]);
     assert!(complaint.contains("there is no variable cnt.kount; there are count"), "{complaint}");

@@ -37,10 +37,10 @@ fn warnings_are_printed_and_refuse_a_program_where_they_are_denied() {
     ];
     for command in commands {
         let output = freeport(top.path(), &[command, &["--deny", "warnings"]].concat());
-        let told = complaint(&output);
+        let reported = complaint(&output);
         assert!(!output.status.success(), "{command:?}");
-        assert!(told.contains("warning[W0604]: this handler"), "{command:?}: {told}");
-        assert!(told.contains("denied"), "{command:?}: {told}");
+        assert!(reported.contains("warning[W0604]: this handler"), "{command:?}: {reported}");
+        assert!(reported.contains("denied"), "{command:?}: {reported}");
         assert!(!top.path().join("out").exists(), "it was built all the same");
     }
     let output = freeport(top.path(), &["check", "habit.cnp"]);
@@ -48,8 +48,8 @@ fn warnings_are_printed_and_refuse_a_program_where_they_are_denied() {
     assert!(complaint(&output).contains("0 error(s), 1 warning(s)"), "{}", complaint(&output));
     let output = freeport(top.path(), &["check", "--json", "--deny", "warnings", "habit.cnp"]);
     assert!(!output.status.success());
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((&told["code"], &told["severity"]), (&"W0604".into(), &"warning".into()));
+    let reported: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&reported["code"], &reported["severity"]), (&"W0604".into(), &"warning".into()));
     let output = freeport(top.path(), &["check", "--deny", "errors", "habit.cnp"]);
     assert!(complaint(&output).contains("possible values: warnings"));
 }
@@ -93,8 +93,8 @@ fn a_table_that_is_too_large_is_refused_with_one_message() {
     for command in [&["check", "large.cnp"][..], &run] {
         let output = freeport(top.path(), command);
         assert!(!output.status.success(), "{command:?}");
-        let told = complaint(&output);
-        assert!(told.contains("error[E0410]: this table is not possible"), "{told}");
-        assert!(told.contains("large.cnp:3:34"), "{told}");
+        let reported = complaint(&output);
+        assert!(reported.contains("error[E0410]: this table is not possible"), "{reported}");
+        assert!(reported.contains("large.cnp:3:34"), "{reported}");
     }
 }

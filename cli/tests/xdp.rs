@@ -35,9 +35,9 @@ fn programs_and_maps_of_an_object_and_of_its_source_are_the_same() {
     assert_eq!(text, shown(&firewall(), &[]));
     assert!(text.contains("program filter: section xdp, xdp, "), "{text}");
     assert!(text.contains("\nmap flows: "), "{text}");
-    let told: Value = serde_json::from_str(&shown(&object, &["--json"])).unwrap();
-    assert_eq!(told["programs"][0]["refused"], json!([]));
-    let maps = told["maps"].as_array().unwrap();
+    let reported: Value = serde_json::from_str(&shown(&object, &["--json"])).unwrap();
+    assert_eq!(reported["programs"][0]["refused"], json!([]));
+    let maps = reported["maps"].as_array().unwrap();
     let inside = maps.iter().find(|map| map["name"] == "inside").unwrap();
     assert_eq!((&inside["key_bytes"], &inside["value_bytes"]), (&json!(4), &json!(4)));
 }
@@ -59,15 +59,15 @@ fn what_the_interpreter_cannot_run_is_said_of_its_program_only() {
         SEC(\"tc\") int other(struct __sk_buff *context) { return 0; }\n";
     std::fs::write(&source, text.replace("*context)", "*context __attribute__((unused)))"))
         .unwrap();
-    let told: Value = serde_json::from_str(&shown(&source, &["--json"])).unwrap();
+    let reported: Value = serde_json::from_str(&shown(&source, &["--json"])).unwrap();
     let refused = |name: &str| {
-        let programs = told["programs"].as_array().unwrap();
+        let programs = reported["programs"].as_array().unwrap();
         let found = programs.iter().find(|program| program["name"] == name).unwrap();
         found["refused"].as_array().unwrap().clone()
     };
-    assert_eq!(refused("asks").len(), 1, "{told}");
-    assert!(refused("asks")[0].as_str().unwrap().contains("`asks`, instruction 0: "), "{told}");
-    assert!(refused("passes").is_empty(), "{told}");
+    assert_eq!(refused("asks").len(), 1, "{reported}");
+    assert!(refused("asks")[0].as_str().unwrap().contains("`asks`, instruction 0: "), "{reported}");
+    assert!(refused("passes").is_empty(), "{reported}");
     assert_eq!(refused("other"), [json!("it is not an XDP program")]);
 }
 
@@ -86,15 +86,15 @@ fn errors_name_the_file_and_what_is_there_instead() {
 #[test]
 fn what_keeps_a_program_from_being_compiled_code_is_told() {
     let programs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../programs/xdp");
-    let told = |name: &str| {
+    let reported = |name: &str| {
         let source = programs.join(format!("{name}.bpf.c"));
-        let told: Value = serde_json::from_str(&shown(&source, &["--json"])).unwrap();
-        (told["programs"][0]["not_lifted"].clone(), shown(&source, &[]))
+        let reported: Value = serde_json::from_str(&shown(&source, &["--json"])).unwrap();
+        (reported["programs"][0]["not_lifted"].clone(), shown(&source, &[]))
     };
-    let (reason, text) = told("sampler");
+    let (reason, text) = reported("sampler");
     let reason = reason.as_str().expect("rings of records are no tables");
     assert!(reason.starts_with("not liftable, because of instruction"), "{reason}");
     assert!(text.contains(&format!("    not as compiled code: {reason}\n")), "{text}");
-    let (reason, text) = told("xdp1");
+    let (reason, text) = reported("xdp1");
     assert!(reason.is_null() && !text.contains("not as compiled code"), "{text}");
 }

@@ -20,14 +20,14 @@ fn compile(object: &Path, more: &[&str]) -> Output {
     command.args(["xdp", "compile"]).arg(object).args(more).output().unwrap()
 }
 
-fn told(object: &Path, more: &[&str]) -> String {
+fn reported(object: &Path, more: &[&str]) -> String {
     let output = compile(object, more);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn told_as_json(object: &Path, more: &[&str]) -> Value {
-    let text = told(object, &[more, &["--json"]].concat());
+fn reported_as_json(object: &Path, more: &[&str]) -> Value {
+    let text = reported(object, &[more, &["--json"]].concat());
     serde_json::from_str(&text).unwrap()
 }
 
@@ -56,17 +56,17 @@ fn an_object_and_its_source_become_the_same() {
     let object = folder.path().join("firewall.o");
     let firewall = source("simple_firewall");
     std::fs::write(&object, freeport_xdp::compile(&firewall).unwrap()).unwrap();
-    let text = told(&object, &[]);
-    assert_eq!(text, told(&firewall, &[]));
+    let text = reported(&object, &[]);
+    assert_eq!(text, reported(&firewall, &[]));
     assert!(text.starts_with("program `filter` for 4 lanes\n\neBPF instructions "), "{text}");
-    let json = told_as_json(&object, &[]);
+    let json = reported_as_json(&object, &[]);
     assert_eq!(json["refused"], json!([]));
     let program = &json["programs"][0];
     assert!(
         text.contains(&format!("\noperations {:>14}\n", program["operations"].as_u64().unwrap())),
         "{text}"
     );
-    let kept = told_as_json(&object, &["--keep-all"]);
+    let kept = reported_as_json(&object, &["--keep-all"]);
     assert_eq!(kept["programs"][0]["operations"], kept["programs"][0]["instructions"]);
     assert_eq!((&program["effects"], &program["schedule"]), (&Value::Null, &Value::Null));
 }
@@ -74,11 +74,11 @@ fn an_object_and_its_source_become_the_same() {
 #[test]
 fn rows_follow_their_source_lines() {
     let firewall = source("simple_firewall");
-    let text = told(&firewall, &["--rows"]);
+    let text = reported(&firewall, &["--rows"]);
     let lines: Vec<&str> = text.lines().collect();
     let begin = lines.iter().position(|line| *line == "filter:").expect("a heading");
     assert!(lines[begin + 1].starts_with("      // "), "{text}");
-    let json = told_as_json(&firewall, &["--rows"]);
+    let json = reported_as_json(&firewall, &["--rows"]);
     let rows = json["programs"][0]["schedule"].as_array().unwrap();
     assert_eq!(json!(rows.len()), json["programs"][0]["rows"]);
     let numbered = lines[begin..].iter().filter(|line| !line.contains("// ")).skip(1);
@@ -97,7 +97,7 @@ fn rows_follow_their_source_lines() {
 fn passes_and_lanes_are_what_is_asked_for() {
     let program = source("xdp1");
     let size = |more: &[&str]| {
-        let json = told_as_json(&program, more);
+        let json = reported_as_json(&program, more);
         (json["programs"][0]["rows"].clone(), json["programs"][0]["operations"].clone())
     };
     let everything = PASSES.join(",");
@@ -108,7 +108,7 @@ fn passes_and_lanes_are_what_is_asked_for() {
     assert_ne!(size(&[]), plain);
     let (rows, operations) = size(&["--lanes", "1"]);
     assert!(rows.as_u64() >= operations.as_u64(), "a lane has one operation a row");
-    let text = told(&program, &["--passes", "--lanes", "3"]);
+    let text = reported(&program, &["--passes", "--lanes", "3"]);
     for pass in PASSES {
         assert!(text.contains(&format!("\nwithout {pass} ")), "{text}");
     }
@@ -117,7 +117,7 @@ fn passes_and_lanes_are_what_is_asked_for() {
         "{text}"
     );
     assert!(text.contains("\nlanes: 3 * ") && text.contains("\nlanes: 8 "), "{text}");
-    let json = told_as_json(&program, &["--passes", "--lanes", "3"]);
+    let json = reported_as_json(&program, &["--passes", "--lanes", "3"]);
     let program = &json["programs"][0];
     let all = &program["effects"]["cumulative"].as_array().unwrap().last().unwrap()["size"];
     assert_eq!(all["rows"], program["rows"]);
@@ -129,7 +129,7 @@ fn a_picture_has_a_box_for_each_operation() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("firewall.svg");
     let firewall = source("simple_firewall");
-    let json = told_as_json(&firewall, &["--svg", file.to_str().unwrap()]);
+    let json = reported_as_json(&firewall, &["--svg", file.to_str().unwrap()]);
     let svg = std::fs::read_to_string(&file).unwrap();
     let boxes = svg.matches("<g class=\"operation\"").count();
     assert_eq!(json!(boxes), json["programs"][0]["operations"]);
@@ -170,7 +170,7 @@ fn what_cannot_be_compiled_is_told_beside_what_can() {
     assert!(error.contains("there are: asks, passes"), "{error}");
     let error = complaint(&two, &["--program", "other"]);
     assert!(error.contains("there is no XDP program `other`"), "{error}");
-    let text = told(&two, &["--program", "passes"]);
+    let text = reported(&two, &["--program", "passes"]);
     assert!(text.starts_with("program `passes` for 4 lanes"), "{text}");
 }
 

@@ -48,7 +48,7 @@ fn an_element_sends_what_its_program_sends() {
     let object = object(folder.path(), "minimal").display().to_string();
     let alone = folder.path().join("alone.pcap");
     let write = format!("tx={}", alone.display());
-    folder.told(&[
+    folder.reported(&[
         "xdp",
         "run",
         &object,
@@ -65,7 +65,7 @@ fn an_element_sends_what_its_program_sends() {
     for machine in MACHINES {
         let out = folder.path().join(format!("{machine}.pcap"));
         let [input, output] = [format!("from_tor={TRACE}"), format!("to_tor={}", out.display())];
-        folder.told(&["run", &program, "--in", &input, "--out", &output, "--on", machine]);
+        folder.reported(&["run", &program, "--in", &input, "--out", &output, "--on", machine]);
         assert!(frames(&out) == expected, "on {machine} other packets come out");
     }
 }
@@ -80,18 +80,18 @@ fn maps_of_an_element_are_tables_and_data_are_variables() {
     for machine in MACHINES {
         let traffic = ["--in", "from_tor=gen:64@2000", "--out", "to_tor=count", "--on", machine];
         let running = folder.start("fw", &[&[program.as_str()][..], &traffic].concat());
-        running.told(&["table", "set", "fw.ways", "1", "2"]);
-        assert_eq!(running.told(&["table", "lookup", "fw.ways", "1"]), "2\n");
+        running.reported(&["table", "set", "fw.ways", "1", "2"]);
+        assert_eq!(running.reported(&["table", "lookup", "fw.ways", "1"]), "2\n");
         let key = "{low: 1, high: 2, protocol: 17}";
-        running.told(&["table", "set", "fw.flows", key, "5"]);
-        let entries = running.told(&["table", "entries", "fw.flows"]);
+        running.reported(&["table", "set", "fw.flows", key, "5"]);
+        let entries = running.reported(&["table", "entries", "fw.flows"]);
         let entry = r#"{"high":2,"low":1,"protocol":17} = 5"#;
         assert!(entries.contains(entry), "{entries}");
-        assert_eq!(running.told(&["get", "fw.ingress_ifindex"]), "fw.ingress_ifindex = 1\n");
-        running.told(&["set", "fw.ingress_ifindex=2"]);
-        let list = running.told(&["table", "list"]);
+        assert_eq!(running.reported(&["get", "fw.ingress_ifindex"]), "fw.ingress_ifindex = 1\n");
+        running.reported(&["set", "fw.ingress_ifindex=2"]);
+        let list = running.reported(&["table", "list"]);
         assert!(list.contains("fw.ways") && list.contains("fw.flows"), "{list}");
-        running.told(&["stop"]);
+        running.reported(&["stop"]);
     }
 }
 
@@ -113,21 +113,21 @@ fn an_element_between_devices_has_its_maps_in_common_for_all_of_them() {
         let on = [program.as_str(), "--on", machine];
         let mut running = folder.start("fw", &[&on[..], &inputs, &outputs].concat());
         let left = |name: &str| {
-            let stats: Value = serde_json::from_str(&folder.told(&STATS)).expect("it is JSON");
+            let stats: Value = serde_json::from_str(&folder.reported(&STATS)).expect("it is JSON");
             let ends = stats["endpoints"].as_array().expect("there are some").clone();
             let end = ends.into_iter().find(|end| end["endpoint"] == name).expect("it is there");
             end["frames"].as_u64().expect("it is a number")
         };
-        running.told(&["table", "set", "fw.ways", "1", "2"]);
+        running.reported(&["table", "set", "fw.ways", "1", "2"]);
         running.wait_until("packets leave for device 2", || left("to_tor") > 0);
         assert_eq!(left("to_nic"), 0, "on {machine}, without a way to device 1");
         // This direction passes flows that the other one has created.
-        running.told(&["table", "set", "fw.ways", "2", "1"]);
+        running.reported(&["table", "set", "fw.ways", "2", "1"]);
         running.wait_until("packets leave for device 1", || left("to_nic") > 0);
         // The interface of packets no longer comes from a variable.
         let complaint = running.complaint(&["get", "fw.ingress_ifindex"]);
         assert!(complaint.contains("ingress_ifindex"), "{complaint}");
-        running.told(&["stop"]);
+        running.reported(&["stop"]);
     }
 }
 
@@ -150,8 +150,8 @@ fn what_cannot_be_an_element_is_told_with_its_place() {
         ("uint8", "E0520"),
         ("device = 2", "no parameter `device`"),
     ] {
-        let told = complaint(&format!("xdp \"minimal.o\" transmit <{devices}> :: it"));
-        assert!(told.contains("E0520") && told.contains(reason), "{told}");
+        let reported = complaint(&format!("xdp \"minimal.o\" transmit <{devices}> :: it"));
+        assert!(reported.contains("E0520") && reported.contains(reason), "{reported}");
     }
     let refused = complaint("xdp \"sampler.o\" :: it");
     assert!(refused.contains("not liftable, because of instruction"), "{refused}");

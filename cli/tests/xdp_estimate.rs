@@ -20,14 +20,14 @@ fn estimate(program: &str, trace: &Path, more: &[&str]) -> Output {
     command.arg("--trace").arg(trace).args(more).output().unwrap()
 }
 
-fn told(program: &str, trace: &Path, more: &[&str]) -> String {
+fn reported(program: &str, trace: &Path, more: &[&str]) -> String {
     let output = estimate(program, trace, more);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn told_as_json(program: &str, trace: &Path, more: &[&str]) -> Value {
-    serde_json::from_str(&told(program, trace, &[more, &["--json"]].concat())).unwrap()
+fn reported_as_json(program: &str, trace: &Path, more: &[&str]) -> Value {
+    serde_json::from_str(&reported(program, trace, &[more, &["--json"]].concat())).unwrap()
 }
 
 fn complaint(program: &str, trace: &Path, more: &[&str]) -> String {
@@ -62,33 +62,33 @@ fn cycles_are_at_least_those_of_the_beats() {
     let beats: usize = all.iter().map(|bytes| bytes.len().div_ceil(32)).sum();
     let beats = beats as f64 / all.len() as f64;
     for more in [&[][..], &["--without-profile"]] {
-        let told = told_as_json("xdp1.bpf.c", &sample(), more);
-        assert_eq!((&told["kind"], &told["refused"]), (&json!("simulated"), &json!(0)));
-        assert_eq!(told["packets"], json!(all.len()));
-        assert_eq!(told["verdicts"], json!({ "dropped": all.len() }));
-        assert_eq!(told["profile"], json!(more.is_empty()));
-        let number = |pointer: &str| told.pointer(pointer).unwrap().as_f64().unwrap();
-        assert!((number("/bus/beats_per_packet") - beats).abs() < 1e-9, "{told}");
+        let reported = reported_as_json("xdp1.bpf.c", &sample(), more);
+        assert_eq!((&reported["kind"], &reported["refused"]), (&json!("simulated"), &json!(0)));
+        assert_eq!(reported["packets"], json!(all.len()));
+        assert_eq!(reported["verdicts"], json!({ "dropped": all.len() }));
+        assert_eq!(reported["profile"], json!(more.is_empty()));
+        let number = |pointer: &str| reported.pointer(pointer).unwrap().as_f64().unwrap();
+        assert!((number("/bus/beats_per_packet") - beats).abs() < 1e-9, "{reported}");
         let cycles = number("/cycles/mean");
-        assert!(cycles >= beats, "{told}");
-        assert!((number("/mpps_at_clock") - 156.25 / cycles).abs() < 1e-9, "{told}");
-        assert!(number("/spent_per_packet/rows") > 1.0, "{told}");
+        assert!(cycles >= beats, "{reported}");
+        assert!((number("/mpps_at_clock") - 156.25 / cycles).abs() < 1e-9, "{reported}");
+        assert!(number("/spent_per_packet/rows") > 1.0, "{reported}");
         let latency = number("/latency/p50_cycles");
-        assert!(latency > 0.0 && number("/latency/p99_cycles") >= latency, "{told}");
+        assert!(latency > 0.0 && number("/latency/p99_cycles") >= latency, "{reported}");
         for (part, whole) in [("/rows", "/rows_of_card"), ("/map_bytes", "/map_bytes_of_card")] {
-            assert!((1.0..=number(whole)).contains(&number(part)), "{told}");
+            assert!((1.0..=number(whole)).contains(&number(part)), "{reported}");
         }
     }
 }
 
 #[test]
 fn a_clock_changes_times_and_not_cycles() {
-    let slow = told_as_json("xdp1.bpf.c", &sample(), &[]);
-    let fast = told_as_json("xdp1.bpf.c", &sample(), &["--clock-mhz", "312.5"]);
+    let slow = reported_as_json("xdp1.bpf.c", &sample(), &[]);
+    let fast = reported_as_json("xdp1.bpf.c", &sample(), &["--clock-mhz", "312.5"]);
     assert_eq!(fast["cycles"], slow["cycles"]);
-    let ns = |told: &Value| told["latency"]["p50_ns"].as_f64().unwrap();
+    let ns = |reported: &Value| reported["latency"]["p50_ns"].as_f64().unwrap();
     assert!((ns(&slow) - 2.0 * ns(&fast)).abs() < 1e-6, "{slow} {fast}");
-    let text = told("xdp1.bpf.c", &sample(), &["--clock-mhz", "312.5"]);
+    let text = reported("xdp1.bpf.c", &sample(), &["--clock-mhz", "312.5"]);
     assert!(text.contains(" Mpps: cycles at an assumed clock of 312.5 MHz\n"), "{text}");
     let error = complaint("xdp1.bpf.c", &sample(), &["--clock-mhz", "0"]);
     assert!(error.contains("the clock must be above 0 MHz"), "{error}");
@@ -103,9 +103,9 @@ fn packets_that_the_card_does_not_take_are_left_out() {
     some.insert(3, vec![0; 3_521]);
     some.insert(9, vec![0; 3_600]);
     capture(&file, &some);
-    let counted = told_as_json("xdp1.bpf.c", &file, &[]);
+    let counted = reported_as_json("xdp1.bpf.c", &file, &[]);
     assert_eq!((&counted["packets"], &counted["refused"]), (&json!(20), &json!(2)));
-    let text = told("xdp1.bpf.c", &file, &[]);
+    let text = reported("xdp1.bpf.c", &file, &[]);
     let line = "\n2 packets are left out, since the card takes 1 to 3520 bytes\n";
     assert!(text.contains(line), "{text}");
     capture(&file, &some[..1]);
@@ -117,11 +117,11 @@ fn packets_that_the_card_does_not_take_are_left_out() {
 fn settings_of_maps_are_made_and_a_profile_may_be_left_out() {
     let more = ["--ifindex", "2", "--map", "inside key 0 0 0 0 value 2 0 0 0", "--map"];
     let more = [&more[..], &["ways key 0 0 0 0 value 3 0 0 0"]].concat();
-    let profiled = told_as_json("simple_firewall.bpf.c", &sample(), &more);
+    let profiled = reported_as_json("simple_firewall.bpf.c", &sample(), &more);
     let plain = [&more[..], &["--without-profile"]].concat();
-    let plain = told_as_json("simple_firewall.bpf.c", &sample(), &plain);
-    for told in [&profiled, &plain] {
-        assert_eq!(told["verdicts"], json!({ "redirected": 100 }));
+    let plain = reported_as_json("simple_firewall.bpf.c", &sample(), &plain);
+    for reported in [&profiled, &plain] {
+        assert_eq!(reported["verdicts"], json!({ "redirected": 100 }));
     }
     assert_ne!(profiled["rows"], plain["rows"]);
 }
@@ -139,16 +139,16 @@ fn several_cores_are_faster_and_each_has_some_of_the_packets() {
         frame
     };
     capture(&file, &(0..400).map(|at| flow(at % 64)).collect::<Vec<_>>());
-    let of = |cores: &str| told_as_json("xdp2.bpf.c", &file, &["--cores", cores]);
+    let of = |cores: &str| reported_as_json("xdp2.bpf.c", &file, &["--cores", cores]);
     let [one, four] = [of("1"), of("4")];
     assert_eq!(one["packets_by_core"], json!([400]));
     let by_core = four["packets_by_core"].as_array().unwrap();
     let by_core: Vec<u64> = by_core.iter().map(|it| it.as_u64().unwrap()).collect();
     assert!(by_core.len() == 4 && by_core.iter().all(|packets| *packets > 0), "{by_core:?}");
     assert_eq!(by_core.iter().sum::<u64>(), 400);
-    let mean = |told: &Value| told["cycles"]["mean"].as_f64().unwrap();
+    let mean = |reported: &Value| reported["cycles"]["mean"].as_f64().unwrap();
     assert!(mean(&four) < 0.6 * mean(&one), "{one} {four}");
-    let text = told("xdp2.bpf.c", &file, &["--cores", "4"]);
+    let text = reported("xdp2.bpf.c", &file, &["--cores", "4"]);
     assert!(text.contains("\n4 cores, of which one has "), "{text}");
     let error = complaint("xdp2.bpf.c", &file, &["--cores", "9"]);
     assert!(error.contains("9 is not in 1..="), "{error}");
@@ -162,8 +162,8 @@ fn a_program_that_the_card_refuses_names_the_reason() {
 }
 
 /// All figures about causes of cycles in a text or an object.
-fn spent(told: &Value) -> f64 {
-    let spent = told["spent_per_packet"].as_object().unwrap();
+fn spent(reported: &Value) -> f64 {
+    let spent = reported["spent_per_packet"].as_object().unwrap();
     spent.values().map(|mean| mean.as_f64().unwrap()).sum()
 }
 
@@ -171,20 +171,20 @@ fn spent(told: &Value) -> f64 {
 fn where_the_cycles_go_adds_up_and_no_profile_makes_it_slower() {
     for program in ["xdp1", "xdp2", "vlan", "dns_filter", "length_histogram"] {
         let source = format!("{program}.bpf.c");
-        let [with, without] =
-            [&[][..], &["--without-profile"]].map(|more| told_as_json(&source, &sample(), more));
-        let mean = |told: &Value| told["cycles"]["mean"].as_f64().unwrap();
+        let [with, without] = [&[][..], &["--without-profile"]]
+            .map(|more| reported_as_json(&source, &sample(), more));
+        let mean = |reported: &Value| reported["cycles"]["mean"].as_f64().unwrap();
         assert!(mean(&with) <= mean(&without), "{program}: {with} {without}");
-        for told in [&with, &without] {
-            assert!((spent(told) - mean(told)).abs() < 1e-6, "{program}: {told}");
+        for reported in [&with, &without] {
+            assert!((spent(reported) - mean(reported)).abs() < 1e-6, "{program}: {reported}");
         }
         let is_left_out = !with["profile_left_out"].is_null();
         assert_eq!(with["profile"], json!(!is_left_out), "{with}");
         assert_eq!(without["profile_left_out"], Value::Null, "it was asked for");
     }
-    let told = told_as_json("xdp1.bpf.c", &sample(), &["--cores", "2"]);
-    let mean = told["cycles"]["mean"].as_f64().unwrap();
-    assert!((spent(&told) - 2.0 * mean).abs() < 1e-6, "{told}");
+    let reported = reported_as_json("xdp1.bpf.c", &sample(), &["--cores", "2"]);
+    let mean = reported["cycles"]["mean"].as_f64().unwrap();
+    assert!((spent(&reported) - 2.0 * mean).abs() < 1e-6, "{reported}");
 }
 
 /// An object of a text, in a folder.
@@ -204,8 +204,8 @@ fn a_jump_to_the_next_instruction_is_scheduled() {
          asm volatile(\"r4 = *(u32 *)(r1 + 16)\\n\" \"r0 = 2\\n\" \"if r4 > 5 goto +0\\n\"\n\
          \"if r4 == 0 goto 1f\\n\" \"r0 = 1\\n\" \"1: exit\\n\"); }\n",
     );
-    let told = told_as_json(source.to_str().unwrap(), &sample(), &[]);
-    assert_eq!(told["verdicts"], json!({ "passed": 100 }));
+    let reported = reported_as_json(source.to_str().unwrap(), &sample(), &[]);
+    assert_eq!(reported["verdicts"], json!({ "passed": 100 }));
 }
 
 #[test]
@@ -229,13 +229,13 @@ fn a_schedule_that_does_not_fit_is_left_out() {
         ),
     );
     let source = source.to_str().unwrap();
-    let estimated = told_as_json(source, &sample(), &[]);
+    let estimated = reported_as_json(source, &sample(), &[]);
     assert_eq!(estimated["profile"], json!(false), "{estimated}");
     let reason = estimated["profile_left_out"].as_str().unwrap();
     assert!(reason.contains("it does not fit: program `many`: it has "), "{reason}");
-    let plain = told_as_json(source, &sample(), &["--without-profile"]);
+    let plain = reported_as_json(source, &sample(), &["--without-profile"]);
     assert_eq!(estimated["cycles"], plain["cycles"]);
-    let text = told(source, &sample(), &[]);
+    let text = reported(source, &sample(), &[]);
     let line = "\nthe schedule for the ways of these packets is left out: it does not fit: ";
     assert!(text.contains(line), "{text}");
     let explain = |how: &str| {

@@ -58,8 +58,8 @@ fn is_inside() -> bool {
 #[test]
 fn library_elements_read_and_write_nothing_but_the_packet() {
     if let Some(output) = sanitized("library_elements_read_and_write_nothing_but_the_packet") {
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{told}");
+        let reported = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{reported}");
     }
     if !is_inside() {
         return;
@@ -141,8 +141,11 @@ graph {
 #[test]
 fn a_read_of_one_byte_too_many_is_found() {
     if let Some(output) = sanitized("a_read_of_one_byte_too_many_is_found") {
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && told.contains("heap-buffer-overflow"), "{told}");
+        let reported = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            !output.status.success() && reported.contains("heap-buffer-overflow"),
+            "{reported}"
+        );
     }
     if !is_inside() {
         return;

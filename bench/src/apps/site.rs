@@ -173,13 +173,13 @@ impl Site {
         }
         if app != App::Firewall {
             let [front, back] = GATEWAY_MACS;
-            for told in [
+            for reported in [
                 format!("set_front(10.0.1.254, 24, {front}, 0)"),
                 format!("set_back(198.51.100.254, 24, {back}, 0)"),
                 format!("serve({SERVICE})"),
             ] {
-                let done = program.call(&format!("balancer.manager.{told}"))?;
-                ensure!(done == 1, "{told} is rejected");
+                let done = program.call(&format!("balancer.manager.{reported}"))?;
+                ensure!(done == 1, "{reported} is rejected");
             }
         }
         self.programs.push(program);

@@ -45,7 +45,7 @@ enum Order {
     InTurn,
     AtRandom,
     /// At random, with each connection announced to the queue a few messages in advance.
-    Foretold,
+    Predicted,
 }
 
 /// Results of one setting.
@@ -156,14 +156,14 @@ impl Run {
         // computation.
         let turns = (0..self.messages as usize).map(|number| match self.order {
             Order::InTurn => connections[number % connections.len()],
-            Order::AtRandom | Order::Foretold => connections[random.usize(..connections.len())],
+            Order::AtRandom | Order::Predicted => connections[random.usize(..connections.len())],
         });
         let turns: Vec<Connection> = turns.collect();
         found.begun[0].store(1, Ordering::Release);
         await_start(&found.begun[1]);
         let mut ahead = turns.iter().skip(FORETOLD);
         for (number, connection) in turns.iter().enumerate() {
-            if self.order == Order::Foretold
+            if self.order == Order::Predicted
                 && let Some(later) = ahead.next()
             {
                 queue.will_send(*later);
@@ -237,13 +237,13 @@ fn options(waiting: Waiting) -> Options {
 }
 
 impl Order {
-    const ALL: [Self; 3] = [Self::InTurn, Self::AtRandom, Self::Foretold];
+    const ALL: [Self; 3] = [Self::InTurn, Self::AtRandom, Self::Predicted];
 
     fn name(self) -> &'static str {
         match self {
             Self::InTurn => "in turn",
             Self::AtRandom => "at random",
-            Self::Foretold => "foretold",
+            Self::Predicted => "foretold",
         }
     }
 }

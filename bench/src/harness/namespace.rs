@@ -61,8 +61,8 @@ pub fn run(program: &str, arguments: &[&str], input: &str) -> Result<String> {
         scope.spawn(move || drop(pipe.write_all(input.as_bytes())));
         child.wait_with_output()
     })?;
-    let told = String::from_utf8_lossy(&output.stderr);
-    let first = told.lines().next().unwrap_or("no message");
+    let reported = String::from_utf8_lossy(&output.stderr);
+    let first = reported.lines().next().unwrap_or("no message");
     ensure!(output.status.success(), "{program} failed: {first}");
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -93,7 +93,7 @@ impl Freeport {
     ///
     /// # Errors
     /// The command fails; the message has its standard error.
-    pub fn told(&self, arguments: &[&str]) -> Result<String> {
+    pub fn reported(&self, arguments: &[&str]) -> Result<String> {
         let mut command = command(&self.launch, self.folder.path());
         let output = command.args(arguments).args(["--to", &self.name]).output()?;
         if !output.status.success() {

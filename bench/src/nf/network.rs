@@ -133,7 +133,7 @@ impl Subject for NetworkSubject {
     /// Lost frames do not count as work.
     fn run(&mut self) -> Result<Work> {
         if let Some(switch) = &mut self.switch {
-            switch.go_on()?;
+            switch.proceed()?;
         }
         let sent = self.traffic.send(self.frames, self.passed);
         if let Some(switch) = &mut self.switch {

@@ -86,7 +86,7 @@ impl Switch {
     ///
     /// # Errors
     /// It has exited.
-    pub fn go_on(&mut self) -> Result<()> {
+    pub fn proceed(&mut self) -> Result<()> {
         self.switch.signal(libc::SIGCONT)
     }
 

@@ -84,8 +84,12 @@ impl Minimal {
         command.args(["-O3", "-march=native", "-o"]).arg(folder.path().join("forward"));
         let result = command.arg(&source).output();
         let result = result.with_context(|| format!("{} cannot be run", compiler.display()))?;
-        let told = String::from_utf8_lossy(&result.stderr);
-        ensure!(result.status.success(), "the forwarder in C does not compile: {}", told.trim());
+        let reported = String::from_utf8_lossy(&result.stderr);
+        ensure!(
+            result.status.success(),
+            "the forwarder in C does not compile: {}",
+            reported.trim()
+        );
         Ok(Self { folder })
     }
 }
@@ -170,10 +174,10 @@ impl Forwarding {
                 let mut line = String::new();
                 BufReader::new(output).read_line(&mut line)?;
                 if line.trim() != "ready" {
-                    let told = child.wait_with_output()?.stderr;
+                    let reported = child.wait_with_output()?.stderr;
                     bail!(
                         "the forwarder does not start: {}",
-                        String::from_utf8_lossy(&told).trim()
+                        String::from_utf8_lossy(&reported).trim()
                     );
                 }
                 Ok(Running::Process(child))
@@ -193,14 +197,14 @@ fn start_wire(wire: &Wire, namespace: &Namespace, frames: u32, core: usize) -> R
     let ((mut receiver, _), (_, mut transmitter)) = (from.split(), to.split());
     let mut device = CpuDevice::of_image(wire.program.clone(), &wire.image, 0)?;
     let is_wanted = Arc::new(AtomicBool::new(true));
-    let (tell, told) = mpsc::channel();
-    let goes_on = is_wanted.clone();
+    let (tell, reported) = mpsc::channel();
+    let continues = is_wanted.clone();
     let handle = std::thread::spawn(move || {
         pin_to(core);
         // SAFETY: the call takes no arguments.
         let number = unsafe { libc::gettid() };
         tell.send(number).expect("the other side waits for it");
-        while goes_on.load(Ordering::Relaxed) {
+        while continues.load(Ordering::Relaxed) {
             let mut ports = Ports::new()
                 .with_input("from_tor", &mut receiver)
                 .with_output("to_tor", &mut transmitter);
@@ -209,7 +213,7 @@ fn start_wire(wire: &Wire, namespace: &Namespace, frames: u32, core: usize) -> R
             }
         }
     });
-    let clock = clock_of(told.recv().context("the forwarding thread has ended")?, true);
+    let clock = clock_of(reported.recv().context("the forwarding thread has ended")?, true);
     Ok(Running::Thread { handle: Some(handle), is_wanted, clock })
 }
 

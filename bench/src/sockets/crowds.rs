@@ -271,10 +271,16 @@ mod tests {
                 note: None,
             }
         };
-        let told = aims(&[result(10, 100.0, 1.0), result(10_000, 50.0, 2000.0)]);
-        assert_eq!(told.len(), 2, "{told:?}");
-        assert!(told[0].starts_with("2000.00 MiB") && told[0].ends_with(": met"), "{told:?}");
-        assert!(told[1].starts_with("0.50 times") && told[1].ends_with(": missed"), "{told:?}");
+        let reported = aims(&[result(10, 100.0, 1.0), result(10_000, 50.0, 2000.0)]);
+        assert_eq!(reported.len(), 2, "{reported:?}");
+        assert!(
+            reported[0].starts_with("2000.00 MiB") && reported[0].ends_with(": met"),
+            "{reported:?}"
+        );
+        assert!(
+            reported[1].starts_with("0.50 times") && reported[1].ends_with(": missed"),
+            "{reported:?}"
+        );
         assert_eq!(aims(&[result(10, 1.0, 1.0), result(100, 1.0, 1.0)]), Vec::<String>::new());
     }
 }

@@ -139,8 +139,8 @@ impl Launcher {
 fn paired(itself: &Path, address: &Path) -> Option<u64> {
     let mut command = Command::new(itself);
     command.args(["sockets", "stats", "--json"]).env(MONITOR_VARIABLE, address);
-    let told: Value = serde_json::from_slice(&command.output().ok()?.stdout).ok()?;
-    told["paired"].as_u64()
+    let reported: Value = serde_json::from_slice(&command.output().ok()?.stdout).ok()?;
+    reported["paired"].as_u64()
 }
 
 /// Returns `freeport exec`, to which a command can be added.

@@ -227,8 +227,8 @@ fn processor_time(id: libc::pid_t) -> Duration {
     // SAFETY: the place for the clock lives as long as the call.
     let has_clock = unsafe { libc::clock_getcpuclockid(id, &mut clock) } == 0;
     // SAFETY: the place for the time lives as long as the call.
-    let is_there = has_clock && unsafe { libc::clock_gettime(clock, &mut time) } == 0;
-    if is_there { Duration::new(time.tv_sec as u64, time.tv_nsec as u32) } else { Duration::ZERO }
+    let exists = has_clock && unsafe { libc::clock_gettime(clock, &mut time) } == 0;
+    if exists { Duration::new(time.tv_sec as u64, time.tv_nsec as u32) } else { Duration::ZERO }
 }
 
 /// Returns the memory of a process (PSS); zero if it has exited.

@@ -142,8 +142,8 @@ fn ensure_monitor(location: &Location) -> anyhow::Result<()> {
     command.env(MONITOR_VARIABLE, location.path()).stdin(Stdio::null()).stdout(Stdio::null());
     let output = command.output().context("a monitor cannot be started")?;
     if !output.status.success() {
-        let told = String::from_utf8_lossy(output.stderr.trim_ascii()).into_owned();
-        bail!("{}", told.strip_prefix("freeport: ").unwrap_or(&told));
+        let reported = String::from_utf8_lossy(output.stderr.trim_ascii()).into_owned();
+        bail!("{}", reported.strip_prefix("freeport: ").unwrap_or(&reported));
     }
     Ok(())
 }

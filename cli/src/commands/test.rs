@@ -164,14 +164,14 @@ fn first_failure<M: Machine>(
 
 fn tell(case: &Case, file: &Path, failures: &[String], as_json: bool) {
     if as_json {
-        let told = json!({
+        let reported = json!({
             "file": file.display().to_string(),
             "line": case.line,
             "case": case.title,
             "passed": failures.is_empty(),
             "failures": failures,
         });
-        println!("{told}");
+        println!("{reported}");
         return;
     }
     let state = if failures.is_empty() { "ok  " } else { "FAIL" };

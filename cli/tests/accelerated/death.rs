@@ -76,11 +76,11 @@ fn whatever_who_is_left_does_it_notices() {
     let node = Node::without_monitor();
     // The benchmark measures the time; this test fails only if it is very long.
     let arguments = ["bench", "sockets", "--case", "deaths", "--rounds", "1", "--json"];
-    let told = node.start("bench", node.freeport(&arguments)).finish();
+    let reported = node.start("bench", node.freeport(&arguments)).finish();
     let is_figure = |value: &Value| value.as_f64().is_some_and(|ms| ms > 0.0);
     let lines: Vec<Value> =
-        told.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    assert_eq!(lines.len(), 13, "{told}");
+        reported.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    assert_eq!(lines.len(), 13, "{reported}");
     for line in lines {
         assert!(is_figure(&line["value"]) && is_figure(&line["peer_value"]), "{line}");
         assert_eq!(line["note"], Value::Null, "{line}");

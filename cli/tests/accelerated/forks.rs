@@ -146,8 +146,8 @@ fn children_wait_for_no_lock_of_the_loader() {
         let mut command = Command::new(&compiler);
         command.arg("guest.c").args(arguments).arg("-ldl").current_dir(node.path());
         let compiled = command.output().expect("it can be begun");
-        let told = String::from_utf8_lossy(&compiled.stderr);
-        assert!(compiled.status.success(), "{arguments:?}: {told}");
+        let reported = String::from_utf8_lossy(&compiled.stderr);
+        assert!(compiled.status.success(), "{arguments:?}: {reported}");
     }
     for mode in [Mode::Plain, Mode::Accelerated] {
         for arguments in [&["fork"][..], &[]] {

@@ -41,9 +41,9 @@ impl Conversation {
     pub fn new() -> Option<Self> {
         // The program on the path may be a script that starts the interpreter.
         let mut command = Command::new(find_or_skip("python3")?);
-        let told = command.args(["-c", "import sys; print(sys.executable)"]).output();
-        let told = told.expect("it can be begun").stdout;
-        let python = PathBuf::from(String::from_utf8(told).expect("a path").trim());
+        let reported = command.args(["-c", "import sys; print(sys.executable)"]).output();
+        let reported = reported.expect("it can be begun").stdout;
+        let python = PathBuf::from(String::from_utf8(reported).expect("a path").trim());
         let (node, _monitor) = Node::new();
         node.write("numbered.py", NUMBERED);
         node.write("hand_on.py", HAND_ON);

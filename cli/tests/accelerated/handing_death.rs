@@ -60,8 +60,11 @@ fn who_hands_on_or_its_peer_can_be_killed_at_any_time() {
                     server.signal(libc::SIGKILL);
                 }
                 // The receiver of the connection continues; if there is none, it ends.
-                let told = client.finish();
-                assert!(["all came back\n", "the end\n"].contains(&&*told), "{way}, {how}: {told}");
+                let reported = client.finish();
+                assert!(
+                    ["all came back\n", "the end\n"].contains(&&*reported),
+                    "{way}, {how}: {reported}"
+                );
             } else {
                 if client.ended().is_none() {
                     client.signal(libc::SIGKILL);

@@ -20,7 +20,7 @@ pub struct Answer {
     pub status: u16,
     pub body: Vec<u8>,
     /// Whether the connection stays open for another request.
-    pub goes_on: bool,
+    pub continues: bool,
 }
 
 impl Connection {
@@ -35,8 +35,8 @@ impl Connection {
     }
 
     /// Requests a file.
-    pub fn get(&mut self, path: &str, goes_on: bool) -> io::Result<Answer> {
-        self.ask("GET", path, &[], goes_on)
+    pub fn get(&mut self, path: &str, continues: bool) -> io::Result<Answer> {
+        self.ask("GET", path, &[], continues)
     }
 
     /// Sends a request with a body.
@@ -45,33 +45,33 @@ impl Connection {
         method: &str,
         path: &str,
         body: &[u8],
-        goes_on: bool,
+        continues: bool,
     ) -> io::Result<Answer> {
         let length = body.len();
-        let how = if goes_on { "keep-alive" } else { "close" };
+        let how = if continues { "keep-alive" } else { "close" };
         let head = format!(
             "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: {how}\r\n\
              Content-Length: {length}\r\n\r\n"
         );
         self.reader.get_mut().write_all(head.as_bytes())?;
         self.reader.get_mut().write_all(body)?;
-        let (first, length, goes_on) = read_head(&mut self.reader)?;
+        let (first, length, continues) = read_head(&mut self.reader)?;
         let status = first.split(' ').nth(1).and_then(|word| word.parse().ok());
         let status = status.ok_or_else(|| io::Error::other(first))?;
         let mut body = vec![0; length];
         self.reader.read_exact(&mut body)?;
-        if !goes_on {
+        if !continues {
             let mut behind = vec![];
             self.reader.read_to_end(&mut behind)?;
             assert_eq!(behind, b"", "behind the body is the end");
         }
-        Ok(Answer { status, body, goes_on })
+        Ok(Answer { status, body, continues })
     }
 }
 
 /// Reads a head: its first line, the length of the body, and whether the connection stays open.
 pub fn read_head(reader: &mut impl BufRead) -> io::Result<(String, usize, bool)> {
-    let (mut first, mut length, mut goes_on) = (None, 0, true);
+    let (mut first, mut length, mut continues) = (None, 0, true);
     loop {
         let mut line = String::new();
         if reader.read_line(&mut line)? == 0 {
@@ -87,10 +87,10 @@ pub fn read_head(reader: &mut impl BufRead) -> io::Result<(String, usize, bool)>
                 length = value.parse().map_err(io::Error::other)?;
             }
             Some((name, value)) if name.eq_ignore_ascii_case("connection") => {
-                goes_on = !value.eq_ignore_ascii_case("close");
+                continues = !value.eq_ignore_ascii_case("close");
             }
             _ => {}
         }
     }
-    Ok((first.unwrap_or_default(), length, goes_on))
+    Ok((first.unwrap_or_default(), length, continues))
 }

@@ -233,17 +233,17 @@ fn port_and_rest(argument: &str) -> (u16, &str) {
 /// Role: downloads and uploads bodies, and checks each byte.
 pub fn client(argument: &str) {
     let (port, what) = port_and_rest(argument);
-    for goes_on in [true, false] {
+    for continues in [true, false] {
         let mut connection = Connection::open(port).expect("it can be connected");
         for round in 0..if is_long() { 20 } else { 2 } {
             for size in SIZES {
-                if !goes_on {
+                if !continues {
                     connection = Connection::open(port).expect("it can be connected");
                 }
-                ask(&mut connection, what, &format!("{round}-{size}"), size, goes_on);
+                ask(&mut connection, what, &format!("{round}-{size}"), size, continues);
             }
         }
-        if !goes_on {
+        if !continues {
             continue;
         }
         wait_until("it leaves the kernel, if it can", || {
@@ -254,19 +254,19 @@ pub fn client(argument: &str) {
 }
 
 /// Downloads a file, or uploads it to `name` and downloads it again.
-fn ask(connection: &mut Connection, what: &str, name: &str, size: usize, goes_on: bool) {
+fn ask(connection: &mut Connection, what: &str, name: &str, size: usize, continues: bool) {
     let sent = content(1, size);
     let got = match what {
-        "echo" => connection.ask("POST", "/echo", &sent, goes_on),
+        "echo" => connection.ask("POST", "/echo", &sent, continues),
         "put/" => {
-            let path = format!("/put/{name}-{goes_on}");
+            let path = format!("/put/{name}-{continues}");
             let put = connection.ask("PUT", &path, &sent, true).expect("put");
             // Created, or replaced.
             assert!([201, 204].contains(&put.status), "{}", put.status);
-            connection.get(&path, goes_on)
+            connection.get(&path, continues)
         }
-        "files" => connection.get(&format!("/{size}"), goes_on),
-        folder => connection.get(&format!("/{folder}{size}"), goes_on),
+        "files" => connection.get(&format!("/{size}"), continues),
+        folder => connection.get(&format!("/{folder}{size}"), continues),
     };
     let got = got.expect("it is answered");
     assert_eq!(got.status, 200);
@@ -301,7 +301,7 @@ fn ask_until_the_end(port: u16, sent: &[u8], stops: &AtomicBool) {
             Ok(answer) => {
                 assert!((answer.status, &*answer.body) == (200, sent), "another answer");
                 answers += 1;
-                if !answer.goes_on {
+                if !answer.continues {
                     return;
                 }
             }

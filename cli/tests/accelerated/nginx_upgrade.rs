@@ -12,8 +12,8 @@ pub fn children(parent: i32) -> Vec<i32> {
     let numbers = processes.flatten().filter_map(|it| it.file_name().to_str()?.parse().ok());
     let is_child = |pid: &i32| {
         // The parent is the second word after the name, which is in parentheses.
-        let told = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let behind = told.rsplit_once(')').map_or("", |(_, behind)| behind);
+        let reported = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let behind = reported.rsplit_once(')').map_or("", |(_, behind)| behind);
         behind.split_whitespace().nth(1).and_then(|word| word.parse().ok()) == Some(parent)
     };
     numbers.filter(is_child).collect()
@@ -100,7 +100,7 @@ fn replace(node: &Node, directives: &str, is_as_expected: impl Fn(u64) -> bool) 
     clients.finish();
     new.signal(libc::SIGQUIT);
     wait_until("the new one has ended", || new.has_ended());
-    let told = fs::read_to_string(node.path().join("nginx/errors")).expect("there are errors");
-    let errors: Vec<_> = told.lines().filter(|line| !line.contains("[notice]")).collect();
+    let reported = fs::read_to_string(node.path().join("nginx/errors")).expect("there are errors");
+    let errors: Vec<_> = reported.lines().filter(|line| !line.contains("[notice]")).collect();
     assert!(errors.is_empty(), "{errors:?}");
 }

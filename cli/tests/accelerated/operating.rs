@@ -91,15 +91,16 @@ fn the_page_for_operators_can_be_followed() {
     for (number, step) in steps.iter().enumerate() {
         let begin = format!("{MARK}{number}\n");
         let (_, behind) = printed.split_once(&begin).unwrap_or_else(|| panic!("{printed}"));
-        let told = behind.split(MARK).next().unwrap_or_default();
+        let reported = behind.split(MARK).next().unwrap_or_default();
         for line in &step.shown {
             // A refusal may have its count after it, or not yet.
-            let is_it = |told: &str| {
-                let (told, shown) = (shape(told), shape(line));
-                !told.is_empty() && (told.starts_with(&shown) || shown.starts_with(&told))
+            let is_it = |reported: &str| {
+                let (reported, shown) = (shape(reported), shape(line));
+                !reported.is_empty()
+                    && (reported.starts_with(&shown) || shown.starts_with(&reported))
             };
-            let is_there = line.is_empty() || told.lines().any(is_it);
-            assert!(is_there, "`{}` prints no `{line}`:\n{told}", step.command);
+            let exists = line.is_empty() || reported.lines().any(is_it);
+            assert!(exists, "`{}` prints no `{line}`:\n{reported}", step.command);
         }
     }
 }

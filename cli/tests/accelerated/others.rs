@@ -63,9 +63,9 @@ fn iperf3_sends_and_receives_with_one_stream_and_with_four() {
             command.args(["-c", "127.0.0.1", "-p", &port.to_string(), "-n", bytes, "--json"]);
             command.args(arguments);
             let printed = node.start("iperf3", command).finish();
-            let told: Value = serde_json::from_str(&printed).expect("an answer in JSON");
-            assert_eq!(told["error"], Value::Null, "{arguments:?}");
-            let received = told["end"]["sum_received"]["bytes"].as_u64().expect("a number");
+            let reported: Value = serde_json::from_str(&printed).expect("an answer in JSON");
+            assert_eq!(reported["error"], Value::Null, "{arguments:?}");
+            let received = reported["end"]["sum_received"]["bytes"].as_u64().expect("a number");
             assert!(received >= 200 << 20, "{arguments:?}: {received}");
         });
     }

@@ -29,8 +29,8 @@ fn what_is_denied_comes_back_while_it_is_used_and_the_rest_when_it_is() {
     let mut clients = node.role(Mode::Accelerated, "recalled clients", &both);
     clients.wait_until("they are past the kernel", || node.path().join(SETTLED).exists());
     let recall = |wait: &str| {
-        let told = node.ask(&["sockets", "recall", "--wait", wait, "--json"]).expect("it does");
-        ["pending", "returned"].map(|name| told[name].as_u64().expect("a number"))
+        let reported = node.ask(&["sockets", "recall", "--wait", wait, "--json"]).expect("it does");
+        ["pending", "returned"].map(|name| reported[name].as_u64().expect("a number"))
     };
     assert_eq!(recall("0"), [0, 0], "nothing is denied");
     node.ask(&["sockets", "policy", "deny", "port", &ports[0].to_string(), "--json"])

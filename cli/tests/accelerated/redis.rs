@@ -245,10 +245,12 @@ fn saving_in_the_background_disturbs_nobody(port: u16, round: u64) {
     assert_eq!(chief.call(&["BGSAVE"]), started);
     busy.into_iter().for_each(|thread| thread.join().expect("nobody is disturbed"));
     wait_until("the background is done", || {
-        let Answer::Bytes(Some(told)) = chief.call(&["INFO", "persistence"]) else { return false };
-        let told = String::from_utf8_lossy(&told).into_owned();
-        assert!(told.contains("rdb_last_bgsave_status:ok"), "{told}");
-        told.contains("rdb_bgsave_in_progress:0")
+        let Answer::Bytes(Some(reported)) = chief.call(&["INFO", "persistence"]) else {
+            return false;
+        };
+        let reported = String::from_utf8_lossy(&reported).into_owned();
+        assert!(reported.contains("rdb_last_bgsave_status:ok"), "{reported}");
+        reported.contains("rdb_bgsave_in_progress:0")
     });
     // Connections after the fork are accelerated too, and earlier ones still work.
     values_come_back(port, round);

@@ -26,10 +26,10 @@ fn measured(node: &Node, all: u64, arguments: &[&str]) -> impl Fn(&str) -> f64 +
     let case = ["bench", "sockets", "--case", "connections", "--json"];
     let mut bench = node.start("bench", node.freeport(&[&case, arguments].concat()));
     bench.wait_for(LONGEST);
-    let told = bench.finish();
-    let lines = told.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let reported = bench.finish();
+    let lines = reported.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let lines: Vec<Value> = lines.filter(|line| line["connections"] == all).collect();
-    assert!(!lines.is_empty() && lines.iter().all(|line| line["note"].is_null()), "{told}");
+    assert!(!lines.is_empty() && lines.iter().all(|line| line["note"].is_null()), "{reported}");
     move |metric| {
         let line = lines.iter().find(|line| line["metric"] == metric).expect("it is measured");
         line["value"].as_f64().expect("a number")

@@ -23,11 +23,11 @@ fn run(script: &str, expected: &str) {
     for mode in [Mode::Plain, Mode::Accelerated] {
         let leaves = if mode == Mode::Accelerated { "leaves" } else { "stays" };
         let serve = |role| conversation.serve(Mode::Accelerated, "lines.py", &[role, leaves]);
-        let ((_tells, told), (_echoes, echoed)) = (serve("tell"), serve("echo"));
+        let ((_tells, reported), (_echoes, echoed)) = (serve("tell"), serve("echo"));
         let before = node.moved();
         let mut command = node.command(mode, &bash);
         command.args(["-c", &format!("{PROLOGUE}{script}")]);
-        command.env("TELLS", told).env("ECHOES", echoed);
+        command.env("TELLS", reported).env("ECHOES", echoed);
         assert_eq!(node.start("bash", command).finish(), expected, "{mode:?}: {script}");
         if mode == Mode::Accelerated {
             node.assert_moved(before.connections + 1, before.bytes + 4);

@@ -10,34 +10,34 @@ const MONITOR_VARIABLE: &[u8] = b"FREEPORT_MONITOR=";
 
 /// The state of a process, and of all others with the same monitor.
 pub fn describe(pid: i32) -> String {
-    let mut told = String::new();
+    let mut reported = String::new();
     let monitor = monitor_of(&PathBuf::from(format!("/proc/{pid}")));
     for process in entries(Path::new("/proc")) {
         let is_it = process.ends_with(pid.to_string());
         if is_it || monitor.is_some() && monitor_of(&process) == monitor {
-            describe_one(&process, &mut told);
+            describe_one(&process, &mut reported);
         }
     }
-    told
+    reported
 }
 
-fn describe_one(process: &Path, told: &mut String) {
+fn describe_one(process: &Path, reported: &mut String) {
     let command = text(process.join("cmdline")).replace('\0', " ");
-    let _ = writeln!(told, "-- {} {command}", process.display());
+    let _ = writeln!(reported, "-- {} {command}", process.display());
     for thread in entries(&process.join("task")) {
         let name = thread.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let (at, call) = (text(thread.join("wchan")), text(thread.join("syscall")));
-        let _ = writeln!(told, "   thread {name} at {at}: {}", call.trim());
+        let _ = writeln!(reported, "   thread {name} at {at}: {}", call.trim());
     }
     let connections = text(process.join("net/tcp"));
     for descriptor in entries(&process.join("fd")) {
         let Ok(link) = fs::read_link(&descriptor) else { continue };
         let number = descriptor.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let _ = writeln!(told, "   descriptor {number}: {}", link.display());
+        let _ = writeln!(reported, "   descriptor {number}: {}", link.display());
         let inode = link.to_string_lossy().replace("socket:[", "").replace(']', "");
         let of_it = |line: &&str| line.split_whitespace().nth(9) == Some(&*inode);
         if let Some(line) = connections.lines().find(of_it) {
-            let _ = writeln!(told, "      {}", line.trim());
+            let _ = writeln!(reported, "      {}", line.trim());
         }
     }
 }

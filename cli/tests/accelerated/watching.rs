@@ -6,13 +6,13 @@ use crate::pings::Pings;
 use serde_json::Value;
 
 /// Members of an array that belong to a process.
-fn of<'v>(told: &'v Value, name: &str, pid: i32) -> Vec<&'v Value> {
-    let all = told[name].as_array().expect("a list").iter();
+fn of<'v>(reported: &'v Value, name: &str, pid: i32) -> Vec<&'v Value> {
+    let all = reported[name].as_array().expect("a list").iter();
     all.filter(|it| it["pid"].as_i64() == Some(pid.into())).collect()
 }
 
-fn number(told: &Value, name: &str) -> f64 {
-    told[name].as_f64().unwrap_or_else(|| panic!("no {name} in {told}"))
+fn number(reported: &Value, name: &str) -> f64 {
+    reported[name].as_f64().unwrap_or_else(|| panic!("no {name} in {reported}"))
 }
 
 #[test]
@@ -27,37 +27,48 @@ fn top_tells_what_each_program_and_connection_does() {
         let words = ["sockets", "top", "--json", "--once", "-d", "0.2", "--sort", sort];
         node.ask(&words).expect("it can be asked")
     };
-    let mut told = Value::Null;
+    let mut reported = Value::Null;
     wait_until("all do something", || {
-        told = look("bytes");
+        reported = look("bytes");
         let is_busy = |pid| {
-            of(&told, "connections", pid)
+            of(&reported, "connections", pid)
                 .iter()
                 .any(|it| it["transport"] == "shm" && number(it, "sent_bytes_per_second") > 0.0)
         };
-        let in_kernel = of(&told, "connections", server.pid());
+        let in_kernel = of(&reported, "connections", server.pid());
         let in_kernel = in_kernel.iter().any(|it| it["reason"] == "PeerPlain");
         is_busy(few.pid()) && is_busy(much.pid()) && in_kernel
     });
     // The order is checked against the numbers of the same output.
     let bytes =
         |it: &Value| number(it, "sent_bytes_per_second") + number(it, "received_bytes_per_second");
-    let programs = told["programs"].as_array().expect("a list");
+    let programs = reported["programs"].as_array().expect("a list");
     let all: Vec<f64> = programs.iter().map(bytes).collect();
-    assert!(all.is_sorted_by(|one, other| one >= other), "{told}");
-    assert!(number(&told, "seconds") > 0.0 && number(&told, "unix_seconds") > 1.7e9, "{told}");
-    let [client] = of(&told, "connections", much.pid())[..] else { panic!("{told}") };
+    assert!(all.is_sorted_by(|one, other| one >= other), "{reported}");
+    assert!(
+        number(&reported, "seconds") > 0.0 && number(&reported, "unix_seconds") > 1.7e9,
+        "{reported}"
+    );
+    let [client] = of(&reported, "connections", much.pid())[..] else { panic!("{reported}") };
     assert_eq!((&client["peer_pid"], &client["family"]), (&server.pid().into(), &"tcp".into()));
     let messages = number(client, "sent_messages_per_second");
     assert!(number(client, "sent_bytes_per_second") >= messages, "{client}");
     for name in ["estimated_saved_processors", "estimated_gain"] {
         assert!(client[name].is_number(), "{client}");
     }
-    let costs = &told["costs"]["kernel_tcp"];
-    assert!(number(costs, "send_nanoseconds") > 0.0, "{told}");
-    assert!(of(&told, "programs", plain.pid()).is_empty(), "it has not the library: {told}");
-    let [server_told] = of(&told, "programs", server.pid())[..] else { panic!("{told}") };
-    assert_eq!((&server_told["accelerated"], &server_told["in_kernel"]), (&2.into(), &1.into()));
+    let costs = &reported["costs"]["kernel_tcp"];
+    assert!(number(costs, "send_nanoseconds") > 0.0, "{reported}");
+    assert!(
+        of(&reported, "programs", plain.pid()).is_empty(),
+        "it has not the library: {reported}"
+    );
+    let [server_reported] = of(&reported, "programs", server.pid())[..] else {
+        panic!("{reported}")
+    };
+    assert_eq!(
+        (&server_reported["accelerated"], &server_reported["in_kernel"]),
+        (&2.into(), &1.into())
+    );
     drop((few, much, plain));
     let output =
         node.freeport(&["sockets", "top", "-n", "2", "-d", "0.1"]).output().expect("it is");
@@ -77,22 +88,23 @@ fn the_list_has_what_exists_and_what_each_program_gained() {
         let ends = connection["ends"].as_array().expect("two");
         ends.iter().map(|end| number(end, "sent_bytes")).sum::<f64>()
     };
-    let mut told = Value::Null;
+    let mut reported = Value::Null;
     wait_until("both are past the kernel, and one has moved more", || {
-        told = list();
-        let all = told["connections"].as_array().expect("a list");
+        reported = list();
+        let all = reported["connections"].as_array().expect("a list");
         all.len() == 2 && all.iter().map(sent).fold(0.0, f64::max) > 1e6
     });
-    let all: Vec<f64> = told["connections"].as_array().expect("a list").iter().map(sent).collect();
-    assert!(all.is_sorted_by(|one, other| one >= other), "{told}");
-    let [program] = of(&told, "programs", much.pid())[..] else { panic!("{told}") };
+    let all: Vec<f64> =
+        reported["connections"].as_array().expect("a list").iter().map(sent).collect();
+    assert!(all.is_sorted_by(|one, other| one >= other), "{reported}");
+    let [program] = of(&reported, "programs", much.pid())[..] else { panic!("{reported}") };
     assert!(number(program, "sent_bytes") > 0.0 && program["estimated_gain"].is_number());
     // The totals of the server keep connections of clients that have exited.
-    let before = number(of(&told, "programs", server.pid())[0], "received_bytes");
+    let before = number(of(&reported, "programs", server.pid())[0], "received_bytes");
     drop((few, much));
     wait_until("the connections are gone", || list()["connections"] == serde_json::json!([]));
-    let told = list();
-    let [program] = of(&told, "programs", server.pid())[..] else { panic!("{told}") };
+    let reported = list();
+    let [program] = of(&reported, "programs", server.pid())[..] else { panic!("{reported}") };
     assert!(number(program, "received_bytes") >= before, "{program}");
     assert_eq!(program["accelerated"], 0);
 

@@ -56,8 +56,8 @@ impl Site {
         let front = "balancer.manager.set_front(10.0.0.254, 24, 02:00:00:00:00:fe, 0)";
         let back = "balancer.manager.set_back(198.51.100.254, 24, 02:00:00:00:01:fe, 0)";
         let serve = format!("balancer.manager.serve({SERVICE})");
-        let told = balancer.told(&["call", front, back, &serve]);
-        assert_eq!(told.expect("it is well written"), "1\n1\n1\n");
+        let reported = balancer.reported(&["call", front, back, &serve]);
+        assert_eq!(reported.expect("it is well written"), "1\n1\n1\n");
         wait_until_up(&client, "c0");
         wait_until_up(&switch, "p0");
         let folder = tempfile::tempdir().expect("a folder");
@@ -104,13 +104,13 @@ impl Site {
     fn add_backend(&self) {
         let number = self.backends.len();
         let add = format!("add(198.51.100.{number}, 7, 1)");
-        assert_eq!(self.told(&add), format!("{}\n", number - 1));
+        assert_eq!(self.reported(&add), format!("{}\n", number - 1));
     }
 
     /// The result of a method of the balancer's manager.
-    fn told(&self, call: &str) -> String {
+    fn reported(&self, call: &str) -> String {
         let call = format!("balancer.manager.{call}");
-        self.balancer.told(&["call", &call]).expect("it is well written")
+        self.balancer.reported(&["call", &call]).expect("it is well written")
     }
 
     /// A variable of an instance inside the balancer.
@@ -193,12 +193,12 @@ fn connections_are_spread_and_stay_with_their_backends(kind: Kind) {
     assert_eq!(spread(&second), BTreeMap::from(expected));
     first.iter_mut().chain(&mut second).for_each(Kept::check);
     // A backend gets no new connections; existing ones stay with it.
-    assert_eq!(site.told("remove(198.51.100.1, 7)"), "1\n");
+    assert_eq!(site.reported("remove(198.51.100.1, 7)"), "1\n");
     let third = site.open(4);
     assert_eq!(spread(&third), BTreeMap::from([("backend2", 2), ("backend3", 2)]));
     first.iter_mut().chain(&mut second).for_each(Kept::check);
     assert_eq!(site.value("tunnelled.flows.opened"), 18);
-    assert_eq!(site.told("flows_of(198.51.100.1, 7)"), "6\n");
+    assert_eq!(site.reported("flows_of(198.51.100.1, 7)"), "6\n");
     end_all(&site, [first, second, third]);
     check_tunnels(&site);
 }
@@ -242,14 +242,14 @@ fn end_all(site: &Site, connections: [Vec<Kept>; 3]) {
     until("all flows end", || (site.value("tunnelled.flows.closed") == 18).then_some(()))
         .expect("FINs come");
     site.balancer
-        .told(&["set", "balancer.tunnelled.flows.linger=0"])
+        .reported(&["set", "balancer.tunnelled.flows.linger=0"])
         .expect("it has such a variable");
     // Its number is free once its last flow has been removed, and not before.
     until("the removed backend is forgotten", || {
-        (site.told("sweep(65536)") == "1\n").then_some(())
+        (site.reported("sweep(65536)") == "1\n").then_some(())
     })
     .expect("nothing is sent any more");
-    assert_eq!(site.told("flows_of(198.51.100.1, 7)"), "0\n");
+    assert_eq!(site.reported("flows_of(198.51.100.1, 7)"), "0\n");
 }
 
 /// The balancer encapsulated as many packets as the backends decapsulated, and none was too large.

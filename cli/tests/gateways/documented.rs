@@ -44,11 +44,11 @@ fn the_page_on_networks_can_be_followed() {
     if !may_make_hosts() {
         return;
     }
-    let is_there = |tool: &&str| {
+    let exists = |tool: &&str| {
         let found = Command::new("sh").args(["-c", &format!("command -v {tool}")]).output();
         found.is_ok_and(|output| output.status.success())
     };
-    if let Some(missing) = TOOLS.iter().find(|tool| !is_there(tool)) {
+    if let Some(missing) = TOOLS.iter().find(|tool| !exists(tool)) {
         skip(format_args!("there is no {missing}"));
         return;
     }
@@ -57,7 +57,7 @@ fn the_page_on_networks_can_be_followed() {
     let commands = commands(&std::fs::read_to_string(page).expect("it is there"));
     assert!(commands.len() > 60, "{commands:#?}");
     let folder = tempfile::tempdir().expect("a folder");
-    let [said, told] = ["said", "told"].map(|name| folder.path().join(name));
+    let [said, reported] = ["said", "told"].map(|name| folder.path().join(name));
     let file = |path| Stdio::from(std::fs::File::create(path).expect("it can be written"));
     let tools = launch.program.parent().expect("it is in a folder").display();
     let path = format!("{tools}:{}", std::env::var("PATH").expect("there is one"));
@@ -71,17 +71,17 @@ fn the_page_on_networks_can_be_followed() {
         .env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"))
         .env_remove("FREEPORT_ELEMENTS")
         .stdin(Stdio::null())
-        .stdout(file(&told))
+        .stdout(file(&reported))
         .stderr(file(&said))
         .spawn()
         .expect("it can be started");
     let status = wait(&mut child, &said);
-    let (said, told) = (read(&said), read(&told));
-    assert!(status.is_some_and(|it| it.success()), "{said}\n{told}");
+    let (said, reported) = (read(&said), read(&reported));
+    assert!(status.is_some_and(|it| it.success()), "{said}\n{reported}");
     for sign in SIGNS {
         let asked = commands.iter().filter(|it| it.ends_with(&format!(" echo {sign}"))).count();
-        let seen = told.lines().filter(|line| *line == sign).count();
-        assert!(asked > 0 && seen == asked, "{seen} of {asked} `{sign}`:\n{said}\n{told}");
+        let seen = reported.lines().filter(|line| *line == sign).count();
+        assert!(asked > 0 && seen == asked, "{seen} of {asked} `{sign}`:\n{said}\n{reported}");
     }
 }
 

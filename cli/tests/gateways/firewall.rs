@@ -73,7 +73,7 @@ impl Site {
             "firewall.manager.{method}({{target_port: {port}, protocol: {protocol}}}, \
              {{target_port: {mask}, protocol: 255}}{rest})"
         );
-        self.firewall.told(&["call", &call]).expect("it is well written")
+        self.firewall.reported(&["call", &call]).expect("it is well written")
     }
 
     fn pings(&self, count: u16) -> u64 {
@@ -266,16 +266,16 @@ fn ipv6_passes_when_the_policy_says_so(kind: Kind) {
         stream.write_all(answer.as_bytes())
     });
     let connect = || site.client.within(|| Ok(TcpStream::connect_timeout(&server, MOMENT)?));
-    let call = |call: &str| site.firewall.told(&["call", call]).expect("it is well written");
+    let call = |call: &str| site.firewall.reported(&["call", call]).expect("it is well written");
     connect().expect_err("no IPv6 passes at first");
     assert!(site.firewall.number("firewall.allowed.dropped").expect("it runs") > 0);
     assert_eq!(call("firewall.manager.policy(0x86dd, 1)"), "1\n");
     let mut stream = until("it passes", || connect().ok()).expect("neighbours are found");
     stream.set_read_timeout(Some(PATIENCE)).expect("a time");
     stream.write_all(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n").expect("it is there");
-    let mut told = String::new();
-    stream.read_to_string(&mut told).expect("an answer");
-    assert_eq!(told, answer);
+    let mut reported = String::new();
+    stream.read_to_string(&mut reported).expect("an answer");
+    assert_eq!(reported, answer);
     serving.join().expect("no panic").expect("it serves");
     assert_eq!(call("firewall.manager.policy(0x86dd, 0)"), "1\n");
     connect().expect_err("no more");

@@ -64,17 +64,17 @@ pub fn wait_until_up(host: &Host, interface: &str) {
 
 /// Numbers of frames that the kernel has sent to and received from an interface.
 pub fn kernel_frames(host: &Host, interface: &str) -> (u64, u64) {
-    let told = link(host, interface);
-    let count = |way: &str| told["stats64"][way]["packets"].as_u64().expect("a count");
+    let reported = link(host, interface);
+    let count = |way: &str| reported["stats64"][way]["packets"].as_u64().expect("a count");
     (count("tx"), count("rx"))
 }
 
 /// Output of `ip` about an interface.
 fn link(host: &Host, interface: &str) -> Value {
     let arguments = ["-json", "-stats", "link", "show", interface];
-    let told = host.run("ip", &arguments).expect("it is there");
-    let mut told: Value = serde_json::from_str(&told).expect("ip prints JSON");
-    told[0].take()
+    let reported = host.run("ip", &arguments).expect("it is there");
+    let mut reported: Value = serde_json::from_str(&reported).expect("ip prints JSON");
+    reported[0].take()
 }
 
 /// A port of an address.

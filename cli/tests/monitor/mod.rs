@@ -67,7 +67,7 @@ impl Monitor {
     }
 
     /// Output of a command, which must succeed.
-    pub fn told(&self, words: &[&str]) -> String {
+    pub fn reported(&self, words: &[&str]) -> String {
         let output = self.freeport(words).output().unwrap();
         let complaint = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{words:?}: {complaint}");

@@ -41,7 +41,7 @@ impl Folder {
     }
 
     /// Output of a command, which must succeed.
-    pub fn told(&self, arguments: &[&str]) -> String {
+    pub fn reported(&self, arguments: &[&str]) -> String {
         let output = self.freeport(arguments);
         let complaint = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{arguments:?}: {complaint}");
@@ -83,8 +83,8 @@ impl Running<'_> {
     }
 
     /// Output of a command about this program, which must succeed.
-    pub fn told(&self, arguments: &[&str]) -> String {
-        self.folder.told(&[arguments, &["--to", &self.name]].concat())
+    pub fn reported(&self, arguments: &[&str]) -> String {
+        self.folder.reported(&[arguments, &["--to", &self.name]].concat())
     }
 
     pub fn complaint(&self, arguments: &[&str]) -> String {
@@ -92,7 +92,7 @@ impl Running<'_> {
     }
 
     pub fn stats(&self) -> Value {
-        serde_json::from_str(&self.told(&["stats", "--json"])).unwrap()
+        serde_json::from_str(&self.reported(&["stats", "--json"])).unwrap()
     }
 
     pub fn frames_in(&self) -> u64 {

@@ -24,16 +24,16 @@ fn a_capture_passes_and_the_run_ends() {
     let capture = format!("{},ifindex=9", file.display());
     for (on, dropped) in [("interpreter", 3), ("sim", 2)] {
         let words = ["xdp", "load", object.to_str().unwrap(), "--on", on, "--port", &capture];
-        let told = net.told(&[&words[..], &["--port", "gen:64x1000,ifindex=7"]].concat());
+        let reported = net.reported(&[&words[..], &["--port", "gen:64x1000,ifindex=7"]].concat());
         let lines: Vec<Vec<&str>> =
-            told.lines().map(|line| line.split_whitespace().collect()).collect();
-        assert!(lines.contains(&vec!["received", "3", "3673"]), "{told}");
+            reported.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert!(lines.contains(&vec!["received", "3", "3673"]), "{reported}");
         let dropped = dropped.to_string();
         let drops = lines.iter().filter(|it| it[..2] == ["XDP_DROP", dropped.as_str()]);
-        assert_eq!(drops.count(), 1, "{told}");
+        assert_eq!(drops.count(), 1, "{reported}");
         let refused = "in.pcap: 1 too short or too long for the target";
-        assert_eq!(told.contains(refused), on == "sim", "{told}");
+        assert_eq!(reported.contains(refused), on == "sim", "{reported}");
         let back = "dropped, gen:64x1000: 1000 sent to a port that only receives";
-        assert!(told.contains(back), "{told}");
+        assert!(reported.contains(back), "{reported}");
     }
 }

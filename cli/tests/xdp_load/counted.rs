@@ -18,7 +18,7 @@ fn rates_and_counters_for_prometheus() {
     let net = Net::new();
     let words = ["--on", "interpreter", "--port", "gen:64@2000", "--metrics", "0"];
     let loaded = net.load(&net.object("xdp2"), &words);
-    let watched = net.told(&["xdp", "stats", "--watch", "0.5", "--times", "2"]);
+    let watched = net.reported(&["xdp", "stats", "--watch", "0.5", "--times", "2"]);
     let line = watched.lines().find(|line| line.starts_with("gen:64@2000: ")).unwrap();
     assert!(
         line.contains("received packets ") && line.contains("verdicts XDP_TX bytes "),
@@ -29,15 +29,15 @@ fn rates_and_counters_for_prometheus() {
     let (at, _) = at.split_once("/metrics").unwrap();
     let mut stream = net.middle.within(|| Ok(TcpStream::connect(at)?)).unwrap();
     stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
-    let mut told = String::new();
-    stream.read_to_string(&mut told).unwrap();
+    let mut reported = String::new();
+    stream.read_to_string(&mut reported).unwrap();
     for line in [
         "freeport_xdp_packets_total{port=\"gen:64@2000\",way=\"received\"} ",
         "freeport_xdp_verdict_bytes_total{port=\"gen:64@2000\",verdict=\"XDP_TX\"} ",
         "freeport_xdp_target_total{of=\"interpreter\",figure=\"instructions executed\"} ",
     ] {
-        let value = told.lines().find_map(|it| it.strip_prefix(line)).unwrap_or_else(|| {
-            panic!("{line}: {told}");
+        let value = reported.lines().find_map(|it| it.strip_prefix(line)).unwrap_or_else(|| {
+            panic!("{line}: {reported}");
         });
         assert!(value.parse::<u64>().unwrap() > 0, "{line}{value}");
     }
@@ -114,8 +114,8 @@ fn the_kernel_counts_runs_and_has_values_for_each_processor() {
     assert_eq!(parts.iter().map(of_part).sum::<u64>(), 3, "{maps}");
     let numbered = parts.iter().enumerate().all(|(at, part)| part["cpu"] == at);
     assert!(numbered, "{maps}");
-    let told = loaded.map("dump protocols");
-    assert!(told.starts_with("CPU 0\nkey: 0  value: 0\n"), "{told}");
+    let reported = loaded.map("dump protocols");
+    assert!(reported.starts_with("CPU 0\nkey: 0  value: 0\n"), "{reported}");
     // An update sets the values of all processors.
     loaded.map(&format!("update protocols key {} value 7 0 0 0 0 0 0 0", word(1)));
     let maps = loaded.map_json("dump protocols");

@@ -34,8 +34,11 @@ fn however_it_ends(on: &str) {
     for end in ["stop", "SIGINT", "SIGTERM", "SIGKILL"] {
         until("it answers", || is_answered(&net).then_some(())).unwrap();
         let loaded = net.load(&object, &words);
-        let told = net.told(&["ps"]);
-        assert!(told.contains(&format!("xdp on {on}")) && told.contains("drop=xdp:m1"), "{told}");
+        let reported = net.reported(&["ps"]);
+        assert!(
+            reported.contains(&format!("xdp on {on}")) && reported.contains("drop=xdp:m1"),
+            "{reported}"
+        );
         assert!(!is_answered(&net), "it is dropped");
         let links = net.middle.run("ip", &["link", "show", "dev", "m1"]).unwrap();
         assert!(links.contains("xdp"), "{links}");
@@ -55,7 +58,7 @@ fn however_it_ends(on: &str) {
         until("it answers again", || is_answered(&net).then_some(())).unwrap();
         let links = net.middle.run("ip", &["link", "show"]).unwrap();
         assert!(!links.contains("xdp"), "{end}: {links}");
-        assert_eq!(net.told(&["ps"]), "");
+        assert_eq!(net.reported(&["ps"]), "");
     }
 }
 

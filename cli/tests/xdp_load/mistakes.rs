@@ -126,20 +126,20 @@ fn where_a_program_was_ended_is_told_with_its_line() {
     let net = Net::new();
     let words = ["xdp", "load", "--on", "interpreter", "--port", "gen:54x5"];
     let object = net.object(STRAY);
-    let told = net.told(&[&words[..], &[object.to_str().unwrap()]].concat());
-    assert!(told.contains("ended: 5 packets, program `stray`, instruction "), "{told}");
-    assert!(told.contains("is outside the packet (at 60 of 54 bytes)"), "{told}");
-    assert!(told.contains("\n    return data[60] ? XDP_DROP : XDP_PASS;\n"), "{told}");
+    let reported = net.reported(&[&words[..], &[object.to_str().unwrap()]].concat());
+    assert!(reported.contains("ended: 5 packets, program `stray`, instruction "), "{reported}");
+    assert!(reported.contains("is outside the packet (at 60 of 54 bytes)"), "{reported}");
+    assert!(reported.contains("\n    return data[60] ? XDP_DROP : XDP_PASS;\n"), "{reported}");
     let words_on_card = ["xdp", "load", "--on", "sim", "--port", "gen:54x5"];
-    let told = net.told(&[&words_on_card[..], &[object.to_str().unwrap()]].concat());
+    let reported = net.reported(&[&words_on_card[..], &[object.to_str().unwrap()]].concat());
     let expected =
         "ended: 5 packets, stopped by the card: it accessed memory that does not belong to it";
-    assert!(told.contains(expected), "{told}");
+    assert!(reported.contains(expected), "{reported}");
     // A redirection without a target is a drop with a reason.
     let object = net.object("redirect_map");
     let map = format!("devices key 0 0 0 0 value {} 0 0 0 0", word(77));
     let words = [&words[..], &[object.to_str().unwrap(), "--program", "by_map", "--map", &map]];
-    let told = net.told(&words.concat());
+    let reported = net.reported(&words.concat());
     let expected = "dropped, gen:54x5: 5 redirected to device 77, which is not a port";
-    assert!(told.contains(expected), "{told}");
+    assert!(reported.contains(expected), "{reported}");
 }

@@ -126,8 +126,8 @@ fn every_verdict_does_what_it_says(on: &str) -> Option<(Net, String)> {
     set(verdict::DROP);
     let lost = echo::ping(&net.sides[0], address(1), 2, 56, SILENCE).unwrap();
     assert_eq!(lost.round_trips.len(), 0, "dropped");
-    let told = loaded.map(&format!("lookup verdicts key {}", word(2)));
-    assert_eq!(told, "key: 2  value: 1\n");
+    let reported = loaded.map(&format!("lookup verdicts key {}", word(2)));
+    assert_eq!(reported, "key: 2  value: 1\n");
     set(verdict::REDIRECT);
     is_answered(&net, 0, 1, "redirected again");
     loaded.map(&format!("delete ways key {}", word(2)));

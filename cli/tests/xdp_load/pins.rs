@@ -46,6 +46,7 @@ fn maps_are_pinned_in_the_folder_that_is_named_and_found_there() {
     let pinned = ["", "/own"].map(|folder| format!("{root}{folder}/freeport_hits"));
     assert!(!pinned.iter().any(|file| fs::exists(file).unwrap()), "{}", loaded.said());
     let said = loaded.stop();
-    let told = "map freeport_hits is not pinned, although the object marks it so; see --pin-maps\n";
-    assert!(said.contains(told), "{said}");
+    let reported =
+        "map freeport_hits is not pinned, although the object marks it so; see --pin-maps\n";
+    assert!(said.contains(reported), "{said}");
 }

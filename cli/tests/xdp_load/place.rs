@@ -111,7 +111,7 @@ impl Net {
     }
 
     /// Output of a command, which must succeed.
-    pub fn told(&self, words: &[&str]) -> String {
+    pub fn reported(&self, words: &[&str]) -> String {
         let output = self.output(words);
         let complaint = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{words:?}: {complaint}");
@@ -168,7 +168,7 @@ pub struct Loaded<'n> {
 impl Loaded<'_> {
     pub fn map(&self, words: &str) -> String {
         let words: Vec<&str> = words.split_whitespace().collect();
-        self.net.told(&[&["xdp", "map"][..], &words, &["--to", "it"]].concat())
+        self.net.reported(&[&["xdp", "map"][..], &words, &["--to", "it"]].concat())
     }
 
     pub fn map_json(&self, words: &str) -> Value {
@@ -176,8 +176,8 @@ impl Loaded<'_> {
     }
 
     pub fn stats(&self) -> Value {
-        let told = self.net.told(&["xdp", "stats", "--json", "--to", "it"]);
-        serde_json::from_str(&told).unwrap()
+        let reported = self.net.reported(&["xdp", "stats", "--json", "--to", "it"]);
+        serde_json::from_str(&reported).unwrap()
     }
 
     /// Number of packets of a port with a verdict.
@@ -210,7 +210,7 @@ impl Loaded<'_> {
 
     /// Stops it by `freeport stop`.
     pub fn stop(self) -> String {
-        self.net.told(&["stop", "--to", "it"]);
+        self.net.reported(&["stop", "--to", "it"]);
         let (is_well, said) = self.ended();
         assert!(is_well, "{said}");
         said

@@ -69,9 +69,9 @@ fn a_difference_is_shown_with_its_packet() {
     assert!(error.contains("  0010  kernel       00 00 00 00 00 01 00"), "{error}");
     let trace = place.capture([&frame(50)[..], &frame(22)]);
     let output = place.failure(&trace, &[&options[..], &["--json"]].concat());
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let difference = &told["difference"];
-    assert_eq!((&told["packets"], &difference["packet"]), (&json!(1), &json!(2)));
+    let reported: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let difference = &reported["difference"];
+    assert_eq!((&reported["packets"], &difference["packet"]), (&json!(1), &json!(2)));
     assert_eq!(difference["kernel"]["verdict"], json!("XDP_TX"));
     assert_eq!(difference["interpreter"]["verdict"], json!("XDP_PASS"));
     // Contents of a map, unless it is excepted.
@@ -111,8 +111,8 @@ fn who_may_not_use_the_kernel_is_told_what_is_missing() {
     assert!(error.contains("program.o: the kernel refuses bpf(2): "), "{error}");
     assert!(error.contains("CAP_BPF and CAP_NET_ADMIN, or root: try it with sudo"), "{error}");
     assert!(error.contains("--on interpreter"), "{error}");
-    let told = place.json(&trace, &[]);
-    assert_eq!(told["verdicts"][verdict::name(verdict::DROP).unwrap()], json!(1));
+    let reported = place.json(&trace, &[]);
+    assert_eq!(reported["verdicts"][verdict::name(verdict::DROP).unwrap()], json!(1));
 }
 
 #[test]

@@ -39,15 +39,21 @@ fn maps_are_set_kept_between_packets_and_dumped() {
     let redirected = "XDP_REDIRECT            3\n                        3  to map ways[0]: 7\n";
     assert!(text.contains(redirected), "{text}");
     // Nothing is passed from outside.
-    let told = place.json(&trace, &[&options[..], &["3"]].concat());
-    assert_eq!((&told["verdicts"]["XDP_DROP"], &told["maps"]["flows"]), (&json!(4), &json!([])));
+    let reported = place.json(&trace, &[&options[..], &["3"]].concat());
+    assert_eq!(
+        (&reported["verdicts"]["XDP_DROP"], &reported["maps"]["flows"]),
+        (&json!(4), &json!([]))
+    );
     // Twice: flows from outside are known the second time.
     let options = [&options[..], &["2", "--repeat", "2"]].concat();
-    let told = place.json(&trace, &options);
-    assert_eq!((&told["packets"], &told["verdicts"]["XDP_REDIRECT"]), (&json!(8), &json!(6)));
+    let reported = place.json(&trace, &options);
+    assert_eq!(
+        (&reported["packets"], &reported["verdicts"]["XDP_REDIRECT"]),
+        (&json!(8), &json!(6))
+    );
     let redirect = json!([{ "map": "ways", "key": 0, "target": 7, "packets": 6 }]);
-    assert_eq!(told["redirects"], redirect);
-    let first = &told["maps"]["flows"][0];
+    assert_eq!(reported["redirects"], redirect);
+    let first = &reported["maps"]["flows"][0];
     assert_eq!((&first["key"][3], &first["value"][0]), (&json!("0x01"), &json!("0x04")));
     assert_eq!(first["formatted"]["value"], json!({ "packets": 4, "bytes": 168 }));
 }
@@ -64,13 +70,13 @@ fn time_is_that_of_packets_and_chance_is_repeated() {
     );
     let trace = place.capture([&[0_u8; 60][..], &[0; 60]]);
     let seen = |more: &[&str]| {
-        let told = place.json(&trace, &[more, &["--dump", "seen"]].concat());
+        let reported = place.json(&trace, &[more, &["--dump", "seen"]].concat());
         let word = |item: &Value| {
             let bytes = item["value"].as_array().unwrap().iter();
             let digits = bytes.rev().map(|it| it.as_str().unwrap()[2..].to_owned());
             u64::from_str_radix(&digits.collect::<String>(), 16).unwrap()
         };
-        told["maps"]["seen"].as_array().unwrap().iter().map(word).collect::<Vec<_>>()
+        reported["maps"]["seen"].as_array().unwrap().iter().map(word).collect::<Vec<_>>()
     };
     let first = seen(&[]);
     assert_eq!((first.len(), first[0], first[2]), (4, 1_000, 2_000));

@@ -54,10 +54,10 @@ fn what_came_before_the_break_of_a_capture_is_told() {
     let output = place.failure(&trace, &["--json", "--dump", "protocols"]);
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(error.contains("in.pcap: record 3: the file ends inside it"), "{error}");
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((&told["packets"], &told["bytes"]), (&json!(2), &json!(130)));
-    assert_eq!(told["maps"]["protocols"][0]["formatted"], json!({ "key": 0, "value": 2 }));
-    assert!(error.contains(told["error"].as_str().unwrap()), "{error} {told}");
+    let reported: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&reported["packets"], &reported["bytes"]), (&json!(2), &json!(130)));
+    assert_eq!(reported["maps"]["protocols"][0]["formatted"], json!({ "key": 0, "value": 2 }));
+    assert!(error.contains(reported["error"].as_str().unwrap()), "{error} {reported}");
 }
 
 #[test]
@@ -97,6 +97,6 @@ fn a_program_that_cannot_run_here_is_refused_alone() {
     let trace = place.capture([&[0_u8; 60][..]]);
     let error = place.complaint(&trace, &["--program", "asks"]);
     assert!(error.contains("in the interpreter: program `asks`, instruction "), "{error}");
-    let told = place.json(&trace, &["--program", "passes"]);
-    assert_eq!(told["verdicts"]["XDP_PASS"], json!(1), "{told}");
+    let reported = place.json(&trace, &["--program", "passes"]);
+    assert_eq!(reported["verdicts"]["XDP_PASS"], json!(1), "{reported}");
 }

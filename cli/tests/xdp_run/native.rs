@@ -25,18 +25,18 @@ fn a_difference_is_found() {
         (void)context; return bpf_ktime_get_ns() > 5 ? XDP_PASS : XDP_DROP; }\n";
     let place = Place::with_text(text);
     let trace = place.capture(slices(&traffic(3)));
-    let told = place.complaint(&trace, &["--on", "native,interpreter", "--clock", "1"]);
-    assert!(told.contains("packet 1"), "{told}");
+    let reported = place.complaint(&trace, &["--on", "native,interpreter", "--clock", "1"]);
+    assert!(reported.contains("packet 1"), "{reported}");
 }
 
 #[test]
 fn what_cannot_be_compiled_says_why_and_where() {
     let place = Place::with_program("sampler");
     let trace = place.capture(slices(&traffic(3)));
-    let told = place.complaint(&trace, &["--on", "native"]);
-    assert!(told.contains("as compiled code"), "{told}");
-    assert!(told.contains("not liftable, because of instruction"), "{told}");
-    assert!(told.contains("sampler.bpf.c:"), "{told}");
+    let reported = place.complaint(&trace, &["--on", "native"]);
+    assert!(reported.contains("as compiled code"), "{reported}");
+    assert!(reported.contains("not liftable, because of instruction"), "{reported}");
+    assert!(reported.contains("sampler.bpf.c:"), "{reported}");
 }
 
 #[test]
@@ -45,11 +45,11 @@ fn packets_that_are_too_long_are_counted_and_maps_are_dumped() {
     let mut packets = traffic(20);
     packets.push(vec![1; 5_000]);
     let trace = place.capture(slices(&packets));
-    let told = place.json(&trace, &["--on", "native", "--dump", "protocols"]);
-    assert_eq!(told["refused"], json!({ "packets": 1, "first": [21] }));
+    let reported = place.json(&trace, &["--on", "native", "--dump", "protocols"]);
+    assert_eq!(reported["refused"], json!({ "packets": 1, "first": [21] }));
     let again = place.json(&trace, &["--dump", "protocols"]);
-    assert!(told["maps"] != Value::Null, "{told}");
+    assert!(reported["maps"] != Value::Null, "{reported}");
     let less = place.json(&trace, &["--on", "interpreter,native", "--dump", "protocols"]);
-    assert_eq!(told["maps"], less["maps"]);
+    assert_eq!(reported["maps"], less["maps"]);
     assert_eq!(again["packets"], json!(21), "the interpreter takes longer ones");
 }

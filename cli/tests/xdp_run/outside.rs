@@ -12,8 +12,8 @@ const OTHERS: [&str; 4] = ["interpreter", "native", "vliw", "sim"];
 
 /// The line of a report about a verdict, for a run of 20 packets.
 fn verdicts(place: &Place, trace: &Path, on: &str, more: &[&str], verdict: &str) {
-    let told = place.json(trace, &[&["--on", on], more].concat());
-    assert_eq!(told["verdicts"][verdict], json!(20), "{on} {more:?}: {told}");
+    let reported = place.json(trace, &[&["--on", on], more].concat());
+    assert_eq!(reported["verdicts"][verdict], json!(20), "{on} {more:?}: {reported}");
 }
 
 fn capture(place: &Place) -> std::path::PathBuf {
@@ -178,11 +178,11 @@ fn a_map_gets_its_size_before_loading() {
             "map `counts`: max_entries is 0: give it a size, with `--map-size NAME=ENTRIES`";
         assert!(error.contains(advice), "{on}: {error}");
         let more = ["--map-size", "counts=3", "--dump", "counts"];
-        let told = place.json(&trace, &[&counted[..], &more].concat());
-        assert_eq!(told["verdicts"]["XDP_PASS"], json!(20), "{on}: {told}");
-        let entries = told["maps"]["counts"].as_array().unwrap();
+        let reported = place.json(&trace, &[&counted[..], &more].concat());
+        assert_eq!(reported["verdicts"]["XDP_PASS"], json!(20), "{on}: {reported}");
+        let entries = reported["maps"]["counts"].as_array().unwrap();
         let values: Vec<_> = entries.iter().map(|it| &it["formatted"]["value"]).collect();
-        assert_eq!(values, [0, 0, 20], "{on}: {told}");
+        assert_eq!(values, [0, 0, 20], "{on}: {reported}");
         let small = ["--program", "counted", "--map-size", "counts=2"];
         verdicts(&place, &trace, on, &small, "XDP_DROP");
     }
@@ -309,8 +309,8 @@ fn a_run_pins_no_map_and_takes_up_none() {
         inside.args(["-m", "sh", "-c", &script, "sh"]).args(words);
         let output = inside.output().unwrap();
         assert!(output.status.success(), "{mounted}: {output:?}");
-        let told = String::from_utf8(output.stdout).unwrap();
-        let (one, other) = told.split_at(told.len() / 2);
+        let reported = String::from_utf8(output.stdout).unwrap();
+        let (one, other) = reported.split_at(reported.len() / 2);
         assert_eq!(one, other, "both runs give the same");
         assert!(one.contains("\"XDP_PASS\": 20"), "{one}");
     }
@@ -330,7 +330,7 @@ fn every_command_that_runs_or_compiles_takes_sizes_and_values() {
         run.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
         run.env("FREEPORT_RUN", place.object.parent().unwrap()).output().unwrap()
     };
-    let told = |command: &str, words: &[&str]| {
+    let reported = |command: &str, words: &[&str]| {
         let output = freeport(command, words);
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{command} {words:?}: {error}");
@@ -340,15 +340,15 @@ fn every_command_that_runs_or_compiles_takes_sizes_and_values() {
     let sized = ["--program", "counted", "--map-size", "counts=3"];
     let file = trace.to_str().unwrap();
     for (command, verdict) in [("trace", "packet 1: XDP_TX"), ("estimate", "sent back 20")] {
-        let told = told(command, &[&set[..], &["--trace", file]].concat());
-        assert!(told.contains(verdict), "{told}");
+        let reported = reported(command, &[&set[..], &["--trace", file]].concat());
+        assert!(reported.contains(verdict), "{reported}");
     }
     let port = format!("{file},ifindex=3");
-    let loaded = told("load", &[&set[..], &["--on", "native", "--port", &port]].concat());
+    let loaded = reported("load", &[&set[..], &["--on", "native", "--port", &port]].concat());
     let mut lines = loaded.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     assert!(lines.any(|line| line.starts_with(&["XDP_TX", "20"])), "{loaded}");
     for command in ["compile", "explain"] {
-        assert!(told(command, &sized).contains("counted"), "{command}");
+        assert!(reported(command, &sized).contains("counted"), "{command}");
         let error = String::from_utf8(freeport(command, &sized[..2]).stderr).unwrap();
         assert!(error.contains("map `counts`: max_entries is 0"), "{command}: {error}");
     }

@@ -80,9 +80,9 @@ fn instructions_are_those_that_the_interpreter_executed() {
         "max": executed[299],
     });
     assert!(executed[0] < executed[299]);
-    let told = place.json(&trace, &[]);
-    assert_eq!(told["executed_instructions"], expected);
-    assert_eq!(told["verdicts"]["XDP_DROP"], json!(300));
+    let reported = place.json(&trace, &[]);
+    assert_eq!(reported["executed_instructions"], expected);
+    assert_eq!(reported["verdicts"]["XDP_DROP"], json!(300));
 }
 
 /// Reads a byte that exists only in packets above 40 bytes; the kernel would reject the program.
@@ -102,8 +102,8 @@ fn a_program_that_is_ended_is_told_with_its_line_and_the_others_go_on() {
     let rest = &text[at..];
     assert!(rest.contains(".bpf.c:6): a read of 1 bytes at "), "{text}");
     assert!(rest.contains("outside the packet (at 40 of 40 bytes)\n    return data[40]"), "{text}");
-    let told = place.json(&trace, &[]);
-    let abort = &told["aborts"][0];
+    let reported = place.json(&trace, &[]);
+    let abort = &reported["aborts"][0];
     assert_eq!(
         (&abort["packets"], &abort["first"], &abort["line"]),
         (&json!(2), &json!(2), &json!(6))

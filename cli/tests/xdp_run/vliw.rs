@@ -47,12 +47,12 @@ fn rows_are_those_that_the_model_executed() {
         // Numbers are parsed from JSON, as the output is.
         let expected: Value = serde_json::from_str(&expected.to_string()).unwrap();
         let lanes_text = lanes.to_string();
-        let told = place.json(&trace, &["--on", "vliw", "--lanes", &lanes_text]);
-        assert_eq!(told["executed_on_model"], expected);
+        let reported = place.json(&trace, &["--on", "vliw", "--lanes", &lanes_text]);
+        assert_eq!(reported["executed_on_model"], expected);
         let rows = vliw.image(0).unwrap().rows.len();
         let image = json!({ "lanes": lanes, "rows": rows, "rows_without_profile": null });
-        assert_eq!((&told["image"], &told["on"]), (&image, &json!("vliw")));
-        assert_eq!(told["executed_instructions"], Value::Null, "those are the interpreter's");
+        assert_eq!((&reported["image"], &reported["on"]), (&image, &json!("vliw")));
+        assert_eq!(reported["executed_instructions"], Value::Null, "those are the interpreter's");
     }
     // The default is four lanes.
     let options = ["--on", "vliw"];
@@ -75,8 +75,8 @@ fn packets_and_maps_are_as_in_the_interpreter() {
     let run = |on: &[&str], file: &str| {
         let file = place.file(file);
         let write = ["--write", file.to_str().unwrap(), "--on"];
-        let told = place.json(&trace, &[&more[..], &inside, &write, on].concat());
-        (told, read(&file))
+        let reported = place.json(&trace, &[&more[..], &inside, &write, on].concat());
+        (reported, read(&file))
     };
     let (interpreter, written) = run(&["interpreter"], "interpreter.pcap");
     assert!(!written.is_empty() && interpreter["maps"]["flows"][0].is_object());
@@ -98,7 +98,7 @@ fn a_profile_takes_fewer_rows_for_what_is_likely() {
     let plain = place.json(trace.as_ref(), &more);
     let more = [&more[..], &["--profile"]].concat();
     let profiled = place.json(trace.as_ref(), &more);
-    let mean = |told: &Value| told["executed_on_model"]["rows"]["mean"].as_f64().unwrap();
+    let mean = |reported: &Value| reported["executed_on_model"]["rows"]["mean"].as_f64().unwrap();
     assert!(mean(&profiled) < mean(&plain), "{profiled} {plain}");
     let image = &profiled["image"];
     assert_eq!(image["rows_without_profile"], plain["image"]["rows"]);
@@ -134,9 +134,9 @@ fn a_program_prints_and_is_ended_as_in_the_interpreter() {
     let ended = "\naborted by the model\n1 packets, first 2: program `rounds`, ";
     assert!(text.contains(ended), "{text}");
     // The limit counts rows; packets with many iterations exceed it.
-    let told = place.json(&trace, &["--on", "vliw", "--limit", "100"]);
-    assert_eq!(told["verdicts"]["XDP_ABORTED"], json!(2));
-    assert_eq!(told["executed_on_model"]["rows"]["max"], json!(100));
+    let reported = place.json(&trace, &["--on", "vliw", "--limit", "100"]);
+    assert_eq!(reported["verdicts"]["XDP_ABORTED"], json!(2));
+    assert_eq!(reported["executed_on_model"]["rows"]["max"], json!(100));
     place.run(&trace, &["--on", "interpreter,vliw"]);
 }
 
@@ -158,7 +158,7 @@ fn a_difference_from_the_interpreter_is_shown() {
     );
     assert!(error.contains("\nvliw:        XDP_TX, 60 bytes"), "{error}");
     let output = place.failure(&trace, &[&options[..], &["--json"]].concat());
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(told["difference"]["vliw"]["verdict"], json!("XDP_TX"));
-    assert_eq!(told["difference"]["interpreter"]["verdict"], json!("XDP_ABORTED"));
+    let reported: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(reported["difference"]["vliw"]["verdict"], json!("XDP_TX"));
+    assert_eq!(reported["difference"]["interpreter"]["verdict"], json!("XDP_ABORTED"));
 }

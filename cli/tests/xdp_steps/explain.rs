@@ -6,12 +6,12 @@ use super::{MAPS, at, complaint, freeport};
 use serde_json::{Value, json};
 use std::path::Path;
 
-fn told(program: &str, more: &[&str]) -> String {
-    super::told(freeport("explain", program, more))
+fn reported(program: &str, more: &[&str]) -> String {
+    super::reported(freeport("explain", program, more))
 }
 
-fn told_as_json(program: &str, more: &[&str]) -> Value {
-    serde_json::from_str(&told(program, &[more, &["--json"]].concat())).unwrap()
+fn reported_as_json(program: &str, more: &[&str]) -> Value {
+    serde_json::from_str(&reported(program, &[more, &["--json"]].concat())).unwrap()
 }
 
 fn with_packets<'a>(trace: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
@@ -20,7 +20,7 @@ fn with_packets<'a>(trace: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
 
 #[test]
 fn every_instruction_is_in_a_row_or_has_a_reason_why_not() {
-    let all = told_as_json("simple_firewall.bpf.c", &[]);
+    let all = reported_as_json("simple_firewall.bpf.c", &[]);
     assert_eq!((&all["program"], &all["card"]), (&json!("filter"), &Value::Null));
     let rows = all["rows"].as_array().unwrap();
     let mut seen = std::collections::BTreeSet::new();
@@ -51,7 +51,7 @@ fn every_instruction_is_in_a_row_or_has_a_reason_why_not() {
 
 #[test]
 fn source_instruction_and_row_stand_side_by_side() {
-    let text = told("simple_firewall.bpf.c", &[]);
+    let text = reported("simple_firewall.bpf.c", &[]);
     assert!(text.starts_with("program `filter`: 141 instructions, "), "{text}");
     let table: Vec<&str> = text.lines().filter(|line| line.contains(" | ")).collect();
     let bar = table[0].chars().position(|it| it == '|').unwrap();
@@ -67,7 +67,7 @@ fn source_instruction_and_row_stand_side_by_side() {
 fn cycles_of_rows_and_what_is_named_beside_them_are_all_cycles() {
     let trace = at("examples/traces/sample.pcap");
     for profile in [&[][..], &["--profile"]] {
-        let all = told_as_json("simple_firewall.bpf.c", &with_packets(&trace, profile));
+        let all = reported_as_json("simple_firewall.bpf.c", &with_packets(&trace, profile));
         let card = &all["card"];
         let number = |of: &Value| of.as_u64().unwrap();
         assert_eq!((number(&card["packets"]), &card["kind"]), (100, &json!("simulated")));
@@ -81,7 +81,7 @@ fn cycles_of_rows_and_what_is_named_beside_them_are_all_cycles() {
         let without: &[&str] = if profile.is_empty() { &["--without-profile"] } else { &[] };
         let more = with_packets(&trace, &[&["--json"], without].concat());
         let output = freeport("estimate", "simple_firewall.bpf.c", &more);
-        let estimate: Value = serde_json::from_str(&super::told(output)).unwrap();
+        let estimate: Value = serde_json::from_str(&super::reported(output)).unwrap();
         let cycles = estimate["cycles"]["mean"].as_f64().unwrap() * 99.0;
         let first = number(&card["cycles"]) as f64 - cycles;
         assert!((1.0..200.0).contains(&first), "the first packet takes {first} cycles");
@@ -94,7 +94,7 @@ fn hot_rows_are_marked_and_drawn() {
     let folder = tempfile::tempdir().unwrap();
     let picture = folder.path().join("filter.svg");
     let more = ["--svg", picture.to_str().unwrap()];
-    let text = told("simple_firewall.bpf.c", &with_packets(&trace, &more));
+    let text = reported("simple_firewall.bpf.c", &with_packets(&trace, &more));
     let together = text.lines().find(|line| line.trim().starts_with("together")).unwrap();
     assert!(together.ends_with("100.0 %"), "{together}");
     assert!(text.contains("cycles for 100 packets without a gap\n") && text.contains(" ##"));

@@ -29,7 +29,7 @@ fn freeport(what: &str, program: &str, more: &[&str]) -> Output {
 }
 
 /// Output of a command, which must succeed.
-fn told(output: Output) -> String {
+fn reported(output: Output) -> String {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }

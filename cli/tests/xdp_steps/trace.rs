@@ -11,20 +11,20 @@ fn freeport(what: &str, more: &[&str]) -> Output {
     super::freeport(what, "simple_firewall.bpf.c", &packets)
 }
 
-fn told(more: &[&str]) -> String {
-    super::told(freeport("trace", more))
+fn reported(more: &[&str]) -> String {
+    super::reported(freeport("trace", more))
 }
 
 fn steps(more: &[&str]) -> Vec<Value> {
-    let text = told(&[more, &["--json"]].concat());
+    let text = reported(&[more, &["--json"]].concat());
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// Maximum number of instructions, rows or cycles that `freeport xdp run` counts for a packet.
 fn most(on: &str, pointer: &str) -> u64 {
     let output = freeport("run", &["--on", on, "--json"]);
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let found = told.pointer(pointer).unwrap_or_else(|| panic!("{pointer}: {told}"));
+    let reported: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let found = reported.pointer(pointer).unwrap_or_else(|| panic!("{pointer}: {reported}"));
     found.as_u64().unwrap()
 }
 
@@ -46,7 +46,7 @@ fn each_instruction_is_told_with_what_it_changed() {
         stores.filter(|it| !it["memory"].as_array().unwrap().is_empty()).collect();
     assert!(!changed.is_empty());
     assert!(changed.iter().all(|it| it["registers"] == json!({})), "{changed:?}");
-    let text = told(&[]);
+    let text = reported(&[]);
     assert!(text.starts_with("packet 1, ") && text.contains("\nsimple_firewall.bpf.c:"), "{text}");
     assert!(text.contains(" = packet+") || text.contains(" = packet+0"), "{text}");
     assert!(text.contains("packet 1: XDP_REDIRECT, "), "{text}");
@@ -91,7 +91,7 @@ fn signals_are_written_for_the_packets_that_are_asked_for() {
     let clocks = |what: &str, more: &[&str]| {
         let file = folder.path().join(format!("{what}.vcd"));
         let wave = ["--on", "sim", "--wave", file.to_str().unwrap()];
-        super::told(freeport(what, &[&wave[..], more].concat()));
+        super::reported(freeport(what, &[&wave[..], more].concat()));
         let text = std::fs::read_to_string(&file).unwrap();
         let clock = text.lines().map(str::trim_start).find(|line| line.ends_with(" clk $end"));
         let mark = format!("1{}", clock.unwrap().split_whitespace().nth(3).unwrap());

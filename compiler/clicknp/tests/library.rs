@@ -22,8 +22,8 @@ fn elements_and_examples_compile() {
             Err(failure) => panic!("{}", failure.render()),
         };
         let warnings = compiled.warnings.iter();
-        let told: Vec<_> = warnings.map(|one| one.render(&compiled.sources)).collect();
-        wrong.extend(told);
+        let reported: Vec<_> = warnings.map(|one| one.render(&compiled.sources)).collect();
+        wrong.extend(reported);
         assert_eq!(verify(&compiled.program), Ok(()), "{}", file.display());
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

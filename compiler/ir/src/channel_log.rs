@@ -192,23 +192,24 @@ mod tests {
     }
 
     /// Logs the channel out of the graph; returns the log, and checks that all items arrived.
-    fn told(item: &str, feed: impl Fn(&mut Interpreter<'_>)) -> Vec<String> {
+    fn reported(item: &str, feed: impl Fn(&mut Interpreter<'_>)) -> Vec<String> {
         let mut program = program(item);
         log_channels(&mut program, &["log1.out->b".to_owned()]).unwrap();
         verify(&program).unwrap_or_else(|rules| panic!("{rules:?}"));
         let mut interpreter = Interpreter::new(&program, &Options::default()).unwrap();
         feed(&mut interpreter);
         interpreter.run(1_000).unwrap();
-        let told = interpreter.take_probes().into_iter();
+        let reported = interpreter.take_probes().into_iter();
         assert!(interpreter.history(ChannelId::new(0)) == interpreter.history(ChannelId::new(2)));
-        told.map(|event| format!("{}: {}", program.instance(event.instance).name, event.text))
+        reported
+            .map(|event| format!("{}: {}", program.instance(event.instance).name, event.text))
             .collect()
     }
 
     #[test]
     fn flits_are_told_with_their_marks_and_bytes_in_the_order_of_the_wire() {
         let packet: Vec<u8> = (1..=33).collect();
-        let lines = told("flit", |interpreter| {
+        let lines = reported("flit", |interpreter| {
             let input = interpreter.endpoint("a").unwrap();
             interpreter.feed_packet(input, &packet).unwrap();
         });
@@ -225,12 +226,12 @@ mod tests {
 
     #[test]
     fn records_are_told_as_numbers_and_packets_with_their_beginning() {
-        let lines = told("bits<12>", |interpreter| {
+        let lines = reported("bits<12>", |interpreter| {
             let input = interpreter.endpoint("a").unwrap();
             interpreter.feed_item(input, Bits::from_u64(12, 0xab)).unwrap();
         });
         assert_eq!(lines, ["log2: log1.out -> b 0ab"]);
-        let lines = told("packet<64>", |interpreter| {
+        let lines = reported("packet<64>", |interpreter| {
             let input = interpreter.endpoint("a").unwrap();
             for length in [31, 40] {
                 interpreter.feed_packet(input, &vec![7; length]).unwrap();

@@ -73,7 +73,7 @@ fn compile(emission: Emission, options: &Options) -> Result<Image, Error> {
     let path = |extension: &str| folder.join(format!("{name}.{extension}"));
     let (library, source, description) = (path("so"), path("c"), path("json"));
     let known = read_manifest(&description)?.filter(|known| *known == manifest);
-    if known.is_some() && is_there(&library)? && is_there(&source)? {
+    if known.is_some() && exists(&library)? && exists(&source)? {
         return Ok(Image { library, source, manifest });
     }
     place(&source, |path| fs::write(path, &text).map_err(|source| file_error(path, source)))?;
@@ -96,7 +96,7 @@ fn prepare_folder(options: &Options) -> Result<PathBuf, Error> {
 }
 
 /// Returns whether the file exists; fails if another user could have written it.
-fn is_there(path: &Path) -> Result<bool, Error> {
+fn exists(path: &Path) -> Result<bool, Error> {
     match own::check(path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),

@@ -23,8 +23,8 @@ impl Graph {
         let mut value = vec![0; info.value_bytes()];
         let mut key = key.to_le_bytes();
         let request = abi::TableRequest::new(instance, at, abi::TABLE_LOOKUP);
-        let is_there = self.code.act_on_table(request, &mut key, &mut value, &mut 0);
-        Ok(is_there.then(|| Bits::from_le_bytes(info.value_bits, &value)))
+        let exists = self.code.act_on_table(request, &mut key, &mut value, &mut 0);
+        Ok(exists.then(|| Bits::from_le_bytes(info.value_bits, &value)))
     }
 
     /// Sets the value under a key; returns false if there is no room or the key is invalid.

@@ -47,9 +47,9 @@ pub(crate) fn transparency(program: &Program, id: ElementId) -> Transparency {
 fn specialised(program: &Program, element: &Element, width: u32) -> Option<Function> {
     let mut handler = program.function(element.handler).clone();
     let insts = || handler.blocks.iter().flat_map(|block| &block.insts);
-    let goes_on = |term: &Term| matches!(term, Term::Suspend { .. });
+    let continues = |term: &Term| matches!(term, Term::Suspend { .. });
     if insts().any(|inst| matches!(inst.op, Op::Call { .. } | Op::Handle(_)))
-        || handler.blocks.iter().any(|block| goes_on(&block.term))
+        || handler.blocks.iter().any(|block| continues(&block.term))
     {
         return None;
     }

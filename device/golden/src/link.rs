@@ -123,10 +123,10 @@ mod tests {
         assert_eq!(asked[14..24], [0, 1, 8, 0, 6, 4, 0, 1, 2, 0]);
         assert_eq!(asked[24..42], [0, 0, 0, 1, 10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 10, 0, 0, 2]);
         assert_eq!(asked.len(), 60);
-        let told = packet("arp 10.0.0.2 is-at 02:00:00:00:00:09 tell 10.0.0.1 len 42");
-        assert_eq!(told[..14], [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 9, 8, 6]);
-        assert_eq!(told[20..32], [0, 2, 2, 0, 0, 0, 0, 9, 10, 0, 0, 2]);
-        assert_eq!(told[32..], [2, 0, 0, 0, 0, 1, 10, 0, 0, 1]);
+        let reported = packet("arp 10.0.0.2 is-at 02:00:00:00:00:09 tell 10.0.0.1 len 42");
+        assert_eq!(reported[..14], [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 9, 8, 6]);
+        assert_eq!(reported[20..32], [0, 2, 2, 0, 0, 0, 0, 9, 10, 0, 0, 2]);
+        assert_eq!(reported[32..], [2, 0, 0, 0, 0, 1, 10, 0, 0, 1]);
     }
 
     #[test]

@@ -121,7 +121,7 @@ impl Link {
             let read = unsafe { libc::read(self.file.as_raw_fd(), start, room) };
             match usize::try_from(read) {
                 Ok(length) => return Ok(length),
-                Err(_) => go_on_if_interrupted()?,
+                Err(_) => retry_if_interrupted()?,
             }
         }
     }
@@ -133,7 +133,7 @@ impl Link {
             let written = unsafe { libc::write(self.file.as_raw_fd(), start, length) };
             match written {
                 0.. => return Ok(()),
-                _ => go_on_if_interrupted()?,
+                _ => retry_if_interrupted()?,
             }
         }
     }
@@ -149,7 +149,7 @@ impl Link {
 }
 
 /// Returns the error of the last call, unless a signal interrupted it and it has to be repeated.
-fn go_on_if_interrupted() -> io::Result<()> {
+fn retry_if_interrupted() -> io::Result<()> {
     match io::Error::last_os_error() {
         error if error.kind() == io::ErrorKind::Interrupted => Ok(()),
         error => Err(error),

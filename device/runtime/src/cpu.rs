@@ -16,7 +16,7 @@ mod transfer;
 pub(crate) use links::LinkEnd;
 
 use crate::device::{
-    Bound, Device, DeviceCounters, DeviceError, EndpointCounters, Ports, Run, RunEnd, Told,
+    Bound, Device, DeviceCounters, DeviceError, EndpointCounters, Ports, Reported, Run, RunEnd,
     Transfer, host_methods, port_error,
 };
 use crate::ring::FrameReader;
@@ -430,9 +430,9 @@ impl Device for CpuDevice<'_> {
                 return Ok(run);
             }
             turns_without_frames = if has_moved { 0 } else { turns_without_frames + 1 };
-            let goes_on =
+            let continues =
                 status == RunStatus::Budget && turns_without_frames < MOST_TURNS_WITHOUT_FRAMES;
-            if !has_moved && !goes_on {
+            if !has_moved && !continues {
                 run.end = self.rest(&mut bound, status)?;
                 return Ok(run);
             }
@@ -458,9 +458,9 @@ impl Device for CpuDevice<'_> {
         DeviceCounters { instances, channels, fills, endpoints }.after(&self.counted_before)
     }
 
-    fn take_told(&mut self) -> Told {
+    fn take_reported(&mut self) -> Reported {
         let (events, lost) = self.graph.take_probes();
-        Told { lines: events.into_iter().map(|it| (it.instance, it.text)).collect(), lost }
+        Reported { lines: events.into_iter().map(|it| (it.instance, it.text)).collect(), lost }
     }
 
     fn set_breakpoints_enabled(&mut self, is_enabled: bool) {

@@ -122,7 +122,7 @@ pub trait Device {
     fn counters(&self) -> DeviceCounters;
 
     /// Takes the output of printf, log and breakpoint probes since the last call.
-    fn take_told(&mut self) -> Told;
+    fn take_reported(&mut self) -> Reported;
 
     /// Sets whether an instance pauses once a firing of it passed a breakpoint, which ends the run
     /// with [`RunEnd::Breakpoint`]. Off by default. While an instance is paused no frame is
@@ -164,8 +164,8 @@ impl<D: Device + ?Sized> Device for Box<D> {
         (**self).counters()
     }
 
-    fn take_told(&mut self) -> Told {
-        (**self).take_told()
+    fn take_reported(&mut self) -> Reported {
+        (**self).take_reported()
     }
 
     fn set_breakpoints_enabled(&mut self, is_enabled: bool) {
@@ -187,7 +187,7 @@ impl<D: Device + ?Sized> Device for Box<D> {
 
 /// Output of probes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Told {
+pub struct Reported {
     /// The instance and its line: a printf's text, or a probe's name and operands.
     pub lines: Vec<(InstanceId, String)>,
     /// Lines that were dropped because they were not read in time.

@@ -136,9 +136,9 @@ fn it_rests_at_breakpoints_and_goes_on<D: Device>(mut device: D) {
         device.resume(SWAP);
     }
     assert_eq!(run_once(&mut device, &mut source, &mut sink), RunEnd::Ended);
-    let told = device.take_told();
-    assert_eq!((told.lines.len(), told.lost), (3, 0));
-    assert!(told.lines.iter().all(|(instance, text)| *instance == SWAP && text == "packet"));
+    let reported = device.take_reported();
+    assert_eq!((reported.lines.len(), reported.lost), (3, 0));
+    assert!(reported.lines.iter().all(|(instance, text)| *instance == SWAP && text == "packet"));
     assert_eq!(sink.frame_count(), 3);
 }
 

@@ -6,7 +6,7 @@
 mod transfer;
 
 use crate::device::{
-    Bound, Device, DeviceCounters, DeviceError, EndpointCounters, Ports, Run, RunEnd, Told,
+    Bound, Device, DeviceCounters, DeviceError, EndpointCounters, Ports, Reported, Run, RunEnd,
     Transfer, host_methods, port_error,
 };
 use freeport_ir::interp::{Interpreter, Options, Outcome, ProbeEvent, Report};
@@ -254,9 +254,9 @@ impl Device for InterpreterDevice<'_> {
         counted.after(&self.counted_before)
     }
 
-    fn take_told(&mut self) -> Told {
+    fn take_reported(&mut self) -> Reported {
         let events = self.take_probes().into_iter();
-        Told { lines: events.map(|it| (it.instance, it.text)).collect(), lost: 0 }
+        Reported { lines: events.map(|it| (it.instance, it.text)).collect(), lost: 0 }
     }
 
     fn set_breakpoints_enabled(&mut self, is_enabled: bool) {

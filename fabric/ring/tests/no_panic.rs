@@ -50,8 +50,8 @@ fn no_operation_of_a_ring_can_panic() {
     let ring = assembly(&folder, &here.join("src/lib.rs"), "freeport_ring", &[]);
     let entries = here.join("tests/no_panic/entries.rs");
     let text = assembly(&folder, &entries, "entries", &["--extern", "freeport_ring"]);
-    let is_there = |name: &str| text.contains(&format!("{name}:"));
-    assert!(is_there("ring_read_bytes") && is_there("ring_write_bytes"), "they are compiled");
+    let exists = |name: &str| text.contains(&format!("{name}:"));
+    assert!(exists("ring_read_bytes") && exists("ring_write_bytes"), "they are compiled");
     let names = standard_functions(&text);
     assert!(names.is_empty(), "{names:#?}");
     // In the crate's own code, only the texts of faults use it.

@@ -20,7 +20,7 @@ struct Expected {
     messages: [VecDeque<Vec<u8>>; 2],
     closed: [bool; 2],
     /// The side to which the new connection has not been reported.
-    untold: Option<usize>,
+    unreported: Option<usize>,
     /// The connection as each side names it; the other side knows it once it was reported.
     known: [Option<Connection>; 2],
 }
@@ -127,7 +127,7 @@ impl Model<'_> {
                 let number = connection.number();
                 let [first, _] = self.limits.connections;
                 assert_eq!(number >= first, side == 1, "the numbers of the sides are disjoint");
-                let mut expected = Expected { untold: Some(1 - side), ..Expected::default() };
+                let mut expected = Expected { unreported: Some(1 - side), ..Expected::default() };
                 expected.known[side] = Some(connection);
                 let before = self.open.insert(number, expected);
                 assert!(before.is_none(), "a number is used again only behind both ends");
@@ -171,8 +171,8 @@ impl Model<'_> {
             self.seen.full += 1;
             self.make_room(side);
             sent = self.ends[side].send(connection, &message);
-            let is_there = !matches!(sent, Err(Refused::Full));
-            assert!(is_there, "who has looked has made room, whatever he has read");
+            let exists = !matches!(sent, Err(Refused::Full));
+            assert!(exists, "who has looked has made room, whatever he has read");
         }
         let expected = self.open.get_mut(&number).expect("it is open");
         match sent {
@@ -246,13 +246,14 @@ impl Model<'_> {
         // More than the ring has entries, so that everything that has arrived is processed.
         let mut events = [Event::default(); 1024];
         let count = self.ends[side].poll(&mut events).expect("an honest peer");
-        let told: BTreeSet<u32> = events[..count].iter().map(|it| it.connection.number()).collect();
-        assert_eq!(told.len(), count, "each connection is reported once");
+        let reported: BTreeSet<u32> =
+            events[..count].iter().map(|it| it.connection.number()).collect();
+        assert_eq!(reported.len(), count, "each connection is reported once");
         for event in &events[..count] {
             let expected = self.open.get_mut(&event.connection.number()).expect("it is open");
-            assert_eq!(event.is_new, expected.untold == Some(side));
+            assert_eq!(event.is_new, expected.unreported == Some(side));
             if event.is_new {
-                expected.untold = None;
+                expected.unreported = None;
                 expected.known[side] = Some(event.connection);
             }
             assert_eq!(expected.known[side], Some(event.connection));
@@ -263,8 +264,9 @@ impl Model<'_> {
             // A side that closes while the ring is full sends the closing later.
             let is_over = expected.closed[1 - side] && !self.ends[1 - side].owes();
             let has_news = !expected.messages[1 - side].is_empty() || is_over;
-            let is_told = !expected.closed[side] && (has_news || expected.untold == Some(side));
-            assert!(!is_told || told.contains(number), "{number} of {told:?}");
+            let is_reported =
+                !expected.closed[side] && (has_news || expected.unreported == Some(side));
+            assert!(!is_reported || reported.contains(number), "{number} of {reported:?}");
         }
     }
 

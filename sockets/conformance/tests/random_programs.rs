@@ -233,7 +233,7 @@ fn a_program_that_is_given() {
     let file = std::env::var_os("FREEPORT_STEPS").unwrap_or_else(|| own.into());
     let program = Program::parse(&fs::read_to_string(file).unwrap());
     let folder = tempfile::tempdir().unwrap();
-    let told = side_by_side(&interpreter(folder.path()), &program);
-    println!("{told}");
-    assert!(!told.is_empty());
+    let reported = side_by_side(&interpreter(folder.path()), &program);
+    println!("{reported}");
+    assert!(!reported.is_empty());
 }

@@ -117,9 +117,9 @@ fn drop_capabilities() -> Result<(), Error> {
     let needed = needed();
     for number in (0..NUMBERS).filter(|number| needed >> number & 1 == 0) {
         // SAFETY: only numbers are passed.
-        let is_there = unsafe { libc::prctl(libc::PR_CAPBSET_READ, libc::c_ulong::from(number)) };
+        let exists = unsafe { libc::prctl(libc::PR_CAPBSET_READ, libc::c_ulong::from(number)) };
         // An unprivileged process may not shrink the set, and need not: it gains nothing from it.
-        if is_there == 1
+        if exists == 1
             && let Err(error) =
                 set(libc::PR_CAPBSET_DROP, libc::c_ulong::from(number), "PR_CAPBSET_DROP")
         {

@@ -153,8 +153,8 @@ mod tests {
         ledger.refuse(end(3, 100), Reason::PeerPlain, now);
         ledger.refuse(end(4, 100), Reason::Policy, now);
         ledger.refuse(end(4, 0), Reason::NotStream, now);
-        let told: Vec<_> = ledger.refusals().map(|it| (it.reason, it.times)).collect();
-        assert_eq!(told, [(Reason::Policy, 2), (Reason::NotStream, 1)]);
+        let reported: Vec<_> = ledger.refusals().map(|it| (it.reason, it.times)).collect();
+        assert_eq!(reported, [(Reason::Policy, 2), (Reason::NotStream, 1)]);
         assert!(ledger.forget(&end(4, 0)).is_some() && ledger.forget(&end(3, 0)).is_none());
         for inode in 0..2 * REFUSED_MAX as u64 {
             ledger.refuse(end(3, 1000 + inode), Reason::PeerPlain, now);

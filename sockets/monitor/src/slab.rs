@@ -262,7 +262,7 @@ mod tests {
     }
 
     /// Returns the notices about both sides of a slot, as a member can read them.
-    fn told<T>(slab: &Slab<T>, slot: u32) -> [u64; 2] {
+    fn reported<T>(slab: &Slab<T>, slot: u32) -> [u64; 2] {
         let [_, notices] = slab.memory().expect("nobody has it yet");
         [Side::First, Side::Second].map(|side| {
             let (mut word, at) = ([0; 8], slab::notice(slot, side).unwrap());
@@ -281,10 +281,10 @@ mod tests {
         let said = |slot| slab.words(slot).map(|words| words.at(slab::word::FLAGS));
         let (attached, recalled) = (slab::flag::ATTACHED, slab::flag::RECALLED);
         assert_eq!((said(0), said(1)), ([0, 0], [attached, 0]), "the sides' own words");
-        assert_eq!([0, 1].map(|slot| told(&slab, slot)), [[0, 0], [recalled, recalled]]);
+        assert_eq!([0, 1].map(|slot| reported(&slab, slot)), [[0, 0], [recalled, recalled]]);
         assert!(matches!(slab.release(Side::First, 1), Released::HalfHeld));
         assert!(matches!(slab.release(Side::Second, 1), Released::Free("b", _)));
-        assert_eq!(told(&slab, 1), [0, 0], "nothing is said of the next connection");
+        assert_eq!(reported(&slab, 1), [0, 0], "nothing is said of the next connection");
     }
 
     #[test]
@@ -293,7 +293,7 @@ mod tests {
         (0..3).for_each(|number| assert_eq!(slab.hand_out(number), Ok(number)));
         assert!(matches!(slab.release(Side::First, 1), Released::HalfHeld));
         slab.tell_gone(Side::Second);
-        let said = [0, 1, 2].map(|slot| told(&slab, slot));
+        let said = [0, 1, 2].map(|slot| reported(&slab, slot));
         assert_eq!(said, [[0, slab::flag::GONE], [0, 0], [0, slab::flag::GONE]]);
     }
 

@@ -36,23 +36,23 @@ fn what_is_not_claimed_is_young_or_shared_or_kept_by_the_library() {
     let (control, pid) = (running.control(), std::process::id() as i32);
     let (mut client, mut server) = connection("127.0.0.1:0");
     let number = client.as_raw_fd();
-    let told = || {
-        let told = why(&control, pid, number);
-        assert_eq!(told["state"], "kernel", "{told}");
-        (told["reason"].as_str().unwrap().to_owned(), told["text"].to_string())
+    let reported = || {
+        let reported = why(&control, pid, number);
+        assert_eq!(reported["state"], "kernel", "{reported}");
+        (reported["reason"].as_str().unwrap().to_owned(), reported["text"].to_string())
     };
-    assert_eq!(told().0, "Young");
+    assert_eq!(reported().0, "Young");
 
     let shown = client.as_fd().try_clone_to_owned().unwrap();
     let mut child = Command::new("sleep").arg("600").stdin(Stdio::from(shown)).spawn().unwrap();
-    let (reason, text) = told();
+    let (reason, text) = reported();
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(reason == "Shared" && text.contains(&child.id().to_string()), "{reason}: {text}");
 
     client.write_all(&[7; 40_000]).unwrap();
     server.read_exact(&mut [0; 40_000]).unwrap();
-    let (reason, text) = told();
+    let (reason, text) = reported();
     // If processes may not inspect each other, it looks young.
     assert!(reason == "NoCalls" || reason == "Young", "{reason}: {text}");
     assert!(reason == "Young" || text.contains("has claimed nothing"), "{text}");
@@ -62,11 +62,11 @@ fn what_is_not_claimed_is_young_or_shared_or_kept_by_the_library() {
     let hello = Request::Hello { version: freeport_sockets_proto::VERSION, membarrier: true };
     freeport_monitor::socket::send(member.as_fd(), &hello.encode(), &[]).unwrap();
     eventually("it is a member", || control.stats().unwrap()["members"] == 1);
-    let (reason, _) = told();
+    let (reason, _) = reported();
     assert!(reason == "Untold" || reason == "Young", "{reason}");
 
     drop(server);
-    assert_eq!(told().0, "NotConnected");
+    assert_eq!(reported().0, "NotConnected");
 }
 
 #[test]
@@ -77,9 +77,9 @@ fn without_a_monitor_that_is_the_reason() {
     let (client, _server) = connection("127.0.0.1:0");
     let control = running.control();
     running.end();
-    let told = why(&control, std::process::id() as i32, client.as_raw_fd());
-    assert_eq!(told["reason"], "NoMonitor");
-    assert!(told["text"].as_str().unwrap().contains("freeport node"), "{told}");
+    let reported = why(&control, std::process::id() as i32, client.as_raw_fd());
+    assert_eq!(reported["reason"], "NoMonitor");
+    assert!(reported["text"].as_str().unwrap().contains("freeport node"), "{reported}");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn a_refusal_for_a_peer_that_is_fine_stays_what_it_is() {
     let claim = Request::Claim { token: 1, descriptor: 3, inherited: false }.encode();
     freeport_monitor::socket::send(member.socket.as_fd(), &claim, &[ends.0.as_fd()]).unwrap();
     assert!(matches!(member.hear().reply, Reply::Refused { token: 1, .. }));
-    let told = why(&running.control(), std::process::id() as i32, ends.0.as_raw_fd());
-    assert_eq!(told["state"], "refused");
-    assert!(told["text"].as_str().unwrap().contains("has hardly used its end"), "{told}");
+    let reported = why(&running.control(), std::process::id() as i32, ends.0.as_raw_fd());
+    assert_eq!(reported["state"], "refused");
+    assert!(reported["text"].as_str().unwrap().contains("has hardly used its end"), "{reported}");
 }

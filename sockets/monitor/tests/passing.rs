@@ -18,11 +18,11 @@ const EMPTY: Request = Request::Claim { token: 77, descriptor: 0, inherited: fal
 /// Waits until all earlier messages of a member are handled. Returns the refusal among the replies.
 fn settle(member: &Member) -> Option<Reason> {
     member.say(&EMPTY);
-    let mut told = None;
+    let mut reported = None;
     loop {
         match member.hear().reply {
-            Reply::Refused { token: 77, .. } => return told,
-            Reply::Refused { reason, .. } => told = Some(reason),
+            Reply::Refused { token: 77, .. } => return reported,
+            Reply::Refused { reason, .. } => reported = Some(reason),
             other => panic!("{other:?}"),
         }
     }
@@ -31,12 +31,12 @@ fn settle(member: &Member) -> Option<Reason> {
 /// Returns the reason if a claim is refused immediately; otherwise withdraws the claim.
 fn refusal(member: &Member, claim: &Request, socket: &TcpStream) -> Option<Reason> {
     member.show(claim, socket.as_fd());
-    let told = settle(member);
-    if told.is_none() {
+    let reported = settle(member);
+    if reported.is_none() {
         member.say(&Request::Withdraw { token: 2 });
         assert_eq!(settle(member), Some(Reason::NotConnected));
     }
-    told
+    reported
 }
 
 #[test]

@@ -68,8 +68,8 @@ fn users_see_their_own_and_change_no_rules() {
     };
     let list = |user| ask(user, r#"{"do": "list"}"#)["connections"].as_array().unwrap().len();
     assert_eq!((list(None), list(Some(NOBODY))), (1, 0));
-    let told = ask(Some(NOBODY), r#"{"do": "put rule", "rule": "allow any"}"#);
-    assert!(told["error"].as_str().unwrap().contains("only root"), "{told}");
+    let reported = ask(Some(NOBODY), r#"{"do": "put rule", "rule": "allow any"}"#);
+    assert!(reported["error"].as_str().unwrap().contains("only root"), "{reported}");
 }
 
 /// The same addresses in two network namespaces are two connections.
@@ -161,13 +161,13 @@ fn a_list_has_what_both_sides_say_in_their_slot() {
         file.write_all_at(&u64::to_ne_bytes(value), (at + offset) as u64).unwrap();
     }
     let list = running.control().list().unwrap();
-    let told = &list["connections"][0];
-    assert_eq!((&told["slab"], &told["slot"]), (&number.into(), &slot.into()));
-    let end = &told["ends"][side as usize];
+    let reported = &list["connections"][0];
+    assert_eq!((&reported["slab"], &reported["slot"]), (&number.into(), &slot.into()));
+    let end = &reported["ends"][side as usize];
     assert_eq!((&end["pid"], &end["descriptor"]), (&one.pid.into(), &7.into()));
     assert_eq!(end["local"], ends.0.local_addr().unwrap().to_string());
     assert_eq!((&end["sent_bytes"], &end["switched"]), (&(1_u64 << 30).into(), &true.into()));
-    let other_end = &told["ends"][side.other() as usize];
+    let other_end = &reported["ends"][side.other() as usize];
     assert_eq!((&other_end["sent_bytes"], &other_end["switched"]), (&0.into(), &false.into()));
     assert_ne!(side, Side::Second, "who joined first is first");
     // It is counted when it ends.
@@ -188,30 +188,33 @@ fn what_came_back_is_told_to_be_in_the_kernel() {
     let ((slab, slot), file) = (heard.place(), heard.slab.unwrap());
     other.hear();
     let (control, pid) = (running.control(), std::process::id() as i32);
-    let told = |end: &TcpStream| why(&control, pid, end.as_raw_fd());
-    assert_eq!(told(&ends.1)["reason"], "Leaving");
+    let reported = |end: &TcpStream| why(&control, pid, end.as_raw_fd());
+    assert_eq!(reported(&ends.1)["reason"], "Leaving");
     let at = slab::page(slot).unwrap() + slab::state(Side::First) + word::FLAGS;
     file.write_all_at(&flag::SWITCHED.to_ne_bytes(), at as u64).unwrap();
-    assert_eq!(told(&ends.1)["state"], "accelerated");
+    assert_eq!(reported(&ends.1)["state"], "accelerated");
     let flags = flag::SWITCHED | flag::LEAVES;
     file.write_all_at(&flags.to_ne_bytes(), at as u64).unwrap();
     // Whichever side initiated it.
     for end in [&ends.0, &ends.1] {
-        let told = told(end);
-        assert_eq!((&told["state"], &told["reason"]), (&"kernel".into(), &"HandedOn".into()));
+        let reported = reported(end);
+        assert_eq!(
+            (&reported["state"], &reported["reason"]),
+            (&"kernel".into(), &"HandedOn".into())
+        );
     }
     let list = control.list().unwrap();
-    let told_there = &list["connections"][0];
-    assert_eq!(told_there["transport"], "kernel");
-    assert_eq!([0, 1].map(|at| told_there["ends"][at]["leaves"] == true), [true, false]);
+    let reported_there = &list["connections"][0];
+    assert_eq!(reported_there["transport"], "kernel");
+    assert_eq!([0, 1].map(|at| reported_there["ends"][at]["leaves"] == true), [true, false]);
     // And after both have released it.
     [&one, &other].iter().for_each(|member| member.say(&Request::Release { slab, slot }));
     let returned = || control.stats().unwrap()["ended"]["returned"] == 1;
     eventually("it has ended", returned);
     for end in [&ends.0, &ends.1] {
-        let told = told(end);
-        let reason = &told["refusal"]["reason"];
-        assert_eq!((&told["state"], reason), (&"refused".into(), &"HandedOn".into()));
+        let reported = reported(end);
+        let reason = &reported["refusal"]["reason"];
+        assert_eq!((&reported["state"], reason), (&"refused".into(), &"HandedOn".into()));
     }
     assert!(control.stats().unwrap()["refused"]["HandedOn"].is_null(), "nobody has asked for it");
 }
@@ -238,8 +241,8 @@ fn what_the_rules_allow_no_more_is_recalled_and_nothing_else() {
         })
     };
     let recalled = || {
-        let told = control.recall().unwrap();
-        [told["pending"].as_u64().unwrap(), told["returned"].as_u64().unwrap()]
+        let reported = control.recall().unwrap();
+        [reported["pending"].as_u64().unwrap(), reported["returned"].as_u64().unwrap()]
     };
     assert_eq!((recalled(), said(place)), ([0, 0], [0, 0]));
     let port = ends.0.local_addr().unwrap().port();
@@ -263,11 +266,11 @@ fn why_finds_the_reason_from_inside_or_outside() {
     let running = Running::new(Options::default());
     let (control, pid) = (running.control(), std::process::id() as i32);
     let text = |pid, number| {
-        let told = why(&control, pid, number);
-        (told["state"].as_str().unwrap().to_owned(), told["text"].to_string())
+        let reported = why(&control, pid, number);
+        (reported["state"].as_str().unwrap().to_owned(), reported["text"].to_string())
     };
-    let (state, told) = text(pid, 987_654);
-    assert!(state == "kernel" && told.contains("has no descriptor 987654"), "{told}");
+    let (state, reported) = text(pid, 987_654);
+    assert!(state == "kernel" && reported.contains("has no descriptor 987654"), "{reported}");
     assert!(text(0x7fff_fff0, 1).1.contains("there is no process"));
     let file = std::fs::File::open("/dev/null").unwrap();
     assert!(text(pid, file.as_raw_fd()).1.contains("not a socket: it is /dev/null"));
@@ -285,17 +288,17 @@ fn why_finds_the_reason_from_inside_or_outside() {
     let one = running.member();
     one.claim(1, ends.0.as_fd());
     one.hear();
-    let told = why(&control, pid, ends.0.as_raw_fd());
+    let reported = why(&control, pid, ends.0.as_raw_fd());
     assert_eq!(
-        (&told["state"], &told["refusal"]["reason"]),
+        (&reported["state"], &reported["refusal"]["reason"]),
         (&"refused".into(), &"PeerPlain".into())
     );
-    assert_eq!(told["refusal"]["descriptor"], 7);
+    assert_eq!(reported["refusal"]["descriptor"], 7);
     let inode = |stream: &TcpStream| {
         let stream = stream.as_fd().try_clone_to_owned().unwrap();
         std::fs::File::from(stream).metadata().unwrap().ino()
     };
-    assert_eq!(told["refusal"]["inode"], inode(&ends.0));
+    assert_eq!(reported["refusal"]["inode"], inode(&ends.0));
 }
 
 #[test]
@@ -312,9 +315,9 @@ fn why_knows_what_is_accelerated() {
     file.write_all_at(&flag::SWITCHED.to_ne_bytes(), at as u64).unwrap();
     let control = Control::at(running.location.clone());
     for end in [&ends.0, &ends.1] {
-        let told = why(&control, std::process::id() as i32, end.as_raw_fd());
-        assert_eq!(told["state"], "accelerated", "{told}");
-        assert_eq!(told["connection"]["ends"][0]["pid"], one.pid);
+        let reported = why(&control, std::process::id() as i32, end.as_raw_fd());
+        assert_eq!(reported["state"], "accelerated", "{reported}");
+        assert_eq!(reported["connection"]["ends"][0]["pid"], one.pid);
     }
     // By the number that the member reported, if the inode is unknown.
     let socket = freeport_monitor::Descriptor { pid: one.pid, number: 7, inode: None };
@@ -337,8 +340,8 @@ fn why_knows_what_waits_and_what_a_member_keeps_of_its_own() {
     let claimed = freeport_monitor::Descriptor { pid, number: 3, inode: Some(of(&ends.0)) };
     eventually("it waits", || control.why(claimed).unwrap()["reason"] == "Waiting");
     // The peer, this process, will not claim its end; the answer says so.
-    let told = why(&control, pid, ends.0.as_raw_fd());
-    assert_eq!(told["reason"], "PeerPlain", "{told}");
+    let reported = why(&control, pid, ends.0.as_raw_fd());
+    assert_eq!(reported["reason"], "PeerPlain", "{reported}");
     one.say(&Request::Keep { inode: of(&ends.1), reason: Reason::Urgent });
     // The member is a separate process, which holds it under an irrelevant number.
     let of_process = |pid| {

@@ -36,13 +36,13 @@ fn slabs_that_users_have_with_each_other_take_none_from_others() {
     let server = running.member();
     let greedy: Vec<Member> = (0..4).map(|_| running.member_of(Some(GREEDY))).collect();
     let mut kept = vec![];
-    let mut told = vec![];
+    let mut reported = vec![];
     for member in &greedy {
         let (ends, reason) = pair(member, &server);
         kept.push(ends);
-        told.push(reason);
+        reported.push(reason);
     }
-    assert_eq!(told, [None, None, Some(Reason::UserLimit), Some(Reason::UserLimit)]);
+    assert_eq!(reported, [None, None, Some(Reason::UserLimit), Some(Reason::UserLimit)]);
     // Within a slab there is room, and the server has slabs with other users.
     assert_eq!(pair(&greedy[0], &server).1, None);
     assert_eq!(pair(&running.member_of(Some(OTHER)), &server).1, None);

@@ -51,7 +51,7 @@ pub fn becomes_another() {
 
 /// The `exec` has failed: the process itself counts as the receiver of its sockets.
 #[cold]
-pub fn goes_on() {
+pub fn continues() {
     each_handed_on(|_, stream| {
         if stream.shared.is(phase::PASSED) && stream.is_only_here() {
             stream.shared.unmark(phase::PASSED);
@@ -84,7 +84,7 @@ pub fn comes_back(stream: &Stream, descriptor: i32) -> bool {
     let is_back = stream.bring_back(descriptor, Reason::HandedOn);
     // For Unix sockets it is unknown whether all bytes that came back were counted.
     if !was_never && !stream.is_unix() {
-        stream.keep_no_more();
+        stream.stop_keeping();
     }
     is_back
 }

@@ -80,14 +80,14 @@ impl Stream {
     pub fn has_left_rings(&self, descriptor: i32) -> bool {
         let is_returning = self.is_returning(self.shared.phase());
         if is_returning {
-            self.go_on_returning(descriptor);
+            self.proceed_returning(descriptor);
         }
         is_returning
     }
 
     /// Moves the connection back as far as possible now.
     #[cold]
-    pub fn go_on_returning(&self, descriptor: i32) {
+    pub fn proceed_returning(&self, descriptor: i32) {
         if self.shared.is(phase::STRAYS) {
             return self.meets_stray(descriptor);
         }
@@ -447,7 +447,7 @@ impl Stream {
         let waits = !self.shared.nonblocking.load(Ordering::Relaxed);
         let patience = Patience(if waits { FOLLOWER_TICKS } else { 0 });
         let until = (&send.cursor(), last);
-        match resending::go_on(descriptor, slot, backlog, until, patience) {
+        match resending::proceed(descriptor, slot, backlog, until, patience) {
             Resent::All => {}
             Resent::NoRoom if self.is_patient(descriptor) => {
                 self.shared.mark(phase::OWES);
@@ -560,6 +560,6 @@ impl Stream {
             self.shared.mark(phase::LEAVES);
             _ = self.has_returned(descriptor, &slot, &mut halves);
         }
-        self.go_on(descriptor);
+        self.proceed(descriptor);
     }
 }

@@ -174,7 +174,7 @@ impl Stream {
 
     /// Goes further on the way out of the kernel, from that phase.
     #[cold]
-    pub fn go_on_from(&self, descriptor: i32, phase: u32) {
+    pub fn proceed_from(&self, descriptor: i32, phase: u32) {
         if phase & phase::ATTACHED == 0 {
             monitor::read_mail_at_times();
             if let Some(given) = self.take_kept() {

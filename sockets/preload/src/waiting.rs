@@ -89,7 +89,7 @@ impl Wait {
             }
             hint::spin_loop();
             self.last = now;
-        } else if waited < AWAKE_TICKS && self.manner == Manner::Yields && self.goes_on() {
+        } else if waited < AWAKE_TICKS && self.manner == Manner::Yields && self.continues() {
             self.yields(now);
         } else {
             match self.manner {
@@ -129,7 +129,7 @@ impl Wait {
     }
 
     /// Whether to yield once more. Called when the last yield was not followed by data.
-    fn goes_on(&mut self) -> bool {
+    fn continues(&mut self) -> bool {
         // Only yields without data pay for the system call that confirms the switch.
         if !self.may_have_switched || !switches::have_been() {
             return true;
@@ -138,13 +138,13 @@ impl Wait {
         match self.in_vain {
             1 => {
                 YIELDING.did_not_pay();
-                let goes_on = YIELDING_AGAIN.is_worth_it();
-                if goes_on {
+                let continues = YIELDING_AGAIN.is_worth_it();
+                if continues {
                     YIELDING_AGAIN.is_tried();
                 } else {
                     self.manner = Manner::Sleeps;
                 }
-                goes_on
+                continues
             }
             count => count <= MORE_YIELDS,
         }

@@ -460,7 +460,7 @@ mod tests {
         for slot in 0..SLOTS {
             let places = places(slot).unwrap();
             assert_eq!(places.iter().map(|(_, bytes)| bytes).sum::<usize>(), SLOT_BYTES);
-            let is_there = |at: usize, bytes: usize| {
+            let exists = |at: usize, bytes: usize| {
                 places.iter().any(|(start, length)| *start <= at && at + bytes <= start + length)
             };
             for other in 0..SLOTS {
@@ -468,10 +468,10 @@ mod tests {
                 for side in [Side::First, Side::Second] {
                     for area in 0..AREAS {
                         let at = Ring::to(side).area(other, area).unwrap();
-                        assert_eq!(is_there(at, Ring::capacity(area)), is_own);
+                        assert_eq!(exists(at, Ring::capacity(area)), is_own);
                     }
                     let at = refund(other, side).unwrap();
-                    assert_eq!(is_there(at, REFUND_BYTES), is_own);
+                    assert_eq!(exists(at, REFUND_BYTES), is_own);
                 }
             }
             for (at, bytes) in places {

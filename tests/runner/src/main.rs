@@ -32,8 +32,8 @@ use unchanged::Unchanged;
 fn main() -> anyhow::Result<ExitCode> {
     let arguments = match Arguments::parse(std::env::args().skip(1)) {
         Ok(arguments) => arguments,
-        Err(told) => {
-            eprintln!("{told}");
+        Err(reported) => {
+            eprintln!("{reported}");
             return Ok(ExitCode::from(2));
         }
     };

@@ -37,9 +37,9 @@ pub fn licence_line(tree: &Tree) -> Vec<Finding> {
     let licence = |file: &File| if is_for_kernel(file) { KERNEL_LICENCE } else { LICENCE };
     let is_bare =
         |file: &&File| !file.text.lines().take(3).any(|line| line.contains(licence(file)));
-    let told =
+    let reported =
         |file: &File| file.finding(1, format!("put `{}` into the first line", licence(file)));
-    sources.filter(is_bare).map(told).collect()
+    sources.filter(is_bare).map(reported).collect()
 }
 
 /// Nothing unfinished is left.

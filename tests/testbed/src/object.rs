@@ -37,12 +37,12 @@ fn from(cache: &Cache, source: &Path, compiler: Command) -> Vec<u8> {
 fn make(path: &Path, source: &Path, mut compiler: Command) -> io::Result<()> {
     // clang lists headers one per line, after as many dots as they are nested.
     let output = compiler.args(["-H", "-c"]).arg(source).arg("-o").arg(path).output()?;
-    let told = String::from_utf8_lossy(&output.stderr);
+    let reported = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
-        return Err(io::Error::other(told));
+        return Err(io::Error::other(reported));
     }
     let header = |line| str::strip_prefix(line, '.')?.trim_start_matches('.').strip_prefix(' ');
-    let mut files: BTreeSet<&str> = told.lines().filter_map(header).collect();
+    let mut files: BTreeSet<&str> = reported.lines().filter_map(header).collect();
     let program = program(&compiler);
     files.extend([source, &program].into_iter().filter_map(Path::to_str));
     fs::write(path, [stamped(files).as_bytes(), b"\n", &fs::read(path)?].concat())

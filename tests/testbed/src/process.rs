@@ -31,8 +31,8 @@ pub fn processor_time(pid: i32) -> Duration {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let of_thread = |folder: fs::DirEntry| {
         // A thread may end in the meantime.
-        let told = fs::read_to_string(folder.path().join("schedstat")).ok()?;
-        let nanoseconds = told.split_whitespace().next().expect("the time comes first");
+        let reported = fs::read_to_string(folder.path().join("schedstat")).ok()?;
+        let nanoseconds = reported.split_whitespace().next().expect("the time comes first");
         Some(Duration::from_nanos(nanoseconds.parse().expect("it is a number")))
     };
     let times: Vec<Duration> = threads.filter_map(of_thread).collect();
@@ -49,14 +49,14 @@ mod tests {
 
     #[test]
     fn a_thread_that_waits_sleeps_and_this_one_does_not() {
-        let (tell, told) = mpsc::channel();
+        let (tell, reported) = mpsc::channel();
         let (end, ended) = mpsc::channel::<()>();
         let waits = thread::spawn(move || {
             // SAFETY: the call takes nothing and cannot fail.
             tell.send(unsafe { libc::gettid() }).expect("somebody listens");
             ended.recv().expect_err("nothing is sent");
         });
-        let thread = told.recv().expect("it is told");
+        let thread = reported.recv().expect("it is told");
         wait_until("the thread sleeps", || sleeps(thread));
         // SAFETY: as above.
         assert!(!sleeps(unsafe { libc::gettid() }));

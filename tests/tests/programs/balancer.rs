@@ -252,9 +252,9 @@ fn run<'p>(device: Box<dyn Device + 'p>, seed: u64, rounds: u32, replacing: Opti
             && round % 7 == 3
         {
             let mut new = load();
-            let told = replace(&mut *it.device, &mut *new, &ReplaceOptions::default());
-            let told = told.expect("nothing is lost");
-            assert!(told.not_kept.is_empty() && told.new.is_empty(), "{told}");
+            let reported = replace(&mut *it.device, &mut *new, &ReplaceOptions::default());
+            let reported = reported.expect("nothing is lost");
+            assert!(reported.not_kept.is_empty() && reported.new.is_empty(), "{reported}");
             it.device = new;
         }
         it.send();

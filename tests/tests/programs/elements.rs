@@ -164,9 +164,9 @@ fn every_library_file_and_example_compiles_without_warnings() {
     for path in paths {
         let compiled =
             compile_file(&path, &library()).unwrap_or_else(|failure| panic!("{failure}"));
-        let told = compiled.warnings.iter().map(|it| it.render(&compiled.sources));
-        let told: Vec<String> = told.collect();
-        assert!(told.is_empty(), "{}:\n{}", path.display(), told.join("\n"));
+        let reported = compiled.warnings.iter().map(|it| it.render(&compiled.sources));
+        let reported: Vec<String> = reported.collect();
+        assert!(reported.is_empty(), "{}:\n{}", path.display(), reported.join("\n"));
         assert_eq!(verify(&compiled.program), Ok(()), "{}", path.display());
     }
 }

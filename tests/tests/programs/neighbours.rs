@@ -303,14 +303,14 @@ fn advertisement(bytes: &[u8]) -> Result<Vec<u8>, &'static str> {
         flags |= NdiscNeighborFlags::SOLICITED;
         (to_mac, to) = (asks, from);
     }
-    let told = Icmpv6Repr::Ndisc(NdiscRepr::NeighborAdvert {
+    let reported = Icmpv6Repr::Ndisc(NdiscRepr::NeighborAdvert {
         flags,
         target_addr: OWN6,
         lladdr: Some(mac(1).into()),
     });
-    let mut message = vec![0; told.buffer_len()];
+    let mut message = vec![0; reported.buffer_len()];
     let sums = ChecksumCapabilities::default();
-    told.emit(&OWN6, &to, &mut Icmpv6Packet::new_unchecked(&mut message), &sums);
+    reported.emit(&OWN6, &to, &mut Icmpv6Packet::new_unchecked(&mut message), &sums);
     Ok(icmpv6_frame((to_mac, mac(1)), (OWN6, to), 255, &message))
 }
 

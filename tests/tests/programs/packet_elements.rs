@@ -213,12 +213,12 @@ fn forwarded_packets_have_new_addresses_and_a_right_checksum() {
     let (mut routes, mut good, mut bad) = (vec![], vec![], vec![]);
     let mut counts = Counts::default();
     for frame in &frames {
-        let is_there = random.u8(..5) > 0;
+        let exists = random.u8(..5) > 0;
         let route: Vec<u8> = (0..24).map(|_| random.u8(..)).collect();
         let mut route = [&route[..6], &[0; 2], &route[8..14], &[0; 10]].concat();
-        route[16] = u8::from(is_there);
+        route[16] = u8::from(exists);
         let is_ipv4 = frame.len() >= 34 && frame[12..14] == [8, 0];
-        let counter = match (is_ipv4, is_there) {
+        let counter = match (is_ipv4, exists) {
             (false, _) => "others",
             (true, false) => "unrouted",
             (true, true) if frame[22] < 2 => "expired",

@@ -202,8 +202,8 @@ fn places_of_keys_in_tables_are_asked_for() {
     assert!(asked, "each table's place is told by the item");
     let image = image(&program, options);
     assert_eq!(rings(&image), [("step.out -> look.in", 63)]);
-    let told = image.manifest.channels.iter().find(|it| it.name == "step.out -> look.in");
-    assert_eq!(told.expect("a channel").asked, ["hosts", "recent", "slots", "routes"]);
+    let reported = image.manifest.channels.iter().find(|it| it.name == "step.out -> look.in");
+    assert_eq!(reported.expect("a channel").asked, ["hosts", "recent", "slots", "routes"]);
     let mut random = fastrand::Rng::with_seed(5);
     let record = |_| Bits::from_u64(64, random.u64(..) & 0x1f00_0fff_03ff);
     let records = (0..3_000).map(record).collect();

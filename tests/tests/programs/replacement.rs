@@ -91,9 +91,9 @@ fn run(
 }
 
 fn swap(device: &mut Box<dyn Device>, mut new: Box<dyn Device>) -> Replacement {
-    let told = replace(&mut **device, &mut *new, &ReplaceOptions::default());
+    let reported = replace(&mut **device, &mut *new, &ReplaceOptions::default());
     *device = new;
-    told.expect("nothing is lost")
+    reported.expect("nothing is lost")
 }
 
 #[test]
@@ -115,8 +115,8 @@ fn a_graph_replaced_by_itself_anywhere_goes_on_as_if_nothing_had_been() {
                 if random.u8(..3) == 0 {
                     // Half of the seeds switch between the kinds of device.
                     let is_native = if seed < 2 { seed == 0 } else { random.bool() };
-                    let told = swap(device, bench.load(&program, is_native));
-                    assert!(told.not_kept.is_empty() && told.new.is_empty(), "{told}");
+                    let reported = swap(device, bench.load(&program, is_native));
+                    assert!(reported.not_kept.is_empty() && reported.new.is_empty(), "{reported}");
                     replacements += 1;
                 }
             };
@@ -186,12 +186,15 @@ fn a_firewall_with_many_rules_gets_one_element_more_while_packets_are_inside() {
         if took.is_none() {
             let new = bench.load(&longer, true);
             let start = Instant::now();
-            let told = swap(device, new);
+            let reported = swap(device, new);
             took = Some(start.elapsed());
-            assert!(told.frames_carried() > 0 && told.not_kept.is_empty(), "{told}");
+            assert!(reported.frames_carried() > 0 && reported.not_kept.is_empty(), "{reported}");
             assert!(
-                told.new.iter().all(|path| path.starts_with("extra.") || path.starts_with("bad.")),
-                "{told}"
+                reported
+                    .new
+                    .iter()
+                    .all(|path| path.starts_with("extra.") || path.starts_with("bad.")),
+                "{reported}"
             );
         }
     };
@@ -220,9 +223,9 @@ fn packets_that_wait_inside_for_a_verdict_wait_in_the_new_graph() {
             Ports::new().with_input("from_tor", &mut waiting).with_output("to_tor", &mut sink);
         let run = device.run(&mut ports).expect("nothing fails");
         assert_eq!((run.received, run.sent), (20, 0), "they wait");
-        let told = swap(&mut device, bench.load(&program, to));
-        let inside: u64 = told.items.iter().map(|moved| moved.carried).sum();
-        assert_eq!(inside + told.frames_carried(), 20, "{told}");
+        let reported = swap(&mut device, bench.load(&program, to));
+        let inside: u64 = reported.items.iter().map(|moved| moved.carried).sum();
+        assert_eq!(inside + reported.frames_carried(), 20, "{reported}");
         let mut verdicts = Generator::once(&trace).expect("good frames");
         let mut ports =
             Ports::new().with_input("from_nic", &mut verdicts).with_output("to_tor", &mut sink);

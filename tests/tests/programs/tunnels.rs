@@ -157,7 +157,7 @@ struct Tunnel {
     source: Ipv4Address,
     target: Ipv4Address,
     network: [u8; 3],
-    is_there: bool,
+    exists: bool,
 }
 
 impl Tunnel {
@@ -167,7 +167,7 @@ impl Tunnel {
         let mut six = || [2, random.u8(..), random.u8(..), 0, 0, random.u8(..)];
         let (source_mac, target_mac) = (six(), six());
         let network = [random.u8(..), random.u8(..), random.u8(..)];
-        Self { source_mac, target_mac, source, target, network, is_there: random.u8(..8) > 0 }
+        Self { source_mac, target_mac, source, target, network, exists: random.u8(..8) > 0 }
     }
 
     fn record(&self, flow: u8) -> Vec<u8> {
@@ -175,7 +175,7 @@ impl Tunnel {
         let [high, middle, low] = self.network;
         let macs = [&self.target_mac[..], &[0; 2], &self.source_mac, &[0; 2]].concat();
         let rest = [back(self.source), back(self.target), [flow, low, middle, high]].concat();
-        [macs, rest, vec![u8::from(self.is_there), 0, 0, 0]].concat()
+        [macs, rest, vec![u8::from(self.exists), 0, 0, 0]].concat()
     }
 }
 
@@ -194,7 +194,7 @@ fn an_independent_stack_finds_what_was_put_into_a_tunnel() {
     let mut found = ends["to_tor"].iter();
     let (mut without, mut short) = (0, 0);
     for (frame, tunnel) in frames.iter().zip(&tunnels) {
-        if !tunnel.is_there {
+        if !tunnel.exists {
             without += 1;
             continue;
         }

@@ -161,8 +161,8 @@ mod tests {
             counters.stop(&stop);
         }
         assert_eq!(counters.stopped().count(), STOPS_MAX);
-        let told: u64 = counters.stopped().map(|stopped| stopped.packets).sum();
-        assert_eq!(told + counters.stopped_elsewhere, 2_000);
+        let reported: u64 = counters.stopped().map(|stopped| stopped.packets).sum();
+        assert_eq!(reported + counters.stopped_elsewhere, 2_000);
         counters.verdict(0, 4, 60);
         counters.verdict(0, 5, 60);
         counters.verdict(0, u32::MAX, 60);

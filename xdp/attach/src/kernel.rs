@@ -143,7 +143,7 @@ impl Place {
     }
 
     /// Returns whether the interface still exists; true if that cannot be determined.
-    fn is_there(&self) -> bool {
+    fn exists(&self) -> bool {
         self.namespace.with(|| has_interface(self.ifindex)).unwrap_or(true)
     }
 
@@ -188,7 +188,7 @@ impl Running for OnKernel {
     fn round(&mut self) -> Result<bool, Error> {
         if self.seen.elapsed() >= LONGEST_SLEEP {
             self.seen = Instant::now();
-            if let Some(place) = self.places.iter().find(|place| !place.is_there()) {
+            if let Some(place) = self.places.iter().find(|place| !place.exists()) {
                 return Err(Error::Gone { port: place.port.clone() });
             }
         }

@@ -46,29 +46,29 @@ impl Request {
     /// # Errors
     /// Describes the error in the object to the user.
     pub fn of_value(value: Value) -> Result<Self, String> {
-        let told = |error: RequestError| error.to_string();
-        let mut members = Members::of_value(value, &KNOWN).map_err(told)?;
+        let reported = |error: RequestError| error.to_string();
+        let mut members = Members::of_value(value, &KNOWN).map_err(reported)?;
         let request = match members.what() {
-            "maps" => Self::Maps(members.format().map_err(told)?),
+            "maps" => Self::Maps(members.format().map_err(reported)?),
             "map_dump" => Self::Dump {
-                map: members.text("map", "the name of a map").map_err(told)?,
-                format: members.format().map_err(told)?,
+                map: members.text("map", "the name of a map").map_err(reported)?,
+                format: members.format().map_err(reported)?,
             },
             "map_lookup" => {
-                let entry = members.text("entry", "NAME key BYTES").map_err(told)?;
+                let entry = members.text("entry", "NAME key BYTES").map_err(reported)?;
                 let entry = entry.parse::<EntryName>().map_err(short)?;
-                Self::Lookup { entry, format: members.format().map_err(told)? }
+                Self::Lookup { entry, format: members.format().map_err(reported)? }
             }
             "map_change" => {
                 let expected = "map update name NAME key BYTES value BYTES";
-                let setting = members.text("setting", expected).map_err(told)?;
+                let setting = members.text("setting", expected).map_err(reported)?;
                 Self::Change(setting.parse::<Setting>().map_err(short)?)
             }
-            "stats" => Self::Stats(members.format().map_err(told)?),
+            "stats" => Self::Stats(members.format().map_err(reported)?),
             "status" => Self::Status,
             _ => Self::Stop,
         };
-        members.finish().map_err(told)?;
+        members.finish().map_err(reported)?;
         Ok(request)
     }
 }

@@ -84,7 +84,7 @@ impl Control {
     }
 
     fn carry_out(&mut self, request: Request) -> Answer {
-        let told = |error: Error| error.to_string();
+        let reported = |error: Error| error.to_string();
         match request {
             Request::Maps(format) => Ok(self.maps(format)),
             Request::Dump { map, format } => self.dump(&map, format),
@@ -95,7 +95,7 @@ impl Control {
                 changed.map(|()| Value::Null).map_err(short)
             }
             Request::Stats(format) => {
-                let statistics = self.statistics().map_err(told)?;
+                let statistics = self.statistics().map_err(reported)?;
                 Ok(match format {
                     StatsFormat::Json => statistics.as_json(),
                     StatsFormat::Text => statistics.to_string().into(),

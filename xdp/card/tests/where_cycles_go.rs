@@ -31,11 +31,11 @@ fn counted(scenario: &Scenario, object: &Object) -> Option<(Cycles, [u64; COUNTE
     let arrivals: Vec<Arrival<'_>> = packets.iter().map(|packet| packet.arrival()).collect();
     let arrivals: Vec<_> =
         arrivals.into_iter().filter(|it| Sim::LENGTHS.contains(&it.bytes.len())).collect();
-    let mut told = || COUNTERS.map(|name| sim.nic_mut().counter(name).expect("it answers"));
-    let before = told();
+    let mut reported = || COUNTERS.map(|name| sim.nic_mut().counter(name).expect("it answers"));
+    let before = reported();
     let cycles = sim.count_stream(scenario.program, &arrivals).expect("all are done");
-    let mut told = || COUNTERS.map(|name| sim.nic_mut().counter(name).expect("it answers"));
-    let after = told();
+    let mut reported = || COUNTERS.map(|name| sim.nic_mut().counter(name).expect("it answers"));
+    let after = reported();
     assert_eq!(cycles.packets, arrivals.len() as u64, "{}", scenario.name);
     Some((cycles, std::array::from_fn(|at| after[at] - before[at])))
 }
@@ -46,7 +46,7 @@ fn cycles_of_rows_are_those_that_the_card_counts() {
     for scenario in Scenario::all() {
         let name = scenario.name;
         let object = object(scenario.source);
-        let Some((cycles, told)) = counted(&scenario, &object) else { continue };
+        let Some((cycles, reported)) = counted(&scenario, &object) else { continue };
         taken += 1;
         let sum = |of: fn(&RowCycles) -> u64| cycles.rows.iter().map(of).sum::<u64>();
         let found = [
@@ -57,7 +57,7 @@ fn cycles_of_rows_are_those_that_the_card_counts() {
             sum(|row| row.cycles[3]),
             sum(|row| row.jumps),
         ];
-        assert_eq!(found, told, "{name}: {COUNTERS:?}");
+        assert_eq!(found, reported, "{name}: {COUNTERS:?}");
         assert_eq!(cycles.attributed(), cycles.total, "{name}");
         for row in &cycles.rows {
             assert!(row.executed > 0 || row.sum() == 0, "{name}: {row:?}");

@@ -250,12 +250,12 @@ impl Target for Native {
         }
         let (kind, bits) = self.entry(map, key)?;
         let is_array = matches!(kind, MapKind::Array | MapKind::PerCpuArray);
-        let is_there = is_array || self.lookup(map, key)?.is_some();
+        let exists = is_array || self.lookup(map, key)?.is_some();
         match flags {
-            flags::NOEXIST if is_there => {
+            flags::NOEXIST if exists => {
                 return Err(refused("updating", map)(ErrorNumber::EEXIST));
             }
-            flags::EXIST if !is_there => {
+            flags::EXIST if !exists => {
                 return Err(refused("updating", map)(ErrorNumber::ENOENT));
             }
             flags::ANY | flags::NOEXIST | flags::EXIST => {}

@@ -48,8 +48,8 @@ pub fn schedule(
             // A taken jump to the next row takes no more time than falling through.
             let jumps = last.iter().filter_map(|placed| placed.operation.target());
             let mut ways = jumps.map(|target| next.is_some_and(|it| target == Target::Row(it)));
-            let goes_on = falls || ways.any(|is_next| is_next);
-            left_late = if goes_on { late(region, last) } else { Late::default() };
+            let continues = falls || ways.any(|is_next| is_next);
+            left_late = if continues { late(region, last) } else { Late::default() };
         }
         let lanes = options.machine.lanes.into();
         scheduled.rows.extend(rows.into_iter().map(|row| row_of(region, row, lanes)));

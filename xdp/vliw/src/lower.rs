@@ -112,8 +112,8 @@ impl Lowering<'_> {
             let accesses = self.analysis.accesses(slot).to_vec();
             instructions.push(Instruction { operation, origins: vec![slot], accesses, arm: None });
         }
-        let goes_on = instructions.last().is_none_or(|last| !last.operation.is_terminal());
-        if goes_on && let Some(&next) = block.successors.first() {
+        let continues = instructions.last().is_none_or(|last| !last.operation.is_terminal());
+        if continues && let Some(&next) = block.successors.first() {
             let operation = Operation::Goto(Target::Row(next - self.first));
             instructions.push(Instruction {
                 operation,

@@ -188,9 +188,9 @@ fn explanation(program: &Program, slot: &Slot, row: usize, lane: usize) -> Strin
     let origins: Vec<String> = slot.origins.iter().map(ToString::to_string).collect();
     let mut all = format!("{}\nrow {row}, lane {lane}\n", slot.operation);
     let _ = write!(all, "eBPF {}", origins.join(", "));
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     for line in slot.origins.iter().filter_map(|origin| program.line(*origin)) {
-        if told.insert((&line.file, line.line)) {
+        if reported.insert((&line.file, line.line)) {
             let _ = write!(all, "\n{}:{}: {}", line.file, line.line, line.text.trim());
         }
     }
@@ -329,8 +329,8 @@ mod tests {
         let row = image.rows.iter().position(|row| {
             row.slots().any(|(_, slot)| slot.operation.to_string().starts_with("call"))
         });
-        let told = format!("<title>call ktime_get_ns\nrow {}, lane 0\n", row.expect("a call"));
-        assert!(svg.contains(&told), "{svg}");
+        let reported = format!("<title>call ktime_get_ns\nrow {}, lane 0\n", row.expect("a call"));
+        assert!(svg.contains(&reported), "{svg}");
         assert!(svg.contains("eBPF 10\na&amp;b.c:8: return;</title>"), "{svg}");
     }
 

@@ -71,7 +71,7 @@ impl Load<'_> {
         ensure!(self.clients > 0, "a load needs at least one client");
         let begin = Instant::now();
         let begun = AtomicU64::new(0);
-        let goes_on = || {
+        let continues = || {
             begin.elapsed() < self.limit
                 && !is_to_stop.load(Ordering::Relaxed)
                 && begun.fetch_add(1, Ordering::Relaxed) < self.requests
@@ -80,7 +80,7 @@ impl Load<'_> {
         let seen = self.host.within(|| {
             std::thread::scope(|scope| {
                 let clients: Vec<_> =
-                    (0..self.clients).map(|_| scope.spawn(|| self.ask(&goes_on))).collect();
+                    (0..self.clients).map(|_| scope.spawn(|| self.ask(&continues))).collect();
                 let joined =
                     clients.into_iter().map(|it| it.join().ok().context("a client panicked"));
                 joined.collect::<Result<Vec<Seen>>>()
@@ -89,10 +89,10 @@ impl Load<'_> {
         Ok(Outcome::of(seen, begin))
     }
 
-    fn ask(&self, goes_on: &dyn Fn() -> bool) -> Seen {
+    fn ask(&self, continues: &dyn Fn() -> bool) -> Seen {
         let mut seen = Seen::default();
         let mut kept = None;
-        while goes_on() {
+        while continues() {
             let begin = Instant::now();
             match self.ask_once(&mut kept) {
                 Ok((200, backend)) => {

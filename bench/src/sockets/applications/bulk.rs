@@ -36,10 +36,10 @@ pub fn send(service: &Service, cell: &Cell, with: &Measuring<'_>) -> Result<Figu
 
 /// Parses the received bytes and seconds.
 fn read(said: &str) -> Result<[f64; 2]> {
-    let told: Value = serde_json::from_str(said).context("iperf3 printed no JSON")?;
-    let received = &told["end"]["sum_received"];
+    let reported: Value = serde_json::from_str(said).context("iperf3 printed no JSON")?;
+    let received = &reported["end"]["sum_received"];
     let number = |name: &str| received[name].as_f64();
-    let error = || format!("nothing arrived: {}", told["error"]);
+    let error = || format!("nothing arrived: {}", reported["error"]);
     Ok([number("bytes").with_context(error)?, number("seconds").with_context(error)?])
 }
 

@@ -170,11 +170,11 @@ fn to_end(stream: &mut TcpStream) -> Result<()> {
 }
 
 fn until_error(mut act: impl FnMut() -> io::Result<usize>) {
-    let goes_on = |result: io::Result<usize>| match result {
+    let continues = |result: io::Result<usize>| match result {
         Ok(_) => true,
         Err(error) => error.kind() == ErrorKind::WouldBlock,
     };
-    while goes_on(act()) {}
+    while continues(act()) {}
 }
 
 /// Waits until there is something to read.

@@ -50,14 +50,14 @@ pub fn monitor_rights() -> Finding {
     let pid = running.and_then(|stats| u32::try_from(stats["pid"].as_u64()?).ok());
     let kept = pid.and_then(|pid| Some((pid, Rights::of(pid)?)));
     let is_confined = kept.is_none_or(|(_, kept)| kept.is_confined());
-    let kept = kept.map(|(pid, kept)| format!("; process {pid} has {}", told(kept)));
+    let kept = kept.map(|(pid, kept)| format!("; process {pid} has {}", reported(kept)));
     let is_well = lacks.is_empty() && is_confined;
     let state = if is_well { State::Present } else { State::Limited };
     let seen = needed + &kept.unwrap_or_default();
     Finding { name: "monitor", state, seen, meaning }
 }
 
-fn told(kept: Rights) -> String {
+fn reported(kept: Rights) -> String {
     let names = NEEDED.iter().filter(|it| kept.has(**it)).map(|it| it.name.to_owned());
     let mut names: Vec<String> = names.collect();
     let others = kept.others().count_ones();

@@ -3,7 +3,7 @@
 //! breakpoint it reads commands from standard input.
 
 use super::device::Managed;
-use super::{Arguments, name_of, print_told};
+use super::{Arguments, name_of, print_reported};
 use freeport_ir::InstanceId;
 use freeport_runtime::device::{Run, RunEnd};
 use freeport_runtime::server::JoinedPorts;
@@ -36,18 +36,18 @@ pub fn run(
                 rest_at(manager, instance, &mut commands)?;
                 manager.device_mut().resume(instance);
             }
-            RunEnd::Paused if run.received + run.sent > 0 => print_told(manager),
+            RunEnd::Paused if run.received + run.sent > 0 => print_reported(manager),
             RunEnd::OutputFull => ports.wait(None, &RunEnd::OutputFull)?,
             // Items are due later.
             end @ RunEnd::Waiting { holds_items: true } => {
-                print_told(manager);
+                print_reported(manager);
                 ports.wait(None, &end)?;
             }
             // An input is slower than the program.
             end @ (RunEnd::Idle | RunEnd::Paused | RunEnd::Waiting { .. })
                 if ports.are_inputs_open() =>
             {
-                print_told(manager);
+                print_reported(manager);
                 ports.wait(None, &end)?;
             }
             end => {
@@ -75,7 +75,7 @@ fn rest_at(
     instance: InstanceId,
     commands: &mut impl Iterator<Item = std::io::Result<String>>,
 ) -> anyhow::Result<()> {
-    print_told(manager);
+    print_reported(manager);
     eprintln!("{} stopped; an empty line resumes", name_of(manager, instance));
     for line in commands {
         let line = line?;

@@ -186,7 +186,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             (manager, ports, end)
         }
     };
-    print_told(&mut manager);
+    print_reported(&mut manager);
     ports.remarks().for_each(|remark| eprintln!("{remark}"));
     for call in &arguments.then {
         print_call(&mut manager, call)?;
@@ -234,17 +234,17 @@ fn check_refused(
     let refused = results.iter().filter(|(path, result)| is_refusal(path, result));
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     refused.for_each(|(path, _)| *counts.entry(path).or_default() += 1);
-    let told = counts
+    let reported = counts
         .iter()
         .map(|(path, count)| format!("{path} refused {count} of {} calls", calls(path)));
-    let told: Vec<String> = told.collect();
-    if told.is_empty() {
+    let reported: Vec<String> = reported.collect();
+    if reported.is_empty() {
         return Ok(());
     }
     bail!(
         "{}: {}; a table may be full, or a value out of range: see the page of the element",
         file.display(),
-        told.join(", ")
+        reported.join(", ")
     )
 }
 
@@ -268,13 +268,13 @@ fn tell_unfed(program: &Program, arguments: &Arguments) {
     }
 }
 
-fn print_told(manager: &mut Managed) {
-    let told = manager.device_mut().take_told();
-    for (instance, text) in told.lines {
+fn print_reported(manager: &mut Managed) {
+    let reported = manager.device_mut().take_reported();
+    for (instance, text) in reported.lines {
         println!("{}: {}", name_of(manager, instance), text.trim_end());
     }
-    if told.lost > 0 {
-        eprintln!("{} lines of printf, logs and breakpoints were lost", told.lost);
+    if reported.lost > 0 {
+        eprintln!("{} lines of printf, logs and breakpoints were lost", reported.lost);
     }
 }
 

@@ -137,10 +137,14 @@ fn print_counted(in_kernel: &[InKernel], list: &Value) {
 /// Prints each socket in the kernel that the monitor remembers.
 fn each(list: &Value) {
     for name in ["refused", "kept"] {
-        for told in list[name].as_array().into_iter().flatten() {
-            let gone = if told["exists"] == false { ", closed" } else { "" };
-            let text = why(told, &word(&told["text"]));
-            println!("kernel  {}{gone}\n        {}: {text}", end(told), word(&told["reason"]));
+        for reported in list[name].as_array().into_iter().flatten() {
+            let gone = if reported["exists"] == false { ", closed" } else { "" };
+            let text = why(reported, &word(&reported["text"]));
+            println!(
+                "kernel  {}{gone}\n        {}: {text}",
+                end(reported),
+                word(&reported["reason"])
+            );
         }
     }
 }

@@ -43,14 +43,14 @@ pub fn run(arguments: &Arguments, control: &Control) -> anyhow::Result<()> {
         println!("{recalled}");
         return Ok(());
     }
-    println!("{}", told(&recalled["returned"], "are back in the kernel"));
+    println!("{}", reported(&recalled["returned"], "are back in the kernel"));
     if recalled["pending"] != json!(0) {
         let text = "move as soon as one of their processes sends, receives or polls";
-        println!("{}", told(&recalled["pending"], text));
+        println!("{}", reported(&recalled["pending"], text));
     }
     Ok(())
 }
 
-fn told(count: &Value, what: &str) -> String {
+fn reported(count: &Value, what: &str) -> String {
     format!("{count} connections that the rules do not allow {what}")
 }

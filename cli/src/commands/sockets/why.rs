@@ -28,22 +28,22 @@ pub fn run(arguments: &Arguments, control: &Control) -> anyhow::Result<()> {
     let numbers = arguments.socket.split_once(':');
     let numbers = numbers.and_then(|(pid, number)| Some((pid.parse().ok()?, number.parse().ok()?)));
     let (pid, number) = numbers.context("a socket is named as PID:FD, such as 4711:8")?;
-    let told = freeport_monitor::why(control, pid, number);
+    let reported = freeport_monitor::why(control, pid, number);
     if arguments.json {
-        println!("{told}");
+        println!("{reported}");
     } else {
-        println!("{}", shown(&told));
+        println!("{}", shown(&reported));
     }
     Ok(())
 }
 
-fn shown(told: &Value) -> String {
-    let text = &*printable(told["text"].as_str().unwrap_or("-"));
-    match told["state"].as_str() {
-        Some("accelerated") => list::shown(&told["connection"]),
-        Some("refused") => format!("in the kernel: {}", list::why(&told["refusal"], text)),
+fn shown(reported: &Value) -> String {
+    let text = &*printable(reported["text"].as_str().unwrap_or("-"));
+    match reported["state"].as_str() {
+        Some("accelerated") => list::shown(&reported["connection"]),
+        Some("refused") => format!("in the kernel: {}", list::why(&reported["refusal"], text)),
         // If it is not a socket or cannot be inspected, it is unknown where it is.
-        _ if NOT_SEEN.iter().any(|it| told["reason"] == it.name()) => text.to_owned(),
+        _ if NOT_SEEN.iter().any(|it| reported["reason"] == it.name()) => text.to_owned(),
         _ => format!("in the kernel: {text}"),
     }
 }
@@ -55,9 +55,13 @@ mod tests {
 
     #[test]
     fn only_what_is_seen_is_in_the_kernel() {
-        let told = |reason: &str| shown(&json!({"state": "kernel", "reason": reason, "text": "x"}));
-        assert_eq!(told("Young"), "in the kernel: x");
-        assert_eq!((told("NoProcess"), told("NotPermitted")), ("x".to_owned(), "x".to_owned()));
+        let reported =
+            |reason: &str| shown(&json!({"state": "kernel", "reason": reason, "text": "x"}));
+        assert_eq!(reported("Young"), "in the kernel: x");
+        assert_eq!(
+            (reported("NoProcess"), reported("NotPermitted")),
+            ("x".to_owned(), "x".to_owned())
+        );
         let refusal = json!({"reason": "PeerPlain", "times": 3, "seconds_ago": 1.5});
         let refused = json!({"state": "refused", "refusal": refusal, "text": "y"});
         assert_eq!(shown(&refused), "in the kernel: y (refused 3 times, 1.5 s ago)");

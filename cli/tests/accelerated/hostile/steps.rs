@@ -37,11 +37,11 @@ fn rings_that_go_on_nowhere_spoil_nothing_else() {
     for place in server.places() {
         server.withstands(&place, |node| {
             for name in names {
-                goes_on_at(node, &place, name, 8);
+                continues_at(node, &place, name, 8);
             }
             // A name of invalid length, and one that extends beyond the end of the ring.
             for length in [0, 4, 9, 1 << 16, u64::from(u32::MAX)] {
-                goes_on_at(node, &place, 1, length);
+                continues_at(node, &place, 1, length);
             }
             goes_round_in_a_circle(node, &place);
         });
@@ -226,7 +226,7 @@ fn asks(attacker: &mut Attacker, text: [u8; 8], length: u64) {
 }
 
 /// An entry that continues the ring in the area of this name.
-fn goes_on_at(node: &Node, place: &Place, name: u64, length: u64) {
+fn continues_at(node: &Node, place: &Place, name: u64, length: u64) {
     let mut attacker = Attacker::new(node, connect(place));
     attacker.leave_kernel();
     let ring = Ring::to(attacker.slot.side.other());

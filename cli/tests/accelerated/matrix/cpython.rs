@@ -79,9 +79,9 @@ fn run(node: &Node, mode: Mode, python: &Path, module: &str, only: &[String]) ->
     let mut program = node.start("python", command);
     program.wait_for(PATIENCE);
     let path = node.path().join(name);
-    let told = fs::read_to_string(&path).unwrap_or_else(|_| panic!("{}", program.printed()));
+    let reported = fs::read_to_string(&path).unwrap_or_else(|_| panic!("{}", program.printed()));
     fs::remove_file(path).expect("it was written");
-    parse(&told)
+    parse(&reported)
 }
 
 /// Parses a report: the name and result of each test.

@@ -45,8 +45,8 @@ fn reasons(node: &Node, pid: i32) -> Vec<Value> {
 }
 
 /// Whether one of these is the given reason.
-fn is_said(told: &[Value], part: &str) -> bool {
-    told.iter().any(|it| it.to_string().contains(part))
+fn is_said(reported: &[Value], part: &str) -> bool {
+    reported.iter().any(|it| it.to_string().contains(part))
 }
 
 #[test]
@@ -72,11 +72,11 @@ fn programs_in_go_stay_in_the_kernel_and_it_is_said_why() {
         let pid = clients.pid();
         clients.wait_until("who asks is told", || is_said(&reasons(&node, pid), "PeerPlain"));
         if is_static {
-            let has_told = || is_said(&reasons(&node, server.pid()), "linked statically");
-            clients.wait_until("it is told", has_told);
+            let has_reported = || is_said(&reasons(&node, server.pid()), "linked statically");
+            clients.wait_until("it is told", has_reported);
         } else {
-            let has_told = || is_said(&reasons(&node, server.pid()), "NoCalls");
-            clients.wait_until("it is told", has_told);
+            let has_reported = || is_said(&reasons(&node, server.pid()), "NoCalls");
+            clients.wait_until("it is told", has_reported);
         }
         fs::write(stop, "").expect("it can be written");
         clients.finish();

@@ -65,8 +65,8 @@ impl<'a> Servers<'a> {
 
     /// A number of the statistics of the first server.
     fn counts(&self, name: &str) -> u64 {
-        let told = self.ask(0, &["info", "stats"]);
-        let mut lines = told.lines().filter_map(|line| line.split_once(':'));
+        let reported = self.ask(0, &["info", "stats"]);
+        let mut lines = reported.lines().filter_map(|line| line.split_once(':'));
         let value = lines.find(|(own, _)| *own == name).expect("it counts that").1;
         value.trim().parse().expect("a number")
     }
@@ -91,8 +91,8 @@ impl<'a> Servers<'a> {
     /// Whether both have the same data, after the replica has caught up.
     fn assert_same(&self) {
         let offset = |at| {
-            let told = self.ask(at, &["info", "replication"]);
-            let line = told.lines().find(|line| line.starts_with("master_repl_offset:"));
+            let reported = self.ask(at, &["info", "replication"]);
+            let line = reported.lines().find(|line| line.starts_with("master_repl_offset:"));
             line.map(str::to_owned)
         };
         wait_until("it has all", || self.has_replica() && offset(0) == offset(1));

@@ -119,7 +119,7 @@ impl Board {
     }
 
     /// Events since the last call.
-    pub fn told(&self) -> String {
+    pub fn reported(&self) -> String {
         let mut text = String::new();
         (&self.events).read_to_string(&mut text).expect("it can be read");
         text

@@ -59,7 +59,7 @@ impl Player {
     }
 
     /// Starts it, if its time has come.
-    pub fn go_on(&mut self, node: &Node, seed: u64) {
+    pub fn proceed(&mut self, node: &Node, seed: u64) {
         if self.program.is_none() && Instant::now() >= self.again_at {
             self.program = Some((self.begin)(node, seed));
             self.begun += 1;

@@ -42,7 +42,7 @@ fn whoever_is_killed_at_whatever_moment_nobody_else_is_harmed() {
     let until = Instant::now() + Duration::from_secs(seconds);
     while Instant::now() < until {
         let rest = Instant::now() + REST_EVERY;
-        soak.go_on_until(rest.min(until));
+        soak.proceed_until(rest.min(until));
         soak.rest();
     }
     soak.end();
@@ -72,7 +72,7 @@ impl Soak {
         let players = cast::all(&node, CLIENTS);
         let (random, now) = (Rng::with_seed(seed), Instant::now());
         let mut monitor = Monitor { program: None, pid: 0, again_at: now };
-        monitor.go_on(&node);
+        monitor.proceed(&node);
         Self {
             random,
             board,
@@ -89,7 +89,7 @@ impl Soak {
     }
 
     /// Sends signals, and restarts players that have ended.
-    fn go_on_until(&mut self, until: Instant) {
+    fn proceed_until(&mut self, until: Instant) {
         while Instant::now() < until {
             self.tick();
             if Instant::now() >= self.next_at {
@@ -116,10 +116,10 @@ impl Soak {
                 self.signals.note_rest(number);
                 player.end();
             }
-            player.go_on(&self.node, self.random.u64(1..1 << 40));
+            player.proceed(&self.node, self.random.u64(1..1 << 40));
         }
         if Instant::now() >= self.monitor.again_at && self.monitor.is_gone() {
-            self.monitor.go_on(&self.node);
+            self.monitor.proceed(&self.node);
         }
     }
 
@@ -242,7 +242,7 @@ impl Soak {
             sum(Word::Past),
             sum(Word::Bytes) >> 20,
             self.signals.counts,
-            self.traces.told(),
+            self.traces.reported(),
         );
     }
 
@@ -264,11 +264,11 @@ struct Monitor {
 
 impl Monitor {
     fn is_gone(&self) -> bool {
-        !processes::is_there(self.pid)
+        !processes::exists(self.pid)
     }
 
     /// Starts one, unless another process was faster.
-    fn go_on(&mut self, node: &Node) {
+    fn proceed(&mut self, node: &Node) {
         let begun = Instant::now();
         self.program = None;
         loop {

@@ -26,7 +26,7 @@ pub fn name(pid: i32) -> (i32, String) {
 }
 
 /// Whether the process exists, and not only its ID.
-pub fn is_there(pid: i32) -> bool {
+pub fn exists(pid: i32) -> bool {
     stat(pid).is_some_and(|stat| !matches!(&*stat[0], "Z" | "X"))
 }
 
@@ -49,7 +49,7 @@ pub fn in_folder(folder: &Path) -> Vec<i32> {
     let folder = folder.canonicalize().expect("it is there");
     let is_in = |pid: &i32| {
         fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|it| it.starts_with(&folder))
-            && is_there(*pid)
+            && exists(*pid)
     };
     all().into_iter().filter(is_in).collect()
 }

@@ -33,7 +33,7 @@ pub struct Traces {
 }
 
 impl Traces {
-    pub fn told(&self) -> String {
+    pub fn reported(&self) -> String {
         format!(
             "{} slabs mapped, {} by one; the monitor has {} descriptors and {} KiB",
             self.slabs, self.most_slabs, self.monitor.0, self.monitor.1

@@ -156,7 +156,7 @@ impl Visitor {
                     visitor.is_wrong(&format!("{size} is another file: {}", answer.status));
                 }
                 visitor.board.add(visitor.desk, Word::Bytes, size as u64);
-                if answer.goes_on { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+                if answer.continues { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
             },
             || connection.borrow().is_accelerated(),
         )

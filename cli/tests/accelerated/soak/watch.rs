@@ -49,7 +49,7 @@ impl Watch {
     }
 
     fn look_at_events(&self, board: &Board, players: &[Player], signals: &Signals, node: &Node) {
-        for line in board.told().lines() {
+        for line in board.reported().lines() {
             let Some(rest) = line.strip_prefix("cut: ") else { self.fail(line, &[], node) };
             let numbers: Vec<u64> = rest.split(' ').filter_map(|word| word.parse().ok()).collect();
             let [server, _, since, until, ..] = numbers[..] else { panic!("{line}") };
@@ -79,7 +79,7 @@ impl Watch {
         let (stays, state, peer) = (now - seen.since, word(Word::State), word(Word::Peer));
         let server = (word(Word::Server) as usize).checked_sub(1).and_then(|it| players.get(it));
         let keeps = server.is_some_and(|it| matches!(it.role, Role::Server { keeps: true, .. }));
-        if state == state::IDLES && keeps && peer != 0 && !processes::is_there(peer as i32) {
+        if state == state::IDLES && keeps && peer != 0 && !processes::exists(peer as i32) {
             seen.dead_since.get_or_insert(now);
         }
         let notices_late = seen.dead_since.is_some_and(|since| now - since > DEATH);

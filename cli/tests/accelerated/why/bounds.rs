@@ -27,7 +27,7 @@ fn what_is_beyond_the_share_of_its_users_is_told() {
     let node = Node::without_monitor();
     let _monitor = monitor_with(&node, None, "1");
     let Some(first) = Scene::new(&node, Mode::Accelerated, &["accelerated"]) else { return };
-    first.comes_to("accelerated", |told| told["state"] == "accelerated");
+    first.comes_to("accelerated", |reported| reported["state"] == "accelerated");
     let Some(second) = Scene::new(&node, Mode::Accelerated, &["used"]) else { return };
     second.is_for("UserLimit");
 }

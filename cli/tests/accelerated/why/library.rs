@@ -41,7 +41,7 @@ fn each_reason_is_told_by_its_name() {
     for (scene, reason) in REASONS {
         let Some(scene) = Scene::new(&node, Mode::Accelerated, &[scene]) else { continue };
         match reason {
-            "" => _ = scene.comes_to("accelerated", |told| told["state"] == "accelerated"),
+            "" => _ = scene.comes_to("accelerated", |reported| reported["state"] == "accelerated"),
             _ => _ = scene.is_for(reason),
         }
     }
@@ -51,8 +51,8 @@ fn each_reason_is_told_by_its_name() {
 fn what_the_peer_lacks_is_told() {
     let (node, _monitor) = Node::new();
     let Some(scene) = Scene::new(&node, Mode::Accelerated, &["plain peer"]) else { return };
-    let told = scene.is_for("PeerPlain");
-    assert!(told.contains("is not preloaded: start it with"), "{told}");
+    let reported = scene.is_for("PeerPlain");
+    assert!(reported.contains("is not preloaded: start it with"), "{reported}");
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn rules_are_told_for_what_is_new_and_what_was_recalled() {
     let (node, _monitor) = Node::new();
     let port = crate::harness::free_port().to_string();
     let Some(scene) = Scene::new(&node, Mode::Accelerated, &["of port", &port]) else { return };
-    scene.comes_to("accelerated", |told| told["state"] == "accelerated");
+    scene.comes_to("accelerated", |reported| reported["state"] == "accelerated");
     node.ask(&["sockets", "policy", "deny", "port", &port, "--json"]).expect("it does");
     node.ask(&["sockets", "recall", "--wait", "10", "--json"]).expect("it does");
     scene.is_for("Recalled");

@@ -50,32 +50,32 @@ impl<'a> Scene<'a> {
         Some(Self { node, _program: program, end })
     }
 
-    fn told(&self) -> Value {
+    fn reported(&self) -> Value {
         self.node.ask(&["sockets", "why", &self.end, "--json"]).expect("it can be asked")
     }
 
     /// Waits until a state is reported.
     fn comes_to(&self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
-        let mut told = self.told();
+        let mut reported = self.reported();
         let begin = std::time::Instant::now();
-        while !is_so(&told) {
+        while !is_so(&reported) {
             let is_late = begin.elapsed() > crate::harness::PATIENCE;
-            assert!(!is_late, "{what} is expected: {told}\n{}", self.node.listed());
+            assert!(!is_late, "{what} is expected: {reported}\n{}", self.node.listed());
             std::thread::sleep(std::time::Duration::from_millis(20));
-            told = self.told();
+            reported = self.reported();
         }
-        told
+        reported
     }
 
     /// Asserts that this is the reason; returns its text.
     fn is_for(&self, reason: &str) -> String {
-        let told = self.comes_to(reason, |told| name(told) == reason);
-        told["text"].as_str().expect("a text").to_owned()
+        let reported = self.comes_to(reason, |reported| name(reported) == reason);
+        reported["text"].as_str().expect("a text").to_owned()
     }
 }
 
 /// The reported reason.
-fn name(told: &Value) -> &str {
-    let reason = told["reason"].as_str().or(told["refusal"]["reason"].as_str());
+fn name(reported: &Value) -> &str {
+    let reason = reported["reason"].as_str().or(reported["refusal"]["reason"].as_str());
     reason.unwrap_or_default()
 }

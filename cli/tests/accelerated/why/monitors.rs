@@ -10,17 +10,17 @@ use std::fs;
 use std::process::Command;
 
 /// The report about an end, once it has this reason.
-fn told(node: &Node, end: &str, reason: &str) -> String {
-    let mut told = Value::Null;
+fn reported(node: &Node, end: &str, reason: &str) -> String {
+    let mut reported = Value::Null;
     wait_until(reason, || {
-        told = node.ask(&["sockets", "why", end, "--json"]).expect("it can be asked");
-        let is_it = name(&told) == reason;
+        reported = node.ask(&["sockets", "why", end, "--json"]).expect("it can be asked");
+        let is_it = name(&reported) == reason;
         if !is_it {
-            eprintln!("{told}");
+            eprintln!("{reported}");
         }
         is_it
     });
-    told["text"].as_str().expect("a text").to_owned()
+    reported["text"].as_str().expect("a text").to_owned()
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn both_monitors_are_named_where_the_ends_have_two() {
     let (client, end) = pings.ask(&there, Mode::Accelerated, "64", "0.001");
     // Either end gives the same answer.
     for node in [&here, &there] {
-        let text = told(node, &end, "PeerMonitor");
+        let text = reported(node, &end, "PeerMonitor");
         let paths = [&here, &there].map(|it| it.monitor_path().display().to_string());
         assert!(paths.iter().all(|path| text.contains(path)), "{text}");
         let pids = [server.pid(), client.pid()];
@@ -53,23 +53,23 @@ fn few_descriptors_are_the_reason_and_never_the_monitor() {
     limited.args(plain.get_args()).current_dir(node.path()).env_remove("LD_PRELOAD");
     limited.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let (client, end) = pings.begin(&node, limited);
-    let text = told(&node, &end, "Resources");
+    let text = reported(&node, &end, "Resources");
     assert!(text.contains("may have 16 descriptors") && text.contains("49"), "{text}");
     let numbers = fs::read_dir(format!("/proc/{}/fd", server.pid())).expect("it lives");
     let numbers: Vec<String> =
         numbers.filter_map(|it| it.ok()?.file_name().into_string().ok()).collect();
-    let mut is_told = false;
+    let mut is_reported = false;
     for _ in 0..20 {
         for number in &numbers {
             let end = format!("{}:{number}", server.pid());
-            let told = node.ask(&["sockets", "why", &end, "--json"]).expect("it can be asked");
-            let text = told["text"].as_str().unwrap_or_default();
+            let reported = node.ask(&["sockets", "why", &end, "--json"]).expect("it can be asked");
+            let text = reported["text"].as_str().unwrap_or_default();
             assert!(!text.contains(&format!("process {}", monitor.pid())), "{text}");
             let peer = format!("the peer, process {}, may have 16 descriptors", client.pid());
-            is_told |= text.contains(&peer);
+            is_reported |= text.contains(&peer);
         }
     }
-    assert!(is_told, "{}", node.listed());
+    assert!(is_reported, "{}", node.listed());
 }
 
 /// Runs a script as root with a private `/run`, so that the monitor of the machine is that of this

@@ -11,11 +11,11 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 
 /// Asks about a descriptor of this process, which does not have the library loaded.
-fn told(node: &Node, number: i32) -> String {
+fn reported(node: &Node, number: i32) -> String {
     let end = format!("{}:{number}", std::process::id());
-    let told = node.ask(&["sockets", "why", &end, "--json"]).expect("it can be asked");
-    assert_eq!(told["state"], "kernel");
-    name(&told).to_owned()
+    let reported = node.ask(&["sockets", "why", &end, "--json"]).expect("it can be asked");
+    assert_eq!(reported["state"], "kernel");
+    name(&reported).to_owned()
 }
 
 #[test]
@@ -24,22 +24,22 @@ fn what_has_nothing_to_do_with_freeport_is_told_as_well() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let stream = TcpStream::connect(listener.local_addr().expect("it has one")).expect("it is");
     let (other, _) = listener.accept().expect("it is connected");
-    let told = |number| told(&node, number);
-    assert_eq!(told(stream.as_raw_fd()), "NotPreloaded");
+    let reported = |number| reported(&node, number);
+    assert_eq!(reported(stream.as_raw_fd()), "NotPreloaded");
     drop(other);
-    assert_eq!(told(stream.as_raw_fd()), "NotConnected");
-    assert_eq!(told(listener.as_raw_fd()), "Listens");
+    assert_eq!(reported(stream.as_raw_fd()), "NotConnected");
+    assert_eq!(reported(listener.as_raw_fd()), "Listens");
     let datagrams = UdpSocket::bind("127.0.0.1:0").expect("a port");
-    assert_eq!(told(datagrams.as_raw_fd()), "NotStream");
+    assert_eq!(reported(datagrams.as_raw_fd()), "NotStream");
     let file = File::open("/dev/null").expect("it is there");
-    assert_eq!(told(file.as_raw_fd()), "NotSocket");
-    assert_eq!(told(987_654), "NoDescriptor");
+    assert_eq!(reported(file.as_raw_fd()), "NotSocket");
+    assert_eq!(reported(987_654), "NoDescriptor");
     // SAFETY: no memory is passed.
     let made = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
     assert!(made >= 0);
     // SAFETY: the call above has returned the descriptor, which has no other owner.
     let netlink = unsafe { OwnedFd::from_raw_fd(made) };
-    assert_eq!(told(netlink.as_raw_fd()), "Family");
+    assert_eq!(reported(netlink.as_raw_fd()), "Family");
     let nobody = node.ask(&["sockets", "why", "2147483640:1", "--json"]).expect("it can be");
     assert_eq!(name(&nobody), "NoProcess");
 }
@@ -58,6 +58,6 @@ fn what_is_another_users_is_not_told() {
     let mut command = command_as(&node, Mode::Plain, Some(&user), &copy);
     command.env("FREEPORT_MONITOR", node.monitor_path());
     let output = command.args(["sockets", "why", &scene.end, "--json"]).output().expect("it runs");
-    let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("an answer");
-    assert_eq!(name(&told), "NotPermitted", "{told}");
+    let reported: serde_json::Value = serde_json::from_slice(&output.stdout).expect("an answer");
+    assert_eq!(name(&reported), "NotPermitted", "{reported}");
 }

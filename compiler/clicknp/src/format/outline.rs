@@ -301,7 +301,7 @@ impl Outline<'_> {
                 }
                 "do" => {
                     let after = self.body(at + 1, indent);
-                    self.go_on(after, indent);
+                    self.proceed(after, indent);
                     return self.rest(after, indent, true);
                 }
                 _ => {}
@@ -313,7 +313,7 @@ impl Outline<'_> {
     fn if_statement(&mut self, at: usize, indent: usize) -> usize {
         let mut at = self.body(self.mate(at + 1) + 1, indent);
         while self.pieces[at].is("else") {
-            self.go_on(at, indent);
+            self.proceed(at, indent);
             let next = &self.pieces[at + 1];
             let is_chained = next.is("if") && !has_line_comment(next);
             let head_end = if is_chained { self.mate(at + 2) + 1 } else { at + 1 };
@@ -347,9 +347,9 @@ impl Outline<'_> {
             let is_about_loop =
                 self.pieces[at].begins_pragma() && !self.pieces[at + 1].is("breakpoint");
             at = self.statement(at, indent);
-            let goes_on = self.pieces[at].begins_pragma()
+            let continues = self.pieces[at].begins_pragma()
                 || ["for", "while", "do"].iter().any(|word| self.pieces[at].is(word));
-            if !is_about_loop || !goes_on {
+            if !is_about_loop || !continues {
                 return at;
             }
         }
@@ -357,7 +357,7 @@ impl Outline<'_> {
 
     /// Handles `else`, or the `while` after a body: on the line of the preceding brace, if there is
     /// one.
-    fn go_on(&mut self, at: usize, indent: usize) {
+    fn proceed(&mut self, at: usize, indent: usize) {
         let is_behind_brace = self.pieces[at - 1].is("}")
             && self.lines.last().is_some_and(|line| line.pieces.start == at - 1);
         if !is_behind_brace || has_line_comment(&self.pieces[at]) {

@@ -359,19 +359,19 @@ impl Wrapper<'_> {
             }
             line.text += atom.text;
             column += atom.width();
-            let goes_on = at + 1 < range.end && !ends_line(&self.atoms[at + 1..at + 2]);
-            self.pass(atom, column, indent, base, goes_on);
+            let continues = at + 1 < range.end && !ends_line(&self.atoms[at + 1..at + 2]);
+            self.pass(atom, column, indent, base, continues);
         }
         line
     }
 
     /// Updates the open brackets and the alignment of continuation lines.
-    fn pass(&mut self, atom: &Atom, column: usize, indent: usize, base: usize, goes_on: bool) {
+    fn pass(&mut self, atom: &Atom, column: usize, indent: usize, base: usize, continues: bool) {
         let Some(piece) = atom.piece else { return };
         let opens_angle = matches!(piece.role, Some(Role::Arguments | Role::Parameters));
         if ["(", "[", "{"].contains(&piece.text) || opens_angle {
             let gap = usize::from(piece.text == "{" && piece.role != Some(Role::Options));
-            let aligned = match goes_on {
+            let aligned = match continues {
                 true if column + gap <= ALIGNED_MAX => column + gap,
                 true => indent + 2 * INDENT,
                 false => indent + INDENT,
@@ -384,7 +384,7 @@ impl Wrapper<'_> {
         }
         let is_anchor = self.kind != Kind::Head && self.kind != Kind::Config;
         if self.open.is_empty() && is_anchor && (is_assignment(piece) || piece.is("return")) {
-            self.anchor = match goes_on {
+            self.anchor = match continues {
                 true if column < ALIGNED_MAX => column + 1,
                 true => base + 2 * INDENT,
                 false => base + INDENT,

@@ -128,13 +128,13 @@ impl Output {
     fn continuation(&self, comment: &Comment) -> Option<OutputLine> {
         let last = self.lines.last()?;
         let above = last.trailing.as_ref()?;
-        let goes_on = comment.line_ends == 1
+        let continues = comment.line_ends == 1
             && !comment.has_lines()
             && above.column > 0
             && above.column_before == comment.column;
         let text = comment.text.to_string();
         let trailing = Some(Trailing { text, ..above.clone() });
-        goes_on.then(|| OutputLine { trailing, ..OutputLine::new(last.indent, false, true) })
+        continues.then(|| OutputLine { trailing, ..OutputLine::new(last.indent, false, true) })
     }
 
     /// Returns the minimum size in bytes of the text that these lines make.

@@ -25,10 +25,10 @@ struct Scopes<'a> {
 pub(super) fn check(block: &Block, found: &mut Vec<Diagnostic>) {
     let mut scopes = Scopes::default();
     scopes.scope(|scopes| scopes.statements(&block.statements));
-    found.extend(scopes.unused.into_iter().map(|(name, is_assigned)| told(name, is_assigned)));
+    found.extend(scopes.unused.into_iter().map(|(name, is_assigned)| reported(name, is_assigned)));
 }
 
-fn told(name: &Name, is_assigned: bool) -> Diagnostic {
+fn reported(name: &Name, is_assigned: bool) -> Diagnostic {
     let text = &name.text;
     let (message, label) = match is_assigned {
         true => (format!("`{text}` is assigned to and never read"), "nothing uses its value"),

@@ -69,10 +69,10 @@ impl<'a> Body<'_, 'a> {
             let scope = self.scopes.last_mut().expect("just pushed");
             let binding = Binding::Constant(value.clone());
             scope.insert(counter.name.to_string(), (binding, counter.start.span));
-            let goes_on = self.try_constant(counter.cond);
+            let continues = self.try_constant(counter.cond);
             let next = self.stepped(counter, &value);
             self.scopes.pop();
-            if !goes_on?.truth() {
+            if !continues?.truth() {
                 let iterator = Some((counter.name.to_string(), most));
                 let (bound, rounds) = (Some(rounds), Some(rounds));
                 return Some(Bound { bound, iterator, rounds, is_endless: false });

@@ -348,8 +348,8 @@ impl<'a> Body<'_, 'a> {
         let operand = self.operand(expr)?;
         if let Operand::Pointer(Place { base: Base::TableValue(reference), .. }) = operand {
             self.at(expr.span);
-            let is_there = self.builder.push(Op::RefIsValid(reference), IrType::Bits(1));
-            return Ok(Value::flag(is_there));
+            let exists = self.builder.push(Op::RefIsValid(reference), IrType::Bits(1));
+            return Ok(Value::flag(exists));
         }
         let value = self.value_of(operand, expr.span)?;
         self.check_number(&value, expr.span)?;
@@ -405,10 +405,10 @@ impl<'a> Body<'_, 'a> {
             ));
         }
         self.at(span);
-        let is_there = self.builder.push(Op::RefIsValid(reference), IrType::Bits(1));
+        let exists = self.builder.push(Op::RefIsValid(reference), IrType::Bits(1));
         let bit = match is_equal {
-            true => self.builder.unary(UnaryOp::Not, is_there),
-            false => is_there,
+            true => self.builder.unary(UnaryOp::Not, exists),
+            false => exists,
         };
         Ok(Operand::Value(Value::flag(bit)))
     }

@@ -216,9 +216,9 @@ impl<'p> Explorer<'p> {
             self.walk.accesses.clear();
             match operation {
                 Operation::Call(callee) => {
-                    let goes_on = self.call(context, slot, &mut state, callee)?;
+                    let continues = self.call(context, slot, &mut state, callee)?;
                     self.note_accesses(slot);
-                    if !goes_on {
+                    if !continues {
                         return Ok(());
                     }
                 }

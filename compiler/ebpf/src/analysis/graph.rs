@@ -184,11 +184,11 @@ impl Graph {
         for (at, &start) in starts.iter().enumerate() {
             let end = starts.get(at + 1).copied().unwrap_or(slots.end);
             let last = self.operations(start..end).last().map_or(start, |(slot, _)| slot);
-            let goes_on = !self.operations[last].is_some_and(|found| found.is_terminal());
+            let continues = !self.operations[last].is_some_and(|found| found.is_terminal());
             let target = jump_target(&self.operations, last).transpose()?;
             let begins = |slot| starts.binary_search(&slot).map(|at| first + at);
             // In the order of slots: the next block comes before the jump target.
-            let next = goes_on.then_some(end);
+            let next = continues.then_some(end);
             let successors = next.into_iter().chain(target).map(begins).collect::<Result<_, _>>();
             let successors = successors.map_err(|_| Malformed {
                 slot: last,

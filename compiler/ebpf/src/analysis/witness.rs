@@ -129,7 +129,7 @@ impl<'a> Witness<'a> {
             (offset.0..=offset.1).contains(&(value.wrapping_sub(start) as i64))
         };
         let [metadata, start, end] = point.packet();
-        let are_there = |proven: &Option<i64>, end: u64| {
+        let exist = |proven: &Option<i64>, end: u64| {
             proven.is_none_or(|proven| end.wrapping_sub(value) as i64 >= proven)
         };
         match holds {
@@ -137,10 +137,8 @@ impl<'a> Witness<'a> {
             Type::Number(scalar) => scalar.contains(value),
             Type::Half => value <= u32::MAX.into(),
             Type::Context { offset } => behind(point.context(), offset),
-            Type::Packet { offset, proven } => behind(start, offset) && are_there(proven, end),
-            Type::Metadata { offset, proven } => {
-                behind(metadata, offset) && are_there(proven, start)
-            }
+            Type::Packet { offset, proven } => behind(start, offset) && exist(proven, end),
+            Type::Metadata { offset, proven } => behind(metadata, offset) && exist(proven, start),
             Type::PacketEnd => value == end,
             Type::Stack { calls_up: Some(calls), offset } => {
                 let depth = (point.depth() - 1).checked_sub(usize::from(*calls));
@@ -245,18 +243,18 @@ mod tests {
 
     #[test]
     fn what_is_not_so_is_told() {
-        let told = |runs: &str, believed: &str| {
+        let reported = |runs: &str, believed: &str| {
             failure(runs, believed, 20).expect("it is another program")
         };
-        let wrong = told("r2 = 6\nr0 = r2\nexit", "r2 = 5\nr0 = r2\nexit");
+        let wrong = reported("r2 = 6\nr0 = r2\nexit", "r2 = 5\nr0 = r2\nexit");
         assert_eq!(wrong, "main, instruction 1: register 2 is 0x6, not 0x5");
-        let wrong = told(
+        let wrong = reported(
             "r2 = 6\nif r2 > 5 goto +1\nr0 = 1\nexit",
             "r2 = 4\nif r2 > 5 goto +1\nr0 = 1\nexit",
         );
         assert!(wrong.ends_with("register 2 is 0x6, not 0x4"), "{wrong}");
         let wrong =
-            told("*(u64 *)(r10 - 8) = 1\nr0 = 0\nexit", "*(u64 *)(r10 - 8) = 2\nr0 = 0\nexit");
+            reported("*(u64 *)(r10 - 8) = 1\nr0 = 0\nexit", "*(u64 *)(r10 - 8) = 2\nr0 = 0\nexit");
         assert!(wrong.contains("the stack at -8 is 0x1, not 0x2"), "{wrong}");
     }
 

@@ -192,7 +192,7 @@ impl Lifter<'_> {
                 let target = self.target(frame, taken, state)?;
                 self.builder.end(Term::Jump(target));
             }
-            [false, true] => self.go_on(frame, number, state)?,
+            [false, true] => self.proceed(frame, number, state)?,
             _ => {
                 let right = self.operand(right, state);
                 let cond = self.condition(width, condition, state.get(left), right)?;
@@ -246,11 +246,11 @@ impl Lifter<'_> {
                 if self.constant_of(zero).is_some_and(|it| it != 0) {
                     return self.refuse("it compares an address with a number");
                 }
-                let is_there = self.is_valid(reference);
+                let exists = self.is_valid(reference);
                 self.mixed.ask(reference, self.slot);
                 match condition {
-                    Condition::Equal => Some(self.not(is_there)),
-                    Condition::NotEqual => Some(is_there),
+                    Condition::Equal => Some(self.not(exists)),
+                    Condition::NotEqual => Some(exists),
                     _ => return self.refuse("it orders an address and a number"),
                 }
             }

@@ -200,11 +200,11 @@ impl Lifter<'_> {
                 _ => self.instruction(frame, operation, &mut state)?,
             }
         }
-        self.go_on(frame, number, &state)
+        self.proceed(frame, number, &state)
     }
 
     /// Continues with the next block.
-    pub fn go_on(
+    pub fn proceed(
         &mut self,
         frame: &Frame,
         number: usize,
@@ -242,12 +242,12 @@ impl Lifter<'_> {
 
     /// Aborts the program unless a condition holds.
     pub fn abort_unless(&mut self, holds: freeport_ir::ValueId) {
-        let (goes_on, aborts) = (self.builder.new_block(), self.builder.new_block());
-        self.builder.branch(holds, goes_on, aborts);
+        let (continues, aborts) = (self.builder.new_block(), self.builder.new_block());
+        self.builder.branch(holds, continues, aborts);
         self.builder.switch_to(aborts);
         let verdict = self.builder.number(32, crate::abi::verdict::ABORTED.into());
         self.builder.end(Term::Jump(Target { block: self.epilogue, args: vec![verdict] }));
-        self.builder.switch_to(goes_on);
+        self.builder.switch_to(continues);
     }
 
     /// Returns the number of bytes of its frame that a function, or a callee with an address in it,

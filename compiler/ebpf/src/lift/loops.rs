@@ -43,9 +43,9 @@ impl Lifter<'_> {
             if_false: Target { block: ends, args: vec![too_many] },
         });
         self.builder.switch_to(header);
-        let goes_on = self.compared(Condition::Less, turn, times);
+        let continues = self.compared(Condition::Less, turn, times);
         self.builder.end(Term::Branch {
-            cond: goes_on,
+            cond: continues,
             if_true: Target::to(body),
             if_false: Target { block: ends, args: vec![turn] },
         });

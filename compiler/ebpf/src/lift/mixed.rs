@@ -53,8 +53,8 @@ impl Mixed {
                 break;
             }
         }
-        let told = self.asked.iter().filter(|(value, _)| self.wrong.contains(value));
-        match told.map(|(_, slot)| *slot).min() {
+        let reported = self.asked.iter().filter(|(value, _)| self.wrong.contains(value));
+        match reported.map(|(_, slot)| *slot).min() {
             Some(slot) => {
                 let reason = "it compares a value whose kind differs between the paths to here";
                 Err(NotLiftable::at(slot, reason))

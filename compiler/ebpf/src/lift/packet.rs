@@ -130,9 +130,9 @@ impl Lifter<'_> {
     fn if_in_packet(&mut self, offset: ValueId, bytes: u32) -> (ValueId, BlockId) {
         let (bytes, length) = (self.word(bytes.into()), self.length());
         let end = self.add(offset, bytes);
-        let is_there = self.at_most(end, length);
+        let exists = self.at_most(end, length);
         let error = self.error(ErrorNumber::EINVAL);
-        let (ends, result) = self.only_if(is_there, error);
+        let (ends, result) = self.only_if(exists, error);
         (result, ends)
     }
 

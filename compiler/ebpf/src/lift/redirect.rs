@@ -34,16 +34,16 @@ impl Lifter<'_> {
         let key = self.number(state.get(2))?;
         let key = self.builder.resize(key, 32, false);
         let found = self.found(table, key);
-        let is_there = self.is_valid(found);
+        let exists = self.is_valid(found);
         let none = self.builder.number(32, 0);
-        let (ends, device) = self.only_if(is_there, none);
+        let (ends, device) = self.only_if(exists, none);
         let load = Op::RefLoad { reference: found, width: value_bits.min(32) };
         let number = self.builder.push(load, Type::Bits(value_bits.min(32)));
         let number = self.builder.resize(number, 32, false);
         self.end_if(ends, number);
         self.set_target(device);
         let (redirected, otherwise) = (self.word(verdict::REDIRECT.into()), self.word(flags));
-        Ok(self.select(is_there, redirected, otherwise))
+        Ok(self.select(exists, redirected, otherwise))
     }
 
     fn set_target(&mut self, device: ValueId) {

@@ -131,12 +131,12 @@ impl<'d> Elf<'d> {
 
     /// Returns the named symbols that are defined in a section, by offset.
     pub(super) fn defined_in(&self, section: usize) -> Vec<&Symbol<'d>> {
-        let is_there = |symbol: &&Symbol| {
+        let exists = |symbol: &&Symbol| {
             symbol.home == Home::Section(section)
                 && symbol.kind != Kind::Section
                 && !symbol.name.is_empty()
         };
-        let mut found: Vec<&Symbol> = self.symbols.iter().filter(is_there).collect();
+        let mut found: Vec<&Symbol> = self.symbols.iter().filter(exists).collect();
         found.sort_by_key(|symbol| symbol.value);
         found
     }

@@ -98,7 +98,7 @@ struct Found {
 }
 
 /// An access whose location a slice can compute.
-struct Told {
+struct Reported {
     access: Access,
     block: usize,
     /// Branches on the path to it that the slice cannot evaluate.
@@ -126,8 +126,8 @@ pub fn address_slices(
     let found = accesses(program, element, &facts, large.each_bytes);
     let mut slices = vec![];
     for port in records {
-        let told = tell(&facts, &found, port, BTreeSet::new());
-        let Some(first) = slice(port, Round::First, told) else { continue };
+        let reported = tell(&facts, &found, port, BTreeSet::new());
+        let Some(first) = slice(port, Round::First, reported) else { continue };
         let mut bytes = BTreeMap::new();
         bytes.extend(first.accesses.iter().map(|it| it.place.whole(program, element)));
         if bytes.values().fold(0, |sum: u64, it| sum.saturating_add(*it)) < large.all_bytes {
@@ -137,8 +137,8 @@ pub fn address_slices(
             Place::Object { object, .. } => Some(object),
             Place::Table(_) => None,
         });
-        let told = tell(&facts, &found, port, objects.collect());
-        let second = slice(port, Round::Second, told);
+        let reported = tell(&facts, &found, port, objects.collect());
+        let second = slice(port, Round::Second, reported);
         slices.push(first);
         slices.extend(second.filter(|it| operations(it) <= MAX_SECOND_OPERATIONS));
     }
@@ -156,7 +156,7 @@ fn tell(
     found: &[Found],
     port: PortId,
     asked: BTreeSet<ObjectId>,
-) -> (Function, Vec<Told>) {
+) -> (Function, Vec<Reported>) {
     let is_second = !asked.is_empty();
     let mut slicer = Slicer::new(facts, port, asked);
     let mut placed = vec![];
@@ -166,34 +166,34 @@ fn tell(
             copy.filter(|at| !is_second || slicer.is_late(*at)).map(|at| (block, place, at)),
         );
     }
-    let mut told: Vec<Told> = vec![];
+    let mut reported: Vec<Reported> = vec![];
     for (block, place, at) in placed {
         let condition = slicer.condition(*block);
-        let same = |it: &&mut Told| it.access.at == at && it.access.place.is_beside(*place);
-        if let Some(known) = told.iter_mut().find(same) {
+        let same = |it: &&mut Reported| it.access.at == at && it.access.place.is_beside(*place);
+        if let Some(known) = reported.iter_mut().find(same) {
             known.access.place = known.access.place.with(*place);
             if condition.unknown <= known.unknown && known.access.when != condition.value {
                 known.access.when = None;
             }
             continue;
         }
-        let is_fallback = told.iter().any(|it| {
+        let is_fallback = reported.iter().any(|it| {
             it.access.place.is_beside(*place)
                 && it.unknown < condition.unknown
                 && facts.dominators.dominates(it.block, *block)
         });
-        if !is_fallback && told.len() < MAX_ACCESSES {
+        if !is_fallback && reported.len() < MAX_ACCESSES {
             let access = Access { place: *place, at, when: condition.value };
-            told.push(Told { access, block: *block, unknown: condition.unknown });
+            reported.push(Reported { access, block: *block, unknown: condition.unknown });
         }
     }
-    (slicer.finish(), told)
+    (slicer.finish(), reported)
 }
 
 /// Returns the slice for predicted accesses, if it depends on the item.
-fn slice(port: PortId, round: Round, told: (Function, Vec<Told>)) -> Option<AddressSlice> {
-    let (mut function, told) = told;
-    let mut accesses: Vec<Access> = told.into_iter().map(|it| it.access).collect();
+fn slice(port: PortId, round: Round, reported: (Function, Vec<Reported>)) -> Option<AddressSlice> {
+    let (mut function, reported) = reported;
+    let mut accesses: Vec<Access> = reported.into_iter().map(|it| it.access).collect();
     let wanted = accesses.iter_mut().flat_map(|it| [Some(&mut it.at), it.when.as_mut()]);
     tidy(&mut function, &mut wanted.flatten().collect::<Vec<_>>());
     let insts = &function.blocks[0].insts;

@@ -350,9 +350,9 @@ impl<'a> Writer<'a> {
         let (known, references) = (self.scope.len(), self.references.len());
         self.scope.extend([iterator, carried]);
         let limit = self.limit(&around);
-        let goes_on = self.builder.compare(CompareOp::ULt, iterator, limit);
+        let continues = self.builder.compare(CompareOp::ULt, iterator, limit);
         let (if_true, if_false) = (Target::to(body), Target { block: after, args: vec![carried] });
-        self.builder.end(Term::Branch { cond: goes_on, if_true, if_false });
+        self.builder.end(Term::Branch { cond: continues, if_true, if_false });
         self.loops.push(around.clone());
         self.builder.switch_to(body);
         self.statements(depth + 1);

@@ -244,8 +244,8 @@ impl ChannelState {
                 }
             };
         }
-        let goes_on_with_packet = header.is_some_and(|header| !header.sop);
-        Ok(match goes_on_with_packet {
+        let continues_with_packet = header.is_some_and(|header| !header.sop);
+        Ok(match continues_with_packet {
             true if self.is_dropping => Fate::IsDropped,
             true => into_room,
             false if is_full => Fate::IsDropped,

@@ -305,8 +305,8 @@ mod tests {
         b.set_loop(header, LoopInfo { bound, unroll, independent: false, is_watched: false });
         b.end(Term::Jump(Target { block: header, args: vec![zero, one, hundred] }));
         b.switch_to(header);
-        let goes_on = b.compare(CompareOp::ULt, at, count);
-        b.branch(goes_on, body, exit);
+        let continues = b.compare(CompareOp::ULt, at, count);
+        b.branch(continues, body, exit);
         b.switch_to(body);
         let next = b.binary(BinaryOp::Add, at, one);
         b.end(Term::Jump(Target { block: header, args: vec![next, right, left] }));

@@ -563,9 +563,9 @@ mod tests {
         });
         let program = fixture.alone(element);
         let (_, mut interpreter) = pass(&program, &[1, 2].map(|word| Bits::from_u64(64, word)));
-        let told = interpreter.take_probes();
-        let texts: Vec<&str> = told.iter().map(|event| event.text.as_str()).collect();
+        let reported = interpreter.take_probes();
+        let texts: Vec<&str> = reported.iter().map(|event| event.text.as_str()).collect();
         assert_eq!(texts, ["x = 1", "log 0x1", "here 0x1", "x = 2", "log 0x2", "here 0x2"]);
-        assert_eq!((told[3].firing, told[3].kind), (1, ProbeKind::Printf));
+        assert_eq!((reported[3].firing, reported[3].kind), (1, ProbeKind::Printf));
     }
 }

@@ -13,15 +13,15 @@ impl Machine<'_> {
     pub fn read(&mut self, port: PortId, takes: bool) -> Datum {
         let activation = &mut self.activation;
         let bit = 1 << port.0;
-        let is_there = activation.ready & !activation.taken & bit != 0;
-        activation.counters.empty_reads += u64::from(!is_there);
+        let exists = activation.ready & !activation.taken & bit != 0;
+        activation.counters.empty_reads += u64::from(!exists);
         let token = match self.instance.inputs.get(port.index()) {
-            Some(channel) if is_there && takes => {
+            Some(channel) if exists && takes => {
                 activation.taken |= bit;
                 activation.did_something = true;
                 self.channels[channel.index()].take()
             }
-            Some(channel) if is_there => self.channels[channel.index()].front().cloned(),
+            Some(channel) if exists => self.channels[channel.index()].front().cloned(),
             _ => None,
         };
         let packet = match (token, self.input_item(port)) {

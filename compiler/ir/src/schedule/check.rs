@@ -84,8 +84,8 @@ impl Checker<'_> {
             self.require(is_defined, "it uses a value that no step before it defines")?;
             let is_bits = self.ty(operand).is_some_and(|ty| ty.bits().is_some());
             self.require(is_bits, "a pipeline holds bit vectors only")?;
-            let is_there = self.pipeline.available_at(operand).is_some_and(|at| at <= step.stage);
-            self.require(is_there, "it uses a value before the stage in which it is there")?;
+            let exists = self.pipeline.available_at(operand).is_some_and(|at| at <= step.stage);
+            self.require(exists, "it uses a value before the stage in which it is there")?;
         }
         if let Some(predicate) = step.predicate {
             let is_bit = self.ty(predicate) == Some(Type::Bits(1));

@@ -128,8 +128,8 @@ pub(super) fn of_records(
     let ty = storage(item_width(emitter.program.element(element).inputs[port.index()].item));
     let build = build_at(emitter, endpoint, &format!("{from}.asked"), "next");
     let call = call(element, port, &format!("&graph->state_{}", id.0), "&next");
-    let goes_on = format!("{from}.asked < {from}.count && {from}.asked < {from}.at + {AHEAD}");
-    format!("for (; {goes_on}; {from}.asked++) {{ {ty} next; {build} {call} }} ")
+    let continues = format!("{from}.asked < {from}.count && {from}.asked < {from}.at + {AHEAD}");
+    format!("for (; {continues}; {from}.asked++) {{ {ty} next; {build} {call} }} ")
 }
 
 fn function(emitter: &Emitter<'_>, id: ElementId, slice: &AddressSlice) -> String {

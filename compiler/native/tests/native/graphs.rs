@@ -89,9 +89,15 @@ fn a_deadlock_is_told_by_its_channels_and_masks() {
     };
     for (_, status) in replay_rounds(&program, input) {
         let RunStatus::Stalled(stall) = status else { panic!("it cannot go on: {status:?}") };
-        let told = stall.to_string();
-        assert!(told.contains("tee waits for room in tee.right -> join.b (2 of 2)"), "{told}");
-        assert!(told.contains("join waits for an item in swap.out -> join.a (0 of 16)"), "{told}");
+        let reported = stall.to_string();
+        assert!(
+            reported.contains("tee waits for room in tee.right -> join.b (2 of 2)"),
+            "{reported}"
+        );
+        assert!(
+            reported.contains("join waits for an item in swap.out -> join.a (0 of 16)"),
+            "{reported}"
+        );
         let mut interpreter =
             Interpreter::new(&program, &InterpreterOptions::default()).expect("a good program");
         let input = interpreter.endpoint("from_tor").expect("it is there");
@@ -165,8 +171,8 @@ fn breakpoints_hold_roots_and_what_is_fused_into_them() {
         assert_eq!(driver.out[1].packets.len(), 2);
         let (oracles, execution) = driver.graph.take_recording();
         assert_eq!(driver.out, check(&program, oracles, &execution));
-        let (told, lost) = driver.graph.take_probes();
-        assert_eq!((told.len() as u64, lost), (stops.iter().sum::<u64>(), 0));
+        let (reported, lost) = driver.graph.take_probes();
+        assert_eq!((reported.len() as u64, lost), (stops.iter().sum::<u64>(), 0));
     }
 }
 

@@ -101,8 +101,8 @@ fn both_ends_move_within_their_room_and_no_further() {
     let mut could = [0; 4];
     for (driver, status) in replay_rounds(&program, 0, from_one(3, 80)) {
         assert_eq!(status, RunStatus::Idle);
-        for told in &driver.out[2].records {
-            could[told.to_u128().wrapping_shr(64) as usize & 3] += 1;
+        for reported in &driver.out[2].records {
+            could[reported.to_u128().wrapping_shr(64) as usize & 3] += 1;
         }
     }
     assert!(could.iter().all(|count| *count > 0), "{could:?}");

@@ -41,7 +41,7 @@ pub enum BpfError {
         given: (usize, usize),
     },
     /// A program could not be loaded.
-    #[error("the kernel refuses to load the BPF program {name}: {source}{}", told(log))]
+    #[error("the kernel refuses to load the BPF program {name}: {source}{}", reported(log))]
     Load {
         /// Name of the program.
         name: String,
@@ -69,7 +69,7 @@ impl BpfError {
     }
 }
 
-fn told(log: &str) -> String {
+fn reported(log: &str) -> String {
     if log.is_empty() { String::new() } else { format!(" ({log})") }
 }
 

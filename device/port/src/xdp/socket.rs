@@ -147,7 +147,7 @@ impl Socket {
         let (none, file) = (std::ptr::null(), self.file.as_raw_fd());
         // SAFETY: no memory is passed.
         let result = unsafe { libc::sendto(file, none, 0, libc::MSG_DONTWAIT, none.cast(), 0) };
-        self.told(result)
+        self.reported(result)
     }
 
     /// Notifies the kernel that there are chunks to fill.
@@ -160,10 +160,10 @@ impl Socket {
         // SAFETY: no memory is passed.
         let result =
             unsafe { libc::recvfrom(file, none, 0, libc::MSG_DONTWAIT, none.cast(), nobody) };
-        self.told(result)
+        self.reported(result)
     }
 
-    fn told(&self, result: isize) -> io::Result<Kick> {
+    fn reported(&self, result: isize) -> io::Result<Kick> {
         if result >= 0 {
             return Ok(Kick::Done);
         }

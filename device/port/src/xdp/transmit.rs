@@ -131,10 +131,11 @@ impl XdpTransmitter {
     fn push(&mut self) -> Result<(), PortError> {
         let mut waiting = self.ring.waiting();
         while waiting > 0 && self.ring.needs_wakeup() {
-            let told = self.socket.kick();
-            let told = told.map_err(|source| super::error::lost_interface(&self.name, source))?;
+            let reported = self.socket.kick();
+            let reported =
+                reported.map_err(|source| super::error::lost_interface(&self.name, source))?;
             let left = self.ring.waiting();
-            if told == Kick::Down || left == waiting {
+            if reported == Kick::Down || left == waiting {
                 break;
             }
             waiting = left;
@@ -191,8 +192,8 @@ impl XdpTransmitter {
     }
 }
 
-fn descriptor(start: usize, length: usize, goes_on: bool) -> libc::xdp_desc {
-    let options = if goes_on { libc::XDP_PKT_CONTD } else { 0 };
+fn descriptor(start: usize, length: usize, continues: bool) -> libc::xdp_desc {
+    let options = if continues { libc::XDP_PKT_CONTD } else { 0 };
     libc::xdp_desc { addr: start as u64, len: length as u32, options }
 }
 

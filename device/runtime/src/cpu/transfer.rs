@@ -101,8 +101,8 @@ impl Transfer for CpuDevice<'_> {
         }
         self.earlier[endpoint] = waiting.frames;
         let begun = waiting.begun.map(|bytes| BegunFrame { bytes, is_inside: true });
-        let goes_on = begun.is_some_and(|begun| self.graph.put_begun_frame(endpoint, &begun));
-        count + usize::from(goes_on)
+        let continues = begun.is_some_and(|begun| self.graph.put_begun_frame(endpoint, &begun));
+        count + usize::from(continues)
     }
 
     fn item_room(&self, channel: usize) -> usize {

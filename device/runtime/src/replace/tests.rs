@@ -59,9 +59,9 @@ fn replaced(
     mut new: Box<dyn Device>,
     options: &ReplaceOptions<'_>,
 ) -> Result<Replacement, ReplaceError> {
-    let told = replace(&mut **old, &mut *new, options)?;
+    let reported = replace(&mut **old, &mut *new, options)?;
     *old = new;
-    Ok(told)
+    Ok(reported)
 }
 
 fn bits(width: u32, value: u64) -> Bits {
@@ -86,11 +86,12 @@ fn variables_and_tables_are_kept_with_the_order_of_their_uses() {
         set_up(&mut *device);
         let routes = device.table_entries(SWAP, "routes").expect("it is there");
         let new = loader.load(to, &mac_swap());
-        let told = replaced(&mut device, new, &ReplaceOptions::default()).expect("nothing is lost");
-        assert_eq!(told.variables, ["swap.count", "swap.marks"], "{from:?} to {to:?}");
+        let reported =
+            replaced(&mut device, new, &ReplaceOptions::default()).expect("nothing is lost");
+        assert_eq!(reported.variables, ["swap.count", "swap.marks"], "{from:?} to {to:?}");
         let table = |path: &str, entries| KeptTable { path: path.into(), entries, lost: 0 };
-        assert_eq!(told.tables, [table("swap.hosts", 2), table("swap.routes", 1)]);
-        assert_eq!((told.new.len(), told.not_kept.len()), (0, 0));
+        assert_eq!(reported.tables, [table("swap.hosts", 2), table("swap.routes", 1)]);
+        assert_eq!((reported.new.len(), reported.not_kept.len()), (0, 0));
         let read = |name, at| device.read_variable(SWAP, name, at).expect("there").to_u64();
         assert_eq!(read("count", 0), 1 << 40);
         assert_eq!([0, 1, 2, 3].map(|at| read("marks", at)), [1, 2, 77, 0]);
@@ -116,19 +117,19 @@ fn what_cannot_be_kept_is_told() {
         element.tables[0].capacity = 1;
         element.tables[1].kind = TableKind::Hash;
         let new = loader.load(to, &other);
-        let told = replaced(&mut device, new, &ReplaceOptions::default()).expect("no packets");
+        let reported = replaced(&mut device, new, &ReplaceOptions::default()).expect("no packets");
         let hosts = KeptTable { path: "swap.hosts".into(), entries: 1, lost: 1 };
-        assert_eq!(told.tables, [hosts], "{from:?} to {to:?}");
-        assert_eq!(told.variables, ["swap.count"]);
-        assert_eq!(told.new, ["swap.marks", "swap.more", "swap.routes"]);
+        assert_eq!(reported.tables, [hosts], "{from:?} to {to:?}");
+        assert_eq!(reported.variables, ["swap.count"]);
+        assert_eq!(reported.new, ["swap.marks", "swap.more", "swap.routes"]);
         let reason = |was: &str, is: &str| Reason::OtherType { was: was.into(), is: is.into() };
         let marks = reason("4 elements of 16 bits", "5 elements of 16 bits");
         let routes = reason("a lpm table of 32 bits under 64", "a hash table of 32 bits under 64");
         let not_kept = [("swap.marks", marks), ("swap.routes", routes)];
         let not_kept = not_kept.map(|(path, reason)| NotKept { path: path.into(), reason });
-        assert_eq!(told.not_kept, not_kept);
-        assert!(told.to_string().contains("swap.hosts is too small now: 1 entries are lost"));
-        assert_eq!(told.json()["tables"][0]["lost"], 1);
+        assert_eq!(reported.not_kept, not_kept);
+        assert!(reported.to_string().contains("swap.hosts is too small now: 1 entries are lost"));
+        assert_eq!(reported.json()["tables"][0]["lost"], 1);
         let hosts = device.table_entries(SWAP, "hosts").expect("it is there");
         assert_eq!(hosts, [(bits(48, 7), bits(16, 7))], "the last used one stays");
         let marks = device.read_variable(SWAP, "marks", 0).expect("it is there");
@@ -148,18 +149,18 @@ fn a_renamed_instance_and_another_meaning_are_not_kept() {
     let (old, new) = (layouts(Layout::Unsigned(64)), layouts(Layout::Signed(64)));
     let options = ReplaceOptions { layouts: Some((&old, &new)), ..ReplaceOptions::default() };
     let next = loader.load(Kind::Interpreter, &mac_swap());
-    let told = replaced(&mut device, next, &options).expect("no packets");
-    let reasons = told.not_kept.iter().map(|it| (it.path.as_str(), &it.reason));
+    let reported = replaced(&mut device, next, &options).expect("no packets");
+    let reasons = reported.not_kept.iter().map(|it| (it.path.as_str(), &it.reason));
     assert_eq!(reasons.collect::<Vec<_>>(), [("swap.count", &Reason::OtherLayout)]);
-    assert_eq!(told.variables, ["swap.marks"]);
+    assert_eq!(reported.variables, ["swap.marks"]);
 
     let mut renamed = mac_swap();
     renamed.graph.instances[0].name = "exchange".into();
     let next = loader.load(Kind::Interpreter, &renamed);
-    let told = replaced(&mut device, next, &ReplaceOptions::default()).expect("no packets");
-    assert!(told.variables.is_empty() && told.tables.is_empty());
-    assert_eq!((told.not_kept.len(), told.new.len()), (4, 4));
-    assert!(told.not_kept.iter().all(|it| it.reason == Reason::NoInstance));
+    let reported = replaced(&mut device, next, &ReplaceOptions::default()).expect("no packets");
+    assert!(reported.variables.is_empty() && reported.tables.is_empty());
+    assert_eq!((reported.not_kept.len(), reported.new.len()), (4, 4));
+    assert!(reported.not_kept.iter().all(|it| it.reason == Reason::NoInstance));
 }
 
 /// Replaces the graph repeatedly while its output port is full most of the time.
@@ -230,8 +231,8 @@ fn frames_whose_endpoint_goes_are_lost_only_by_force() {
         assert_eq!(device.run(&mut ports).expect("nothing fails").sent, 2.min(received - 4));
         let new = loader.load(to, &other);
         let force = ReplaceOptions { force: true, ..ReplaceOptions::default() };
-        let told = replaced(&mut device, new, &force).expect("by force");
-        assert_eq!(told.frames_lost(), (received - 4).saturating_sub(2), "{from:?} to {to:?}");
+        let reported = replaced(&mut device, new, &force).expect("by force");
+        assert_eq!(reported.frames_lost(), (received - 4).saturating_sub(2), "{from:?} to {to:?}");
         let firsts: Vec<u8> = sink.kept().iter().map(|frame| frame.bytes[6]).collect();
         assert_eq!(firsts, (0..firsts.len() as u8).collect::<Vec<_>>());
     }

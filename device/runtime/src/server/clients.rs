@@ -141,7 +141,7 @@ impl Shared {
         let thread = std::thread::Builder::new().name("client".into()).stack_size(STACK_BYTES);
         let begun = thread.spawn(move || {
             // An error of a client's socket ends only that client.
-            let _ = Conversation { stream, handle, protocol, shared: shared.clone() }.go_on();
+            let _ = Conversation { stream, handle, protocol, shared: shared.clone() }.proceed();
             shared.state().clients -= 1;
         });
         if begun.is_err() {
@@ -163,7 +163,7 @@ type Line<W> = (Option<Value>, Result<W, String>);
 
 impl<P: Protocol> Conversation<P> {
     /// Answers requests until the client disconnects.
-    fn go_on(&mut self) -> io::Result<()> {
+    fn proceed(&mut self) -> io::Result<()> {
         let mut unread = vec![];
         let mut piece = vec![0; 64 << 10];
         loop {

@@ -26,10 +26,10 @@ impl Control {
     ) -> Progress {
         match work {
             Work::Request(Request::Init(values)) => match Initial::of_value(values) {
-                Ok(initial) => go_on_with(manager, Box::new(initial), until),
+                Ok(initial) => proceed_with(manager, Box::new(initial), until),
                 Err(error) => Progress::Done(Err(error.to_string())),
             },
-            Work::Initial(initial) => go_on_with(manager, initial, until),
+            Work::Initial(initial) => proceed_with(manager, initial, until),
             Work::Request(request) => Progress::Done(self.carry_out(manager, ports, request)),
             Work::Replace(loaded, is_forced) => {
                 Progress::Done(self.replace(manager, ports, *loaded, is_forced))
@@ -48,11 +48,11 @@ impl Control {
         let Loaded { device, layouts, file } = loaded;
         let checked = ports.ports().check(device.program());
         checked.map_err(|error| error.to_string())?;
-        self.keep_told(manager);
+        self.keep_reported(manager);
         let device: Box<dyn Device> = device;
         let report = manager.replace(device, layouts, is_forced);
         let report = report.map_err(|error| error.to_string())?;
-        self.keep_told(manager);
+        self.keep_reported(manager);
         self.resting.clear();
         tracing::info!(file, "program replaced");
         if let Some(members) = self.about.as_object_mut() {
@@ -62,13 +62,13 @@ impl Control {
     }
 
     /// Moves the output of probes into the log.
-    pub fn keep_told<D: Device>(&mut self, manager: &mut Manager<D>) {
-        let told = manager.device_mut().take_told();
+    pub fn keep_reported<D: Device>(&mut self, manager: &mut Manager<D>) {
+        let reported = manager.device_mut().take_reported();
         let program = manager.device().program();
-        for (instance, text) in &told.lines {
-            self.told.push(&program.instance(*instance).name, text);
+        for (instance, text) in &reported.lines {
+            self.reported.push(&program.instance(*instance).name, text);
         }
-        self.told.lose(told.lost);
+        self.reported.lose(reported.lost);
     }
 
     fn carry_out<D: Device>(
@@ -101,7 +101,7 @@ impl Control {
                     StatsFormat::Prometheus => statistics.prometheus().into(),
                 })
             }
-            Request::Told { since } => Ok(self.told.since(since)),
+            Request::Reported { since } => Ok(self.reported.since(since)),
             Request::Resume { instance } => self.resume(manager, instance.as_deref()),
             Request::Init(_) => Err("initial values are applied in pieces".to_owned()),
             Request::Replace { .. } => Err("the program has not been loaded".to_owned()),
@@ -147,13 +147,13 @@ impl Control {
 }
 
 /// Applies a piece of initial values.
-fn go_on_with<D: Device>(
+fn proceed_with<D: Device>(
     manager: &mut Manager<D>,
     mut initial: Box<Initial>,
     until: Instant,
 ) -> Progress {
     let result = |(path, value): (String, Value)| json!({"path": path, "result": value});
-    match manager.go_on_with(&mut initial, || Instant::now() > until) {
+    match manager.proceed_with(&mut initial, || Instant::now() > until) {
         Ok(Some(results)) => Progress::Done(Ok(results.into_iter().map(result).collect())),
         Ok(None) => Progress::Unfinished(Work::Initial(initial)),
         Err(error) => Progress::Done(Err(error.to_string())),

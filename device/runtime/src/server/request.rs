@@ -49,7 +49,7 @@ pub enum Request {
     /// `stats`: returns all counters.
     Stats(StatsFormat),
     /// `told`: returns the output of printf, log and breakpoint probes from a line number on.
-    Told {
+    Reported {
         /// Number of the first line.
         since: u64,
     },
@@ -149,7 +149,7 @@ impl Members {
             "methods" => Request::Methods,
             "tables" => Request::Tables,
             "stats" => Request::Stats(self.format()?),
-            "told" => Request::Told { since: self.number("since")?.unwrap_or(0) },
+            "told" => Request::Reported { since: self.number("since")?.unwrap_or(0) },
             "resume" => Request::Resume {
                 instance: match self.has("instance") {
                     true => Some(self.text("instance", "the name of an instance")?),
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(parse(r#"{"do":"set","path":"a.b","value":[1]}"#), Ok(set));
         let stats = Request::Stats(StatsFormat::Prometheus);
         assert_eq!(parse(r#"{"do":"stats","format":"prometheus"}"#), Ok(stats));
-        assert_eq!(parse(r#"{"do":"told"}"#), Ok(Request::Told { since: 0 }));
+        assert_eq!(parse(r#"{"do":"told"}"#), Ok(Request::Reported { since: 0 }));
         assert_eq!(parse(r#"{"do":"resume"}"#), Ok(Request::Resume { instance: None }));
         assert_eq!(parse(r#" {"do":"stop"} "#), Ok(Request::Stop));
     }

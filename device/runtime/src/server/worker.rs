@@ -7,7 +7,7 @@
 //! sooner than a sleeping thread wakes up; then it sleeps until a port or a request wakes it.
 
 use super::handle::Jobs;
-use super::told::ToldLog;
+use super::reported::ReportLog;
 use super::waiting::Waiting;
 use super::wake::Wake;
 use crate::device::{Device, Ports, RunEnd};
@@ -55,7 +55,7 @@ pub(super) struct Control {
     /// Description of the process in the answer to [`Request::Status`](super::Request::Status).
     pub about: Value,
     pub started: Instant,
-    pub told: ToldLog,
+    pub reported: ReportLog,
     /// Instances paused at a breakpoint.
     pub resting: BTreeSet<InstanceId>,
     pub state: &'static str,
@@ -153,7 +153,7 @@ impl Worker {
         let control = Control {
             about,
             started: Instant::now(),
-            told: ToldLog::default(),
+            reported: ReportLog::default(),
             resting: BTreeSet::new(),
             state: "starting",
             is_to_stop: false,
@@ -182,7 +182,7 @@ impl Worker {
                 moved_at = Instant::now();
             }
             self.control.state = state(&run.end, has_moved);
-            self.control.keep_told(&mut self.manager);
+            self.control.keep_reported(&mut self.manager);
             self.serve();
             if self.control.is_to_stop {
                 self.flush()?;

@@ -77,7 +77,7 @@ impl<D: Device> Manager<D> {
         let value = value.map_err(|error| ManagerError::Initial(error.to_string()))?;
         let mut initial = Initial::of_value(value)?;
         loop {
-            if let Some(results) = self.go_on_with(&mut initial, || false)? {
+            if let Some(results) = self.proceed_with(&mut initial, || false)? {
                 return Ok(results);
             }
         }
@@ -88,7 +88,7 @@ impl<D: Device> Manager<D> {
     ///
     /// # Errors
     /// Unknown names and values that do not fit, before anything is changed.
-    pub fn go_on_with(
+    pub fn proceed_with(
         &mut self,
         initial: &mut Initial,
         mut is_time_up: impl FnMut() -> bool,

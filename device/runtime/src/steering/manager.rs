@@ -305,7 +305,7 @@ mod tests {
             };
             let mut wrong = initial("x");
             let error = loop {
-                match manager.go_on_with(&mut wrong, || true) {
+                match manager.proceed_with(&mut wrong, || true) {
                     Ok(done) => assert!(done.is_none(), "it cannot be done"),
                     Err(error) => break error.to_string(),
                 }
@@ -315,7 +315,7 @@ mod tests {
             let (mut good, mut steps) = (initial("3"), 0);
             let results = loop {
                 steps += 1;
-                if let Some(results) = manager.go_on_with(&mut good, || true).expect("it fits") {
+                if let Some(results) = manager.proceed_with(&mut good, || true).expect("it fits") {
                     break results;
                 }
             };

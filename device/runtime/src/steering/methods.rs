@@ -158,12 +158,12 @@ mod tests {
         let mut call = |text: &str| manager.call(&text.parse().expect("a call"));
         assert_eq!(call("swap.add(5)").expect("it is there"), json!(0));
         assert_eq!(call("swap.add(0x10)").expect("it is there"), json!(5));
-        let told = call("swap.sub(1)").expect_err("no such method").to_string();
-        assert_eq!(told, "there is no method swap.sub; there are add");
-        let told = call("swap.add()").expect_err("too few").to_string();
-        assert_eq!(told, "swap.add: 0 arguments given; the signature is add(0)");
-        let told = call("swap.add(x)").expect_err("no number").to_string();
-        assert_eq!(told, "swap.add, 0: \"x\" is not a number");
+        let reported = call("swap.sub(1)").expect_err("no such method").to_string();
+        assert_eq!(reported, "there is no method swap.sub; there are add");
+        let reported = call("swap.add()").expect_err("too few").to_string();
+        assert_eq!(reported, "swap.add: 0 arguments given; the signature is add(0)");
+        let reported = call("swap.add(x)").expect_err("no number").to_string();
+        assert_eq!(reported, "swap.add, 0: \"x\" is not a number");
         assert_eq!(manager.methods(), ["swap.add(0)"]);
     }
 

@@ -84,9 +84,9 @@ struct Station<J> {
     /// Incremented at each start and stop of work; odd while the station works.
     shift: AtomicU64,
     /// Set when the host has changed something.
-    is_told: AtomicBool,
+    is_reported: AtomicBool,
     /// Set while its job keeps running by itself, and moves nothing.
-    goes_on: AtomicBool,
+    continues: AtomicBool,
     /// One more than the number of the job's instance that is paused at a breakpoint; 0 for none.
     held: AtomicU64,
     /// Reason why it has ended.
@@ -128,8 +128,8 @@ impl<J: Job + 'static> Crew<J> {
             thread: Mutex::new(None),
             // All work initially, except the caller.
             shift: AtomicU64::new(u64::from(at != 0)),
-            is_told: AtomicBool::new(false),
-            goes_on: AtomicBool::new(false),
+            is_reported: AtomicBool::new(false),
+            continues: AtomicBool::new(false),
             held: AtomicU64::new(0),
             failure: OnceLock::new(),
         };
@@ -170,14 +170,14 @@ impl<J: Job + 'static> Crew<J> {
     /// The errors of `ask`.
     pub fn tell<T>(&self, at: usize, tell: impl FnOnce(&mut J) -> T) -> Result<T, DeviceError> {
         let station = &self.shared.stations[at];
-        let told = self.ask(at, |job| {
+        let reported = self.ask(at, |job| {
             // Whether it is still paused at a breakpoint is known after its next turn.
             station.held.store(0, Ordering::SeqCst);
-            station.is_told.store(true, Ordering::SeqCst);
+            station.is_reported.store(true, Ordering::SeqCst);
             tell(job)
         })?;
         station.wake();
-        Ok(told)
+        Ok(reported)
     }
 
     /// Makes the calling thread the one of station 0, until another takes its place.
@@ -195,7 +195,7 @@ impl<J: Job + 'static> Crew<J> {
     ) -> Result<(RunStatus, bool), DeviceError> {
         self.shared.stations.iter().try_for_each(Station::check)?;
         let station = &self.shared.stations[0];
-        station.is_told.store(false, Ordering::SeqCst);
+        station.is_reported.store(false, Ordering::SeqCst);
         let mut desk = station.desk_for_host();
         let (status, has_moved) = turn(&mut desk.job)?;
         station.note(&mut desk, &status);
@@ -213,7 +213,7 @@ impl<J: Job + 'static> Crew<J> {
         let shifts = || others.iter().map(|station| station.shift.load(Ordering::SeqCst));
         let before: Vec<u64> = shifts().collect();
         let is_resting = |(station, shift): (&Station<J>, &u64)| {
-            shift % 2 == 0 || station.goes_on.load(Ordering::SeqCst)
+            shift % 2 == 0 || station.continues.load(Ordering::SeqCst)
         };
         others.iter().zip(&before).all(is_resting)
             && !self.shared.stations.iter().any(Station::is_wanted)
@@ -252,7 +252,7 @@ impl<J: Job + 'static> Crew<J> {
     pub fn statuses(&self) -> Vec<(usize, RunStatus)> {
         let status = |station: &Station<J>| {
             // A job that keeps running by itself has only polled in between.
-            match station.goes_on.load(Ordering::SeqCst) {
+            match station.continues.load(Ordering::SeqCst) {
                 true => match station.desk_for_host().status {
                     RunStatus::Waiting => (station.worker, RunStatus::Waiting),
                     _ => (station.worker, RunStatus::Budget),
@@ -271,16 +271,16 @@ impl<J: Job> Shared<J> {
         *locked(&station.thread) = Some(std::thread::current());
         let mut turns_alone = 0;
         while !self.stops.load(Ordering::SeqCst) {
-            station.is_told.store(false, Ordering::SeqCst);
+            station.is_reported.store(false, Ordering::SeqCst);
             let turn = catch_unwind(AssertUnwindSafe(|| station.turn(&self.stops)));
-            let (goes_on, has_moved) = match turn {
+            let (continues, has_moved) = match turn {
                 Ok(Ok(turn)) => turn,
                 Ok(Err(error)) => return self.fail(at, error.to_string()),
                 Err(panic) => return self.fail(at, panic_text(&*panic)),
             };
             turns_alone = if has_moved { 0 } else { turns_alone + 1 };
-            let is_alone = goes_on && turns_alone >= MOST_TURNS_ALONE;
-            if station.goes_on.swap(is_alone, Ordering::SeqCst) != is_alone {
+            let is_alone = continues && turns_alone >= MOST_TURNS_ALONE;
+            if station.continues.swap(is_alone, Ordering::SeqCst) != is_alone {
                 self.stations[0].wake();
             }
             if has_moved {
@@ -289,7 +289,7 @@ impl<J: Job> Shared<J> {
             if station.held.load(Ordering::SeqCst) != 0 {
                 self.stations[0].wake();
             }
-            match goes_on {
+            match continues {
                 _ if has_moved => {}
                 true if is_alone => station.doze(),
                 true => {}
@@ -343,7 +343,7 @@ impl<J: Job> Station<J> {
         }
         let (status, has_moved) = desk.job.turn(&self.is_desk_wanted)?;
         self.note(&mut desk, &status);
-        Ok((goes_on(&status), has_moved))
+        Ok((continues(&status), has_moved))
     }
 
     /// Records the status of a turn, under the lock of the job.
@@ -366,7 +366,7 @@ impl<J: Job> Station<J> {
     }
 
     fn is_wanted(&self) -> bool {
-        self.is_told.load(Ordering::SeqCst) || locked(&self.desk).job.has_news()
+        self.is_reported.load(Ordering::SeqCst) || locked(&self.desk).job.has_news()
     }
 
     fn desk_for_host(&self) -> MutexGuard<'_, Desk<J>> {
@@ -413,7 +413,7 @@ impl<J> Drop for Crew<J> {
 }
 
 /// Returns whether a job keeps running by itself.
-pub(super) fn goes_on(status: &RunStatus) -> bool {
+pub(super) fn continues(status: &RunStatus) -> bool {
     matches!(status, RunStatus::Budget | RunStatus::Waiting)
 }
 

@@ -6,7 +6,7 @@ use super::partition::{Link, Part, Partition};
 use super::run::{self, Host, Turn};
 use crate::cpu::{CpuDevice, LinkEnd};
 use crate::device::{
-    Bound, Device, DeviceCounters, DeviceError, EndpointCounters, Ports, Run, Told, Transfer,
+    Bound, Device, DeviceCounters, DeviceError, EndpointCounters, Ports, Reported, Run, Transfer,
     host_methods,
 };
 use crate::ring::{frame_ring, slot_ring};
@@ -225,13 +225,13 @@ impl Device for WorkersDevice {
         all
     }
 
-    fn take_told(&mut self) -> Told {
-        let mut all = Told::default();
+    fn take_reported(&mut self) -> Reported {
+        let mut all = Reported::default();
         for at in 0..self.parts.len() {
-            let Ok(told) = self.crew.ask(at, |device| device.take_told()) else { continue };
-            let lines = told.lines.into_iter();
+            let Ok(reported) = self.crew.ask(at, |device| device.take_reported()) else { continue };
+            let lines = reported.lines.into_iter();
             all.lines.extend(lines.map(|(there, text)| (self.name_of(at, there), text)));
-            all.lost += told.lost;
+            all.lost += reported.lost;
         }
         all
     }

@@ -13,7 +13,7 @@ use super::device::RING_FRAMES;
 use super::run::{self, Host, Turn};
 use super::steer::Steerer;
 use crate::cpu::{CpuDevice, LinkEnd};
-use crate::device::{Bound, Device, DeviceCounters, DeviceError, Ports, Run, Told, Transfer};
+use crate::device::{Bound, Device, DeviceCounters, DeviceError, Ports, Reported, Run, Transfer};
 use crate::ring::frame_ring;
 use freeport_ir::oracle::{ChannelCounters, InstanceCounters, Occupancy, TableEntries};
 use freeport_ir::{Bits, Direction, EndpointId, Instance, InstanceId, Item, Program, Sink, Source};
@@ -354,13 +354,15 @@ impl Device for Replicas {
         all
     }
 
-    fn take_told(&mut self) -> Told {
-        let mut all = Told::default();
+    fn take_reported(&mut self) -> Reported {
+        let mut all = Reported::default();
         for copy in 0..self.crew.len() {
-            let Ok(told) = self.crew.ask(copy, |lane| lane.device.take_told()) else { continue };
-            let lines = told.lines.into_iter();
+            let Ok(reported) = self.crew.ask(copy, |lane| lane.device.take_reported()) else {
+                continue;
+            };
+            let lines = reported.lines.into_iter();
             all.lines.extend(lines.map(|(there, text)| (self.name_of(copy, there), text)));
-            all.lost += told.lost;
+            all.lost += reported.lost;
         }
         all
     }

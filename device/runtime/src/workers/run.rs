@@ -67,8 +67,8 @@ pub(super) fn run<J: Job + 'static, H: Host<J>>(
             return Ok(run);
         }
         looks = if has_moved { 0 } else { looks + 1 };
-        let goes_on = status == RunStatus::Budget && looks < MOST_TURNS_ALONE;
-        if !has_moved && !goes_on && crew.rests() {
+        let continues = status == RunStatus::Budget && looks < MOST_TURNS_ALONE;
+        if !has_moved && !continues && crew.rests() {
             run.end = rest::<J, H>(host, crew, bound)?;
             return Ok(run);
         }
@@ -81,7 +81,7 @@ pub(super) fn run<J: Job + 'static, H: Host<J>>(
             run.end = RunEnd::Paused;
             return Ok(run);
         }
-        if !has_moved && !goes_on {
+        if !has_moved && !continues {
             crew.wait(looks);
         }
     }

@@ -121,16 +121,16 @@ impl Search {
             choices.push(choice);
             at = before;
         };
-        let mut told = format!("{wrong}\nafter {:?}:\n", bounds.before[first as usize]);
+        let mut reported = format!("{wrong}\nafter {:?}:\n", bounds.before[first as usize]);
         let mut initial = World::initial(bounds).expect("it was there");
         let mut world = initial.swap_remove(first as usize);
         for choice in choices.into_iter().rev() {
             let mut next = world.next(bounds).expect("it was there");
             let ((side, what), behind) = next.swap_remove(choice as usize);
-            _ = writeln!(told, "  {}: {what}", NAMES[side]);
+            _ = writeln!(reported, "  {}: {what}", NAMES[side]);
             world = behind;
         }
-        told
+        reported
     }
 }
 

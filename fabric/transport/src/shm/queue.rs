@@ -281,9 +281,9 @@ impl SharedQueue {
     fn poll_once(&mut self, into: &mut [Event]) -> Result<Option<usize>, Error> {
         self.disarm();
         let ended = self.link.peer_has_ended();
-        let told = self.end.poll(into);
+        let reported = self.end.poll(into);
         self.wake_peer()?;
-        let count = told?;
+        let count = reported?;
         Ok((count > 0 || ended || into.is_empty()).then_some(count))
     }
 

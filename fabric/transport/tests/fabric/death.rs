@@ -55,7 +55,7 @@ fn holdings() -> (usize, usize) {
 /// A peer is killed while this side sleeps in a read or in a write.
 fn notices(part: &str, writes: bool) {
     let (mut player, mut connection) = start(part);
-    let (tell, told) = mpsc::channel();
+    let (tell, reported) = mpsc::channel();
     let sleeper = thread::spawn(move || {
         // SAFETY: the call takes no arguments and cannot fail.
         tell.send(unsafe { libc::gettid() }).expect("the receiver is alive");
@@ -69,7 +69,7 @@ fn notices(part: &str, writes: bool) {
             connection.read(&mut [0; 1000]).expect_err("it never writes")
         }
     });
-    let thread = told.recv().expect("the thread sends its id");
+    let thread = reported.recv().expect("the thread sends its id");
     wait_until("this side sleeps", || process::sleeps(thread));
     player.kill();
     wait_until("the sleeper wakes up", || sleeper.is_finished());

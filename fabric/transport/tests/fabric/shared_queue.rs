@@ -85,7 +85,7 @@ fn ask(queue: &mut SharedQueue, seed: u64) {
         let count = match queue.try_poll(&mut events) {
             Err(error) if error.is_would_block() && left > 0 => continue,
             Err(error) if error.is_would_block() => queue.poll(&mut events),
-            told => told,
+            reported => reported,
         };
         for event in &events[..count.expect("the peer is there")] {
             let at = event.connection.number() as usize;

@@ -24,8 +24,8 @@ pub struct Counts {
 
 impl Counts {
     /// Reads the counts from a JSON object with these names; missing ones are 0.
-    pub(crate) fn from_json(told: &Value) -> Self {
-        let count = |name: &str| told[name].as_u64().unwrap_or_default();
+    pub(crate) fn from_json(reported: &Value) -> Self {
+        let count = |name: &str| reported[name].as_u64().unwrap_or_default();
         Self {
             sends: count("sends"),
             receives: count("receives"),

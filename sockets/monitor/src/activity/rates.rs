@@ -95,7 +95,7 @@ impl Rates {
     }
 
     /// Adds the rates to a JSON object.
-    fn put_into(&self, told: &mut Value) {
+    fn put_into(&self, reported: &mut Value) {
         let rounded = |value: f64| (value * 1000.0).round() / 1000.0;
         let counts = &self.counts;
         for (name, count) in [
@@ -106,12 +106,12 @@ impl Rates {
             ("doorbells_per_second", counts.doorbells),
             ("sleeps_per_second", counts.sleeps),
         ] {
-            told[name] = rounded(self.per_second(count)).into();
+            reported[name] = rounded(self.per_second(count)).into();
         }
-        told["slept_share"] = counts.slept_share().map(rounded).into();
+        reported["slept_share"] = counts.slept_share().map(rounded).into();
         let saved = (self.saved_processors() * 1e6).round() / 1e6;
-        told["estimated_saved_processors"] = saved.into();
-        told["estimated_gain"] = self.estimate.gain().map(rounded).into();
+        reported["estimated_saved_processors"] = saved.into();
+        reported["estimated_gain"] = self.estimate.gain().map(rounded).into();
     }
 }
 
@@ -141,7 +141,7 @@ impl Activity {
             let rates = tcp.plus(unix);
             ProgramRates { pid: program.pid, command, accelerated, in_kernel, rates }
         });
-        let programs = programs.filter(ProgramRates::is_told).collect();
+        let programs = programs.filter(ProgramRates::is_reported).collect();
         Self { seconds, programs, ends: ends.collect(), in_kernel: after.in_kernel.clone() }
     }
 
@@ -167,18 +167,18 @@ impl Activity {
     /// Returns the rates as a JSON object.
     pub fn to_json(&self) -> Value {
         let programs = self.programs.iter().map(|program| {
-            let mut told = json!({
+            let mut reported = json!({
                 "pid": program.pid,
                 "command": program.command,
                 "accelerated": program.accelerated,
                 "in_kernel": program.in_kernel,
             });
-            program.rates.put_into(&mut told);
-            told
+            program.rates.put_into(&mut reported);
+            reported
         });
         let past = self.ends.iter().map(|it| {
             let end = &it.end;
-            let mut told = json!({
+            let mut reported = json!({
                 "pid": end.pid,
                 "command": end.command,
                 "descriptor": end.descriptor,
@@ -189,8 +189,8 @@ impl Activity {
                 "family": end.family.name(),
                 "transport": "shm",
             });
-            it.rates.put_into(&mut told);
-            told
+            it.rates.put_into(&mut reported);
+            reported
         });
         let kernel = self.in_kernel.iter().map(|end| {
             json!({
@@ -216,19 +216,19 @@ impl Activity {
 impl ProgramRates {
     /// Returns the counts, not the rates, as a JSON object: for [`Activity::until`].
     pub fn totals_to_json(&self) -> Value {
-        let mut told = self.rates.counts.to_json();
-        told["pid"] = self.pid.into();
-        told["command"] = self.command.clone().into();
-        told["accelerated"] = self.accelerated.into();
-        told["in_kernel"] = self.in_kernel.into();
+        let mut reported = self.rates.counts.to_json();
+        reported["pid"] = self.pid.into();
+        reported["command"] = self.command.clone().into();
+        reported["accelerated"] = self.accelerated.into();
+        reported["in_kernel"] = self.in_kernel.into();
         let rounded = |value: f64| (value * 1e6).round() / 1e6;
         let estimate = self.rates.estimate;
-        told["estimated_saved_seconds"] = rounded(estimate.saved_seconds()).into();
-        told["estimated_gain"] = estimate.gain().map(rounded).into();
-        told
+        reported["estimated_saved_seconds"] = rounded(estimate.saved_seconds()).into();
+        reported["estimated_gain"] = estimate.gain().map(rounded).into();
+        reported
     }
 
-    fn is_told(&self) -> bool {
+    fn is_reported(&self) -> bool {
         self.accelerated + self.in_kernel > 0 || self.rates.counts != Counts::default()
     }
 }
@@ -265,9 +265,12 @@ mod tests {
         let after = Snapshot::of(&list(&[(10, 300), (30, 4)], 20), begun + Duration::from_secs(2));
         let mut activity = Activity::between(&before, &after, &Costs::assumed());
         activity.sort(Key::Messages);
-        let told = activity.to_json();
-        assert_eq!((&told["seconds"], &told["connections"][0]["pid"]), (&json!(2.0), &json!(1)));
-        let first = &told["connections"][0];
+        let reported = activity.to_json();
+        assert_eq!(
+            (&reported["seconds"], &reported["connections"][0]["pid"]),
+            (&json!(2.0), &json!(1))
+        );
+        let first = &reported["connections"][0];
         assert_eq!(first["sent_messages_per_second"], 100.0);
         assert_eq!(first["received_messages_per_second"], 200.0);
         assert_eq!(
@@ -275,8 +278,8 @@ mod tests {
             (&json!(1000.0), &json!(0.5))
         );
         assert!(first["estimated_gain"].as_f64().unwrap() > 1.0, "{first}");
-        assert_eq!(told["connections"][2]["sent_messages_per_second"], 2.0);
-        let program = &told["programs"][0];
+        assert_eq!(reported["connections"][2]["sent_messages_per_second"], 2.0);
+        let program = &reported["programs"][0];
         // 200 of the first, 13 of the second before it ended, 4 of the third.
         assert_eq!(
             (&program["pid"], &program["sent_messages_per_second"]),

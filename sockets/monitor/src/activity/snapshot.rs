@@ -145,12 +145,12 @@ fn remembered(list: &Value, known: &[InKernel], existing: &mut Existing) -> Vec<
     let age = |it: &Value| it["seconds_ago"].as_f64().unwrap_or(f64::MAX);
     all.sort_by(|one, other| age(one).total_cmp(&age(other)));
     let mut found = vec![];
-    for told in all {
-        let inode = told["inode"].as_u64().unwrap_or_default();
-        if past.contains(&(pid(told), Some(inode))) {
+    for reported in all {
+        let inode = reported["inode"].as_u64().unwrap_or_default();
+        if past.contains(&(pid(reported), Some(inode))) {
             continue;
         }
-        let mut end = kernel_end(told, told["reason"].as_str().unwrap_or_default());
+        let mut end = kernel_end(reported, reported["reason"].as_str().unwrap_or_default());
         match existing.look(end.pid, inode) {
             Existence::Gone => continue,
             Existence::Open(number) => end.descriptor = Some(number.into()),
@@ -165,11 +165,11 @@ fn remembered(list: &Value, known: &[InKernel], existing: &mut Existing) -> Vec<
 
 /// Returns the programs with the counts of their ended and present connections.
 fn programs(list: &Value, ends: &[End], in_kernel: &[InKernel]) -> Vec<Program> {
-    let member = |told: &Value| Program {
-        pid: pid(told),
-        command: text(told, "command"),
+    let member = |reported: &Value| Program {
+        pid: pid(reported),
+        command: text(reported, "command"),
         counts: [Family::Tcp, Family::Unix]
-            .map(|family| Counts::from_json(&told["ended"][family.name()])),
+            .map(|family| Counts::from_json(&reported["ended"][family.name()])),
     };
     let mut programs: BTreeMap<i32, Program> = BTreeMap::new();
     let nothing = |pid: i32, command: &str| {
@@ -246,13 +246,13 @@ mod tests {
         let pid = std::process::id();
         let (one, _other) = UnixStream::pair().unwrap();
         let inode = std::fs::metadata(format!("/proc/self/fd/{}", one.as_raw_fd())).unwrap().ino();
-        let told = |inode: u64, reason: &str, ago: f64| {
+        let reported = |inode: u64, reason: &str, ago: f64| {
             json!({"pid": pid, "descriptor": 3, "inode": inode, "reason": reason,
                    "seconds_ago": ago})
         };
         let list = json!({
-            "refused": [told(inode, "PeerPlain", 9.0), told(u64::MAX, "PeerPlain", 1.0)],
-            "kept": [told(inode, "Stdio", 2.0)],
+            "refused": [reported(inode, "PeerPlain", 9.0), reported(u64::MAX, "PeerPlain", 1.0)],
+            "kept": [reported(inode, "Stdio", 2.0)],
         });
         let found = Snapshot::of(&list, Instant::now()).in_kernel;
         assert_eq!(found.len(), 1, "{found:?}");

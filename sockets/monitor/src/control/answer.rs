@@ -21,45 +21,45 @@ pub fn error(what: &str) -> Value {
 
 /// The answer to [`List`](super::Question::List).
 pub fn list(listing: &Listing<'_>, now: Instant) -> Value {
-    let connections = listing.connections.iter().map(|it| told_connection(it, now));
+    let connections = listing.connections.iter().map(|it| connection_as_json(it, now));
     let connections: Vec<Value> = connections.collect();
-    let refused: Vec<Value> = listing.refusals.iter().map(|it| told_refusal(it, now)).collect();
-    let kept: Vec<Value> = listing.programs.iter().flat_map(|it| told_kept(it, now)).collect();
-    let programs: Vec<Value> = listing.programs.iter().map(told_program).collect();
+    let refused: Vec<Value> = listing.refusals.iter().map(|it| refusal_as_json(it, now)).collect();
+    let kept: Vec<Value> = listing.programs.iter().flat_map(|it| kept_as_json(it, now)).collect();
+    let programs: Vec<Value> = listing.programs.iter().map(program_as_json).collect();
     json!({"connections": connections, "refused": refused, "kept": kept, "programs": programs})
 }
 
 /// Returns the sockets that a member keeps in the kernel.
-fn told_kept(program: &Program<'_>, now: Instant) -> Vec<Value> {
-    let told = |socket: &kept::Socket| {
-        let mut told = told_process(program);
-        told["inode"] = socket.inode.into();
-        told["reason"] = socket.reason.name().into();
-        told["text"] = socket.reason.text().into();
-        told["seconds_ago"] = seconds(socket.at, now).into();
-        told
+fn kept_as_json(program: &Program<'_>, now: Instant) -> Vec<Value> {
+    let reported = |socket: &kept::Socket| {
+        let mut reported = process_as_json(program);
+        reported["inode"] = socket.inode.into();
+        reported["reason"] = socket.reason.name().into();
+        reported["text"] = socket.reason.text().into();
+        reported["seconds_ago"] = seconds(socket.at, now).into();
+        reported
     };
-    program.kept.all_sockets().map(told).collect()
+    program.kept.all_sockets().map(reported).collect()
 }
 
 /// Returns a member with the counts of its ended connections.
-fn told_program(program: &Program<'_>) -> Value {
-    let mut told = told_process(program);
+fn program_as_json(program: &Program<'_>) -> Value {
+    let mut reported = process_as_json(program);
     let families = [Family::Tcp, Family::Unix].into_iter().zip(program.ended);
     let ended = families.map(|(family, it)| (family.name().to_owned(), it.to_json()));
-    told["ended"] = ended.collect::<serde_json::Map<String, Value>>().into();
-    told
+    reported["ended"] = ended.collect::<serde_json::Map<String, Value>>().into();
+    reported
 }
 
-fn told_process(program: &Program<'_>) -> Value {
+fn process_as_json(program: &Program<'_>) -> Value {
     let process = program.process;
     json!({"pid": process.pid, "user": process.user, "command": process.command})
 }
 
-fn told_connection(connection: &Connection<'_>, now: Instant) -> Value {
+fn connection_as_json(connection: &Connection<'_>, now: Instant) -> Value {
     let Connection { slab, slot, words, .. } = connection;
     let ends = connection.ends.iter().zip(words).map(|(end, words)| {
-        let mut told = told_end(end);
+        let mut reported = end_as_json(end);
         let flags = words.at(word::FLAGS);
         let said = [
             ("attached", flag::ATTACHED),
@@ -69,7 +69,7 @@ fn told_connection(connection: &Connection<'_>, now: Instant) -> Value {
             ("leaves", flag::LEAVES),
         ];
         for (name, bit) in said {
-            told[name] = (flags & bit != 0).into();
+            reported[name] = (flags & bit != 0).into();
         }
         let counts = [
             ("switched_at", word::SWITCHED_AT),
@@ -81,10 +81,10 @@ fn told_connection(connection: &Connection<'_>, now: Instant) -> Value {
             ("reused", word::REUSED),
         ];
         for (name, at) in counts {
-            told[name] = words.at(at).into();
+            reported[name] = words.at(at).into();
         }
-        told["sends"] = words.sends().into();
-        told
+        reported["sends"] = words.sends().into();
+        reported
     });
     let ends: Vec<Value> = ends.collect();
     let seconds = seconds(connection.since, now);
@@ -100,7 +100,7 @@ fn told_connection(connection: &Connection<'_>, now: Instant) -> Value {
     })
 }
 
-fn told_end(end: &EndNote) -> Value {
+fn end_as_json(end: &EndNote) -> Value {
     let address = |it: &Option<end::Place>| it.as_ref().map(end::Place::to_string);
     json!({
         "pid": end.pid,
@@ -114,13 +114,13 @@ fn told_end(end: &EndNote) -> Value {
     })
 }
 
-fn told_refusal(refusal: &Refusal, now: Instant) -> Value {
-    let mut told = told_end(&refusal.end);
-    told["reason"] = refusal.reason.name().into();
-    told["text"] = refusal.reason.text().into();
-    told["seconds_ago"] = seconds(refusal.at, now).into();
-    told["times"] = refusal.times.into();
-    told
+fn refusal_as_json(refusal: &Refusal, now: Instant) -> Value {
+    let mut reported = end_as_json(&refusal.end);
+    reported["reason"] = refusal.reason.name().into();
+    reported["text"] = refusal.reason.text().into();
+    reported["seconds_ago"] = seconds(refusal.at, now).into();
+    reported["times"] = refusal.times.into();
+    reported
 }
 
 fn seconds(since: Instant, now: Instant) -> f64 {
@@ -182,7 +182,7 @@ pub fn why(known: &Known<'_>, asked: Asked, now: Instant) -> Value {
             let unused = kept.filter(|_| reason == Reason::Leaving);
             return in_kernel(unused.map_or(reason, |kept| kept.reason));
         }
-        let connection = told_connection(connection, now);
+        let connection = connection_as_json(connection, now);
         return json!({"state": "accelerated", "connection": connection});
     }
     if known.is_waiting {
@@ -190,7 +190,7 @@ pub fn why(known: &Known<'_>, asked: Asked, now: Instant) -> Value {
     }
     match (known.refusal, kept) {
         (Some(refusal), kept) if kept.is_none_or(|kept| kept.at < refusal.at) => {
-            json!({"state": "refused", "refusal": told_refusal(refusal, now)})
+            json!({"state": "refused", "refusal": refusal_as_json(refusal, now)})
         }
         (_, Some(kept)) => in_kernel(kept.reason),
         _ => {

@@ -40,7 +40,7 @@ pub struct Diagnosis {
 
 /// State of a socket as the kernel reports it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Told {
+struct Reported {
     inode: u32,
     kind: u8,
     state: u8,
@@ -88,7 +88,7 @@ impl Diagnosis {
                 Answer::OfBefore => {}
                 // The kernel does not answer, although the socket exists.
                 Answer::Nothing => return Err(Reason::Family),
-                Answer::Of(told) => return told.peer(inode),
+                Answer::Of(reported) => return reported.peer(inode),
             }
         }
         Err(Reason::Resources)
@@ -112,7 +112,7 @@ impl Diagnosis {
     }
 }
 
-impl Told {
+impl Reported {
     fn peer(self, inode: u32) -> Result<u64, Reason> {
         if i32::from(self.kind) != libc::SOCK_STREAM || self.inode != inode {
             return Err(Reason::NotStream);
@@ -150,7 +150,7 @@ enum Answer {
     OfBefore,
     /// The kernel does not answer.
     Nothing,
-    Of(Told),
+    Of(Reported),
 }
 
 /// Parses a message of the kernel.
@@ -160,26 +160,26 @@ fn read(bytes: &[u8], question: u32) -> Answer {
         return Answer::OfBefore;
     }
     let half = |at: usize| Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
-    let told = || {
+    let reported = || {
         let length = usize::try_from(word(0)?).ok()?;
         if half(4)? != BY_FAMILY || length > bytes.len() {
             return None;
         }
         let (kind, state) = (*bytes.get(17)?, *bytes.get(18)?);
-        let mut told = Told { inode: word(20)?, kind, state, shutdown: 0, peer: 0 };
+        let mut reported = Reported { inode: word(20)?, kind, state, shutdown: 0, peer: 0 };
         let mut at = HEADER_BYTES + ABOUT_BYTES;
         while at + 4 <= length {
             let part = usize::from(half(at)?);
             match half(at + 2)? {
-                PEER => told.peer = word(at + 4)?,
-                SHUTDOWN => told.shutdown = *bytes.get(at + 4)?,
+                PEER => reported.peer = word(at + 4)?,
+                SHUTDOWN => reported.shutdown = *bytes.get(at + 4)?,
                 _ => {}
             }
             at += part.max(4).next_multiple_of(4);
         }
-        Some(told)
+        Some(reported)
     };
-    told().map_or(Answer::Nothing, Answer::Of)
+    reported().map_or(Answer::Nothing, Answer::Of)
 }
 
 #[cfg(test)]
@@ -204,13 +204,13 @@ mod tests {
         let other = [&half(6)[..], &half(9), &[1, 2, 0, 0]].concat();
         let whole = answer(3, &[&other, &peer, &shutdown]);
         let kind = libc::SOCK_STREAM as u8;
-        let told = Told { inode: 77, kind, state: ESTABLISHED, shutdown: 1, peer: 55 };
-        assert_eq!(read(&whole, 3), Answer::Of(told));
-        assert_eq!(told.peer(77), Err(Reason::NotConnected));
-        let told = Told { shutdown: 0, ..told };
-        assert_eq!(read(&answer(3, &[&peer]), 3), Answer::Of(told));
-        assert_eq!((told.peer(77), told.peer(78)), (Ok(55), Err(Reason::NotStream)));
-        assert_eq!(Told { peer: 0, ..told }.peer(77), Err(Reason::PeerPlain));
+        let reported = Reported { inode: 77, kind, state: ESTABLISHED, shutdown: 1, peer: 55 };
+        assert_eq!(read(&whole, 3), Answer::Of(reported));
+        assert_eq!(reported.peer(77), Err(Reason::NotConnected));
+        let reported = Reported { shutdown: 0, ..reported };
+        assert_eq!(read(&answer(3, &[&peer]), 3), Answer::Of(reported));
+        assert_eq!((reported.peer(77), reported.peer(78)), (Ok(55), Err(Reason::NotStream)));
+        assert_eq!(Reported { peer: 0, ..reported }.peer(77), Err(Reason::PeerPlain));
         assert_eq!(read(&whole, 2), Answer::OfBefore);
         for length in 0..whole.len() {
             let expected = if length < 12 { Answer::OfBefore } else { Answer::Nothing };

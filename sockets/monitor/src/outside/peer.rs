@@ -72,7 +72,7 @@ fn hidden(end: &Asked<'_>) -> Option<(Reason, String)> {
 
 /// Explains that the ends use two monitors, and what to do about it.
 fn two_monitors((pid, one): (i32, &Location), (owner, other): (i32, &Location)) -> String {
-    let told = format!(
+    let reported = format!(
         "the ends have two monitors: process {pid} uses the one at {}, and the peer, process \
          {owner}, the one at {}",
         shown(one),
@@ -81,7 +81,7 @@ fn two_monitors((pid, one): (i32, &Location), (owner, other): (i32, &Location)) 
     let variable = freeport_sockets_proto::MONITOR_VARIABLE;
     let begin_anew = |pid: i32, to: &Location| {
         let path = shown(to);
-        format!("{told}; restart process {pid} with {variable}={path}, if its rules allow it")
+        format!("{reported}; restart process {pid} with {variable}={path}, if its rules allow it")
     };
     // The host's monitor serves all users, any other one only its own user and root.
     match (one.owner(), other.owner()) {
@@ -89,8 +89,8 @@ fn two_monitors((pid, one): (i32, &Location), (owner, other): (i32, &Location)) 
         (Some(0), _) => begin_anew(owner, one),
         (Some(here), Some(there)) if here == there => begin_anew(pid, other),
         _ => format!(
-            "{told}; have root run one for all users (`freeport node`, or its systemd unit), and \
-             restart both without {variable}"
+            "{reported}; have root run one for all users (`freeport node`, or its systemd unit), \
+             and restart both without {variable}"
         ),
     }
 }

@@ -191,8 +191,8 @@ mod tests {
         assert_eq!((user_of(pid), user_of(i32::MAX)), (Some(user()), None));
         assert_eq!(kind_of(pid), Some(executable::Kind::Dynamic));
         assert!(!is_monitor(pid) && descriptor_limit(i32::MAX).is_none());
-        let told = why_hidden(i32::MAX);
+        let reported = why_hidden(i32::MAX);
         // Root is never advised to ask as root.
-        assert_eq!(told.contains("ask as root"), user() != 0, "{told}");
+        assert_eq!(reported.contains("ask as root"), user() != 0, "{reported}");
     }
 }

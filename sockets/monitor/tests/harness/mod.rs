@@ -53,9 +53,9 @@ impl Running {
         before(&location);
         let (stop, stopped) = UnixStream::pair().unwrap();
         let events = Arc::new(Mutex::new(vec![]));
-        let told = events.clone();
+        let reported = events.clone();
         let thread = thread::spawn(move || {
-            server.run(stopped.as_fd(), &mut |event| told.lock().unwrap().push(event)).unwrap();
+            server.run(stopped.as_fd(), &mut |event| reported.lock().unwrap().push(event)).unwrap();
         });
         Self { location, folder, stop, thread: Some(thread), events }
     }

@@ -23,7 +23,7 @@ pub fn send(
     count: usize,
     kernel: impl Fn() -> isize,
 ) -> isize {
-    out.go_on(descriptor);
+    out.proceed(descriptor);
     if raw::kind_of_file(from) == Ok(libc::S_IFSOCK) {
         // The kernel refuses, and the bytes there may be doorbells.
         return kernel();
@@ -90,7 +90,7 @@ pub fn splice(
     }
     for (stream, descriptor) in [(&source, from), (&sink, to)] {
         if let Some(stream) = stream {
-            stream.go_on(descriptor);
+            stream.proceed(descriptor);
         }
     }
     if let Some(source) = source {

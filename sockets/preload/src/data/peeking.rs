@@ -91,11 +91,11 @@ impl Stream {
     #[cold]
     pub fn peek_behind_kernel(&self, parts: Parts<'_>, before: usize) -> Option<usize> {
         let shared = self.shared;
-        let is_there = || shared.phase() & (phase::ATTACHED | phase::STOPS) == phase::ATTACHED;
-        let slot = self.slot().filter(|_| is_there())?;
+        let exists = || shared.phase() & (phase::ATTACHED | phase::STOPS) == phase::ATTACHED;
+        let slot = self.slot().filter(|_| exists())?;
         let mut half = shared.receive.take(shared.is_alone())?;
         let taken = shared.kernel_received.load(Ordering::Acquire);
-        if !is_there() || slot.peer_switched()? != taken + before as u64 {
+        if !exists() || slot.peer_switched()? != taken + before as u64 {
             return None;
         }
         let look = |part: Parts<'_>| {

@@ -69,7 +69,7 @@ impl Stream {
         flags: i32,
         kernel: impl Fn() -> isize,
     ) -> Option<isize> {
-        self.go_on(descriptor);
+        self.proceed(descriptor);
         if flags & (libc::MSG_OOB | libc::MSG_ERRQUEUE) != 0 {
             return Some(kernel());
         }
@@ -111,8 +111,8 @@ impl Stream {
         received: isize,
     ) -> isize {
         let Some(before @ 1..) = usize::try_from(received).ok() else { return received };
-        let goes_on = parts.bytes().is_some_and(|wanted| before < wanted);
-        if !goes_on {
+        let continues = parts.bytes().is_some_and(|wanted| before < wanted);
+        if !continues {
             return received;
         }
         if flags & libc::MSG_PEEK != 0 {
@@ -185,7 +185,7 @@ impl Stream {
             if received == wanted || received > 0 && flags & libc::MSG_PEEK != 0 {
                 return received as isize;
             }
-            self.go_on(descriptor);
+            self.proceed(descriptor);
         }
     }
 
@@ -237,7 +237,7 @@ impl Stream {
         }
         if received > data {
             // A doorbell came with the last bytes, and will not ring for the ring again.
-            self.go_on(descriptor);
+            self.proceed(descriptor);
         }
         if data > 0 && is_taken {
             self.has_moved(descriptor, data as u64);
@@ -351,12 +351,12 @@ impl Stream {
                 return Some(errno::fail(libc::EAGAIN));
             }
             if !wait.step(|| slot.shares_core()) {
-                let is_there = || match received {
+                let exists = || match received {
                     0 => self.is_readable(slot),
                     // After the first bytes, each further one counts.
                     _ => self.has_data(slot) || self.has_read_end(slot),
                 };
-                match sleep::until(self, descriptor, slot, is_there) {
+                match sleep::until(self, descriptor, slot, exists) {
                     // The slot may be another one, or none, by now.
                     Ok(()) if received == 0 => return None,
                     Ok(()) => {}
@@ -562,7 +562,7 @@ impl Stream {
 
     /// Number of bytes that can be read at once; `None`: the kernel knows.
     pub fn readable_bytes(&self, descriptor: i32) -> Option<i32> {
-        self.go_on(descriptor);
+        self.proceed(descriptor);
         let shared = self.shared;
         let slot = self.slot().filter(|_| shared.is(phase::ATTACHED))?;
         let in_kernel = if shared.is(phase::RECEIVES) {

@@ -49,8 +49,8 @@ impl Stream {
             libc::ECONNRESET | libc::EPIPE => _ = self.shared.mark(phase::RESET_TOLD),
             libc::ENOTCONN if self.shared.is(phase::BROKEN_OFF) => {
                 let before = self.shared.mark(phase::RESET_TOLD);
-                let is_told = before & phase::RESET_TOLD != 0;
-                return if is_told { 0 } else { errno::fail(libc::ECONNRESET) };
+                let is_reported = before & phase::RESET_TOLD != 0;
+                return if is_reported { 0 } else { errno::fail(libc::ECONNRESET) };
             }
             _ => {}
         }

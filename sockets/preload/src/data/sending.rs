@@ -116,7 +116,7 @@ impl Stream {
             // There is no urgent data in rings.
             self.bring_back(descriptor, Reason::Urgent);
         }
-        self.go_on(descriptor);
+        self.proceed(descriptor);
         let _caller = self.enter(flags);
         let kernel = || self.unless_closed(&kernel);
         let (mut done, mut attempts, mut patience) = (0, 0, Patience(TOLD_TICKS));
@@ -128,8 +128,8 @@ impl Stream {
                 if done > 0 {
                     return done as isize;
                 }
-                if !self.has_told_room() || !patience.pause() {
-                    self.shared.send.has_told_room.store(false, Ordering::Relaxed);
+                if !self.has_reported_room() || !patience.pause() {
+                    self.shared.send.has_reported_room.store(false, Ordering::Relaxed);
                     return errno::fail(libc::EAGAIN);
                 }
             }
@@ -204,8 +204,8 @@ impl Stream {
             true => self.send_to_gone(flags, bytes, &kernel),
             false => kernel(),
         };
-        if self.has_told_room() && !self.blocks(flags) {
-            sent = self.send_as_told(descriptor, sent, &kernel);
+        if self.has_reported_room() && !self.blocks(flags) {
+            sent = self.send_as_reported(descriptor, sent, &kernel);
         }
         if sent > 0 {
             shared.kernel_sent.fetch_add(sent as u64, Ordering::Release);
@@ -216,27 +216,32 @@ impl Stream {
         }
         if shared.phase() & (phase::ATTACHED | phase::SENDS) == phase::ATTACHED {
             // The stream could not leave the kernel during this call.
-            self.go_on(descriptor);
+            self.proceed(descriptor);
         }
         Some(sent)
     }
 
     /// Whether room in a ring was reported to the application, which relies on it.
     #[inline]
-    fn has_told_room(&self) -> bool {
-        self.shared.send.has_told_room.load(Ordering::Relaxed)
+    fn has_reported_room(&self) -> bool {
+        self.shared.send.has_reported_room.load(Ordering::Relaxed)
     }
 
     /// The result of a non-blocking call that relies on room reported before. Bytes sent again to
     /// the peer may have taken the kernel's room a moment ago, so this waits for more.
     #[cold]
-    fn send_as_told(&self, descriptor: i32, mut sent: isize, kernel: impl Fn() -> isize) -> isize {
+    fn send_as_reported(
+        &self,
+        descriptor: i32,
+        mut sent: isize,
+        kernel: impl Fn() -> isize,
+    ) -> isize {
         let mut patience = Patience(TOLD_TICKS);
         let is_full = |sent| sent < 0 && errno::get() == libc::EAGAIN;
         while is_full(sent) && patience.wait(descriptor, libc::POLLOUT) {
             sent = kernel();
         }
-        self.shared.send.has_told_room.store(false, Ordering::Relaxed);
+        self.shared.send.has_reported_room.store(false, Ordering::Relaxed);
         sent
     }
 
@@ -345,7 +350,7 @@ impl Stream {
         };
         if sent > 0 {
             slot.count(word::SENT_BYTES, sent as u64);
-            shared.send.has_told_room.store(false, Ordering::Relaxed);
+            shared.send.has_reported_room.store(false, Ordering::Relaxed);
         }
         drop(half);
         if wake {
@@ -483,7 +488,7 @@ impl Stream {
             sender.write_short(bytes, left).or_else(|| write_with_room(sender, bytes))
         })?;
         slot.count(word::SENT_BYTES, bytes.len() as u64);
-        shared.send.has_told_room.store(false, Ordering::Relaxed);
+        shared.send.has_reported_room.store(false, Ordering::Relaxed);
         drop(half);
         if wake {
             self.wake_peer(descriptor, &slot);

@@ -162,7 +162,7 @@ pub unsafe extern "C-unwind" fn recvmsg(
     message: *mut libc::msghdr,
     flags: c_int,
 ) -> isize {
-    if !memory::is_there(message, 1) {
+    if !memory::exists(message, 1) {
         return next!(recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c_int) -> isize);
     }
     let is_of_kernel = Cell::new(false);
@@ -292,7 +292,7 @@ pub unsafe extern "C-unwind" fn sendmsg(
     flags: c_int,
 ) -> isize {
     let kernel = || next!(sendmsg(fd: c_int, message: *const libc::msghdr, flags: c_int) -> isize);
-    if !memory::is_there(message, 1) {
+    if !memory::exists(message, 1) {
         return kernel();
     }
     // SAFETY: the caller upholds the contract of the libc function this replaces.
@@ -301,7 +301,7 @@ pub unsafe extern "C-unwind" fn sendmsg(
     // SAFETY: it is not null, so the caller gives a message, which nothing changes meanwhile.
     let header = unsafe { &*message };
     let is_only_data = header.msg_controllen == 0;
-    if !memory::is_there(header.msg_control.cast::<u8>(), header.msg_controllen) && !is_only_data {
+    if !memory::exists(header.msg_control.cast::<u8>(), header.msg_controllen) && !is_only_data {
         return errno::fail(libc::EFAULT);
     }
     if !is_only_data {

@@ -11,7 +11,7 @@ use core::ffi::c_int;
 pub extern "C" fn freeport_is_accelerated(fd: c_int) -> c_int {
     let stream = table::stream(fd);
     c_int::from(stream.is_some_and(|stream| {
-        stream.go_on(fd);
+        stream.proceed(fd);
         stream.shared.is(crate::state::connection::phase::LOOKS)
     }))
 }

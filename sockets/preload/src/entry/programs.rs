@@ -26,7 +26,7 @@ pub(super) fn become_another<T>(run: impl FnOnce() -> T) -> T {
     leaving::gives_up_closed();
     let result = run();
     leaving::takes_back();
-    handing::goes_on();
+    handing::continues();
     result
 }
 

@@ -237,7 +237,7 @@ pub unsafe extern "C-unwind" fn setsockopt(
         }
         let is_ours = stream.shared.is(phase::SENDS) && !stream.is_unix();
         let has_value =
-            length as usize >= size_of::<c_int>() && memory::is_there(value.cast::<c_int>(), 1);
+            length as usize >= size_of::<c_int>() && memory::exists(value.cast::<c_int>(), 1);
         if !stream.is_unix()
             && let Some(reason) = options::of_tcp(level, name)
         {

@@ -66,7 +66,7 @@ unsafe fn write_all(fd: c_int, from: *const u8, bytes: usize) -> isize {
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn fdopen(fd: c_int, mode: *const c_char) -> *mut libc::FILE {
     let has_left = stream(fd).is_some_and(|stream| {
-        stream.go_on(fd);
+        stream.proceed(fd);
         !stream.bring_back(fd, Reason::Stdio)
     });
     if !has_left {

@@ -67,23 +67,23 @@ impl Stream {
         let Ok(inode) = raw::inode(descriptor) else { return };
         let since = self.local.lent_at.load(Ordering::Relaxed);
         let is_back = BEGINNING.load(Ordering::SeqCst) == 0
-            && processes::nobody_else_has(inode, since)
+            && processes::is_held_by_no_other(inode, since)
             && BEGINNING.load(Ordering::SeqCst) == 0;
         let after = raw::ticks();
         LOOKS_AT.store(after + PART * after.wrapping_sub(before), Ordering::Relaxed);
         if is_back {
-            self.counts_lent_no_more();
+            self.stops_counting_lent();
         }
     }
 
     /// Before its last descriptor here is closed: descriptors of other programs are the kernel's.
     pub fn leaves_to_borrowers(&self) {
         if self.shared.is(phase::LENT) && self.shared.references.load(Ordering::Acquire) == 2 {
-            self.counts_lent_no_more();
+            self.stops_counting_lent();
         }
     }
 
-    fn counts_lent_no_more(&self) {
+    fn stops_counting_lent(&self) {
         let shared = self.shared;
         // Another thread may have done the same.
         let lent = |phase: u32| (phase & phase::LENT != 0).then_some(phase & !phase::LENT);

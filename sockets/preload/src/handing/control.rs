@@ -19,7 +19,7 @@ const BYTES: usize = i32::MAX as usize;
 #[inline]
 pub unsafe fn is_sent(message: *const libc::msghdr) {
     // SAFETY: the caller upholds it.
-    if memory::is_there(message, 1) && unsafe { (*message).msg_controllen } != 0 {
+    if memory::exists(message, 1) && unsafe { (*message).msg_controllen } != 0 {
         // SAFETY: as above.
         let message = unsafe { &*message };
         // SAFETY: the control data of a message for `sendmsg` can be read.
@@ -34,7 +34,7 @@ pub unsafe fn is_sent(message: *const libc::msghdr) {
 #[inline]
 pub unsafe fn has_come(message: *const libc::msghdr, flags: i32) {
     // SAFETY: the caller upholds it.
-    if memory::is_there(message, 1) && unsafe { (*message).msg_controllen } != 0 {
+    if memory::exists(message, 1) && unsafe { (*message).msg_controllen } != 0 {
         // SAFETY: as above.
         let message = unsafe { &*message };
         // SAFETY: the kernel has filled the control data.
@@ -74,7 +74,7 @@ unsafe fn adopt(message: &libc::msghdr, was_peeked: bool) {
 /// Its control data can be read.
 unsafe fn each_descriptor(message: &libc::msghdr, mut visit: impl FnMut(i32)) {
     let (start, bytes) = (message.msg_control.cast::<u8>(), message.msg_controllen);
-    if start.is_null() || bytes > BYTES || !memory::is_there(start, bytes) {
+    if start.is_null() || bytes > BYTES || !memory::exists(start, bytes) {
         return;
     }
     let mut at = 0;

@@ -58,7 +58,7 @@ static KNOWN: [AtomicUsize; 512] = [const { AtomicUsize::new(0) }; 512];
 /// Whether lists or headers that an application has passed can be read. If not, the kernel has to
 /// report it (`EFAULT`). Pages that were readable once are not checked again.
 #[inline]
-pub fn is_there<T>(at: *const T, count: usize) -> bool {
+pub fn exists<T>(at: *const T, count: usize) -> bool {
     let first = at.addr() / PAGE_BYTES;
     let bytes = count.saturating_mul(size_of::<T>());
     let last = at.addr().saturating_add(bytes.saturating_sub(1)) / PAGE_BYTES;
@@ -78,11 +78,11 @@ fn place_of(page: usize) -> usize {
 #[cold]
 fn is_page(page: usize) -> bool {
     let at = page.saturating_mul(PAGE_BYTES) as *const u8;
-    let is_there = confined::is_confined() || raw::copy_of_own(at, &mut [0]) != Err(libc::EFAULT);
-    if is_there && let Some(known) = KNOWN.get(place_of(page)) {
+    let exists = confined::is_confined() || raw::copy_of_own(at, &mut [0]) != Err(libc::EFAULT);
+    if exists && let Some(known) = KNOWN.get(place_of(page)) {
         known.store(page, Ordering::Relaxed);
     }
-    is_there
+    exists
 }
 
 /// Size of a file in bytes.
@@ -99,23 +99,23 @@ mod tests {
     #[test]
     fn what_is_mapped_is_there_and_nothing_else() {
         let words = [7_u64; 1024];
-        assert!(is_there(words.as_ptr(), words.len()) && is_there(words.as_ptr(), 0));
+        assert!(exists(words.as_ptr(), words.len()) && exists(words.as_ptr(), 0));
         // SAFETY: addresses where the system finds room.
         let nowhere = unsafe {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
             libc::mmap(core::ptr::null_mut(), 2 * PAGE_BYTES, libc::PROT_NONE, flags, -1, 0)
         };
-        assert!(!is_there(nowhere.cast::<u64>(), 1));
+        assert!(!exists(nowhere.cast::<u64>(), 1));
         assert!(
-            !is_there(core::ptr::null::<u8>(), 1)
-                && !is_there(core::ptr::without_provenance::<u64>(9), 1)
-                && !is_there(core::ptr::without_provenance::<u8>(usize::MAX), 9)
+            !exists(core::ptr::null::<u8>(), 1)
+                && !exists(core::ptr::without_provenance::<u64>(9), 1)
+                && !exists(core::ptr::without_provenance::<u8>(usize::MAX), 9)
         );
         // The first of two pages can be read.
         // SAFETY: it was just mapped.
         unsafe { libc::mprotect(nowhere, PAGE_BYTES, libc::PROT_READ) };
-        assert!(is_there(nowhere.cast::<u8>(), PAGE_BYTES));
-        assert!(!is_there(nowhere.cast::<u8>(), PAGE_BYTES + 1));
+        assert!(exists(nowhere.cast::<u8>(), PAGE_BYTES));
+        assert!(!exists(nowhere.cast::<u8>(), PAGE_BYTES + 1));
         // SAFETY: nothing uses it.
         unsafe { libc::munmap(nowhere, 2 * PAGE_BYTES) };
     }

@@ -20,7 +20,7 @@ impl<'a> Parts<'a> {
         if count == 0 || parts.is_null() {
             return (count == 0).then_some(Self { parts: &[] });
         }
-        if count > libc::UIO_MAXIOV as usize || !memory::is_there(parts, count) {
+        if count > libc::UIO_MAXIOV as usize || !memory::exists(parts, count) {
             return None;
         }
         // SAFETY: the caller upholds it.

@@ -24,7 +24,7 @@ pub fn now() -> u64 {
 
 /// Whether no other process holds the file with that inode. A process that does not show its files,
 /// such as another user's, may hold it if it was started since then.
-pub fn nobody_else_has(inode: u64, since: u64) -> bool {
+pub fn is_held_by_no_other(inode: u64, since: u64) -> bool {
     let own = raw::process();
     // If others are not shown at all, nothing is known.
     raw::inode_at(c"/proc/1").is_ok()
@@ -152,7 +152,7 @@ mod tests {
         // Children of other tests hold all files until they call `exec`.
         let alone = || {
             let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
-            while !nobody_else_has(inode, since) {
+            while !is_held_by_no_other(inode, since) {
                 assert!(std::time::Instant::now() < deadline, "somebody else has it");
                 std::thread::yield_now();
             }
@@ -160,7 +160,7 @@ mod tests {
         alone();
         let input = std::os::fd::OwnedFd::from(ours);
         let mut child = std::process::Command::new("cat").stdin(input).spawn().expect("a child");
-        assert!(!nobody_else_has(inode, since));
+        assert!(!is_held_by_no_other(inode, since));
         drop(other);
         child.wait().unwrap();
         alone();

@@ -8,7 +8,7 @@ use core::ptr;
 /// `SA_RESTART`. If only some have it, it is not known which signal has arrived, and calls
 /// continue: programs that want a signal to end their calls usually have no other handlers.
 #[cold]
-pub fn do_calls_go_on() -> bool {
+pub fn do_calls_continue() -> bool {
     let (mut some_restart, mut some_end) = (false, false);
     for signal in 1..=SIGNALS {
         let Ok(action) = signal_action(signal) else { continue };
@@ -64,6 +64,6 @@ mod tests {
             found.flags & libc::SA_RESTART as usize != 0
         };
         assert_eq!([handle(0), handle(libc::SA_RESTART)], [false, true]);
-        assert!(do_calls_go_on());
+        assert!(do_calls_continue());
     }
 }

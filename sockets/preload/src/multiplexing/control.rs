@@ -43,7 +43,7 @@ pub fn control(set: u32, operation: i32, descriptor: i32, event: *mut libc::epol
         None => None,
     };
     let Some(stream) = stream else { return kernel() };
-    if operation != libc::EPOLL_CTL_DEL && !memory::is_there(event, 1) {
+    if operation != libc::EPOLL_CTL_DEL && !memory::exists(event, 1) {
         return kernel();
     }
     let Some(_lists) = LISTS.take(true) else { return kernel() };
@@ -134,7 +134,7 @@ fn in_kernel(
 
 /// The event that the application gives.
 fn wanted(operation: i32, event: *mut libc::epoll_event) -> libc::epoll_event {
-    if operation == libc::EPOLL_CTL_DEL || !memory::is_there(event, 1) {
+    if operation == libc::EPOLL_CTL_DEL || !memory::exists(event, 1) {
         return libc::epoll_event { events: 0, u64: 0 };
     }
     // SAFETY: the application's event, which is not null.

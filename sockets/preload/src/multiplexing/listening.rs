@@ -88,7 +88,7 @@ pub fn look(set_of: &Set, number: u32, room: &mut [libc::epoll_event]) -> usize 
     each(set_of, |known, stream| {
         if known.set == number
             && let Some(place) = room.get_mut(found)
-            && is_told(known, stream)
+            && is_reported(known, stream)
         {
             *place = libc::epoll_event { events: known.events & READY, u64: known.data };
             known.round = round;
@@ -98,7 +98,7 @@ pub fn look(set_of: &Set, number: u32, room: &mut [libc::epoll_event]) -> usize 
     found
 }
 
-fn is_told(known: &mut Registration, stream: &Stream) -> bool {
+fn is_reported(known: &mut Registration, stream: &Stream) -> bool {
     if known.events & READY == 0 || !listener::is_ready(stream) {
         return false;
     }
@@ -113,19 +113,19 @@ fn is_told(known: &mut Registration, stream: &Stream) -> bool {
 
 /// Whether the kernel's report of a listener is to be dropped, since the listener was reported a
 /// moment ago, and will be again as long as a connection waits there.
-pub fn is_told_already(set_of: &Set, event: &libc::epoll_event) -> bool {
+pub fn is_reported_already(set_of: &Set, event: &libc::epoll_event) -> bool {
     let (events, data) = (event.events, event.u64);
     if events & !READY != 0 || !entries::are_any() || !has_any(set_of) {
         return false;
     }
     let Some(_held) = set_of.lock.take(true) else { return false };
     let round = set_of.round.load(Ordering::Relaxed);
-    let mut is_told = false;
+    let mut is_reported = false;
     each(set_of, |known, _| {
-        is_told |=
+        is_reported |=
             known.data == data && known.round == round && known.events & libc::EPOLLET as u32 == 0;
     });
-    is_told
+    is_reported
 }
 
 /// Marks the listeners of a set as slept on until this is dropped.

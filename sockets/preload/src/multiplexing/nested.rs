@@ -103,24 +103,24 @@ pub fn look(outer: &Set, room: &mut [libc::epoll_event]) -> usize {
 
 /// Whether the kernel's report of a nested set is to be dropped: the set was reported a moment ago,
 /// or has only doorbells, which are taken then.
-pub fn is_told_already(outer: &Set, event: &libc::epoll_event) -> bool {
+pub fn is_reported_already(outer: &Set, event: &libc::epoll_event) -> bool {
     let (events, data) = (event.events, event.u64);
     if outer.nested.load(Ordering::Relaxed) == 0 || events & !(libc::EPOLLIN as u32) != 0 {
         return false;
     }
-    let (mut is_told, mut inner) = (false, None);
+    let (mut is_reported, mut inner) = (false, None);
     {
         let Some(_held) = outer.lock.take(true) else { return false };
         let round = outer.round.load(Ordering::Relaxed);
         each(outer, |known| {
             // Only the kernel knows which edges were reported.
             if known.data == data && known.events & libc::EPOLLET as u32 == 0 {
-                is_told |= known.round == round;
+                is_reported |= known.round == round;
                 inner = Some((known.stream, known.descriptor));
             }
         });
     }
-    let Some((number, descriptor)) = inner.filter(|_| !is_told) else { return is_told };
+    let Some((number, descriptor)) = inner.filter(|_| !is_reported) else { return is_reported };
     let Some(inner) = set::get(number) else { return false };
     if is_ready(number) || has_any(inner) || !take_doorbells(inner, number) {
         return false;

@@ -128,7 +128,7 @@ fn is_known(descriptor: i32) -> bool {
 /// Whether the socket of a descriptor is on its way out of the kernel, or has left it.
 fn leaves(descriptor: i32) -> bool {
     stream_of(descriptor).is_some_and(|stream| {
-        stream.go_on(descriptor);
+        stream.proceed(descriptor);
         switched(descriptor).is_some() || halfway(descriptor).is_some()
     })
 }
@@ -141,14 +141,14 @@ pub fn poll(
     kernel: impl Fn(*mut libc::pollfd, libc::nfds_t, Until) -> i32,
 ) -> i32 {
     process::check();
-    if count == 0 || count > 1 << 20 || !memory::is_there(descriptors, count as usize) {
+    if count == 0 || count > 1 << 20 || !memory::exists(descriptors, count as usize) {
         return kernel(descriptors, count, until);
     }
     // SAFETY: the application's list has `count` entries.
     let asked = unsafe { slice::from_raw_parts_mut(descriptors, count as usize) };
     for one in asked.iter() {
         if let Some(stream) = stream_of(one.fd) {
-            stream.go_on(one.fd);
+            stream.proceed(one.fd);
         }
     }
     let deadline = Deadline::new(until);
@@ -211,7 +211,7 @@ fn poll_mixed(
             kernel_asked = now;
             for one in asked.iter() {
                 if let Some(stream) = stream_of(one.fd) {
-                    stream.go_on(one.fd);
+                    stream.proceed(one.fd);
                 }
             }
             if asked.iter().any(|one| one.fd >= 0 && switched(one.fd).is_none()) {

@@ -110,7 +110,7 @@ pub fn events_of(stream: &Stream, slot: &Slot, events: u32) -> u32 {
     }
     if events & (libc::EPOLLOUT | libc::EPOLLWRNORM) as u32 != 0 && stream.is_writable(slot) {
         ready |= (libc::EPOLLOUT | libc::EPOLLWRNORM) as u32;
-        stream.shared.send.has_told_room.store(true, Ordering::Relaxed);
+        stream.shared.send.has_reported_room.store(true, Ordering::Relaxed);
     }
     let phase = stream.shared.phase();
     if phase & phase::UNIX != 0 {

@@ -34,7 +34,7 @@ pub fn select(
     let Some(wanted) = wanted(count, sets) else { return kernel() };
     let until = if timeout.is_null() {
         Until::Ready
-    } else if !memory::is_there(timeout, 1) {
+    } else if !memory::exists(timeout, 1) {
         return kernel();
     } else {
         // SAFETY: the application's time.
@@ -75,7 +75,7 @@ fn wanted(count: i32, sets: [*mut c_void; 3]) -> Option<[Words; 3]> {
     let number = usize::try_from(count).ok().filter(|number| *number <= DESCRIPTORS)?;
     let mut wanted = [[0; DESCRIPTORS / WORD_BITS]; 3];
     for (words, set) in wanted.iter_mut().zip(sets).filter(|(_, set)| !set.is_null()) {
-        if !memory::is_there(set.cast::<u64>(), number.div_ceil(WORD_BITS)) {
+        if !memory::exists(set.cast::<u64>(), number.div_ceil(WORD_BITS)) {
             return None;
         }
         for (at, word) in words.iter_mut().enumerate().take(number.div_ceil(WORD_BITS)) {
@@ -89,7 +89,7 @@ fn wanted(count: i32, sets: [*mut c_void; 3]) -> Option<[Words; 3]> {
         let is_known = || {
             nested::of(descriptor as i32).is_some()
                 || stream(descriptor as i32).is_some_and(|stream| {
-                    stream.go_on(descriptor as i32);
+                    stream.proceed(descriptor as i32);
                     stream.shared.phase() & (phase::LOOKS | phase::SWITCHED) != 0
                         || stream.shared.is(phase::LISTENS) && listener::is_known(&stream)
                 })

@@ -58,7 +58,7 @@ pub fn wait(
     process::check();
     let set = match set::get(number) {
         // Only the first entry of the room is checked: few are filled at once.
-        Some(set) if count > 0 && memory::is_there(events, 1) => set,
+        Some(set) if count > 0 && memory::exists(events, 1) => set,
         _ => return kernel(events, count, until),
     };
     // SAFETY: the application's room for `count` events, where the kernel could write as well.
@@ -282,7 +282,8 @@ fn translate(set: &Set, number: u32, room: &mut [libc::epoll_event], count: usiz
         let Some(event) = room.get(at).copied() else { break };
         let result = match changes::of_token(event.u64) {
             None => Some(event).filter(|event| {
-                !listening::is_told_already(set, event) && !nested::is_told_already(set, event)
+                !listening::is_reported_already(set, event)
+                    && !nested::is_reported_already(set, event)
             }),
             Some(ours) => of_token(set, number, ours, event.events),
         };
@@ -325,7 +326,7 @@ fn of_token(set: &Set, number: u32, ours: u32, events: u32) -> Option<libc::epol
         return None;
     }
     drop(held);
-    stream.go_on(descriptor);
+    stream.proceed(descriptor);
     let _held = set.lock.take(true)?;
     // SAFETY: the lock is held again, and nothing is used from before.
     let known = unsafe { registration::get(ours) }?;
@@ -419,7 +420,7 @@ fn shares_core(set: &Set) -> bool {
 
 /// A socket whose streams were in rings comes back into the kernel, or has come back.
 fn leaves_rings(stream: &Stream) {
-    stream.go_on(stream.local.descriptor.load(Ordering::Relaxed));
+    stream.proceed(stream.local.descriptor.load(Ordering::Relaxed));
     if !stream.shared.is(phase::LOOKS) {
         changes::has_left(stream);
     }

@@ -55,7 +55,7 @@ pub fn begin(slot: &Slot, backlog: &Backlog, sent_by_kernel: u64) -> bool {
 }
 
 /// Continues with that, up to `sender` in the area `last`.
-pub fn go_on(
+pub fn proceed(
     descriptor: i32,
     slot: &Slot,
     backlog: &Backlog,
@@ -63,7 +63,7 @@ pub fn go_on(
     patience: Patience,
 ) -> Resent {
     let (reader, until) = (Reader::Peer, Some((sender, last)));
-    Resending { descriptor, slot, backlog, reader, until, patience }.go_on()
+    Resending { descriptor, slot, backlog, reader, until, patience }.proceed()
 }
 
 /// Sends, in the peer's place and through the peer's socket, the bytes that this side gives back
@@ -76,18 +76,18 @@ pub fn send_for_peer(descriptor: i32, slot: &Slot, stopped: (u32, ReceiverCursor
     backlog.begin(given_back, Some((area, stopped)));
     let (patience, backlog) = (Patience(OWN_TICKS), &backlog);
     let (reader, until) = (Reader::Own, None);
-    let resent = Resending { descriptor, slot, backlog, reader, until, patience }.go_on();
+    let resent = Resending { descriptor, slot, backlog, reader, until, patience }.proceed();
     (backlog.sent(), resent == Resent::All)
 }
 
 impl Resending<'_> {
-    fn go_on(&mut self) -> Resent {
+    fn proceed(&mut self) -> Resent {
         let _buffer = LargeBuffer::new(self.descriptor);
         let resent = self.given_back();
         if resent != Resent::All {
             return resent;
         }
-        self.backlog.goes_on_with_unread();
+        self.backlog.continues_with_unread();
         let resent = self.unread();
         if resent != Resent::NoRoom {
             self.backlog.forget();

@@ -9,12 +9,12 @@ impl Stream {
     /// Moves the connection out of the kernel, or back, as far as that is possible now. Each
     /// operation calls it until both streams are in rings.
     #[inline]
-    pub fn go_on(&self, descriptor: i32) {
+    pub fn proceed(&self, descriptor: i32) {
         let phase = self.shared.phase();
         if self.is_returning(phase) {
-            self.go_on_returning(descriptor);
+            self.proceed_returning(descriptor);
         } else if phase & (phase::LOOKS | phase::CLAIMED) == phase::CLAIMED {
-            self.go_on_from(descriptor, phase);
+            self.proceed_from(descriptor, phase);
         } else if self.is_recalled(phase) {
             self.bring_back(descriptor, Reason::Recalled);
         }

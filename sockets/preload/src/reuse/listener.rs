@@ -76,7 +76,7 @@ impl Listener {
     }
 
     /// Whether the socket still listens.
-    fn is_there(&self) -> bool {
+    fn exists(&self) -> bool {
         let number = self.stream.load(Ordering::Relaxed).checked_sub(1);
         number.and_then(connections::get).is_some_and(|stream| {
             stream.shared.references.load(Ordering::Acquire) > 0
@@ -101,7 +101,7 @@ pub fn listens(stream: &Stream, backlog: i32) {
         return;
     }
     let Some(_held) = entries::hold() else { return };
-    let place = TABLE.iter().find(|known| !known.is_there());
+    let place = TABLE.iter().find(|known| !known.exists());
     let Some(known) = place.filter(|_| number_of(stream).is_none()) else { return };
     known.generation.store(stream.shared.generation.load(Ordering::Relaxed), Ordering::Relaxed);
     known.sleepers.store(0, Ordering::Relaxed);
@@ -155,7 +155,7 @@ pub fn counts(listener: &Stream) -> Option<u32> {
 
 /// Whether no thread sleeps on a listener in the kernel. `None`: it no longer listens.
 pub fn is_open(number: u32) -> Option<bool> {
-    let known = TABLE.get(number as usize).filter(|known| known.is_there())?;
+    let known = TABLE.get(number as usize).filter(|known| known.exists())?;
     let sleeps = known.sleepers.load(Ordering::SeqCst) > 0;
     Some(!sleeps && !known.drains.load(Ordering::SeqCst))
 }

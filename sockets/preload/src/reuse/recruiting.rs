@@ -59,7 +59,7 @@ fn has_left_kernel(stream: &Stream, descriptor: i32) -> bool {
     let patience = if is_at_once() { PATIENCE_AT_ONCE_TICKS } else { PATIENCE_TICKS };
     while raw::ticks().wrapping_sub(since) < patience {
         monitor::read_mail();
-        stream.go_on(descriptor);
+        stream.proceed(descriptor);
         let phase = stream.shared.phase();
         if phase & (phase::LOOKS | phase::NEVER) == phase::LOOKS {
             return true;

@@ -163,7 +163,7 @@ pub fn begins(stream: &Stream, slot: &Slot, descriptor: i32, no_delay: bool) {
     shared.no_delay.store(no_delay, Ordering::Relaxed);
     shared.announced.store(1, Ordering::Relaxed);
     shared.send.was_full.store(false, Ordering::Relaxed);
-    shared.send.has_told_room.store(false, Ordering::Relaxed);
+    shared.send.has_reported_room.store(false, Ordering::Relaxed);
     shared.phase.store(LEFT_KERNEL, Ordering::SeqCst);
     stream.announce_data_awake(slot);
     slot.says_marks_are_enough(false);

@@ -22,7 +22,7 @@ pub fn is_closing(descriptor: i32) {
     if table::get(descriptor).is_some() && !process::is_guest() {
         process::check();
         if let Some(stream) = stream(descriptor) {
-            stream.goes_on_for_callers(descriptor);
+            stream.continues_for_callers(descriptor);
         }
         if let Some(what) = table::clear(descriptor) {
             forget(descriptor, what, true);
@@ -45,7 +45,7 @@ pub fn forget(descriptor: i32, what: What, is_open: bool) {
     match what {
         What::Set(number) => match another(what) {
             -1 => multiplexing::forget_set(number),
-            copy => epoll::goes_on_as(number, copy),
+            copy => epoll::continues_as(number, copy),
         },
         What::Stream(number) => {
             let Some(stream) = connections::get(number) else { return };
@@ -137,7 +137,7 @@ fn end(stream: &Stream, descriptor: i32, is_open: bool) {
     }
     if is_open && stream.is_returning(shared.phase()) {
         // The peer may want bytes again that it has not read.
-        stream.go_on(descriptor);
+        stream.proceed(descriptor);
     }
     stream.release_slot();
     if shared.is(phase::PASSED) {

@@ -28,7 +28,7 @@ pub fn is_disconnected(
 ) -> Option<Before> {
     let stream = stream(descriptor).filter(|stream| !stream.is_unix())?;
     let is_named = length as usize >= size_of::<libc::sa_family_t>();
-    if !is_named || !memory::is_there(address.cast::<u8>(), length as usize) {
+    if !is_named || !memory::exists(address.cast::<u8>(), length as usize) {
         return None;
     }
     // SAFETY: the application's address has that many bytes.

@@ -11,7 +11,7 @@ use core::sync::atomic::Ordering;
 impl Stream {
     /// Before the last descriptor of this process is closed: if calls wait on the stream, it stays
     /// open under another one for them.
-    pub fn goes_on_for_callers(&self, descriptor: i32) {
+    pub fn continues_for_callers(&self, descriptor: i32) {
         let inside = &self.local.inside;
         let is_last = self.local.copies.load(Ordering::Relaxed) == 1;
         if !is_last || !inside.has_calls() {
@@ -24,7 +24,7 @@ impl Stream {
         }
         let Some(own) = entries::copy_of(descriptor) else { return };
         opening::note_same(descriptor, own);
-        inside.goes_on_as(own);
+        inside.continues_as(own);
         if !inside.has_calls() {
             self.ends_if_closed();
         }

@@ -13,7 +13,7 @@ use freeport_sockets_proto::slab::flag;
 
 /// `shutdown`. `None`: the kernel does it.
 pub fn shutdown(stream: &Stream, descriptor: i32, how: i32) -> Option<isize> {
-    stream.go_on(descriptor);
+    stream.proceed(descriptor);
     let shared = stream.shared;
     if shared.is(phase::LISTENS) {
         listener::is_closed(stream);

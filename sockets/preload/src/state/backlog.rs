@@ -71,7 +71,7 @@ impl Backlog {
     }
 
     /// All given-back bytes were sent; the unread ones follow.
-    pub fn goes_on_with_unread(&self) {
+    pub fn continues_with_unread(&self) {
         self.stage.store(UNREAD, Ordering::Relaxed);
     }
 

@@ -107,7 +107,7 @@ pub struct Half<T> {
     pub was_full: AtomicBool,
     /// Sending: whether room was reported to the application, and nothing has been sent since. The
     /// application relies on that room even if the stream comes back into the kernel.
-    pub has_told_room: AtomicBool,
+    pub has_reported_room: AtomicBool,
     /// Sending: number of times that the ring was full.
     pub fulls: AtomicU32,
     /// Receiving: offset in the slab of the next header.
@@ -325,7 +325,7 @@ impl<T: Copy + Default> HeldHalf<'_, T> {
         self.half.is_broken.store(false, Ordering::Relaxed);
         self.half.area.store(0, Ordering::Relaxed);
         self.half.was_full.store(false, Ordering::Relaxed);
-        self.half.has_told_room.store(false, Ordering::Relaxed);
+        self.half.has_reported_room.store(false, Ordering::Relaxed);
         self.half.fulls.store(0, Ordering::Relaxed);
         self.half.next_header.store(0, Ordering::Relaxed);
     }

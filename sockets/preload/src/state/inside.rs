@@ -48,7 +48,7 @@ impl Inside {
     }
 
     /// Sets the library's own descriptor, under which the stream stays open.
-    pub fn goes_on_as(&self, own: i32) {
+    pub fn continues_as(&self, own: i32) {
         self.own.store(own + 1, Ordering::SeqCst);
     }
 

@@ -9,7 +9,7 @@ mod shared;
 use crate::process;
 use crate::state::connection::{Connection, HeldHalf};
 use crate::state::connections::Stream;
-pub use board::{Board, Sleep, Told};
+pub use board::{Board, Reported, Sleep};
 use core::sync::atomic::Ordering;
 use freeport_ring::bytes::{ByteReceiver, ByteSender, Read};
 use freeport_ring::{

@@ -5,7 +5,7 @@
 use crate::kernel::raw;
 use crate::state::connection::phase;
 use crate::state::connections::Stream;
-use crate::state::slot::{Slot, Told};
+use crate::state::slot::{Reported, Slot};
 use core::sync::atomic::{Ordering, fence};
 use freeport_sockets_proto::slab::{flag, word};
 
@@ -14,9 +14,9 @@ impl Stream {
     #[cold]
     pub fn wake_peer(&self, descriptor: i32, slot: &Slot) {
         match slot.marks_for_peer() {
-            Told::ByMark => {}
-            Told::NotAtAll => _ = self.ring_doorbell(descriptor, slot),
-            Told::ToRing(sleep) => {
+            Reported::ByMark => {}
+            Reported::NotAtAll => _ = self.ring_doorbell(descriptor, slot),
+            Reported::ToRing(sleep) => {
                 if self.ring_doorbell(descriptor, slot) {
                     slot.has_rung_for_board(sleep);
                 }

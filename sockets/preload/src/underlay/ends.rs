@@ -71,8 +71,8 @@ impl Stream {
         match self.shared.error.swap(0, Ordering::Relaxed) {
             0 => {
                 let reset = self.reset().unwrap_or(0);
-                let is_told = || self.shared.mark(phase::RESET_TOLD) & phase::RESET_TOLD != 0;
-                if reset == 0 || is_told() { 0 } else { reset }
+                let is_reported = || self.shared.mark(phase::RESET_TOLD) & phase::RESET_TOLD != 0;
+                if reset == 0 || is_reported() { 0 } else { reset }
             }
             error => error,
         }

@@ -43,7 +43,7 @@ impl Stream {
     }
 
     /// Allows the socket to leave the kernel again.
-    pub fn keep_no_more(&self) {
+    pub fn stop_keeping(&self) {
         self.shared.reason.store(0, Ordering::Relaxed);
         self.shared.claim_later();
         self.shared.unmark(phase::NEVER);

@@ -23,7 +23,7 @@ impl Until {
         if time.is_null() {
             return Some(Self::Ready);
         }
-        if !memory::is_there(time, 1) {
+        if !memory::exists(time, 1) {
             return None;
         }
         // SAFETY: the caller upholds it.

@@ -19,7 +19,7 @@ pub mod set;
 pub mod sharing;
 
 pub use changes::{
-    goes_on_as, has_attached, has_left, has_news, has_room, has_switched, look_again,
+    continues_as, has_attached, has_left, has_news, has_room, has_switched, look_again,
     waits_for_room,
 };
 pub use closing::{forget_stream, leaves_to_others, loses_descriptor};

@@ -152,7 +152,7 @@ impl Stream {
     }
 }
 
-/// Sleeps until `is_there` is true, or until something arrives that may change it.
+/// Sleeps until `exists` is true, or until something arrives that may change it.
 ///
 /// # Errors
 /// Those of a sleeping `recv`: `EINTR`, or `EAGAIN` after its time-out.
@@ -161,19 +161,19 @@ pub fn until(
     stream: &Stream,
     descriptor: i32,
     slot: &Slot,
-    is_there: impl Fn() -> bool,
+    exists: impl Fn() -> bool,
 ) -> Result<(), i32> {
     let _sleeper = Sleeper::new(stream);
     stream.announce_data_sleep(descriptor, slot).pass();
-    let result = if is_there() { Ok(Woken::ToLook) } else { in_kernel(stream, descriptor) };
+    let result = if exists() { Ok(Woken::ToLook) } else { in_kernel(stream, descriptor) };
     let descriptor = stream.open_as(descriptor);
     let result = match result {
-        Ok(Woken::ByWhatStays) => beside_doorbell(stream, descriptor, slot, &is_there),
+        Ok(Woken::ByWhatStays) => beside_doorbell(stream, descriptor, slot, &exists),
         other => other.map(|_| ()),
     };
     stream.announce_data_awake(slot);
     match result {
-        Err(_) if is_there() => Ok(()),
+        Err(_) if exists() => Ok(()),
         result => result,
     }
 }
@@ -220,11 +220,11 @@ fn beside_doorbell(
     stream: &Stream,
     descriptor: i32,
     slot: &Slot,
-    is_there: impl Fn() -> bool,
+    exists: impl Fn() -> bool,
 ) -> Result<(), i32> {
     let most = milliseconds(descriptor, libc::SO_RCVTIMEO);
     let (mut looks, mut waited) = (Looks::new(), 0);
-    let is_over = || is_there() || stream.leaves_rings() || stream.has_read_end(slot);
+    let is_over = || exists() || stream.leaves_rings() || stream.has_read_end(slot);
     while !is_over() {
         let descriptor = stream.open_as(descriptor);
         if looks.again() {
@@ -288,7 +288,7 @@ fn in_turns(stream: &Stream, descriptor: i32, slot: &Slot) -> Result<(), i32> {
             _ if stream.is_writable(slot) || stream.leaves_rings() => return Ok(()),
             Err(libc::EAGAIN) => {}
             // `poll` ends with each signal, `send` only with those without `SA_RESTART`.
-            Err(libc::EINTR) if signals::do_calls_go_on() && is_open(stream, descriptor) => {}
+            Err(libc::EINTR) if signals::do_calls_continue() && is_open(stream, descriptor) => {}
             result => return result,
         }
     }

@@ -83,8 +83,8 @@ impl<'p> Firewall<'p> {
         match status {
             NO_ROOM => self.refused += 1,
             status => {
-                let is_there = self.rules.has(&rule);
-                assert_eq!(status, if is_there { REPLACED } else { DONE }, "{rule:?}");
+                let exists = self.rules.has(&rule);
+                assert_eq!(status, if exists { REPLACED } else { DONE }, "{rule:?}");
                 self.rules.insert(rule);
             }
         }

@@ -59,12 +59,15 @@ fn error(frame: &[u8], kind: u8) -> Option<Vec<u8>> {
         payload_len: message.len(),
         hop_limit: 64,
     };
-    let mut told = [&frame[6..12], &frame[..6], &frame[12..it.ip], &[0; 20]].concat();
-    ip.emit(&mut Ipv4Packet::new_unchecked(&mut told[it.ip..]), &ChecksumCapabilities::default());
-    told[it.ip + 1] = 0xc0;
-    fill_header_checksum(&mut told);
-    told.extend(message);
-    Some(told)
+    let mut reported = [&frame[6..12], &frame[..6], &frame[12..it.ip], &[0; 20]].concat();
+    ip.emit(
+        &mut Ipv4Packet::new_unchecked(&mut reported[it.ip..]),
+        &ChecksumCapabilities::default(),
+    );
+    reported[it.ip + 1] = 0xc0;
+    fill_header_checksum(&mut reported);
+    reported.extend(message);
+    Some(reported)
 }
 
 #[test]
@@ -91,10 +94,10 @@ fn errors_quote_what_they_are_about_and_are_never_about_errors() {
         for (found, error) in found.out["to_tor"].iter().zip(&errors) {
             assert_eq!(found, error);
         }
-        let told = errors.len() as u64;
-        assert!(told > 100 && told + 100 < all.len() as u64);
-        assert_eq!(found.counters["sent"], told);
-        assert_eq!(found.counters["quiet"], all.len() as u64 - told);
+        let reported = errors.len() as u64;
+        assert!(reported > 100 && reported + 100 < all.len() as u64);
+        assert_eq!(found.counters["sent"], reported);
+        assert_eq!(found.counters["quiet"], all.len() as u64 - reported);
         assert_eq!(found.counters["refused"] + found.counters["limited"], 0);
     }
 }
@@ -120,13 +123,13 @@ fn probe(router: &Both, hops: u8, target: Ipv4Address) -> (Option<(u8, u8)>, usi
     let (back, on): (Vec<_>, Vec<_>) = found.out["to_tor"].iter().partition(is_back);
     host.wire.to_stack.extend(back.into_iter().cloned());
     host.turn(gateway.into());
-    let told = host.socket().recv().ok().map(|(bytes, from)| {
+    let reported = host.socket().recv().ok().map(|(bytes, from)| {
         assert_eq!(from, IpAddress::from(gateway));
         let message = Icmpv4Packet::new_checked(bytes).unwrap();
         assert!(Icmpv4Repr::parse(&message, &ChecksumCapabilities::default()).is_ok());
         (bytes[0], bytes[1])
     });
-    (told, on.len())
+    (reported, on.len())
 }
 
 #[test]

@@ -176,18 +176,18 @@ fn forwarded_packets_have_new_addresses_and_one_hop_less() {
     let (mut routes, mut good, mut bad) = (vec![], vec![], vec![]);
     let mut counts = Counts::default();
     for frame in &frames {
-        let is_there = random.u8(..5) > 0;
+        let exists = random.u8(..5) > 0;
         let mut route: Vec<u8> = (0..24).map(|_| random.u8(..)).collect();
         [6, 7, 14, 15].into_iter().for_each(|at| route[at] = 0);
         route[16..].fill(0);
-        route[16] = u8::from(is_there);
+        route[16] = u8::from(exists);
         let is_ipv6 = frame.len() >= 54 && frame[12..14] == [0x86, 0xdd];
         let is_link_local = |at: usize| frame[at] == 0xfe && frame[at + 1] & 0xc0 == 0x80;
         let counter = match is_ipv6 {
             false => "others",
             true if frame[22..38] == [0; 16] || frame[38] == 0xff => "confined",
             true if is_link_local(22) || is_link_local(38) => "confined",
-            true if !is_there => "unrouted",
+            true if !exists => "unrouted",
             true if frame[21] < 2 => "expired",
             true => "sent",
         };

@@ -193,10 +193,10 @@ impl Sim {
         let entry = checked_entry(key, flags, placed)?;
         let first = first_word(value);
         let is_numbered = matches!(kind, MapKind::Devmap | MapKind::Cpumap);
-        let is_there = self.nic.read_memory(placed.entry_at(entry), 8)? != [0; 8];
+        let exists = self.nic.read_memory(placed.entry_at(entry), 8)? != [0; 8];
         match flags {
-            flags::NOEXIST if is_numbered || is_there => return Err(ErrorNumber::EEXIST.into()),
-            flags::EXIST if !is_numbered && !is_there => return Err(ErrorNumber::ENOENT.into()),
+            flags::NOEXIST if is_numbered || exists => return Err(ErrorNumber::EEXIST.into()),
+            flags::EXIST if !is_numbered && !exists => return Err(ErrorNumber::ENOENT.into()),
             _ => {}
         }
         if kind == MapKind::Cpumap && first > QUEUE_MAX {
@@ -244,8 +244,8 @@ impl Sim {
                 _ => ErrorNumber::EINVAL,
             };
             let entry = checked_entry(key, flags::ANY, &placed).map_err(|_| beyond)?;
-            let is_there = self.nic.read_memory(placed.entry_at(entry), 8)? != [0; 8];
-            if placed.kind == Kind::Programs && !is_there {
+            let exists = self.nic.read_memory(placed.entry_at(entry), 8)? != [0; 8];
+            if placed.kind == Kind::Programs && !exists {
                 return Err(ErrorNumber::ENOENT.into());
             }
             return self.put(entry, &[], false, &placed);

@@ -16,7 +16,7 @@ use freeport_ebpf::analysis::Analysis;
 pub(super) fn check(image: &Image, analysis: &Analysis) -> Vec<Violation> {
     let mut violations = vec![];
     for number in 1..image.rows.len() {
-        if !goes_on(image, number - 1) {
+        if !continues(image, number - 1) {
             continue;
         }
         let pair = Pair { image, number };
@@ -27,7 +27,7 @@ pub(super) fn check(image: &Image, analysis: &Analysis) -> Vec<Violation> {
 }
 
 /// Returns whether the following row may be executed next.
-fn goes_on(image: &Image, number: usize) -> bool {
+fn continues(image: &Image, number: usize) -> bool {
     if !rows_of(image, number).contains(&(number + 1)) {
         return false;
     }

@@ -140,7 +140,7 @@ impl Search<'_> {
             return fail(row, vec![lane], Rule::Origin, what);
         }
         for load in &needed {
-            if !self.is_there(program, load) {
+            if !self.exists(program, load) {
                 let row = &self.rows.image.rows[load.row];
                 let what = format!("{} on another path", text(row, load.lane));
                 return fail(load.row, vec![load.lane], Rule::MayMiss, what);
@@ -249,7 +249,7 @@ impl Search<'_> {
 
     /// Returns whether a load of the image is certain to be valid: the program accesses the memory
     /// on this path too, or the memory is known to exist.
-    fn is_there(&self, program: &State, load: &Needed) -> bool {
+    fn exists(&self, program: &State, load: &Needed) -> bool {
         let Some((base, offset)) = load.place.address else { return false };
         let size = load.place.bytes.unwrap_or(0) as i64;
         let end = offset.saturating_add(size);

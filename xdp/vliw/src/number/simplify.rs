@@ -133,8 +133,8 @@ impl Numbering<'_> {
     /// Returns a value as the sum of another one and a constant.
     fn sum(&self, value: Value) -> Option<(Value, i64)> {
         if let Some((source, sum)) = self.region.known(value).sum {
-            let is_there = source == FRAME || self.is_current(source);
-            return is_there.then_some((source, sum));
+            let exists = source == FRAME || self.is_current(source);
+            return exists.then_some((source, sum));
         }
         let giver = self.region.giver(value)?;
         let Operation::Alu {

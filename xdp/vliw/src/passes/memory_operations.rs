@@ -78,10 +78,10 @@ fn change(region: &Region, live: &HashMap<usize, Live>, store: usize) -> Option<
         Operand::Immediate(constant) => Err(constant),
         Operand::Register(_) => Ok(reads[1 - number]),
     };
-    let is_there = operand.is_err() || operand.is_ok_and(|it| region.is_current(it, store));
+    let exists = operand.is_err() || operand.is_ok_and(|it| region.is_current(it, store));
     let is_free = is_free_between(region, &region.nodes[load], load, store);
     let change = Change { load, compute, store, width, operation, operand };
-    (node.is_needed && is_there && is_free).then_some(change)
+    (node.is_needed && exists && is_free).then_some(change)
 }
 
 /// Returns the node whose result is used exactly once, if it is unconditional.

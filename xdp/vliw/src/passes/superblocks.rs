@@ -13,8 +13,8 @@ const TWICE_MAX: usize = 24;
 
 /// Returns each reachable block as a path of its own.
 pub fn single(routine: &Routine) -> Vec<Vec<usize>> {
-    let is_there = |block: &usize| !routine.blocks[*block].instructions.is_empty();
-    (0..routine.blocks.len()).filter(is_there).map(|block| vec![block]).collect()
+    let exists = |block: &usize| !routine.blocks[*block].instructions.is_empty();
+    (0..routine.blocks.len()).filter(exists).map(|block| vec![block]).collect()
 }
 
 /// Returns paths of blocks, in a good order for layout. Where a path continues with the target of a

@@ -128,8 +128,8 @@ mod tests {
     fn lines_beside_the_same_rows_have_tracks_of_their_own() {
         // Rows 0 and 1 jump to 5, 2 to 4, 3 only to the next one, and 5 back to 0.
         let jumps = Jumps::of(&jumping(&[5, 5, 4, 4, 5, 0]));
-        let told = jumps.lines.iter().map(|line| (line.target, line.sources.len(), line.track));
-        assert_eq!(told.collect::<Vec<_>>(), [(4, 1, 0), (0, 1, 1), (5, 2, 2)]);
+        let reported = jumps.lines.iter().map(|line| (line.target, line.sources.len(), line.track));
+        assert_eq!(reported.collect::<Vec<_>>(), [(4, 1, 0), (0, 1, 1), (5, 2, 2)]);
         let apart = Jumps::of(&jumping(&[2, 2, 3, 5, 5]));
         assert!(apart.lines.iter().all(|line| line.track == 0));
     }

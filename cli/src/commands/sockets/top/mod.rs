@@ -78,7 +78,7 @@ pub fn run(arguments: &Arguments, control: &Control) -> anyhow::Result<()> {
         let now = look(control)?;
         shown.activity = Activity::between(&before, &now, &costs);
         match arguments.json {
-            true => println!("{}", shown.told(&costs)),
+            true => println!("{}", shown.reported(&costs)),
             false => shown.show()?,
         }
         before = now;
@@ -121,13 +121,13 @@ impl Shown {
         Ok(())
     }
 
-    fn told(&mut self, costs: &Costs) -> Value {
+    fn reported(&mut self, costs: &Costs) -> Value {
         self.activity.sort(self.view.key);
-        let mut told = self.activity.to_json();
+        let mut reported = self.activity.to_json();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        told["unix_seconds"] = now.as_secs_f64().into();
-        told["costs"] = costs.to_json();
-        told
+        reported["unix_seconds"] = now.as_secs_f64().into();
+        reported["costs"] = costs.to_json();
+        reported
     }
 
     /// Waits for an interval and handles keys. False: the command is to end.

@@ -116,12 +116,12 @@ fn program_line(program: &ProgramRates) -> String {
     row(&name, &program.pid.to_string(), &ends, "all") + &numbers(&program.rates)
 }
 
-fn end_line(told: &EndRates) -> String {
-    let end = &told.end;
+fn end_line(reported: &EndRates) -> String {
+    let end = &reported.end;
     let peer = format!("{}:{}", printable(&end.peer_command), end.peer_pid);
     let addresses = addresses(end.local.as_deref(), end.remote.as_deref(), Some(&peer));
     let name = format!("  fd {}", end.descriptor);
-    row(&name, &end.pid.to_string(), &addresses, end.family.name()) + &numbers(&told.rates)
+    row(&name, &end.pid.to_string(), &addresses, end.family.name()) + &numbers(&reported.rates)
 }
 
 fn kernel_line(end: &InKernel) -> String {

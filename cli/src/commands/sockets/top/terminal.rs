@@ -119,15 +119,15 @@ impl Terminal {
     }
 
     fn signal(&self) -> io::Result<i32> {
-        let mut told = MaybeUninit::<libc::signalfd_siginfo>::uninit();
-        let (start, bytes) = (told.as_mut_ptr().cast(), size_of::<libc::signalfd_siginfo>());
+        let mut reported = MaybeUninit::<libc::signalfd_siginfo>::uninit();
+        let (start, bytes) = (reported.as_mut_ptr().cast(), size_of::<libc::signalfd_siginfo>());
         // SAFETY: the buffer has the size that is passed.
         let count = unsafe { libc::read(self.signals.as_raw_fd(), start, bytes) };
         if count != bytes as isize {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: the kernel has filled the whole structure, as the count shows.
-        Ok(unsafe { told.assume_init() }.ssi_signo.cast_signed())
+        Ok(unsafe { reported.assume_init() }.ssi_signo.cast_signed())
     }
 }
 

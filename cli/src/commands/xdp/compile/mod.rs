@@ -91,11 +91,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     if arguments.json {
         let programs = compiled.iter().map(|it| json::program(it, arguments.rows));
-        let told = json!({
+        let reported = json!({
             "programs": programs.collect::<Vec<_>>(),
             "refused": refused.iter().map(json::refusal).collect::<Vec<_>>(),
         });
-        println!("{}", serde_json::to_string_pretty(&told).context("as JSON")?);
+        println!("{}", serde_json::to_string_pretty(&reported).context("as JSON")?);
     } else {
         let texts: Vec<String> =
             compiled.iter().map(|it| text::program(it, arguments.rows)).collect();

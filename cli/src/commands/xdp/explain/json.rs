@@ -50,16 +50,16 @@ impl Explained<'_> {
             let operation = slot.operation.to_string();
             json!({ "lane": lane, "operation": operation, "slots": slot.origins })
         });
-        let mut told = json!({ "row": row, "operations": operations.collect::<Vec<_>>() });
+        let mut reported = json!({ "row": row, "operations": operations.collect::<Vec<_>>() });
         if let Some(spent) = self.counted.as_ref().and_then(|counted| counted.rows.get(row)) {
             let by_what = SPENT_ON.iter().zip(spent.cycles);
             let by_what: Map<String, Value> =
                 by_what.map(|(what, cycles)| ((*what).to_owned(), json!(cycles))).collect();
-            told["executed"] = json!(spent.executed);
-            told["jumps"] = json!(spent.jumps);
-            told["cycles"] = json!(by_what);
+            reported["executed"] = json!(spent.executed);
+            reported["jumps"] = json!(spent.jumps);
+            reported["cycles"] = json!(by_what);
         }
-        told
+        reported
     }
 }
 

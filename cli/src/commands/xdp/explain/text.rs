@@ -51,7 +51,7 @@ fn instructions_table(explained: &Explained<'_>) -> String {
     let heads = if counted.is_some() { heads } else { [heads[0], heads[1], heads[2], ""] };
     let mut table = Table::new(heads, WIDEST);
     let mut functions = program.functions.iter().peekable();
-    let (mut line, mut told) = (None, BTreeSet::new());
+    let (mut line, mut reported) = (None, BTreeSet::new());
     for fate in fates {
         if let Some(function) = functions.next_if(|function| function.slot <= fate.slot) {
             table.head(format!("{}:", function.name));
@@ -63,8 +63,9 @@ fn instructions_table(explained: &Explained<'_>) -> String {
             _ => String::new(),
         };
         line = found;
-        let cycles =
-            counted.as_ref().map_or_else(String::new, |counted| cycles(counted, fate, &mut told));
+        let cycles = counted
+            .as_ref()
+            .map_or_else(String::new, |counted| cycles(counted, fate, &mut reported));
         table.add([source, instruction(program, fate.slot), place(fate), cycles]);
     }
     table.text(" | ", [false, false, false, true])
@@ -113,10 +114,10 @@ fn place(fate: &Fate) -> String {
 }
 
 /// Cycles of the rows of an instruction; those of each row are shown only at its first instruction.
-fn cycles(counted: &Counted, fate: &Fate, told: &mut BTreeSet<usize>) -> String {
+fn cycles(counted: &Counted, fate: &Fate, reported: &mut BTreeSet<usize>) -> String {
     let Kind::Placed { places, .. } = &fate.kind else { return String::new() };
     let rows: BTreeSet<usize> = places.iter().map(|place| place.row).collect();
-    let new: Vec<usize> = rows.into_iter().filter(|row| told.insert(*row)).collect();
+    let new: Vec<usize> = rows.into_iter().filter(|row| reported.insert(*row)).collect();
     if new.is_empty() {
         return "\"".into();
     }

@@ -99,13 +99,13 @@ fn difference_json(disagreement: &Disagreement) -> Value {
             "metadata": bytes_json(&departure.metadata),
         })
     };
-    let mut told = json!({
+    let mut reported = json!({
         "packet": number,
         "bytes": bytes_json(&difference.bytes),
         "text": disagreement.to_string(),
     });
     for (name, found) in difference.targets.iter().zip(&difference.departures) {
-        told[name] = departure(found);
+        reported[name] = departure(found);
     }
-    told
+    reported
 }

@@ -89,7 +89,7 @@ impl<'a> Session<'a> {
             lines.iter().for_each(|line| eprintln!("packet {number}: {line}"));
         }
         let departure = self.targets.departure();
-        self.tally.count(number, bytes.len(), departure.verdict, &self.targets.told());
+        self.tally.count(number, bytes.len(), departure.verdict, &self.targets.reported());
         let offered = self.outputs.offer(departure, self.feed.timestamp_ns());
         offered.with_context(|| format!("packet {number}"))
     }

@@ -28,7 +28,7 @@ pub struct Tally {
 
 /// Results of a packet that targets in user space report.
 #[derive(Default)]
-pub struct Told<'t> {
+pub struct Reported<'t> {
     /// Outcome on the first of them.
     pub outcome: Option<&'t Outcome>,
     /// Number of instructions that the interpreter executed.
@@ -51,22 +51,22 @@ pub struct Aborts {
 
 impl Tally {
     /// Counts a packet that was run, with its results.
-    pub fn count(&mut self, number: u64, bytes: usize, verdict: u32, told: &Told<'_>) {
+    pub fn count(&mut self, number: u64, bytes: usize, verdict: u32, reported: &Reported<'_>) {
         self.packets += 1;
         self.bytes += bytes as u64;
         *self.verdicts.entry(verdict).or_default() += 1;
-        if let Some(instructions) = told.instructions {
+        if let Some(instructions) = reported.instructions {
             self.instructions.count(instructions);
         }
-        if let Some(cycles) = told.cycles {
+        if let Some(cycles) = reported.cycles {
             self.cycles.count(cycles);
         }
-        if let Some(statistics) = told.statistics {
+        if let Some(statistics) = reported.statistics {
             self.rows.count(statistics.rows);
             self.operations.count(statistics.operations);
             self.jumps.count(statistics.jumps);
         }
-        let Some(outcome) = told.outcome else { return };
+        let Some(outcome) = reported.outcome else { return };
         if let Some(redirect) = outcome.redirect {
             *self.redirects.entry(redirect).or_default() += 1;
         }
@@ -148,22 +148,22 @@ mod tests {
         assert!(tally.instructions().is_none() && tally.model().is_none());
         for number in 1..=3 {
             let statistics = statistics(number);
-            let told = Told { statistics: Some(&statistics), ..Told::default() };
-            tally.count(number, 60, 2, &told);
+            let reported = Reported { statistics: Some(&statistics), ..Reported::default() };
+            tally.count(number, 60, 2, &reported);
         }
         assert!(tally.instructions().is_none());
         let most = tally.model().map(|model| model.map(|(name, each)| (name, each.most)));
         assert_eq!(most, Some([("rows", 3), ("operations", 6), ("jumps taken", 0)]));
         assert_eq!((tally.packets(), tally.bytes()), (3, 180));
-        tally.count(4, 60, 2, &Told { instructions: Some(7), ..Told::default() });
+        tally.count(4, 60, 2, &Reported { instructions: Some(7), ..Reported::default() });
         assert_eq!(tally.instructions().map(|each| each.mean), Some(7.0));
     }
 
     #[test]
     fn every_verdict_has_a_place_and_others_are_added() {
         let mut tally = Tally::default();
-        tally.count(1, 60, 7, &Told::default());
-        tally.count(2, 60, 2, &Told::default());
+        tally.count(1, 60, 7, &Reported::default());
+        tally.count(2, 60, 2, &Reported::default());
         let verdicts = [(0, 0), (1, 0), (2, 1), (3, 0), (4, 0), (7, 1)];
         assert_eq!(tally.verdicts().into_iter().collect::<Vec<_>>(), verdicts);
         (3..40).for_each(|number| tally.refuse(number));

@@ -3,7 +3,7 @@
 
 use super::options::{On, Time};
 use super::report::abort;
-use super::tally::Told;
+use super::tally::Reported;
 use super::{Arguments, unsteady};
 use crate::commands::xdp::place::Place;
 use anyhow::{Context, bail};
@@ -246,20 +246,20 @@ impl<'o> Targets<'o> {
     }
 
     /// Results of the last packet that targets in user space report.
-    pub fn told(&self) -> Told<'_> {
-        let mut told = Told::default();
+    pub fn reported(&self) -> Reported<'_> {
+        let mut reported = Reported::default();
         for target in &self.all {
-            told.outcome = told.outcome.or(target.outcome());
+            reported.outcome = reported.outcome.or(target.outcome());
             match target {
                 Loaded::Interpreter(interpreter) => {
-                    told.instructions = interpreter.last().map(|outcome| outcome.instructions);
+                    reported.instructions = interpreter.last().map(|outcome| outcome.instructions);
                 }
-                Loaded::Vliw(vliw, _) => told.statistics = vliw.statistics(),
-                Loaded::Sim(sim) => told.cycles = sim.cycles_of_last(),
+                Loaded::Vliw(vliw, _) => reported.statistics = vliw.statistics(),
+                Loaded::Sim(sim) => reported.cycles = sim.cycles_of_last(),
                 Loaded::Kernel(_) | Loaded::Native(_) => {}
             }
         }
-        told
+        reported
     }
 
     /// Takes the output of `bpf_printk` of the first target in user space.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Traces on the simulated card: the rows in the stages at each cycle, and the causes of stalls.
 
-use super::{Told, Traced, Tracer};
+use super::{Reported, Traced, Tracer};
 use anyhow::anyhow;
 use freeport_card::{Moment, Sim, event};
 use freeport_xdp::{Arrival, Target};
@@ -66,7 +66,7 @@ impl Tracer for OnCard {
         let first = moments.first().map_or(0, |moment| moment.cycle);
         let mut commit = None;
         for moment in &moments {
-            traced.steps.push(self.told(moment, first, commit));
+            traced.steps.push(self.reported(moment, first, commit));
             let leaves = moment.has(event::EXECUTE_FINISHES);
             commit = moment.in_execute().filter(|_| leaves);
         }
@@ -76,7 +76,7 @@ impl Tracer for OnCard {
 
 impl OnCard {
     /// The step of a cycle.
-    fn told(&self, moment: &Moment, first: u64, commit: Option<u16>) -> Told {
+    fn reported(&self, moment: &Moment, first: u64, commit: Option<u16>) -> Reported {
         // Row numbers of the program, as in `freeport xdp compile --rows`.
         let row = |row: u16| self.sim.place_of_row(row.into()).map_or(row.into(), |(_, row)| row);
         let stages = [moment.in_fetch(), moment.in_decode(), moment.in_execute(), commit];
@@ -105,6 +105,6 @@ impl OnCard {
             "commit": commit,
             "happens": happens,
         });
-        Told { text, json }
+        Reported { text, json }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::super::explain::text::{instruction, source};
 use super::super::run::report::abort;
-use super::{Told, Traced, Tracer, hexadecimal, number};
+use super::{Reported, Traced, Tracer, hexadecimal, number};
 use freeport_ebpf::instruction::{Callee, Operation, Width, decode};
 use freeport_ebpf::interpreter::{Clock, Observer, Point};
 use freeport_ebpf::object::Object;
@@ -46,7 +46,7 @@ impl Tracer for Interpreted<'_> {
         let departure = self.interpreter.run_observed(program, arrival, &mut watch)?;
         let ended = self.interpreter.last().and_then(|outcome| outcome.aborted.as_ref());
         if let Some(last) = watch.before.take() {
-            let step = watch.told(&last, &[], &[]);
+            let step = watch.reported(&last, &[], &[]);
             watch.traced.steps.push(step);
         }
         let ended = ended.map(|ended| abort(self.object, ended));
@@ -90,7 +90,7 @@ impl Observer for Watch<'_> {
                 .map(|(register, (_, new))| (register, *new, self.named(point, *new)))
                 .collect();
             let memory = self.changes(&before, point);
-            let step = self.told(&before, &registers, &memory);
+            let step = self.reported(&before, &registers, &memory);
             self.traced.steps.push(step);
         }
         if self.traced.steps.len() == self.limit {
@@ -185,12 +185,12 @@ impl Watch<'_> {
     }
 
     /// The step of an instruction.
-    fn told(
+    fn reported(
         &mut self,
         before: &Before,
         registers: &[(u8, u64, String)],
         memory: &[Changed],
-    ) -> Told {
+    ) -> Reported {
         let program = &self.object.programs[before.program];
         let line = program.line(before.slot);
         let place = line.map(|line| (line.file.clone(), line.line));
@@ -204,8 +204,8 @@ impl Watch<'_> {
             registers.iter().map(|(register, _, named)| format!("r{register} = {named}")).collect();
         changes
             .extend(memory.iter().map(|it| format!("[{}] = {}", it.place, hexadecimal(&it.bytes))));
-        let told = format!("    {instruction:<CHANGES$} {}", changes.join(", "));
-        text += told.trim_end();
+        let reported = format!("    {instruction:<CHANGES$} {}", changes.join(", "));
+        text += reported.trim_end();
         text.push('\n');
         let named = |(register, value, _): &(u8, u64, String)| {
             (format!("r{register}"), Value::from(*value))
@@ -225,6 +225,6 @@ impl Watch<'_> {
             "registers": registers.iter().map(named).collect::<Map<_, _>>(),
             "memory": memory.iter().map(changed).collect::<Vec<_>>(),
         });
-        Told { text, json }
+        Reported { text, json }
     }
 }

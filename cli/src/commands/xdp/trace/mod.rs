@@ -84,7 +84,7 @@ trait Tracer {
 /// The trace of a packet.
 #[derive(Default)]
 struct Traced {
-    steps: Vec<Told>,
+    steps: Vec<Reported>,
     /// Number of steps beyond the limit.
     left_out: u64,
     departure: Departure,
@@ -93,7 +93,7 @@ struct Traced {
 }
 
 /// A step, as text and as JSON.
-struct Told {
+struct Reported {
     text: String,
     json: Value,
 }

@@ -2,7 +2,7 @@
 //! Traces on the model of the small processor: each row, and the effect of each lane.
 
 use super::super::run::report::abort;
-use super::{Told, Traced, Tracer, number};
+use super::{Reported, Traced, Tracer, number};
 use freeport_ebpf::interpreter::Clock;
 use freeport_ebpf::object::Object;
 use freeport_vliw::image::{Image, Slot};
@@ -36,11 +36,11 @@ impl Tracer for Modelled<'_> {
         let departure = self.vliw.run(program, arrival);
         let (steps, left_out) = self.vliw.take_steps();
         self.vliw.record(0);
-        let told = steps.iter().filter_map(|step| {
+        let reported = steps.iter().filter_map(|step| {
             let name = &self.object.programs.get(step.program)?.name;
-            self.vliw.image(step.program).map(|image| told(step, image, name))
+            self.vliw.image(step.program).map(|image| reported(step, image, name))
         });
-        let steps = told.collect();
+        let steps = reported.collect();
         let ended = self.vliw.last().and_then(|outcome| outcome.aborted.as_ref());
         let ended = ended.map(|ended| abort(self.object, ended));
         Ok(Traced { steps, left_out, departure: departure?, ended })
@@ -48,7 +48,7 @@ impl Tracer for Modelled<'_> {
 }
 
 /// The step of a row.
-fn told(step: &Step, image: &Image, program: &str) -> Told {
+fn reported(step: &Step, image: &Image, program: &str) -> Reported {
     let mut text = format!("row {}\n", step.row);
     let mut lanes = vec![];
     let row = image.rows.get(step.row);
@@ -75,7 +75,7 @@ fn told(step: &Step, image: &Image, program: &str) -> Told {
         "lanes": lanes,
         "registers": registers.collect::<serde_json::Map<_, _>>(),
     });
-    Told { text, json }
+    Reported { text, json }
 }
 
 /// Changes of a lane, and the target of its jump.

@@ -18,7 +18,7 @@ pub(super) fn of(function: &Function, found: &Loop) -> Option<u64> {
     let runner = Runner { definitions: definitions(function), function, found };
     let mut known = runner.first();
     for trips in 0..=MAX_TRIPS {
-        if !runner.goes_on(&mut known)? {
+        if !runner.continues(&mut known)? {
             return Some(trips);
         }
         known = runner.next(&mut known);
@@ -71,7 +71,7 @@ impl Runner<'_> {
     }
 
     /// Returns whether the header enters the loop.
-    fn goes_on(&self, known: &mut Known) -> Option<bool> {
+    fn continues(&self, known: &mut Known) -> Option<bool> {
         let target = match &self.function.blocks[self.found.header].term {
             Term::Jump(target) => target,
             Term::Branch { cond, if_true, if_false } => {

@@ -225,8 +225,8 @@ fn the_host_is_let_in_between_two_turns_of_busy_stations() {
 #[test]
 fn what_the_host_changes_is_noticed_by_one_that_sleeps() {
     /// Moves something once for each call of the host.
-    struct Told(u32, u32);
-    impl Job for Told {
+    struct Reported(u32, u32);
+    impl Job for Reported {
         fn turn(&mut self, _wanted: &AtomicBool) -> Result<(RunStatus, bool), DeviceError> {
             let moves = self.0 > 0;
             (self.0, self.1) = (self.0 - u32::from(moves), self.1 + u32::from(moves));
@@ -237,7 +237,7 @@ fn what_the_host_changes_is_noticed_by_one_that_sleeps() {
             false
         }
     }
-    let post = |worker| Post { worker, neighbours: vec![], job: Told(0, 0), core: None };
+    let post = |worker| Post { worker, neighbours: vec![], job: Reported(0, 0), core: None };
     let crew = Crew::start(vec![post(0), post(1)]).expect("threads");
     let began = Instant::now();
     for round in 1..200 {

@@ -131,7 +131,7 @@ impl Sleep {
 
 /// The next step of a sender that has tried to mark the peer's board.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Told {
+pub enum Reported {
     /// Nothing: the peer reads the mark.
     ByMark,
     /// Ring a doorbell, since the peer sleeps, and [record it](Slot::has_rung_for_board).
@@ -156,16 +156,16 @@ impl Slot {
     }
 
     /// Marks this connection on the peer's board, if the peer reads it.
-    pub fn marks_for_peer(&self) -> Told {
+    pub fn marks_for_peer(&self) -> Reported {
         let (board, bit) = (self.board_of(self.side.other()), self.bit());
         if !board.is_enough(bit) {
-            return Told::NotAtAll;
+            return Reported::NotAtAll;
         }
         board.mark(bit);
         match board.sleep() {
-            _ if !board.is_enough(bit) => Told::NotAtAll,
-            Some(sleep) => Told::ToRing(sleep),
-            None => Told::ByMark,
+            _ if !board.is_enough(bit) => Reported::NotAtAll,
+            Some(sleep) => Reported::ToRing(sleep),
+            None => Reported::ByMark,
         }
     }
 

@@ -135,7 +135,7 @@ pub fn has_attached(stream: &Stream) {
         with_set(number, |set_of, known| {
             let (epoll, descriptor) = (set_of.descriptor(), known.descriptor);
             let is_once = known.events & libc::EPOLLONESHOT as u32 != 0;
-            if is_once && one_shot::was_told(epoll, descriptor) {
+            if is_once && one_shot::was_reported(epoll, descriptor) {
                 known.state |= state::FIRED;
             }
             let event = libc::epoll_event { events: known.of_kernel(), u64: token(number) };
@@ -279,7 +279,7 @@ pub fn delete(set_of: &Set, known: &Registration) {
 }
 
 /// A descriptor of a set is closed, and the set has another one.
-pub fn goes_on_as(number: u32, descriptor: i32) {
+pub fn continues_as(number: u32, descriptor: i32) {
     if let Some(set_of) = set::get(number) {
         set_of.moves_to(descriptor);
     }

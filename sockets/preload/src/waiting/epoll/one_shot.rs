@@ -16,7 +16,7 @@ const KEPT: i32 = libc::EPOLLONESHOT | libc::EPOLLET | libc::EPOLLWAKEUP | libc:
 /// Whether the kernel has reported a one-shot registration of a descriptor in a set. False as well
 /// if that cannot be read.
 #[cold]
-pub fn was_told(set: i32, descriptor: i32) -> bool {
+pub fn was_reported(set: i32, descriptor: i32) -> bool {
     let Ok(file) = raw::open_information(set) else { return false };
     let (mut lines, mut scratch) = (Lines::new(descriptor), Scratch::new());
     while lines.events.is_none() {
@@ -80,13 +80,13 @@ mod tests {
         let events = (libc::EPOLLOUT | libc::EPOLLONESHOT | libc::EPOLLET) as u32;
         let event = libc::epoll_event { events, u64: 7 };
         raw::epoll_ctl(set, libc::EPOLL_CTL_ADD, one.as_raw_fd(), event).unwrap();
-        assert!(!was_told(set, one.as_raw_fd()));
+        assert!(!was_reported(set, one.as_raw_fd()));
         let mut room = [event; 4];
         assert_eq!(raw::epoll_ready(set, &mut room), Ok(1));
-        assert!(was_told(set, one.as_raw_fd()));
-        assert!(!was_told(set, set) && !was_told(-1, 0));
+        assert!(was_reported(set, one.as_raw_fd()));
+        assert!(!was_reported(set, set) && !was_reported(-1, 0));
         raw::epoll_ctl(set, libc::EPOLL_CTL_MOD, one.as_raw_fd(), event).unwrap();
-        assert!(!was_told(set, one.as_raw_fd()));
+        assert!(!was_reported(set, one.as_raw_fd()));
         raw::close(set).unwrap();
     }
 

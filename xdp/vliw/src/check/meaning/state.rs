@@ -435,9 +435,9 @@ impl State {
         let has = |access: &Access, at: i64| {
             let end =
                 access.size.map_or(i64::MAX, |size| access.offset.1.saturating_add_unsigned(size));
-            let is_there = (access.offset.0..end).contains(&at);
+            let exists = (access.offset.0..end).contains(&at);
             let is_unknown = matches!(access.space, Space::Unknown(_));
-            is_unknown || is_space(access).is_none_or(|is_space| is_space && is_there)
+            is_unknown || is_space(access).is_none_or(|is_space| is_space && exists)
         };
         let mut bytes = offset..offset.saturating_add_unsigned(place.bytes.unwrap_or(0));
         bytes.all(|at| place.accesses.iter().any(|access| has(access, at)))

@@ -109,8 +109,8 @@ fn source(
         (Err(one), Err(another)) => constant(one, low.bytes, another, high.bytes),
         (Ok(one), Ok(another)) => {
             let is_rest = is_shifted(region, one, another, low.bytes * 8);
-            let is_there = region.is_current(one, at);
-            if is_rest && is_there {
+            let exists = region.is_current(one, at);
+            if is_rest && exists {
                 return Some(Source::Value(one));
             }
             loaded(region, live, [one, another], [low, high], at)

@@ -21,7 +21,7 @@ struct Line {
 
 /// Lines in order; the oldest are dropped when there are too many.
 #[derive(Clone, Debug, Default)]
-pub struct ToldLog {
+pub struct ReportLog {
     lines: VecDeque<Line>,
     bytes: usize,
     /// Number of the first line that is kept.
@@ -30,7 +30,7 @@ pub struct ToldLog {
     lost: u64,
 }
 
-impl ToldLog {
+impl ReportLog {
     /// Appends a line.
     pub fn push(&mut self, instance: &str, text: &str) {
         let line = Line { instance: instance.to_owned(), text: text.trim_end().to_owned() };
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn each_reader_sees_what_is_new_to_it_and_what_it_missed() {
-        let mut log = ToldLog::default();
+        let mut log = ReportLog::default();
         log.push("a", "one\n");
         log.push("b", "two");
         let all = log.since(0);
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn long_lines_are_bounded_in_bytes() {
-        let mut log = ToldLog::default();
+        let mut log = ReportLog::default();
         let long = "x".repeat(1 << 20);
         (0..20).for_each(|_| log.push("a", &long));
         assert!(log.bytes <= MOST_BYTES && log.lines.len() == 7, "{}", log.lines.len());
