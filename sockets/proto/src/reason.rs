@@ -94,7 +94,7 @@ reasons! {
     /// It was claimed, and the other end may still be claimed.
     Waiting = 29, "it was just claimed, and the other end may still be claimed";
     /// The library has not reported a reason, or the monitor no longer has it.
-    Unreported = 30, "the library gave no reason, or the monitor no longer has it";
+    Untold = 30, "the library gave no reason, or the monitor no longer has it";
     /// It is a listener.
     Listens = 31, "it is a listener: the connections that it accepts are accelerated";
     /// Its process does not have the library.

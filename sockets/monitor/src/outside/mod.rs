@@ -173,7 +173,7 @@ fn unclaimed(end: &Asked<'_>, is_much: Option<bool>, is_member: bool) -> Value {
     let few = "it has had fewer than 8 operations and less than 32 KiB of data";
     match (is_much, is_member) {
         (Some(false), _) | (None, true) => kernel(Reason::Young, few),
-        (Some(true), true) => of(Reason::Unreported),
+        (Some(true), true) => of(Reason::Untold),
         (None, false) => {
             let text = format!("{few}, or its process makes system calls without the C library");
             kernel(Reason::Young, text)

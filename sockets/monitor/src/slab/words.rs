@@ -95,7 +95,7 @@ pub fn why_in_kernel(words: &[Words; 2]) -> Option<Reason> {
         return why_returned(words);
     }
     if is_said(slab::flag::DECLINED) {
-        return Some(words.iter().find_map(Words::reason).unwrap_or(Reason::Unreported));
+        return Some(words.iter().find_map(Words::reason).unwrap_or(Reason::Untold));
     }
     (!is_said(slab::flag::SWITCHED)).then_some(Reason::Leaving)
 }
