@@ -28,9 +28,16 @@ use clap::Parser;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-/// Packet programs, from source to a running graph.
+/// Accelerated sockets, packet programs and XDP objects, on any Linux server.
 #[derive(Parser)]
 #[command(name = "freeport", version, arg_required_else_help = true)]
+#[command(after_help = "Examples:
+  freeport exec redis-server --port 7000
+  freeport run firewall.cnp --in from_tor=trace.pcap --out to_tor=allowed.pcap
+  freeport xdp run filter.o --trace trace.pcap --on native,interpreter
+  freeport doctor
+
+Pages are in docs/ of the repository; `freeport man COMMAND` prints the manual page of a command.")]
 struct CommandLine {
     #[command(flatten)]
     log: diagnostics::LogArguments,

@@ -26,8 +26,8 @@ const NOT_FOUND: u8 = 127;
 #[derive(Args)]
 #[command(after_help = "Example:\n  freeport exec redis-server --port 7000\n  \
                   freeport exec -- redis-benchmark -p 7000\n\n\
-                  The command replaces this process: it keeps the process ID and the descriptors, \
-                  and its status is the status. See docs/guide/sockets.md.")]
+                  The command replaces this process. It keeps the process ID and the descriptors, \
+                  and the caller receives its exit status. See docs/guide/sockets.md.")]
 pub struct Arguments {
     /// The command and its arguments
     #[arg(

@@ -109,7 +109,8 @@ fn comment<'a>(file: &File, line: &'a str) -> Option<&'a str> {
     // Not within a text in quotes, nor an address or an attribute.
     let at = starts.into_iter().find(|&at| {
         let before = &line[..at];
-        before.matches('"').count() % 2 == 0 && (before.is_empty() || before.ends_with(' '))
+        before.matches('"').count().is_multiple_of(2)
+            && (before.is_empty() || before.ends_with(' '))
     })?;
     Some(line[at..].trim_start_matches(['/', '!', '#', ' ']))
 }
