@@ -11,7 +11,6 @@ mod catalogue;
 mod commands;
 mod diagnostics;
 mod endpoint;
-mod graph;
 mod interface;
 mod layouts;
 mod library;

@@ -2,7 +2,7 @@
 //! `freeport graph`: draws a program's element graph.
 
 use crate::library::LibraryArguments;
-use crate::{graph, program};
+use crate::program;
 use anyhow::Context;
 use clap::Args;
 use std::path::PathBuf;
@@ -27,8 +27,8 @@ pub struct Arguments {
 /// # Errors
 /// A program that cannot be loaded, or a file that cannot be written.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let drawing =
-        graph::draw(&program::load(&arguments.file, &arguments.library.folders())?.program);
+    let program = program::load(&arguments.file, &arguments.library.folders())?.program;
+    let drawing = freeport_graph::draw(&program);
     match &arguments.output {
         Some(path) => std::fs::write(path, drawing)
             .with_context(|| format!("{} cannot be written", path.display()))?,

@@ -388,7 +388,7 @@ fn nearest_tops(wishes: &[f64], sizes: &[f64]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::Edge;
+    use crate::Edge;
 
     fn picture(count: usize, pairs: &[(usize, usize)]) -> Picture {
         let mut picture = Picture::default();

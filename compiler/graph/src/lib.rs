@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Drawing of a program's element graph: the boxes and channels ([`Picture`]), their positions
-//! (`layout`), and the output (`svg`). Data flows from left to right; channels that go back are
+//! Drawing of a program's element graph: the boxes and channels, their positions (`layout`),
+//! and the output (`svg`). Data flows from left to right; channels that go back are
 //! routed below everything else.
 
 mod layout;
