@@ -56,7 +56,8 @@ pub trait Device {
 
     /// Reads element `index` of a variable.
     ///
-    /// # Errors No such variable or element, or one that is hidden from the host.
+    /// # Errors
+    /// No such variable or element, or one that is hidden from the host.
     fn read_variable(
         &self,
         instance: InstanceId,
@@ -331,7 +332,8 @@ impl<'a> Ports<'a> {
 
     /// Checks that a program has the endpoints that these ports are bound to.
     ///
-    /// # Errors An endpoint that does not exist, has the other direction, carries records, or is
+    /// # Errors
+    /// An endpoint that does not exist, has the other direction, carries records, or is
     /// bound twice.
     pub fn check(&mut self, program: &Program) -> Result<(), DeviceError> {
         self.bind(program).map(|_| ())
@@ -339,7 +341,8 @@ impl<'a> Ports<'a> {
 
     /// Checks the ports against a program and finds their endpoints.
     ///
-    /// # Errors An endpoint that does not exist, has the other direction, carries records, or is
+    /// # Errors
+    /// An endpoint that does not exist, has the other direction, carries records, or is
     /// bound twice.
     pub(crate) fn bind(&mut self, program: &Program) -> Result<Bound<'_>, DeviceError> {
         let mut bound = Bound { inputs: vec![], outputs: vec![], pause: self.pause };
