@@ -13,7 +13,7 @@ help:
 	@echo "make test       unit tests, goldens, tidy, both back ends against each other;"
 	@echo "                ARGS='--help' lists its options, such as a part of a test's name"
 	@echo "make test-long  larger inputs, more programs and seeds, and the long tests;"
-	@echo "                PART=sockets, xdp, packets, fabric or house runs only that part"
+	@echo "                PART=sockets, xdp, packets, fabric, store or house runs only that part"
 	@echo "make applications  install every program of docs/reference/applications.csv, and test"
 	@echo "                them for longer"
 	@echo "make fuzz       fuzz readers of other processes' data, a minute each; needs nightly Rust"
@@ -43,7 +43,7 @@ test:
 	$(CARGO) test --locked --workspace --doc --quiet
 	$(TEST) $(ARGS)
 
-# PART=sockets, xdp, packets, fabric or house; without it all parts, one after the other.
+# PART=sockets, xdp, packets, fabric, store or house; without it all parts, one after the other.
 test-long:
 	@bash scripts/install.sh --applications
 	$(TEST) --long $(if $(PART),--part $(PART)) $(ARGS)

@@ -11,7 +11,7 @@ A FILTER is a part of package::binary::test; with several, tests that match any 
 
 Options:
       --long       larger inputs, more seeds, and the tests that only a long run includes
-      --part PART  only the tests of one part: sockets, xdp, packets, fabric or house
+      --part PART  only the tests of one part: sockets, xdp, packets, fabric, store or house
       --again      also binaries that have passed since the last change to anything they use
       --list       print the jobs, and run nothing
   -h, --help       print this
