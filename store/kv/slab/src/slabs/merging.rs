@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! When free blocks are merged (KV-Direct 5.3.3).
+//!
+//! Nothing is merged on a free. An allocation that finds no block, no unused memory and no larger
+//! block merges everything that is free, and waits for that. Earlier, once the memory that can
+//! still be split falls below 1/32 of the range, a second thread gets the smaller free blocks, and
+//! allocation continues with what is left.
+//!
+//! A merge takes time in proportion to the free blocks, and may find nothing. The next one follows
+//! only after 1/32 as many operations as it had entries, so that its cost for each operation is
+//! bounded, also if memory stays exhausted.
+
+use super::Slabs;
+use crate::class::Class;
+use crate::merge;
+use crate::stack::Stock;
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+
+/// Memory is short if less than this share of the range can be split.
+const SHORT_SHARE: u32 = 32;
+/// A merge of this many entries pays for itself in one operation.
+const ENTRIES_FOR_AN_OPERATION: u64 = 32;
+/// Merges of fewer entries take less than a millisecond, and wait until they are needed.
+const FEW_ENTRIES: usize = 1 << 16;
+/// Lines of each class that are not given to the second thread, so that frees and allocations of
+/// the class find entries meanwhile.
+const KEPT_LINES: usize = 64;
+
+/// The last merges of either kind.
+#[derive(Clone, Copy, Default)]
+pub(super) struct LastMerges {
+    /// Of all free blocks.
+    complete: Option<Merge>,
+    /// Of those that the second thread got.
+    early: Option<Merge>,
+}
+
+/// What decides when another merge may follow.
+#[derive(Clone, Copy)]
+struct Merge {
+    entries: u64,
+    /// Number of allocations and frees before it.
+    operations: u64,
+}
+
+impl Merge {
+    /// Whether another merge may follow, after this number of operations in all.
+    fn is_paid(self, operations: u64) -> bool {
+        let since = operations - self.operations;
+        since > 0 && since >= self.entries / ENTRIES_FOR_AN_OPERATION
+    }
+}
+
+/// A thread that merges the entries it got.
+pub(super) struct Keeper {
+    merged: Receiver<Stock>,
+}
+
+impl Keeper {
+    /// Starts a thread. Returns the entries if the system gives none.
+    fn start(stock: Stock, threads: usize) -> Result<Keeper, Stock> {
+        let (give, given) = mpsc::sync_channel::<Stock>(1);
+        let (finish, merged) = mpsc::sync_channel(1);
+        let work = move || {
+            if let Ok(stock) = given.recv() {
+                // The allocator may be dropped meanwhile: nothing is lost then.
+                let _ = finish.send(merge::cut(&merge::runs(&stock, threads)));
+            }
+        };
+        match thread::Builder::new().name("slab-merge".into()).spawn(work) {
+            Ok(_) => {
+                give.send(stock).map_err(|error| error.0)?;
+                Ok(Keeper { merged })
+            }
+            Err(_) => Err(stock),
+        }
+    }
+}
+
+impl Slabs {
+    /// Takes the result of the second thread, if there is one.
+    pub(super) fn collect_merged(&mut self) {
+        let Some(keeper) = &self.keeper else { return };
+        if let Ok(stock) = keeper.merged.try_recv() {
+            self.keeper = None;
+            self.backs.add(stock);
+        }
+    }
+
+    /// Merges because no block of the class is left. False if that cannot help.
+    pub(super) fn make_room(&mut self, class: Class) -> bool {
+        if let Some(keeper) = self.keeper.take() {
+            let merged = keeper.merged.recv().expect("merging does not panic");
+            self.backs.add(merged);
+            return true;
+        }
+        let is_paid = self.last_merges.complete.is_none_or(|last| last.is_paid(self.operations()));
+        if self.free_units() < u64::from(class.units()) || !is_paid {
+            return false;
+        }
+        self.merge_all();
+        true
+    }
+
+    /// Gives the free blocks below the class to a second thread, if memory is short and they can
+    /// change that.
+    pub(super) fn merge_early(&mut self, class: Class) {
+        let short = u64::from(self.units / SHORT_SHARE);
+        let is_possible = self.options.has_background_merge && self.keeper.is_none();
+        if !is_possible || u64::from(self.unused.units()) >= short {
+            return;
+        }
+        let (LastMerges { complete, early }, operations) = (self.last_merges, self.operations());
+        if !complete.into_iter().chain(early).all(|last| last.is_paid(operations)) {
+            return;
+        }
+        let units = |class: Class| self.stacked(class) as u64 * u64::from(class.units());
+        let larger: u64 = Class::all().filter(|&other| other > class).map(units).sum();
+        let smaller = || Class::all().take_while(|&other| other < class);
+        let entries: usize = smaller().map(|class| self.backs.of(class).len()).sum();
+        let mergeable: u64 = smaller().map(units).sum();
+        if larger >= short || mergeable < short || entries < FEW_ENTRIES {
+            return;
+        }
+        let mut given = Stock::default();
+        for class in smaller() {
+            *given.of_mut(class) = self.backs.of_mut(class).take_below(KEPT_LINES);
+        }
+        self.last_merges.early = Some(self.begin(given.len()));
+        match Keeper::start(given, self.options.sort_threads.get()) {
+            Ok(keeper) => {
+                self.keeper = Some(keeper);
+                self.events.background_merges += 1;
+            }
+            Err(given) => self.backs.add(given),
+        }
+    }
+
+    /// Joins all free blocks, and makes a run before the unused units one of these.
+    fn merge_all(&mut self) {
+        for class in Class::all() {
+            let front = &mut self.fronts[usize::from(class.code())];
+            while let Some(entry) = front.pop() {
+                self.backs.push(entry);
+            }
+            self.backs.push_cut(std::mem::take(&mut front.extent));
+        }
+        self.last_merges.complete = Some(self.begin(self.backs.len()));
+        self.events.merges += 1;
+        let mut runs = merge::runs(&self.backs, self.options.sort_threads.get());
+        if let Some(last) = runs.pop_if(|run| run.end == self.unused.start) {
+            self.unused.start = last.start;
+        }
+        self.backs = merge::cut(&runs);
+    }
+
+    /// Counts a merge that is about to begin.
+    fn begin(&mut self, entries: usize) -> Merge {
+        let entries = entries as u64;
+        self.events.merged_entries += entries;
+        Merge { entries, operations: self.operations() }
+    }
+}
