@@ -31,7 +31,7 @@ impl Entry {
 }
 
 /// Up to twelve entries, in the form in which the stacks exchange them.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(crate) struct Line {
     units: [u32; LINE_ENTRIES],
@@ -89,6 +89,16 @@ impl Line {
 
     pub fn classes(&self) -> &[Class] {
         &self.classes[..self.len()]
+    }
+
+    /// Units of all places, also of those without an entry.
+    pub fn all_units(&self) -> &[u32; LINE_ENTRIES] {
+        &self.units
+    }
+
+    /// Classes of all places, also of those without an entry.
+    pub fn all_classes(&self) -> &[Class; LINE_ENTRIES] {
+        &self.classes
     }
 
     /// Entries in the order in which they were pushed.

@@ -1,57 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Joining of free blocks (KV-Direct 5.3.3): sort them by address, join neighbours into runs, and
 //! cut the runs into the largest classes.
-//!
-//! With several threads, a sample of the addresses gives ranges of about as many blocks each. Every
-//! thread distributes a part of the lines over the ranges, then sorts and joins one range.
 
-use crate::class::Class;
 use crate::entry::Line;
 use crate::extent::Extent;
-use crate::radix;
+use crate::radix::{self, Distributed, PARTS};
 use crate::stack::Stock;
+use std::ops::Range;
 use std::thread;
 
 /// Fewer entries than this are not worth a second thread.
 const FEW: usize = 1 << 15;
 /// Lines that a thread takes at a time.
-const PART_LINES: usize = 1 << 10;
-/// Number of sampled addresses for each range.
-const SAMPLES: usize = 64;
+const CHUNK_LINES: usize = 1 << 10;
 
-/// Runs of free units in the stacks, ascending, with a used unit or a bound between any two.
+/// Runs of free units in the stacks, ascending, with a used unit or a bound between any two. No
+/// block begins after the unit `last`.
 ///
-/// The threads need 16 bytes for each entry meanwhile.
-pub(crate) fn runs(stock: &Stock, threads: usize) -> Vec<Extent> {
-    let parts: Vec<&[Line]> =
-        stock.stacks().iter().flat_map(|stack| stack.lines().chunks(PART_LINES)).collect();
-    if threads <= 1 || stock.len() < FEW {
-        let mut keys = Vec::with_capacity(stock.len());
-        keys.extend(parts.iter().flat_map(|part| keys_of(part)));
-        return sorted_and_joined(keys);
-    }
-    let bounds = bounds(&parts, threads);
-    let distributed = thread::scope(|scope| {
-        let start = |thread| {
-            let (parts, bounds) = (&parts, &bounds);
-            scope.spawn(move || distribute(parts.iter().skip(thread).step_by(threads), bounds))
-        };
-        let started: Vec<_> = (0..threads).map(start).collect();
-        joined(started)
+/// Takes memory of about 5 bytes for each entry meanwhile, and 8 for each run.
+pub(crate) fn runs(stock: &Stock, last: u32, threads: usize) -> Vec<Extent> {
+    let bits = radix::offset_bits(last);
+    let chunks: Vec<&[Line]> =
+        stock.stacks().iter().flat_map(|stack| stack.lines().chunks(CHUNK_LINES)).collect();
+    let threads = if stock.len() < FEW { 1 } else { threads.clamp(1, PARTS) };
+    let distributed = in_threads((0..threads).collect(), |thread: usize| {
+        let chunks = chunks.iter().skip(thread).step_by(threads);
+        Distributed::new(chunks.flat_map(|chunk| chunk.iter()), bits)
     });
-    let mut ranges: Vec<Vec<Vec<u64>>> = vec![Vec::new(); threads];
-    for (range, keys) in distributed.into_iter().flat_map(|keys| keys.into_iter().enumerate()) {
-        ranges[range].push(keys);
-    }
-    let parts = thread::scope(|scope| {
-        let start = |keys: Vec<Vec<u64>>| scope.spawn(move || sorted_and_joined(keys.concat()));
-        let started: Vec<_> = ranges.into_iter().map(start).collect();
-        joined(started)
-    });
-    let mut runs: Vec<Extent> = Vec::with_capacity(parts.iter().map(Vec::len).sum());
-    for run in parts.into_iter().flatten() {
-        append(&mut runs, run);
-    }
+    let shares = shares(&distributed, stock.len(), threads);
+    let joined = in_threads(shares, |parts| join(&distributed, parts, bits));
+    let mut joined = joined.into_iter();
+    let mut runs = joined.next().unwrap_or_default();
+    joined.flatten().for_each(|run| append(&mut runs, run));
     runs
 }
 
@@ -62,39 +42,30 @@ pub(crate) fn cut(runs: &[Extent]) -> Stock {
     stock
 }
 
-/// Keys of the entries: the address above eight bits of the class.
-fn keys_of(lines: &[Line]) -> impl Iterator<Item = u64> + '_ {
-    let key = |unit: u32, class: Class| u64::from(unit) << 8 | u64::from(class.code());
-    lines.iter().flat_map(move |line| line.entries().map(move |e| key(e.unit, e.class)))
-}
-
-/// First addresses of all ranges but the first, so that each range has about as many entries.
-fn bounds(parts: &[&[Line]], ranges: usize) -> Vec<u64> {
-    let lines: usize = parts.iter().map(|part| part.len()).sum();
-    let step = (lines / (ranges * SAMPLES)).max(1);
-    let lines = parts.iter().flat_map(|part| part.iter()).step_by(step);
-    let mut sample: Vec<u64> =
-        lines.flat_map(|line| line.units().first().copied()).map(u64::from).collect();
-    sample.sort_unstable();
-    (1..ranges).map(|range| sample[range * sample.len() / ranges] << 8).collect()
-}
-
-/// The keys of some parts, for each range.
-fn distribute<'a>(parts: impl Iterator<Item = &'a &'a [Line]>, bounds: &[u64]) -> Vec<Vec<u64>> {
-    let mut ranges = vec![Vec::new(); bounds.len() + 1];
-    for key in parts.flat_map(|part| keys_of(part)) {
-        ranges[bounds.partition_point(|&bound| bound <= key)].push(key);
+/// Ranges of parts, with about the same number of blocks for each thread.
+fn shares(distributed: &[Distributed], blocks: usize, threads: usize) -> Vec<Range<usize>> {
+    let (mut ends, mut before) = (Vec::with_capacity(threads), 0);
+    for part in 0..PARTS {
+        before += distributed.iter().map(|distributed| distributed.part(part).len()).sum::<usize>();
+        if before * threads > blocks * (ends.len() + 1) && ends.len() + 1 < threads {
+            ends.push(part + 1);
+        }
     }
-    ranges
+    ends.push(PARTS);
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    starts.zip(ends.iter().copied()).map(|(start, end)| start..end).collect()
 }
 
-fn sorted_and_joined(mut keys: Vec<u64>) -> Vec<Extent> {
-    radix::sort(&mut keys, 8);
-    let mut runs = Vec::new();
-    for key in keys {
-        let class = Class::from_code(key as u8).expect("the key of a class");
-        let start = (key >> 8) as u32;
-        append(&mut runs, Extent { start, end: start + class.units() });
+/// Sorts the blocks of some parts, and joins neighbours.
+fn join(distributed: &[Distributed], parts: Range<usize>, bits: u32) -> Vec<Extent> {
+    let (mut keys, mut scratch, mut runs) = (Vec::new(), Vec::new(), Vec::new());
+    for part in parts {
+        keys.clear();
+        distributed.iter().for_each(|distributed| keys.extend_from_slice(distributed.part(part)));
+        radix::sort(&mut keys, &mut scratch, bits);
+        for &key in &keys {
+            append(&mut runs, radix::entry(key, part, bits).into());
+        }
     }
     runs
 }
@@ -110,13 +81,23 @@ fn append(runs: &mut Vec<Extent>, next: Extent) {
     }
 }
 
-fn joined<T>(started: Vec<thread::ScopedJoinHandle<'_, T>>) -> Vec<T> {
-    started.into_iter().map(|thread| thread.join().expect("sorting does not panic")).collect()
+/// Results of `work` on each input, one thread for each but the first.
+fn in_threads<I: Send, T: Send>(inputs: Vec<I>, work: impl Fn(I) -> T + Sync) -> Vec<T> {
+    let mut inputs = inputs.into_iter();
+    let Some(first) = inputs.next() else { return Vec::new() };
+    thread::scope(|scope| {
+        let work = &work;
+        let started: Vec<_> = inputs.map(|input| scope.spawn(move || work(input))).collect();
+        let mut results = vec![work(first)];
+        results.extend(started.into_iter().map(|t| t.join().expect("sorting does not panic")));
+        results
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::class::Class;
     use crate::entry::Entry;
 
     /// Disjoint runs, cut into random blocks, which are put into the stacks in random order.
@@ -143,8 +124,9 @@ mod tests {
     fn neighbours_are_joined_with_any_number_of_threads() {
         for (seed, count) in [(1, 0), (2, 1), (3, 100), (4, 30_000)] {
             let (stock, expected) = shuffled(seed, count);
+            let last = expected.last().map_or(1, |run| run.end);
             for threads in [1, 2, 3, 8] {
-                assert_eq!(runs(&stock, threads), expected, "seed {seed}, {threads} threads");
+                assert_eq!(runs(&stock, last, threads), expected, "seed {seed}, {threads} threads");
             }
         }
     }
@@ -152,20 +134,23 @@ mod tests {
     #[test]
     fn cut_runs_are_the_same_runs() {
         let (stock, expected) = shuffled(5, 1_000);
-        let fewer = cut(&runs(&stock, 1));
+        let last = expected.last().expect("a run").end;
+        let fewer = cut(&runs(&stock, last, 1));
         assert!(fewer.len() < stock.len());
-        assert_eq!(runs(&fewer, 1), expected);
+        assert_eq!(runs(&fewer, last, 2), expected);
     }
 
     #[test]
-    fn ranges_are_balanced_and_end_between_blocks() {
-        let (stock, _) = shuffled(6, 30_000);
-        let parts: Vec<&[Line]> = stock.stacks().iter().map(|stack| stack.lines()).collect();
-        let bounds = bounds(&parts, 4);
-        let ranges = distribute(parts.iter(), &bounds);
-        let even = stock.len() / 4;
-        for keys in ranges {
-            assert!(keys.len() > even / 2 && keys.len() < even * 2, "{} of {even}", keys.len());
+    fn threads_get_equal_shares() {
+        let (stock, expected) = shuffled(6, 30_000);
+        let bits = radix::offset_bits(expected.last().expect("a run").end);
+        let lines = stock.stacks().iter().flat_map(|stack| stack.lines());
+        let distributed = [Distributed::new(lines, bits)];
+        let shares = shares(&distributed, stock.len(), 4);
+        assert_eq!((shares.len(), shares[0].start, shares[3].end), (4, 0, PARTS));
+        for parts in shares {
+            let blocks: usize = parts.map(|part| distributed[0].part(part).len()).sum();
+            assert!(blocks.abs_diff(stock.len() / 4) < stock.len() / 40, "{blocks} blocks");
         }
     }
 }

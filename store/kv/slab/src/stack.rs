@@ -111,14 +111,15 @@ impl Front {
     pub fn refill(&mut self, back: &mut Back) -> usize {
         debug_assert_eq!(self.len, 0);
         let from = back.lines.len().saturating_sub(EXCHANGED_LINES);
-        let mut moved = 0;
-        for line in back.lines.drain(from..) {
-            let at = self.len()..self.len() + line.len();
-            self.units[at.clone()].copy_from_slice(line.units());
-            self.classes[at].copy_from_slice(line.classes());
+        for line in &back.lines[from..] {
+            // Whole lines are copied, also the places without entries: the size is constant then.
+            let at = self.len()..self.len() + LINE_ENTRIES;
+            self.units[at.clone()].copy_from_slice(line.all_units());
+            self.classes[at].copy_from_slice(line.all_classes());
             self.len += line.len() as u32;
-            moved += 1;
         }
+        let moved = back.lines.len() - from;
+        back.lines.truncate(from);
         back.entries -= self.len();
         moved
     }
@@ -201,6 +202,17 @@ impl Back {
         taken
     }
 
+    /// Moves the newest lines of another stack to this one. Returns the number of entries.
+    pub fn take_lines(&mut self, other: &mut Back, lines: usize) -> usize {
+        let from = other.lines.len().saturating_sub(lines);
+        let moved = other.lines[from..].iter().map(Line::len).sum();
+        self.lines.extend_from_slice(&other.lines[from..]);
+        other.lines.truncate(from);
+        self.entries += moved;
+        other.entries -= moved;
+        moved
+    }
+
     fn push_line(&mut self, line: Line) {
         self.entries += line.len();
         self.lines.push(line);
@@ -225,6 +237,13 @@ impl Stock {
     /// The stack of this class.
     pub fn of_mut(&mut self, class: Class) -> &mut Back {
         &mut self.0[usize::from(class.code())]
+    }
+
+    /// The stacks of two classes.
+    pub fn two(&mut self, one: Class, other: Class) -> (&mut Back, &mut Back) {
+        let indices = [one, other].map(|class| usize::from(class.code()));
+        let [one, other] = self.0.get_disjoint_mut(indices).expect("two classes");
+        (one, other)
     }
 
     /// Puts a free block into the stack of its own class.

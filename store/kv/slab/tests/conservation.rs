@@ -28,7 +28,7 @@ fn random_operations(seed: u64, steps: usize) {
     };
     let mut shadow = Shadow::new(start..start + units, options);
     for step in 0..steps {
-        let of_ten = if step / PHASE_STEPS % 2 == 0 { 7 } else { 3 };
+        let of_ten = if (step / PHASE_STEPS).is_multiple_of(2) { 7 } else { 3 };
         if random.u32(..10) < of_ten {
             let class = random_class(&mut random, units / 2);
             if random.u32(..8) == 0 {

@@ -3,3 +3,4 @@
 
 mod conservation;
 mod shadow;
+mod speed;

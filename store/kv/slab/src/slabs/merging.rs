@@ -59,13 +59,13 @@ pub(super) struct Keeper {
 
 impl Keeper {
     /// Starts a thread. Returns the entries if the system gives none.
-    fn start(stock: Stock, threads: usize) -> Result<Keeper, Stock> {
+    fn start(stock: Stock, last: u32, threads: usize) -> Result<Keeper, Stock> {
         let (give, given) = mpsc::sync_channel::<Stock>(1);
         let (finish, merged) = mpsc::sync_channel(1);
         let work = move || {
             if let Ok(stock) = given.recv() {
                 // The allocator may be dropped meanwhile: nothing is lost then.
-                let _ = finish.send(merge::cut(&merge::runs(&stock, threads)));
+                let _ = finish.send(merge::cut(&merge::runs(&stock, last, threads)));
             }
         };
         match thread::Builder::new().name("slab-merge".into()).spawn(work) {
@@ -128,7 +128,7 @@ impl Slabs {
             *given.of_mut(class) = self.backs.of_mut(class).take_below(KEPT_LINES);
         }
         self.last_merges.early = Some(self.begin(given.len()));
-        match Keeper::start(given, self.options.sort_threads.get()) {
+        match Keeper::start(given, self.unused.end, self.options.sort_threads.get()) {
             Ok(keeper) => {
                 self.keeper = Some(keeper);
                 self.events.background_merges += 1;
@@ -148,7 +148,7 @@ impl Slabs {
         }
         self.last_merges.complete = Some(self.begin(self.backs.len()));
         self.events.merges += 1;
-        let mut runs = merge::runs(&self.backs, self.options.sort_threads.get());
+        let mut runs = merge::runs(&self.backs, self.unused.end, self.options.sort_threads.get());
         if let Some(last) = runs.pop_if(|run| run.end == self.unused.start) {
             self.unused.start = last.start;
         }

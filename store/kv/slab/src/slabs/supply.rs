@@ -15,6 +15,10 @@ use crate::extent::Extent;
 /// Unused memory is opened in pieces of this size, which start at multiples of it if they can.
 /// Blocks of a class are then neighbours, and powers of two are aligned.
 const PIECE_BYTES: u32 = 4096;
+/// Up to this number of blocks in an entry, a split copies whole lines,
+const FEW_BLOCKS: u32 = 2;
+/// at most this number of them.
+const SPLIT_LINES: usize = 64;
 /// Lines of the back that are searched for an aligned block before memory is short.
 const SEARCHED_LINES: usize = 8;
 
@@ -93,11 +97,12 @@ impl Slabs {
     /// Moves entries from the back of the class to its front, which is empty.
     fn refill(&mut self, class: Class) -> bool {
         let front = &mut self.fronts[usize::from(class.code())];
-        let lines = front.refill(self.backs.of_mut(class));
-        let moved = front.len();
-        if lines == 0 {
+        let back = self.backs.of_mut(class);
+        if back.len() == 0 {
             return false;
         }
+        let lines = front.refill(back);
+        let moved = front.len();
         self.count_exchange(lines, moved);
         true
     }
@@ -124,11 +129,11 @@ impl Slabs {
         true
     }
 
-    /// Copies entries of a larger class to the back of this one, enough for a line of blocks. False
-    /// if no larger class has entries.
+    /// Copies entries of a larger class to the back of this one. False if no larger class has any.
     ///
     /// Classes of at least twice the size come first: a closer one leaves much of its block as a
-    /// remainder, and is more likely to be asked for again.
+    /// remainder, and is more likely to be asked for again. Of a class whose entries hold few
+    /// blocks, whole lines are copied, up to an eighth of its stack.
     fn split(&mut self, class: Class) -> bool {
         let units = class.units();
         let larger = || Class::all().skip(usize::from(class.code()));
@@ -136,14 +141,20 @@ impl Slabs {
         let near = larger().take_while(|larger| larger.units() / 2 < units);
         let has_entries = |&larger: &Class| self.stacked(larger) > 0;
         let Some(larger) = far.chain(near).find(has_entries) else { return false };
-        let wanted = (LINE_ENTRIES as u32 * units.min(larger.units())).div_ceil(larger.units());
-        for _ in 0..wanted {
+        self.events.splits += 1;
+        let blocks = larger.units() / units;
+        let (from, into) = self.backs.two(larger, class);
+        if blocks <= FEW_BLOCKS && from.len() > 0 {
+            let lines = (from.lines().len() / 8).clamp(1, SPLIT_LINES);
+            self.events.split_entries += into.take_lines(from, lines) as u64;
+            return true;
+        }
+        for _ in 0..(LINE_ENTRIES as u32).div_ceil(blocks) {
             let popped = self.backs.of_mut(larger).pop();
             let Some(entry) = popped.or_else(|| self.front(larger).pop()) else { break };
             self.backs.of_mut(class).push(entry);
             self.events.split_entries += 1;
         }
-        self.events.splits += 1;
         true
     }
 

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Measures the paths of the allocator, and asserts nothing about speed. The figures are notes: set
+//! `FREEPORT_NOTES` to a file that receives them, and test with `--release`.
+
+use freeport_kv_slab::{Class, Options, Slabs};
+use freeport_testbed::note;
+use std::hint::black_box;
+use std::num::NonZero;
+use std::time::Instant;
+
+const UNITS: u32 = 1 << 26;
+
+fn class(units: u32) -> Class {
+    Class::holding_units(units).expect("a class")
+}
+
+fn slabs(sort_threads: usize) -> Slabs {
+    let sort_threads = NonZero::new(sort_threads).expect("not zero");
+    Slabs::new(1..UNITS, Options { sort_threads, has_background_merge: false, unit_bytes: 16 })
+}
+
+/// Runs `work` several times, and reports the shortest time of one of its `operations`.
+fn report(name: &str, operations: usize, mut work: impl FnMut()) {
+    let time = |_| {
+        let start = Instant::now();
+        work();
+        start.elapsed()
+    };
+    let best = (0..5).map(time).min().expect("a run");
+    note(format!("{name}: {:.2} ns", best.as_nanos() as f64 / operations as f64));
+}
+
+#[test]
+#[ignore = "long: measures only"]
+fn pairs_of_allocate_and_free() {
+    let mut slabs = slabs(1);
+    let pairs = 10_000_000;
+    let small = class(4);
+    report("allocate and free, the same block", pairs, || {
+        for _ in 0..pairs {
+            let unit = slabs.allocate(black_box(small)).expect("room");
+            slabs.free(black_box(unit), small);
+        }
+    });
+    for depth in [16, 1_000, 100_000] {
+        let mut held = vec![0; depth];
+        report(&format!("allocate and free, {depth} at a time"), pairs / depth * depth, || {
+            for _ in 0..pairs / depth {
+                held.fill_with(|| slabs.allocate(black_box(small)).expect("room"));
+                held.iter().for_each(|&unit| slabs.free(unit, small));
+            }
+        });
+    }
+    let mut random = fastrand::Rng::with_seed(1);
+    let choices: Vec<(u16, Class)> =
+        (0..1 << 16).map(|_| (random.u16(..4096), class(random.u32(1..33)))).collect();
+    let mut held = vec![None; 4096];
+    report("allocate and free, 16 classes at random", pairs, || {
+        for &(at, class) in choices.iter().cycle().take(pairs) {
+            let unit = slabs.allocate(class).expect("room");
+            if let Some((unit, class)) = held[usize::from(at)].replace((unit, class)) {
+                slabs.free(unit, class);
+            }
+        }
+    });
+}
+
+#[test]
+#[ignore = "long: measures only"]
+fn carving() {
+    let blocks = 8 << 20;
+    report("allocate from unused memory", blocks, || {
+        let mut slabs = slabs(1);
+        for _ in 0..blocks {
+            black_box(slabs.allocate(class(4)).expect("room"));
+        }
+    });
+    let mut slabs = slabs(1);
+    let held: Vec<u32> = std::iter::from_fn(|| slabs.allocate(class(16))).collect();
+    held.iter().for_each(|&unit| slabs.free(unit, class(16)));
+    let start = Instant::now();
+    let mut count = 0;
+    while slabs.allocate(class(8)).is_some() {
+        count += 1;
+    }
+    let time = start.elapsed();
+    let entries = slabs.statistics().events.split_entries;
+    note(format!(
+        "blocks from larger ones: {:.2} ns each, {:.2} ns for each of {entries} copied entries",
+        time.as_nanos() as f64 / f64::from(count),
+        time.as_nanos() as f64 / entries as f64,
+    ));
+}
+
+#[test]
+#[ignore = "long: measures only"]
+fn merges() {
+    for threads in [1, 2, 4] {
+        let mut slabs = slabs(threads);
+        let mut held = Vec::new();
+        while let Some(unit) = slabs.allocate(class(4)) {
+            held.push(unit);
+        }
+        fastrand::Rng::with_seed(2).shuffle(&mut held);
+        held.iter().for_each(|&unit| slabs.free(unit, class(4)));
+        let start = Instant::now();
+        slabs.allocate(class(UNITS / 2)).expect("one run");
+        let (time, events) = (start.elapsed(), slabs.statistics().events);
+        note(format!(
+            "merge of {} entries with {threads} threads: {time:?}, {:.2} ns an entry",
+            events.merged_entries,
+            time.as_nanos() as f64 / events.merged_entries as f64,
+        ));
+    }
+}
