@@ -102,15 +102,6 @@ pub fn read(memory: &Memory, (offset, class): (usize, Class), unit_shift: u32) -
     }
 }
 
-/// Sets the tag of the pair in a block.
-pub fn set_tag(memory: &mut Memory, (offset, class): (usize, Class), is: bool, unit_shift: u32) {
-    let capacity = (class.units() as usize) << unit_shift;
-    // The tag is the top bit of the second byte, or of the fourth.
-    let byte = if capacity <= SHORT_BLOCK_BYTES { 1 } else { 3 };
-    let byte = &mut memory.bytes_mut(offset + byte, 1)[0];
-    *byte = *byte & !TAG | if is { TAG } else { 0 };
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,9 +125,6 @@ mod tests {
                         assert_eq!(memory.bytes(pair.at + key_bytes, value_bytes), value);
                         let end = pair.at + key_bytes + value_bytes - place.0;
                         assert!(end <= (class.units() as usize) << unit_shift);
-                        set_tag(&mut memory, place, !is_tagged, unit_shift);
-                        let expected = Pair { is_tagged: !is_tagged, ..expected };
-                        assert_eq!(read(&memory, place, unit_shift), expected);
                     }
                 }
             }

@@ -77,19 +77,6 @@ pub struct Inline {
     pub is_tagged: bool,
 }
 
-/// What begins at a slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Slot {
-    /// Nothing.
-    Empty,
-    /// A later slot of the pair before it.
-    Continued,
-    /// A pair in a block.
-    Block(Pointer),
-    /// A pair in this bucket.
-    Inline(Inline),
-}
-
 /// Slots that an inline pair of `bytes` takes.
 #[inline(always)]
 pub fn span_of(bytes: usize) -> usize {
@@ -99,17 +86,6 @@ pub fn span_of(bytes: usize) -> usize {
 impl Bucket {
     /// A bucket without pairs.
     pub const EMPTY: Self = Self { bytes: [0; BUCKET_BYTES] };
-
-    /// What begins at `slot`.
-    #[inline(always)]
-    pub fn slot(&self, slot: usize) -> Slot {
-        match self.code(slot) {
-            code::EMPTY => Slot::Empty,
-            code::CONTINUED => Slot::Continued,
-            first if first & code::INLINE != 0 => Slot::Inline(self.inline(slot)),
-            _ => Slot::Block(self.pointer(slot)),
-        }
-    }
 
     /// The pointer in a slot that has one.
     #[inline(always)]
@@ -165,12 +141,6 @@ impl Bucket {
         }
         self.bytes[CODES + slot] = first;
         self.bytes[CODES + slot + 1..][..span - 1].fill(code::CONTINUED);
-    }
-
-    /// Sets the tag of the inline pair at `slot`.
-    pub fn set_inline_tag(&mut self, slot: usize, is_tagged: bool) {
-        let first = &mut self.bytes[CODES + slot];
-        *first = *first & !code::TAGGED | if is_tagged { code::TAGGED } else { 0 };
     }
 
     /// Empties slots.
@@ -306,9 +276,7 @@ impl Bucket {
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(crate) fn codes_equal(&self, mask: u8, wanted: u8) -> u32 {
-        use std::arch::x86_64::{
-            _mm_and_si128, _mm_cmpeq_epi8, _mm_movemask_epi8, _mm_set1_epi8,
-        };
+        use std::arch::x86_64::{_mm_and_si128, _mm_cmpeq_epi8, _mm_movemask_epi8, _mm_set1_epi8};
         let codes = self.codes();
         // SAFETY: SSE2 belongs to every x86-64 processor.
         let equal = unsafe {
@@ -351,7 +319,7 @@ mod tests {
         (0..SLOTS).for_each(|slot| bucket.set_pointer(slot, pointer(slot)));
         bucket.set_next(0xFEDC_BA98);
         for slot in 0..SLOTS {
-            assert_eq!(bucket.slot(slot), Slot::Block(pointer(slot)));
+            assert_eq!(bucket.pointer(slot), pointer(slot));
         }
         assert_eq!((bucket.next(), bucket.empty_slots()), (0xFEDC_BA98, 0));
     }
@@ -367,7 +335,8 @@ mod tests {
                     let (key, value) = (vec![7; key_bytes], vec![9; value_bytes]);
                     bucket.set_inline(slot, &key, &value, is_tagged);
                     let expected = Inline { span, key_bytes, value_bytes, is_tagged };
-                    assert_eq!(bucket.slot(slot), Slot::Inline(expected));
+                    assert!(bucket.is_inline(slot));
+                    assert_eq!(bucket.inline(slot), expected);
                     assert_eq!(bucket.pairs().collect::<Vec<_>>(), [(slot, span)]);
                 }
             }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The engine: one at a time, what each operation means. Batches of operations are in `batch`.
 
-use freeport_kv_slab::Slabs;
-
 use crate::bucket::{BUCKET_BYTES, INLINE_BYTES};
 use crate::hash::{Hash, Hasher};
 use crate::index::Index as BucketIndex;
@@ -13,7 +11,6 @@ use crate::search::{Compare, Portable};
 use crate::table::{Found, Place, Table};
 
 /// A key-value store in the memory of one core. Operations take effect one after the other.
-#[derive(Debug)]
 pub struct Engine<M = Silent> {
     pub(crate) table: Table<M>,
     pub(crate) hasher: Hasher,
@@ -87,28 +84,15 @@ impl<M: Meter> Engine<M> {
             Index::Fixed { .. } => memory_bytes - index_bytes,
             Index::Growing { .. } => memory_bytes,
         };
-        // 31 bits address every unit (KV-Direct 5.2); 32 GiB at 16 bytes.
+        // 31 bits address every unit (KV-Direct 5.2): 32 GiB at 16 bytes.
         let unit_shift = match block_bytes >> 20 {
             0..=32_768 => 4,
             32_769..=65_536 => 5,
             _ => 6,
         };
-        let units = (block_bytes >> unit_shift).min((1 << crate::bucket::UNIT_BITS) - 1) as u32;
-        let memory = Memory::reserve(index_bytes, block_bytes, unit_shift)
-            .map_err(OptionsError::Reserve)?;
-        // Unit 0 means none.
-        let slabs = Slabs::new(1..units, freeport_kv_slab::Options::default());
-        let table = Table {
-            memory,
-            index,
-            slabs,
-            unit_shift,
-            limit_bytes: memory_bytes,
-            slots: 0,
-            chained: 0,
-            layout: 0,
-            meter,
-        };
+        let memory =
+            Memory::reserve(index_bytes, block_bytes, unit_shift).map_err(OptionsError::Reserve)?;
+        let table = Table::new(memory, index, (block_bytes, unit_shift), memory_bytes, meter);
         let mut engine = Self {
             table,
             hasher: Hasher::new(options.seed),
@@ -146,6 +130,14 @@ impl<M: Meter> Engine<M> {
     /// Bytes of all keys and values.
     pub fn pair_bytes(&self) -> usize {
         self.pair_bytes
+    }
+
+    /// Removes all pairs, and gives their memory back to the system.
+    pub fn clear(&mut self) {
+        self.table.clear();
+        self.pairs = 0;
+        self.pair_bytes = 0;
+        self.limit_slots();
     }
 
     /// Hash of a key, for the calls that take one.

@@ -15,8 +15,10 @@ mod index;
 mod memory;
 mod meter;
 mod options;
+mod scan;
 mod search;
 mod station;
+mod statistics;
 mod table;
 
 pub use batch::{Replies, Request};
@@ -26,3 +28,4 @@ pub use engine::{Engine, Stored, Value, ValueMut};
 pub use hash::Hash;
 pub use meter::{Cause, Counting, Meter, Silent};
 pub use options::{Index, Options, OptionsError, OutOfMemory};
+pub use statistics::Statistics;

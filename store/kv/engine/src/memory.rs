@@ -103,6 +103,11 @@ impl Memory {
         let _ = offset;
     }
 
+    /// Gives all pages back to the system.
+    pub fn discard_all(&mut self) {
+        self.discard(0..self.region.bytes());
+    }
+
     /// Gives the pages inside a range of offsets back to the system; they read as zero.
     pub fn discard(&mut self, range: Range<usize>) {
         self.region.discard(range);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Counts of memory accesses by cause, as the publication counts them: one access is a read or a
 //! write of a 64-byte line of the index, or of the data of one block, whatever its size
-//! (KV-Direct 5.5). The engine takes its meter as a type: with [`Silent`], counting costs nothing.
+//! (KV-Direct 5.5). Lines between the stacks of size classes are in the engine's statistics, since
+//! the allocator counts them itself. The engine takes its meter as a type: with [`Silent`], counting costs nothing.
 
 use std::cell::Cell;
 
@@ -14,13 +15,11 @@ pub enum Cause {
     Chain,
     /// Key and value in a block.
     Data,
-    /// Entries between the two stacks of a size class.
-    Slab,
 }
 
 impl Cause {
     /// All causes, in the order of their numbers.
-    pub const ALL: [Self; 4] = [Self::Bucket, Self::Chain, Self::Data, Self::Slab];
+    pub const ALL: [Self; 3] = [Self::Bucket, Self::Chain, Self::Data];
 
     /// Name for tables and JSON.
     pub const fn name(self) -> &'static str {
@@ -28,7 +27,6 @@ impl Cause {
             Self::Bucket => "bucket",
             Self::Chain => "chain",
             Self::Data => "data",
-            Self::Slab => "slab",
         }
     }
 }
@@ -55,8 +53,8 @@ impl Meter for Silent {
 /// Counts of accesses.
 #[derive(Clone, Debug, Default)]
 pub struct Counting {
-    reads: [Cell<u64>; 4],
-    writes: [Cell<u64>; 4],
+    reads: [Cell<u64>; 3],
+    writes: [Cell<u64>; 3],
 }
 
 impl Counting {

@@ -103,10 +103,8 @@ impl Bucket {
         if key.len() > INLINE_KEY_BYTES {
             return None;
         }
-        let starts = self.codes_equal(
-            code::INLINE | code::KEY_LENGTH,
-            code::INLINE | key.len() as u8,
-        );
+        let starts =
+            self.codes_equal(code::INLINE | code::KEY_LENGTH, code::INLINE | key.len() as u8);
         if starts == 0 {
             return None;
         }
@@ -155,7 +153,8 @@ mod tests {
             if random.u8(0..3) == 0 {
                 let class = Class::from_code(random.u8(1..120)).expect("a class");
                 let secondary = random.u64(0..512);
-                bucket.set_pointer(slot, Pointer { unit: random.u32(1..1 << 31), secondary, class });
+                bucket
+                    .set_pointer(slot, Pointer { unit: random.u32(1..1 << 31), secondary, class });
             } else {
                 bucket.set_inline(slot, &key, &value, random.bool());
                 keys.push(key);

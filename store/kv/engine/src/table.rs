@@ -4,10 +4,10 @@
 
 use std::num::NonZero;
 
-use freeport_kv_slab::{Class, Slabs};
+use freeport_kv_slab::{Class, Options, Slabs};
 
 use crate::block::{self, Pair};
-use crate::bucket::{BUCKET_BYTES, Bucket, Pointer, SLOT_BYTES, SLOTS, span_of};
+use crate::bucket::{BUCKET_BYTES, Bucket, Pointer, SLOT_BYTES, SLOTS, UNIT_BITS, span_of};
 use crate::hash::Hash;
 use crate::index::Index;
 use crate::memory::Memory;
@@ -16,10 +16,11 @@ use crate::options::OutOfMemory;
 use crate::search::Compare;
 
 /// Index, blocks, and what is counted of them.
-#[derive(Debug)]
 pub struct Table<M> {
     pub(crate) memory: Memory,
     pub(crate) index: Index,
+    /// The index as it is without pairs.
+    first_index: Index,
     pub(crate) slabs: Slabs,
     pub(crate) unit_shift: u32,
     /// Bytes that index and blocks may take together.
@@ -28,10 +29,17 @@ pub struct Table<M> {
     pub(crate) slots: usize,
     /// Chained buckets.
     pub(crate) chained: usize,
+    /// Bytes of all blocks that are handed out, chained buckets among them.
+    pub(crate) block_bytes: usize,
+    /// Bytes for blocks altogether.
+    all_block_bytes: usize,
     /// Changes whenever a pair moves or leaves, so that remembered places are known to be stale.
     pub(crate) layout: u64,
     pub(crate) meter: M,
 }
+
+/// Blocks of at least this many bytes give their pages back to the system when they are freed.
+const DISCARDED_BYTES: usize = 2 << 20;
 
 /// A slot in which a pair begins: the offset of its bucket with the number of the slot in the low
 /// bits, so that a place, or none, is one word.
@@ -90,6 +98,40 @@ pub enum Form {
 }
 
 impl<M: Meter> Table<M> {
+    /// A table without pairs. `block_bytes` of the memory are for blocks; `limit_bytes` are for
+    /// index and blocks together.
+    pub fn new(
+        memory: Memory,
+        index: Index,
+        (block_bytes, unit_shift): (usize, u32),
+        limit_bytes: usize,
+        meter: M,
+    ) -> Self {
+        Self {
+            memory,
+            first_index: index,
+            index,
+            slabs: slabs_for(block_bytes, unit_shift),
+            unit_shift,
+            limit_bytes,
+            slots: 0,
+            chained: 0,
+            block_bytes: 0,
+            all_block_bytes: block_bytes,
+            layout: 0,
+            meter,
+        }
+    }
+
+    /// Removes all pairs, and gives their memory back to the system.
+    pub fn clear(&mut self) {
+        self.memory.discard_all();
+        self.index = self.first_index;
+        self.slabs = slabs_for(self.all_block_bytes, self.unit_shift);
+        (self.slots, self.chained, self.block_bytes) = (0, 0, 0);
+        self.layout += 1;
+    }
+
     /// Looks a key up.
     #[inline(always)]
     pub fn find<C: Compare>(&self, key: &[u8], hash: Hash) -> Option<Place> {
@@ -181,7 +223,7 @@ impl<M: Meter> Table<M> {
                 let slot = match self.make_room(hash, 1, old) {
                     Ok(place) => place,
                     Err(error) => {
-                        self.slabs.free(unit, class);
+                        self.free(unit, class);
                         return Err(error);
                     }
                 };
@@ -342,12 +384,14 @@ impl<M: Meter> Table<M> {
         let align = (BUCKET_BYTES >> self.unit_shift) as u32;
         let unit = self.slabs.allocate_aligned(class, align).ok_or(OutOfMemory)?;
         self.chained += 1;
+        self.block_bytes += BUCKET_BYTES;
         *self.memory.bucket_mut(self.memory.offset_of(unit)) = Bucket::EMPTY;
         Ok(unit)
     }
 
     pub(crate) fn free_bucket(&mut self, unit: u32) {
         self.chained -= 1;
+        self.block_bytes -= BUCKET_BYTES;
         self.slabs.free(unit, self.bucket_class());
     }
 
@@ -358,21 +402,37 @@ impl<M: Meter> Table<M> {
 
     fn allocate(&mut self, class: Class) -> Result<u32, OutOfMemory> {
         self.check_limit(class)?;
-        self.slabs.allocate(class).ok_or(OutOfMemory)
+        let unit = self.slabs.allocate(class).ok_or(OutOfMemory)?;
+        self.block_bytes += self.bytes_of(class);
+        Ok(unit)
     }
 
     fn check_limit(&self, class: Class) -> Result<(), OutOfMemory> {
-        let more = (class.units() as usize) << self.unit_shift;
-        if self.used_bytes() + more > self.limit_bytes { Err(OutOfMemory) } else { Ok(()) }
+        if self.used_bytes() + self.bytes_of(class) > self.limit_bytes {
+            Err(OutOfMemory)
+        } else {
+            Ok(())
+        }
     }
 
     fn free(&mut self, unit: u32, class: Class) {
+        let bytes = self.bytes_of(class);
+        self.block_bytes -= bytes;
+        if bytes >= DISCARDED_BYTES {
+            let start = self.memory.offset_of(unit);
+            self.memory.discard(start..start + bytes);
+        }
         self.slabs.free(unit, class);
     }
 
     /// Bytes of index and blocks that are in use.
     pub fn used_bytes(&self) -> usize {
-        self.index.bytes() + self.slabs.used_bytes()
+        self.index.bytes() + self.block_bytes
+    }
+
+    #[inline(always)]
+    fn bytes_of(&self, class: Class) -> usize {
+        (class.units() as usize) << self.unit_shift
     }
 
     /// The cause of an access to a bucket.
@@ -389,6 +449,13 @@ impl<M: Meter> Table<M> {
         }
         block::class_for(key.len(), value_bytes, self.unit_shift).map(Form::Block)
     }
+}
+
+/// An allocator for all units but the first, since unit 0 means none.
+fn slabs_for(block_bytes: usize, unit_shift: u32) -> Slabs {
+    let units = (block_bytes >> unit_shift).min((1 << UNIT_BITS) - 1) as u32;
+    let options = Options { unit_bytes: 1 << unit_shift, ..Options::default() };
+    Slabs::new(1..units, options)
 }
 
 impl Found {
@@ -419,20 +486,24 @@ impl Found {
     }
 }
 
-/// Copies a byte string over another of equal length, without a call for short ones.
+/// Copies a byte string over another of equal length: short ones by two words that may overlap,
+/// since calls, and stores under a mask, take longer than the rest of an operation.
 #[inline(always)]
 fn copy(target: &mut [u8], source: &[u8]) {
+    #[inline(always)]
+    fn ends<const WORD: usize>(target: &mut [u8], source: &[u8]) {
+        let (mut first, mut last) = ([0; WORD], [0; WORD]);
+        first.copy_from_slice(&source[..WORD]);
+        last.copy_from_slice(&source[source.len() - WORD..]);
+        let end = target.len() - WORD;
+        target[..WORD].copy_from_slice(&first);
+        target[end..].copy_from_slice(&last);
+    }
     match source.len() {
-        length @ 8..=16 => {
-            let (first, last) = (word(source, 0), word(source, length - 8));
-            target[..8].copy_from_slice(&first.to_le_bytes());
-            target[length - 8..].copy_from_slice(&last.to_le_bytes());
-        }
-        length @ 1..8 => {
-            for at in 0..length {
-                target[at] = source[at];
-            }
-        }
+        8..=16 => ends::<8>(target, source),
+        4..8 => ends::<4>(target, source),
+        2..4 => ends::<2>(target, source),
+        1 => target[0] = source[0],
         _ => target.copy_from_slice(source),
     }
 }

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Scans of all pairs, one chain at a time, while the store changes between the steps. A pair that is
+//! there during the whole scan is visited at least once.
+//!
+//! A growing index divides buckets between two steps. So the cursor counts through the numbers of
+//! buckets with their bits reversed: those that a bucket is divided into follow one another, and are
+//! visited in one step if they exist already.
+
+use crate::bucket::BUCKET_BYTES;
+use crate::engine::{Engine, Value};
+use crate::meter::Meter;
+
+impl<M: Meter> Engine<M> {
+    /// Visits the pairs of the next chain, and returns the next cursor. A scan begins with cursor 0,
+    /// and is over when 0 is returned.
+    pub fn scan(&self, cursor: u64, mut visit: impl FnMut(&[u8], Value<'_>)) -> u64 {
+        let index = &self.table.index;
+        let Some(mask) = index.round() else {
+            let buckets = index.buckets() as u64;
+            if cursor < buckets {
+                self.visit_chain(cursor as usize, &mut visit);
+            }
+            return if cursor + 1 < buckets { cursor + 1 } else { 0 };
+        };
+        let near = cursor as usize & mask;
+        self.visit_chain(near, &mut visit);
+        let far = near + mask + 1;
+        if far < index.buckets() {
+            self.visit_chain(far, &mut visit);
+        }
+        let above = cursor | !(mask as u64);
+        above.reverse_bits().wrapping_add(1).reverse_bits()
+    }
+
+    fn visit_chain(&self, bucket: usize, visit: &mut impl FnMut(&[u8], Value<'_>)) {
+        for found in self.table.chain(bucket * BUCKET_BYTES) {
+            let (at, length) = found.value();
+            let memory = &self.table.memory;
+            let value = Value { bytes: memory.bytes(at, length), is_tagged: found.pair.is_tagged };
+            visit(memory.bytes(found.pair.at, found.pair.key_bytes), value);
+        }
+    }
+}

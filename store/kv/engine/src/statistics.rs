@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! State of an engine, for commands and for limits.
+
+use crate::bucket::SLOTS;
+use crate::engine::Engine;
+use crate::meter::Meter;
+
+/// State of an engine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Statistics {
+    /// Number of pairs.
+    pub pairs: usize,
+    /// Bytes of all keys and values.
+    pub pair_bytes: usize,
+    /// Bytes that the engine may use.
+    pub memory_bytes: usize,
+    /// Bytes of the index.
+    pub index_bytes: usize,
+    /// Bytes of blocks, chained buckets among them.
+    pub block_bytes: usize,
+    /// Number of chained buckets.
+    pub chained_buckets: usize,
+    /// Slots that pairs take, over all slots of index and chained buckets.
+    pub fill: f64,
+    /// Lines of 64 bytes that moved between the two stacks of a size class.
+    pub slab_lines: u64,
+}
+
+impl Statistics {
+    /// Bytes of keys and values over all bytes (KV-Direct 5.6, memory utilisation).
+    pub fn utilisation(&self) -> f64 {
+        self.pair_bytes as f64 / self.memory_bytes as f64
+    }
+
+    /// Bytes of index and blocks.
+    pub fn used_bytes(&self) -> usize {
+        self.index_bytes + self.block_bytes
+    }
+}
+
+impl<M: Meter> Engine<M> {
+    /// State of the engine. Takes about a microsecond.
+    pub fn statistics(&self) -> Statistics {
+        let table = &self.table;
+        let buckets = table.index.buckets() + table.chained;
+        Statistics {
+            pairs: self.len(),
+            pair_bytes: self.pair_bytes(),
+            memory_bytes: self.options().memory_bytes,
+            index_bytes: table.index.bytes(),
+            block_bytes: table.block_bytes,
+            chained_buckets: table.chained,
+            fill: table.slots as f64 / (buckets * SLOTS) as f64,
+            slab_lines: table.slabs.statistics().events.transfers,
+        }
+    }
+}
