@@ -240,58 +240,90 @@ impl Bucket {
     }
 
     /// Slots that point to blocks, a bit each: their codes lie between `EMPTY` and `CONTINUED`.
-    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub fn pointers(&self) -> u32 {
-        use std::arch::x86_64::{_mm_add_epi8, _mm_cmpgt_epi8, _mm_movemask_epi8, _mm_set1_epi8};
-        let codes = self.codes();
-        // SAFETY: SSE2 belongs to every x86-64 processor. As signed numbers plus one, the codes of
-        // pointers are above one; that of continued slots wraps to the smallest number.
-        let above = unsafe {
-            let one = _mm_set1_epi8(1);
-            _mm_movemask_epi8(_mm_cmpgt_epi8(_mm_add_epi8(codes, one), one))
-        };
-        above as u32 >> (CODES - 48) & ((1 << SLOTS) - 1)
-    }
-
-    /// Slots that point to blocks, a bit each.
-    #[cfg(not(target_arch = "x86_64"))]
-    pub fn pointers(&self) -> u32 {
-        (0..SLOTS)
-            .map(|slot| u32::from((1..code::CONTINUED).contains(&self.code(slot))) << slot)
-            .sum()
-    }
-
-    /// The last 16 bytes, which contain all codes.
-    #[cfg(target_arch = "x86_64")]
-    #[inline(always)]
-    fn codes(&self) -> std::arch::x86_64::__m128i {
-        // SAFETY: bytes 48 to 64 lie inside the bucket.
-        let codes = unsafe { self.bytes.as_ptr().add(48) };
-        // SAFETY: as above, and a bucket is aligned to 64 bytes.
-        unsafe { std::arch::x86_64::_mm_load_si128(codes.cast()) }
+        of_slots(codes::pointers(self))
     }
 
     /// Which codes are `wanted` in the bits of `mask`, a bit for each slot.
-    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(crate) fn codes_equal(&self, mask: u8, wanted: u8) -> u32 {
-        use std::arch::x86_64::{_mm_and_si128, _mm_cmpeq_epi8, _mm_movemask_epi8, _mm_set1_epi8};
-        let codes = self.codes();
+        of_slots(codes::equal(self, mask, wanted))
+    }
+}
+
+/// Bits of the slots' codes among those of the last 16 bytes.
+#[inline(always)]
+fn of_slots(last: u32) -> u32 {
+    last >> (CODES - LAST) & ((1 << SLOTS) - 1)
+}
+
+/// Where the last 16 bytes begin, which contain all codes.
+const LAST: usize = BUCKET_BYTES - 16;
+
+/// Comparisons of the last 16 bytes of a bucket, a bit for each byte.
+#[cfg(target_arch = "x86_64")]
+mod codes {
+    use std::arch::x86_64::{
+        __m128i, _mm_add_epi8, _mm_and_si128, _mm_cmpeq_epi8, _mm_cmpgt_epi8, _mm_load_si128,
+        _mm_movemask_epi8, _mm_set1_epi8,
+    };
+
+    use super::{Bucket, LAST};
+
+    #[inline(always)]
+    pub fn equal(bucket: &Bucket, mask: u8, wanted: u8) -> u32 {
         // SAFETY: SSE2 belongs to every x86-64 processor.
-        let equal = unsafe {
-            _mm_movemask_epi8(_mm_cmpeq_epi8(
-                _mm_and_si128(codes, _mm_set1_epi8(mask as i8)),
-                _mm_set1_epi8(wanted as i8),
-            ))
-        };
-        equal as u32 >> (CODES - 48) & ((1 << SLOTS) - 1)
+        unsafe { equal_by_sse2(last(bucket), mask, wanted) }
     }
 
-    /// Which codes are `wanted` in the bits of `mask`, a bit for each slot.
-    #[cfg(not(target_arch = "x86_64"))]
-    pub(crate) fn codes_equal(&self, mask: u8, wanted: u8) -> u32 {
-        (0..SLOTS).map(|slot| u32::from(self.code(slot) & mask == wanted) << slot).sum()
+    #[inline(always)]
+    pub fn pointers(bucket: &Bucket) -> u32 {
+        // SAFETY: SSE2 belongs to every x86-64 processor.
+        unsafe { pointers_by_sse2(last(bucket)) }
+    }
+
+    #[inline(always)]
+    fn last(bucket: &Bucket) -> __m128i {
+        // SAFETY: the last 16 bytes lie inside the bucket.
+        let last = unsafe { bucket.bytes.as_ptr().add(LAST) };
+        // SAFETY: as above; a bucket is aligned to 64 bytes.
+        unsafe { _mm_load_si128(last.cast()) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn equal_by_sse2(last: __m128i, mask: u8, wanted: u8) -> u32 {
+        let masked = _mm_and_si128(last, _mm_set1_epi8(mask as i8));
+        _mm_movemask_epi8(_mm_cmpeq_epi8(masked, _mm_set1_epi8(wanted as i8))) as u32
+    }
+
+    /// As signed numbers plus one, the codes of pointers are above one; that of continued slots
+    /// wraps to the smallest number.
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn pointers_by_sse2(last: __m128i) -> u32 {
+        let one = _mm_set1_epi8(1);
+        _mm_movemask_epi8(_mm_cmpgt_epi8(_mm_add_epi8(last, one), one)) as u32
+    }
+}
+
+/// Comparisons of the last 16 bytes of a bucket, a bit for each byte.
+#[cfg(not(target_arch = "x86_64"))]
+mod codes {
+    use super::{Bucket, LAST, code};
+
+    pub fn equal(bucket: &Bucket, mask: u8, wanted: u8) -> u32 {
+        bits(bucket, |code| code & mask == wanted)
+    }
+
+    pub fn pointers(bucket: &Bucket) -> u32 {
+        bits(bucket, |code| (1..code::CONTINUED).contains(&code))
+    }
+
+    fn bits(bucket: &Bucket, is_so: impl Fn(u8) -> bool) -> u32 {
+        let last = bucket.bytes[LAST..].iter().enumerate();
+        last.map(|(byte, &code)| u32::from(is_so(code)) << byte).sum()
     }
 }
 
