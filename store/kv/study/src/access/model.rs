@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Expected memory accesses per operation of a table of chained buckets, in closed form.
+//!
+//! Keys hash to buckets evenly, so the number of pairs that hash to one bucket is Poisson
+//! distributed. A bucket has room for `q` pairs of one size; pair `i` of its chain (from 0) lies in
+//! bucket `i / q` of the chain. Two means follow: `b`, the buckets visited to reach a stored pair,
+//! and `c`, the buckets visited to learn that a key is absent. All costs are sums of those, of the
+//! accesses to the pair's block, and of reads of blocks whose secondary hash matches by chance.
+//!
+//! The largest index ratio is where index, chained buckets and blocks fill memory exactly. Larger
+//! indexes have shorter chains, so this ratio gives the fewest accesses (KV-Direct 5.3.1).
+
+/// Bytes of a bucket.
+const BUCKET_BYTES: f64 = 64.0;
+
+/// Probability that the secondary hash of another key matches: 9 bits.
+const FALSE_MATCH: f64 = 1.0 / 512.0;
+
+/// Numbers of pairs in a bucket that are less likely than this do not count; a natural logarithm.
+const LEAST_LOG_PROBABILITY: f64 = -40.0;
+
+/// Sizes that a store's layout gives to pairs.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    /// Slots of a bucket.
+    pub slots: usize,
+    /// Bytes of a slot, all of which can hold bytes of an inline pair.
+    pub slot_bytes: usize,
+    /// Bytes stored with each inline pair.
+    pub inline_header_bytes: usize,
+    /// Bytes stored with each pair in a block.
+    pub block_header_bytes: usize,
+    /// Size of the block that holds a given number of bytes.
+    pub block_bytes: fn(usize) -> usize,
+}
+
+impl Layout {
+    /// The published layout: ten slots of 5 bytes, no header of inline pairs, 2 bytes in a block,
+    /// blocks of 32 bytes and their doubles (KV-Direct 5.3.1).
+    pub const PUBLISHED: Layout = Layout {
+        slots: 10,
+        slot_bytes: 5,
+        inline_header_bytes: 0,
+        block_header_bytes: 2,
+        block_bytes: |bytes| bytes.next_power_of_two().max(32),
+    };
+
+    /// Slots that an inline pair occupies; `None` if it does not fit into a bucket.
+    pub fn inline_slots(&self, pair_bytes: usize) -> Option<usize> {
+        let slots = (pair_bytes + self.inline_header_bytes).div_ceil(self.slot_bytes).max(1);
+        (slots <= self.slots).then_some(slots)
+    }
+
+    /// Bytes of the block that holds a pair outside its bucket.
+    pub fn pair_block_bytes(&self, pair_bytes: usize) -> usize {
+        (self.block_bytes)(pair_bytes + self.block_header_bytes)
+    }
+}
+
+/// A store filled with pairs of one size.
+#[derive(Clone, Copy, Debug)]
+pub struct Store {
+    /// Bytes of a pair, key and value together.
+    pub pair_bytes: usize,
+    /// Bytes of all pairs by bytes of memory.
+    pub utilisation: f64,
+    /// Whether pairs lie in buckets.
+    pub is_inline: bool,
+}
+
+/// Occupancy of buckets: means over all buckets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Occupancy {
+    /// Mean number of buckets visited to reach a stored pair, `b`.
+    pub buckets_to_hit: f64,
+    /// Mean number of buckets visited to learn that a key is absent, `c`.
+    pub buckets_to_miss: f64,
+}
+
+impl Occupancy {
+    /// Occupancy of buckets with room for `pairs_in_bucket` pairs, when `mean_pairs` hash to each.
+    pub fn poisson(mean_pairs: f64, pairs_in_bucket: usize) -> Occupancy {
+        let (mut visits, mut chained) = (0.0, 0.0);
+        // Logarithms, because the first terms of a large mean are below the smallest float.
+        let mut log_probability = -mean_pairs;
+        let mut at_most = 0.0;
+        let mut pairs = 0usize;
+        loop {
+            at_most += log_probability.exp();
+            let more = (1.0 - at_most).max(0.0);
+            visits += more * (pairs / pairs_in_bucket + 1) as f64;
+            if pairs > 0 && pairs.is_multiple_of(pairs_in_bucket) {
+                chained += more;
+            }
+            pairs += 1;
+            if pairs as f64 > mean_pairs && log_probability < LEAST_LOG_PROBABILITY {
+                break;
+            }
+            log_probability += (mean_pairs / pairs as f64).ln();
+        }
+        let buckets_to_hit = if mean_pairs > 0.0 { visits / mean_pairs } else { 1.0 };
+        Occupancy { buckets_to_hit, buckets_to_miss: 1.0 + chained }
+    }
+}
+
+/// Expected accesses per operation, without those of the slab allocator.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Expected {
+    /// Share of memory that the index has.
+    pub index_ratio: f64,
+    /// Buckets visited per operation.
+    pub occupancy: Occupancy,
+    /// Blocks of other pairs read per stored key, because the secondary hash matches.
+    pub false_reads_of_hit: f64,
+    /// Blocks of other pairs read per absent key.
+    pub false_reads_of_miss: f64,
+    /// Mean accesses to the pair's own block per operation: 0 inline, 1 in a block, between them
+    /// for a mix.
+    pub blocks: f64,
+}
+
+impl Expected {
+    /// Accesses of `store` with `index_ratio` of memory for the index. Returns `None` if the pairs
+    /// do not fit, or if `store` wants pairs inline that exceed a bucket.
+    pub fn new(layout: &Layout, store: &Store, index_ratio: f64) -> Option<Expected> {
+        let filled = Filled::new(layout, store, index_ratio)?;
+        filled.fits().then(|| {
+            let false_reads = if store.is_inline { 0.0 } else { filled.mean_pairs * FALSE_MATCH };
+            Expected {
+                index_ratio,
+                occupancy: filled.occupancy,
+                false_reads_of_hit: false_reads / 2.0,
+                false_reads_of_miss: false_reads,
+                blocks: if store.is_inline { 0.0 } else { 1.0 },
+            }
+        })
+    }
+
+    /// Accesses of a GET that finds its key.
+    pub fn get_hit(&self) -> f64 {
+        self.occupancy.buckets_to_hit + self.false_reads_of_hit + self.blocks
+    }
+
+    /// Accesses of a GET that does not find its key.
+    pub fn get_miss(&self) -> f64 {
+        self.occupancy.buckets_to_miss + self.false_reads_of_miss
+    }
+
+    /// Accesses of a PUT that replaces a value by one of the same size.
+    pub fn update(&self) -> f64 {
+        self.get_hit() + 1.0
+    }
+
+    /// Accesses of a PUT of a new key into a chain that has room.
+    pub fn insert(&self) -> f64 {
+        self.get_miss() + 1.0 + self.blocks
+    }
+
+    /// Accesses of a DELETE of a stored key.
+    pub fn delete(&self) -> f64 {
+        self.get_hit() + 1.0
+    }
+}
+
+/// Returns the largest share of memory that the index can have so that all pairs of `store` fit,
+/// or `None` if they do not fit at any ratio.
+pub fn largest_index_ratio(layout: &Layout, store: &Store) -> Option<f64> {
+    let fits = |ratio: f64| Filled::new(layout, store, ratio).is_some_and(|filled| filled.fits());
+    let (mut fitting, mut exceeding) = (1e-4, 1.0);
+    if !fits(fitting) {
+        return None;
+    }
+    if fits(exceeding) {
+        return Some(exceeding);
+    }
+    // Buckets, index and chained, grow with the ratio: half an interval at a time.
+    while exceeding - fitting > 1e-7 {
+        let middle = (fitting + exceeding) / 2.0;
+        *(if fits(middle) { &mut fitting } else { &mut exceeding }) = middle;
+    }
+    Some(fitting)
+}
+
+/// A store with an index of a given share, all in shares of memory.
+struct Filled {
+    mean_pairs: f64,
+    occupancy: Occupancy,
+    buckets: f64,
+    blocks: f64,
+}
+
+impl Filled {
+    fn new(layout: &Layout, store: &Store, index_ratio: f64) -> Option<Filled> {
+        let slots = if store.is_inline { layout.inline_slots(store.pair_bytes)? } else { 1 };
+        let pairs_by_bytes = store.utilisation / store.pair_bytes as f64;
+        let mean_pairs = pairs_by_bytes * BUCKET_BYTES / index_ratio;
+        let occupancy = Occupancy::poisson(mean_pairs, layout.slots / slots);
+        let block = if store.is_inline { 0 } else { layout.pair_block_bytes(store.pair_bytes) };
+        Some(Filled {
+            mean_pairs,
+            occupancy,
+            buckets: index_ratio * occupancy.buckets_to_miss,
+            blocks: pairs_by_bytes * block as f64,
+        })
+    }
+
+    fn fits(&self) -> bool {
+        self.buckets + self.blocks <= 1.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The table of the specification: bytes of a pair, whether inline, utilisation, the largest
+    /// index ratio, `b`, `c`, and accesses of GET and of PUT, each to two places.
+    #[rustfmt::skip]
+    const TABLE: [(usize, bool, f64, [f64; 5]); 10] = [
+        (  5, true,  0.50, [0.91, 1.03, 1.10, 1.03, 2.03]),
+        ( 10, true,  0.30, [0.98, 1.01, 1.02, 1.01, 2.01]),
+        ( 10, true,  0.50, [0.84, 1.09, 1.19, 1.09, 2.09]),
+        ( 10, true,  0.60, [0.58, 1.32, 1.72, 1.32, 2.32]),
+        ( 10, true,  0.70, [0.26, 2.35, 3.85, 2.35, 3.35]),
+        ( 15, true,  0.50, [0.73, 1.23, 1.36, 1.23, 2.23]),
+        ( 25, true,  0.50, [0.81, 1.22, 1.24, 1.22, 2.22]),
+        ( 50, true,  0.50, [0.80, 1.40, 1.25, 1.40, 2.40]),
+        ( 62, false, 0.50, [0.48, 1.00, 1.00, 2.00, 3.00]),
+        (254, false, 0.85, [0.14, 1.00, 1.00, 2.00, 3.00]),
+    ];
+
+    #[test]
+    fn the_model_gives_the_table_of_the_specification() {
+        for (pair_bytes, is_inline, utilisation, row) in TABLE {
+            let store = Store { pair_bytes, utilisation, is_inline };
+            let largest = largest_index_ratio(&Layout::PUBLISHED, &store).expect("pairs fit");
+            // The table's ratios are steps of half a hundredth.
+            let ratio = (largest * 200.0).floor() / 200.0;
+            let expected = Expected::new(&Layout::PUBLISHED, &store, ratio).expect("pairs fit");
+            let Occupancy { buckets_to_hit, buckets_to_miss } = expected.occupancy;
+            // The table leaves out false matches.
+            let get = expected.get_hit() - expected.false_reads_of_hit;
+            let put = expected.update() - expected.false_reads_of_hit;
+            let found = [ratio, buckets_to_hit, buckets_to_miss, get, put];
+            for (found, told) in found.into_iter().zip(row) {
+                assert!((found - told).abs() < 0.0051, "{store:?}: {found} instead of {told}");
+            }
+        }
+    }
+
+    #[test]
+    fn occupancy_of_one_pair_a_bucket_has_a_closed_form() {
+        for mean in [0.01, 0.5, 0.8, 3.0, 40.0, 2000.0_f64] {
+            let found = Occupancy::poisson(mean, 1);
+            let miss = mean + (-mean).exp();
+            assert!((found.buckets_to_hit / (1.0 + mean / 2.0) - 1.0).abs() < 1e-9, "{found:?}");
+            assert!((found.buckets_to_miss / miss - 1.0).abs() < 1e-9, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn pairs_that_exceed_memory_have_no_index_ratio() {
+        let store =
+            |pair_bytes, utilisation, is_inline| Store { pair_bytes, utilisation, is_inline };
+        let ratio = |store| largest_index_ratio(&Layout::PUBLISHED, &store);
+        assert_eq!(ratio(store(10, 0.79, true)), None);
+        assert!(ratio(store(10, 0.77, true)).is_some());
+        // 70 bytes take a block of 128.
+        assert_eq!(ratio(store(70, 0.55, false)), None);
+        // More than a bucket holds.
+        assert_eq!(ratio(store(51, 0.1, true)), None);
+    }
+
+    #[test]
+    fn slots_and_blocks_are_rounded_up() {
+        let layout = Layout { inline_header_bytes: 2, ..Layout::PUBLISHED };
+        let slots = [1, 3, 4, 48, 49].map(|bytes| layout.inline_slots(bytes));
+        assert_eq!(slots, [Some(1), Some(1), Some(2), Some(10), None]);
+        let blocks = [1, 30, 31, 62, 254, 255].map(|bytes| layout.pair_block_bytes(bytes));
+        assert_eq!(blocks, [32, 32, 64, 64, 256, 512]);
+    }
+}
