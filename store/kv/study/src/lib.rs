@@ -11,3 +11,4 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+pub mod workload;
