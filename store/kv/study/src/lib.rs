@@ -11,4 +11,6 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+pub mod rivals;
+pub mod table;
 pub mod workload;

@@ -18,4 +18,5 @@ pub use keys::{Keys, Values};
 pub use mix::{Mix, Operation, Operations, Shares};
 pub use scramble::Scramble;
 pub use sizes::Sizes;
+pub(crate) use sizes::mix;
 pub use zipf::{THETA, Zipf, zeta};

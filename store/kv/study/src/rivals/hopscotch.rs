@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Chained associative hopscotch hashing as in FaRM: a key lies in its bucket or in the next one, a
+//! neighbourhood of eight slots, or in a chain of its bucket.
+//!
+//! An insertion that finds the neighbourhood full looks for the nearest bucket with a free slot, and
+//! moves the free slot back: an entry of the bucket before it that has its home there can move one
+//! bucket forward. If no entry can, or no near bucket has a free slot, the entry is put into a
+//! bucket chained to the home bucket. A deletion takes an entry back from the chain, so that chains
+//! stay short.
+//!
+//! A lookup reads the home bucket first, and the next one only if needed.
+
+use super::bucket::{BUCKET_BYTES, Bucket, Entry, KEY_BYTES, bucket_of, hash};
+use super::memory::{InvalidOptions, Memory, Options, Pointer, VALUE_BYTES};
+use crate::access::{Accesses, Cause};
+use crate::table::{Put, Refused, Table};
+
+/// Buckets, from the home bucket on, among which a free slot is looked for.
+const NEAR_BUCKETS: u64 = 16;
+
+/// A chained hopscotch table.
+#[derive(Clone, Debug)]
+pub struct Hopscotch {
+    memory: Memory,
+    buckets: u64,
+    seed: u64,
+    pairs: u64,
+    pair_bytes: u64,
+}
+
+/// A bucket that was read: where it lies, what kind it is, and its contents.
+#[derive(Clone, Copy)]
+struct Read {
+    address: usize,
+    cause: Cause,
+    contents: Bucket,
+}
+
+/// The buckets that a lookup has read, in order: home, the next one, the chain.
+struct Walk {
+    reads: Vec<Read>,
+    /// Slot and entry in the last bucket read, if the key is there.
+    found: Option<(usize, Entry)>,
+}
+
+/// Place of the home bucket and its neighbour in [`Walk::reads`].
+const HOME: usize = 0;
+const NEXT: usize = 1;
+
+impl Hopscotch {
+    /// An empty table.
+    ///
+    /// # Errors
+    /// The options are invalid.
+    pub fn new(options: &Options) -> Result<Hopscotch, InvalidOptions> {
+        let (memory, buckets) = Memory::new(options)?;
+        Ok(Hopscotch { memory, buckets, seed: options.seed, pairs: 0, pair_bytes: 0 })
+    }
+
+    fn home(&self, key: &[u8]) -> u64 {
+        bucket_of(hash(key, self.seed), self.buckets)
+    }
+
+    /// Reads a bucket of the index. The last bucket is followed by the first.
+    fn read(&mut self, bucket: u64) -> Read {
+        let address = (bucket % self.buckets) as usize * BUCKET_BYTES;
+        let contents = self.memory.read_bucket(address, Cause::Bucket);
+        Read { address, cause: Cause::Bucket, contents }
+    }
+
+    fn read_chained(&mut self, unit: u32) -> Read {
+        let address = bucket_pointer(unit).address();
+        let contents = self.memory.read_bucket(address, Cause::Chain);
+        Read { address, cause: Cause::Chain, contents }
+    }
+
+    fn write(&mut self, read: &Read) {
+        self.memory.write_bucket(read.address, &read.contents, read.cause);
+    }
+
+    fn find(&mut self, key: &[u8]) -> Walk {
+        let home = self.home(key);
+        let mut walk = Walk { reads: Vec::with_capacity(2), found: None };
+        for bucket in [home, home + 1] {
+            let read = self.read(bucket);
+            walk.found = read.contents.find(key);
+            walk.reads.push(read);
+            if walk.found.is_some() {
+                return walk;
+            }
+        }
+        let mut unit = walk.reads[HOME].contents.next();
+        while unit != 0 && walk.found.is_none() {
+            let read = self.read_chained(unit);
+            walk.found = read.contents.find(key);
+            unit = read.contents.next();
+            walk.reads.push(read);
+        }
+        walk
+    }
+
+    fn replace(&mut self, walk: &mut Walk, value: &[u8]) -> Result<(), Refused> {
+        let (slot, entry) = walk.found.expect("only stored values are replaced");
+        let old = entry.pointer();
+        let old_bytes = self.memory.value_length(old) as u64;
+        let class = self.memory.class_of_value(value);
+        if class == old.class {
+            self.memory.write_value(old, value);
+        } else {
+            let new = self.memory.allocate(class).ok_or(Refused::Memory)?;
+            self.memory.write_value(new, value);
+            let read = walk.reads.last_mut().expect("the entry's bucket was read");
+            read.contents.set(slot, Some(Entry::new(entry.key(), 0, new)));
+            self.write(read);
+            self.memory.free(old);
+        }
+        self.pair_bytes = self.pair_bytes - old_bytes + value.len() as u64;
+        Ok(())
+    }
+
+    fn insert(&mut self, walk: &mut Walk, key: &[u8], value: &[u8]) -> Result<(), Refused> {
+        let class = self.memory.class_of_value(value);
+        let pointer = self.memory.allocate(class).ok_or(Refused::Memory)?;
+        let entry = Entry::new(key, 0, pointer);
+        if !self.place_near(walk, self.home(key), entry) && !self.place_in_chain(walk, entry) {
+            self.memory.free(pointer);
+            return Err(Refused::Memory);
+        }
+        self.memory.write_value(pointer, value);
+        self.pairs += 1;
+        self.pair_bytes += (key.len() + value.len()) as u64;
+        Ok(())
+    }
+
+    /// Puts an entry into its neighbourhood, if a slot there is free or can be freed.
+    fn place_near(&mut self, walk: &Walk, home: u64, entry: Entry) -> bool {
+        let own = &walk.reads[..=NEXT];
+        if let Some(read) = own.iter().find(|read| read.contents.free_slot().is_some()) {
+            return self.place(*read, entry);
+        }
+        let mut near = own.to_vec();
+        while near[near.len() - 1].contents.free_slot().is_none() {
+            let distance = near.len() as u64;
+            if distance >= NEAR_BUCKETS.min(self.buckets) {
+                return false;
+            }
+            near.push(self.read(home + distance));
+        }
+        let Some(moves) = self.moves(&near, home) else {
+            return false;
+        };
+        for (at, from) in (NEXT..near.len() - 1).zip(moves).rev() {
+            let moving = near[at].contents.entry(from);
+            let to = near[at + 1].contents.free_slot().expect("the free slot came this far");
+            near[at + 1].contents.set(to, moving);
+            near[at].contents.set(from, None);
+            self.write(&near[at + 1]);
+        }
+        self.place(near[NEXT], entry)
+    }
+
+    /// Slots whose entries can move to the next bucket, for each bucket between the neighbour and
+    /// the last one of `near`; `None` if a bucket has no such entry.
+    fn moves(&self, near: &[Read], home: u64) -> Option<Vec<usize>> {
+        (NEXT..near.len() - 1)
+            .map(|at| {
+                let bucket = (home + at as u64) % self.buckets;
+                let mut entries = near[at].contents.entries();
+                entries.find(|(_, entry)| self.home(entry.key()) == bucket).map(|(slot, _)| slot)
+            })
+            .collect()
+    }
+
+    /// Writes a bucket with one more entry.
+    fn place(&mut self, mut read: Read, entry: Entry) -> bool {
+        let slot = read.contents.free_slot().expect("the bucket has a free slot");
+        read.contents.set(slot, Some(entry));
+        self.write(&read);
+        true
+    }
+
+    /// Puts an entry into the chain of its home bucket, which was read to its end.
+    fn place_in_chain(&mut self, walk: &Walk, entry: Entry) -> bool {
+        let chain = &walk.reads[NEXT + 1..];
+        if let Some(read) = chain.iter().find(|read| read.contents.free_slot().is_some()) {
+            return self.place(*read, entry);
+        }
+        let Some(block) = self.memory.allocate_bucket() else {
+            return false;
+        };
+        let mut contents = Bucket::EMPTY;
+        contents.set(0, Some(entry));
+        self.write(&Read { address: block.address(), cause: Cause::Chain, contents });
+        let mut before = *chain.last().unwrap_or(&walk.reads[HOME]);
+        before.contents.set_next(block.unit);
+        self.write(&before);
+        true
+    }
+
+    /// Fills a slot of the neighbourhood, which a deletion freed, from the chain of `home`.
+    fn fill_from_chain(&mut self, mut freed: Read, slot: usize, home: Read) {
+        let mut chained = self.read_chained(home.contents.next());
+        let last = chained.contents.entries().next_back();
+        let (from, entry) = last.expect("chained buckets are not empty");
+        freed.contents.set(slot, Some(entry));
+        chained.contents.set(from, None);
+        // The home bucket may be the one whose slot was freed: then both changes are one write.
+        let mut before = if home.address == freed.address { freed } else { home };
+        let is_linked = self.shorten_chain(&mut before, &chained);
+        if home.address != freed.address || is_linked {
+            self.write(&freed);
+        }
+    }
+
+    /// Writes a chained bucket after a removal; if it is empty, unlinks it from `before` instead.
+    /// Returns whether it is still linked.
+    fn shorten_chain(&mut self, before: &mut Read, chained: &Read) -> bool {
+        if !chained.contents.is_empty() {
+            self.write(chained);
+            return true;
+        }
+        let unit = before.contents.next();
+        before.contents.set_next(chained.contents.next());
+        self.write(before);
+        self.memory.free(bucket_pointer(unit));
+        false
+    }
+
+    fn remove(&mut self, walk: &mut Walk, slot: usize) {
+        let at = walk.reads.len() - 1;
+        let mut read = walk.reads[at];
+        read.contents.set(slot, None);
+        if at > NEXT {
+            let mut before = walk.reads[if at == NEXT + 1 { HOME } else { at - 1 }];
+            self.shorten_chain(&mut before, &read);
+        } else if walk.reads[HOME].contents.next() != 0 {
+            self.fill_from_chain(read, slot, walk.reads[HOME]);
+        } else {
+            self.write(&read);
+        }
+    }
+}
+
+/// The block of a chained bucket.
+fn bucket_pointer(unit: u32) -> Pointer {
+    Pointer { unit, class: BUCKET_BYTES.ilog2() as u8 - 3 }
+}
+
+impl Table for Hopscotch {
+    fn name(&self) -> &'static str {
+        "hopscotch"
+    }
+
+    fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> bool {
+        if key.len() > KEY_BYTES {
+            return false;
+        }
+        match self.find(key).found {
+            Some((_, entry)) => {
+                self.memory.read_value(entry.pointer(), value);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<Put, Refused> {
+        if key.len() > KEY_BYTES {
+            return Err(Refused::KeyBytes(key.len()));
+        }
+        if value.len() > VALUE_BYTES {
+            return Err(Refused::ValueBytes(value.len()));
+        }
+        let mut walk = self.find(key);
+        match walk.found {
+            Some(_) => self.replace(&mut walk, value).map(|()| Put::Replaced),
+            None => self.insert(&mut walk, key, value).map(|()| Put::Inserted),
+        }
+    }
+
+    fn delete(&mut self, key: &[u8]) -> bool {
+        if key.len() > KEY_BYTES {
+            return false;
+        }
+        let mut walk = self.find(key);
+        let Some((slot, entry)) = walk.found else {
+            return false;
+        };
+        self.remove(&mut walk, slot);
+        let value_bytes = self.memory.value_length(entry.pointer());
+        self.memory.free(entry.pointer());
+        self.pairs -= 1;
+        self.pair_bytes -= (key.len() + value_bytes) as u64;
+        true
+    }
+
+    fn pairs(&self) -> u64 {
+        self.pairs
+    }
+
+    fn pair_bytes(&self) -> u64 {
+        self.pair_bytes
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.memory.len() as u64
+    }
+
+    fn take_accesses(&mut self) -> Accesses {
+        self.memory.take_accesses()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::Keys;
+
+    fn table(index_ratio: f64) -> Hopscotch {
+        let options =
+            Options { memory_bytes: 1 << 18, index_ratio, smallest_block_bytes: 32, seed: 3 };
+        Hopscotch::new(&options).expect("valid")
+    }
+
+    /// Every entry lies in the neighbourhood or in the chain of its home bucket.
+    fn check_places(table: &mut Hopscotch) -> u64 {
+        let mut pairs = 0;
+        for bucket in 0..table.buckets {
+            let mut read = table.read(bucket);
+            let before = (bucket + table.buckets - 1) % table.buckets;
+            for (_, entry) in read.contents.entries() {
+                assert!([before, bucket].contains(&table.home(entry.key())), "bucket {bucket}");
+                pairs += 1;
+            }
+            while read.contents.next() != 0 {
+                read = table.read_chained(read.contents.next());
+                assert!(!read.contents.is_empty(), "an empty bucket in the chain of {bucket}");
+                for (_, entry) in read.contents.entries() {
+                    assert_eq!(table.home(entry.key()), bucket);
+                    pairs += 1;
+                }
+            }
+        }
+        pairs
+    }
+
+    #[test]
+    fn chains_take_entries_until_memory_is_full() {
+        let mut table = table(0.2);
+        let refused = (0..).find_map(|rank| table.put(&Keys::Binary(8).key(rank), &[7; 5]).err());
+        assert_eq!(refused, Some(Refused::Memory));
+        let slots = table.buckets * 4;
+        assert!(table.pairs > slots, "{} entries in {slots} slots and chains", table.pairs);
+        assert_eq!(check_places(&mut table), table.pairs);
+        for rank in (0..table.pairs).rev() {
+            assert!(table.delete(&Keys::Binary(8).key(rank)), "rank {rank} is lost");
+            if rank % 1000 == 0 {
+                assert_eq!(check_places(&mut table), rank);
+            }
+        }
+        let index = 0..table.buckets;
+        assert!(index.into_iter().all(|bucket| table.read(bucket).contents == Bucket::EMPTY));
+    }
+
+    #[test]
+    fn moving_entries_keeps_most_of_them_out_of_chains() {
+        let mut table = table(0.3);
+        let slots = table.buckets * 4;
+        for rank in 0..slots * 4 / 5 {
+            table.put(&Keys::Binary(8).key(rank), b"").expect("there is room");
+        }
+        assert_eq!(check_places(&mut table), table.pairs);
+        table.take_accesses();
+        for rank in 0..table.pairs {
+            assert!(table.get(&Keys::Binary(8).key(rank), &mut vec![]));
+        }
+        let chained = table.take_accesses().reads(Cause::Chain) as f64 / table.pairs as f64;
+        assert!(chained < 0.05, "{chained} chained buckets read for each key");
+    }
+
+    #[test]
+    fn accesses_of_the_simple_cases_are_those_of_the_publication() {
+        let mut table = table(0.5);
+        let mut cost = |operation: &mut dyn FnMut(&mut Hopscotch)| {
+            table.take_accesses();
+            operation(&mut table);
+            let accesses = table.take_accesses();
+            (accesses.all_reads(), accesses.all_writes())
+        };
+        let insert = cost(&mut |table| assert_eq!(table.put(b"key", b"value"), Ok(Put::Inserted)));
+        let hit = cost(&mut |table| assert!(table.get(b"key", &mut vec![])));
+        let miss = cost(&mut |table| assert!(!table.get(b"other", &mut vec![])));
+        let update = cost(&mut |table| assert_eq!(table.put(b"key", b"other"), Ok(Put::Replaced)));
+        let grow = cost(&mut |table| assert_eq!(table.put(b"key", &[1; 99]), Ok(Put::Replaced)));
+        let delete = cost(&mut |table| assert!(table.delete(b"key")));
+        assert_eq!(
+            [insert, hit, miss, update, grow, delete],
+            [(2, 2), (2, 0), (2, 0), (1, 1), (1, 2), (1, 1)]
+        );
+    }
+}
