@@ -7,6 +7,8 @@
 
 mod counts;
 mod model;
+mod occupancy;
 
 pub use counts::{Accesses, Cause, Direction};
-pub use model::{Expected, Layout, Occupancy, Store, largest_index_ratio};
+pub use model::{Expected, Layout, Store, largest_index_ratio};
+pub use occupancy::Occupancy;

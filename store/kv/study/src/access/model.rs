@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Expected memory accesses per operation of a table of chained buckets, in closed form.
+//! Expected memory accesses per operation of a table of chained buckets.
 //!
-//! Keys hash to buckets evenly, so the number of pairs that hash to one bucket is Poisson
-//! distributed. A bucket has room for `q` pairs of one size; pair `i` of its chain (from 0) lies in
-//! bucket `i / q` of the chain. Two means follow: `b`, the buckets visited to reach a stored pair,
-//! and `c`, the buckets visited to learn that a key is absent. All costs are sums of those, of the
-//! accesses to the pair's block, and of reads of blocks whose secondary hash matches by chance.
+//! All costs are sums of three parts: the buckets that are visited, the accesses to the pair's own
+//! block, and reads of blocks whose secondary hash matches by chance.
 //!
 //! The largest index ratio is where index, chained buckets and blocks fill memory exactly. Larger
 //! indexes have shorter chains, so this ratio gives the fewest accesses (KV-Direct 5.3.1).
+
+use super::Occupancy;
+use crate::workload::Sizes;
 
 /// Bytes of a bucket.
 const BUCKET_BYTES: f64 = 64.0;
@@ -16,8 +16,8 @@ const BUCKET_BYTES: f64 = 64.0;
 /// Probability that the secondary hash of another key matches: 9 bits.
 const FALSE_MATCH: f64 = 1.0 / 512.0;
 
-/// Numbers of pairs in a bucket that are less likely than this do not count; a natural logarithm.
-const LEAST_LOG_PROBABILITY: f64 = -40.0;
+/// Smallest share of memory for an index that is considered.
+const SMALLEST_INDEX_RATIO: f64 = 1e-3;
 
 /// Sizes that a store's layout gives to pairs.
 #[derive(Clone, Copy, Debug)]
@@ -57,50 +57,15 @@ impl Layout {
     }
 }
 
-/// A store filled with pairs of one size.
-#[derive(Clone, Copy, Debug)]
+/// A store filled with pairs.
+#[derive(Clone, Debug)]
 pub struct Store {
-    /// Bytes of a pair, key and value together.
-    pub pair_bytes: usize,
+    /// Bytes of pairs, key and value together.
+    pub pairs: Sizes,
     /// Bytes of all pairs by bytes of memory.
     pub utilisation: f64,
-    /// Whether pairs lie in buckets.
-    pub is_inline: bool,
-}
-
-/// Occupancy of buckets: means over all buckets.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Occupancy {
-    /// Mean number of buckets visited to reach a stored pair, `b`.
-    pub buckets_to_hit: f64,
-    /// Mean number of buckets visited to learn that a key is absent, `c`.
-    pub buckets_to_miss: f64,
-}
-
-impl Occupancy {
-    /// Occupancy of buckets with room for `pairs_in_bucket` pairs, when `mean_pairs` hash to each.
-    pub fn poisson(mean_pairs: f64, pairs_in_bucket: usize) -> Occupancy {
-        let (mut visits, mut chained) = (0.0, 0.0);
-        // Logarithms, because the first terms of a large mean are below the smallest float.
-        let mut log_probability = -mean_pairs;
-        let mut at_most = 0.0;
-        let mut pairs = 0usize;
-        loop {
-            at_most += log_probability.exp();
-            let more = (1.0 - at_most).max(0.0);
-            visits += more * (pairs / pairs_in_bucket + 1) as f64;
-            if pairs > 0 && pairs.is_multiple_of(pairs_in_bucket) {
-                chained += more;
-            }
-            pairs += 1;
-            if pairs as f64 > mean_pairs && log_probability < LEAST_LOG_PROBABILITY {
-                break;
-            }
-            log_probability += (mean_pairs / pairs as f64).ln();
-        }
-        let buckets_to_hit = if mean_pairs > 0.0 { visits / mean_pairs } else { 1.0 };
-        Occupancy { buckets_to_hit, buckets_to_miss: 1.0 + chained }
-    }
+    /// Pairs of at most this many bytes lie in buckets, if a bucket can hold them.
+    pub inline_threshold: usize,
 }
 
 /// Expected accesses per operation, without those of the slab allocator.
@@ -121,17 +86,18 @@ pub struct Expected {
 
 impl Expected {
     /// Accesses of `store` with `index_ratio` of memory for the index. Returns `None` if the pairs
-    /// do not fit, or if `store` wants pairs inline that exceed a bucket.
+    /// do not fit.
     pub fn new(layout: &Layout, store: &Store, index_ratio: f64) -> Option<Expected> {
-        let filled = Filled::new(layout, store, index_ratio)?;
+        let filled = Filled::new(layout, store, index_ratio);
         filled.fits().then(|| {
-            let false_reads = if store.is_inline { 0.0 } else { filled.mean_pairs * FALSE_MATCH };
+            // Each block in the chain of a bucket is as likely as another to be compared before.
+            let false_reads = filled.mean_pairs * filled.in_blocks * FALSE_MATCH;
             Expected {
                 index_ratio,
                 occupancy: filled.occupancy,
                 false_reads_of_hit: false_reads / 2.0,
                 false_reads_of_miss: false_reads,
-                blocks: if store.is_inline { 0.0 } else { 1.0 },
+                blocks: filled.in_blocks,
             }
         })
     }
@@ -165,8 +131,8 @@ impl Expected {
 /// Returns the largest share of memory that the index can have so that all pairs of `store` fit,
 /// or `None` if they do not fit at any ratio.
 pub fn largest_index_ratio(layout: &Layout, store: &Store) -> Option<f64> {
-    let fits = |ratio: f64| Filled::new(layout, store, ratio).is_some_and(|filled| filled.fits());
-    let (mut fitting, mut exceeding) = (1e-4, 1.0);
+    let fits = |ratio: f64| Filled::new(layout, store, ratio).fits();
+    let (mut fitting, mut exceeding) = (SMALLEST_INDEX_RATIO, 1.0);
     if !fits(fitting) {
         return None;
     }
@@ -174,34 +140,50 @@ pub fn largest_index_ratio(layout: &Layout, store: &Store) -> Option<f64> {
         return Some(exceeding);
     }
     // Buckets, index and chained, grow with the ratio: half an interval at a time.
-    while exceeding - fitting > 1e-7 {
+    while exceeding - fitting > 1e-5 {
         let middle = (fitting + exceeding) / 2.0;
         *(if fits(middle) { &mut fitting } else { &mut exceeding }) = middle;
     }
     Some(fitting)
 }
 
-/// A store with an index of a given share, all in shares of memory.
+/// A store with an index of a given share.
 struct Filled {
+    /// Mean number of pairs that hash to a bucket.
     mean_pairs: f64,
     occupancy: Occupancy,
+    /// Share of pairs that lie in blocks.
+    in_blocks: f64,
+    /// Bytes of buckets and of blocks, by bytes of memory.
     buckets: f64,
     blocks: f64,
 }
 
 impl Filled {
-    fn new(layout: &Layout, store: &Store, index_ratio: f64) -> Option<Filled> {
-        let slots = if store.is_inline { layout.inline_slots(store.pair_bytes)? } else { 1 };
-        let pairs_by_bytes = store.utilisation / store.pair_bytes as f64;
+    fn new(layout: &Layout, store: &Store, index_ratio: f64) -> Filled {
+        let mut slots_shares = vec![0.0; layout.slots + 1];
+        let (mut in_blocks, mut block_bytes) = (0.0, 0.0);
+        for (bytes, share) in store.pairs.shares() {
+            let inline = layout.inline_slots(bytes).filter(|_| bytes <= store.inline_threshold);
+            slots_shares[inline.unwrap_or(1)] += share;
+            if inline.is_none() {
+                in_blocks += share;
+                block_bytes += share * layout.pair_block_bytes(bytes) as f64;
+            }
+        }
+        let pairs_by_bytes = store.utilisation / store.pairs.mean();
         let mean_pairs = pairs_by_bytes * BUCKET_BYTES / index_ratio;
-        let occupancy = Occupancy::poisson(mean_pairs, layout.slots / slots);
-        let block = if store.is_inline { 0 } else { layout.pair_block_bytes(store.pair_bytes) };
-        Some(Filled {
+        let occupancy = match slots_shares.iter().position(|&share| share > 1.0 - 1e-9) {
+            Some(slots) => Occupancy::poisson(mean_pairs, layout.slots / slots),
+            None => Occupancy::thrown(mean_pairs, &slots_shares),
+        };
+        Filled {
             mean_pairs,
             occupancy,
+            in_blocks,
             buckets: index_ratio * occupancy.buckets_to_miss,
-            blocks: pairs_by_bytes * block as f64,
-        })
+            blocks: pairs_by_bytes * block_bytes,
+        }
     }
 
     fn fits(&self) -> bool {
@@ -229,10 +211,15 @@ mod tests {
         (254, false, 0.85, [0.14, 1.00, 1.00, 2.00, 3.00]),
     ];
 
+    fn store(pair_bytes: usize, utilisation: f64, is_inline: bool) -> Store {
+        let inline_threshold = if is_inline { usize::MAX } else { 0 };
+        Store { pairs: Sizes::fixed(pair_bytes), utilisation, inline_threshold }
+    }
+
     #[test]
     fn the_model_gives_the_table_of_the_specification() {
         for (pair_bytes, is_inline, utilisation, row) in TABLE {
-            let store = Store { pair_bytes, utilisation, is_inline };
+            let store = store(pair_bytes, utilisation, is_inline);
             let ratio = largest_index_ratio(&Layout::PUBLISHED, &store).expect("pairs fit");
             let expected = Expected::new(&Layout::PUBLISHED, &store, ratio).expect("pairs fit");
             let Occupancy { buckets_to_hit, buckets_to_miss } = expected.occupancy;
@@ -248,26 +235,29 @@ mod tests {
     }
 
     #[test]
-    fn occupancy_of_one_pair_a_bucket_has_a_closed_form() {
-        for mean in [0.01, 0.5, 0.8, 3.0, 40.0, 2000.0_f64] {
-            let found = Occupancy::poisson(mean, 1);
-            let miss = mean + (-mean).exp();
-            assert!((found.buckets_to_hit / (1.0 + mean / 2.0) - 1.0).abs() < 1e-9, "{found:?}");
-            assert!((found.buckets_to_miss / miss - 1.0).abs() < 1e-9, "{found:?}");
-        }
-    }
-
-    #[test]
     fn pairs_that_exceed_memory_have_no_index_ratio() {
-        let store =
-            |pair_bytes, utilisation, is_inline| Store { pair_bytes, utilisation, is_inline };
         let ratio = |store| largest_index_ratio(&Layout::PUBLISHED, &store);
         assert_eq!(ratio(store(10, 0.79, true)), None);
         assert!(ratio(store(10, 0.77, true)).is_some());
         // 70 bytes take a block of 128.
         assert_eq!(ratio(store(70, 0.55, false)), None);
-        // More than a bucket holds.
-        assert_eq!(ratio(store(51, 0.1, true)), None);
+        // Pairs that exceed a bucket lie in a block at any threshold.
+        assert_eq!(ratio(store(51, 0.1, true)), ratio(store(51, 0.1, false)));
+    }
+
+    #[test]
+    fn a_mix_costs_what_its_parts_cost_together() {
+        let mixed = |inline_threshold| Store {
+            pairs: Sizes::weighted(&[(10, 1.0), (62, 1.0)]).expect("valid"),
+            utilisation: 0.4,
+            inline_threshold,
+        };
+        let expected = |store| Expected::new(&Layout::PUBLISHED, &store, 0.3).expect("pairs fit");
+        let (inline, none) = (expected(mixed(10)), expected(mixed(0)));
+        assert_eq!((inline.blocks, none.blocks), (0.5, 1.0));
+        assert!(inline.occupancy.buckets_to_miss > none.occupancy.buckets_to_miss);
+        assert!(inline.false_reads_of_miss * 1.9 < none.false_reads_of_miss);
+        assert!((inline.get_hit() - inline.occupancy.buckets_to_hit - 0.5).abs() < 0.01);
     }
 
     #[test]
