@@ -11,6 +11,9 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+pub mod metered;
 pub mod rivals;
+pub mod sweep;
+
 pub mod table;
 pub mod workload;

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Rows of the published figures, measured.
+
+use super::{Costs, Filled, Trial, fill_largest_index};
+use crate::metered::Metered;
+use crate::rivals::{Cuckoo, Hopscotch, Options};
+use crate::table::{Refused, Table};
+use crate::workload::Sizes;
+
+/// Tables of one size, and the operations that are measured on them.
+#[derive(Clone, Copy, Debug)]
+pub struct Bench {
+    /// Bytes of memory of each table. An engine needs 1 MiB.
+    pub memory_bytes: usize,
+    /// Operations of each kind in a trial.
+    pub operations: u64,
+    /// Bytes of the smallest block of the rival tables. The published one is 32.
+    pub smallest_block_bytes: usize,
+    /// Seed of hash functions and of the choice of keys.
+    pub seed: u64,
+}
+
+/// A trial of one table.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Name of the table.
+    pub table: &'static str,
+    /// Mean bytes of a pair.
+    pub pair_bytes: f64,
+    /// Bytes of all pairs by bytes of memory.
+    pub utilisation: f64,
+    /// Largest pair in bytes that lies in a bucket; 0 for the rivals, whose values never do.
+    pub inline_threshold: usize,
+    /// Share of memory that the index has; 0 if the pairs fit at no ratio.
+    pub index_ratio: f64,
+    /// Costs of operations, or the reason for which the table could not be filled.
+    pub costs: Result<Costs, Refused>,
+}
+
+impl Default for Bench {
+    /// Tables of 2 MiB, and 10,000 operations of each kind.
+    fn default() -> Bench {
+        Bench { memory_bytes: 2 << 20, operations: 10_000, smallest_block_bytes: 32, seed: 1 }
+    }
+}
+
+impl Bench {
+    /// A trial with this bench's number of operations.
+    pub fn trial(&self, pairs: &Sizes, utilisation: f64) -> Trial {
+        let Bench { operations, seed, .. } = *self;
+        Trial { pairs: pairs.clone(), utilisation, operations, seed }
+    }
+
+    /// Costs of an engine with the largest index with which the pairs fit.
+    pub fn engine(&self, trial: &Trial, inline_threshold: usize) -> Row {
+        let make =
+            |ratio| boxed(Metered::new(self.memory_bytes, ratio, inline_threshold, self.seed));
+        let filled = fill_largest_index(&make, trial);
+        self.row("engine", trial, inline_threshold, filled)
+    }
+
+    /// Costs of an engine whose index has a given share of memory.
+    pub fn engine_with(&self, trial: &Trial, inline_threshold: usize, index_ratio: f64) -> Row {
+        let table =
+            boxed(Metered::new(self.memory_bytes, index_ratio, inline_threshold, self.seed));
+        let filled = table.ok_or(Refused::Memory).and_then(|mut table| {
+            let pairs = trial.fill(table.as_mut())?;
+            Ok(Filled { table, index_ratio, pairs })
+        });
+        Row { index_ratio, ..self.row("engine", trial, inline_threshold, filled) }
+    }
+
+    /// Costs of the cuckoo table with the largest index with which the pairs fit.
+    pub fn cuckoo(&self, trial: &Trial) -> Row {
+        let make = |ratio| boxed(Cuckoo::new(&self.options(ratio)));
+        self.row("cuckoo", trial, 0, fill_largest_index(&make, trial))
+    }
+
+    /// Costs of the hopscotch table with the largest index with which the pairs fit.
+    pub fn hopscotch(&self, trial: &Trial) -> Row {
+        let make = |ratio| boxed(Hopscotch::new(&self.options(ratio)));
+        self.row("hopscotch", trial, 0, fill_largest_index(&make, trial))
+    }
+
+    /// The engine against utilisation: a row for each utilisation and inline threshold.
+    pub fn thresholds(
+        &self,
+        pairs: &Sizes,
+        utilisations: &[f64],
+        thresholds: &[usize],
+    ) -> Vec<Row> {
+        let trials = utilisations.iter().map(|&utilisation| self.trial(pairs, utilisation));
+        trials
+            .flat_map(|trial| thresholds.iter().map(move |&bytes| self.engine(&trial, bytes)))
+            .collect()
+    }
+
+    /// The engine at one utilisation and inline threshold, against the index ratio.
+    pub fn index_ratios(&self, trial: &Trial, inline_threshold: usize, ratios: &[f64]) -> Vec<Row> {
+        ratios.iter().map(|&ratio| self.engine_with(trial, inline_threshold, ratio)).collect()
+    }
+
+    /// The engine and both rivals against utilisation (KV-28).
+    pub fn side_by_side(
+        &self,
+        pairs: &Sizes,
+        utilisations: &[f64],
+        inline_threshold: usize,
+    ) -> Vec<Row> {
+        let trials = utilisations.iter().map(|&utilisation| self.trial(pairs, utilisation));
+        trials
+            .flat_map(|trial| {
+                [self.engine(&trial, inline_threshold), self.cuckoo(&trial), self.hopscotch(&trial)]
+            })
+            .collect()
+    }
+
+    fn options(&self, index_ratio: f64) -> Options {
+        let Bench { memory_bytes, smallest_block_bytes, seed, .. } = *self;
+        Options { memory_bytes, index_ratio, smallest_block_bytes, seed }
+    }
+
+    fn row(
+        &self,
+        table: &'static str,
+        trial: &Trial,
+        inline_threshold: usize,
+        filled: Result<Filled, Refused>,
+    ) -> Row {
+        Row {
+            table,
+            pair_bytes: trial.pairs.mean(),
+            utilisation: trial.utilisation,
+            inline_threshold,
+            index_ratio: filled.as_ref().map_or(0.0, |filled| filled.index_ratio),
+            costs: filled.map(|mut filled| trial.measure(filled.table.as_mut(), filled.pairs)),
+        }
+    }
+}
+
+fn boxed<T: Table + 'static, E>(table: Result<T, E>) -> Option<Box<dyn Table>> {
+    table.ok().map(|table| Box::new(table) as Box<dyn Table>)
+}
