@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The four loops over the elements of a value: update with one delta, update with a delta for
+//! each element, fold, and selection.
+//!
+//! Values are unaligned bytes, so elements are loaded and stored bytewise, in chunks of a constant
+//! width; the compiler turns these loops into vector instructions.
+
+use crate::number::Number;
+use crate::widest::Loop;
+use std::marker::PhantomData;
+
+/// Number of accumulators of a fold, which is part of its definition: a cache line of `f32`, and
+/// enough independent sums to hide the latency of a floating-point addition.
+pub(crate) const LANES: usize = 16;
+
+/// Reads `N` operands of the same type that follow each other.
+#[inline(always)]
+pub(crate) fn load_operands<T: Number, const N: usize>(bytes: &[u8]) -> [T; N] {
+    let mut operands = [T::ZERO; N];
+    for (operand, bytes) in operands.iter_mut().zip(bytes.chunks_exact(size_of::<T>())) {
+        *operand = T::load(bytes);
+    }
+    operands
+}
+
+/// Replaces every element by `apply(element, delta)`.
+pub(crate) struct UpdateSame<'a, T, F, const N: usize> {
+    pub values: &'a mut [u8],
+    pub delta: [T; N],
+    pub apply: F,
+}
+
+impl<T: Number, F: Fn(T, [T; N]) -> T, const N: usize> Loop for UpdateSame<'_, T, F, N> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for bytes in self.values.chunks_exact_mut(size_of::<T>()) {
+            (self.apply)(T::load(bytes), self.delta).store(bytes);
+        }
+    }
+}
+
+/// Replaces every element by `apply(element, its delta)`.
+pub(crate) struct UpdateEach<'a, T, F, const N: usize> {
+    pub values: &'a mut [u8],
+    /// The operands of the first element, then those of the second.
+    pub deltas: &'a [u8],
+    pub apply: F,
+    pub number: PhantomData<T>,
+}
+
+impl<T: Number, F: Fn(T, [T; N]) -> T, const N: usize> Loop for UpdateEach<'_, T, F, N> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let deltas = self.deltas.chunks_exact(N * size_of::<T>());
+        for (bytes, delta) in self.values.chunks_exact_mut(size_of::<T>()).zip(deltas) {
+            (self.apply)(T::load(bytes), load_operands(delta)).store(bytes);
+        }
+    }
+}
+
+/// Folds all elements. Element `i` enters lane `i % LANES`, in the order of the indices; then the
+/// upper half of the lanes is merged into the lower half until one is left.
+pub(crate) struct Fold<'a, T, A, E, M> {
+    pub values: &'a [u8],
+    /// Neutral element, with which each lane begins.
+    pub neutral: A,
+    pub enter: E,
+    pub merge: M,
+    pub number: PhantomData<T>,
+}
+
+impl<T, A, E, M> Loop for Fold<'_, T, A, E, M>
+where
+    T: Number,
+    A: Copy,
+    E: Fn(A, T) -> A,
+    M: Fn(A, A) -> A,
+{
+    type Output = A;
+
+    #[inline(always)]
+    fn run(self) -> A {
+        let mut lanes = [self.neutral; LANES];
+        let mut lines = self.values.chunks_exact(LANES * size_of::<T>());
+        for line in &mut lines {
+            for (lane, bytes) in lanes.iter_mut().zip(line.chunks_exact(size_of::<T>())) {
+                *lane = (self.enter)(*lane, T::load(bytes));
+            }
+        }
+        let rest = lines.remainder().chunks_exact(size_of::<T>());
+        for (lane, bytes) in lanes.iter_mut().zip(rest) {
+            *lane = (self.enter)(*lane, T::load(bytes));
+        }
+        let mut half = LANES / 2;
+        while half > 0 {
+            for at in 0..half {
+                lanes[at] = (self.merge)(lanes[at], lanes[at + half]);
+            }
+            half /= 2;
+        }
+        lanes[0]
+    }
+}
+
+/// Copies the elements for which `holds`, in their order, to the front of `kept`, and returns the
+/// number of bytes.
+pub(crate) struct Keep<'a, T, F, const N: usize> {
+    pub values: &'a [u8],
+    pub operands: [T; N],
+    /// As long as `values`.
+    pub kept: &'a mut [u8],
+    pub holds: F,
+}
+
+impl<T: Number, F: Fn(T, [T; N]) -> bool, const N: usize> Loop for Keep<'_, T, F, N> {
+    type Output = usize;
+
+    // Every element is stored, and overwritten by the next unless it is kept: the time does not
+    // depend on the condition, which a processor could not predict.
+    #[inline(always)]
+    fn run(self) -> usize {
+        let mut end = 0;
+        for bytes in self.values.chunks_exact(size_of::<T>()) {
+            let value = T::load(bytes);
+            value.store(&mut self.kept[end..end + size_of::<T>()]);
+            end += size_of::<T>() * usize::from((self.holds)(value, self.operands));
+        }
+        end
+    }
+}
