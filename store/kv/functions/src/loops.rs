@@ -7,6 +7,7 @@
 
 use crate::number::Number;
 use crate::widest::Loop;
+use std::hint::black_box;
 use std::marker::PhantomData;
 
 /// Number of accumulators of a fold, which is part of its definition: a cache line of `f32`, and
@@ -23,6 +24,15 @@ pub(crate) fn load_operands<T: Number, const N: usize>(bytes: &[u8]) -> [T; N] {
     operands
 }
 
+/// Returns a zero that the compiler does not know.
+///
+/// An update that stores either the old element or a new one is otherwise compiled to branches or
+/// to masked stores, which take several times longer than storing an element that looks new.
+#[inline(always)]
+fn hidden_zero<T: Number>() -> T {
+    black_box(T::ZERO)
+}
+
 /// Replaces every element by `apply(element, delta)`.
 pub(crate) struct UpdateSame<'a, T, F, const N: usize> {
     pub values: &'a mut [u8],
@@ -35,8 +45,9 @@ impl<T: Number, F: Fn(T, [T; N]) -> T, const N: usize> Loop for UpdateSame<'_, T
 
     #[inline(always)]
     fn run(self) {
+        let zero = hidden_zero();
         for bytes in self.values.chunks_exact_mut(size_of::<T>()) {
-            (self.apply)(T::load(bytes), self.delta).store(bytes);
+            (self.apply)(T::load(bytes).xor(zero), self.delta).store(bytes);
         }
     }
 }
@@ -55,9 +66,10 @@ impl<T: Number, F: Fn(T, [T; N]) -> T, const N: usize> Loop for UpdateEach<'_, T
 
     #[inline(always)]
     fn run(self) {
+        let zero = hidden_zero::<T>();
         let deltas = self.deltas.chunks_exact(N * size_of::<T>());
         for (bytes, delta) in self.values.chunks_exact_mut(size_of::<T>()).zip(deltas) {
-            (self.apply)(T::load(bytes), load_operands(delta)).store(bytes);
+            (self.apply)(T::load(bytes).xor(zero), load_operands(delta)).store(bytes);
         }
     }
 }
@@ -87,8 +99,9 @@ where
         let mut lanes = [self.neutral; LANES];
         let mut lines = self.values.chunks_exact(LANES * size_of::<T>());
         for line in &mut lines {
-            for (lane, bytes) in lanes.iter_mut().zip(line.chunks_exact(size_of::<T>())) {
-                *lane = (self.enter)(*lane, T::load(bytes));
+            let elements: [T; LANES] = load_operands(line);
+            for (lane, element) in lanes.iter_mut().zip(elements) {
+                *lane = (self.enter)(*lane, element);
             }
         }
         let rest = lines.remainder().chunks_exact(size_of::<T>());

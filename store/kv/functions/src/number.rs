@@ -99,7 +99,7 @@ macro_rules! bytes {
 }
 
 macro_rules! integer {
-    ($type:ident, $widest:ident, $unsigned:ident, $magnitude:ident) => {
+    ($type:ident, $widest:ident, $unsigned:ident, $magnitude:ident, $is_negative:ident) => {
         impl Number for $type {
             type Widest = $widest;
 
@@ -182,21 +182,28 @@ macro_rules! integer {
                 self == other
             }
 
-            // A wrapped sum is below the number exactly if the true sum is above the range.
+            // Without overflowing_add(), which is not turned into vector instructions for signed
+            // integers.
             #[inline(always)]
             fn sum_is_at_least(self, amount: Self, threshold: Self) -> bool {
-                let (sum, wrapped) = self.overflowing_add(amount);
-                if wrapped { sum < self } else { sum >= threshold }
+                let sum = self.wrapping_add(amount);
+                let is_above = !$is_negative!(amount) & (sum < self);
+                let is_below = $is_negative!(amount) & (sum > self);
+                is_above | (!is_below & (sum >= threshold))
             }
             #[inline(always)]
             fn sum_is_at_most(self, amount: Self, limit: Self) -> bool {
-                let (sum, wrapped) = self.overflowing_add(amount);
-                if wrapped { sum > self } else { sum <= limit }
+                let sum = self.wrapping_add(amount);
+                let is_above = !$is_negative!(amount) & (sum < self);
+                let is_below = $is_negative!(amount) & (sum > self);
+                is_below | (!is_above & (sum <= limit))
             }
             #[inline(always)]
             fn difference_is_at_least(self, amount: Self, lowest: Self) -> bool {
-                let (difference, wrapped) = self.overflowing_sub(amount);
-                if wrapped { difference < self } else { difference >= lowest }
+                let difference = self.wrapping_sub(amount);
+                let is_above = $is_negative!(amount) & (difference < self);
+                let is_below = !$is_negative!(amount) & (difference > self);
+                is_above | (!is_below & (difference >= lowest))
             }
         }
     };
@@ -214,14 +221,26 @@ macro_rules! absolute {
     };
 }
 
-integer!(u8, u64, u8, itself);
-integer!(u16, u64, u16, itself);
-integer!(u32, u64, u32, itself);
-integer!(u64, u64, u64, itself);
-integer!(i8, i64, u8, absolute);
-integer!(i16, i64, u16, absolute);
-integer!(i32, i64, u32, absolute);
-integer!(i64, i64, u64, absolute);
+macro_rules! never {
+    ($number:expr) => {
+        false
+    };
+}
+
+macro_rules! below_zero {
+    ($number:expr) => {
+        ($number < 0)
+    };
+}
+
+integer!(u8, u64, u8, itself, never);
+integer!(u16, u64, u16, itself, never);
+integer!(u32, u64, u32, itself, never);
+integer!(u64, u64, u64, itself, never);
+integer!(i8, i64, u8, absolute, below_zero);
+integer!(i16, i64, u16, absolute, below_zero);
+integer!(i32, i64, u32, absolute, below_zero);
+integer!(i64, i64, u64, absolute, below_zero);
 
 macro_rules! float {
     ($type:ident, $bits:ident, $quiet:literal) => {

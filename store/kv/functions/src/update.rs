@@ -218,9 +218,9 @@ impl Update {
             Self::ShiftLeft => target.apply(|v: T, [distance]| v.shift_left(distance)),
             Self::ShiftRight => target.apply(|v: T, [distance]| v.shift_right(distance)),
             Self::AddWrappingAt => target.apply(|v: T, [amount, threshold]| {
-                let excess = v.sum_is_at_least(amount, threshold);
+                let is_over = v.sum_is_at_least(amount, threshold);
                 let sum = v.add(amount);
-                if excess { sum.subtract(threshold) } else { sum }.settled()
+                if is_over { sum.subtract(threshold) } else { sum }.settled()
             }),
             Self::AddIfAtMost => {
                 target.apply(
