@@ -3,9 +3,9 @@
 
 use crate::element::{Element, for_element};
 use crate::error::{Error, check_operand};
-use crate::loops::{Keep, load_operands};
+use crate::loops::{Test, load_operands};
 use crate::number::Number;
-use crate::widest::run_widest;
+use crate::widest::{compact_widest, run_widest};
 
 /// A built-in filter. The discriminant is its id.
 ///
@@ -130,14 +130,22 @@ struct Selection<'a> {
     kept: &'a mut Vec<u8>,
 }
 
+/// Number of elements that are tested at once.
+const BLOCK: usize = 512;
+
 impl Selection<'_> {
     #[inline(always)]
     fn run<T: Number, const N: usize>(self, holds: impl Fn(T, [T; N]) -> bool) {
         let Self { values, operand, kept } = self;
-        let before = kept.len();
-        kept.resize(before + values.len(), 0);
         let operands = load_operands(operand);
-        let length = run_widest(Keep { values, operands, kept: &mut kept[before..], holds });
-        kept.truncate(before + length);
+        let mut end = kept.len();
+        kept.resize(end + values.len(), 0);
+        let mut flags = [0; BLOCK];
+        for block in values.chunks(BLOCK * size_of::<T>()) {
+            let flags = &mut flags[..block.len() / size_of::<T>()];
+            run_widest(Test { values: block, operands, flags, holds: &holds });
+            end += compact_widest(size_of::<T>(), block, flags, &mut kept[end..]);
+        }
+        kept.truncate(end);
     }
 }

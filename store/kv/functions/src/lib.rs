@@ -40,6 +40,7 @@
 
 #![deny(unsafe_code)]
 
+mod compact;
 mod element;
 mod error;
 mod filter;

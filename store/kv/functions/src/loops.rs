@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The four loops over the elements of a value: update with one delta, update with a delta for
-//! each element, fold, and selection.
+//! each element, fold, and test.
 //!
 //! Values are unaligned bytes, so elements are loaded and stored bytewise, in chunks of a constant
 //! width; the compiler turns these loops into vector instructions.
@@ -119,29 +119,22 @@ where
     }
 }
 
-/// Copies the elements for which `holds`, in their order, to the front of `kept`, and returns the
-/// number of bytes.
-pub(crate) struct Keep<'a, T, F, const N: usize> {
+/// Sets the flag of each element for which `holds` to 1, and the others to 0.
+pub(crate) struct Test<'a, T, F, const N: usize> {
     pub values: &'a [u8],
     pub operands: [T; N],
-    /// As long as `values`.
-    pub kept: &'a mut [u8],
+    /// One for each element.
+    pub flags: &'a mut [u8],
     pub holds: F,
 }
 
-impl<T: Number, F: Fn(T, [T; N]) -> bool, const N: usize> Loop for Keep<'_, T, F, N> {
-    type Output = usize;
+impl<T: Number, F: Fn(T, [T; N]) -> bool, const N: usize> Loop for Test<'_, T, F, N> {
+    type Output = ();
 
-    // Every element is stored, and overwritten by the next unless it is kept: the time does not
-    // depend on the condition, which a processor could not predict.
     #[inline(always)]
-    fn run(self) -> usize {
-        let mut end = 0;
-        for bytes in self.values.chunks_exact(size_of::<T>()) {
-            let value = T::load(bytes);
-            value.store(&mut self.kept[end..end + size_of::<T>()]);
-            end += size_of::<T>() * usize::from((self.holds)(value, self.operands));
+    fn run(self) {
+        for (bytes, flag) in self.values.chunks_exact(size_of::<T>()).zip(self.flags) {
+            *flag = u8::from((self.holds)(T::load(bytes), self.operands));
         }
-        end
     }
 }
