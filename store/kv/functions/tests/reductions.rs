@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Every reduction, for every type of elements, against the model, which has several copies of the
+//! function.
+
+use crate::model::{any_bits, any_operand, bytes, fold as model};
+use fastrand::Rng;
+use freeport_kv_functions::{Element, Reduce, Scalar};
+use freeport_testbed::{seed, usual_or_long};
+
+#[test]
+fn the_number_of_copies_does_not_change_the_result() {
+    for seed in seed()..seed() + usual_or_long(1, 50) {
+        let mut rng = Rng::with_seed(seed);
+        for reduce in Reduce::ALL {
+            for element in Element::ALL {
+                for count in (0..=200).chain([511, 512, 513, 2000]) {
+                    check(&mut rng, reduce, element, count, seed);
+                }
+            }
+        }
+    }
+}
+
+fn check(rng: &mut Rng, reduce: Reduce, element: Element, count: usize, seed: u64) {
+    let case = format!("{} of {count} {element}, seed {seed}", reduce.name());
+    // Without infinities and NaN, most sums of floats would be those.
+    let is_plain = rng.u8(..4) != 0;
+    let elements: Vec<u64> = match element {
+        Element::F32 if is_plain => {
+            (0..count).map(|_| rng.f32().mul_add(4.0, -2.0).to_bits().into()).collect()
+        }
+        Element::F64 if is_plain => {
+            (0..count).map(|_| rng.f64().mul_add(4.0, -2.0).to_bits()).collect()
+        }
+        _ => any_operand(rng, element, count),
+    };
+    let sigma = any_bits(rng, reduce.sigma(element));
+    let offset = rng.usize(..16);
+    let memory = [vec![0xa5; offset], bytes(element, &elements)].concat();
+    let result = reduce.fold(element, &memory[offset..], &sigma.to_le_bytes()).unwrap();
+    assert_eq!(result.element(), reduce.sigma(element), "{case}");
+    for copies in [1, 2, 4, 8, 16] {
+        let expected = model(reduce, element, &elements, sigma, copies);
+        assert_eq!(
+            result,
+            Scalar::from_bits(reduce.sigma(element), expected),
+            "{case}, {copies} copies, sigma {sigma:#x}"
+        );
+    }
+}
+
+/// Folds the bytes of elements, beginning with the neutral sigma.
+fn fold(reduce: Reduce, element: Element, values: &[u8]) -> String {
+    let sigma = reduce.neutral(element).bits().to_le_bytes();
+    reduce.fold(element, values, &sigma).unwrap().to_string()
+}
+
+#[test]
+fn a_neutral_sigma_does_not_change_the_result() {
+    let mut rng = Rng::with_seed(seed());
+    for reduce in Reduce::ALL {
+        for element in Element::ALL {
+            let neutral = reduce.neutral(element);
+            assert_eq!(neutral.element(), reduce.sigma(element));
+            for _ in 0..100 {
+                // Merging the neutral sigma and a result gives the result, unless that is a NaN.
+                let sigma = any_bits(&mut rng, reduce.sigma(element));
+                let one = any_operand(&mut rng, element, 1);
+                let values = bytes(element, &one);
+                let alone = reduce.fold(element, &values, &neutral.bits().to_le_bytes()).unwrap();
+                let both = reduce.fold(element, &values, &sigma.to_le_bytes()).unwrap();
+                let expected = model(reduce, element, &one, sigma, 1);
+                assert_eq!(both, Scalar::from_bits(reduce.sigma(element), expected));
+                if reduce == Reduce::Sum && element == Element::F64 {
+                    let settled = crate::model::settled(element, one[0]);
+                    assert_eq!(alone.bits(), settled, "{:#x}", one[0]);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn sigma_is_wider_than_the_elements() {
+    assert_eq!(fold(Reduce::Sum, Element::U8, &[255; 1000]), "255000");
+    assert_eq!(fold(Reduce::Sum, Element::I8, &[0x80; 1000]), "-128000");
+    assert_eq!(fold(Reduce::SumOfSquares, Element::I8, &[0x80; 1000]), (16384 * 1000).to_string());
+    assert_eq!(fold(Reduce::SumOfMagnitudes, Element::I8, &[0x80; 10]), "1280");
+    assert_eq!(
+        fold(Reduce::SumOfMagnitudes, Element::I64, &i64::MIN.to_le_bytes()),
+        i64::MIN.to_string()
+    );
+    assert_eq!(fold(Reduce::CountNonzero, Element::F32, &[0, 0, 0, 0x80].repeat(9)), "0");
+    assert_eq!(fold(Reduce::CountNonzero, Element::F32, &[0xff; 36]), "9");
+    let values = 1e30_f32.to_le_bytes().repeat(4);
+    assert_eq!(fold(Reduce::SumOfSquares, Element::F32, &values).len(), 61);
+    // Sigma may lie out of the range of the elements.
+    let least = Reduce::Minimum.fold(Element::U8, &[], &1000_u64.to_le_bytes()).unwrap();
+    assert_eq!(least.bits(), 1000);
+}
+
+#[test]
+fn a_minimum_leaves_out_elements_that_are_no_numbers() {
+    let values = [f64::NAN, 3.0, f64::NAN, 2.0].map(f64::to_le_bytes).concat();
+    assert_eq!(fold(Reduce::Minimum, Element::F64, &values), "2");
+    assert_eq!(fold(Reduce::Maximum, Element::F64, &values), "3");
+    assert_eq!(fold(Reduce::Minimum, Element::F64, &values[..8]), "inf");
+    let sigma = (-f64::NAN).to_le_bytes();
+    let result = Reduce::Minimum.fold(Element::F64, &values, &sigma).unwrap();
+    assert_eq!(result.bits(), u64::from_le_bytes(sigma));
+}
+
+#[test]
+fn wrong_lengths_are_refused() {
+    let error = Reduce::Sum.fold(Element::U16, &[0; 3], &[0; 8]).unwrap_err();
+    assert_eq!(error.to_string(), "the value has 3 bytes, not a multiple of 2 (u16)");
+    let error = Reduce::Sum.fold(Element::U16, &[0; 4], &[0; 2]).unwrap_err();
+    assert_eq!(error.to_string(), "the operand of `sum` (sigma) has 2 bytes; 8 are needed");
+}
