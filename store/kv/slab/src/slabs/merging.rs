@@ -170,7 +170,8 @@ impl Slabs {
         for class in smaller() {
             *given.of_mut(class) = self.backs.of_mut(class).take_below(self.limits.kept_lines);
         }
-        self.last_merges.early = Some(self.begin(given.len()));
+        let entries = given.len() as u64;
+        self.last_merges.early = Some(Merge { entries, operations });
         match Keeper::start(given, self.unused.end, self.options.sort_threads.get()) {
             Ok(keeper) => {
                 #[cfg(test)]
@@ -178,6 +179,7 @@ impl Slabs {
                     Keeper { collections_before: self.limits.collections_before, ..keeper };
                 self.keeper = Some(keeper);
                 self.events.background_merges += 1;
+                self.events.merged_entries += entries;
             }
             Err(given) => self.backs.add(given),
         }
@@ -192,20 +194,15 @@ impl Slabs {
             }
             self.backs.push_cut(std::mem::take(&mut front.extent));
         }
-        self.last_merges.complete = Some(self.begin(self.backs.len()));
+        let entries = self.backs.len() as u64;
+        self.last_merges.complete = Some(Merge { entries, operations: self.operations() });
         self.events.merges += 1;
+        self.events.merged_entries += entries;
         let mut runs = merge::runs(&self.backs, self.unused.end, self.options.sort_threads.get());
         if let Some(last) = runs.pop_if(|run| run.end == self.unused.start) {
             self.unused.start = last.start;
         }
         self.backs = merge::cut(&runs);
-    }
-
-    /// Counts a merge that is about to begin.
-    fn begin(&mut self, entries: usize) -> Merge {
-        let entries = entries as u64;
-        self.events.merged_entries += entries;
-        Merge { entries, operations: self.operations() }
     }
 }
 

@@ -3,9 +3,9 @@
 //! memory, and larger blocks (KV-Direct 5.3.3).
 //!
 //! A larger block is not cut into entries. The class *opens* it, as its extent, and carves blocks
-//! from the start of that when an allocation needs them, at most a line. If what remains is shorter than a block, it
-//! becomes blocks of the largest classes that fit. This holds for every pair of classes, also if
-//! one size is no multiple of the other.
+//! from the start of that when an allocation needs them, at most a line. If what remains is shorter
+//! than a block, it becomes blocks of the largest classes that fit. This holds for every pair of
+//! classes, also if one size is no multiple of the other.
 
 use super::Slabs;
 use crate::class::Class;
