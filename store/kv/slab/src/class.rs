@@ -40,6 +40,7 @@ impl Class {
     }
 
     /// The largest class of at most this many units. `None` for zero.
+    #[inline]
     pub(crate) const fn fitting_in(units: u32) -> Option<Class> {
         if units <= EXACT {
             return Class::of(units);
@@ -78,6 +79,7 @@ impl Class {
         (1..=LAST_CODE).filter_map(Class::from_code)
     }
 
+    #[inline]
     const fn of(code: u32) -> Option<Class> {
         if code > LAST_CODE as u32 {
             return None;

@@ -39,6 +39,7 @@
 //! its block. The worst case is that of every allocator that does not move blocks: if one unit in
 //! every `n` stays in use, no block of `n` units fits, however much is free.
 
+mod bitmap;
 mod class;
 mod entry;
 mod extent;
@@ -52,4 +53,4 @@ mod statistics;
 pub use class::Class;
 pub use region::Region;
 pub use slabs::{Options, Slabs};
-pub use statistics::{ClassStatistics, Statistics};
+pub use statistics::{ClassStatistics, Events, Statistics};

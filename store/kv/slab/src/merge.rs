@@ -4,9 +4,10 @@
 
 use crate::entry::Line;
 use crate::extent::Extent;
-use crate::radix::{self, Distributed, PARTS};
+use crate::radix::{self, Distributed, PARTS, Scratch};
 use crate::stack::Stock;
 use std::ops::Range;
+use std::sync::Mutex;
 use std::thread;
 
 /// Fewer entries than this are not worth a second thread.
@@ -23,12 +24,12 @@ pub(crate) fn runs(stock: &Stock, last: u32, threads: usize) -> Vec<Extent> {
     let chunks: Vec<&[Line]> =
         stock.stacks().iter().flat_map(|stack| stack.lines().chunks(CHUNK_LINES)).collect();
     let threads = if stock.len() < FEW { 1 } else { threads.clamp(1, PARTS) };
-    let distributed = in_threads((0..threads).collect(), |thread: usize| {
+    let distributed = in_threads(threads, 0..threads, |thread| {
         let chunks = chunks.iter().skip(thread).step_by(threads);
         Distributed::new(chunks.flat_map(|chunk| chunk.iter()), bits)
     });
-    let shares = shares(&distributed, stock.len(), threads);
-    let joined = in_threads(shares, |parts| join(&distributed, parts, bits));
+    let shares = shares(&distributed, stock.len(), if threads == 1 { 1 } else { 4 * threads });
+    let joined = in_threads(threads, shares.into_iter(), |parts| join(&distributed, parts, bits));
     let mut joined = joined.into_iter();
     let mut runs = joined.next().unwrap_or_default();
     joined.flatten().for_each(|run| append(&mut runs, run));
@@ -42,12 +43,12 @@ pub(crate) fn cut(runs: &[Extent]) -> Stock {
     stock
 }
 
-/// Ranges of parts, with about the same number of blocks for each thread.
-fn shares(distributed: &[Distributed], blocks: usize, threads: usize) -> Vec<Range<usize>> {
-    let (mut ends, mut before) = (Vec::with_capacity(threads), 0);
+/// Divides the parts into `shares` ranges with about the same number of blocks.
+fn shares(distributed: &[Distributed], blocks: usize, shares: usize) -> Vec<Range<usize>> {
+    let (mut ends, mut before) = (Vec::with_capacity(shares), 0);
     for part in 0..PARTS {
         before += distributed.iter().map(|distributed| distributed.part(part).len()).sum::<usize>();
-        if before * threads > blocks * (ends.len() + 1) && ends.len() + 1 < threads {
+        if before * shares > blocks * (ends.len() + 1) && ends.len() + 1 < shares {
             ends.push(part + 1);
         }
     }
@@ -58,14 +59,9 @@ fn shares(distributed: &[Distributed], blocks: usize, threads: usize) -> Vec<Ran
 
 /// Sorts the blocks of some parts, and joins neighbours.
 fn join(distributed: &[Distributed], parts: Range<usize>, bits: u32) -> Vec<Extent> {
-    let (mut keys, mut scratch, mut runs) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut scratch, mut runs) = (Scratch::default(), Vec::new());
     for part in parts {
-        keys.clear();
-        distributed.iter().for_each(|distributed| keys.extend_from_slice(distributed.part(part)));
-        radix::sort(&mut keys, &mut scratch, bits);
-        for &key in &keys {
-            append(&mut runs, radix::entry(key, part, bits).into());
-        }
+        scratch.sort(distributed, part, bits, |blocks| append(&mut runs, blocks));
     }
     runs
 }
@@ -81,17 +77,32 @@ fn append(runs: &mut Vec<Extent>, next: Extent) {
     }
 }
 
-/// Results of `work` on each input, one thread for each but the first.
-fn in_threads<I: Send, T: Send>(inputs: Vec<I>, work: impl Fn(I) -> T + Sync) -> Vec<T> {
-    let mut inputs = inputs.into_iter();
-    let Some(first) = inputs.next() else { return Vec::new() };
+/// Results of `work` on each input, by this number of threads, or fewer if the system gives fewer.
+fn in_threads<I: Send, T: Send>(
+    threads: usize,
+    inputs: impl Iterator<Item = I> + Send,
+    work: impl Fn(I) -> T + Sync,
+) -> Vec<T> {
+    let inputs = Mutex::new(inputs.enumerate());
+    let results = Mutex::new(Vec::new());
+    let run = || {
+        let next = || inputs.lock().expect("no thread panics").next();
+        while let Some((place, input)) = next() {
+            let result = work(input);
+            results.lock().expect("no thread panics").push((place, result));
+        }
+    };
     thread::scope(|scope| {
-        let work = &work;
-        let started: Vec<_> = inputs.map(|input| scope.spawn(move || work(input))).collect();
-        let mut results = vec![work(first)];
-        results.extend(started.into_iter().map(|t| t.join().expect("sorting does not panic")));
-        results
-    })
+        for _ in 1..threads {
+            if thread::Builder::new().spawn_scoped(scope, run).is_err() {
+                break;
+            }
+        }
+        run();
+    });
+    let mut results = results.into_inner().expect("no thread panics");
+    results.sort_unstable_by_key(|&(place, _)| place);
+    results.into_iter().map(|(_, result)| result).collect()
 }
 
 #[cfg(test)]
@@ -141,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_get_equal_shares() {
+    fn shares_are_equal() {
         let (stock, expected) = shuffled(6, 30_000);
         let bits = radix::offset_bits(expected.last().expect("a run").end);
         let lines = stock.stacks().iter().flat_map(|stack| stack.lines());

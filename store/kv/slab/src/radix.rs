@@ -2,21 +2,22 @@
 //! Radix sort of the addresses of free blocks (KV-Direct 5.3.3).
 //!
 //! The first pass, by the highest bits, distributes all blocks over [`PARTS`] parts of the address
-//! range. Each part is small enough for a cache, so that the passes inside it, from the lowest
-//! digit up, do not wait for memory. Inside a part, address and class fit 32 bits. Threads share
-//! the work of the first pass by lines, and the rest by parts.
+//! range. Inside a part, address and class fit 32 bits, and a bitmap of its units fits a cache: the
+//! second pass sets the bits of each block, and finds them in order, and joined. If a part has few
+//! blocks, they are sorted by comparison. Threads share the first pass by lines, and the second by
+//! parts, so that no two of them write to the same memory.
 
+use crate::bitmap::Bitmap;
 use crate::class::Class;
 use crate::entry::{Entry, Line};
+use crate::extent::Extent;
 
 /// Parts of the address range.
 pub(crate) const PARTS: usize = 512;
 /// Bits of a key that hold the class. The rest is the offset in the part.
 const CLASS_BITS: u32 = 7;
-/// Largest digit of a pass inside a part, whose counters stay in the first-level cache.
-const DIGIT_BITS: u32 = 11;
-/// Up to this length, sorting by comparison is faster.
-const SHORT: usize = 256;
+/// A part with fewer blocks than this share of the words in its bitmap has few.
+const FEW_SHARE: usize = 8;
 
 /// Number of address bits inside a part, if no address is above `last`.
 pub(crate) fn offset_bits(last: u32) -> u32 {
@@ -59,39 +60,57 @@ impl Distributed {
     }
 }
 
-/// Sorts keys of a part. `scratch` is memory that many calls can share.
-pub(crate) fn sort(keys: &mut Vec<u32>, scratch: &mut Vec<u32>, bits: u32) {
-    if keys.len() <= SHORT {
-        keys.sort_unstable();
-        return;
-    }
-    scratch.resize(keys.len(), 0);
-    let passes = bits.div_ceil(DIGIT_BITS);
-    let digit_bits = bits.div_ceil(passes.max(1));
-    for pass in 0..passes {
-        let shift = CLASS_BITS + pass * digit_bits;
-        let digit = |key: u32| (key >> shift) as usize % (1 << DIGIT_BITS) % (1 << digit_bits);
-        let mut places = [0_u32; 1 << DIGIT_BITS];
-        for &key in keys.iter() {
-            places[digit(key)] += 1;
+/// Memory that the second pass uses again for each part.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    bitmap: Bitmap,
+    keys: Vec<u32>,
+}
+
+impl Scratch {
+    /// Calls `found` with the blocks of a part, ascending, some of them joined.
+    pub fn sort(
+        &mut self,
+        distributed: &[Distributed],
+        part: usize,
+        bits: u32,
+        mut found: impl FnMut(Extent),
+    ) {
+        let keys = || distributed.iter().flat_map(|distributed| distributed.part(part));
+        let blocks: usize =
+            distributed.iter().map(|distributed| distributed.part(part).len()).sum();
+        let (start, units) = ((part as u32) << bits, 1 << bits);
+        if blocks < Bitmap::words(units) / FEW_SHARE {
+            self.keys.clear();
+            self.keys.extend(keys());
+            self.keys.sort_unstable();
+            for &key in &self.keys {
+                let offset = key >> CLASS_BITS;
+                let end = start + offset + class(key).units();
+                found(Extent { start: start + offset, end });
+            }
+            return;
         }
-        let mut before = 0;
-        for place in &mut places[..1 << digit_bits] {
-            (*place, before) = (before, before + *place);
+        self.bitmap.reset(units);
+        let mut beyond = None;
+        for &key in keys() {
+            let offset = (key >> CLASS_BITS) as usize;
+            let end = offset + class(key).units() as usize;
+            self.bitmap.set(offset..end.min(units));
+            if end > units {
+                beyond = Some(end);
+            }
         }
-        for &key in keys.iter() {
-            let place = &mut places[digit(key)];
-            scratch[*place as usize] = key;
-            *place += 1;
+        for run in self.bitmap.runs() {
+            // Blocks are disjoint, so at most one leaves the part, and it belongs to the last run.
+            let end = if run.end == units { beyond.unwrap_or(units) } else { run.end };
+            found(Extent { start: start + run.start as u32, end: start + end as u32 });
         }
-        std::mem::swap(keys, scratch);
     }
 }
 
-/// The block of a key in this part.
-pub(crate) fn entry(key: u32, part: usize, bits: u32) -> Entry {
-    let class = Class::from_code((key % (1 << CLASS_BITS)) as u8).expect("the key of a class");
-    Entry { unit: ((part as u32) << bits) + (key >> CLASS_BITS), class }
+fn class(key: u32) -> Class {
+    Class::from_code((key % (1 << CLASS_BITS)) as u8).expect("the key of a class")
 }
 
 fn key(entry: Entry, bits: u32) -> u32 {
@@ -107,54 +126,53 @@ fn part_of(unit: u32, bits: u32) -> usize {
 mod tests {
     use super::*;
 
-    #[test]
-    fn keys_of_every_length_and_width_are_sorted() {
-        let mut scratch = Vec::new();
-        for bits in [0, 1, 5, 10, 11, 12, 17, 22, 23] {
-            for length in [0, 1, 2, SHORT, SHORT + 1, 20_000] {
-                let mut random = fastrand::Rng::with_seed(u64::from(bits));
-                let mut keys: Vec<u32> = (0..length)
-                    .map(|_| random.u32(..1 << bits) << CLASS_BITS | random.u32(1..120))
-                    .collect();
-                let mut expected = keys.clone();
-                sort(&mut keys, &mut scratch, bits);
-                assert!(keys.is_sorted_by_key(|key| key >> CLASS_BITS), "{length} of {bits} bits");
-                expected.sort_unstable();
-                keys.sort_unstable();
-                assert_eq!(keys, expected, "the same keys: {length} of {bits} bits");
-            }
+    /// Disjoint blocks up to `last`, with gaps of up to `gap` units, in random order.
+    fn blocks(last: u32, gap: u32) -> Vec<Entry> {
+        let mut random = fastrand::Rng::with_seed(u64::from(last ^ gap));
+        let (mut blocks, mut unit) = (Vec::new(), random.u32(..=gap));
+        while unit <= last {
+            // A few blocks reach over several parts.
+            let most = if random.u32(..50) == 0 { last / 100 + 1 } else { 12 };
+            let class = Class::holding_units(random.u32(1..=most)).expect("a class");
+            blocks.push(Entry { unit, class });
+            unit += class.units() + random.u32(..=gap);
         }
+        random.shuffle(&mut blocks);
+        blocks
+    }
+
+    fn lines(blocks: &[Entry]) -> Vec<Line> {
+        let line = |blocks: &[Entry]| {
+            let mut line = Line::EMPTY;
+            assert!(blocks.iter().all(|&entry| line.push(entry)));
+            line
+        };
+        blocks.chunks(12).map(line).collect()
     }
 
     #[test]
-    fn entries_are_found_in_their_part() {
-        for last in [1, 511, 512, 1_000_000, (1 << 31) - 1] {
-            let bits = offset_bits(last);
-            let mut random = fastrand::Rng::with_seed(u64::from(last));
-            let mut expected: Vec<Entry> = (0..1_000)
-                .map(|_| Entry {
-                    unit: random.u32(1..=last),
-                    class: Class::from_code(random.u8(1..120)).expect("a class"),
-                })
-                .collect();
-            let mut lines = vec![Line::EMPTY];
-            for &entry in &expected {
-                if !lines.last_mut().is_some_and(|line| line.push(entry)) {
-                    lines.push(Line::EMPTY);
-                    assert!(lines.last_mut().is_some_and(|line| line.push(entry)));
-                }
+    fn blocks_are_found_in_order() {
+        let ranges = [(1, 0), (511, 1), (512, 3), (60_000, 0), (60_000, 7), (70_000, 2_000)];
+        for (last, gap) in ranges.into_iter().chain([((1 << 31) - 1, 1 << 20)]) {
+            let (blocks, bits) = (blocks(last, gap), offset_bits(last));
+            let (one, two) = blocks.split_at(blocks.len() / 3);
+            let distributed = [one, two].map(|blocks| Distributed::new(lines(blocks).iter(), bits));
+            let (mut scratch, mut found) = (Scratch::default(), Vec::new());
+            for part in 0..PARTS {
+                scratch.sort(&distributed, part, bits, |extent| {
+                    found.extend(extent.start..extent.end.min(extent.start + 5_000));
+                    assert_eq!(part_of(extent.start, bits), part);
+                });
             }
-            let distributed = Distributed::new(lines.iter(), bits);
-            let mut found: Vec<Entry> = (0..PARTS)
-                .flat_map(|part| {
-                    distributed.part(part).iter().map(move |&key| entry(key, part, bits))
-                })
-                .collect();
-            let parts = found.iter().map(|entry| part_of(entry.unit, bits));
-            assert!(parts.is_sorted());
-            found.sort_unstable_by_key(|entry| (entry.unit, entry.class));
-            expected.sort_unstable_by_key(|entry| (entry.unit, entry.class));
-            assert_eq!(found, expected, "up to {last}");
+            assert!(found.is_sorted_by(|one, next| one < next), "up to {last}");
+            let mut expected: Vec<u32> = Vec::new();
+            for entry in blocks {
+                expected.extend(entry.unit..entry.unit + entry.class.units().min(5_000));
+            }
+            expected.sort_unstable();
+            if last < 100_000 {
+                assert_eq!(found, expected, "up to {last}");
+            }
         }
     }
 }

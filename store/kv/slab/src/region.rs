@@ -114,13 +114,13 @@ mod tests {
     fn read(region: &Region, offset: usize) -> u8 {
         assert!(offset < region.bytes());
         // SAFETY: the byte is in the region, which nothing else accesses.
-        unsafe { region.base().add(offset).read() }
+        unsafe { region.base().as_ptr().wrapping_add(offset).read() }
     }
 
     fn write(region: &mut Region, offset: usize, byte: u8) {
         assert!(offset < region.bytes());
         // SAFETY: as above, and the region is borrowed exclusively.
-        unsafe { region.base().add(offset).write(byte) }
+        unsafe { region.base().as_ptr().wrapping_add(offset).write(byte) }
     }
 
     #[test]

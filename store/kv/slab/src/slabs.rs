@@ -10,7 +10,7 @@ use crate::entry::Entry;
 use crate::extent::Extent;
 use crate::stack::{Front, Stock};
 use crate::statistics::{ClassStatistics, Events, Statistics};
-use merging::{Keeper, LastMerges};
+use merging::{Keeper, LastMerges, Limits};
 use std::num::NonZero;
 use std::ops::Range;
 
@@ -52,6 +52,7 @@ pub struct Slabs {
     /// The merge in the background.
     keeper: Option<Keeper>,
     last_merges: LastMerges,
+    limits: Limits,
 }
 
 impl Slabs {
@@ -74,6 +75,7 @@ impl Slabs {
             events: Events::default(),
             keeper: None,
             last_merges: LastMerges::default(),
+            limits: Limits::default(),
         }
     }
 

@@ -89,6 +89,11 @@ impl Front {
         self.len as usize
     }
 
+    /// Number of entries that can be pushed.
+    pub fn room(&self) -> usize {
+        FRONT_ENTRIES - self.len()
+    }
+
     /// Number of blocks in use.
     pub fn handed_out(&self) -> u64 {
         self.allocated - self.freed
@@ -338,7 +343,7 @@ mod tests {
         (0..40).for_each(|unit| back.push(entry(unit)));
         let below = back.take_below(2);
         assert_eq!((below.len(), back.len()), (24, 16));
-        let is_wanted = |entry: Entry| entry.unit % 16 == 0;
+        let is_wanted = |entry: Entry| entry.unit.is_multiple_of(16);
         assert_eq!(back.pop_where(1, is_wanted), None);
         assert_eq!(back.pop_where(2, is_wanted), Some(entry(32)));
         back.add(below);

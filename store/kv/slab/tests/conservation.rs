@@ -31,11 +31,8 @@ fn random_operations(seed: u64, steps: usize) {
         let of_ten = if (step / PHASE_STEPS).is_multiple_of(2) { 7 } else { 3 };
         if random.u32(..10) < of_ten {
             let class = random_class(&mut random, units / 2);
-            if random.u32(..8) == 0 {
-                shadow.allocate_aligned(class, 1 << random.u32(..4));
-            } else {
-                shadow.allocate(class);
-            }
+            let align_units = if random.u32(..8) == 0 { 1 << random.u32(..4) } else { 1 };
+            allocate(&mut shadow, class, align_units);
         } else if !shadow.blocks.is_empty() {
             let at = random.usize(..shadow.blocks.len());
             shadow.free(at);
@@ -50,10 +47,21 @@ fn random_operations(seed: u64, steps: usize) {
     assert_eq!(in_use, 1);
 }
 
+/// Allocates. If even a merge gave no block, no free run was long enough.
+fn allocate(shadow: &mut Shadow, class: Class, align_units: u32) {
+    let merges = |shadow: &Shadow| shadow.slabs.statistics().events.merges;
+    let before = merges(shadow);
+    if !shadow.allocate_aligned(class, align_units) && merges(shadow) > before {
+        let sufficient = Class::holding_units(class.units() + align_units - 1).expect("a class");
+        let longest = shadow.longest_run();
+        assert!(longest < sufficient.units(), "{class:?} fits in a run of {longest} units");
+    }
+}
+
 #[test]
 fn random_operations_keep_every_unit() {
     let first = seed();
-    for seed in first..first + usual_or_long(40, 2_000) {
+    for seed in first..first + usual_or_long(40, 400) {
         let result = std::panic::catch_unwind(|| random_operations(seed, 5 * PHASE_STEPS));
         assert!(result.is_ok(), "FREEPORT_SEED={seed}");
     }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Tests of the crate as its users see it.
 
+mod background;
 mod conservation;
+mod exhausted;
+mod merging;
 mod shadow;
 mod speed;
+mod traffic;

@@ -21,11 +21,30 @@ use std::thread;
 const SHORT_SHARE: u32 = 32;
 /// A merge of this many entries pays for itself in one operation.
 const ENTRIES_FOR_AN_OPERATION: u64 = 32;
-/// Merges of fewer entries take less than a millisecond, and wait until they are needed.
-const FEW_ENTRIES: usize = 1 << 16;
-/// Lines of each class that are not given to the second thread, so that frees and allocations of
-/// the class find entries meanwhile.
-const KEPT_LINES: usize = 64;
+
+/// Limits of merges in the background.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    /// Merges of fewer entries take less than a millisecond, and wait until they are needed.
+    few_entries: usize,
+    /// Lines of each class that are not given to the second thread, so that frees and allocations
+    /// of the class find entries meanwhile.
+    kept_lines: usize,
+    /// Number of collections before the one that takes the result.
+    #[cfg(test)]
+    collections_before: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            few_entries: 1 << 16,
+            kept_lines: 64,
+            #[cfg(test)]
+            collections_before: 0,
+        }
+    }
+}
 
 /// The last merges of either kind.
 #[derive(Clone, Copy, Default)]
@@ -53,8 +72,15 @@ impl Merge {
 }
 
 /// A thread that merges the entries it got.
+///
+/// Entries change hands twice, as whole stacks, whose memory is moved and not copied: to the thread
+/// when it starts, and back when the allocator collects them. Each stack belongs to one thread at
+/// any time, and a channel passes it on after its contents (KV-32). All that the threads' timing
+/// decides is which operation collects the result.
 pub(super) struct Keeper {
     merged: Receiver<Stock>,
+    #[cfg(test)]
+    collections_before: u32,
 }
 
 impl Keeper {
@@ -71,18 +97,35 @@ impl Keeper {
         match thread::Builder::new().name("slab-merge".into()).spawn(work) {
             Ok(_) => {
                 give.send(stock).map_err(|error| error.0)?;
-                Ok(Keeper { merged })
+                Ok(Keeper {
+                    merged,
+                    #[cfg(test)]
+                    collections_before: 0,
+                })
             }
             Err(_) => Err(stock),
         }
+    }
+
+    /// The result, if the thread has finished.
+    #[cfg(not(test))]
+    fn collect(&mut self) -> Option<Stock> {
+        self.merged.try_recv().ok()
+    }
+
+    /// The result, at the collection that the test chose.
+    #[cfg(test)]
+    fn collect(&mut self) -> Option<Stock> {
+        self.collections_before = self.collections_before.checked_sub(1)?;
+        if self.collections_before == 0 { self.merged.recv().ok() } else { None }
     }
 }
 
 impl Slabs {
     /// Takes the result of the second thread, if there is one.
     pub(super) fn collect_merged(&mut self) {
-        let Some(keeper) = &self.keeper else { return };
-        if let Ok(stock) = keeper.merged.try_recv() {
+        let Some(keeper) = &mut self.keeper else { return };
+        if let Some(stock) = keeper.collect() {
             self.keeper = None;
             self.backs.add(stock);
         }
@@ -120,18 +163,23 @@ impl Slabs {
         let smaller = || Class::all().take_while(|&other| other < class);
         let entries: usize = smaller().map(|class| self.backs.of(class).len()).sum();
         let mergeable: u64 = smaller().map(units).sum();
-        if larger >= short || mergeable < short || entries < FEW_ENTRIES {
+        if larger >= short || mergeable < short || entries < self.limits.few_entries {
             return;
         }
         let mut given = Stock::default();
         for class in smaller() {
-            *given.of_mut(class) = self.backs.of_mut(class).take_below(KEPT_LINES);
+            *given.of_mut(class) = self.backs.of_mut(class).take_below(self.limits.kept_lines);
         }
-        self.last_merges.early = Some(self.begin(given.len()));
+        let entries = given.len() as u64;
+        self.last_merges.early = Some(Merge { entries, operations });
         match Keeper::start(given, self.unused.end, self.options.sort_threads.get()) {
             Ok(keeper) => {
+                #[cfg(test)]
+                let keeper =
+                    Keeper { collections_before: self.limits.collections_before, ..keeper };
                 self.keeper = Some(keeper);
                 self.events.background_merges += 1;
+                self.events.merged_entries += entries;
             }
             Err(given) => self.backs.add(given),
         }
@@ -146,19 +194,97 @@ impl Slabs {
             }
             self.backs.push_cut(std::mem::take(&mut front.extent));
         }
-        self.last_merges.complete = Some(self.begin(self.backs.len()));
+        let entries = self.backs.len() as u64;
+        self.last_merges.complete = Some(Merge { entries, operations: self.operations() });
         self.events.merges += 1;
+        self.events.merged_entries += entries;
         let mut runs = merge::runs(&self.backs, self.unused.end, self.options.sort_threads.get());
         if let Some(last) = runs.pop_if(|run| run.end == self.unused.start) {
             self.unused.start = last.start;
         }
         self.backs = merge::cut(&runs);
     }
+}
 
-    /// Counts a merge that is about to begin.
-    fn begin(&mut self, entries: usize) -> Merge {
-        let entries = entries as u64;
-        self.events.merged_entries += entries;
-        Merge { entries, operations: self.operations() }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use fastrand::Rng;
+
+    const UNITS: u32 = 1 << 11;
+
+    /// Blocks in use, and the units that they occupy.
+    #[derive(Default)]
+    struct Model {
+        blocks: Vec<(u32, Class)>,
+        used: Vec<bool>,
+    }
+
+    impl Model {
+        fn mark(&mut self, unit: u32, class: Class, is_used: bool) {
+            for unit in unit..unit + class.units() {
+                let was_used = std::mem::replace(&mut self.used[unit as usize], is_used);
+                assert_ne!(was_used, is_used, "unit {unit}");
+            }
+        }
+
+        fn allocate(&mut self, slabs: &mut Slabs, units: u32) {
+            let class = Class::holding_units(units).expect("a class");
+            if let Some(unit) = slabs.allocate(class) {
+                self.mark(unit, class, true);
+                self.blocks.push((unit, class));
+            }
+        }
+
+        fn free(&mut self, slabs: &mut Slabs, at: usize) {
+            let (unit, class) = self.blocks.swap_remove(at);
+            self.mark(unit, class, false);
+            slabs.free(unit, class);
+        }
+    }
+
+    /// Operations on a small range, in which merges in the background are frequent. Returns the
+    /// number of these merges.
+    fn operations(seed: u64, collections_before: u32) -> u64 {
+        let mut slabs = Slabs::new(0..UNITS, Options::default());
+        slabs.limits = Limits { few_entries: 20, kept_lines: 1, collections_before };
+        let mut model = Model { used: vec![false; UNITS as usize], ..Model::default() };
+        let mut random = Rng::with_seed(seed);
+        for round in 0..6 {
+            for _ in 0..UNITS / 2 {
+                model.allocate(&mut slabs, random.u32(1..4));
+            }
+            for _ in 0..model.blocks.len() * 3 / 4 {
+                let at = random.usize(..model.blocks.len());
+                model.free(&mut slabs, at);
+            }
+            for _ in 0..30 {
+                model.allocate(&mut slabs, random.u32(4..8 << round));
+                model.allocate(&mut slabs, random.u32(1..4));
+            }
+        }
+        while let Some(last) = model.blocks.len().checked_sub(1) {
+            model.free(&mut slabs, last);
+        }
+        model.allocate(&mut slabs, 1792);
+        assert_eq!(model.blocks.len(), 1, "the largest class that fits");
+        slabs.events.background_merges
+    }
+
+    #[test]
+    fn no_entry_is_lost_or_doubled_wherever_the_result_of_the_second_thread_is_collected() {
+        let mut merges = 0;
+        for (seed, before) in (1..4).flat_map(|seed| (1..50).map(move |before| (seed, before))) {
+            let result = std::panic::catch_unwind(|| operations(seed, before));
+            merges += result.unwrap_or_else(|_| panic!("seed {seed}, collection {before}"));
+        }
+        assert!(merges > 300, "{merges} merges in the background");
+    }
+
+    #[test]
+    fn an_allocator_can_move_to_another_thread() {
+        fn moves<T: Send>(_: &T) {}
+        moves(&Slabs::new(0..UNITS, Options::default()));
     }
 }

@@ -3,9 +3,9 @@
 //! memory, and larger blocks (KV-Direct 5.3.3).
 //!
 //! A larger block is not cut into entries. The class *opens* it, as its extent, and carves blocks
-//! from the start of that, one for each allocation. If what remains is shorter than a block, it
-//! becomes blocks of the largest classes that fit. This holds for every pair of classes, also if
-//! one size is no multiple of the other.
+//! from the start of that when an allocation needs them, at most a line. If what remains is shorter
+//! than a block, it becomes blocks of the largest classes that fit. This holds for every pair of
+//! classes, also if one size is no multiple of the other.
 
 use super::Slabs;
 use crate::class::Class;
@@ -79,11 +79,10 @@ impl Slabs {
             }
             // The newest entry, if there is one, is a larger block: it waits for the end of the
             // block that is open.
-            let front = self.front(class);
-            if let Some(unit) = front.extent.carve(class.units()) {
+            if let Some(unit) = self.carve(class) {
                 return Some(unit);
             }
-            if let Some(larger) = front.pop() {
+            if let Some(larger) = self.front(class).pop() {
                 self.open(class, larger.into());
                 continue;
             }
@@ -107,6 +106,26 @@ impl Slabs {
         true
     }
 
+    /// Carves a block from what the class has open. A small block comes with a line of others, which
+    /// become entries of the front, so that the next allocations are fast.
+    fn carve(&mut self, class: Class) -> Option<u32> {
+        let (units, piece) = (class.units(), self.piece_units());
+        let front = self.front(class);
+        let unit = front.extent.carve(units)?;
+        if units <= piece / LINE_ENTRIES as u32 {
+            let blocks = (front.extent.units() / units).min(LINE_ENTRIES as u32 - 1);
+            let start = front.extent.start;
+            // The front is a stack: its newest entry gets the lowest address.
+            let end = start + blocks.min(front.room() as u32) * units;
+            front.extent.start = end;
+            for unit in (start..end).step_by(units as usize).rev() {
+                let has_room = front.push(Entry { unit, class });
+                debug_assert!(has_room, "no more blocks than the front has room for");
+            }
+        }
+        Some(unit)
+    }
+
     /// Makes `extent` the memory that blocks of the class are carved from.
     fn open(&mut self, class: Class, extent: Extent) {
         let remaining = std::mem::replace(&mut self.front(class).extent, extent);
@@ -115,7 +134,7 @@ impl Slabs {
 
     /// Opens unused memory for the class. False if there is too little.
     fn open_unused(&mut self, class: Class) -> bool {
-        let (units, piece) = (class.units(), PIECE_BYTES / self.options.unit_bytes);
+        let (units, piece) = (class.units(), self.piece_units());
         let start = self.unused.start;
         let to_end_of_piece = (start + 1).next_multiple_of(piece) - start;
         let wanted = match units {
@@ -158,12 +177,13 @@ impl Slabs {
         true
     }
 
-    /// Opens half of what another class has open. False if none has enough.
+    /// Opens a part of what another class has open, up to half of it. False if none has enough.
     fn share(&mut self, class: Class) -> bool {
         let units = class.units();
-        for other in Class::all().rev() {
+        for other in Class::all() {
             let extent = &mut self.front(other).extent;
-            let shared = (extent.units() / 2).max(units);
+            let line = units.saturating_mul(LINE_ENTRIES as u32);
+            let shared = (extent.units() / 2).min(line).max(units);
             if let Some(start) = extent.carve(shared) {
                 self.open(class, Extent { start, end: start + shared });
                 return true;
@@ -182,9 +202,18 @@ impl Slabs {
         if let Some(unit) = self.carve_aligned(class, mask) {
             return Some(unit);
         }
-        if self.open_unused(class)
+        // Near the end of unused memory, opening a piece could divide the only run that is wide.
+        let piece = self.piece_units();
+        let has_pieces = class.units() <= piece / 4 && self.unused.units() >= 2 * piece;
+        if has_pieces
+            && mask < piece
+            && self.open_unused(class)
             && let Some(unit) = self.carve_aligned(class, mask)
         {
+            return Some(unit);
+        }
+        if let Some((before, unit)) = self.unused.carve_aligned(class.units(), mask) {
+            self.backs.push_cut(before);
             return Some(unit);
         }
         let unit = self.take(wide)?;
@@ -226,6 +255,11 @@ impl Slabs {
     /// Number of entries in the stacks of a class.
     pub(super) fn stacked(&self, class: Class) -> usize {
         self.fronts[usize::from(class.code())].len() + self.backs.of(class).len()
+    }
+
+    /// Units of a piece of unused memory, a power of two.
+    fn piece_units(&self) -> u32 {
+        PIECE_BYTES / self.options.unit_bytes
     }
 
     fn count_exchange(&mut self, lines: usize, entries: usize) {
