@@ -6,6 +6,7 @@ mod between;
 pub mod fabric;
 pub mod harness;
 pub mod kernel;
+pub mod kv;
 pub mod network;
 pub mod nf;
 pub mod ports;
@@ -42,6 +43,8 @@ enum Bench {
     Ports(ports::Arguments),
     /// Bytes between two processes, beside the kernel's sockets and pipes
     Fabric(fabric::Arguments),
+    /// The key-value engine in memory, beside the standard library's map
+    Kv(kv::Arguments),
     /// Unmodified programs, with and without accelerated sockets
     Sockets(sockets::Arguments),
     /// XDP programs on the small processor, in cycles of its simulated hardware
@@ -65,6 +68,7 @@ pub fn run(
         Bench::Apps(arguments) => apps::run(arguments, library),
         Bench::Ports(arguments) => ports::run(arguments),
         Bench::Fabric(arguments) => fabric::run(arguments, progress),
+        Bench::Kv(arguments) => kv::run(arguments, progress),
         Bench::Sockets(arguments) => sockets::run(arguments, progress),
         Bench::Xdp(arguments) => xdp::run(arguments, progress),
         Bench::Peer(arguments) => sockets::peer::run(arguments).map(|()| Output::default()),

@@ -99,7 +99,7 @@ impl MetricResult {
         text
     }
 
-    /// Returns a line for each metric and peer.
+    /// Returns a line for each metric and peer, or one without a peer where there are none.
     pub fn lines(&self) -> Vec<Line> {
         let Some((ours, peers)) = self.series.split_first() else { return vec![] };
         let of_metric = |(at, metric): (usize, &Metric)| {
@@ -119,7 +119,7 @@ impl MetricResult {
                 published: None,
                 note: self.note.clone(),
             };
-            let beside = move |peer: &Series| {
+            let beside = |peer: &Series| {
                 let (value, other) = (ours.median(at), peer.median(at));
                 let (more, less) = if metric.is_rate { (value, other) } else { (other, value) };
                 let ratio = (less > 0.0 && !more.is_nan()).then(|| rounded(more / less));
@@ -131,7 +131,10 @@ impl MetricResult {
                     ..own.clone()
                 }
             };
-            peers.iter().map(beside).collect::<Vec<_>>()
+            match peers {
+                [] => vec![own.clone()],
+                peers => peers.iter().map(beside).collect(),
+            }
         };
         self.metrics.iter().enumerate().flat_map(of_metric).collect()
     }

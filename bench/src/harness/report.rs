@@ -50,6 +50,19 @@ pub enum Traffic {
         /// Number of pairs of processes at the same time.
         pairs: usize,
     },
+    /// Operations on a key-value store in the same process.
+    Pairs {
+        /// Bytes per key.
+        key_bytes: usize,
+        /// Bytes per value.
+        value_bytes: usize,
+        /// Number of pairs in the store.
+        pairs: usize,
+        /// How operations choose their keys.
+        distribution: &'static str,
+        /// Operations in a batch.
+        batch: usize,
+    },
     /// Requests to a server.
     Requests {
         /// Bytes of the requested value.

@@ -25,7 +25,7 @@ pub use batch::{Replies, Request};
 pub use block::PART_BYTES;
 pub use bucket::{INLINE_BYTES, INLINE_KEY_BYTES};
 pub use engine::{Engine, Stored, Value, ValueMut};
-pub use hash::Hash;
+pub use hash::{Hash, Hasher};
 pub use meter::{Cause, Counting, Meter, Silent};
 pub use options::{Index, Options, OptionsError, OutOfMemory};
 pub use statistics::Statistics;
