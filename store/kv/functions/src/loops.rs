@@ -74,8 +74,9 @@ impl<T: Number, F: Fn(T, [T; N]) -> T, const N: usize> Loop for UpdateEach<'_, T
     }
 }
 
-/// Folds all elements. Element `i` enters lane `i % LANES`, in the order of the indices; then the
-/// upper half of the lanes is merged into the lower half until one is left.
+/// Folds all elements. Integers have no order, and the compiler chooses one. Otherwise element `i`
+/// enters lane `i % LANES`, in the order of the indices; then the upper half of the lanes is merged
+/// into the lower half until one is left.
 pub(crate) struct Fold<'a, T, A, E, M> {
     pub values: &'a [u8],
     /// Neutral element, with which each lane begins.
@@ -88,7 +89,7 @@ pub(crate) struct Fold<'a, T, A, E, M> {
 impl<T, A, E, M> Loop for Fold<'_, T, A, E, M>
 where
     T: Number,
-    A: Copy,
+    A: Number,
     E: Fn(A, T) -> A,
     M: Fn(A, A) -> A,
 {
@@ -96,6 +97,10 @@ where
 
     #[inline(always)]
     fn run(self) -> A {
+        if !A::HAS_ORDER {
+            let elements = self.values.chunks_exact(size_of::<T>()).map(T::load);
+            return elements.fold(self.neutral, self.enter);
+        }
         let mut lanes = [self.neutral; LANES];
         let mut lines = self.values.chunks_exact(LANES * size_of::<T>());
         for line in &mut lines {

@@ -11,7 +11,11 @@ use std::fmt::Debug;
 pub(crate) trait Number: Copy + Debug + PartialOrd + Send + Sync + 'static {
     /// The type of 64 bits and the same kind.
     type Widest: Number;
+    /// The unsigned integer of the same width. Counts in it are fastest.
+    type Count: Number;
 
+    /// Whether the order of the elements changes a sum, a product or a minimum.
+    const HAS_ORDER: bool;
     /// Zero.
     const ZERO: Self;
     /// One.
@@ -44,8 +48,10 @@ pub(crate) trait Number: Copy + Debug + PartialOrd + Send + Sync + 'static {
     fn add_saturating(self, other: Self) -> Self;
     /// Difference, or the finite number nearest to it.
     fn subtract_saturating(self, other: Self) -> Self;
-    /// Absolute value; that of the least signed integer is itself.
-    fn magnitude(self) -> Self;
+    /// Absolute value with 64 bits; integers wrap around.
+    fn magnitude(self) -> Self::Widest;
+    /// Square with 64 bits; integers wrap around.
+    fn square(self) -> Self::Widest;
     /// Replaces any NaN by the one that functions return.
     fn settled(self) -> Self;
 
@@ -99,10 +105,12 @@ macro_rules! bytes {
 }
 
 macro_rules! integer {
-    ($type:ident, $widest:ident, $unsigned:ident, $magnitude:ident, $is_negative:ident) => {
+    ($type:ident, $widest:ident, $unsigned:ident, $double:ident, $magnitude:ident, $is_negative:ident) => {
         impl Number for $type {
             type Widest = $widest;
+            type Count = $unsigned;
 
+            const HAS_ORDER: bool = false;
             const ZERO: Self = 0;
             const ONE: Self = 1;
             const NOTHING: Self = 0;
@@ -144,8 +152,13 @@ macro_rules! integer {
                 self.saturating_sub(other)
             }
             #[inline(always)]
-            fn magnitude(self) -> Self {
-                $magnitude!(self)
+            fn magnitude(self) -> $widest {
+                $magnitude!(self) as $widest
+            }
+            #[inline(always)]
+            fn square(self) -> $widest {
+                let number = $double::from(self);
+                number.wrapping_mul(number) as $widest
             }
             #[inline(always)]
             fn settled(self) -> Self {
@@ -217,7 +230,7 @@ macro_rules! itself {
 
 macro_rules! absolute {
     ($number:expr) => {
-        $number.wrapping_abs()
+        $number.unsigned_abs()
     };
 }
 
@@ -233,20 +246,22 @@ macro_rules! below_zero {
     };
 }
 
-integer!(u8, u64, u8, itself, never);
-integer!(u16, u64, u16, itself, never);
-integer!(u32, u64, u32, itself, never);
-integer!(u64, u64, u64, itself, never);
-integer!(i8, i64, u8, absolute, below_zero);
-integer!(i16, i64, u16, absolute, below_zero);
-integer!(i32, i64, u32, absolute, below_zero);
-integer!(i64, i64, u64, absolute, below_zero);
+integer!(u8, u64, u8, u16, itself, never);
+integer!(u16, u64, u16, u32, itself, never);
+integer!(u32, u64, u32, u64, itself, never);
+integer!(u64, u64, u64, u64, itself, never);
+integer!(i8, i64, u8, i16, absolute, below_zero);
+integer!(i16, i64, u16, i32, absolute, below_zero);
+integer!(i32, i64, u32, i64, absolute, below_zero);
+integer!(i64, i64, u64, i64, absolute, below_zero);
 
 macro_rules! float {
     ($type:ident, $bits:ident, $quiet:literal) => {
         impl Number for $type {
             type Widest = f64;
+            type Count = $bits;
 
+            const HAS_ORDER: bool = true;
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
             const NOTHING: Self = -0.0;
@@ -288,8 +303,12 @@ macro_rules! float {
                 (self - other).lower(Self::MAX).higher(Self::MIN)
             }
             #[inline(always)]
-            fn magnitude(self) -> Self {
-                self.abs()
+            fn magnitude(self) -> f64 {
+                self.abs().into()
+            }
+            #[inline(always)]
+            fn square(self) -> f64 {
+                self.widen() * self.widen()
             }
             #[inline(always)]
             fn settled(self) -> Self {

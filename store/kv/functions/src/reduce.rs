@@ -3,7 +3,7 @@
 
 use crate::element::{Element, for_element};
 use crate::error::{Error, check_operand};
-use crate::loops::Fold;
+use crate::loops::{Fold, LANES};
 use crate::number::Number;
 use crate::scalar::Scalar;
 use crate::widest::run_widest;
@@ -144,11 +144,11 @@ impl Reduce {
                 finish(sigma, fold(values, nothing, enter, add), add)
             }
             Self::SumOfSquares => {
-                let enter = |sum: T::Widest, v: T| sum.add(v.widen().multiply(v.widen()));
+                let enter = |sum: T::Widest, v: T| sum.add(v.square());
                 finish(sigma, fold(values, nothing, enter, add), add)
             }
             Self::SumOfMagnitudes => {
-                let enter = |sum: T::Widest, v: T| sum.add(v.widen().magnitude());
+                let enter = |sum: T::Widest, v: T| sum.add(v.magnitude());
                 finish(sigma, fold(values, nothing, enter, add), add)
             }
             Self::Product => {
@@ -167,17 +167,14 @@ impl Reduce {
             Self::And => sigma & fold(values, u64::MAX, |bits, v: T| bits & v.to_bits(), u64::and),
             Self::Or => sigma | fold(values, 0, |bits, v: T| bits | v.to_bits(), u64::or),
             Self::Xor => sigma ^ fold(values, 0, |bits, v: T| bits ^ v.to_bits(), u64::xor),
-            Self::CountNonzero => {
-                let enter = |count: u64, v: T| count + u64::from(v != T::ZERO);
-                sigma.wrapping_add(fold(values, 0, enter, u64::add))
-            }
+            Self::CountNonzero => sigma.wrapping_add(count_nonzero::<T>(values)),
         }
     }
 }
 
 /// Runs the loop.
 #[inline(always)]
-fn fold<T: Number, A: Copy>(
+fn fold<T: Number, A: Number>(
     values: &[u8],
     neutral: A,
     enter: impl Fn(A, T) -> A,
@@ -190,4 +187,16 @@ fn fold<T: Number, A: Copy>(
 #[inline(always)]
 fn finish<A: Number>(sigma: u64, total: A, merge: impl Fn(A, A) -> A) -> u64 {
     merge(A::from_bits(sigma), total).settled().to_bits()
+}
+
+/// Counts the elements that are not zero, in blocks that the narrow counters have room for.
+fn count_nonzero<T: Number>(values: &[u8]) -> u64 {
+    const LONGEST: u64 = 1 << 20;
+    let room = Number::to_bits(T::Count::HIGHEST).min(LONGEST) as usize;
+    let block = room / LANES * LANES * size_of::<T>();
+    let enter = |count: T::Count, v: T| count.add(T::Count::from_bits((v != T::ZERO).into()));
+    let counts = values
+        .chunks(block)
+        .map(|block| fold(block, T::Count::ZERO, enter, T::Count::add).to_bits());
+    counts.sum()
 }

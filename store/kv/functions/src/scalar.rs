@@ -150,7 +150,7 @@ fn parse_integer(text: &str, element: Element) -> Result<u64, Reason> {
 /// Reads a float. A finite number beyond the range is an error, and is not rounded to infinity.
 fn parse_float<T: Number + std::str::FromStr>(text: &str) -> Result<T, Reason> {
     let number: T = text.parse().map_err(|_| Reason::Syntax)?;
-    let is_infinite = number.magnitude() == T::HIGHEST;
+    let is_infinite = number == T::HIGHEST || number == T::LOWEST;
     let is_written = text.bytes().any(|letter| letter.eq_ignore_ascii_case(&b'i'));
     if is_infinite && !is_written { Err(Reason::Range) } else { Ok(number) }
 }

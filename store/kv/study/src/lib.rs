@@ -16,4 +16,5 @@ pub mod rivals;
 pub mod sweep;
 
 pub mod table;
+pub mod tuner;
 pub mod workload;

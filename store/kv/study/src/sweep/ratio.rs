@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slightly_larger_index_would_not_fit() {
+    fn a_larger_index_would_not_fit() {
         let make = |ratio| -> Option<Box<dyn Table>> {
             Some(Box::new(Metered::new(1 << 20, ratio, 10, 1).ok()?))
         };
@@ -74,7 +74,7 @@ mod tests {
             let trial = trial(pair_bytes, utilisation);
             let filled = fill_largest_index(&make, &trial).expect("pairs fit");
             assert!((filled.table.utilisation() / utilisation - 1.0).abs() < 0.001);
-            let mut larger = make(filled.index_ratio + 1.0 / 256.0).expect("valid");
+            let mut larger = make(filled.index_ratio + 1.0 / 32.0).expect("valid");
             assert_eq!(trial.fill(larger.as_mut()), Err(Refused::Memory));
         }
     }

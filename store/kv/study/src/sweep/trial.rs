@@ -168,7 +168,7 @@ mod tests {
         let trial = Trial { pairs, utilisation: 0.4, operations: 500, seed: 1 };
         let mut table = Metered::new(1 << 20, 0.8, 10, 1).expect("valid");
         let pairs = trial.fill(&mut table).expect("pairs fit");
-        assert_eq!(pairs, (0.4_f64 * f64::from(1 << 20) / 10.0).ceil() as u64);
+        assert_eq!(pairs, ((0.4 * f64::from(1 << 20)) as u64).div_ceil(10));
         let costs = trial.measure(&mut table, pairs);
         assert_eq!((table.pairs(), costs.refused), (pairs, 0));
         let Costs { get_hit, get_miss, update, insert, delete, .. } = costs;

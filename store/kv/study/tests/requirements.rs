@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The engine's accesses per operation, as required and as the model expects.
+
+use freeport_kv_study::access::{Cause, Expected, Layout, Store, largest_index_ratio};
+use freeport_kv_study::sweep::{Bench, Costs, Row};
+use freeport_kv_study::tuner::{self, Candidate, Demand, Work};
+use freeport_kv_study::workload::Sizes;
+use freeport_testbed::usual_or_long;
+
+fn bench() -> Bench {
+    let (memory_bytes, operations) = usual_or_long((1 << 20, 4000), (16 << 20, 100_000));
+    Bench { memory_bytes, operations, ..Bench::default() }
+}
+
+fn costs(row: Row) -> Costs {
+    row.costs.unwrap_or_else(|reason| panic!("{} B: {reason}", row.pair_bytes))
+}
+
+#[test]
+fn small_pairs_cost_one_access_to_get_and_two_to_put() {
+    let costs = costs(bench().engine(&bench().trial(&Sizes::fixed(10), 0.5), 10));
+    assert!(costs.get_hit.mean() <= 1.15, "GET {}", costs.get_hit.mean());
+    assert!(costs.update.mean() <= 2.2, "PUT {}", costs.update.mean());
+    assert_eq!(costs.get_hit.mean_of(Cause::Data), 0.0);
+}
+
+#[test]
+fn pairs_in_blocks_cost_one_access_more() {
+    for pair_bytes in [62, 126, 254] {
+        let costs = costs(bench().engine(&bench().trial(&Sizes::fixed(pair_bytes), 0.5), 50));
+        let [get, put] = [costs.get_hit, costs.update].map(|cost| cost.mean());
+        assert!((2.0..=2.1).contains(&get), "{pair_bytes} B: GET {get}");
+        assert!((3.0..=3.2).contains(&put), "{pair_bytes} B: PUT {put}");
+    }
+}
+
+#[test]
+fn accesses_are_those_of_the_model() {
+    for (pair_bytes, inline_threshold) in [(10, 10), (25, 25), (50, 50), (30, 0), (62, 50)] {
+        for utilisation in [0.3, 0.5, 0.6, 0.7] {
+            let pairs = Sizes::fixed(pair_bytes);
+            let store = Store { pairs: pairs.clone(), utilisation, inline_threshold };
+            let Some(largest) = largest_index_ratio(&Layout::ENGINE, &store) else {
+                continue;
+            };
+            // Deletions leave gaps, so that the largest index would leave no room for inserts.
+            let ratio = largest * 0.98;
+            let expected = Expected::new(&Layout::ENGINE, &store, ratio).expect("pairs fit");
+            let trial = bench().trial(&pairs, utilisation);
+            let costs = costs(bench().engine_with(&trial, inline_threshold, ratio));
+            for (name, cost, model) in [
+                ("GET hit", costs.get_hit, expected.get_hit()),
+                ("GET miss", costs.get_miss, expected.get_miss()),
+                ("update", costs.update, expected.update()),
+                ("delete", costs.delete, expected.delete()),
+            ] {
+                let place = format!("{name} of {pair_bytes} B at {utilisation}, index {ratio:.3}");
+                let found = cost.mean();
+                assert!((found / model - 1.0).abs() < 0.05, "{place}: {found}, model {model}");
+            }
+        }
+    }
+}
+
+#[test]
+fn utilisation_of_small_pairs_exceeds_that_of_the_rivals() {
+    let rows = bench().side_by_side(&Sizes::fixed(10), &[0.15, 0.56, 0.7], 10);
+    let is_filled: Vec<_> = rows.iter().map(|row| (row.table, row.costs.is_ok())).collect();
+    assert_eq!(is_filled[..3], [("engine", true), ("cuckoo", true), ("hopscotch", true)]);
+    assert_eq!(is_filled[3..6], [("engine", true), ("cuckoo", false), ("hopscotch", false)]);
+    assert!(is_filled[6].1, "the engine reaches 70 %");
+}
+
+#[test]
+fn rivals_read_less_to_get_and_vary_more_to_insert_when_nearly_full() {
+    let rows = bench().side_by_side(&Sizes::fixed(126), &[0.5, 0.85], 50);
+    let [engine, cuckoo, hopscotch, ..] = [0, 1, 2].map(|at| costs(rows[at].clone()));
+    // Buckets are nearly empty: a read of the bucket, and a read of the block.
+    assert!([&engine, &cuckoo, &hopscotch].iter().all(|costs| costs.get_hit.mean() < 2.02));
+    let [engine, cuckoo, hopscotch] = [3, 4, 5].map(|at| costs(rows[at].clone()));
+    assert!(engine.insert.variance() < 0.1, "{}", engine.insert.variance());
+    assert!(cuckoo.insert.variance() > 1.0, "{}", cuckoo.insert.variance());
+    assert!(hopscotch.insert.variance() > 1.0, "{}", hopscotch.insert.variance());
+    // Two reads of buckets and one of the value bound the cuckoo table's GET.
+    assert!(cuckoo.get_hit.largest() == 3 && cuckoo.get_miss.largest() == 2);
+}
+
+#[test]
+fn the_tuner_finds_the_fewest_accesses() {
+    let mixes: [&[(usize, f64)]; 3] = [
+        &[(10, 1.0)],
+        &[(8, 1.0), (16, 1.0), (24, 1.0), (40, 1.0)],
+        &[(12, 3.0), (45, 1.0), (200, 0.2)],
+    ];
+    let bench = Bench { operations: 2000, ..bench() };
+    for (pairs, utilisation, gets) in
+        [(mixes[0], 0.5, 0.95), (mixes[1], 0.4, 0.5), (mixes[1], 0.55, 0.95), (mixes[2], 0.5, 0.5)]
+    {
+        let pairs = Sizes::weighted(pairs).expect("valid weights");
+        let demand = Demand { pairs, utilisation, work: Work::gets(gets) };
+        let plan = tuner::plan(&Layout::ENGINE, &demand).expect("pairs fit");
+        let measured = tuner::measure(&bench, &demand).expect("pairs fit");
+        let place = format!("{demand:?}\n{plan}\n{measured}");
+        let chosen = tuner::measure_candidate(&bench, &demand, &plan.best).expect("pairs fit");
+        assert!(chosen <= measured.best.accesses * 1.02, "{chosen}: {place}");
+        for (model, found) in plan.candidates.iter().zip(&measured.candidates) {
+            if model.index_ratio.is_some() {
+                assert!((model.accesses / found.accesses - 1.0).abs() < 0.05, "{place}");
+            }
+        }
+        // Smaller indexes are no better.
+        for tenth in 1..10 {
+            let index_ratio = Some(f64::from(tenth) / 10.0);
+            let other = Candidate { index_ratio, ..plan.best };
+            if let Some(accesses) = tuner::measure_candidate(&bench, &demand, &other) {
+                assert!(chosen <= accesses * 1.02, "ratio {index_ratio:?}: {accesses}, {place}");
+            }
+        }
+    }
+}
