@@ -149,6 +149,7 @@ impl Slabs {
         Statistics {
             classes: Class::all().map(state).collect(),
             unused_units: self.unused.units(),
+            is_merging: self.keeper.is_some(),
             events: self.events,
         }
     }

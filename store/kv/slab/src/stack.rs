@@ -351,4 +351,20 @@ mod tests {
         units.sort_unstable();
         assert!(units.into_iter().eq((0..40).filter(|&unit| unit != 32)));
     }
+
+    #[test]
+    #[ignore = "long: measures only"]
+    fn copying_speed() {
+        let (mut one, mut two) = (Back::default(), Back::default());
+        (0..1 << 20).for_each(|unit| one.push(entry(unit)));
+        let (mut copied, start) = (0, std::time::Instant::now());
+        for _ in 0..20 {
+            while one.len() > 0 {
+                copied += two.take_lines(&mut one, 64);
+            }
+            std::mem::swap(&mut one, &mut two);
+        }
+        let each = start.elapsed().as_nanos() as f64 / copied as f64;
+        freeport_testbed::note(format!("an entry that a split copies: {each:.2} ns"));
+    }
 }

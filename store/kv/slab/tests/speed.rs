@@ -113,3 +113,44 @@ fn merges() {
         ));
     }
 }
+
+#[test]
+#[ignore = "long: measures only"]
+fn service_during_a_background_merge() {
+    let mut slabs = Slabs::new(1..UNITS, Options::default());
+    let spare: Vec<u32> =
+        (0..UNITS / 64 / 64).map(|_| slabs.allocate(class(64)).expect("room")).collect();
+    let mut held: Vec<u32> = std::iter::from_fn(|| slabs.allocate(class(4))).collect();
+    fastrand::Rng::with_seed(3).shuffle(&mut held);
+    held.drain(held.len() / 16..).for_each(|unit| slabs.free(unit, class(4)));
+    spare.into_iter().for_each(|unit| slabs.free(unit, class(64)));
+    // One step of the service takes and gives back 1000 small blocks.
+    let mut blocks = vec![0; 1_000];
+    let mut step = |slabs: &mut Slabs| {
+        let start = Instant::now();
+        blocks.fill_with(|| slabs.allocate(class(4)).expect("room"));
+        blocks.iter().for_each(|&unit| slabs.free(unit, class(4)));
+        start.elapsed().as_nanos() as f64 / 1e3
+    };
+    let median = |mut times: Vec<f64>| {
+        times.sort_unstable_by(f64::total_cmp);
+        (times[times.len() / 2], times[times.len() - 1])
+    };
+    let (before, slowest) = median((0..10_000).map(|_| step(&mut slabs)).collect());
+    let start = Instant::now();
+    black_box(slabs.allocate(class(32)));
+    let hand_over = start.elapsed();
+    assert!(slabs.statistics().is_merging, "memory that can be split is short");
+    let mut during = Vec::new();
+    while slabs.statistics().is_merging {
+        during.push(step(&mut slabs));
+    }
+    let (merge, steps) = (start.elapsed(), during.len());
+    let (during, longest) = median(during);
+    note(format!(
+        "allocate and free: {before:.2} ns before a merge in the background of {merge:?} \
+         ({slowest:.2} ns in the slowest step), \
+         {during:.2} ns in the {steps} steps during it, {longest:.2} ns in the slowest; the entries \
+         were handed over in {hand_over:?}",
+    ));
+}
