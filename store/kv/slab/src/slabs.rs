@@ -94,8 +94,8 @@ impl Slabs {
 
     /// Hands out a block whose first unit is a multiple of `align_units`, a power of two.
     ///
-    /// `None` if memory is exhausted. A free run of `class.units() + align_units - 1` units, rounded
-    /// up to a class, is always found; a shorter one that happens to be aligned may be missed.
+    /// Returns `None` if memory is short. A free run of `class.units() + align_units - 1` units,
+    /// rounded up to a class, is found; a shorter one that happens to lie well may be missed.
     pub fn allocate_aligned(&mut self, class: Class, align_units: u32) -> Option<u32> {
         debug_assert!(align_units.is_power_of_two(), "an alignment of {align_units} units");
         let mask = align_units - 1;

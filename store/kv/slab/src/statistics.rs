@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What an allocator counts.
+//! Counts and state of an allocator, for reports and tests.
 
 use crate::class::Class;
 

@@ -58,7 +58,7 @@ fn aligned_blocks_are_cut_out_of_larger_ones() {
         for _ in 0..shadow.blocks.len() / 2 {
             shadow.free(0);
         }
-        // What a run of units holds can be counted: aligned units, each with the one after it.
+        // An aligned block is possible at every aligned unit that is free with the one after it.
         let mut possible = 0;
         let mut is_free = vec![true; 1 + 10 * 3_000];
         for &(unit, class) in &shadow.blocks {

@@ -107,10 +107,35 @@ fn merges() {
         slabs.allocate(class(UNITS / 2)).expect("one run");
         let (time, events) = (start.elapsed(), slabs.statistics().events);
         note(format!(
-            "merge of {} entries with {threads} threads: {time:?}, {:.2} ns an entry",
+            "merge of {} entries of 2^26 units, {threads} threads: {time:?}, {:.2} ns an entry",
             events.merged_entries,
             time.as_nanos() as f64 / events.merged_entries as f64,
         ));
+    }
+}
+
+/// The plainest merge, for comparison: a bitmap of the whole range, filled in random order.
+#[test]
+#[ignore = "long: measures only"]
+fn merges_with_one_bitmap() {
+    for units_bits in [26, 29, 31] {
+        let mut random = fastrand::Rng::with_seed(4);
+        let mut blocks: Vec<u32> = (0..1 << 24).map(|block| block << (units_bits - 24)).collect();
+        random.shuffle(&mut blocks);
+        let start = Instant::now();
+        let mut words = vec![0_u64; 1 << (units_bits - 6)];
+        for &unit in &blocks {
+            words[unit as usize / 64] |= 0b1111 << (unit % 64);
+        }
+        let mut runs = 0;
+        let mut previous = 0;
+        for &word in &words {
+            runs += (word & !(word << 1 | previous >> 63)).count_ones();
+            previous = word;
+        }
+        let each = start.elapsed().as_nanos() as f64 / blocks.len() as f64;
+        let name = format!("{} entries in one bitmap of 2^{units_bits} units", blocks.len());
+        note(format!("merge of {name}, {runs} runs: {each:.2} ns an entry"));
     }
 }
 
@@ -147,10 +172,7 @@ fn service_during_a_background_merge() {
     }
     let (merge, steps) = (start.elapsed(), during.len());
     let (during, longest) = median(during);
-    note(format!(
-        "allocate and free: {before:.2} ns before a merge in the background of {merge:?} \
-         ({slowest:.2} ns in the slowest step), \
-         {during:.2} ns in the {steps} steps during it, {longest:.2} ns in the slowest; the entries \
-         were handed over in {hand_over:?}",
-    ));
+    note(format!("entries handed over in {hand_over:?}, merged in the background in {merge:?}"));
+    note(format!("allocate and free before it: {before:.2} ns, slowest step {slowest:.2} ns"));
+    note(format!("in {steps} steps during it: {during:.2} ns, slowest step {longest:.2} ns"));
 }

@@ -51,13 +51,13 @@ impl Default for Limits {
 /// The last merges of either kind.
 #[derive(Clone, Copy, Default)]
 pub(super) struct LastMerges {
-    /// Of all free blocks.
+    /// The last merge of all free blocks.
     complete: Option<Merge>,
-    /// Of those that the second thread got.
+    /// The last one of the second thread.
     early: Option<Merge>,
 }
 
-/// What decides when another merge may follow.
+/// A merge, as far as it decides when another may follow.
 #[derive(Clone, Copy)]
 struct Merge {
     entries: u64,
