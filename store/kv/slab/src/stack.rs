@@ -171,19 +171,19 @@ impl Back {
         entry
     }
 
-    /// Removes an entry of which `is_wanted` is true, among the newest `lines` lines.
+    /// Removes an entry of which `is_wanted` is true, among the newest `lines` lines. The newest
+    /// entry of the stack takes its place, so that full lines stay full.
     pub fn pop_where(&mut self, lines: usize, is_wanted: impl Fn(Entry) -> bool) -> Option<Entry> {
         let from = self.lines.len().saturating_sub(lines);
-        for at in (from..self.lines.len()).rev() {
-            let Some(place) = self.lines[at].entries().position(&is_wanted) else { continue };
-            let found = self.lines[at].swap_remove(place);
-            if self.lines[at].len() == 0 {
-                self.lines.swap_remove(at);
-            }
-            self.entries -= 1;
-            return Some(found);
+        let places = self.lines.iter().enumerate().skip(from).rev();
+        let (line, at) = places
+            .filter_map(|(line, entries)| Some((line, entries.entries().position(&is_wanted)?)))
+            .next()?;
+        let newest = self.pop()?;
+        match self.lines.get_mut(line) {
+            Some(line) if at < line.len() => Some(line.replace(at, newest)),
+            _ => Some(newest),
         }
-        None
     }
 
     /// Adds the entries of another stack, in time proportional to the smaller one.

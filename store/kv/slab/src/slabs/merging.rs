@@ -145,17 +145,19 @@ impl Slabs {
 
     /// Merges because no block of the class is left. False if that cannot help.
     pub(super) fn make_room(&mut self, class: Class) -> bool {
+        if self.free_units() < u64::from(class.units()) {
+            return false;
+        }
         if let Some(keeper) = self.keeper.take() {
             let merged = keeper.merged.recv().expect("merging does not panic");
             self.backs.add(merged);
             return true;
         }
         let is_paid = self.last_merges.complete.is_none_or(|last| last.is_paid(self.operations()));
-        if self.free_units() < u64::from(class.units()) || !is_paid {
-            return false;
+        if is_paid {
+            self.merge_all();
         }
-        self.merge_all();
-        true
+        is_paid
     }
 
     /// Gives the free blocks below the class to a second thread, if memory is short and they can
@@ -292,6 +294,21 @@ mod tests {
             merges += result.unwrap_or_else(|_| panic!("seed {seed}, collection {before}"));
         }
         assert!(merges > 250, "{merges} merges in the background");
+    }
+
+    #[test]
+    fn an_allocation_that_cannot_succeed_does_not_wait() {
+        let mut slabs = Slabs::new(1..UNITS, Options::default());
+        let (finish, merged) = mpsc::sync_channel(1);
+        let is_done = Arc::default();
+        slabs.keeper = Some(Keeper { merged, is_done, collections_before: 0 });
+        let class = Class::holding_units(UNITS).expect("a class");
+        assert_eq!(slabs.allocate(class), None);
+        assert!(slabs.keeper.is_some(), "the result is still to come");
+        finish.send(Stock::default()).expect("a receiver");
+        let class = Class::holding_units(UNITS / 2).expect("a class");
+        assert_eq!(slabs.allocate(class), Some(1));
+        assert_eq!(slabs.allocate(class), None);
     }
 
     #[test]
