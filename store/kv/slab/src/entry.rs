@@ -68,15 +68,12 @@ impl Line {
         Some(Entry { unit: self.units[at], class: self.classes[at] })
     }
 
-    /// Removes the entry at this position; the last one takes its place.
-    pub fn swap_remove(&mut self, at: usize) -> Entry {
-        let last = self.pop().expect("the line has the entry");
-        if at == self.len() {
-            return last;
-        }
-        let removed = Entry { unit: self.units[at], class: self.classes[at] };
-        (self.units[at], self.classes[at]) = (last.unit, last.class);
-        removed
+    /// Puts an entry in the place of the one at this position, and returns that.
+    pub fn replace(&mut self, at: usize, entry: Entry) -> Entry {
+        debug_assert!(at < self.len(), "the position of an entry");
+        let unit = std::mem::replace(&mut self.units[at], entry.unit);
+        let class = std::mem::replace(&mut self.classes[at], entry.class);
+        Entry { unit, class }
     }
 
     pub fn len(&self) -> usize {
@@ -133,8 +130,7 @@ mod tests {
         assert!(!line.push(entry(13)));
         assert!(line.entries().eq((1..=12).map(entry)));
         assert_eq!(line.pop(), Some(entry(12)));
-        assert_eq!(line.swap_remove(0), entry(1));
-        assert_eq!(line.swap_remove(9), entry(10));
-        assert_eq!(line.units(), [11, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(line.replace(1, entry(20)), entry(2));
+        assert_eq!(line.units(), [1, 20, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
     }
 }

@@ -38,8 +38,8 @@ impl Default for Options {
 
 /// Allocator of blocks in a range of units.
 ///
-/// It belongs to one thread at a time, and takes no locks. Memory for its own stacks is at most
-/// 5 1/3 bytes for each free block, and 40 KiB.
+/// It belongs to one thread at a time, and takes no locks. Its own stacks take 40 KiB and, for each
+/// free block, 5 1/3 bytes in full lines, and less than 8 if some lines are not full.
 pub struct Slabs {
     fronts: Box<[Front; FRONTS]>,
     backs: Stock,
@@ -79,8 +79,12 @@ impl Slabs {
         }
     }
 
-    /// Hands out a block. Returns its first unit, or `None` if no free run is as long; nothing has
-    /// changed then (KV-74).
+    /// Hands out a block, and returns its first unit.
+    ///
+    /// Returns `None` if memory is exhausted; no block has changed then (KV-74). A merge has been
+    /// tried, unless the last one was too recent: after a merge of `n` free blocks, `n / 32`
+    /// operations pass before the next. A call can wait for a merge, which takes about 10 ns for
+    /// each free block, but only if its class has no block and no larger one is free.
     #[inline]
     pub fn allocate(&mut self, class: Class) -> Option<u32> {
         let front = self.front(class);
@@ -94,8 +98,8 @@ impl Slabs {
 
     /// Hands out a block whose first unit is a multiple of `align_units`, a power of two.
     ///
-    /// `None` if memory is exhausted. A free run of `class.units() + align_units - 1` units, rounded
-    /// up to a class, is always found; a shorter one that happens to be aligned may be missed.
+    /// Returns `None` if memory is short. A free run of `class.units() + align_units - 1` units,
+    /// rounded up to a class, is found; a shorter one that happens to lie well may be missed.
     pub fn allocate_aligned(&mut self, class: Class, align_units: u32) -> Option<u32> {
         debug_assert!(align_units.is_power_of_two(), "an alignment of {align_units} units");
         let mask = align_units - 1;
@@ -149,6 +153,7 @@ impl Slabs {
         Statistics {
             classes: Class::all().map(state).collect(),
             unused_units: self.unused.units(),
+            is_merging: self.keeper.is_some(),
             events: self.events,
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What an allocator counts.
+//! Counts and state of an allocator, for reports and tests.
 
 use crate::class::Class;
 
@@ -10,6 +10,8 @@ pub struct Statistics {
     pub classes: Vec<ClassStatistics>,
     /// Units that no block has used yet, or that a merge added to them.
     pub unused_units: u32,
+    /// Whether a second thread merges, or its result was not collected yet.
+    pub is_merging: bool,
     /// Events since the allocator was made.
     pub events: Events,
 }

@@ -107,9 +107,72 @@ fn merges() {
         slabs.allocate(class(UNITS / 2)).expect("one run");
         let (time, events) = (start.elapsed(), slabs.statistics().events);
         note(format!(
-            "merge of {} entries with {threads} threads: {time:?}, {:.2} ns an entry",
+            "merge of {} entries of 2^26 units, {threads} threads: {time:?}, {:.2} ns an entry",
             events.merged_entries,
             time.as_nanos() as f64 / events.merged_entries as f64,
         ));
     }
+}
+
+/// The plainest merge, for comparison: a bitmap of the whole range, filled in random order.
+#[test]
+#[ignore = "long: measures only"]
+fn merges_with_one_bitmap() {
+    for units_bits in [26, 29, 31] {
+        let mut random = fastrand::Rng::with_seed(4);
+        let mut blocks: Vec<u32> = (0..1 << 24).map(|block| block << (units_bits - 24)).collect();
+        random.shuffle(&mut blocks);
+        let start = Instant::now();
+        let mut words = vec![0_u64; 1 << (units_bits - 6)];
+        for &unit in &blocks {
+            words[unit as usize / 64] |= 0b1111 << (unit % 64);
+        }
+        let mut runs = 0;
+        let mut previous = 0;
+        for &word in &words {
+            runs += (word & !(word << 1 | previous >> 63)).count_ones();
+            previous = word;
+        }
+        let each = start.elapsed().as_nanos() as f64 / blocks.len() as f64;
+        let name = format!("{} entries in one bitmap of 2^{units_bits} units", blocks.len());
+        note(format!("merge of {name}, {runs} runs: {each:.2} ns an entry"));
+    }
+}
+
+#[test]
+#[ignore = "long: measures only"]
+fn service_during_a_background_merge() {
+    let mut slabs = Slabs::new(1..UNITS, Options::default());
+    let spare: Vec<u32> =
+        (0..UNITS / 64 / 64).map(|_| slabs.allocate(class(64)).expect("room")).collect();
+    let mut held: Vec<u32> = std::iter::from_fn(|| slabs.allocate(class(4))).collect();
+    fastrand::Rng::with_seed(3).shuffle(&mut held);
+    held.drain(held.len() / 16..).for_each(|unit| slabs.free(unit, class(4)));
+    spare.into_iter().for_each(|unit| slabs.free(unit, class(64)));
+    // One step of the service takes and gives back 1000 small blocks.
+    let mut blocks = vec![0; 1_000];
+    let mut step = |slabs: &mut Slabs| {
+        let start = Instant::now();
+        blocks.fill_with(|| slabs.allocate(class(4)).expect("room"));
+        blocks.iter().for_each(|&unit| slabs.free(unit, class(4)));
+        start.elapsed().as_nanos() as f64 / 1e3
+    };
+    let median = |mut times: Vec<f64>| {
+        times.sort_unstable_by(f64::total_cmp);
+        (times[times.len() / 2], times[times.len() - 1])
+    };
+    let (before, slowest) = median((0..10_000).map(|_| step(&mut slabs)).collect());
+    let start = Instant::now();
+    black_box(slabs.allocate(class(32)));
+    let hand_over = start.elapsed();
+    assert!(slabs.statistics().is_merging, "memory that can be split is short");
+    let mut during = Vec::new();
+    while slabs.statistics().is_merging {
+        during.push(step(&mut slabs));
+    }
+    let (merge, steps) = (start.elapsed(), during.len());
+    let (during, longest) = median(during);
+    note(format!("entries handed over in {hand_over:?}, merged in the background in {merge:?}"));
+    note(format!("allocate and free before it: {before:.2} ns, slowest step {slowest:.2} ns"));
+    note(format!("in {steps} steps during it: {during:.2} ns, slowest step {longest:.2} ns"));
 }

@@ -106,8 +106,8 @@ impl Slabs {
         true
     }
 
-    /// Carves a block from what the class has open. A small block comes with a line of others, which
-    /// become entries of the front, so that the next allocations are fast.
+    /// Carves a block from what the class has open. A small block comes with a line of others, as
+    /// entries of the front, so that the next allocations are fast.
     fn carve(&mut self, class: Class) -> Option<u32> {
         let (units, piece) = (class.units(), self.piece_units());
         let front = self.front(class);
@@ -151,8 +151,8 @@ impl Slabs {
     /// Copies entries of a larger class to the back of this one. False if no larger class has any.
     ///
     /// Classes of at least twice the size come first: a closer one leaves much of its block as a
-    /// remainder, and is more likely to be asked for again. Of a class whose entries hold few
-    /// blocks, whole lines are copied, up to an eighth of its stack.
+    /// remainder, and is more likely to be asked for again. If its entries hold few blocks each,
+    /// whole lines are copied, up to an eighth of its stack.
     fn split(&mut self, class: Class) -> bool {
         let units = class.units();
         let larger = || Class::all().skip(usize::from(class.code()));
