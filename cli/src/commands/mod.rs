@@ -12,6 +12,7 @@ mod exec;
 mod fmt;
 mod get;
 mod graph;
+mod kv;
 mod logs;
 mod man;
 mod node;
@@ -76,6 +77,8 @@ pub enum Command {
     Node(node::Arguments),
     /// List accelerated sockets, and explain why others stay in the kernel
     Sockets(sockets::Arguments),
+    /// The key-value engine
+    Kv(kv::Arguments),
     /// Inspect, run, compile and attach XDP objects
     Xdp(xdp::Arguments),
     /// Benchmark Freeport and comparable systems
@@ -127,6 +130,7 @@ impl Command {
             Command::Exec(arguments) => exec::run(&arguments),
             Command::Node(arguments) => node::run(&arguments),
             Command::Sockets(arguments) => sockets::run(&arguments),
+            Command::Kv(arguments) => kv::run(&arguments),
             Command::Xdp(arguments) => xdp::run(&arguments),
             Command::Bench(arguments) => bench::run(&arguments),
             Command::Doctor(arguments) => doctor::run(&arguments),

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `freeport kv`: the key-value engine.
+
+mod tune;
+
+use clap::{Args, Subcommand};
+use std::process::ExitCode;
+
+#[derive(Args)]
+#[command(after_help = "Example:\n  freeport kv tune --pairs 10:7 --pairs 62:3 --utilisation 0.5")]
+pub struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Choose the inline threshold and the index ratio for a mix of sizes
+    Tune(tune::Arguments),
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The reason why it cannot.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    match &arguments.what {
+        What::Tune(arguments) => tune::run(arguments),
+    }
+}
