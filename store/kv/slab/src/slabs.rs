@@ -17,6 +17,10 @@ use std::ops::Range;
 /// Fronts, one for each seven-bit code, so that a masked code needs no check of bounds.
 const FRONTS: usize = 128;
 
+/// Unused memory is opened in pieces of this size, which start at multiples of it if they can.
+/// Blocks of a class are then neighbours, and powers of two are aligned.
+const PIECE_BYTES: u32 = 4096;
+
 /// Settings of an allocator.
 #[derive(Copy, Clone, Debug)]
 pub struct Options {
@@ -47,6 +51,7 @@ pub struct Slabs {
     unused: Extent,
     /// Size of the whole range.
     units: u32,
+    piece_units: u32,
     options: Options,
     events: Events,
     /// The merge in the background.
@@ -71,6 +76,7 @@ impl Slabs {
             backs: Stock::default(),
             unused,
             units: unused.units(),
+            piece_units: PIECE_BYTES / options.unit_bytes,
             options,
             events: Events::default(),
             keeper: None,
@@ -82,7 +88,7 @@ impl Slabs {
     /// Hands out a block, and returns its first unit.
     ///
     /// Returns `None` if memory is exhausted; no block has changed then (KV-74). A merge has been
-    /// tried, unless the last one was too recent: after a merge of `n` free blocks, `n / 32`
+    /// tried, unless the last one was too recent: after a merge of `n` free blocks, `n / 16`
     /// operations pass before the next. A call can wait for a merge, which takes about 10 ns for
     /// each free block, but only if its class has no block and no larger one is free.
     #[inline]
