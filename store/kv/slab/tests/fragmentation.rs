@@ -11,8 +11,8 @@ fn inline() -> Options {
     Options { has_background_merge: false, ..Options::default() }
 }
 
-/// Fills the range, then replaces blocks at random, several times what fits. Returns the smallest share
-/// that was in use when an allocation failed.
+/// Fills the range, then replaces blocks at random, several times what fits. Returns the smallest
+/// share that was in use when an allocation failed.
 fn least_share_in_use(seed: u64, sizes: std::ops::Range<u32>) -> f64 {
     let (mut random, mut least) = (Rng::with_seed(seed), 1.0_f64);
     let mut slabs = Slabs::new(1..UNITS, inline());
