@@ -38,9 +38,12 @@
 //! are exact. Free blocks are not joined until memory is short. A class that needs memory takes, in
 //! this order: its own free blocks, memory that no block has used yet, larger free blocks, and the
 //! result of a merge. After a merge, an allocation succeeds if any run of free units is as long as
-//! its block. With random sizes of 1 to 200 units, allocations fail when 94 % of the range is in
-//! use, and with sizes of 1 to 4 units, when 98 % is (`tests/fragmentation.rs`). The worst case is that of every allocator that does not move blocks: if one unit in
-//! every `n` stays in use, no block of `n` units fits, however much is free.
+//! its block.
+//!
+//! With random sizes of 1 to 200 units, allocations fail when 94 % of the range is in use, and with
+//! sizes of 1 to 4 units, when 98 % is (measured by `tests/fragmentation.rs`). The worst case is
+//! that of every allocator that does not move blocks: if one unit in every `n` stays in use, no
+//! block of `n` units fits, however much is free.
 
 mod bitmap;
 mod class;
