@@ -45,15 +45,16 @@
 //! that of every allocator that does not move blocks: if one unit in every `n` stays in use, no
 //! block of `n` units fits, however much is free.
 
+mod back;
 mod bitmap;
 mod class;
 mod entry;
 mod extent;
+mod front;
 mod merge;
 mod radix;
 mod region;
 mod slabs;
-mod stack;
 mod statistics;
 
 pub use class::Class;

@@ -5,10 +5,11 @@
 mod merging;
 mod supply;
 
+use crate::back::Stock;
 use crate::class::Class;
 use crate::entry::Entry;
 use crate::extent::Extent;
-use crate::stack::{Front, Stock};
+use crate::front::Front;
 use crate::statistics::{ClassStatistics, Events, Statistics};
 use merging::{Keeper, LastMerges, Limits};
 use std::num::NonZero;

@@ -11,9 +11,9 @@
 //! bounded, also if memory stays exhausted.
 
 use super::Slabs;
+use crate::back::Stock;
 use crate::class::Class;
 use crate::merge;
-use crate::stack::Stock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};

@@ -159,8 +159,10 @@ impl Slabs {
         let blocks = larger.units() / units;
         let (from, into) = self.backs.two(larger, class);
         if blocks <= FEW_BLOCKS && from.len() > 0 {
-            let lines = (from.lines().len() / 8).clamp(1, SPLIT_LINES);
-            self.events.split_entries += into.take_lines(from, lines) as u64;
+            let lines = (from.len() / LINE_ENTRIES / 8).clamp(1, SPLIT_LINES);
+            let before = from.len();
+            from.take_lines(lines, |line| into.push_line(*line));
+            self.events.split_entries += (before - from.len()) as u64;
             return true;
         }
         for _ in 0..(LINE_ENTRIES as u32).div_ceil(blocks) {

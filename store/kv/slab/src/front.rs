@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The two stacks of a class (KV-Direct 5.3.2, figure of the slab allocator).
+//! The small stack of a class, and its exchange with the large one (KV-Direct 5.3.2).
 //!
 //! The engine pops and pushes at the left end of the small one, [`Front`]. At its right end, it
 //! exchanges lines of entries with the left end of the large one, [`Back`]. An exchange moves half
@@ -7,6 +7,7 @@
 //! lie between two exchanges: two lines of 64 bytes in 24 operations are 0.083 lines in one (KV-31
 //! allows 0.1).
 
+use crate::back::Back;
 use crate::class::Class;
 use crate::entry::{Entry, LINE_ENTRIES, Line};
 use crate::extent::Extent;
@@ -115,167 +116,13 @@ impl Front {
     /// Moves the newest lines of the back to an empty front. Returns the number of lines.
     pub fn refill(&mut self, back: &mut Back) -> usize {
         debug_assert_eq!(self.len, 0);
-        let from = back.lines.len().saturating_sub(EXCHANGED_LINES);
-        for line in &back.lines[from..] {
+        back.take_lines(EXCHANGED_LINES, |line| {
             // Whole lines are copied, also the places without entries: the size is constant then.
             let at = self.len()..self.len() + LINE_ENTRIES;
             self.units[at.clone()].copy_from_slice(line.all_units());
             self.classes[at].copy_from_slice(line.all_classes());
             self.len += line.len() as u32;
-        }
-        let moved = back.lines.len() - from;
-        back.lines.truncate(from);
-        back.entries -= self.len();
-        moved
-    }
-}
-
-/// The large stack of a class.
-#[derive(Default)]
-pub(crate) struct Back {
-    /// Only the last line, and lines below full ones that a front spilled, have room.
-    lines: Vec<Line>,
-    entries: usize,
-}
-
-impl Back {
-    /// Number of entries.
-    pub fn len(&self) -> usize {
-        self.entries
-    }
-
-    pub fn lines(&self) -> &[Line] {
-        &self.lines
-    }
-
-    /// Appends an entry.
-    pub fn push(&mut self, entry: Entry) {
-        self.entries += 1;
-        if self.lines.last_mut().is_some_and(|line| line.push(entry)) {
-            return;
-        }
-        let mut line = Line::EMPTY;
-        line.push(entry);
-        self.lines.push(line);
-    }
-
-    /// Removes the last entry.
-    pub fn pop(&mut self) -> Option<Entry> {
-        let line = self.lines.last_mut()?;
-        let entry = line.pop();
-        if line.len() == 0 {
-            self.lines.pop();
-        }
-        self.entries -= 1;
-        debug_assert!(entry.is_some(), "lines of a stack are not empty");
-        entry
-    }
-
-    /// Removes an entry of which `is_wanted` is true, among the newest `lines` lines. The newest
-    /// entry of the stack takes its place, so that full lines stay full.
-    pub fn pop_where(&mut self, lines: usize, is_wanted: impl Fn(Entry) -> bool) -> Option<Entry> {
-        let from = self.lines.len().saturating_sub(lines);
-        let places = self.lines.iter().enumerate().skip(from).rev();
-        let (line, at) = places
-            .filter_map(|(line, entries)| Some((line, entries.entries().position(&is_wanted)?)))
-            .next()?;
-        let newest = self.pop()?;
-        match self.lines.get_mut(line) {
-            Some(line) if at < line.len() => Some(line.replace(at, newest)),
-            _ => Some(newest),
-        }
-    }
-
-    /// Adds the entries of another stack, in time proportional to the smaller one.
-    pub fn add(&mut self, mut other: Back) {
-        if other.lines.len() > self.lines.len() {
-            std::mem::swap(self, &mut other);
-        }
-        self.lines.append(&mut other.lines);
-        self.entries += other.entries;
-    }
-
-    /// Removes all entries but the newest `kept` lines.
-    pub fn take_below(&mut self, kept: usize) -> Back {
-        let lines = self.lines.split_off(self.lines.len().saturating_sub(kept));
-        let entries = lines.iter().map(Line::len).sum();
-        let taken = Back {
-            lines: std::mem::replace(&mut self.lines, lines),
-            entries: self.entries - entries,
-        };
-        self.entries = entries;
-        taken
-    }
-
-    /// Moves the newest lines of another stack to this one. Returns the number of entries.
-    pub fn take_lines(&mut self, other: &mut Back, lines: usize) -> usize {
-        let from = other.lines.len().saturating_sub(lines);
-        let moved = other.lines[from..].iter().map(Line::len).sum();
-        self.lines.extend_from_slice(&other.lines[from..]);
-        other.lines.truncate(from);
-        self.entries += moved;
-        other.entries -= moved;
-        moved
-    }
-
-    fn push_line(&mut self, line: Line) {
-        self.entries += line.len();
-        self.lines.push(line);
-    }
-}
-
-/// The large stacks of all classes.
-pub(crate) struct Stock(Vec<Back>);
-
-impl Default for Stock {
-    fn default() -> Stock {
-        Stock(std::iter::repeat_with(Back::default).take(Class::COUNT + 1).collect())
-    }
-}
-
-impl Stock {
-    /// The stack of this class.
-    pub fn of(&self, class: Class) -> &Back {
-        &self.0[usize::from(class.code())]
-    }
-
-    /// The stack of this class.
-    pub fn of_mut(&mut self, class: Class) -> &mut Back {
-        &mut self.0[usize::from(class.code())]
-    }
-
-    /// The stacks of two classes.
-    pub fn two(&mut self, one: Class, other: Class) -> (&mut Back, &mut Back) {
-        let indices = [one, other].map(|class| usize::from(class.code()));
-        let [one, other] = self.0.get_disjoint_mut(indices).expect("two classes");
-        (one, other)
-    }
-
-    /// Puts a free block into the stack of its own class.
-    pub fn push(&mut self, entry: Entry) {
-        self.of_mut(entry.class).push(entry);
-    }
-
-    /// Puts the units of an extent into the stacks of the largest classes that fit.
-    pub fn push_cut(&mut self, extent: Extent) {
-        Entry::cut(extent.start, extent.end).for_each(|entry| self.push(entry));
-    }
-
-    /// Adds the entries of other stacks to those of the same classes.
-    pub fn add(&mut self, other: Stock) {
-        for (stack, other) in self.0.iter_mut().zip(other.0) {
-            stack.add(other);
-        }
-    }
-
-    /// Number of entries in all stacks.
-    pub fn len(&self) -> usize {
-        self.0.iter().map(Back::len).sum()
-    }
-
-    /// Stacks of all classes, the smallest first.
-    pub fn stacks(&self) -> &[Back] {
-        &self.0
+        })
     }
 }
 
@@ -323,7 +170,7 @@ mod tests {
         let mut popped: Vec<u32> = std::iter::from_fn(|| back.pop()).map(|e| e.unit).collect();
         popped.sort_unstable();
         assert!(popped.into_iter().eq((1..26).chain([50])));
-        assert_eq!((back.len(), back.lines().len()), (0, 0));
+        assert_eq!((back.len(), back.chunks().count()), (0, 0));
     }
 
     #[test]
@@ -335,36 +182,5 @@ mod tests {
         assert_eq!(front.pop_of(CLASS), None);
         assert_eq!(front.pop_where(|entry| entry.class == CLASS), Some(entry(4)));
         assert_eq!((front.pop(), front.len()), (Some(larger), 0));
-    }
-
-    #[test]
-    fn stacks_are_divided_and_joined() {
-        let mut back = Back::default();
-        (0..40).for_each(|unit| back.push(entry(unit)));
-        let below = back.take_below(2);
-        assert_eq!((below.len(), back.len()), (24, 16));
-        let is_wanted = |entry: Entry| entry.unit.is_multiple_of(16);
-        assert_eq!(back.pop_where(1, is_wanted), None);
-        assert_eq!(back.pop_where(2, is_wanted), Some(entry(32)));
-        back.add(below);
-        let mut units: Vec<u32> = std::iter::from_fn(|| back.pop()).map(|e| e.unit).collect();
-        units.sort_unstable();
-        assert!(units.into_iter().eq((0..40).filter(|&unit| unit != 32)));
-    }
-
-    #[test]
-    #[ignore = "long: measures only"]
-    fn copying_speed() {
-        let (mut one, mut two) = (Back::default(), Back::default());
-        (0..1 << 20).for_each(|unit| one.push(entry(unit)));
-        let (mut copied, start) = (0, std::time::Instant::now());
-        for _ in 0..20 {
-            while one.len() > 0 {
-                copied += two.take_lines(&mut one, 64);
-            }
-            std::mem::swap(&mut one, &mut two);
-        }
-        let each = start.elapsed().as_nanos() as f64 / copied as f64;
-        freeport_testbed::note(format!("an entry that a split copies: {each:.2} ns"));
     }
 }
