@@ -23,8 +23,8 @@
 //! In the published system a network card allocates, and a daemon on the host keeps the memory; a
 //! pair of stacks for each class, one on either side, exchanges entries over PCIe. Here, the
 //! engine's own core plays both parts. The small stack (`front`) stays in its first-level cache,
-//! and the large stack (`back`) is touched at most once in 24 operations of the class. The exchange
-//! is the same: entries of five bytes, twelve to a line of 64 bytes, two lines at once.
+//! and the large stack (`back`) is touched about once in 24 operations of the class, or less. The
+//! exchange is the same: entries of five bytes, twelve to a line of 64 bytes, two lines at once.
 //!
 //! A second thread for the exchange would not pay (KV-32). It exists in the published design since
 //! the card cannot keep the large stacks. On a CPU, copying two lines takes less time than the

@@ -43,8 +43,8 @@ impl Default for Options {
 
 /// Allocator of blocks in a range of units.
 ///
-/// It belongs to one thread at a time, and takes no locks. Its own stacks take 40 KiB and, for each
-/// free block, 5 1/3 bytes in full lines, and less than 8 if some lines are not full.
+/// It belongs to one thread at a time, and takes no locks. Its own stacks take 40 KiB, up to 32 KiB
+/// for each class in use, and 5 1/3 bytes for each free block (less than 8 if lines are not full).
 pub struct Slabs {
     fronts: Box<[Front; FRONTS]>,
     backs: Stock,
