@@ -84,19 +84,40 @@ pub struct Plan {
 
 /// Compares all thresholds by the model. Returns `None` if the pairs fit with none of them.
 pub fn plan(layout: &Layout, demand: &Demand) -> Option<Plan> {
-    Plan::new(THRESHOLDS.map(|inline_threshold| expect(layout, demand, inline_threshold)))
+    Plan::new(candidates(demand, |inline_threshold| expect(layout, demand, inline_threshold)))
 }
 
 /// Compares all thresholds by filling engines and measuring their operations. Returns `None` if
 /// the pairs fit with none of them.
 pub fn measure(bench: &Bench, demand: &Demand) -> Option<Plan> {
     let trial = bench.trial(&demand.pairs, demand.utilisation);
-    Plan::new(THRESHOLDS.map(|inline_threshold| {
+    Plan::new(candidates(demand, |inline_threshold| {
         let row = bench.engine(&trial, inline_threshold);
         let index_ratio = row.costs.is_ok().then_some(row.index_ratio);
         let accesses = row.costs.map_or(f64::INFINITY, |costs| demand.work.mean(means(&costs)));
         Candidate { inline_threshold, index_ratio, accesses }
     }))
+}
+
+/// A candidate for each threshold. Thresholds that make the same pairs inline cost the same.
+fn candidates(
+    demand: &Demand,
+    candidate: impl Fn(usize) -> Candidate,
+) -> [Candidate; THRESHOLDS.len()] {
+    let inline_sizes = |threshold: usize| {
+        demand.pairs.shares().take_while(|&(bytes, _)| bytes <= threshold).count()
+    };
+    let mut last: Option<Candidate> = None;
+    THRESHOLDS.map(|inline_threshold| {
+        let same = last
+            .filter(|last| inline_sizes(last.inline_threshold) == inline_sizes(inline_threshold));
+        let candidate = same.map_or_else(
+            || candidate(inline_threshold),
+            |same| Candidate { inline_threshold, ..same },
+        );
+        last = Some(candidate);
+        candidate
+    })
 }
 
 /// Mean accesses of the workload on an engine with a candidate's parameters, measured. Returns
