@@ -72,7 +72,7 @@ fn utilisation_of_small_pairs_exceeds_that_of_the_rivals() {
 }
 
 #[test]
-fn rivals_read_less_to_get_and_vary_more_to_insert_when_nearly_full() {
+fn inserts_into_nearly_full_rivals_vary() {
     let rows = bench().side_by_side(&Sizes::fixed(126), &[0.5, 0.85], 50);
     let [engine, cuckoo, hopscotch, ..] = [0, 1, 2].map(|at| costs(rows[at].clone()));
     // Buckets are nearly empty: a read of the bucket, and a read of the block.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Hash tables of other systems, with the same count of memory accesses as the engine's.
 //!
-//! The published comparison (KV-Direct 5.3.1) has two: the bucketised [`Cuckoo`] table of MemC3
+//! The published comparison (KV-Direct 5.4.1) has two: the bucketised [`Cuckoo`] table of MemC3
 //! (Fan et al., NSDI 2013), and the chained associative [`Hopscotch`] table of FaRM (Dragojevic et
 //! al., NSDI 2014). As there, keys lie in the index, where the keys of a bucket are compared at once,
 //! and values lie in blocks of a slab allocator. Both tables use buckets of one line with four

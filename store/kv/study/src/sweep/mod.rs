@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Measured accesses per operation, as rows to print or to plot (KV-Direct 5.3.1): against memory
+//! Measured accesses per operation, as rows to print or to plot (KV-Direct 5.4.1): against memory
 //! utilisation for several inline thresholds, against the index ratio, and for the engine beside its
 //! rivals.
 //!
@@ -8,10 +8,12 @@
 
 mod cost;
 mod ratio;
+mod report;
 mod rows;
 mod trial;
 
 pub use cost::Cost;
 pub use ratio::{Filled, fill_largest_index};
+pub use report::{Text, csv};
 pub use rows::{Bench, Row};
 pub use trial::{Costs, Trial};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Choice of the inline threshold and the index ratio for a mix of sizes (KV-Direct 5.3.1).
+//! Choice of the inline threshold and the index ratio for a mix of sizes (KV-Direct 5.4.1).
 //!
 //! Both are set when an engine is made. Pairs in buckets save an access, but take more slots, so
 //! that chains become longer. For each candidate threshold the largest index is taken with which
@@ -22,7 +22,7 @@ const HEADROOM: f64 = 1.0 / 256.0;
 /// Costs that differ by less than this share count as equal; the smaller threshold is then chosen.
 const EQUAL: f64 = 0.002;
 
-/// The operations of a workload: relative weights of each kind.
+/// The operations of a workload: relative weights of each kind, of which one at least is positive.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Work {
     /// GETs of stored keys.

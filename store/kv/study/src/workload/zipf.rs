@@ -13,7 +13,7 @@
 
 use fastrand::Rng;
 
-/// Skew of the YCSB workloads; the "long tail" of the published evaluation (KV-Direct 5.4).
+/// Skew of the YCSB workloads; the "long tail" of the published evaluation (KV-Direct 5.5).
 pub const THETA: f64 = 0.99;
 
 /// Terms of zeta that are added up.
