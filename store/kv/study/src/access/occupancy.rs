@@ -29,7 +29,7 @@ pub struct Occupancy {
     pub unlinks: f64,
 }
 
-/// What the chains of several buckets add up to.
+/// Sums over the chains of several buckets.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     chains: f64,
@@ -48,7 +48,7 @@ impl Occupancy {
         let mut sums = Sums::default();
         let mut visits = 0;
         for (pairs, probability) in Poisson::new(mean_pairs) {
-            // Of a chain with `pairs`: those before are in the sum already.
+            // The visits of a chain with `pairs`; the sum has those of its earlier pairs already.
             visits += if pairs == 0 { 0 } else { (pairs - 1) / pairs_in_bucket + 1 };
             let (full, rest) = (pairs / pairs_in_bucket, pairs % pairs_in_bucket);
             let singles = match pairs_in_bucket {

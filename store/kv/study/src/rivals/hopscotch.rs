@@ -2,9 +2,9 @@
 //! Chained associative hopscotch hashing as in FaRM: a key lies in its bucket or in the next one, a
 //! neighbourhood of eight slots, or in a chain of its bucket.
 //!
-//! An insertion that finds the neighbourhood full looks for the nearest bucket with a free slot, and
-//! moves the free slot back: an entry of the bucket before it that has its home there can move one
-//! bucket forward. If no entry can, or no near bucket has a free slot, the entry is put into a
+//! An insertion that finds the neighbourhood full looks for the nearest bucket with a free slot,
+//! and moves the free slot back: an entry of the bucket before it that has its home there can move
+//! one bucket forward. If no entry can, or no near bucket has a free slot, the entry is put into a
 //! bucket chained to the home bucket. A deletion takes an entry back from the chain, so that chains
 //! stay short.
 //!

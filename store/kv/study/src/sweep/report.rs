@@ -50,8 +50,8 @@ impl fmt::Display for Text<'_> {
 }
 
 /// Comma-separated values with a line of names: mean, variance and largest number of accesses of
-/// each kind of operation, and the mean for each cause and direction (KV-63). A table that could not be
-/// filled has empty fields.
+/// each kind of operation, and the mean for each cause and direction. A table that could
+/// not be filled has empty fields.
 pub fn csv(rows: &[Row]) -> String {
     let mut text =
         String::from("table,pair_bytes,utilisation,inline_threshold,index_ratio,refused");

@@ -100,7 +100,7 @@ impl Bench {
         ratios.iter().map(|&ratio| self.engine_with(trial, inline_threshold, ratio)).collect()
     }
 
-    /// The engine and both rivals against utilisation (KV-28).
+    /// The engine and both rivals against utilisation.
     pub fn side_by_side(
         &self,
         pairs: &Sizes,

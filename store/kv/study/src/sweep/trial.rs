@@ -2,10 +2,10 @@
 //! A trial: a table is filled up to a memory utilisation, and the cost of each kind of operation is
 //! measured there.
 //!
-//! Pairs are inserted until their bytes reach the utilisation. Then stored and absent keys are read,
-//! values are replaced by others of the same size, and pairs are deleted and new ones inserted in
-//! turn, so that the utilisation stays. Keys of operations are drawn evenly: a skewed choice would
-//! measure the few chains of popular keys.
+//! Pairs are inserted until their bytes reach the utilisation. Then stored and absent keys are
+//! read, values are replaced by others of the same size, and pairs are deleted and new ones
+//! inserted in turn, so that the utilisation stays. Keys of operations are drawn evenly: a skewed
+//! choice would measure the few chains of popular keys.
 
 use fastrand::Rng;
 

@@ -188,7 +188,7 @@ impl fmt::Display for Plan {
             ),
             (_, Some(_)) => write!(
                 formatter,
-                "Pairs of up to {inline_threshold} B are inline: {:.2} accesses fewer than without.",
+                "Pairs of up to {inline_threshold} B are inline: {:.2} accesses less than without.",
                 other.accesses - accesses
             ),
         }
