@@ -28,6 +28,13 @@ fn main() -> io::Result<()> {
     let trial = bench.trial(&Sizes::fixed(10), 0.5);
     let rows = bench.index_ratios(&trial, 10, &[0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]);
     figure("Index ratio, pairs of 10 B", &rows)?;
+    writeln!(out, "Largest utilisation, pairs of 10 B\n\nindex  utilisation")?;
+    let pairs = Sizes::fixed(10);
+    for reach in bench.largest_utilisations(&pairs, 10, &[0.1, 0.3, 0.5, 0.7, 0.9]) {
+        writeln!(out, "{:5.2}  {:11.3}", reach.index_ratio, reach.utilisation)?;
+    }
+    writeln!(out)?;
+    let mut figure = |title: &str, rows: &[Row]| writeln!(out, "{title}\n\n{}", Text(rows));
     for (pair_bytes, utilisations) in [
         (10, &[0.1, 0.15, 0.18, 0.3, 0.5, 0.6, 0.7][..]),
         (62, &[0.3, 0.5, 0.6, 0.7, 0.75]),

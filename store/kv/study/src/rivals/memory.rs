@@ -124,6 +124,11 @@ impl Memory {
     /// Reads the bucket at a byte.
     pub fn read_bucket(&mut self, address: usize, cause: Cause) -> Bucket {
         self.accesses.count(cause, Direction::Read);
+        self.fetched_bucket(address)
+    }
+
+    /// The bucket at a byte, which an access counted before has read.
+    pub fn fetched_bucket(&self, address: usize) -> Bucket {
         let bytes = &self.bytes[address..][..BUCKET_BYTES];
         Bucket { bytes: bytes.try_into().expect("the length of a bucket") }
     }

@@ -15,5 +15,5 @@ mod trial;
 pub use cost::Cost;
 pub use ratio::{Filled, fill_largest_index};
 pub use report::{Text, csv};
-pub use rows::{Bench, Row};
+pub use rows::{Bench, Reach, Row};
 pub use trial::{Costs, Trial};

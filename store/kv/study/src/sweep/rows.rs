@@ -3,7 +3,7 @@
 
 use super::{Costs, Filled, Trial, fill_largest_index};
 use crate::metered::Metered;
-use crate::rivals::{Cuckoo, Hopscotch, Options};
+use crate::rivals::{Cuckoo, Fetch, Hopscotch, Options};
 use crate::table::{Refused, Table};
 use crate::workload::Sizes;
 
@@ -35,6 +35,15 @@ pub struct Row {
     pub index_ratio: f64,
     /// Costs of operations, or the reason for which the table could not be filled.
     pub costs: Result<Costs, Refused>,
+}
+
+/// The largest utilisation of an engine with an index of a given share of memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reach {
+    /// Share of memory that the index has.
+    pub index_ratio: f64,
+    /// Bytes of all pairs by bytes of memory, when the first pair was refused.
+    pub utilisation: f64,
 }
 
 impl Default for Bench {
@@ -77,9 +86,13 @@ impl Bench {
     }
 
     /// Costs of the hopscotch table with the largest index with which the pairs fit.
-    pub fn hopscotch(&self, trial: &Trial) -> Row {
-        let make = |ratio| boxed(Hopscotch::new(&self.options(ratio)));
-        self.row("hopscotch", trial, 0, fill_largest_index(&make, trial))
+    pub fn hopscotch(&self, trial: &Trial, fetch: Fetch) -> Row {
+        let make = |ratio| boxed(Hopscotch::new(&self.options(ratio), fetch));
+        let table = match fetch {
+            Fetch::Lines => "hopscotch",
+            Fetch::Neighbourhood => "farm",
+        };
+        self.row(table, trial, 0, fill_largest_index(&make, trial))
     }
 
     /// The engine against utilisation: a row for each utilisation and inline threshold.
@@ -100,7 +113,8 @@ impl Bench {
         ratios.iter().map(|&ratio| self.engine_with(trial, inline_threshold, ratio)).collect()
     }
 
-    /// The engine and both rivals against utilisation.
+    /// The engine and its rivals against utilisation: the engine, the cuckoo table, and the
+    /// hopscotch table with its neighbourhoods fetched in both ways.
     pub fn side_by_side(
         &self,
         pairs: &Sizes,
@@ -110,9 +124,35 @@ impl Bench {
         let trials = utilisations.iter().map(|&utilisation| self.trial(pairs, utilisation));
         trials
             .flat_map(|trial| {
-                [self.engine(&trial, inline_threshold), self.cuckoo(&trial), self.hopscotch(&trial)]
+                [
+                    self.engine(&trial, inline_threshold),
+                    self.cuckoo(&trial),
+                    self.hopscotch(&trial, Fetch::Lines),
+                    self.hopscotch(&trial, Fetch::Neighbourhood),
+                ]
             })
             .collect()
+    }
+
+    /// The largest utilisation that an engine reaches, against the index ratio.
+    pub fn largest_utilisations(
+        &self,
+        pairs: &Sizes,
+        inline_threshold: usize,
+        ratios: &[f64],
+    ) -> Vec<Reach> {
+        let trial = self.trial(pairs, 1.0);
+        let reach = |&index_ratio: &f64| {
+            let table =
+                boxed(Metered::new(self.memory_bytes, index_ratio, inline_threshold, self.seed));
+            let utilisation = table.map_or(0.0, |mut table| {
+                // Some pair exceeds memory, unless keys run out before.
+                let _ = trial.fill(table.as_mut());
+                table.utilisation()
+            });
+            Reach { index_ratio, utilisation }
+        };
+        ratios.iter().map(reach).collect()
     }
 
     fn options(&self, index_ratio: f64) -> Options {
