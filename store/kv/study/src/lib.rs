@@ -27,7 +27,6 @@ pub mod access;
 pub mod metered;
 pub mod rivals;
 pub mod sweep;
-
 pub mod table;
 pub mod tuner;
 pub mod workload;

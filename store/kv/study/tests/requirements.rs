@@ -8,7 +8,7 @@ use freeport_kv_study::workload::Sizes;
 use freeport_testbed::usual_or_long;
 
 fn bench() -> Bench {
-    let (memory_bytes, operations) = usual_or_long((1 << 20, 4000), (16 << 20, 100_000));
+    let (memory_bytes, operations) = usual_or_long((1 << 20, 4000), (4 << 20, 20_000));
     Bench { memory_bytes, operations, ..Bench::default() }
 }
 

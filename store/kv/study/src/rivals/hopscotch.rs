@@ -8,8 +8,8 @@
 //! bucket chained to the home bucket. A deletion takes an entry back from the chain, so that chains
 //! stay short.
 //!
-//! A lookup reads the home bucket first, and the next one only if needed. FaRM fetches both with one
-//! request; [`Fetch`] says which of the two is counted.
+//! A lookup reads the home bucket first, and the next one only if needed. FaRM fetches both with
+//! one request; [`Fetch`] says which of the two is counted.
 
 use super::bucket::{BUCKET_BYTES, Bucket, Entry, KEY_BYTES, bucket_of, hash};
 use super::memory::{InvalidOptions, Memory, Options, Pointer, VALUE_BYTES};

@@ -7,8 +7,8 @@
 //! once, and values lie in blocks of a slab allocator. Both tables use buckets of one line with
 //! four slots, the same memory, and the same allocator.
 //!
-//! Each line of the index is one access. FaRM fetches two adjacent lines with one request; its table
-//! can be counted both ways.
+//! Each line of the index is one access. FaRM fetches two adjacent lines with one request; its
+//! table can be counted both ways.
 
 mod bucket;
 mod cuckoo;

@@ -59,8 +59,8 @@ impl Trial {
         Values::of_pairs(&self.pairs, key_bytes).ok_or(Refused::KeyBytes(key_bytes))
     }
 
-    /// Fills an empty table up to the utilisation, or until all keys are used. Returns the number of
-    /// pairs.
+    /// Fills an empty table up to the utilisation, or until all keys are used. Returns the number
+    /// of pairs.
     ///
     /// # Errors
     /// The table's reason for refusing a pair; or the key has more bytes than a pair.
