@@ -2,7 +2,7 @@
 //! The engine's accesses per operation, as required and as the model expects.
 
 use freeport_kv_study::access::{Cause, Expected, Layout, Store, largest_index_ratio};
-use freeport_kv_study::sweep::{Bench, Costs, Row};
+use freeport_kv_study::sweep::{Bench, Costs, Row, Trial};
 use freeport_kv_study::tuner::{self, Candidate, Demand, Work};
 use freeport_kv_study::workload::Sizes;
 use freeport_testbed::usual_or_long;
@@ -69,6 +69,28 @@ fn utilisation_of_small_pairs_exceeds_that_of_the_rivals() {
     assert_eq!(names, ["engine", "cuckoo", "hopscotch", "farm"].repeat(2));
     let is_filled: Vec<_> = rows.iter().map(|row| row.costs.is_ok()).collect();
     assert_eq!(is_filled, [true, true, true, true, true, false, false, false]);
+}
+
+#[test]
+fn one_in_512_secondary_hashes_matches_by_chance() {
+    // Few buckets with long chains, so that a GET of an absent key compares many slots.
+    let (ratio, pair_bytes, utilisation) = (0.02, 62, 0.5);
+    let trial =
+        Trial { operations: 40_000, ..bench().trial(&Sizes::fixed(pair_bytes), utilisation) };
+    let costs = costs(Bench { memory_bytes: 4 << 20, ..bench() }.engine_with(&trial, 0, ratio));
+    let pairs_of_bucket = utilisation * 64.0 / (pair_bytes as f64 * ratio);
+    let rate = costs.get_miss.mean_of(Cause::Data) / pairs_of_bucket;
+    assert!((rate * 512.0 - 1.0).abs() < 0.1, "{} of 512 match", rate * 512.0);
+}
+
+#[test]
+fn an_index_that_grows_costs_as_much_as_a_fixed_one_of_its_size() {
+    let trial = bench().trial(&Sizes::fixed(10), 0.4);
+    let growing = bench().growing_engine(&trial, 10, 0.7);
+    let fixed = bench().engine_with(&trial, 10, growing.index_ratio);
+    let [growing, fixed] = [growing, fixed].map(|row| costs(row).get_hit.mean());
+    // Buckets that were not divided yet have twice as many pairs as the others.
+    assert!((1.0..1.1).contains(&(growing / fixed)), "{growing} growing, {fixed} fixed");
 }
 
 #[test]

@@ -11,9 +11,11 @@ mod ratio;
 mod report;
 mod rows;
 mod trial;
+mod ycsb;
 
 pub use cost::Cost;
 pub use ratio::{Filled, fill_largest_index};
 pub use report::{Text, csv};
 pub use rows::{Bench, Reach, Row};
 pub use trial::{Costs, Trial};
+pub use ycsb::{MixCosts, run_mix};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Rows of the published figures, measured.
 
+use freeport_kv_engine::Index;
+
 use super::{Costs, Filled, Trial, fill_largest_index};
 use crate::metered::Metered;
 use crate::rivals::{Cuckoo, Fetch, Hopscotch, Options};
@@ -77,6 +79,22 @@ impl Bench {
             Ok(Filled { table, index_ratio, pairs })
         });
         Row { index_ratio, ..self.row("engine", trial, inline_threshold, filled) }
+    }
+
+    /// Costs of an engine whose index grows while more than `fill` of its slots are taken. The row
+    /// has the ratio that the index has grown to.
+    pub fn growing_engine(&self, trial: &Trial, inline_threshold: usize, fill: f64) -> Row {
+        let Bench { memory_bytes, seed, .. } = *self;
+        let index = Index::Growing { fill };
+        let options = freeport_kv_engine::Options { memory_bytes, index, inline_threshold, seed };
+        let table = Metered::with_options(options).map_err(|_| Refused::Memory);
+        let filled = table.and_then(|mut table| {
+            let pairs = trial.fill(&mut table)?;
+            let index_bytes = table.engine().statistics().index_bytes;
+            let index_ratio = index_bytes as f64 / memory_bytes as f64;
+            Ok(Filled { table: Box::new(table), index_ratio, pairs })
+        });
+        self.row("engine", trial, inline_threshold, filled)
     }
 
     /// Costs of the cuckoo table with the largest index with which the pairs fit.

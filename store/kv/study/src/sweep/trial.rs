@@ -54,7 +54,8 @@ impl Trial {
         Keys::Binary((smallest / 2).clamp(3, KEY_BYTES))
     }
 
-    fn values(&self) -> Result<Values, Refused> {
+    /// The values that fill pairs up to their sizes.
+    pub(super) fn values(&self) -> Result<Values, Refused> {
         let key_bytes = self.keys().bytes();
         Values::of_pairs(&self.pairs, key_bytes).ok_or(Refused::KeyBytes(key_bytes))
     }
