@@ -242,7 +242,7 @@ impl Update {
 
     /// Checks that there are deltas for `count` elements.
     fn check(self, element: Element, deltas: &[u8], count: usize) -> Result<(), Error> {
-        // The count comes from a value in memory, so that only a large number of parts overflows.
+        // Three parts for each element of the longest possible value overflow; no operand is as long.
         let expected = count.saturating_mul(self.operands().len() * element.width());
         check_operand(self.name(), self.operands(), expected, deltas)
     }
