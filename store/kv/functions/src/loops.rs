@@ -17,9 +17,11 @@ pub(crate) const LANES: usize = 16;
 /// Reads `N` operands of the same type that follow each other.
 #[inline(always)]
 pub(crate) fn load_operands<T: Number, const N: usize>(bytes: &[u8]) -> [T; N] {
+    let width = size_of::<T>();
+    let bytes = &bytes[..N * width];
     let mut operands = [T::ZERO; N];
-    for (operand, bytes) in operands.iter_mut().zip(bytes.chunks_exact(size_of::<T>())) {
-        *operand = T::load(bytes);
+    for (at, operand) in operands.iter_mut().enumerate() {
+        *operand = T::load(&bytes[at * width..(at + 1) * width]);
     }
     operands
 }
