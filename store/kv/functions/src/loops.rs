@@ -100,8 +100,11 @@ where
     #[inline(always)]
     fn run(self) -> A {
         if !A::HAS_ORDER {
-            let elements = self.values.chunks_exact(size_of::<T>()).map(T::load);
-            return elements.fold(self.neutral, self.enter);
+            let mut sigma = self.neutral;
+            for bytes in self.values.chunks_exact(size_of::<T>()) {
+                sigma = (self.enter)(sigma, T::load(bytes));
+            }
+            return sigma;
         }
         let mut lanes = [self.neutral; LANES];
         let mut lines = self.values.chunks_exact(LANES * size_of::<T>());

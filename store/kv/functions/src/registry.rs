@@ -144,6 +144,7 @@ impl Registry {
     ///
     /// # Errors
     /// [`Error::UnknownFunction`] or [`Error::WrongKind`].
+    #[inline]
     pub fn update(&self, id: u8) -> Result<Function<'_, Update>, Error> {
         match self.entry(id)? {
             Entry::Update(update) => Ok(Function::BuiltIn(*update)),
@@ -156,6 +157,7 @@ impl Registry {
     ///
     /// # Errors
     /// [`Error::UnknownFunction`] or [`Error::WrongKind`].
+    #[inline]
     pub fn reduce(&self, id: u8) -> Result<Function<'_, Reduce>, Error> {
         match self.entry(id)? {
             Entry::Reduce(reduce) => Ok(Function::BuiltIn(*reduce)),
@@ -168,6 +170,7 @@ impl Registry {
     ///
     /// # Errors
     /// [`Error::UnknownFunction`] or [`Error::WrongKind`].
+    #[inline]
     pub fn filter(&self, id: u8) -> Result<Function<'_, Filter>, Error> {
         match self.entry(id)? {
             Entry::Filter(filter) => Ok(Function::BuiltIn(*filter)),
@@ -198,6 +201,7 @@ impl Registry {
         entries.filter_map(|(id, entry)| Some(entry.as_ref()?.signature(id)))
     }
 
+    #[inline]
     fn entry(&self, id: u8) -> Result<&Entry, Error> {
         self.entries[usize::from(id)].as_ref().ok_or(Error::UnknownFunction { id })
     }
@@ -277,6 +281,7 @@ impl Entry {
         Signature { id, kind: self.kind(), name: self.name(), operands: self.operands() }
     }
 
+    #[cold]
     fn is_not(&self, id: u8, wanted: Kind) -> Error {
         Error::WrongKind { id, name: self.name().into(), kind: self.kind(), wanted }
     }
@@ -287,6 +292,7 @@ impl Function<'_, Update> {
     ///
     /// # Errors
     /// Those of [`Update::scalar`], and [`Error::UnsupportedElement`].
+    #[inline]
     pub fn scalar(
         &self,
         element: Element,
@@ -303,6 +309,7 @@ impl Function<'_, Update> {
     ///
     /// # Errors
     /// Those of [`Update::vector`], and [`Error::UnsupportedElement`].
+    #[inline]
     pub fn vector(
         &self,
         element: Element,
@@ -338,6 +345,7 @@ impl Function<'_, Reduce> {
     ///
     /// # Errors
     /// Those of [`Reduce::fold`], and [`Error::UnsupportedElement`].
+    #[inline]
     pub fn fold(&self, element: Element, values: &[u8], sigma: &[u8]) -> Result<Scalar, Error> {
         match self {
             Self::BuiltIn(reduce) => reduce.fold(element, values, sigma),
@@ -351,6 +359,7 @@ impl Function<'_, Filter> {
     ///
     /// # Errors
     /// Those of [`Filter::keep`], and [`Error::UnsupportedElement`].
+    #[inline]
     pub fn keep(
         &self,
         element: Element,
