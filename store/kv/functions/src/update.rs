@@ -244,7 +244,7 @@ impl Update {
 
     /// Checks that there are deltas for `count` elements.
     fn check(self, element: Element, deltas: &[u8], count: usize) -> Result<(), Error> {
-        // Three parts for each element of the longest possible value overflow; no operand is as long.
+        // The product overflows for the longest possible values; no operand is as long as that.
         let expected = count.saturating_mul(self.operands().len() * element.width());
         check_operand(self.name(), self.operands(), expected, deltas)
     }
