@@ -333,10 +333,10 @@ impl Function<'_, Reduce> {
         }
     }
 
-    /// Sigma for commands without one; see [`Reduce::neutral`]. User functions begin with zero.
-    pub fn neutral(&self, element: Element) -> Scalar {
+    /// Sigma for commands that give none; see [`Reduce::initial`]. User functions begin with zero.
+    pub fn initial(&self, element: Element) -> Scalar {
         match self {
-            Self::BuiltIn(reduce) => reduce.neutral(element),
+            Self::BuiltIn(reduce) => reduce.initial(element),
             Self::User(_) => Scalar::from_bits(element.widest(), 0),
         }
     }

@@ -226,7 +226,7 @@ fn user_functions_see_elements_as_64_bits() {
                 let expected = elements.iter().fold(sigma, |sigma, v| mix(*v, sigma));
                 assert_eq!(result, Scalar::from_bits(element.widest(), expected), "{case}");
                 assert_eq!(reduce.sigma(element), element.widest());
-                assert_eq!(reduce.neutral(element), Scalar::from_bits(element.widest(), 0));
+                assert_eq!(reduce.initial(element), Scalar::from_bits(element.widest(), 0));
             }
 
             let mut kept = vec![3];
