@@ -6,9 +6,6 @@
 //! elements at once: their flags are the index of a table of permutations, as in Lemire, "Quickly
 //! pruning elements in SIMD vectors" (2017).
 
-/// Number of elements that the vector version takes at once.
-const GROUP: usize = 8;
-
 /// Moves the elements of `WIDTH` bytes whose flag is 1, and not 0, to the front of `kept`. Returns
 /// their length in bytes. `kept` has room for all elements.
 #[inline(always)]
@@ -26,8 +23,11 @@ pub(crate) use avx2::compact_avx2;
 
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    use super::{GROUP, compact};
+    use super::compact;
     use std::arch::x86_64::*;
+
+    /// Number of elements that are taken at once.
+    const GROUP: usize = 8;
 
     /// For each set of eight flags, the positions of those that are set, one in each byte from the
     /// lowest.

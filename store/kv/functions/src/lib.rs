@@ -57,7 +57,7 @@ pub use element::Element;
 pub use error::{Error, RefusedFunction};
 pub use filter::Filter;
 pub use reduce::Reduce;
-pub use registry::{Function, Kind, Registry, RegistryBuilder};
+pub use registry::{Function, Kind, Registry, RegistryBuilder, Signature};
 pub use scalar::{Scalar, ScalarError};
 pub use update::{Deltas, Update};
 pub use user::{User, UserFunction};

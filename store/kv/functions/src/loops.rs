@@ -17,9 +17,11 @@ pub(crate) const LANES: usize = 16;
 /// Reads `N` operands of the same type that follow each other.
 #[inline(always)]
 pub(crate) fn load_operands<T: Number, const N: usize>(bytes: &[u8]) -> [T; N] {
+    let width = size_of::<T>();
+    let bytes = &bytes[..N * width];
     let mut operands = [T::ZERO; N];
-    for (operand, bytes) in operands.iter_mut().zip(bytes.chunks_exact(size_of::<T>())) {
-        *operand = T::load(bytes);
+    for (at, operand) in operands.iter_mut().enumerate() {
+        *operand = T::load(&bytes[at * width..(at + 1) * width]);
     }
     operands
 }
@@ -98,8 +100,11 @@ where
     #[inline(always)]
     fn run(self) -> A {
         if !A::HAS_ORDER {
-            let elements = self.values.chunks_exact(size_of::<T>()).map(T::load);
-            return elements.fold(self.neutral, self.enter);
+            let mut sigma = self.neutral;
+            for bytes in self.values.chunks_exact(size_of::<T>()) {
+                sigma = (self.enter)(sigma, T::load(bytes));
+            }
+            return sigma;
         }
         let mut lanes = [self.neutral; LANES];
         let mut lines = self.values.chunks_exact(LANES * size_of::<T>());

@@ -105,7 +105,10 @@ macro_rules! bytes {
 }
 
 macro_rules! integer {
-    ($type:ident, $widest:ident, $unsigned:ident, $double:ident, $magnitude:ident, $is_negative:ident) => {
+    (
+        $type:ident, $widest:ident, $unsigned:ident, $double:ident, $magnitude:ident,
+        $is_negative:ident
+    ) => {
         impl Number for $type {
             type Widest = $widest;
             type Count = $unsigned;

@@ -99,15 +99,14 @@ impl Reduce {
         }
     }
 
-    /// A sigma that does not change the result, for commands without one.
-    pub fn neutral(self, element: Element) -> Scalar {
+    /// Sigma for commands that give none: the greatest number (infinity for floats) for a minimum,
+    /// the least for a maximum, one for a product, all bits for `and`, otherwise zero.
+    pub fn initial(self, element: Element) -> Scalar {
         let bits = match (self, self.sigma(element)) {
             (Self::And, _) => u64::MAX,
-            (Self::Sum | Self::SumOfSquares | Self::SumOfMagnitudes, Element::F64) => {
-                f64::NOTHING.to_bits()
+            (Self::Product, sigma) => {
+                for_element!(sigma, T => <T as Number>::to_bits(<T as Number>::ONE))
             }
-            (Self::Product, Element::F64) => f64::ONE.to_bits(),
-            (Self::Product, _) => 1,
             (Self::Minimum, sigma) => {
                 for_element!(sigma, T => <T as Number>::to_bits(<T as Number>::HIGHEST))
             }

@@ -82,6 +82,20 @@ pub struct Registry {
     entries: Vec<Option<Entry>>,
 }
 
+/// How to call a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signature<'a> {
+    /// Id in protocols.
+    pub id: u8,
+    /// Kind of the function.
+    pub kind: Kind,
+    /// Name in commands.
+    pub name: &'a str,
+    /// Names of the parts of the delta or operand, of which each is an element; for a reduction,
+    /// the one of sigma, which has 8 bytes.
+    pub operands: &'static [&'static str],
+}
+
 /// Collects the functions of a registry.
 #[derive(Clone, Debug)]
 pub struct RegistryBuilder {
@@ -130,6 +144,7 @@ impl Registry {
     ///
     /// # Errors
     /// [`Error::UnknownFunction`] or [`Error::WrongKind`].
+    #[inline]
     pub fn update(&self, id: u8) -> Result<Function<'_, Update>, Error> {
         match self.entry(id)? {
             Entry::Update(update) => Ok(Function::BuiltIn(*update)),
@@ -142,6 +157,7 @@ impl Registry {
     ///
     /// # Errors
     /// [`Error::UnknownFunction`] or [`Error::WrongKind`].
+    #[inline]
     pub fn reduce(&self, id: u8) -> Result<Function<'_, Reduce>, Error> {
         match self.entry(id)? {
             Entry::Reduce(reduce) => Ok(Function::BuiltIn(*reduce)),
@@ -154,6 +170,7 @@ impl Registry {
     ///
     /// # Errors
     /// [`Error::UnknownFunction`] or [`Error::WrongKind`].
+    #[inline]
     pub fn filter(&self, id: u8) -> Result<Function<'_, Filter>, Error> {
         match self.entry(id)? {
             Entry::Filter(filter) => Ok(Function::BuiltIn(*filter)),
@@ -162,21 +179,29 @@ impl Registry {
         }
     }
 
-    /// Returns the id of the function of a kind with this name.
-    pub fn id(&self, kind: Kind, name: &str) -> Option<u8> {
-        let named = |(_, of, its_name, _): &(u8, Kind, &str, _)| *of == kind && *its_name == name;
-        self.functions().find(named).map(|(id, ..)| id)
+    /// Returns the signature of the function of a kind with this name, in lower or upper case.
+    pub fn named(&self, kind: Kind, name: &str) -> Option<Signature<'_>> {
+        let is_named = |signature: &Signature<'_>| {
+            signature.kind == kind && signature.name.eq_ignore_ascii_case(name)
+        };
+        self.signatures().find(is_named)
     }
 
-    /// Returns id, kind, name, and names of the parts of the operand of every function, in the
-    /// order of the ids. Each part is an element; sigma has 8 bytes.
-    pub fn functions(&self) -> impl Iterator<Item = (u8, Kind, &str, &'static [&'static str])> {
-        (0..=u8::MAX).zip(&self.entries).filter_map(|(id, entry)| {
-            let entry = entry.as_ref()?;
-            Some((id, entry.kind(), entry.name(), entry.operands()))
-        })
+    /// Returns the signature of the function with this id.
+    ///
+    /// # Errors
+    /// [`Error::UnknownFunction`].
+    pub fn signature(&self, id: u8) -> Result<Signature<'_>, Error> {
+        Ok(self.entry(id)?.signature(id))
     }
 
+    /// Returns the signatures of all functions, in the order of their ids.
+    pub fn signatures(&self) -> impl Iterator<Item = Signature<'_>> {
+        let entries = (0..=u8::MAX).zip(&self.entries);
+        entries.filter_map(|(id, entry)| Some(entry.as_ref()?.signature(id)))
+    }
+
+    #[inline]
     fn entry(&self, id: u8) -> Result<&Entry, Error> {
         self.entries[usize::from(id)].as_ref().ok_or(Error::UnknownFunction { id })
     }
@@ -199,7 +224,7 @@ impl RegistryBuilder {
         if !is_name(&name) {
             return Err(RefusedFunction::Name { name });
         }
-        if let Some(id) = self.registry.id(user.kind(), &name) {
+        if let Some(Signature { id, .. }) = self.registry.named(user.kind(), &name) {
             return Err(RefusedFunction::DuplicateName { name, id });
         }
         if user.elements().is_empty() {
@@ -252,6 +277,11 @@ impl Entry {
         }
     }
 
+    fn signature(&self, id: u8) -> Signature<'_> {
+        Signature { id, kind: self.kind(), name: self.name(), operands: self.operands() }
+    }
+
+    #[cold]
     fn is_not(&self, id: u8, wanted: Kind) -> Error {
         Error::WrongKind { id, name: self.name().into(), kind: self.kind(), wanted }
     }
@@ -262,6 +292,7 @@ impl Function<'_, Update> {
     ///
     /// # Errors
     /// Those of [`Update::scalar`], and [`Error::UnsupportedElement`].
+    #[inline]
     pub fn scalar(
         &self,
         element: Element,
@@ -278,6 +309,7 @@ impl Function<'_, Update> {
     ///
     /// # Errors
     /// Those of [`Update::vector`], and [`Error::UnsupportedElement`].
+    #[inline]
     pub fn vector(
         &self,
         element: Element,
@@ -293,10 +325,27 @@ impl Function<'_, Update> {
 }
 
 impl Function<'_, Reduce> {
+    /// Type of sigma; see [`Reduce::sigma`]. That of a user function is [`Element::widest`].
+    pub fn sigma(&self, element: Element) -> Element {
+        match self {
+            Self::BuiltIn(reduce) => reduce.sigma(element),
+            Self::User(_) => element.widest(),
+        }
+    }
+
+    /// Sigma for commands that give none; see [`Reduce::initial`]. User functions begin with zero.
+    pub fn initial(&self, element: Element) -> Scalar {
+        match self {
+            Self::BuiltIn(reduce) => reduce.initial(element),
+            Self::User(_) => Scalar::from_bits(element.widest(), 0),
+        }
+    }
+
     /// Folds all elements; see [`Reduce::fold`]. A user function folds them in their order.
     ///
     /// # Errors
     /// Those of [`Reduce::fold`], and [`Error::UnsupportedElement`].
+    #[inline]
     pub fn fold(&self, element: Element, values: &[u8], sigma: &[u8]) -> Result<Scalar, Error> {
         match self {
             Self::BuiltIn(reduce) => reduce.fold(element, values, sigma),
@@ -310,6 +359,7 @@ impl Function<'_, Filter> {
     ///
     /// # Errors
     /// Those of [`Filter::keep`], and [`Error::UnsupportedElement`].
+    #[inline]
     pub fn keep(
         &self,
         element: Element,

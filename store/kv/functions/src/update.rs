@@ -155,10 +155,12 @@ impl Update {
     /// # Errors
     /// [`Error::NotScalar`], or [`Error::OperandLength`].
     pub fn scalar(self, element: Element, value: &mut [u8], delta: &[u8]) -> Result<Scalar, Error> {
-        let original = Scalar::load(element, value)?;
-        self.check(element, delta, 1)?;
-        for_element!(element, T => self.formula::<T, _>(One { value, delta }));
-        Ok(original)
+        let width = element.width();
+        if value.len() != width || delta.len() != self.operands().len() * width {
+            return Err(self.refusal(element, value, delta));
+        }
+        let bits = for_element!(element, T => self.formula::<T, _>(One { value, delta }));
+        Ok(Scalar::from_bits(element, bits))
     }
 
     /// Updates every element of a value; a value without elements stays empty. Appends the
@@ -194,20 +196,20 @@ impl Update {
 
     /// Gives the function, for elements of type `T`, to `target`.
     #[inline(always)]
-    fn formula<T: Number, A: Apply<T>>(self, target: A) {
+    fn formula<T: Number, A: Apply<T>>(self, target: A) -> A::Output {
         match self {
             Self::Exchange => target.apply(|_, [new]| new),
             Self::CompareExchange => {
-                target.apply(|v: T, [expected, new]| if v.is_same(expected) { new } else { v });
+                target.apply(|v: T, [expected, new]| if v.is_same(expected) { new } else { v })
             }
             Self::Add => target.apply(|v: T, [amount]| v.add(amount).settled()),
             Self::Subtract => target.apply(|v: T, [amount]| v.subtract(amount).settled()),
             Self::Multiply => target.apply(|v: T, [factor]| v.multiply(factor).settled()),
             Self::AddSaturating => {
-                target.apply(|v: T, [amount]| v.add_saturating(amount).settled());
+                target.apply(|v: T, [amount]| v.add_saturating(amount).settled())
             }
             Self::SubtractSaturating => {
-                target.apply(|v: T, [amount]| v.subtract_saturating(amount).settled());
+                target.apply(|v: T, [amount]| v.subtract_saturating(amount).settled())
             }
             Self::Minimum => target.apply(|v: T, [other]| v.lower(other)),
             Self::Maximum => target.apply(|v: T, [other]| v.higher(other)),
@@ -242,19 +244,29 @@ impl Update {
 
     /// Checks that there are deltas for `count` elements.
     fn check(self, element: Element, deltas: &[u8], count: usize) -> Result<(), Error> {
-        // The count comes from a value in memory, so that only a large number of parts overflows.
+        // The product overflows for the longest possible values; no operand is as long as that.
         let expected = count.saturating_mul(self.operands().len() * element.width());
         check_operand(self.name(), self.operands(), expected, deltas)
+    }
+
+    /// Returns why a scalar cannot be updated: one of the lengths is wrong.
+    #[cold]
+    fn refusal(self, element: Element, value: &[u8], delta: &[u8]) -> Error {
+        let checked = Scalar::load(element, value).and_then(|_| self.check(element, delta, 1));
+        checked.expect_err("the caller found a wrong length")
     }
 }
 
 /// The elements that a formula is applied to.
 trait Apply<T: Number> {
+    /// Result for the caller.
+    type Output;
+
     /// Applies a function whose delta has `N` parts.
-    fn apply<const N: usize>(self, function: impl Fn(T, [T; N]) -> T);
+    fn apply<const N: usize>(self, function: impl Fn(T, [T; N]) -> T) -> Self::Output;
 }
 
-/// One element.
+/// One element; the result is its original bits.
 struct One<'a> {
     value: &'a mut [u8],
     delta: &'a [u8],
@@ -273,13 +285,19 @@ struct AllOwn<'a> {
 }
 
 impl<T: Number> Apply<T> for One<'_> {
+    type Output = u64;
+
     #[inline(always)]
-    fn apply<const N: usize>(self, function: impl Fn(T, [T; N]) -> T) {
-        function(T::load(self.value), load_operands(self.delta)).store(self.value);
+    fn apply<const N: usize>(self, function: impl Fn(T, [T; N]) -> T) -> u64 {
+        let original = T::load(self.value);
+        function(original, load_operands(self.delta)).store(self.value);
+        original.to_bits()
     }
 }
 
 impl<T: Number> Apply<T> for AllSame<'_> {
+    type Output = ();
+
     #[inline(always)]
     fn apply<const N: usize>(self, apply: impl Fn(T, [T; N]) -> T) {
         let delta = load_operands(self.delta);
@@ -288,6 +306,8 @@ impl<T: Number> Apply<T> for AllSame<'_> {
 }
 
 impl<T: Number> Apply<T> for AllOwn<'_> {
+    type Output = ();
+
     #[inline(always)]
     fn apply<const N: usize>(self, apply: impl Fn(T, [T; N]) -> T) {
         let Self { values, deltas } = self;

@@ -107,7 +107,7 @@ fn float_update(update: Update, element: Element, v: u64, delta: &[u64]) -> u64 
         let original = v;
         let v = F::from_bits(v as B);
         let delta: Vec<F> = delta.iter().map(|bits| F::from_bits(*bits as B)).collect();
-        let finite = |number: F| if number.is_nan() { number } else { number.clamp(F::MIN, F::MAX) };
+        let finite = |number: F| number.clamp(F::MIN, F::MAX);
         let result = match (update, delta.as_slice()) {
             (Update::Add, [amount]) => v + amount,
             (Update::Subtract, [amount]) => v - amount,

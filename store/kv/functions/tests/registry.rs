@@ -4,7 +4,7 @@
 use crate::model::{any_bits, any_operand, bytes};
 use fastrand::Rng;
 use freeport_kv_functions::{
-    Deltas, Element, Error, Kind, RefusedFunction, Registry, Scalar, User, UserFunction,
+    Deltas, Element, Error, Kind, RefusedFunction, Registry, Scalar, Signature, User, UserFunction,
 };
 use freeport_testbed::seed;
 use std::sync::Arc;
@@ -56,13 +56,16 @@ const TABLE: &str = "
 #[test]
 fn ids_and_names_stay_the_same() {
     let registry = Registry::built_in();
-    let line = |(id, kind, name, parts): (u8, Kind, &str, &[&str])| {
-        format!("{id} {kind} {name} {}", parts.join(" ")).trim_end().to_owned()
+    let line = |Signature { id, kind, name, operands }: Signature<'_>| {
+        format!("{id} {kind} {name} {}", operands.join(" ")).trim_end().to_owned()
     };
-    let lines: Vec<String> = registry.functions().map(line).collect();
+    let lines: Vec<String> = registry.signatures().map(line).collect();
     assert_eq!(lines.join("\n"), TABLE.trim());
-    for (id, kind, name, _) in registry.functions() {
-        assert_eq!(registry.id(kind, name), Some(id));
+    for signature in registry.signatures() {
+        let Signature { id, kind, name, .. } = signature;
+        assert_eq!(registry.signature(id), Ok(signature));
+        assert_eq!(registry.named(kind, name), Some(signature));
+        assert_eq!(registry.named(kind, &name.to_uppercase()), Some(signature));
         assert_eq!(registry.update(id).is_ok(), kind == Kind::Update);
         assert_eq!(registry.reduce(id).is_ok(), kind == Kind::Reduce);
         assert_eq!(registry.filter(id).is_ok(), kind == Kind::Filter);
@@ -96,8 +99,10 @@ fn an_unknown_id_or_another_kind_is_an_error() {
     }
     let error = registry.update(32).unwrap_err();
     assert_eq!(error.to_string(), "function 32 is the reduction `sum`, not of kind update");
-    assert_eq!(registry.id(Kind::Filter, "sum"), None);
-    assert_ne!(registry.id(Kind::Update, "minimum"), registry.id(Kind::Reduce, "minimum"));
+    assert_eq!(registry.signature(0), Err(Error::UnknownFunction { id: 0 }));
+    assert_eq!(registry.named(Kind::Filter, "sum"), None);
+    let minimum = |kind| registry.named(kind, "minimum").map(|signature| signature.id);
+    assert_eq!((minimum(Kind::Update), minimum(Kind::Reduce)), (Some(8), Some(34)));
 }
 
 fn user(
@@ -146,8 +151,8 @@ fn a_registration_is_refused_with_the_reason() {
     let name = "f".repeat(64);
     builder.register(255, user(Kind::Update, &name, first)).unwrap();
     let registry = builder.freeze();
-    assert_eq!(registry.id(Kind::Update, &name), Some(255));
-    assert_eq!(registry.functions().count(), TABLE.trim().lines().count() + 3);
+    assert_eq!(registry.named(Kind::Update, &name).map(|signature| signature.id), Some(255));
+    assert_eq!(registry.signatures().count(), TABLE.trim().lines().count() + 3);
     assert!(registry.update(201).is_err() && registry.filter(201).is_ok());
 }
 
@@ -220,6 +225,8 @@ fn user_functions_see_elements_as_64_bits() {
                 let result = reduce.fold(element, &values, &sigma.to_le_bytes()).unwrap();
                 let expected = elements.iter().fold(sigma, |sigma, v| mix(*v, sigma));
                 assert_eq!(result, Scalar::from_bits(element.widest(), expected), "{case}");
+                assert_eq!(reduce.sigma(element), element.widest());
+                assert_eq!(reduce.initial(element), Scalar::from_bits(element.widest(), 0));
             }
 
             let mut kept = vec![3];

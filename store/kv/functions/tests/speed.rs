@@ -1,106 +1,147 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Throughput of every function for every type of elements, in gigabytes of the value per second.
+//! Speed of every function for every type of elements: nanoseconds for a single element, and
+//! gigabytes of the value per second for vectors.
 //!
 //! It asserts nothing; run it alone, optimized, and read the table:
 //!
 //!     cargo test --release -p freeport-kv-functions speed -- --ignored --nocapture
 
-use freeport_kv_functions::{Deltas, Element, Filter, Reduce, Update};
+use freeport_kv_functions::{Deltas, Element, Filter, Reduce, Registry, Update};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Length of a value in bytes: one that fits into the first cache, and one that fits into none.
+/// Lengths of values in bytes: one that fits into the first cache, and one that fits into none.
 const LENGTHS: [usize; 2] = [1 << 10, 64 << 20];
 
 #[test]
 #[ignore = "long: a measurement, for a machine without other load"]
 fn speed() {
+    scalars();
     for length in LENGTHS {
-        let best = if length > 1 << 20 {
-            Best { rounds: 3, least_time: Duration::ZERO }
-        } else {
-            Best { rounds: 5, least_time: Duration::from_micros(200) }
-        };
-        let mut value = vec![1; length];
-        // Half of the elements of each type are greater than the others.
-        fastrand::Rng::with_seed(1).fill(&mut value);
-        heading(&format!("update, same delta, {length} B"));
-        for update in Update::ALL {
-            row(update.name(), length, |element| {
-                let delta = vec![1; update.operands().len() * element.width()];
-                best.time(|| {
-                    let same = Deltas::Same(black_box(&delta));
-                    update.vector(element, black_box(&mut value), same, None).unwrap();
-                })
-            });
-        }
-        heading(&format!("update, own deltas, {length} B"));
-        for update in Update::ALL {
-            row(update.name(), length, |element| {
-                let deltas = vec![1; update.operands().len() * length];
-                best.time(|| {
-                    let each = Deltas::Each(black_box(&deltas));
-                    update.vector(element, black_box(&mut value), each, None).unwrap();
-                })
-            });
-        }
-        fastrand::Rng::with_seed(1).fill(&mut value);
-        heading(&format!("reduction, {length} B"));
-        for reduce in Reduce::ALL {
-            row(reduce.name(), length, |element| {
-                best.time(|| {
-                    let sigma = [0; 8];
-                    black_box(reduce.fold(element, black_box(&value), &sigma).unwrap());
-                })
-            });
-        }
-        heading(&format!("filter, half of the elements, {length} B"));
-        for filter in Filter::ALL {
-            let mut kept = Vec::with_capacity(length);
-            row(filter.name(), length, |element| {
-                let operand = vec![64; filter.operands().len() * element.width()];
-                best.time(|| {
-                    kept.clear();
-                    filter.keep(element, black_box(&value), &operand, &mut kept).unwrap();
-                    black_box(&kept);
-                })
-            });
-        }
+        updates_with_same_delta(length, false);
+        updates_with_same_delta(length, true);
+        updates_with_own_deltas(length);
+        reductions(length);
+        filters(length);
     }
 }
 
-/// The shortest of several measurements.
-struct Best {
-    rounds: u32,
-    least_time: Duration,
-}
-
-impl Best {
-    /// Returns the time of one call in seconds.
-    fn time(&self, mut call: impl FnMut()) -> f64 {
-        let mut best = f64::INFINITY;
-        for _ in 0..self.rounds {
-            let (start, mut calls) = (Instant::now(), 0);
-            while calls == 0 || start.elapsed() < self.least_time {
-                for _ in 0..if self.least_time.is_zero() { 1 } else { 100 } {
-                    call();
-                    calls += 1;
-                }
-            }
-            best = best.min(start.elapsed().as_secs_f64() / f64::from(calls));
-        }
-        best
+/// An update by id, as a request names it.
+fn scalars() {
+    let registry = Registry::built_in();
+    heading("ns", "update of a scalar");
+    for update in Update::ALL {
+        row(update.name(), |element| {
+            let (mut value, id) = (vec![1; element.width()], update.id());
+            let delta = operand(1, update.operands().len() * element.width());
+            1e9 * seconds(1, || {
+                let update = registry.update(black_box(id)).unwrap();
+                let (element, value) = (black_box(element), black_box(&mut value));
+                black_box(update.scalar(element, value, black_box(&delta)).unwrap());
+            })
+        });
     }
 }
 
-fn heading(title: &str) {
-    print!("\n{title:38}");
+fn updates_with_same_delta(length: usize, returns: bool) {
+    let mut value = value(length);
+    let mut original = Vec::with_capacity(length);
+    let form = if returns { "same delta, original returned" } else { "same delta" };
+    heading("GB/s", &format!("update, {form}, {length} B"));
+    for update in Update::ALL {
+        row(update.name(), |element| {
+            let delta = operand(1, update.operands().len() * element.width());
+            gigabytes_per_second(length, || {
+                let same = Deltas::Same(black_box(&delta));
+                original.clear();
+                let original = returns.then_some(&mut original);
+                update.vector(element, black_box(&mut value), same, original).unwrap();
+            })
+        });
+    }
+}
+
+fn updates_with_own_deltas(length: usize) {
+    let mut value = value(length);
+    heading("GB/s", &format!("update, own deltas, {length} B"));
+    for update in Update::ALL {
+        row(update.name(), |element| {
+            let deltas = operand(1, update.operands().len() * length);
+            gigabytes_per_second(length, || {
+                let own = Deltas::Each(black_box(&deltas));
+                update.vector(element, black_box(&mut value), own, None).unwrap();
+            })
+        });
+    }
+}
+
+fn reductions(length: usize) {
+    let value = value(length);
+    heading("GB/s", &format!("reduction, {length} B"));
+    for reduce in Reduce::ALL {
+        row(reduce.name(), |element| {
+            gigabytes_per_second(length, || {
+                let sigma = black_box([0; 8]);
+                black_box(reduce.fold(element, black_box(&value), &sigma).unwrap());
+            })
+        });
+    }
+}
+
+fn filters(length: usize) {
+    let value = value(length);
+    let mut kept = Vec::with_capacity(length);
+    heading("GB/s", &format!("filter, {length} B"));
+    for filter in Filter::ALL {
+        row(filter.name(), |element| {
+            // Comparisons are true for about half of the elements.
+            let operand = operand(64, filter.operands().len() * element.width());
+            gigabytes_per_second(length, || {
+                kept.clear();
+                filter.keep(element, black_box(&value), black_box(&operand), &mut kept).unwrap();
+                black_box(&kept);
+            })
+        });
+    }
+}
+
+/// Random bytes.
+fn value(length: usize) -> Vec<u8> {
+    let mut value = vec![0; length];
+    fastrand::Rng::with_seed(1).fill(&mut value);
+    value
+}
+
+fn operand(byte: u8, length: usize) -> Vec<u8> {
+    vec![byte; length]
+}
+
+fn gigabytes_per_second(length: usize, call: impl FnMut()) -> f64 {
+    length as f64 / seconds(length, call) / 1e9
+}
+
+/// Returns the time of a call for `length` bytes, the shortest of several measurements.
+fn seconds(length: usize, mut call: impl FnMut()) -> f64 {
+    let calls = (1 << 19) / length.max(64) + 1;
+    let mut measure = || {
+        let start = Instant::now();
+        (0..calls).for_each(|_| call());
+        start.elapsed()
+    };
+    (0..5)
+        .map(|_| measure())
+        .min()
+        .map_or(0.0, |shortest: Duration| shortest.as_secs_f64() / calls as f64)
+}
+
+fn heading(unit: &str, title: &str) {
+    print!("\n{unit:5}{title:48}");
     Element::ALL.iter().for_each(|element| print!("{element:>7}"));
-    println!("  GB/s");
+    println!();
 }
 
-fn row(name: &str, length: usize, mut time: impl FnMut(Element) -> f64) {
-    print!("{name:38}");
-    Element::ALL.iter().for_each(|element| print!("{:7.1}", length as f64 / time(*element) / 1e9));
+fn row(name: &str, mut measure: impl FnMut(Element) -> f64) {
+    print!("     {name:48}");
+    Element::ALL.iter().for_each(|element| print!("{:7.1}", measure(*element)));
     println!();
 }

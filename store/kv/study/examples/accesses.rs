@@ -1,60 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Prints the published figures, measured: accesses per operation against memory utilisation, for
-//! inline thresholds and for rival tables, and against the index ratio.
+//! The published figures of accesses per operation, measured (KV-Direct 5.4.1), and plans for some
+//! mixes of sizes, as text on standard output.
 //!
 //! `cargo run --release -p freeport-kv-study --example accesses`
 
-use freeport_kv_study::sweep::{Bench, Cost, Row};
+use std::io::{self, Write};
+
+use freeport_kv_study::access::Layout;
+use freeport_kv_study::sweep::{Bench, Row, Text};
+use freeport_kv_study::tuner::{self, Demand, Work};
 use freeport_kv_study::workload::Sizes;
 
-fn main() {
+/// Several sizes, each as frequent as the others.
+fn sizes(bytes: &[usize]) -> Sizes {
+    let weights: Vec<_> = bytes.iter().map(|&bytes| (bytes, 1.0)).collect();
+    Sizes::weighted(&weights).expect("the weights are positive")
+}
+
+fn main() -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let mut figure = |title: &str, rows: &[Row]| writeln!(out, "{title}\n\n{}", Text(rows));
     let bench = Bench::default();
-    let small = Sizes::weighted(&[5, 10, 15, 25, 40].map(|bytes| (bytes, 1.0))).expect("weights");
-    print("Pairs of 5 to 40 B", &bench.thresholds(&small, &[0.3, 0.4, 0.5], &[0, 10, 15, 25, 40]));
-    for (pair_bytes, utilisations) in [(10, &[0.3, 0.5, 0.6, 0.7][..]), (25, &[0.3, 0.5, 0.6])] {
-        let pairs = Sizes::fixed(pair_bytes);
-        print("One size", &bench.thresholds(&pairs, utilisations, &[0, 50]));
-    }
+    let small = sizes(&[5, 10, 15, 25, 40]);
+    let utilisations = [0.2, 0.3, 0.4, 0.5, 0.6];
+    let rows = bench.thresholds(&small, &utilisations, &[0, 10, 15, 25, 40]);
+    figure("Inline thresholds, pairs of 5 to 40 B", &rows)?;
     let trial = bench.trial(&Sizes::fixed(10), 0.5);
-    print("Index ratio", &bench.index_ratios(&trial, 10, &[0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]));
+    let rows = bench.index_ratios(&trial, 10, &[0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]);
+    figure("Index ratio, pairs of 10 B", &rows)?;
+    writeln!(out, "Largest utilisation, pairs of 10 B\n\nindex  utilisation")?;
+    let pairs = Sizes::fixed(10);
+    for reach in bench.largest_utilisations(&pairs, 10, &[0.1, 0.3, 0.5, 0.7, 0.9]) {
+        writeln!(out, "{:5.2}  {:11.3}", reach.index_ratio, reach.utilisation)?;
+    }
+    writeln!(out)?;
+    let mut figure = |title: &str, rows: &[Row]| writeln!(out, "{title}\n\n{}", Text(rows));
     for (pair_bytes, utilisations) in [
-        (10, &[0.1, 0.15, 0.18, 0.5][..]),
+        (10, &[0.1, 0.15, 0.18, 0.3, 0.5, 0.6, 0.7][..]),
         (62, &[0.3, 0.5, 0.6, 0.7, 0.75]),
         (126, &[0.5, 0.7, 0.8, 0.85]),
         (254, &[0.5, 0.7, 0.8, 0.9]),
     ] {
-        let pairs = Sizes::fixed(pair_bytes);
-        print("Three tables", &bench.side_by_side(&pairs, utilisations, 50));
+        let rows = bench.side_by_side(&Sizes::fixed(pair_bytes), utilisations, 50);
+        figure(&format!("Three tables, pairs of {pair_bytes} B"), &rows)?;
     }
-}
-
-fn print(title: &str, rows: &[Row]) {
-    println!("{title}\n{:31} mean and variance of accesses", "");
-    println!(
-        "{:9} {:>4} {:>4} {:>3} {:>5} {:>12} {:>6} {:>12} {:>12} {:>6}",
-        "table", "B", "util", "inl", "index", "get", "miss", "update", "insert", "delete"
-    );
-    for row in rows {
-        let Row { table, pair_bytes, utilisation, inline_threshold, index_ratio, .. } = row;
-        let head = format!(
-            "{table:9} {pair_bytes:4} {utilisation:.2} {inline_threshold:3} {index_ratio:.3}"
-        );
-        match &row.costs {
-            Ok(costs) => println!(
-                "{head} {} {:6.2} {} {} {:6.2} {:5}",
-                spread(&costs.get_hit),
-                costs.get_miss.mean(),
-                spread(&costs.update),
-                spread(&costs.insert),
-                costs.delete.mean(),
-                costs.refused
-            ),
-            Err(reason) => println!("{head} {reason}"),
+    for utilisation in [0.3, 0.5, 0.6] {
+        let demand = Demand { pairs: small.clone(), utilisation, work: Work::gets(0.95) };
+        let fitting = "pairs fit without any inline";
+        let plans = [
+            ("expected", tuner::plan(&Layout::ENGINE, &demand).expect(fitting)),
+            ("measured", tuner::measure(&bench, &demand).expect(fitting)),
+        ];
+        for (kind, plan) in plans {
+            writeln!(out, "Plan at a utilisation of {utilisation}, {kind}\n\n{plan}\n")?;
         }
     }
-    println!();
-}
-
-fn spread(cost: &Cost) -> String {
-    format!("{:6.2} {:5.2}", cost.mean(), cost.variance())
+    Ok(())
 }

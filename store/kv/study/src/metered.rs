@@ -13,7 +13,8 @@ const SHORT_BLOCK_BYTES: usize = 512;
 
 impl Layout {
     /// The engine's layout: ten slots of 5 bytes, and blocks of up to eight units of 16 bytes, or
-    /// with four sizes to a doubling.
+    /// with four sizes to a doubling. Pairs with keys of more than 31 bytes are never inline, which
+    /// the model does not know.
     pub const ENGINE: Layout = Layout { block_bytes: engine_block_bytes, ..Layout::PUBLISHED };
 }
 
@@ -40,7 +41,7 @@ pub struct Metered {
 }
 
 impl Metered {
-    /// An empty engine.
+    /// An empty engine whose index has a fixed share of memory.
     ///
     /// # Errors
     /// The engine's: see [`OptionsError`].
@@ -51,9 +52,21 @@ impl Metered {
         seed: u64,
     ) -> Result<Metered, OptionsError> {
         let index = Index::Fixed { ratio: index_ratio };
-        let options = Options { memory_bytes, index, inline_threshold, seed };
+        Metered::with_options(Options { memory_bytes, index, inline_threshold, seed })
+    }
+
+    /// An empty engine with any options.
+    ///
+    /// # Errors
+    /// The engine's: see [`OptionsError`].
+    pub fn with_options(options: Options) -> Result<Metered, OptionsError> {
         let engine = Engine::with_meter(options, Counting::default())?;
         Ok(Metered { engine, slab_lines: 0 })
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Engine<Counting> {
+        &self.engine
     }
 }
 

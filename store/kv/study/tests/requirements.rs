@@ -2,13 +2,13 @@
 //! The engine's accesses per operation, as required and as the model expects.
 
 use freeport_kv_study::access::{Cause, Expected, Layout, Store, largest_index_ratio};
-use freeport_kv_study::sweep::{Bench, Costs, Row};
+use freeport_kv_study::sweep::{Bench, Costs, Row, Trial};
 use freeport_kv_study::tuner::{self, Candidate, Demand, Work};
 use freeport_kv_study::workload::Sizes;
 use freeport_testbed::usual_or_long;
 
 fn bench() -> Bench {
-    let (memory_bytes, operations) = usual_or_long((1 << 20, 4000), (16 << 20, 100_000));
+    let (memory_bytes, operations) = usual_or_long((1 << 20, 4000), (4 << 20, 20_000));
     Bench { memory_bytes, operations, ..Bench::default() }
 }
 
@@ -64,25 +64,65 @@ fn accesses_are_those_of_the_model() {
 
 #[test]
 fn utilisation_of_small_pairs_exceeds_that_of_the_rivals() {
-    let rows = bench().side_by_side(&Sizes::fixed(10), &[0.15, 0.56, 0.7], 10);
-    let is_filled: Vec<_> = rows.iter().map(|row| (row.table, row.costs.is_ok())).collect();
-    assert_eq!(is_filled[..3], [("engine", true), ("cuckoo", true), ("hopscotch", true)]);
-    assert_eq!(is_filled[3..6], [("engine", true), ("cuckoo", false), ("hopscotch", false)]);
-    assert!(is_filled[6].1, "the engine reaches 70 %");
+    let rows = bench().side_by_side(&Sizes::fixed(10), &[0.15, 0.56], 10);
+    let names: Vec<_> = rows.iter().map(|row| row.table).collect();
+    assert_eq!(names, ["engine", "cuckoo", "hopscotch", "farm"].repeat(2));
+    let is_filled: Vec<_> = rows.iter().map(|row| row.costs.is_ok()).collect();
+    assert_eq!(is_filled, [true, true, true, true, true, false, false, false]);
 }
 
 #[test]
-fn rivals_read_less_to_get_and_vary_more_to_insert_when_nearly_full() {
+fn one_in_512_secondary_hashes_matches_by_chance() {
+    // Few buckets with long chains, so that a GET of an absent key compares many slots.
+    let (ratio, pair_bytes, utilisation) = (0.02, 62, 0.5);
+    let trial =
+        Trial { operations: 40_000, ..bench().trial(&Sizes::fixed(pair_bytes), utilisation) };
+    let costs = costs(Bench { memory_bytes: 4 << 20, ..bench() }.engine_with(&trial, 0, ratio));
+    let pairs_of_bucket = utilisation * 64.0 / (pair_bytes as f64 * ratio);
+    let rate = costs.get_miss.mean_of(Cause::Data) / pairs_of_bucket;
+    assert!((rate * 512.0 - 1.0).abs() < 0.1, "{} of 512 match", rate * 512.0);
+}
+
+#[test]
+fn an_index_that_grows_costs_as_much_as_a_fixed_one_of_its_size() {
+    let trial = bench().trial(&Sizes::fixed(10), 0.4);
+    let growing = bench().growing_engine(&trial, 10, 0.7);
+    let fixed = bench().engine_with(&trial, 10, growing.index_ratio);
+    let [growing, fixed] = [growing, fixed].map(|row| costs(row).get_hit.mean());
+    // Buckets that were not divided yet have twice as many pairs as the others.
+    assert!((1.0..1.1).contains(&(growing / fixed)), "{growing} growing, {fixed} fixed");
+}
+
+#[test]
+fn a_larger_index_leaves_less_room() {
+    let reach = |pair_bytes| {
+        let pairs = Sizes::fixed(pair_bytes);
+        bench().largest_utilisations(&pairs, 10, &[0.1, 0.3, 0.6, 0.9]).into_iter()
+    };
+    for pair_bytes in [10, 62] {
+        let utilisations: Vec<_> = reach(pair_bytes).map(|reach| reach.utilisation).collect();
+        assert!(utilisations.is_sorted_by(|more, less| more > less), "{utilisations:?}");
+        // Memory without the index is full of blocks.
+        let blocks = |ratio: f64| (1.0 - ratio) * pair_bytes as f64 / 64.0;
+        assert!(pair_bytes == 10 || (utilisations[1] / blocks(0.3) - 1.0).abs() < 0.02);
+    }
+    assert!(reach(10).any(|reach| reach.utilisation > 0.7), "chains use all slots");
+}
+
+#[test]
+fn inserts_into_nearly_full_rivals_vary() {
     let rows = bench().side_by_side(&Sizes::fixed(126), &[0.5, 0.85], 50);
-    let [engine, cuckoo, hopscotch, ..] = [0, 1, 2].map(|at| costs(rows[at].clone()));
+    let means: Vec<_> = rows.iter().map(|row| costs(row.clone()).get_hit.mean()).collect();
     // Buckets are nearly empty: a read of the bucket, and a read of the block.
-    assert!([&engine, &cuckoo, &hopscotch].iter().all(|costs| costs.get_hit.mean() < 2.02));
-    let [engine, cuckoo, hopscotch] = [3, 4, 5].map(|at| costs(rows[at].clone()));
+    assert!(means[..4].iter().all(|mean| (2.0..2.02).contains(mean)), "{means:?}");
+    let [engine, cuckoo, hopscotch, farm] = [4, 5, 6, 7].map(|at| costs(rows[at].clone()));
     assert!(engine.insert.variance() < 0.1, "{}", engine.insert.variance());
-    assert!(cuckoo.insert.variance() > 1.0, "{}", cuckoo.insert.variance());
-    assert!(hopscotch.insert.variance() > 1.0, "{}", hopscotch.insert.variance());
+    for rival in [&cuckoo, &hopscotch, &farm] {
+        assert!(rival.insert.variance() > 1.0, "{}", rival.insert.variance());
+    }
     // Two reads of buckets and one of the value bound the cuckoo table's GET.
     assert!(cuckoo.get_hit.largest() == 3 && cuckoo.get_miss.largest() == 2);
+    assert!(farm.get_hit.mean() < hopscotch.get_hit.mean());
 }
 
 #[test]

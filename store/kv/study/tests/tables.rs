@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use fastrand::Rng;
-use freeport_kv_study::rivals::{Cuckoo, Hopscotch, KEY_BYTES, Options, VALUE_BYTES};
+use freeport_kv_study::rivals::{Cuckoo, Fetch, Hopscotch, KEY_BYTES, Options, VALUE_BYTES};
 use freeport_kv_study::table::{Put, Refused, Table};
 use freeport_testbed::{seed, usual_or_long};
 
@@ -14,7 +14,7 @@ type Make = fn(f64) -> Box<dyn Table>;
 
 const RIVALS: [Make; 2] = [
     |ratio| Box::new(Cuckoo::new(&options(ratio)).expect("valid options")),
-    |ratio| Box::new(Hopscotch::new(&options(ratio)).expect("valid options")),
+    |ratio| Box::new(Hopscotch::new(&options(ratio), Fetch::Lines).expect("valid options")),
 ];
 
 fn options(index_ratio: f64) -> Options {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Memory accesses of operations: how many there were, by cause, and how many a model expects.
 //!
-//! A memory access is one request to memory, as in the published evaluation (KV-Direct 5.3.1). An
+//! A memory access is one request to memory, as in the published evaluation (KV-Direct 5.4.1). An
 //! access to a bucket is one line of 64 bytes; a table that reads two lines of its index makes two
 //! accesses. An access to a block of data is one, however long the block is.
 

@@ -8,8 +8,8 @@
 //!
 //! The second bucket follows from the first and from a tag of eight bits, so that a move needs no
 //! hash of the key. MemC3 takes the exclusive or of both, which needs a number of buckets that is a
-//! power of two. Here bucket and second bucket add up to a number that depends on the tag, modulo the
-//! number of buckets: also its own inverse, for any number of buckets.
+//! power of two. Here bucket and second bucket add up to a number that depends on the tag, modulo
+//! the number of buckets: also its own inverse, for any number of buckets.
 
 use super::bucket::{BUCKET_BYTES, Bucket, Entry, KEY_BYTES, bucket_of, hash};
 use super::memory::{InvalidOptions, Memory, Options, VALUE_BYTES};

@@ -4,7 +4,7 @@
 //! Blocks have the sizes of powers of two up to 512 bytes. A block is split off a larger one if
 //! none of its size is free; blocks are not merged. Free blocks are known to a cache of 24 entries
 //! for each size and a stack in memory, which exchange 12 entries, a line, at once. That is the
-//! published allocator's traffic (KV-Direct 5.3.2), counted without keeping the entries twice.
+//! published allocator's traffic (KV-Direct 5.4.2), counted without keeping the entries twice.
 
 use std::fmt;
 
@@ -124,6 +124,11 @@ impl Memory {
     /// Reads the bucket at a byte.
     pub fn read_bucket(&mut self, address: usize, cause: Cause) -> Bucket {
         self.accesses.count(cause, Direction::Read);
+        self.fetched_bucket(address)
+    }
+
+    /// The bucket at a byte, which an access counted before has read.
+    pub fn fetched_bucket(&self, address: usize) -> Bucket {
         let bytes = &self.bytes[address..][..BUCKET_BYTES];
         Bucket { bytes: bytes.try_into().expect("the length of a bucket") }
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The largest index with which a table can be filled, by trial.
 //!
-//! A larger index has fewer collisions, and leaves less memory for blocks. So the largest index that
-//! still lets all pairs fit costs the fewest accesses (KV-Direct 5.3.1).
+//! A larger index has fewer collisions, and leaves less memory for blocks. So the largest index
+//! that still lets all pairs fit costs the fewest accesses (KV-Direct 5.4.1).
 
 use super::Trial;
 use crate::table::{Refused, Table};

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Rows of the published figures, measured.
 
+use freeport_kv_engine::Index;
+
 use super::{Costs, Filled, Trial, fill_largest_index};
 use crate::metered::Metered;
-use crate::rivals::{Cuckoo, Hopscotch, Options};
+use crate::rivals::{Cuckoo, Fetch, Hopscotch, Options};
 use crate::table::{Refused, Table};
 use crate::workload::Sizes;
 
@@ -14,7 +16,7 @@ pub struct Bench {
     pub memory_bytes: usize,
     /// Operations of each kind in a trial.
     pub operations: u64,
-    /// Bytes of the smallest block of the rival tables. The published one is 32.
+    /// Bytes of the smallest block of the rival tables. The engine's is 16, the published one 32.
     pub smallest_block_bytes: usize,
     /// Seed of hash functions and of the choice of keys.
     pub seed: u64,
@@ -37,10 +39,19 @@ pub struct Row {
     pub costs: Result<Costs, Refused>,
 }
 
+/// The largest utilisation of an engine with an index of a given share of memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reach {
+    /// Share of memory that the index has.
+    pub index_ratio: f64,
+    /// Bytes of all pairs by bytes of memory, when the first pair was refused.
+    pub utilisation: f64,
+}
+
 impl Default for Bench {
-    /// Tables of 2 MiB, and 10,000 operations of each kind.
+    /// Tables of 2 MiB, blocks as small as the engine's, and 10,000 operations of each kind.
     fn default() -> Bench {
-        Bench { memory_bytes: 2 << 20, operations: 10_000, smallest_block_bytes: 32, seed: 1 }
+        Bench { memory_bytes: 2 << 20, operations: 10_000, smallest_block_bytes: 16, seed: 1 }
     }
 }
 
@@ -70,6 +81,22 @@ impl Bench {
         Row { index_ratio, ..self.row("engine", trial, inline_threshold, filled) }
     }
 
+    /// Costs of an engine whose index grows while more than `fill` of its slots are taken. The row
+    /// has the ratio that the index has grown to.
+    pub fn growing_engine(&self, trial: &Trial, inline_threshold: usize, fill: f64) -> Row {
+        let Bench { memory_bytes, seed, .. } = *self;
+        let index = Index::Growing { fill };
+        let options = freeport_kv_engine::Options { memory_bytes, index, inline_threshold, seed };
+        let table = Metered::with_options(options).map_err(|_| Refused::Memory);
+        let filled = table.and_then(|mut table| {
+            let pairs = trial.fill(&mut table)?;
+            let index_bytes = table.engine().statistics().index_bytes;
+            let index_ratio = index_bytes as f64 / memory_bytes as f64;
+            Ok(Filled { table: Box::new(table), index_ratio, pairs })
+        });
+        self.row("engine", trial, inline_threshold, filled)
+    }
+
     /// Costs of the cuckoo table with the largest index with which the pairs fit.
     pub fn cuckoo(&self, trial: &Trial) -> Row {
         let make = |ratio| boxed(Cuckoo::new(&self.options(ratio)));
@@ -77,9 +104,13 @@ impl Bench {
     }
 
     /// Costs of the hopscotch table with the largest index with which the pairs fit.
-    pub fn hopscotch(&self, trial: &Trial) -> Row {
-        let make = |ratio| boxed(Hopscotch::new(&self.options(ratio)));
-        self.row("hopscotch", trial, 0, fill_largest_index(&make, trial))
+    pub fn hopscotch(&self, trial: &Trial, fetch: Fetch) -> Row {
+        let make = |ratio| boxed(Hopscotch::new(&self.options(ratio), fetch));
+        let table = match fetch {
+            Fetch::Lines => "hopscotch",
+            Fetch::Neighbourhood => "farm",
+        };
+        self.row(table, trial, 0, fill_largest_index(&make, trial))
     }
 
     /// The engine against utilisation: a row for each utilisation and inline threshold.
@@ -100,7 +131,8 @@ impl Bench {
         ratios.iter().map(|&ratio| self.engine_with(trial, inline_threshold, ratio)).collect()
     }
 
-    /// The engine and both rivals against utilisation (KV-28).
+    /// The engine and its rivals against utilisation: the engine, the cuckoo table, and the
+    /// hopscotch table with its neighbourhoods fetched in both ways.
     pub fn side_by_side(
         &self,
         pairs: &Sizes,
@@ -110,9 +142,35 @@ impl Bench {
         let trials = utilisations.iter().map(|&utilisation| self.trial(pairs, utilisation));
         trials
             .flat_map(|trial| {
-                [self.engine(&trial, inline_threshold), self.cuckoo(&trial), self.hopscotch(&trial)]
+                [
+                    self.engine(&trial, inline_threshold),
+                    self.cuckoo(&trial),
+                    self.hopscotch(&trial, Fetch::Lines),
+                    self.hopscotch(&trial, Fetch::Neighbourhood),
+                ]
             })
             .collect()
+    }
+
+    /// The largest utilisation that an engine reaches, against the index ratio.
+    pub fn largest_utilisations(
+        &self,
+        pairs: &Sizes,
+        inline_threshold: usize,
+        ratios: &[f64],
+    ) -> Vec<Reach> {
+        let trial = self.trial(pairs, 1.0);
+        let reach = |&index_ratio: &f64| {
+            let table =
+                boxed(Metered::new(self.memory_bytes, index_ratio, inline_threshold, self.seed));
+            let utilisation = table.map_or(0.0, |mut table| {
+                // Some pair exceeds memory, unless keys run out before.
+                let _ = trial.fill(table.as_mut());
+                table.utilisation()
+            });
+            Reach { index_ratio, utilisation }
+        };
+        ratios.iter().map(reach).collect()
     }
 
     fn options(&self, index_ratio: f64) -> Options {

@@ -2,10 +2,10 @@
 //! A trial: a table is filled up to a memory utilisation, and the cost of each kind of operation is
 //! measured there.
 //!
-//! Pairs are inserted until their bytes reach the utilisation. Then stored and absent keys are read,
-//! values are replaced by others of the same size, and pairs are deleted and new ones inserted in
-//! turn, so that the utilisation stays. Keys of operations are drawn evenly: a skewed choice would
-//! measure the few chains of popular keys.
+//! Pairs are inserted until their bytes reach the utilisation. Then stored and absent keys are
+//! read, values are replaced by others of the same size, and pairs are deleted and new ones
+//! inserted in turn, so that the utilisation stays. Keys of operations are drawn evenly: a skewed
+//! choice would measure the few chains of popular keys.
 
 use fastrand::Rng;
 
@@ -54,12 +54,14 @@ impl Trial {
         Keys::Binary((smallest / 2).clamp(3, KEY_BYTES))
     }
 
-    fn values(&self) -> Result<Values, Refused> {
+    /// The values that fill pairs up to their sizes.
+    pub(super) fn values(&self) -> Result<Values, Refused> {
         let key_bytes = self.keys().bytes();
         Values::of_pairs(&self.pairs, key_bytes).ok_or(Refused::KeyBytes(key_bytes))
     }
 
-    /// Fills an empty table up to the utilisation. Returns the number of pairs.
+    /// Fills an empty table up to the utilisation, or until all keys are used. Returns the number
+    /// of pairs.
     ///
     /// # Errors
     /// The table's reason for refusing a pair; or the key has more bytes than a pair.

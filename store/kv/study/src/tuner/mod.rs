@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Choice of the inline threshold and the index ratio for a mix of sizes (KV-Direct 5.3.1).
+//! Choice of the inline threshold and the index ratio for a mix of sizes (KV-Direct 5.4.1).
 //!
 //! Both are set when an engine is made. Pairs in buckets save an access, but take more slots, so
 //! that chains become longer. For each candidate threshold the largest index is taken with which
@@ -22,7 +22,7 @@ const HEADROOM: f64 = 1.0 / 256.0;
 /// Costs that differ by less than this share count as equal; the smaller threshold is then chosen.
 const EQUAL: f64 = 0.002;
 
-/// The operations of a workload: relative weights of each kind.
+/// The operations of a workload: relative weights of each kind, of which one at least is positive.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Work {
     /// GETs of stored keys.
@@ -84,19 +84,40 @@ pub struct Plan {
 
 /// Compares all thresholds by the model. Returns `None` if the pairs fit with none of them.
 pub fn plan(layout: &Layout, demand: &Demand) -> Option<Plan> {
-    Plan::new(THRESHOLDS.map(|inline_threshold| expect(layout, demand, inline_threshold)))
+    Plan::new(candidates(demand, |inline_threshold| expect(layout, demand, inline_threshold)))
 }
 
 /// Compares all thresholds by filling engines and measuring their operations. Returns `None` if
 /// the pairs fit with none of them.
 pub fn measure(bench: &Bench, demand: &Demand) -> Option<Plan> {
     let trial = bench.trial(&demand.pairs, demand.utilisation);
-    Plan::new(THRESHOLDS.map(|inline_threshold| {
+    Plan::new(candidates(demand, |inline_threshold| {
         let row = bench.engine(&trial, inline_threshold);
         let index_ratio = row.costs.is_ok().then_some(row.index_ratio);
         let accesses = row.costs.map_or(f64::INFINITY, |costs| demand.work.mean(means(&costs)));
         Candidate { inline_threshold, index_ratio, accesses }
     }))
+}
+
+/// A candidate for each threshold. Thresholds that make the same pairs inline cost the same.
+fn candidates(
+    demand: &Demand,
+    candidate: impl Fn(usize) -> Candidate,
+) -> [Candidate; THRESHOLDS.len()] {
+    let inline_sizes = |threshold: usize| {
+        demand.pairs.shares().take_while(|&(bytes, _)| bytes <= threshold).count()
+    };
+    let mut last: Option<Candidate> = None;
+    THRESHOLDS.map(|inline_threshold| {
+        let same = last
+            .filter(|last| inline_sizes(last.inline_threshold) == inline_sizes(inline_threshold));
+        let candidate = same.map_or_else(
+            || candidate(inline_threshold),
+            |same| Candidate { inline_threshold, ..same },
+        );
+        last = Some(candidate);
+        candidate
+    })
 }
 
 /// Mean accesses of the workload on an engine with a candidate's parameters, measured. Returns
@@ -167,7 +188,7 @@ impl fmt::Display for Plan {
             ),
             (_, Some(_)) => write!(
                 formatter,
-                "Pairs of up to {inline_threshold} B are inline: {:.2} accesses fewer than without.",
+                "Pairs of up to {inline_threshold} B are inline: {:.2} accesses less than without.",
                 other.accesses - accesses
             ),
         }

@@ -17,7 +17,8 @@ pub enum Operation {
     Update(u64),
     /// Store a new record.
     Insert(u64),
-    /// Read records in order of their ranks, beginning with this one.
+    /// Read records in order of their ranks: the first one, and their number. Fewer are read if the
+    /// records end before.
     Scan(u64, u64),
     /// Read the value, then replace it.
     ReadModifyWrite(u64),

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Ranks with a Zipf distribution: rank `i` (from 0) has a probability of about `1 / (i + 1)^theta`.
+//! Ranks with a Zipf distribution: the probability of rank `i`, counted from 0, is nearly
+//! proportional to `1 / (i + 1)^theta`.
 //!
 //! The method is that of Gray et al., "Quickly Generating Billion-Record Synthetic Databases"
 //! (SIGMOD 1994), which YCSB uses too: one random number and one power for each draw, and no table.
-//! It is exact for the first two ranks and inverts a continuous distribution for the others. Of a
-//! billion ranks at a theta of 0.99, rank 2 is drawn 20 % too often, rank 9 4 %, and ranks from 25
-//! on differ by less than 1.5 %. [`Zipf::probability`] is the distribution that is drawn.
+//! It is exact for the first two ranks and inverts a continuous distribution for the others. Among
+//! a billion ranks at a theta of 0.99, rank 2 is drawn 20 % too often, rank 9 4 %, and ranks from
+//! 25 on differ by less than 1.5 %. [`Zipf::probability`] is the distribution that is drawn.
 //!
 //! The method needs the generalised harmonic number `zeta(n, theta)`, a sum of `n` terms. Here the
 //! first thousand are added up, and the Euler-Maclaurin formula gives the rest. Records can
@@ -13,7 +14,7 @@
 
 use fastrand::Rng;
 
-/// Skew of the YCSB workloads; the "long tail" of the published evaluation (KV-Direct 5.4).
+/// Skew of the YCSB workloads; the "long tail" of the published evaluation (KV-Direct 5.5).
 pub const THETA: f64 = 0.99;
 
 /// Terms of zeta that are added up.
@@ -22,8 +23,8 @@ const TERMS: u64 = 1000;
 /// The sum of `1 / i^theta` for `i` from 1 to `n`, for a `theta` of at least 0.
 ///
 /// From `n` = 1000 on it is an approximation. The first neglected term of the Euler-Maclaurin
-/// formula bounds its error: `theta (theta + 1) (theta + 2) / (720 * 1000^(theta + 3))`, below 1e-13.
-/// Rounding of the largest sums adds a relative error below 1e-12.
+/// formula bounds its error: `theta (theta + 1) (theta + 2) / (720 * 1000^(theta + 3))`, below
+/// 1e-12. Rounding of the largest sums adds a relative error below 1e-12.
 pub fn zeta(n: u64, theta: f64) -> f64 {
     let head = (1..=n.min(TERMS)).rev().map(|i| (i as f64).powf(-theta)).sum::<f64>();
     if n <= TERMS { head } else { head + tail(n, theta) }
@@ -59,7 +60,8 @@ pub struct Zipf {
 impl Zipf {
     /// Ranks from 0 to `n` (exclusive) with skew `theta`; 0 is uniform.
     ///
-    /// Returns `None` if `n` is 0, or if `theta` is not at least 0 and below 1, as the method needs.
+    /// Returns `None` if `n` is 0, or if `theta` is not at least 0 and below 1, as the method
+    /// needs.
     pub fn new(n: u64, theta: f64) -> Option<Zipf> {
         if n == 0 || !(0.0..1.0).contains(&theta) {
             return None;
