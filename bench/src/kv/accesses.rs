@@ -83,7 +83,9 @@ impl Accesses {
                 Err(reason) => text += &format!(" {reason}\n"),
             }
         }
-        Some(text + "  published, at 50 %: get 1 and put 2 for pairs in buckets; in blocks, one more\n")
+        Some(
+            text + "  published, at 50 %: get 1 and put 2 for pairs in buckets; in blocks, one more\n",
+        )
     }
 
     /// A line for each operation of the engine, beside each rival that holds as much.

@@ -86,8 +86,8 @@ const ROUNDS: u32 = 7;
 const WINDOW_MS: u64 = 200;
 const QUICK_VALUES: [usize; 1] = [2];
 const QUICK_ROUNDS: u32 = 3;
-const QUICK_WINDOW_MS: u64 = 30;
-const QUICK_MEMORY_MIB: usize = 128;
+const QUICK_WINDOW_MS: u64 = 20;
+const QUICK_MEMORY_MIB: usize = 64;
 
 /// How long and how often each subject works.
 #[derive(Clone, Copy, Debug)]

@@ -208,9 +208,21 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// As many bytes of memory.
+    /// As many bytes of memory, in huge pages as the engine's where the system gives them.
     pub fn new(bytes: usize) -> Self {
-        Self { lines: vec![[1; 8]; bytes / 64], hasher: Hasher::new(3) }
+        let mut lines = Vec::with_capacity(bytes / 64);
+        let page = 1 << 12;
+        let start = lines.spare_capacity_mut().as_mut_ptr().cast::<u8>();
+        let skipped = start.align_offset(page);
+        if bytes > skipped + page {
+            let length = (bytes - skipped) & !(page - 1);
+            // SAFETY: the range lies in the allocation, and the call is advice.
+            unsafe {
+                libc::madvise(start.wrapping_add(skipped).cast(), length, libc::MADV_HUGEPAGE)
+            };
+        }
+        lines.resize(bytes / 64, [1; 8]);
+        Self { lines, hasher: Hasher::new(3) }
     }
 }
 
