@@ -13,6 +13,25 @@ const EXACT: u32 = 8;
 /// Code of the largest class, of 7 * 2^28 units.
 const LAST_CODE: u8 = 119;
 
+/// Units of the class of each code, since every access to a block needs them.
+static UNITS: [u32; 256] = {
+    let mut units = [0; 256];
+    let mut code = 1;
+    while code <= LAST_CODE as u32 {
+        units[code as usize] = units_of(code);
+        code += 1;
+    }
+    units
+};
+
+const fn units_of(code: u32) -> u32 {
+    if code <= EXACT {
+        return code;
+    }
+    let (doubling, quarters) = ((code - EXACT - 1) / 4 + 3, (code - EXACT - 1) % 4 + 1);
+    (4 + quarters) << (doubling - 2)
+}
+
 /// Size of a block: 1, 2, 3, 4, 5, 6, 7, 8 units, then four classes to a doubling (10, 12, 14, 16,
 /// 20, 24, ...).
 ///
@@ -54,12 +73,7 @@ impl Class {
     /// Size of a block of this class, in units.
     #[inline]
     pub const fn units(self) -> u32 {
-        let code = self.0.get() as u32;
-        if code <= EXACT {
-            return code;
-        }
-        let (doubling, quarters) = ((code - EXACT - 1) / 4 + 3, (code - EXACT - 1) % 4 + 1);
-        (4 + quarters) << (doubling - 2)
+        UNITS[self.0.get() as usize]
     }
 
     /// Code of the class, 1 to [`Class::COUNT`].
