@@ -10,12 +10,18 @@
 
 pub mod corrupt;
 pub mod entry;
+pub mod hash;
+mod hashing;
 pub mod limits;
 pub mod number;
 pub mod packed;
+pub mod random;
+pub mod table;
 pub mod varint;
 
 pub use corrupt::Corrupt;
 pub use entry::Entry;
+pub use hash::{Hash, HashRef};
 pub use limits::Limits;
 pub use packed::Packed;
+pub use table::Table;
