@@ -8,10 +8,13 @@
 
 use crate::corrupt::Corrupt;
 use crate::entry::Entry;
+use crate::extended::Extended;
 use crate::limits::Limits;
+use crate::number::Digits;
 use crate::packed::{self, Packed, Place};
 use crate::random::Selection;
 use crate::table::{self, Table, elements_of, next_element};
+use thiserror::Error;
 
 /// Fields and values of a large hash.
 pub type LargeHash = Table<2>;
@@ -32,6 +35,23 @@ pub enum Hash {
     Packed(Vec<u8>),
     /// The large form, which is never left.
     Large(Box<LargeHash>),
+}
+
+/// Reasons why a field is not incremented. The texts are those of Redis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum IncrementError {
+    /// The value is not the text of an `i64`.
+    #[error("hash value is not an integer")]
+    NotAnInteger,
+    /// The sum is not an `i64`.
+    #[error("increment or decrement would overflow")]
+    Overflow,
+    /// The value is not the text of a number.
+    #[error("hash value is not a float")]
+    NotAFloat,
+    /// The sum is infinite or not a number.
+    #[error("increment would produce NaN or Infinity")]
+    NotFinite,
 }
 
 impl<'a> HashRef<'a> {
@@ -194,6 +214,46 @@ impl Hash {
     /// Sets `field` to `value`, unless it has one (HSETNX). Returns whether it had none.
     pub fn set_absent(&mut self, limits: &Limits, field: &[u8], value: &[u8]) -> bool {
         !self.view().contains(field) && self.set(limits, field, value)
+    }
+
+    /// Adds `increment` to the integer that `field` has, 0 if there is none (HINCRBY). Returns the
+    /// sum.
+    ///
+    /// # Errors
+    /// [`IncrementError::NotAnInteger`] and [`IncrementError::Overflow`].
+    pub fn increment(
+        &mut self,
+        limits: &Limits,
+        field: &[u8],
+        increment: i64,
+    ) -> Result<i64, IncrementError> {
+        let old = match self.view().get(field) {
+            None => 0,
+            Some(value) => value.integer().ok_or(IncrementError::NotAnInteger)?,
+        };
+        let sum = old.checked_add(increment).ok_or(IncrementError::Overflow)?;
+        self.set(limits, field, Digits::new(sum).as_bytes());
+        Ok(sum)
+    }
+
+    /// Adds `increment` to the number that `field` has, 0 if there is none (HINCRBYFLOAT). Returns
+    /// the text of the sum, which is the new value.
+    ///
+    /// # Errors
+    /// [`IncrementError::NotAFloat`] and [`IncrementError::NotFinite`].
+    pub fn increment_float(
+        &mut self,
+        limits: &Limits,
+        field: &[u8],
+        increment: Extended,
+    ) -> Result<String, IncrementError> {
+        let old = match self.view().get(field) {
+            None => Extended::ZERO,
+            Some(value) => value.with_bytes(Extended::parse).ok_or(IncrementError::NotAFloat)?,
+        };
+        let sum = old.checked_add(increment).ok_or(IncrementError::NotFinite)?.to_text();
+        self.set(limits, field, sum.as_bytes());
+        Ok(sum)
     }
 
     /// Removes `field` and its value. Returns whether there was one.

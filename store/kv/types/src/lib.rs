@@ -8,8 +8,10 @@
 
 #![forbid(unsafe_code)]
 
+mod big;
 pub mod corrupt;
 pub mod entry;
+pub mod extended;
 pub mod hash;
 mod hashing;
 pub mod limits;
@@ -21,6 +23,7 @@ pub mod varint;
 
 pub use corrupt::Corrupt;
 pub use entry::Entry;
+pub use extended::Extended;
 pub use hash::{Hash, HashRef};
 pub use limits::Limits;
 pub use packed::Packed;

@@ -130,8 +130,14 @@ impl<'a> Packed<'a> {
     ///
     /// # Panics
     /// If `stride` is 0.
-    pub fn find(self, start: Place, needle: Entry<'_>, stride: usize) -> Option<Place> {
+    pub fn find<'n>(
+        self,
+        start: Place,
+        needle: impl Into<Entry<'n>>,
+        stride: usize,
+    ) -> Option<Place> {
         assert!(stride > 0, "a stride of 0 finds nothing");
+        let needle = needle.into();
         let mut place = start;
         let mut skipped = 0;
         loop {
@@ -341,10 +347,10 @@ mod tests {
         assert_eq!(sequence.get(5), None);
         assert_eq!(sequence.get(-6), None);
         assert_eq!(sequence.get(isize::MIN), None);
-        assert_eq!(sequence.find(Place::START, Entry::new(b"300"), 1), sequence.place(3));
-        assert_eq!(sequence.find(Place::START, Entry::new(b"300"), 2), None);
-        assert_eq!(sequence.find(Place::START, Entry::new(b"b"), 2), sequence.place(2));
-        assert_eq!(sequence.find(sequence.end(), Entry::new(b"b"), 2), None);
+        assert_eq!(sequence.find(Place::START, b"300", 1), sequence.place(3));
+        assert_eq!(sequence.find(Place::START, b"300", 2), None);
+        assert_eq!(sequence.find(Place::START, b"b", 2), sequence.place(2));
+        assert_eq!(sequence.find(sequence.end(), b"b", 2), None);
         let last = sequence.before(sequence.end()).unwrap();
         assert_eq!(sequence.after(last), Some(sequence.end()));
         assert_eq!(sequence.before(Place::START), None);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Random operations on hashes of every form, against a map of the standard library.
 
-use freeport_kv_types::{Entry, Hash, HashRef, Limits};
+use freeport_kv_types::hash::IncrementError;
+use freeport_kv_types::{Entry, Extended, Hash, HashRef, Limits};
 use freeport_testbed::{seed, usual_or_long};
 use std::collections::{BTreeMap, HashMap};
 
@@ -119,6 +120,29 @@ fn limits_are_those_of_redis() {
     let mut hash = Hash::default();
     hash.set(&limits, b"a", &[b'x'; 65]);
     assert_eq!(hash.view().encoding(), "hashtable");
+}
+
+#[test]
+fn fields_are_incremented() {
+    for limits in &all_limits() {
+        let mut hash = Hash::default();
+        assert_eq!(hash.increment(limits, b"n", 5), Ok(5));
+        assert_eq!(hash.increment(limits, b"n", -7), Ok(-2));
+        assert_eq!(hash.increment(limits, b"n", i64::MIN), Err(IncrementError::Overflow));
+        hash.set(limits, b"n", b"007");
+        assert_eq!(hash.increment(limits, b"n", 1), Err(IncrementError::NotAnInteger));
+        let tenth = Extended::parse(b"0.1").unwrap();
+        assert_eq!(hash.increment_float(limits, b"n", tenth), Ok("7.1".into()));
+        hash.set(limits, b"n", b"-.1");
+        assert_eq!(hash.increment_float(limits, b"n", tenth), Ok("0".into()));
+        assert_eq!(hash.view().get(b"n"), Some(Entry::Integer(0)));
+        assert_eq!(hash.increment_float(limits, b"new", tenth), Ok("0.1".into()));
+        hash.set(limits, b"n", b"x");
+        assert_eq!(hash.increment_float(limits, b"n", tenth), Err(IncrementError::NotAFloat));
+        let infinity = Extended::parse(b"inf").unwrap();
+        assert_eq!(hash.increment_float(limits, b"new", infinity), Err(IncrementError::NotFinite));
+        assert_eq!(hash.view().get(b"n"), Some(Entry::Bytes(b"x")));
+    }
 }
 
 #[test]
