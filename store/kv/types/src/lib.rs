@@ -18,6 +18,7 @@ pub mod limits;
 pub mod number;
 pub mod packed;
 pub mod random;
+pub mod set;
 pub mod table;
 pub mod varint;
 
@@ -27,4 +28,5 @@ pub use extended::Extended;
 pub use hash::{Hash, HashRef};
 pub use limits::Limits;
 pub use packed::Packed;
+pub use set::{Set, SetRef};
 pub use table::Table;

@@ -3,4 +3,5 @@
 
 mod hash;
 mod packed;
+mod set;
 mod table;
