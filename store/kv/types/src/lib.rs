@@ -9,17 +9,21 @@
 #![forbid(unsafe_code)]
 
 mod big;
+pub mod bitfield;
+pub mod bits;
 pub mod corrupt;
 pub mod entry;
 pub mod extended;
 pub mod hash;
 mod hashing;
+pub mod lcs;
 pub mod limits;
 pub mod number;
 pub mod packed;
 pub mod random;
 pub mod set;
 pub mod table;
+pub mod text;
 pub mod varint;
 
 pub use corrupt::Corrupt;
