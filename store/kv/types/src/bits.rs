@@ -167,12 +167,18 @@ pub fn position(bytes: &[u8], bit: bool, start: i64, end: Option<i64>, unit: Uni
         (byte != 0).then(|| start + at as u64 * 8 + u64::from(byte.leading_zeros()))
     };
     let last_byte = part.len() - 1;
-    let skipped = part[1..].iter().take_while(|&&byte| byte == inverted).count();
-    let between = (1 + skipped).min(last_byte);
+    let between = (1 + leading(&part[1..], inverted)).min(last_byte);
     found(0).or_else(|| found(between)).or_else(|| {
         let is_padded = !bit && end.is_none();
         is_padded.then_some(bytes.len() as u64 * 8)
     })
+}
+
+/// Number of bytes at the start that are `value`, found 32 at a time.
+fn leading(bytes: &[u8], value: u8) -> usize {
+    let (blocks, _) = bytes.as_chunks::<32>();
+    let skipped = 32 * blocks.iter().take_while(|&&block| block == [value; 32]).count();
+    skipped + bytes[skipped..].iter().take_while(|&&byte| byte == value).count()
 }
 
 /// Returns the first and the last bit of a range; `None` if there is none.

@@ -16,6 +16,7 @@ pub mod entry;
 pub mod extended;
 pub mod hash;
 mod hashing;
+pub mod hyperloglog;
 pub mod lcs;
 pub mod limits;
 pub mod number;

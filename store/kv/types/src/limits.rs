@@ -9,6 +9,8 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 pub struct Limits {
     /// Bytes of a string (`proto-max-bulk-len`); longer ones are refused.
     pub text_bytes: usize,
+    /// Bytes of a sparse HyperLogLog (`hll-sparse-max-bytes`).
+    pub sparse_bytes: usize,
     /// Fields of a packed hash (`hash-max-listpack-entries`).
     pub hash_entries: usize,
     /// Bytes of a field or value in a packed hash (`hash-max-listpack-value`).
@@ -39,6 +41,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             text_bytes: 512 << 20,
+            sparse_bytes: 3000,
             hash_entries: 128,
             hash_value_bytes: 64,
             set_integers: 512,

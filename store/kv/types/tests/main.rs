@@ -3,6 +3,7 @@
 
 mod bits;
 mod hash;
+mod hyperloglog;
 mod packed;
 mod set;
 mod table;
