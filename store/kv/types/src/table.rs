@@ -74,9 +74,7 @@ impl<const WIDTH: usize> Table<WIDTH> {
 
     /// Returns the element with this key.
     pub fn get(&self, key: Entry<'_>) -> Option<[Entry<'_>; WIDTH]> {
-        let bucket = &self.buckets[self.bucket_of(hash(self.seed, key))];
-        read_ahead(bucket);
-        let bucket = Packed::new(bucket);
+        let bucket = self.bucket(self.bucket_of(hash(self.seed, key)));
         let place = bucket.find(Place::START, key, WIDTH)?;
         next_element(&mut bucket.iter_from(place))
     }
@@ -98,7 +96,7 @@ impl<const WIDTH: usize> Table<WIDTH> {
 
     fn store(&mut self, element: [Entry<'_>; WIDTH], overwrites: bool) -> bool {
         let at = self.bucket_of(hash(self.seed, element[0]));
-        let bucket = Packed::new(&self.buckets[at]);
+        let bucket = self.bucket(at);
         let old = bucket.find(Place::START, element[0], WIDTH);
         match old {
             Some(place) if overwrites => self.edit(at, place, WIDTH, &element),
@@ -116,7 +114,7 @@ impl<const WIDTH: usize> Table<WIDTH> {
     /// Removes the element with this key. Returns whether there was one.
     pub fn remove(&mut self, key: Entry<'_>) -> bool {
         let at = self.bucket_of(hash(self.seed, key));
-        let Some(place) = Packed::new(&self.buckets[at]).find(Place::START, key, WIDTH) else {
+        let Some(place) = self.bucket(at).find(Place::START, key, WIDTH) else {
             return false;
         };
         self.edit(at, place, WIDTH, &[]);
@@ -251,6 +249,12 @@ impl<const WIDTH: usize> Table<WIDTH> {
         let level = self.level();
         let first_unsplit = self.buckets.len() - (1 << level);
         level + u32::from(at < first_unsplit || at >> level != 0)
+    }
+
+    /// Reads a bucket that will be searched.
+    fn bucket(&self, at: usize) -> Packed<'_> {
+        read_ahead(&self.buckets[at]);
+        Packed::new(&self.buckets[at])
     }
 
     fn edit(&mut self, at: usize, place: Place, removed: usize, inserted: &[Entry<'_>]) {

@@ -5,5 +5,6 @@ mod bits;
 mod hash;
 mod hyperloglog;
 mod packed;
+mod redis;
 mod set;
 mod table;
