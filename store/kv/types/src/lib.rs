@@ -14,6 +14,7 @@ pub mod limits;
 pub mod number;
 pub mod packed;
 pub mod varint;
+pub mod zset;
 
 pub use corrupt::Corrupt;
 pub use entry::Entry;

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Sorted sets in snapshots.
+//!
+//! A packed set is its own bytes. A large one is the byte 0, which begins no packed set, the number
+//! of elements, and the elements in order: the score (8 bytes, lowest first), the length of the
+//! member, and the member. Numbers are [`varint`]s.
+
+use super::{Large, ZSet, small};
+use crate::corrupt::Corrupt;
+use crate::limits::Limits;
+use crate::varint;
+
+/// First byte of a large set.
+const LARGE: u8 = 0;
+
+impl ZSet {
+    /// Appends the set to `out`.
+    pub fn serialize(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Packed(bytes) => out.extend_from_slice(bytes),
+            Self::Large(large) => {
+                out.push(LARGE);
+                varint::write(large.len() as u64, out);
+                for (member, score) in large.range(0..large.len()) {
+                    out.extend_from_slice(&score.to_le_bytes());
+                    varint::write(member.len() as u64, out);
+                    out.extend_from_slice(member);
+                }
+            }
+        }
+    }
+
+    /// Reads a set that [`serialize`](Self::serialize) wrote, in O(n). The form is that which was
+    /// written.
+    ///
+    /// # Errors
+    /// [`Corrupt`] if a length leads beyond the end, a score is not a number, elements are not in
+    /// order, or a member is repeated.
+    pub fn deserialize(bytes: &[u8], limits: &Limits) -> Result<Self, Corrupt> {
+        let Some((&LARGE, rest)) = bytes.split_first() else {
+            small::validate(bytes)?;
+            return Ok(Self::Packed(bytes.to_vec()));
+        };
+        let (len, size) = varint::read(rest).ok_or(Corrupt::at(1, "no number of elements"))?;
+        let start = 1 + size;
+        let mut at = start;
+        for _ in 0..len {
+            let (_, score, end) = element(bytes, at).ok_or(Corrupt::at(at, "no whole element"))?;
+            if score.is_nan() {
+                return Err(Corrupt::at(at, "a score is not a number"));
+            }
+            at = end;
+        }
+        if at < bytes.len() {
+            return Err(Corrupt::at(at, "bytes behind the last element"));
+        }
+        let elements = || {
+            let mut at = start;
+            std::iter::from_fn(move || {
+                let (member, score, end) = element(bytes, at)?;
+                at = end;
+                Some((member, score, end))
+            })
+        };
+        let sorted = elements().map(|(member, score, _)| (member, score));
+        match Large::from_sorted(sorted, limits.hash_seed) {
+            Ok(large) => Ok(Self::Large(Box::new(large))),
+            Err(number) => {
+                let before = number.checked_sub(1).and_then(|last| elements().nth(last));
+                let at = before.map_or(start, |(_, _, end)| end);
+                Err(Corrupt::at(at, "an element is not after the one before, or is repeated"))
+            }
+        }
+    }
+}
+
+/// The element at `at`: member, score and end.
+fn element(bytes: &[u8], at: usize) -> Option<(&[u8], f64, usize)> {
+    let (score, rest) = bytes.get(at..)?.split_first_chunk::<8>()?;
+    let (length, size) = varint::read(rest)?;
+    let member = rest[size..].get(..usize::try_from(length).ok()?)?;
+    Some((member, f64::from_le_bytes(*score), at + 8 + size + member.len()))
+}
