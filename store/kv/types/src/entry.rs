@@ -89,6 +89,18 @@ impl<'a> From<&'a [u8]> for Entry<'a> {
     }
 }
 
+impl<'a, const LEN: usize> From<&'a [u8; LEN]> for Entry<'a> {
+    fn from(bytes: &'a [u8; LEN]) -> Self {
+        Self::new(bytes)
+    }
+}
+
+impl<'a> From<&'a Vec<u8>> for Entry<'a> {
+    fn from(bytes: &'a Vec<u8>) -> Self {
+        Self::new(bytes)
+    }
+}
+
 impl From<i64> for Entry<'_> {
     fn from(value: i64) -> Self {
         Self::Integer(value)

@@ -8,15 +8,25 @@
 
 #![forbid(unsafe_code)]
 
+mod big;
 pub mod corrupt;
 pub mod entry;
+pub mod extended;
+pub mod hash;
+mod hashing;
 pub mod limits;
 pub mod number;
 pub mod packed;
+pub mod random;
+pub mod table;
 pub mod varint;
 pub mod zset;
 
 pub use corrupt::Corrupt;
 pub use entry::Entry;
+pub use extended::Extended;
+pub use hash::{Hash, HashRef};
 pub use limits::Limits;
 pub use packed::Packed;
+pub use table::Table;
+pub use zset::{ZSet, ZSetRef};

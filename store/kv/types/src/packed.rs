@@ -13,8 +13,8 @@
 
 use crate::corrupt::Corrupt;
 use crate::entry::{self, Entry};
-use crate::number::parse_integer;
 use crate::varint;
+use std::ops::Range;
 
 /// A packed sequence that is read where it lies.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +48,24 @@ impl<'a> Packed<'a> {
     /// Whether there is no entry.
     pub fn is_empty(self) -> bool {
         self.len == 0
+    }
+
+    /// Number of bytes of the whole sequence.
+    pub fn size_bytes(self) -> usize {
+        if self.is_empty() { 0 } else { varint::size(self.len as u64) + self.body.len() }
+    }
+
+    /// Appends the whole sequence to `out`.
+    pub fn write(self, out: &mut Vec<u8>) {
+        if !self.is_empty() {
+            varint::write(self.len as u64, out);
+            out.extend_from_slice(self.body);
+        }
+    }
+
+    /// The encoded entries, without their number.
+    pub(crate) fn body(self) -> &'a [u8] {
+        self.body
     }
 
     /// Returns the entries, from either end.
@@ -112,15 +130,20 @@ impl<'a> Packed<'a> {
     ///
     /// # Panics
     /// If `stride` is 0.
-    pub fn find(self, start: Place, needle: &[u8], stride: usize) -> Option<Place> {
-        let wanted = parse_integer(needle).map_or(Entry::Bytes(needle), Entry::Integer);
+    pub fn find<'n>(
+        self,
+        start: Place,
+        needle: impl Into<Entry<'n>>,
+        stride: usize,
+    ) -> Option<Place> {
+        assert!(stride > 0, "a stride of 0 finds nothing");
+        let needle = needle.into();
         let mut place = start;
         let mut skipped = 0;
-        assert!(stride > 0, "a stride of 0 finds nothing");
         loop {
             let (entry, size) = entry::first(&self.body[place.0..])?;
             if skipped == 0 {
-                if entry == wanted {
+                if entry == needle {
                     return Some(place);
                 }
                 skipped = stride;
@@ -237,6 +260,17 @@ pub fn push_back(bytes: &mut Vec<u8>, entry: Entry<'_>) {
     splice(bytes, end, 0, &[entry]);
 }
 
+/// Appends the `count` entries of `source` from one position to another, which are copied as they
+/// lie.
+///
+/// # Panics
+/// If the positions are no range of `source`.
+pub fn append(bytes: &mut Vec<u8>, source: Packed<'_>, range: Range<Place>, count: usize) {
+    let (len, header_bytes) = header(bytes);
+    bytes.extend_from_slice(&source.body[range.start.0..range.end.0]);
+    set_header(bytes, header_bytes, len + count);
+}
+
 /// Number of entries of the sequence in `bytes` and the size of that number.
 fn header(bytes: &[u8]) -> (usize, usize) {
     let (len, size) = varint::read(bytes).unwrap_or((0, 0));
@@ -335,6 +369,21 @@ mod tests {
         assert_eq!(texts(&bytes), ["first", "a", "7"]);
         remove(&mut bytes, Place::START, 3);
         assert!(bytes.is_empty());
+    }
+
+    #[test]
+    fn ranges_are_appended_as_they_lie() {
+        let source = packed(&["a", "b", "c", "d"]);
+        let view = Packed::new(&source);
+        let mut bytes = packed(&["1"]);
+        append(&mut bytes, view, view.place(1).unwrap()..view.place(3).unwrap(), 2);
+        assert_eq!(texts(&bytes), ["1", "b", "c"]);
+        append(&mut bytes, view, view.end()..view.end(), 0);
+        assert_eq!(validate(&bytes), Ok(()));
+        let mut full = packed(&["x"; 127]);
+        append(&mut full, view, Place::START..view.end(), 4);
+        assert_eq!(validate(&full), Ok(()));
+        assert_eq!(Packed::new(&full).len(), 131);
     }
 
     #[test]

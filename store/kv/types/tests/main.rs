@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Tests of the crate as its users see it.
 
+mod hash;
 mod packed;
+mod table;
 mod zset;

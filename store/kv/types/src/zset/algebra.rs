@@ -87,7 +87,7 @@ fn number_or_zero(score: f64) -> f64 {
 }
 
 /// The members that are in some input, with their aggregated scores.
-pub fn union(inputs: &[Weighted<'_>], aggregate: Aggregate, limits: &Limits) -> ZSet {
+pub fn union(limits: &Limits, inputs: &[Weighted<'_>], aggregate: Aggregate) -> ZSet {
     let mut scores: HashMap<Vec<u8>, f64> = HashMap::new();
     for input in smallest_first(inputs) {
         input.source.visit(&mut |member, score| {
@@ -99,11 +99,11 @@ pub fn union(inputs: &[Weighted<'_>], aggregate: Aggregate, limits: &Limits) -> 
             true
         });
     }
-    sorted(scores.into_iter().collect(), limits)
+    sorted(limits, scores.into_iter().collect())
 }
 
 /// The members that are in all inputs, with their aggregated scores. Empty without inputs.
-pub fn intersection(inputs: &[Weighted<'_>], aggregate: Aggregate, limits: &Limits) -> ZSet {
+pub fn intersection(limits: &Limits, inputs: &[Weighted<'_>], aggregate: Aggregate) -> ZSet {
     let inputs = smallest_first(inputs);
     let mut elements = vec![];
     if let Some((first, others)) = inputs.split_first() {
@@ -116,7 +116,7 @@ pub fn intersection(inputs: &[Weighted<'_>], aggregate: Aggregate, limits: &Limi
             true
         });
     }
-    sorted(elements, limits)
+    sorted(limits, elements)
 }
 
 /// Number of members that are in all inputs, at most `limit` (`ZINTERCARD`). A limit of 0 is none.
@@ -134,7 +134,7 @@ pub fn intersection_len(inputs: &[&dyn Source], limit: usize) -> usize {
 }
 
 /// The members of the first input that are in no other, with their scores. Empty without inputs.
-pub fn difference(inputs: &[&dyn Source], limits: &Limits) -> ZSet {
+pub fn difference(limits: &Limits, inputs: &[&dyn Source]) -> ZSet {
     let mut elements = vec![];
     if let Some((first, others)) = inputs.split_first() {
         let mut others = others.to_vec();
@@ -147,7 +147,7 @@ pub fn difference(inputs: &[&dyn Source], limits: &Limits) -> ZSet {
             true
         });
     }
-    sorted(elements, limits)
+    sorted(limits, elements)
 }
 
 fn smallest_first<'a>(inputs: &[Weighted<'a>]) -> Vec<Weighted<'a>> {
@@ -157,14 +157,14 @@ fn smallest_first<'a>(inputs: &[Weighted<'a>]) -> Vec<Weighted<'a>> {
 }
 
 /// The set of `elements`, which have each member once.
-fn sorted(mut elements: Vec<(Vec<u8>, f64)>, limits: &Limits) -> ZSet {
+fn sorted(limits: &Limits, mut elements: Vec<(Vec<u8>, f64)>) -> ZSet {
     elements.sort_unstable_by(|(member, score), (other, other_score)| {
         let order = score.partial_cmp(other_score).expect("no score is NaN");
         order.then_with(|| member.cmp(other))
     });
     let elements: Vec<_> =
         elements.iter().map(|(member, score)| (member.as_slice(), *score)).collect();
-    ZSet::from_sorted(&elements, limits)
+    ZSet::from_sorted(limits, &elements)
         .expect("elements are sorted, and each member is there once")
 }
 
@@ -174,9 +174,9 @@ mod tests {
     use crate::zset::AddOptions;
 
     fn set(elements: &[(&str, f64)]) -> ZSet {
-        let mut set = ZSet::default();
+        let (mut set, limits) = (ZSet::default(), Limits::default());
         for (member, score) in elements {
-            set.add(member.as_bytes(), *score, AddOptions::default(), &Limits::default()).unwrap();
+            set.add(&limits, member.as_bytes(), *score, AddOptions::default()).unwrap();
         }
         set
     }
@@ -195,13 +195,13 @@ mod tests {
         let (one, two) = (set(&[("a", 1.0), ("b", 2.0)]), set(&[("b", 5.0), ("3", 0.0)]));
         let inputs = [(one.view(), 2.0), (two.view(), 10.0)];
         let (inputs, limits) = (weighted(&inputs), Limits::default());
-        let found = elements(&union(&inputs, Aggregate::Sum, &limits));
+        let found = elements(&union(&limits, &inputs, Aggregate::Sum));
         assert_eq!(found, [("3".into(), 0.0), ("a".into(), 2.0), ("b".into(), 54.0)]);
-        let found = elements(&intersection(&inputs, Aggregate::Min, &limits));
+        let found = elements(&intersection(&limits, &inputs, Aggregate::Min));
         assert_eq!(found, [("b".into(), 4.0)]);
-        let found = elements(&intersection(&inputs, Aggregate::Max, &limits));
+        let found = elements(&intersection(&limits, &inputs, Aggregate::Max));
         assert_eq!(found, [("b".into(), 50.0)]);
-        assert!(intersection(&[], Aggregate::Sum, &limits).is_empty());
+        assert!(intersection(&limits, &[], Aggregate::Sum).is_empty());
     }
 
     #[test]
@@ -209,10 +209,10 @@ mod tests {
         let one = set(&[("a", f64::INFINITY)]);
         let two = set(&[("a", f64::NEG_INFINITY)]);
         let inputs = [(one.view(), 1.0), (two.view(), 1.0)];
-        let found = union(&weighted(&inputs), Aggregate::Sum, &Limits::default());
+        let found = union(&Limits::default(), &weighted(&inputs), Aggregate::Sum);
         assert_eq!(elements(&found), [("a".into(), 0.0)]);
         let inputs = [(one.view(), 0.0)];
-        let found = union(&weighted(&inputs), Aggregate::Sum, &Limits::default());
+        let found = union(&Limits::default(), &weighted(&inputs), Aggregate::Sum);
         assert_eq!(elements(&found), [("a".into(), 0.0)]);
     }
 
@@ -221,7 +221,7 @@ mod tests {
         let (one, two) = (set(&[("a", 1.0), ("b", 2.0), ("c", 3.0)]), set(&[("b", 9.0)]));
         let (one, two) = (one.view(), two.view());
         let limits = Limits::default();
-        let found = elements(&difference(&[&one, &two], &limits));
+        let found = elements(&difference(&limits, &[&one, &two]));
         assert_eq!(found, [("a".into(), 1.0), ("c".into(), 3.0)]);
         assert_eq!(intersection_len(&[&one, &two], 0), 1);
         assert_eq!(intersection_len(&[&one, &one], 0), 3);

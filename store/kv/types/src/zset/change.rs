@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use thiserror::Error;
 
-use super::{Large, ZSet, small};
+use super::{ZSet, small};
 use crate::limits::Limits;
 use crate::packed::{self, Packed};
 
@@ -70,10 +70,10 @@ impl ZSet {
     /// [`NotANumber`] if the new score is not a number; the set stays as it was.
     pub fn add(
         &mut self,
+        limits: &Limits,
         member: &[u8],
         score: f64,
         options: AddOptions,
-        limits: &Limits,
     ) -> Result<Outcome, NotANumber> {
         if score.is_nan() {
             return Err(NotANumber);
@@ -82,7 +82,7 @@ impl ZSet {
             if options.existing == Existing::OnlyExisting {
                 return Ok(Outcome::Refused);
             }
-            self.insert(member, score, limits);
+            self.insert(limits, member, score);
             return Ok(Outcome::Added(score));
         };
         if options.existing == Existing::OnlyNew {
@@ -151,28 +151,18 @@ impl ZSet {
     }
 
     /// Adds a member that is not in the set.
-    fn insert(&mut self, member: &[u8], score: f64, limits: &Limits) {
+    fn insert(&mut self, limits: &Limits, member: &[u8], score: f64) {
         if let Self::Packed(bytes) = self {
             let len = small::len(Packed::new(bytes));
             if len < limits.zset_entries && member.len() <= limits.zset_value_bytes {
                 return small::insert(bytes, member, score);
             }
-            *self = Self::Large(Box::new(enlarge(bytes, limits)));
+            *self = Self::Large(Box::new(small::enlarge(limits, Packed::new(bytes))));
         }
         if let Self::Large(large) = self {
             large.set(member, score);
         }
     }
-}
-
-/// The large form of a packed set.
-fn enlarge(bytes: &[u8], limits: &Limits) -> Large {
-    let set = Packed::new(bytes);
-    let elements: Vec<_> = small::SmallIter::new(set, 0..small::len(set))
-        .map(|(member, score)| (member.to_vec(), score))
-        .collect();
-    let elements = elements.iter().map(|(member, score)| (member.as_slice(), *score));
-    Large::from_sorted(elements, limits.hash_seed).expect("a packed set is in order")
 }
 
 fn remove_packed(bytes: &mut Vec<u8>, member: &[u8]) -> Option<f64> {

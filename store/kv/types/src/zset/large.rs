@@ -16,8 +16,8 @@ impl Large {
     /// A set of members that are in order, in O(n). `seed` keys its hash function. Returns the number
     /// of the first element that is not after the one before it, or whose member is repeated.
     pub(super) fn from_sorted<'a>(
-        elements: impl Iterator<Item = (&'a [u8], f64)>,
         seed: u64,
+        elements: impl Iterator<Item = (&'a [u8], f64)>,
     ) -> Result<Self, usize> {
         let mut members = Members::new(seed);
         let mut last: Option<(&[u8], f64)> = None;

@@ -13,8 +13,8 @@
 //! splits when a member is added, and up to two are joined when one is removed. No operation
 //! rehashes more, and the table has at most twice as many buckets as members.
 
-use std::hash::{DefaultHasher, Hasher};
-
+use crate::entry::Entry;
+use crate::hashing::hash;
 use crate::varint;
 
 /// Members of a full page.
@@ -199,11 +199,9 @@ impl Members {
 
     /// The bucket of `member` among the present number of buckets.
     fn bucket(&self, member: &[u8]) -> usize {
-        let mut hasher = DefaultHasher::new();
-        hasher.write_u64(self.seed);
-        hasher.write(member);
+        let hash = hash(self.seed, Entry::Bytes(member)) as usize;
         let mask = self.heads.len().next_power_of_two() - 1;
-        let bucket = hasher.finish() as usize & mask;
+        let bucket = hash & mask;
         if bucket < self.heads.len() { bucket } else { bucket & (mask >> 1) }
     }
 

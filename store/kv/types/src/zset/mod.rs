@@ -66,7 +66,7 @@ impl Default for ZSet {
 
 impl<'a> ZSetRef<'a> {
     /// Reads the packed set in `bytes`.
-    pub fn packed(bytes: &'a [u8]) -> Self {
+    pub fn from_packed(bytes: &'a [u8]) -> Self {
         Self::Packed(Packed::new(bytes))
     }
 
@@ -167,6 +167,23 @@ impl<'a> ZSetRef<'a> {
     pub fn iter(self) -> Iter<'a> {
         self.range(0..self.len())
     }
+
+    /// Name of the form, as OBJECT ENCODING gives it.
+    pub fn encoding(self) -> &'static str {
+        match self {
+            Self::Packed(_) => "listpack",
+            Self::Large(_) => "skiplist",
+        }
+    }
+
+    /// Memory of the set in bytes, in O(1): of a packed one its length, of a large one as
+    /// allocated.
+    pub fn memory_bytes(self) -> usize {
+        match self {
+            Self::Packed(packed) => packed.size_bytes(),
+            Self::Large(large) => large.memory_bytes(),
+        }
+    }
 }
 
 impl<'a> IntoIterator for ZSetRef<'a> {
@@ -185,11 +202,11 @@ impl ZSet {
     /// # Errors
     /// The index of the first element that is not after the one before it, or whose member is
     /// repeated.
-    pub fn from_sorted(elements: &[(&[u8], f64)], limits: &Limits) -> Result<Self, usize> {
+    pub fn from_sorted(limits: &Limits, elements: &[(&[u8], f64)]) -> Result<Self, usize> {
         let is_small = elements.len() <= limits.zset_entries
             && elements.iter().all(|(member, _)| member.len() <= limits.zset_value_bytes);
         if !is_small {
-            let large = Large::from_sorted(elements.iter().copied(), limits.hash_seed)?;
+            let large = Large::from_sorted(limits.hash_seed, elements.iter().copied())?;
             return Ok(Self::Large(Box::new(large)));
         }
         let mut members = HashSet::with_capacity(elements.len());
@@ -209,7 +226,7 @@ impl ZSet {
     /// The set, to read it.
     pub fn view(&self) -> ZSetRef<'_> {
         match self {
-            Self::Packed(bytes) => ZSetRef::packed(bytes),
+            Self::Packed(bytes) => ZSetRef::from_packed(bytes),
             Self::Large(large) => ZSetRef::Large(large),
         }
     }
@@ -217,14 +234,6 @@ impl ZSet {
     /// Number of members.
     pub fn len(&self) -> usize {
         self.view().len()
-    }
-
-    /// Bytes of memory that the set has allocated, in O(1).
-    pub fn memory_bytes(&self) -> usize {
-        match self {
-            Self::Packed(bytes) => bytes.capacity(),
-            Self::Large(large) => large.memory_bytes(),
-        }
     }
 
     /// Whether there is no member. Redis removes the key of an empty set.

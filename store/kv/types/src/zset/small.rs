@@ -7,8 +7,10 @@
 
 use std::cmp::Ordering;
 
+use super::Large;
 use crate::corrupt::Corrupt;
 use crate::entry::{Entry, encoded_size};
+use crate::limits::Limits;
 use crate::packed::{self, Packed, Place};
 use crate::varint;
 
@@ -129,6 +131,21 @@ pub(super) fn push(bytes: &mut Vec<u8>, member: &[u8], score: f64) {
     let end = Packed::new(bytes).end();
     let score = EncodedScore::new(score);
     packed::splice(bytes, end, 0, &[Entry::new(member), score.entry()]);
+}
+
+/// Whether the set may be packed by `limits`.
+pub(super) fn is_within(limits: &Limits, packed: Packed<'_>) -> bool {
+    len(packed) <= limits.zset_entries
+        && packed.iter().step_by(2).all(|member| member.len() <= limits.zset_value_bytes)
+}
+
+/// The large form of a packed set, which is in order.
+pub(super) fn enlarge(limits: &Limits, packed: Packed<'_>) -> Large {
+    let elements: Vec<_> = SmallIter::new(packed, 0..len(packed))
+        .map(|(member, score)| (member.to_vec(), score))
+        .collect();
+    let elements = elements.iter().map(|(member, score)| (member.as_slice(), *score));
+    Large::from_sorted(limits.hash_seed, elements).expect("a packed set is in order")
 }
 
 /// Checks that `bytes` are members and scores in order, each member once.

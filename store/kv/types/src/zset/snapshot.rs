@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Sorted sets in snapshots.
 //!
-//! A packed set is its own bytes. A large one is the byte 0, which begins no packed set, the number
-//! of elements, and the elements in order: the score (8 bytes, lowest first), the length of the
-//! member, and the member. Numbers are [`varint`]s.
+//! A packed set is the byte 0 and its own bytes. A large one is the byte 1, the number of elements,
+//! and the elements in order: the score (8 bytes, lowest first), the length of the member, and the
+//! member. Numbers are [`varint`]s.
 
-use super::{Large, ZSet, small};
+use super::{Large, ZSet, ZSetRef, small};
 use crate::corrupt::Corrupt;
 use crate::limits::Limits;
+use crate::packed::Packed;
 use crate::varint;
 
+/// First byte of a packed set.
+const PACKED: u8 = 0;
 /// First byte of a large set.
-const LARGE: u8 = 0;
+const LARGE: u8 = 1;
 
-impl ZSet {
-    /// Appends the set to `out`.
-    pub fn serialize(&self, out: &mut Vec<u8>) {
+impl ZSetRef<'_> {
+    /// Appends the set to `out`, for [`ZSet::deserialize`].
+    pub fn serialize(self, out: &mut Vec<u8>) {
         match self {
-            Self::Packed(bytes) => out.extend_from_slice(bytes),
+            Self::Packed(packed) => {
+                out.push(PACKED);
+                packed.write(out);
+            }
             Self::Large(large) => {
                 out.push(LARGE);
                 varint::write(large.len() as u64, out);
@@ -29,49 +35,60 @@ impl ZSet {
             }
         }
     }
+}
 
-    /// Reads a set that [`serialize`](Self::serialize) wrote, in O(n). The form is that which was
-    /// written.
+impl ZSet {
+    /// Reads what [`ZSetRef::serialize`] wrote, in O(n). A packed set above the limits becomes
+    /// large.
     ///
     /// # Errors
     /// [`Corrupt`] if a length leads beyond the end, a score is not a number, elements are not in
     /// order, or a member is repeated.
     pub fn deserialize(bytes: &[u8], limits: &Limits) -> Result<Self, Corrupt> {
-        let Some((&LARGE, rest)) = bytes.split_first() else {
-            small::validate(bytes)?;
-            return Ok(Self::Packed(bytes.to_vec()));
-        };
-        let (len, size) = varint::read(rest).ok_or(Corrupt::at(1, "no number of elements"))?;
-        let start = 1 + size;
-        let mut at = start;
-        for _ in 0..len {
-            let (_, score, end) = element(bytes, at).ok_or(Corrupt::at(at, "no whole element"))?;
-            if score.is_nan() {
-                return Err(Corrupt::at(at, "a score is not a number"));
+        match bytes.split_first() {
+            Some((&PACKED, rest)) => {
+                small::validate(rest).map_err(|corrupt| corrupt.behind(1))?;
+                Ok(if small::is_within(limits, Packed::new(rest)) {
+                    Self::Packed(rest.to_vec())
+                } else {
+                    Self::Large(Box::new(small::enlarge(limits, Packed::new(rest))))
+                })
             }
-            at = end;
-        }
-        if at < bytes.len() {
-            return Err(Corrupt::at(at, "bytes behind the last element"));
-        }
-        let elements = || {
-            let mut at = start;
-            std::iter::from_fn(move || {
-                let (member, score, end) = element(bytes, at)?;
-                at = end;
-                Some((member, score, end))
-            })
-        };
-        let sorted = elements().map(|(member, score, _)| (member, score));
-        match Large::from_sorted(sorted, limits.hash_seed) {
-            Ok(large) => Ok(Self::Large(Box::new(large))),
-            Err(number) => {
-                let before = number.checked_sub(1).and_then(|last| elements().nth(last));
-                let at = before.map_or(start, |(_, _, end)| end);
-                Err(Corrupt::at(at, "an element is not after the one before, or is repeated"))
-            }
+            Some((&LARGE, _)) => Ok(Self::Large(Box::new(read_large(bytes, limits)?))),
+            _ => Err(Corrupt::at(0, "unknown form of a sorted set")),
         }
     }
+}
+
+/// Reads a large set, whose first byte is its form.
+fn read_large(bytes: &[u8], limits: &Limits) -> Result<Large, Corrupt> {
+    let (len, size) = varint::read(&bytes[1..]).ok_or(Corrupt::at(1, "no number of elements"))?;
+    let start = 1 + size;
+    let mut at = start;
+    for _ in 0..len {
+        let (_, score, end) = element(bytes, at).ok_or(Corrupt::at(at, "no whole element"))?;
+        if score.is_nan() {
+            return Err(Corrupt::at(at, "a score is not a number"));
+        }
+        at = end;
+    }
+    if at < bytes.len() {
+        return Err(Corrupt::at(at, "bytes behind the last element"));
+    }
+    let elements = || {
+        let mut at = start;
+        std::iter::from_fn(move || {
+            let element = element(bytes, at)?;
+            at = element.2;
+            Some(element)
+        })
+    };
+    let sorted = elements().map(|(member, score, _)| (member, score));
+    Large::from_sorted(limits.hash_seed, sorted).map_err(|number| {
+        let before = number.checked_sub(1).and_then(|last| elements().nth(last));
+        let at = before.map_or(start, |(_, _, end)| end);
+        Corrupt::at(at, "an element is not after the one before, or is repeated")
+    })
 }
 
 /// The element at `at`: member, score and end.

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A hash table of packed elements: the large form of hashes and sets.
+//!
+//! An element is `WIDTH` entries, and the first is its key. A bucket is a packed sequence of about
+//! eight elements, one allocation for all of them. An element therefore costs a few bytes more
+//! than its contents, and a search reads a few adjacent cache lines.
+//!
+//! The table grows and shrinks by one bucket at a time (linear hashing: Litwin, "Linear hashing: a
+//! new tool for file and table addressing", VLDB 1980), so no operation moves the whole table.
+//! Bucket `n` of a growing table takes elements from one bucket only, the one with the same number
+//! without its highest bit.
+//!
+//! A cursor of [`Table::scan`] is a position in the order of reversed hashes. A bucket holds one
+//! range of that order, splitting a bucket halves its range, and merging two joins neighbouring
+//! ranges. So a cursor stays right however the table changes between two calls: a scan returns
+//! every element that is there throughout, exactly once. The cursor that clients see has its bits
+//! reversed again, which makes it a small number.
+
+use crate::corrupt::Corrupt;
+use crate::entry::{self, Entry};
+use crate::hashing::hash;
+use crate::packed::{self, Packed, Place};
+use crate::random::{Selection, is_large_part};
+use crate::varint;
+use std::collections::HashSet;
+
+/// Elements per bucket, on average, above which the table grows.
+const MOST_ELEMENTS: usize = 8;
+/// Bytes per bucket, on average, above which the table grows, up to one bucket per element.
+const MOST_BYTES: usize = 1024;
+/// Buckets that one operation adds or removes at most.
+const STEPS: usize = 2;
+/// Granularity of a bucket's allocation in bytes.
+const GRAIN: usize = 16;
+/// Choices of a random element that may fail before any element near the last choice is taken.
+const MOST_CHOICES: usize = 1000;
+
+/// A hash table of elements of `WIDTH` entries.
+#[derive(Clone, Debug)]
+pub struct Table<const WIDTH: usize> {
+    seed: u64,
+    len: usize,
+    /// Bytes of all buckets.
+    used_bytes: usize,
+    /// Capacity of all buckets in bytes.
+    bucket_bytes: usize,
+    /// At least one.
+    buckets: Vec<Vec<u8>>,
+}
+
+impl<const WIDTH: usize> Table<WIDTH> {
+    /// Returns an empty table. `seed` is that of the hash function.
+    pub fn new(seed: u64) -> Self {
+        Self { seed, len: 0, used_bytes: 0, bucket_bytes: 0, buckets: vec![vec![]] }
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no element.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Memory of the table, in bytes as allocated.
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + self.buckets.capacity() * size_of::<Vec<u8>>() + self.bucket_bytes
+    }
+
+    /// Returns the element with this key.
+    pub fn get(&self, key: Entry<'_>) -> Option<[Entry<'_>; WIDTH]> {
+        let bucket = Packed::new(&self.buckets[self.bucket_of(hash(self.seed, key))]);
+        let place = bucket.find(Place::START, key, WIDTH)?;
+        next_element(&mut bucket.iter_from(place))
+    }
+
+    /// Whether there is an element with this key.
+    pub fn contains(&self, key: Entry<'_>) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// Adds `element`, unless there is one with its key. Returns whether there was none.
+    pub fn add(&mut self, element: [Entry<'_>; WIDTH]) -> bool {
+        self.store(element, false)
+    }
+
+    /// Adds `element`, in place of the one with its key. Returns whether there was none.
+    pub fn put(&mut self, element: [Entry<'_>; WIDTH]) -> bool {
+        self.store(element, true)
+    }
+
+    fn store(&mut self, element: [Entry<'_>; WIDTH], overwrites: bool) -> bool {
+        let at = self.bucket_of(hash(self.seed, element[0]));
+        let bucket = Packed::new(&self.buckets[at]);
+        let old = bucket.find(Place::START, element[0], WIDTH);
+        match old {
+            Some(place) if overwrites => self.edit(at, place, WIDTH, &element),
+            Some(_) => {}
+            None => {
+                let end = bucket.end();
+                self.edit(at, end, 0, &element);
+                self.len += 1;
+            }
+        }
+        self.grow();
+        old.is_none()
+    }
+
+    /// Removes the element with this key. Returns whether there was one.
+    pub fn remove(&mut self, key: Entry<'_>) -> bool {
+        let at = self.bucket_of(hash(self.seed, key));
+        let Some(place) = Packed::new(&self.buckets[at]).find(Place::START, key, WIDTH) else {
+            return false;
+        };
+        self.edit(at, place, WIDTH, &[]);
+        self.len -= 1;
+        self.shrink();
+        true
+    }
+
+    /// Returns all elements, in the order of buckets.
+    pub fn iter(&self) -> Iter<'_, WIDTH> {
+        Iter { buckets: self.buckets.iter(), entries: Packed::new(&[]).iter() }
+    }
+
+    /// Calls `emit` with elements from `cursor` on, about `count` of them, and returns the cursor
+    /// of the next call; 0 at the end. A scan begins with cursor 0.
+    pub fn scan(&self, cursor: u64, count: usize, mut emit: impl FnMut([Entry<'_>; WIDTH])) -> u64 {
+        let mut position = cursor.reverse_bits();
+        let mut emitted = 0;
+        for _ in 0..count.saturating_mul(10).max(1) {
+            let at = self.bucket_of(position.reverse_bits());
+            let depth = self.depth(at);
+            // The cursor points into a bucket if buckets were merged since it was returned.
+            let is_at_start = position.trailing_zeros() + depth >= 64;
+            for element in elements(&self.buckets[at]) {
+                if is_at_start || hash(self.seed, element[0]).reverse_bits() >= position {
+                    emit(element);
+                    emitted += 1;
+                }
+            }
+            position = range_after(position, depth);
+            if emitted >= count || position == 0 {
+                break;
+            }
+        }
+        position.reverse_bits()
+    }
+
+    /// Returns a random element, each with the same probability; `None` without elements.
+    ///
+    /// A random bucket is taken with a probability proportional to its number of elements.
+    pub fn random(&self, choose: &mut impl FnMut(usize) -> usize) -> Option<[Entry<'_>; WIDTH]> {
+        if self.is_empty() {
+            return None;
+        }
+        // Numbers of elements are about Poisson distributed, with a mean of at most 4/3 of that of
+        // all buckets. Less than one bucket in 100 million has more than this many.
+        let most = 3 * self.len / self.buckets.len() + 12;
+        for _ in 0..MOST_CHOICES {
+            let bucket = Packed::new(&self.buckets[choose(self.buckets.len())]);
+            let (index, len) = (choose(most), bucket.len() / WIDTH);
+            if index < len {
+                let index = if len > most { choose(len) } else { index };
+                return elements_of(bucket).nth(index);
+            }
+        }
+        self.iter().next()
+    }
+
+    /// Calls `emit` with `count` distinct random elements, or with all if there are less.
+    pub fn random_distinct<'a>(
+        &'a self,
+        count: usize,
+        choose: &mut impl FnMut(usize) -> usize,
+        mut emit: impl FnMut([Entry<'a>; WIDTH]),
+    ) {
+        if is_large_part(count, self.len) {
+            let mut selection = Selection::new(self.len, count);
+            self.iter().filter(|_| selection.takes(choose)).for_each(emit);
+            return;
+        }
+        let mut taken = HashSet::with_capacity(count);
+        // Each choice is a new element with a probability of at least 2/3.
+        for _ in 0..count * 8 + MOST_CHOICES {
+            if taken.len() == count {
+                return;
+            }
+            let chosen = self.random(choose);
+            if let Some(element) = chosen.filter(|element| taken.insert(element[0])) {
+                emit(element);
+            }
+        }
+        let others = self.iter().filter(|element| !taken.contains(&element[0]));
+        others.take(count - taken.len()).for_each(emit);
+    }
+
+    /// Appends all elements to `out`, as one packed sequence.
+    pub fn write_packed(&self, out: &mut Vec<u8>) {
+        if self.is_empty() {
+            return;
+        }
+        varint::write((self.len * WIDTH) as u64, out);
+        out.reserve(self.used_bytes);
+        for bucket in &self.buckets {
+            out.extend_from_slice(Packed::new(bucket).body());
+        }
+    }
+
+    /// Returns a table of the elements in a valid packed sequence.
+    ///
+    /// # Errors
+    /// Part of an element at the end, or two elements with the same key.
+    pub fn read_packed(sequence: Packed<'_>, seed: u64) -> Result<Self, Corrupt> {
+        if !sequence.len().is_multiple_of(WIDTH) {
+            return Err(Corrupt::at(0, "part of an element at the end"));
+        }
+        let mut table = Self::new(seed);
+        for element in elements_of(sequence) {
+            if !table.add(element) {
+                return Err(Corrupt::at(0, "two elements with the same key"));
+            }
+        }
+        Ok(table)
+    }
+}
+
+/// Buckets.
+impl<const WIDTH: usize> Table<WIDTH> {
+    /// Number of the highest bit of the number of buckets: buckets below 2^level that were not
+    /// split yet are chosen by this many bits of the hash, others by one more.
+    fn level(&self) -> u32 {
+        self.buckets.len().ilog2()
+    }
+
+    fn bucket_of(&self, hash: u64) -> usize {
+        let mask = (2u64 << self.level()) - 1;
+        let at = (hash & mask) as usize;
+        if at < self.buckets.len() { at } else { at & (mask >> 1) as usize }
+    }
+
+    /// Number of bits of the hash that choose bucket `at`.
+    fn depth(&self, at: usize) -> u32 {
+        let level = self.level();
+        let first_unsplit = self.buckets.len() - (1 << level);
+        level + u32::from(at < first_unsplit || at >> level != 0)
+    }
+
+    fn edit(&mut self, at: usize, place: Place, removed: usize, inserted: &[Entry<'_>]) {
+        let bucket = &mut self.buckets[at];
+        self.used_bytes -= bucket.len();
+        self.bucket_bytes -= bucket.capacity();
+        let added: usize = inserted.iter().map(|&entry| entry::encoded_size(entry)).sum();
+        // With room for the number of entries.
+        let most = bucket.len() + added + 2;
+        if bucket.capacity() < most {
+            bucket.reserve_exact(most.next_multiple_of(GRAIN) - bucket.len());
+        }
+        packed::splice(bucket, place, removed, inserted);
+        if bucket.capacity() > 2 * bucket.len() + 4 * GRAIN {
+            bucket.shrink_to(bucket.len().next_multiple_of(GRAIN));
+        }
+        self.used_bytes += bucket.len();
+        self.bucket_bytes += bucket.capacity();
+    }
+
+    fn grow(&mut self) {
+        for _ in 0..STEPS {
+            let count = self.buckets.len();
+            let is_full = self.len > MOST_ELEMENTS * count
+                || (self.used_bytes > MOST_BYTES * count && self.len > count);
+            if !is_full {
+                return;
+            }
+            self.split();
+        }
+    }
+
+    fn shrink(&mut self) {
+        for _ in 0..STEPS {
+            let count = self.buckets.len();
+            let is_wide = 2 * self.len < count
+                || (2 * self.len < MOST_ELEMENTS * count
+                    && 2 * self.used_bytes < MOST_BYTES * count);
+            if count == 1 || !is_wide {
+                break;
+            }
+            self.merge();
+        }
+        if self.buckets.capacity() > 4 * self.buckets.len() {
+            self.buckets.shrink_to(2 * self.buckets.len());
+        }
+    }
+
+    /// Adds a bucket, with part of the elements of one other.
+    fn split(&mut self) {
+        let level = self.level();
+        let source = self.buckets.len() - (1 << level);
+        let old = std::mem::take(&mut self.buckets[source]);
+        let (mut low, mut high) = (vec![], vec![]);
+        let sequence = Packed::new(&old);
+        let mut start = Place::START;
+        while let Some(key) = sequence.entry(start) {
+            let end = skip::<WIDTH>(sequence, start);
+            let is_high = hash(self.seed, key) >> level & 1 != 0;
+            let half = if is_high { &mut high } else { &mut low };
+            packed::append(half, sequence, start..end, WIDTH);
+            start = end;
+        }
+        self.buckets.push(vec![]);
+        self.used_bytes -= old.len();
+        self.bucket_bytes -= old.capacity();
+        self.place_bucket(source, low);
+        self.place_bucket(self.buckets.len() - 1, high);
+    }
+
+    /// Removes the last bucket, and adds its elements to the bucket they were split from.
+    fn merge(&mut self) {
+        let last = self.buckets.pop().expect("a table has a bucket");
+        let target = self.buckets.len() - (1 << self.level());
+        let mut both = std::mem::take(&mut self.buckets[target]);
+        self.used_bytes -= last.len() + both.len();
+        self.bucket_bytes -= last.capacity() + both.capacity();
+        let sequence = Packed::new(&last);
+        packed::append(&mut both, sequence, Place::START..sequence.end(), sequence.len());
+        self.place_bucket(target, both);
+    }
+
+    fn place_bucket(&mut self, at: usize, mut bucket: Vec<u8>) {
+        bucket.shrink_to(bucket.len().next_multiple_of(GRAIN));
+        self.used_bytes += bucket.len();
+        self.bucket_bytes += bucket.capacity();
+        self.buckets[at] = bucket;
+    }
+}
+
+/// Iterator over the elements of a table.
+#[derive(Clone, Debug)]
+pub struct Iter<'a, const WIDTH: usize> {
+    buckets: std::slice::Iter<'a, Vec<u8>>,
+    entries: packed::Iter<'a>,
+}
+
+impl<'a, const WIDTH: usize> Iterator for Iter<'a, WIDTH> {
+    type Item = [Entry<'a>; WIDTH];
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(element) = next_element(&mut self.entries) {
+                return Some(element);
+            }
+            self.entries = Packed::new(self.buckets.next()?).iter();
+        }
+    }
+}
+
+/// Returns the elements of a packed sequence.
+pub(crate) fn elements_of<const WIDTH: usize>(
+    sequence: Packed<'_>,
+) -> impl Iterator<Item = [Entry<'_>; WIDTH]> {
+    let mut entries = sequence.iter();
+    std::iter::from_fn(move || next_element(&mut entries))
+}
+
+/// Returns the start of the range behind that of `position`, where the first `depth` bits of a
+/// position number the ranges; 0 behind the last one.
+fn range_after(position: u64, depth: u32) -> u64 {
+    if depth == 0 {
+        return 0;
+    }
+    let next = (position >> (64 - depth)) + 1;
+    if next >> depth == 0 { next << (64 - depth) } else { 0 }
+}
+
+fn elements<const WIDTH: usize>(bucket: &[u8]) -> impl Iterator<Item = [Entry<'_>; WIDTH]> {
+    elements_of(Packed::new(bucket))
+}
+
+pub(crate) fn next_element<'a, const WIDTH: usize>(
+    entries: &mut packed::Iter<'a>,
+) -> Option<[Entry<'a>; WIDTH]> {
+    let mut element = [Entry::Integer(0); WIDTH];
+    for entry in &mut element {
+        *entry = entries.next()?;
+    }
+    Some(element)
+}
+
+/// Returns the position behind the element at `start`.
+fn skip<const WIDTH: usize>(sequence: Packed<'_>, start: Place) -> Place {
+    (0..WIDTH).fold(start, |place, _| sequence.after(place).unwrap_or(place))
+}
