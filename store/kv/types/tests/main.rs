@@ -2,6 +2,7 @@
 //! Tests of the crate as its users see it.
 
 mod hash;
+mod list;
 mod packed;
 mod table;
 mod zset;

@@ -31,6 +31,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use crate::entry::Entry;
+use crate::indexes;
 use crate::limits::Limits;
 use crate::packed::Packed;
 
@@ -144,11 +145,7 @@ impl<'a> ZSetRef<'a> {
     /// count from the element with the highest score (`ZREVRANGE`); the ranks do not.
     pub fn ranks_by_index(self, start: i64, stop: i64, is_reverse: bool) -> Range<usize> {
         let len = self.len();
-        let signed = len as i64;
-        let from_start = |index: i64| if index < 0 { index.saturating_add(signed) } else { index };
-        let start = from_start(start).max(0);
-        let end = from_start(stop).saturating_add(1).clamp(0, signed);
-        let (start, end) = if start < end { (start as usize, end as usize) } else { (0, 0) };
+        let Range { start, end } = indexes::range(len, start, stop);
         if is_reverse && start < end { len - end..len - start } else { start..end }
     }
 
