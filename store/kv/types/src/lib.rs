@@ -12,6 +12,7 @@ mod big;
 pub mod corrupt;
 pub mod entry;
 pub mod extended;
+pub mod geo;
 pub mod hash;
 mod hashing;
 pub mod indexes;
