@@ -4,5 +4,6 @@
 mod hash;
 mod list;
 mod packed;
+mod redis;
 mod table;
 mod zset;

@@ -76,8 +76,21 @@ impl Aggregate {
     fn combine(self, one: f64, other: f64) -> f64 {
         match self {
             Self::Sum => number_or_zero(one + other),
-            Self::Min => one.min(other),
-            Self::Max => one.max(other),
+            // If `other` is not a number, `one` stays.
+            Self::Min => {
+                if other < one {
+                    other
+                } else {
+                    one
+                }
+            }
+            Self::Max => {
+                if other > one {
+                    other
+                } else {
+                    one
+                }
+            }
         }
     }
 }
@@ -109,7 +122,8 @@ pub fn intersection(limits: &Limits, inputs: &[Weighted<'_>], aggregate: Aggrega
     if let Some((first, others)) = inputs.split_first() {
         first.source.visit(&mut |member, score| {
             let score = others.iter().try_fold(first.weigh(score), |score, other| {
-                let other_score = other.weigh(other.source.score(member)?);
+                // Redis replaces a product that is not a number for the first input only.
+                let other_score = other.weight * other.source.score(member)?;
                 Some(aggregate.combine(score, other_score))
             });
             elements.extend(score.map(|score| (member.to_vec(), score)));
@@ -210,6 +224,12 @@ mod tests {
         let two = set(&[("a", f64::NEG_INFINITY)]);
         let inputs = [(one.view(), 1.0), (two.view(), 1.0)];
         let found = union(&Limits::default(), &weighted(&inputs), Aggregate::Sum);
+        assert_eq!(elements(&found), [("a".into(), 0.0)]);
+        let three = set(&[("a", -2.0)]);
+        let inputs = [(three.view(), 1.0), (one.view(), 0.0)];
+        let found = intersection(&Limits::default(), &weighted(&inputs), Aggregate::Max);
+        assert_eq!(elements(&found), [("a".into(), -2.0)]);
+        let found = union(&Limits::default(), &weighted(&inputs), Aggregate::Max);
         assert_eq!(elements(&found), [("a".into(), 0.0)]);
         let inputs = [(one.view(), 0.0)];
         let found = union(&Limits::default(), &weighted(&inputs), Aggregate::Sum);
