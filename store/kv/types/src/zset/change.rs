@@ -166,7 +166,7 @@ impl ZSet {
 }
 
 fn remove_packed(bytes: &mut Vec<u8>, member: &[u8]) -> Option<f64> {
-    let found = small::find(Packed::new(bytes), member)?;
-    packed::remove(bytes, found.place, 2);
-    Some(found.score)
+    let (place, score) = small::find(Packed::new(bytes), member)?;
+    packed::remove(bytes, place, 2);
+    Some(score)
 }

@@ -6,22 +6,29 @@
 //! is thus one random number, and a scan that counts down meets every member that stays.
 //!
 //! Records lie in pages of 16, so that a member costs a part of an allocation only. A record is the
-//! score (8 bytes), the next member of the same bucket (4), the length of the member as a variable
-//! number, and the member. Pages have no gaps: removal rewrites one or two of them.
+//! score (8 bytes) and the member. Pages have no gaps: removal rewrites one or two of them. Members
+//! of more than 2 KiB lie elsewhere, which keeps pages small.
 //!
 //! The index by bytes is a linear hash table (Litwin, "Linear hashing", VLDB 1980): one bucket
 //! splits when a member is added, and up to two are joined when one is removed. No operation
-//! rehashes more, and the table has at most twice as many buckets as members.
+//! rehashes more, and the table has at most twice as many buckets as members. Links between the
+//! members of a bucket and a byte of each hash lie beside each other, so that a search reads few
+//! other members.
+
+use std::collections::HashMap;
+use std::ops::Range;
 
 use crate::entry::Entry;
 use crate::hashing::hash;
-use crate::varint;
 
 /// Members of a full page.
 const PAGE: usize = 16;
 
-/// Bytes of a record before the length of its member.
-const HEAD: usize = 12;
+/// Bytes of the score in a record.
+const SCORE: usize = 8;
+
+/// Longest member in a page, in bytes. All offsets in a page fit into 16 bits.
+const MAX_INLINE: usize = 2048;
 
 /// The end of a chain.
 const NONE: u32 = u32::MAX;
@@ -31,18 +38,64 @@ pub const MAX_MEMBERS: usize = NONE as usize;
 
 /// A table of members.
 pub struct Members {
-    pages: Vec<Vec<u8>>,
+    pages: Vec<Page>,
+    /// Members that are too long for a page, where they are empty.
+    long: HashMap<u32, Box<[u8]>>,
     /// First member of each bucket.
     heads: Vec<u32>,
     len: usize,
     seed: u64,
-    page_bytes: usize,
+    /// Capacity of all pages and size of all long members, in bytes.
+    record_bytes: usize,
+}
+
+/// Sixteen members, or fewer if it is the last page.
+#[derive(Default)]
+struct Page {
+    /// The next member of the same bucket.
+    next: [u32; PAGE],
+    /// Highest byte of the hash.
+    tags: [u8; PAGE],
+    /// Ends of the records.
+    ends: [u16; PAGE],
+    records: Vec<u8>,
+}
+
+impl Page {
+    /// Where record `slot` lies.
+    #[inline]
+    fn range(&self, slot: usize) -> Range<usize> {
+        let start = slot.checked_sub(1).map_or(0, |before| self.ends[before]);
+        usize::from(start)..usize::from(self.ends[slot])
+    }
+
+    /// Score and member of record `slot`.
+    #[inline]
+    fn record(&self, slot: usize) -> (f64, &[u8]) {
+        let record = &self.records[self.range(slot)];
+        let (score, member) = record.split_first_chunk().expect("records have a score");
+        (f64::from_le_bytes(*score), member)
+    }
+
+    /// Puts `record` in place of record `slot` of `count`, or after all of them.
+    fn put(&mut self, slot: usize, count: usize, record: &[u8]) {
+        let old =
+            if slot < count { self.range(slot) } else { self.records.len()..self.records.len() };
+        let (start, old_end) = (old.start, old.end);
+        self.records.splice(old, record.iter().copied());
+        let small = |offset: usize| u16::try_from(offset).expect("pages are smaller than 64 KiB");
+        self.ends[slot] = small(start + record.len());
+        for end in self.ends[..count].iter_mut().skip(slot + 1) {
+            *end = small(usize::from(*end) - old_end + start + record.len());
+        }
+    }
 }
 
 impl Members {
     /// A table without members. `seed` keys its hash function.
     pub fn new(seed: u64) -> Self {
-        Self { pages: vec![], heads: vec![NONE], len: 0, seed, page_bytes: 0 }
+        let long = HashMap::new();
+        Self { pages: vec![], long, heads: vec![NONE], len: 0, seed, record_bytes: 0 }
     }
 
     /// Number of members.
@@ -52,44 +105,54 @@ impl Members {
 
     /// Bytes of memory that the table has allocated.
     pub fn memory_bytes(&self) -> usize {
-        self.page_bytes
-            + self.pages.capacity() * size_of::<Vec<u8>>()
+        self.record_bytes
+            + self.pages.capacity() * size_of::<Page>()
             + self.heads.capacity() * size_of::<u32>()
+            + self.long.capacity() * size_of::<(u32, Box<[u8]>)>()
     }
 
     /// The number of `member`.
     pub fn find(&self, member: &[u8]) -> Option<u32> {
-        let mut id = self.heads[self.bucket(member)];
+        let hash = self.hash(member);
+        let mut id = self.heads[self.bucket(hash)];
         while id != NONE {
-            let record = self.record(id);
-            if record.member == member {
+            let (page, slot) = self.slot(id);
+            if page.tags[slot] == tag(hash) && self.get(id) == member {
                 return Some(id);
             }
-            id = record.next;
+            id = page.next[slot];
         }
         None
     }
 
     /// The member with the number `id`.
+    #[inline]
     pub fn get(&self, id: u32) -> &[u8] {
-        self.record(id).member
+        self.entry(id).0
     }
 
     /// The member with the number `id`, and its score.
+    #[inline]
     pub fn entry(&self, id: u32) -> (&[u8], f64) {
-        let record = self.record(id);
-        (record.member, record.score)
+        let (page, slot) = self.slot(id);
+        let (score, member) = page.record(slot);
+        if member.is_empty() && !self.long.is_empty() {
+            return (self.long.get(&id).map_or(member, |long| long), score);
+        }
+        (member, score)
     }
 
     /// The score of the member with the number `id`.
     pub fn score(&self, id: u32) -> f64 {
-        self.record(id).score
+        let (page, slot) = self.slot(id);
+        page.record(slot).0
     }
 
     /// Changes the score of the member with the number `id`.
     pub fn set_score(&mut self, id: u32, score: f64) {
-        let at = self.offset(id);
-        self.page_mut(id)[at..at + 8].copy_from_slice(&score.to_le_bytes());
+        let page = &mut self.pages[id as usize / PAGE];
+        let start = page.range(id as usize % PAGE).start;
+        page.records[start..start + SCORE].copy_from_slice(&score.to_le_bytes());
     }
 
     /// Adds a member, which is not in the table, and returns its number.
@@ -98,27 +161,32 @@ impl Members {
     /// If the table has [`MAX_MEMBERS`] members.
     pub fn push(&mut self, member: &[u8], score: f64) -> u32 {
         assert!(self.len < MAX_MEMBERS, "a sorted set has fewer than 2^32 - 1 members");
-        let id = self.len as u32;
-        if self.len.is_multiple_of(PAGE) {
+        let (id, slot) = (self.len as u32, self.len % PAGE);
+        if slot == 0 {
             if self.pages.len() == self.pages.capacity() {
-                self.pages.reserve_exact(4.max(self.pages.len() / 8));
+                self.pages.reserve_exact(1.max(self.pages.len() / 8));
             }
-            self.pages.push(vec![]);
+            self.pages.push(Page::default());
         }
-        let bucket = self.bucket(member);
+        let hash = self.hash(member);
+        let bucket = self.bucket(hash);
         let next = std::mem::replace(&mut self.heads[bucket], id);
-        self.len += 1;
-        let is_full = self.len.is_multiple_of(PAGE);
-        self.edit(self.pages.len() - 1, |page| {
-            page.reserve(HEAD + varint::size(member.len() as u64) + member.len());
-            page.extend_from_slice(&score.to_le_bytes());
-            page.extend_from_slice(&next.to_le_bytes());
-            varint::write(member.len() as u64, page);
-            page.extend_from_slice(member);
-            if is_full {
-                page.shrink_to_fit();
+        let mut record = score.to_le_bytes().to_vec();
+        if member.len() <= MAX_INLINE {
+            record.extend_from_slice(member);
+        } else {
+            self.record_bytes += member.len();
+            self.long.insert(id, member.into());
+        }
+        self.edit(id, |page| {
+            page.next[slot] = next;
+            page.tags[slot] = tag(hash);
+            page.put(slot, slot, &record);
+            if slot == PAGE - 1 {
+                page.records.shrink_to_fit();
             }
         });
+        self.len += 1;
         if self.len > self.heads.len() {
             self.split();
         }
@@ -127,28 +195,32 @@ impl Members {
 
     /// Removes the member with the number `id`. The last member takes the number.
     pub fn swap_remove(&mut self, id: u32) {
-        let Record { next, member, .. } = self.record(id);
-        self.relink(self.bucket(member), id, next);
+        self.relink(id, self.next(id));
         let last = self.len as u32 - 1;
-        let (last_page, last_at) = (last as usize / PAGE, self.offset(last));
-        let moved = self.pages[last_page][last_at..].to_vec();
         if id != last {
-            self.relink(self.bucket(self.get(last)), last, id);
-            let at = self.offset(id);
-            let end = at + self.record(id).bytes;
-            self.edit(id as usize / PAGE, |page| drop(page.splice(at..end, moved)));
+            self.relink(last, id);
         }
-        // In the same page, the record before may have changed its size.
-        let last_at = self.offset(last);
-        self.edit(last_page, |page| page.truncate(last_at));
+        let (page, slot) = self.slot(last);
+        let (next, tag, range) = (page.next[slot], page.tags[slot], page.range(slot));
+        let record = page.records[range.clone()].to_vec();
+        let long = self.long.remove(&last);
+        self.edit(last, |page| page.records.truncate(range.start));
         self.len -= 1;
-        for page in [id as usize / PAGE, last_page] {
-            self.edit(page, |page| {
-                if page.len() < page.capacity() / 2 {
-                    page.shrink_to_fit();
-                }
+        let removed = if id == last {
+            long
+        } else {
+            let count = PAGE.min(self.len - id as usize / PAGE * PAGE);
+            let slot = id as usize % PAGE;
+            self.edit(id, |page| {
+                page.next[slot] = next;
+                page.tags[slot] = tag;
+                page.put(slot, count, &record);
             });
-        }
+            let removed = self.long.remove(&id);
+            self.long.extend(long.map(|long| (id, long)));
+            removed
+        };
+        self.record_bytes -= removed.map_or(0, |long| long.len());
         if self.len.is_multiple_of(PAGE) {
             self.pages.pop();
             if self.pages.len() < self.pages.capacity() / 2 {
@@ -161,69 +233,56 @@ impl Members {
         }
     }
 
-    fn page_mut(&mut self, id: u32) -> &mut Vec<u8> {
-        &mut self.pages[id as usize / PAGE]
+    /// The page of a member, and its place there.
+    #[inline]
+    fn slot(&self, id: u32) -> (&Page, usize) {
+        (&self.pages[id as usize / PAGE], id as usize % PAGE)
     }
 
-    /// Changes a page, and follows its allocation.
-    fn edit(&mut self, page: usize, change: impl FnOnce(&mut Vec<u8>)) {
-        let page = &mut self.pages[page];
-        self.page_bytes -= page.capacity();
+    /// Changes the page of a member, and follows its allocation. Gives memory back that it does not
+    /// need any longer.
+    fn edit(&mut self, id: u32, change: impl FnOnce(&mut Page)) {
+        let page = &mut self.pages[id as usize / PAGE];
+        self.record_bytes -= page.records.capacity();
         change(page);
-        self.page_bytes += page.capacity();
-    }
-
-    /// Offset of the record in its page.
-    fn offset(&self, id: u32) -> usize {
-        let page = &self.pages[id as usize / PAGE];
-        let mut at = 0;
-        for _ in 0..id as usize % PAGE {
-            at += member_at(page, at).end - at;
+        if page.records.len() < page.records.capacity() / 2 {
+            page.records.shrink_to_fit();
         }
-        at
+        self.record_bytes += page.records.capacity();
     }
 
-    fn record(&self, id: u32) -> Record<'_> {
-        let page = &self.pages[id as usize / PAGE];
-        let at = self.offset(id);
-        let (score, rest) = page[at..].split_first_chunk().expect("records are whole");
-        let next = rest.first_chunk().expect("records are whole");
-        let member = member_at(page, at);
-        Record {
-            score: f64::from_le_bytes(*score),
-            next: u32::from_le_bytes(*next),
-            bytes: member.end - at,
-            member: &page[member],
-        }
+    fn hash(&self, member: &[u8]) -> u64 {
+        hash(self.seed, Entry::Bytes(member))
     }
 
-    /// The bucket of `member` among the present number of buckets.
-    fn bucket(&self, member: &[u8]) -> usize {
-        let hash = hash(self.seed, Entry::Bytes(member)) as usize;
+    /// The bucket of a hash among the present number of buckets.
+    fn bucket(&self, hash: u64) -> usize {
         let mask = self.heads.len().next_power_of_two() - 1;
-        let bucket = hash & mask;
+        let bucket = hash as usize & mask;
         if bucket < self.heads.len() { bucket } else { bucket & (mask >> 1) }
     }
 
-    /// Replaces the link to `from` in the chain of `bucket` by one to `target`.
-    fn relink(&mut self, bucket: usize, from: u32, target: u32) {
-        let mut id = self.heads[bucket];
-        if id == from {
-            self.heads[bucket] = target;
-            return;
-        }
-        loop {
-            let next = self.record(id).next;
-            if next == from {
-                return self.set_next(id, target);
-            }
-            id = next;
-        }
+    fn next(&self, id: u32) -> u32 {
+        let (page, slot) = self.slot(id);
+        page.next[slot]
     }
 
     fn set_next(&mut self, id: u32, next: u32) {
-        let at = self.offset(id) + 8;
-        self.page_mut(id)[at..at + 4].copy_from_slice(&next.to_le_bytes());
+        self.pages[id as usize / PAGE].next[id as usize % PAGE] = next;
+    }
+
+    /// Replaces the link to the member `id` by one to `target`.
+    fn relink(&mut self, id: u32, target: u32) {
+        let bucket = self.bucket(self.hash(self.get(id)));
+        let mut before = self.heads[bucket];
+        if before == id {
+            self.heads[bucket] = target;
+            return;
+        }
+        while self.next(before) != id {
+            before = self.next(before);
+        }
+        self.set_next(before, target);
     }
 
     /// Adds a bucket, and moves to it what belongs there from the bucket with the same lower bits.
@@ -236,8 +295,8 @@ impl Members {
         let mut id = std::mem::replace(&mut self.heads[old], NONE);
         self.heads.push(NONE);
         while id != NONE {
-            let Record { next, member, .. } = self.record(id);
-            let bucket = self.bucket(member);
+            let next = self.next(id);
+            let bucket = self.bucket(self.hash(self.get(id)));
             let head = std::mem::replace(&mut self.heads[bucket], id);
             self.set_next(id, head);
             id = next;
@@ -250,7 +309,7 @@ impl Members {
         let new = self.heads.len();
         let old = new ^ (1 << new.ilog2());
         while id != NONE {
-            let next = self.record(id).next;
+            let next = self.next(id);
             let head = std::mem::replace(&mut self.heads[old], id);
             self.set_next(id, head);
             id = next;
@@ -261,24 +320,8 @@ impl Members {
     }
 }
 
-struct Record<'a> {
-    score: f64,
-    next: u32,
-    /// Size of the record.
-    bytes: usize,
-    member: &'a [u8],
-}
-
-/// Where the member of the record at `at` lies in `page`.
-#[inline]
-fn member_at(page: &[u8], at: usize) -> std::ops::Range<usize> {
-    let rest = &page[at + HEAD..];
-    let (length, size) = match rest[0] {
-        short @ 0..0x80 => (u64::from(short), 1),
-        _ => varint::read(rest).expect("records are whole"),
-    };
-    let start = at + HEAD + size;
-    start..start + length as usize
+fn tag(hash: u64) -> u8 {
+    (hash >> 56) as u8
 }
 
 #[cfg(test)]
@@ -293,7 +336,7 @@ mod tests {
             let mut members = Members::new(seed);
             let mut model = HashMap::new();
             for step in 0..4000 {
-                let length = if random.u8(..) == 0 { 300 } else { random.usize(0..3) };
+                let length = if random.u8(..) == 0 { 3000 } else { random.usize(0..3) };
                 let mut member = vec![random.u8(..); length];
                 member.extend(random.u16(..600).to_string().bytes());
                 // Grow for half of the time, then shrink.
@@ -321,7 +364,7 @@ mod tests {
             while members.len() > 0 {
                 members.swap_remove(0);
             }
-            assert_eq!(members.page_bytes, 0);
+            assert_eq!((members.record_bytes, members.long.len()), (0, 0));
             assert_eq!(members.heads.len(), 1);
         }
     }
@@ -329,7 +372,9 @@ mod tests {
     fn check(members: &Members, model: &HashMap<Vec<u8>, f64>, seed: u64) {
         assert_eq!(members.len(), model.len(), "seed {seed}");
         assert!(members.heads.len() <= members.len() * 2 + 2);
-        assert_eq!(members.page_bytes, members.pages.iter().map(Vec::capacity).sum::<usize>());
+        let in_pages: usize = members.pages.iter().map(|page| page.records.capacity()).sum();
+        let long: usize = members.long.values().map(|long| long.len()).sum();
+        assert_eq!(members.record_bytes, in_pages + long);
         for (member, &score) in model {
             let id = members.find(member).expect("present");
             assert_eq!(members.entry(id), (member.as_slice(), score), "seed {seed}");
@@ -345,7 +390,7 @@ mod tests {
         }
         let present = |id: u32| (id != NONE).then_some(id);
         let length = |&head: &u32| {
-            std::iter::successors(present(head), |&id| present(members.record(id).next)).count()
+            std::iter::successors(present(head), |&id| present(members.next(id))).count()
         };
         let longest = members.heads.iter().map(length).max();
         assert!(longest < Some(16), "{longest:?}");

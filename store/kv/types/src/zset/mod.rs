@@ -87,7 +87,7 @@ impl<'a> ZSetRef<'a> {
     /// The score of `member` (`ZSCORE`).
     pub fn score(self, member: &[u8]) -> Option<f64> {
         match self {
-            Self::Packed(packed) => small::find(packed, member).map(|found| found.score),
+            Self::Packed(packed) => small::find(packed, member).map(|(_, score)| score),
             Self::Large(large) => large.score(member),
         }
     }
@@ -96,9 +96,7 @@ impl<'a> ZSetRef<'a> {
     /// `ZREVRANK` is the number of members, less 1, less this.
     pub fn rank(self, member: &[u8]) -> Option<(usize, f64)> {
         match self {
-            Self::Packed(packed) => {
-                small::find(packed, member).map(|found| (found.rank, found.score))
-            }
+            Self::Packed(packed) => small::rank(packed, member),
             Self::Large(large) => large.rank(member),
         }
     }

@@ -57,63 +57,49 @@ pub(super) fn decode_score(entry: Entry<'_>) -> f64 {
     }
 }
 
-/// A member with where it is.
-pub(super) struct Found {
-    pub(super) place: Place,
-    pub(super) rank: usize,
-    pub(super) score: f64,
-}
-
 /// Number of members.
 pub(super) fn len(packed: Packed<'_>) -> usize {
     packed.len() / 2
 }
 
-/// Elements from the start, each with its place.
-fn places(packed: Packed<'_>) -> impl Iterator<Item = (Place, Entry<'_>, f64)> {
-    let mut place = Place::START;
-    std::iter::from_fn(move || {
-        let at = place;
-        let member = packed.entry(at)?;
-        let score_place = packed.after(at)?;
-        let score = decode_score(packed.entry(score_place)?);
-        place = packed.after(score_place)?;
-        Some((at, member, score))
-    })
+/// Finds `member`: its place and its score.
+pub(super) fn find(packed: Packed<'_>, member: &[u8]) -> Option<(Place, f64)> {
+    let place = packed.find(Place::START, Entry::new(member), 2)?;
+    let score = packed.iter_from(place).nth(1)?;
+    Some((place, decode_score(score)))
 }
 
-/// Finds `member`.
-pub(super) fn find(packed: Packed<'_>, member: &[u8]) -> Option<Found> {
+/// Number of elements before `member`, and its score.
+pub(super) fn rank(packed: Packed<'_>, member: &[u8]) -> Option<(usize, f64)> {
     let wanted = Entry::new(member);
-    places(packed)
-        .enumerate()
-        .find(|(_, (_, other, _))| *other == wanted)
-        .map(|(rank, (place, _, score))| Found { place, rank, score })
+    let mut elements = SmallIter::new(packed, 0..len(packed)).enumerate();
+    elements.find_map(|(rank, (other, score))| (other == wanted).then_some((rank, score)))
 }
 
 /// Number of elements for which `is_before` holds, which are the first.
 pub(super) fn partition(packed: Packed<'_>, is_before: impl Fn(f64, Entry<'_>) -> bool) -> usize {
-    places(packed).take_while(|&(_, member, score)| is_before(score, member)).count()
+    let mut elements = SmallIter::new(packed, 0..len(packed));
+    let after = elements.position(|(member, score)| !is_before(score, member));
+    after.unwrap_or(len(packed))
 }
 
 /// Inserts `member`, which is not in the set, at its place in the order.
 pub(super) fn insert(bytes: &mut Vec<u8>, member: &[u8], score: f64) {
     let packed = Packed::new(bytes);
     let entry = Entry::new(member);
-    let is_after = |other: Entry<'_>, other_score: f64| {
-        other_score > score || other_score == score && other.compare(entry) == Ordering::Greater
+    let is_before = |other_score: f64, other: Entry<'_>| {
+        other_score < score || other_score == score && other.compare(entry) == Ordering::Less
     };
     // Scores that grow with time are common, and come last.
     let is_last = match (packed.get(-2), packed.get(-1)) {
-        (Some(last), Some(last_score)) => !is_after(last, decode_score(last_score)),
+        (Some(last), Some(last_score)) => is_before(decode_score(last_score), last),
         _ => true,
     };
     let place = if is_last {
         packed.end()
     } else {
-        places(packed)
-            .find(|&(_, other, other_score)| is_after(other, other_score))
-            .map_or(packed.end(), |(place, _, _)| place)
+        let rank = partition(packed, is_before);
+        packed.place(2 * rank as isize).unwrap_or(packed.end())
     };
     packed::splice(bytes, place, 0, &[entry, EncodedScore::new(score).entry()]);
 }
