@@ -4,7 +4,10 @@
 mod bits;
 mod hash;
 mod hyperloglog;
+mod ordered;
 mod packed;
 mod redis;
 mod set;
+mod list;
 mod table;
+mod zset;
