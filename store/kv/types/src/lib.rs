@@ -13,6 +13,7 @@ pub mod entry;
 pub mod limits;
 pub mod number;
 pub mod packed;
+pub mod pattern;
 pub mod varint;
 
 pub use corrupt::Corrupt;
