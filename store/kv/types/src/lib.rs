@@ -14,9 +14,11 @@ pub mod limits;
 pub mod number;
 pub mod packed;
 pub mod pattern;
+pub mod stream;
 pub mod varint;
 
 pub use corrupt::Corrupt;
 pub use entry::Entry;
 pub use limits::Limits;
 pub use packed::Packed;
+pub use stream::{Stream, StreamError, StreamId, StreamRef};
