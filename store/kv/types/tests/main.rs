@@ -2,3 +2,4 @@
 //! Tests of the crate as its users see it.
 
 mod packed;
+mod stream;

@@ -9,9 +9,7 @@ use crate::Limits;
 /// Replaces the head.
 pub fn set_head(bytes: &mut Vec<u8>, head: &Head) {
     let (_, size) = Head::read(bytes);
-    let mut written = vec![];
-    head.write(&mut written);
-    bytes.splice(..size, written);
+    replace_head(bytes, size, head);
 }
 
 /// Adds an entry, if the stream can stay packed. Otherwise changes nothing and returns false.
@@ -31,7 +29,7 @@ pub fn add(bytes: &mut Vec<u8>, id: StreamId, fields: &[&[u8]], limits: &Limits)
     }
     node::append(bytes, at, id, fields);
     head.note_added(id);
-    set_head(bytes, &head);
+    replace_head(bytes, at, &head);
     true
 }
 
@@ -42,7 +40,7 @@ pub fn delete(bytes: &mut Vec<u8>, id: StreamId) -> bool {
     if is_deleted {
         drop_empty_node(bytes, at);
         head.note_deleted(id);
-        set_head(bytes, &head);
+        replace_head(bytes, at, &head);
     }
     is_deleted
 }
@@ -64,6 +62,12 @@ pub fn trim(bytes: &mut Vec<u8>, trim: &Trim) -> u64 {
             removed
         }
     }
+}
+
+fn replace_head(bytes: &mut Vec<u8>, size: usize, head: &Head) {
+    let mut written = vec![];
+    head.write(&mut written);
+    bytes.splice(..size, written);
 }
 
 fn has_room(node: &[u8], id: StreamId, fields: &[&[u8]], limits: &Limits) -> bool {
