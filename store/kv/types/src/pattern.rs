@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Glob patterns of a Redis server: `KEYS`, the `MATCH` option of the `SCAN` commands, `PSUBSCRIBE`.
+//! Glob patterns of a Redis server: `KEYS`, `SCAN` with `MATCH`, `PSUBSCRIBE`.
 //!
 //! A pattern is a sequence of tokens. Every token but `*` consumes exactly one byte, so only the
 //! latest `*` can be worth another try: an earlier one would leave the latest with fewer bytes to

@@ -85,7 +85,7 @@ impl Stream {
             group.last_id = group.last_id.max(claim.last_id.unwrap_or_default());
             let number = group.see_consumer(consumer, claim.now_ms);
             for id in ids {
-                group.claim(*id, number, claim, &stream).map(&mut each);
+                group.claim(*id, number, claim, stream).map(&mut each);
             }
         })
     }
@@ -104,7 +104,7 @@ impl Stream {
     ) -> Result<AutoClaimed, StreamError> {
         self.edit_group(group, |group, stream| {
             let number = group.see_consumer(consumer, claim.now_ms);
-            group.claim_idle(number, claim, &stream, each)
+            group.claim_idle(number, claim, stream, each)
         })
     }
 }
@@ -115,7 +115,7 @@ impl Group {
         id: StreamId,
         number: ConsumerNumber,
         claim: &Claim,
-        stream: &StreamRef<'a>,
+        stream: StreamRef<'a>,
     ) -> Option<Entry<'a>> {
         let Some(entry) = stream.get(id) else {
             self.acknowledge(id);
@@ -143,7 +143,7 @@ impl Group {
         &mut self,
         number: ConsumerNumber,
         claim: &AutoClaim,
-        stream: &StreamRef<'_>,
+        stream: StreamRef<'_>,
         mut each: impl FnMut(Entry<'_>),
     ) -> AutoClaimed {
         let one = Claim {

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Consumer groups: the position of each group in the log, and its consumers.
-//!
-//! A group counts the entries that it has read, so that the number of unread entries, its lag, is
-//! known without a count. Deleted entries make that count unknown in places; [`Extent`] has the
-//! rules of Redis 7.2 for when it is known.
 
 use super::large::{Large, slot_bytes};
 use super::pending::Pending;
@@ -308,64 +304,58 @@ impl Group {
     }
 }
 
-/// Counters of a stream from which the number of entries before an id follows, or not.
-#[derive(Clone, Copy, Debug)]
-pub struct Extent {
-    length: u64,
-    first_id: StreamId,
-    last_id: StreamId,
-    max_deleted_id: StreamId,
-    entries_added: u64,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Extent {
-    /// The counters of `stream`.
-    pub fn of(stream: &StreamRef<'_>) -> Extent {
-        Extent {
-            length: stream.len(),
-            first_id: stream.first_id(),
-            last_id: stream.last_id(),
-            max_deleted_id: stream.max_deleted_id(),
-            entries_added: stream.entries_added(),
-        }
+    fn id(ms: u64) -> StreamId {
+        StreamId::new(ms, 0)
     }
 
-    /// Returns whether an entry behind the first one was deleted that is not before `id`.
-    pub fn has_deleted_from(&self, id: StreamId) -> bool {
-        self.length > 0
-            && !self.max_deleted_id.is_zero()
-            && self.first_id <= self.max_deleted_id
-            && id <= self.max_deleted_id
+    #[test]
+    fn memory_returns_to_its_start() {
+        let mut stream = Stream::default();
+        stream.enlarge();
+        let before = stream.view().memory_bytes();
+        for group in [&b"group"[..], b"other"] {
+            stream.create_group(group, GroupStart::Last, None).unwrap();
+            for number in 0..20 {
+                let name = format!("consumer {number}");
+                assert_eq!(stream.create_consumer(group, name.as_bytes(), 5), Ok(true));
+                assert_eq!(stream.create_consumer(group, name.as_bytes(), 5), Ok(false));
+            }
+        }
+        assert!(stream.view().memory_bytes() > before + 40 * 11);
+        assert!(stream.destroy_group(b"group"));
+        assert!(!stream.destroy_group(b"group"));
+        assert_eq!(stream.delete_consumer(b"other", b"consumer 3"), Ok(0));
+        assert!(stream.destroy_group(b"other"));
+        assert_eq!(stream.view().memory_bytes(), before);
     }
 
-    /// Number of entries that were ever added up to `id`, if it is known.
-    pub fn entries_up_to(&self, id: StreamId) -> Option<u64> {
-        if self.entries_added == 0 {
-            return Some(0);
-        }
-        if id == self.last_id || (self.length == 0 && id < self.last_id) {
-            return Some(self.entries_added);
-        }
-        if id > self.last_id {
-            return None;
-        }
-        let is_whole = self.max_deleted_id.is_zero() || self.max_deleted_id < self.first_id;
-        let removed = self.entries_added.saturating_sub(self.length);
-        match () {
-            () if !is_whole || id > self.first_id => None,
-            () if id == self.first_id => Some(removed + 1),
-            () => Some(removed),
-        }
+    #[test]
+    fn numbers_of_deleted_consumers_are_used_again() {
+        let mut group = Group::new(id(0), None);
+        let [a, b] = [b"a", b"b"].map(|name| group.create_consumer(name, 0));
+        group.assign(id(1), Pending { delivered_ms: 0, deliveries: 1, consumer: a });
+        group.assign(id(2), Pending { delivered_ms: 0, deliveries: 1, consumer: b });
+        assert_eq!(group.delete_consumer(b"a"), 1);
+        assert_eq!(group.delete_consumer(b"a"), 0);
+        assert_eq!(group.create_consumer(b"c", 0), a);
+        assert!(group.consumer(a).pending.is_empty());
+        assert!(group.pending.keys().eq([&id(2)]));
+        let names: Vec<&[u8]> = group.consumers().map(|consumer| &*consumer.name).collect();
+        assert_eq!(names, [b"b", b"c"]);
     }
 
-    /// Number of entries that `group` has not read, if it is known. Negative if the counters that
-    /// clients set contradict each other.
-    pub fn lag(&self, group: &Group) -> Option<i64> {
-        if self.entries_added == 0 {
-            return Some(0);
-        }
-        let counted = group.entries_read.filter(|_| !self.has_deleted_from(group.last_id));
-        let read = counted.or_else(|| self.entries_up_to(group.last_id))?;
-        Some((self.entries_added as i64).wrapping_sub(read as i64))
+    #[test]
+    fn starts_of_groups_are_read() {
+        let after = |ms| Ok(GroupStart::After(id(ms)));
+        assert_eq!(GroupStart::parse(b"$"), Ok(GroupStart::Last));
+        assert_eq!(GroupStart::parse(b"0"), after(0));
+        assert_eq!(GroupStart::parse(b"-"), Err(StreamError::InvalidId));
+        assert_eq!(GroupStart::parse_any(b"$"), Ok(GroupStart::Last));
+        assert_eq!(GroupStart::parse_any(b"-"), after(0));
+        assert_eq!(GroupStart::parse_any(b"+"), Ok(GroupStart::After(StreamId::MAX)));
     }
 }

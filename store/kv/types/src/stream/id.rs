@@ -3,7 +3,7 @@
 //!
 //! An id is a time in milliseconds and a sequence number, written `ms-seq`. Commands accept
 //! different subsets of the forms: the ends of an interval may be `-`, `+`, or exclusive as in
-//! `(5-1`; the id of a new entry may leave its sequence (`5-*`) or the whole id (`*`) to the server.
+//! `(5-1`; the id of a new entry may leave its sequence (`5-*`) or all of it (`*`) to the server.
 
 use super::StreamError;
 use std::fmt;

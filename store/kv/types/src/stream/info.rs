@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Introspection: the data of `XINFO STREAM`, with and without `FULL`, `GROUPS` and `CONSUMERS`.
 
-use super::group::{Consumer, Extent, Group};
+use super::group::{Consumer, Group};
+use super::lag::Extent;
 use super::range::{Entry, Nodes};
 use super::{PendingEntry, StreamError, StreamId, StreamRef};
 
@@ -97,7 +98,7 @@ pub struct FullConsumer<'a> {
 
 impl<'a> StreamRef<'a> {
     /// Data of `XINFO STREAM`.
-    pub fn info(&self) -> StreamInfo<'a> {
+    pub fn info(self) -> StreamInfo<'a> {
         let nodes = match self.nodes {
             Nodes::One(bytes) => u64::from(!bytes.is_empty()),
             Nodes::Many(nodes) => nodes.len() as u64,
@@ -117,7 +118,7 @@ impl<'a> StreamRef<'a> {
 
     /// Data of `XINFO STREAM` with `FULL` and `COUNT`: at most `count` entries of the stream, and
     /// as many pending entries of each group and consumer. 0 is no limit.
-    pub fn full_info(&self, count: u64) -> FullInfo<'a> {
+    pub fn full_info(self, count: u64) -> FullInfo<'a> {
         let count = super::read::limit(count);
         let extent = Extent::of(self);
         let groups = self.groups.into_iter().flat_map(|groups| groups.iter());
@@ -129,7 +130,7 @@ impl<'a> StreamRef<'a> {
     }
 
     /// Data of `XINFO GROUPS`, in the order of the names.
-    pub fn groups(&self) -> impl Iterator<Item = GroupInfo<'a>> + use<'a> {
+    pub fn groups(self) -> impl Iterator<Item = GroupInfo<'a>> + use<'a> {
         let extent = Extent::of(self);
         let groups = self.groups.into_iter().flat_map(|groups| groups.iter());
         groups.map(move |(name, group)| group.info(name, &extent))
@@ -140,7 +141,7 @@ impl<'a> StreamRef<'a> {
     /// # Errors
     /// `NoGroup`
     pub fn consumers(
-        &self,
+        self,
         group: &[u8],
         now_ms: u64,
     ) -> Result<impl Iterator<Item = ConsumerInfo<'a>> + use<'a>, StreamError> {
@@ -189,5 +190,70 @@ impl Consumer {
             pending_count: self.pending.len() as u64,
             pending: pending.take(count).collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::limits::Limits;
+    use crate::stream::{GroupRead, GroupStart, NewId, ReadFrom, Stream, StreamId};
+
+    /// Seven entries in nodes of three, of which the second is deleted, and two groups.
+    fn stream() -> Stream {
+        let limits = Limits { stream_node_entries: 3, ..Limits::default() };
+        let mut stream = Stream::default();
+        stream.create_group(b"old", GroupStart::After(StreamId::MIN), None).unwrap();
+        for ms in 1..=7 {
+            let value = ms.to_string();
+            stream.add(&limits, NewId::AutoSeq(ms), &[b"n", value.as_bytes()], 0).unwrap();
+        }
+        stream.create_group(b"new", GroupStart::Last, None).unwrap();
+        stream.delete(&[StreamId::new(2, 0)]);
+        let read = GroupRead { from: ReadFrom::New, count: 3, is_acknowledged: false, now_ms: 50 };
+        stream.read_group(b"old", b"worker", &read, |_, _| {}).unwrap();
+        stream.create_consumer(b"old", b"idle", 60).unwrap();
+        stream
+    }
+
+    #[test]
+    fn counters_of_the_stream() {
+        let stream = stream();
+        let info = stream.view().info();
+        assert_eq!((info.length, info.nodes, info.entries_added, info.groups), (6, 3, 7, 2));
+        assert_eq!(info.last_generated_id, StreamId::new(7, 0));
+        assert_eq!(info.max_deleted_entry_id, StreamId::new(2, 0));
+        assert_eq!(info.recorded_first_entry_id, StreamId::new(1, 0));
+        assert_eq!(info.first_entry.unwrap().id, StreamId::new(1, 0));
+        assert!(info.last_entry.unwrap().fields.eq([(&b"n"[..], &b"7"[..])]));
+    }
+
+    #[test]
+    fn counters_of_groups_and_consumers() {
+        let stream = stream();
+        let groups: Vec<_> = stream.view().groups().collect();
+        let rows = groups.iter().map(|it| {
+            (it.name, it.consumers, it.pending, it.last_delivered_id.ms, it.entries_read, it.lag)
+        });
+        let expected = [(&b"new"[..], 0, 0, 7, None, Some(0)), (b"old", 2, 3, 4, None, None)];
+        assert!(rows.eq(expected), "{groups:?}");
+        let consumers: Vec<_> = stream.view().consumers(b"old", 100).unwrap().collect();
+        let rows = consumers.iter().map(|it| (it.name, it.pending, it.idle_ms, it.inactive_ms));
+        assert!(rows.eq([(&b"idle"[..], 0, 40, None), (b"worker", 3, 50, Some(50))]));
+        assert!(stream.view().consumers(b"none", 100).is_err());
+    }
+
+    #[test]
+    fn full_data_is_limited_by_a_count() {
+        let stream = stream();
+        let full = stream.view().full_info(2);
+        assert_eq!(full.entries.len(), 2);
+        let old = &full.groups[1];
+        assert_eq!((old.group.pending, old.pending.len()), (3, 2));
+        let worker = &old.consumers[1];
+        assert_eq!((worker.pending_count, worker.pending.len()), (3, 2));
+        assert_eq!((worker.seen_ms, worker.active_ms), (50, Some(50)));
+        assert_eq!(stream.view().full_info(0).groups[1].pending.len(), 3);
+        let empty = Stream::default();
+        assert_eq!((empty.view().info().nodes, empty.view().full_info(0).groups.len()), (0, 0));
     }
 }

@@ -7,7 +7,7 @@ use super::node::{self, Node};
 use super::range::Nodes;
 use super::trim::{Cut, Trim};
 use super::{Head, StreamId, StreamRef};
-use crate::Limits;
+use crate::limits::Limits;
 use std::collections::BTreeMap;
 
 /// A stream with any number of nodes and groups.
@@ -40,15 +40,19 @@ impl Large {
     }
 
     pub(super) fn view(&self) -> StreamRef<'_> {
-        StreamRef { groups: Some(&self.groups), ..self.log.view(self.head) }
+        StreamRef {
+            groups: Some(&self.groups),
+            memory_bytes: self.memory_bytes(),
+            ..self.log.view(self.head)
+        }
     }
 
     pub(super) fn set_head(&mut self, head: Head) {
         self.head = head;
     }
 
-    pub(super) fn add(&mut self, id: StreamId, fields: &[&[u8]], limits: &Limits) {
-        self.log.add(id, fields, limits);
+    pub(super) fn add(&mut self, limits: &Limits, id: StreamId, fields: &[&[u8]]) {
+        self.log.add(limits, id, fields);
         self.head.note_added(id);
     }
 
@@ -65,7 +69,7 @@ impl Large {
     }
 
     /// Bytes of memory, with this struct.
-    pub(super) fn memory_bytes(&self) -> usize {
+    fn memory_bytes(&self) -> usize {
         size_of::<Large>() + self.log.memory_bytes() + self.groups.memory_bytes()
     }
 }
@@ -73,11 +77,13 @@ impl Large {
 impl Log {
     /// Reads the log as a stream without groups.
     pub fn view(&self, head: Head) -> StreamRef<'_> {
-        StreamRef { head, length: self.length, nodes: Nodes::Many(&self.nodes), groups: None }
-    }
-
-    pub fn nodes(&self) -> &BTreeMap<StreamId, Vec<u8>> {
-        &self.nodes
+        StreamRef {
+            head,
+            length: self.length,
+            nodes: Nodes::Many(&self.nodes),
+            groups: None,
+            memory_bytes: self.memory_bytes(),
+        }
     }
 
     /// Takes over a node behind all others, with this number of live entries.
@@ -87,12 +93,11 @@ impl Log {
         self.nodes.insert(first, node);
     }
 
-    fn add(&mut self, id: StreamId, fields: &[&[u8]], limits: &Limits) {
-        let (most_bytes, most_entries) = (limits.stream_node_bytes, limits.stream_node_entries);
+    fn add(&mut self, limits: &Limits, id: StreamId, fields: &[&[u8]]) {
         if let Some(mut last) = self.nodes.last_entry() {
             let node = last.get_mut();
             let before = node.capacity();
-            let has_room = node::has_room(node, id, fields, most_bytes, most_entries);
+            let has_room = node::has_room(limits, node, id, fields);
             if has_room {
                 node::append(node, 0, id, fields);
                 self.length += 1;
@@ -169,4 +174,44 @@ fn is_empty(node: &[u8]) -> bool {
 /// B-tree's leaves in use, and every seventh leaf needs an inner node.
 pub(super) const fn slot_bytes(entry_bytes: usize) -> usize {
     entry_bytes * 21 / 10 + 6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sums of what the log counts along.
+    fn sums(log: &Log) -> (u64, usize) {
+        let live = log.nodes.values().map(|node| u64::from(Node::read(node).unwrap().live)).sum();
+        (live, log.nodes.values().map(Vec::capacity).sum())
+    }
+
+    #[test]
+    fn counters_follow_every_change() {
+        for seed in 0..50 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let limits = Limits { stream_node_entries: random.usize(1..9), ..Limits::default() };
+            let mut log = Log::default();
+            for ms in 1..200 {
+                match random.u8(0..4) {
+                    0 => drop(log.delete(StreamId::new(random.u64(0..ms), 0))),
+                    1 => drop(log.trim(&Trim::to_length(random.u64(0..40)))),
+                    _ => log.add(&limits, StreamId::new(ms, 0), &[b"field", b"value"]),
+                }
+                assert_eq!((log.length, log.node_bytes), sums(&log), "seed {seed}, entry {ms}");
+                assert!(log.nodes.values().all(|node| !is_empty(node)), "seed {seed}, entry {ms}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_full_node_gives_unused_memory_back() {
+        let limits = Limits { stream_node_entries: 10, ..Limits::default() };
+        let mut log = Log::default();
+        for ms in 1..=11 {
+            log.add(&limits, StreamId::new(ms, 0), &[b"field", &[b'v'; 50]]);
+        }
+        let first = log.nodes.values().next().unwrap();
+        assert_eq!((log.nodes.len(), first.capacity()), (2, first.len()));
+    }
 }

@@ -2,8 +2,8 @@
 //! Streams: logs of entries with increasing ids, and groups of consumers that read them.
 //!
 //! The entries lie in [nodes](node), each one byte string of up to a hundred entries. The packed
-//! form of a stream is a head of five numbers and its only node; the empty byte string is the
-//! stream that never had an entry. A stream takes its large form, an ordered map of nodes, when a
+//! form of a stream is a head of five numbers and its only node; the empty byte string is a stream
+//! that never had an entry. A stream takes its large form, an ordered map of nodes, when a
 //! second node is needed or when a consumer group is created. Both forms are read through
 //! [`StreamRef`], where they lie.
 //!
@@ -18,6 +18,7 @@ mod error;
 mod group;
 mod id;
 mod info;
+mod lag;
 mod large;
 mod node;
 mod packed;
@@ -40,7 +41,7 @@ pub use range::{Entry, Range, RangeReversed};
 pub use read::{GroupRead, ReadFrom};
 pub use trim::Trim;
 
-use crate::Limits;
+use crate::limits::Limits;
 use group::Groups;
 use range::Nodes;
 use reader::Reader;
@@ -64,6 +65,7 @@ pub struct StreamRef<'a> {
     length: u64,
     nodes: Nodes<'a>,
     groups: Option<&'a Groups>,
+    memory_bytes: usize,
 }
 
 /// Counters of a stream.
@@ -78,27 +80,18 @@ struct Head {
 }
 
 impl Default for Stream {
+    /// A stream that never had an entry.
     fn default() -> Stream {
-        Stream::new()
+        Stream::Packed(vec![])
     }
 }
 
 impl Stream {
-    /// A stream that never had an entry.
-    pub fn new() -> Stream {
-        Stream::Packed(vec![])
-    }
-
-    /// The stream whose packed form is `bytes`, which this crate produced or validated.
-    pub fn from_packed(bytes: Vec<u8>) -> Stream {
-        Stream::Packed(bytes)
-    }
-
     /// Reads the stream.
     pub fn view(&self) -> StreamRef<'_> {
         match self {
-            Stream::Packed(bytes) => StreamRef::packed(bytes),
-            Stream::Large(large) => large.view(),
+            Stream::Packed(bytes) => StreamRef::from_packed(bytes),
+            Stream::Large(large) => StreamRef::from_large(large),
         }
     }
 
@@ -109,21 +102,21 @@ impl Stream {
     /// `ZeroId`, `Exhausted`, `NotGreater`, `TooLarge`
     pub fn add(
         &mut self,
+        limits: &Limits,
         id: NewId,
         fields: &[&[u8]],
         now_ms: u64,
-        limits: &Limits,
     ) -> Result<StreamId, StreamError> {
         let id = id.resolve(self.view().last_id(), now_ms)?;
         if fields.iter().map(|part| part.len()).sum::<usize>() > MOST_ENTRY_BYTES {
             return Err(StreamError::TooLarge);
         }
         if let Stream::Packed(bytes) = self
-            && packed::add(bytes, id, fields, limits)
+            && packed::add(limits, bytes, id, fields)
         {
             return Ok(id);
         }
-        self.enlarge().add(id, fields, limits);
+        self.enlarge().add(limits, id, fields);
         Ok(id)
     }
 
@@ -179,15 +172,6 @@ impl Stream {
         Ok(())
     }
 
-    /// Bytes of memory that the stream takes, without this struct. Counted as capacities, and
-    /// estimated for ordered maps.
-    pub fn memory_bytes(&self) -> usize {
-        match self {
-            Stream::Packed(bytes) => bytes.capacity(),
-            Stream::Large(large) => large.memory_bytes(),
-        }
-    }
-
     /// Takes the large form.
     fn enlarge(&mut self) -> &mut Large {
         if let Stream::Packed(bytes) = self {
@@ -201,61 +185,66 @@ impl Stream {
 }
 
 impl<'a> StreamRef<'a> {
-    /// Reads a packed stream, which this crate produced or validated.
-    pub fn packed(bytes: &'a [u8]) -> StreamRef<'a> {
+    /// Reads the packed stream in `bytes`, which this crate produced or validated.
+    pub fn from_packed(bytes: &'a [u8]) -> StreamRef<'a> {
         let (head, size) = Head::read(bytes);
         let node = &bytes[size..];
         let length = node::Node::read(node).map_or(0, |node| u64::from(node.live));
-        StreamRef { head, length, nodes: Nodes::One(node), groups: None }
+        StreamRef { head, length, nodes: Nodes::One(node), groups: None, memory_bytes: bytes.len() }
+    }
+
+    /// Reads a stream in its large form.
+    pub fn from_large(large: &'a Large) -> StreamRef<'a> {
+        large.view()
     }
 
     /// Number of entries.
-    pub fn len(&self) -> u64 {
+    pub fn len(self) -> u64 {
         self.length
     }
 
     /// Returns whether the stream has no entry.
-    pub fn is_empty(&self) -> bool {
+    pub fn is_empty(self) -> bool {
         self.length == 0
     }
 
     /// The largest id given so far. An `XREAD` from `$` begins after it.
-    pub fn last_id(&self) -> StreamId {
+    pub fn last_id(self) -> StreamId {
         self.head.last_id
     }
 
     /// The largest id that was deleted by [`Stream::delete`], or `0-0`.
-    pub fn max_deleted_id(&self) -> StreamId {
+    pub fn max_deleted_id(self) -> StreamId {
         self.head.max_deleted_id
     }
 
     /// Number of entries ever added.
-    pub fn entries_added(&self) -> u64 {
+    pub fn entries_added(self) -> u64 {
         self.head.entries_added
     }
 
     /// Id of the first entry, or `0-0` in an empty stream.
-    pub fn first_id(&self) -> StreamId {
+    pub fn first_id(self) -> StreamId {
         self.nodes.first().map_or(StreamId::MIN, |entry| entry.id)
     }
 
     /// The entry with this id.
-    pub fn get(&self, id: StreamId) -> Option<Entry<'a>> {
+    pub fn get(self, id: StreamId) -> Option<Entry<'a>> {
         self.nodes.get(id)
     }
 
     /// Entries from `first` to `last`, both included, in ascending order.
-    pub fn range(&self, first: StreamId, last: StreamId) -> Range<'a> {
+    pub fn range(self, first: StreamId, last: StreamId) -> Range<'a> {
         self.nodes.range(first, last)
     }
 
     /// Entries from `last` down to `first`, both included.
-    pub fn range_reversed(&self, first: StreamId, last: StreamId) -> RangeReversed<'a> {
+    pub fn range_reversed(self, first: StreamId, last: StreamId) -> RangeReversed<'a> {
         self.nodes.range_reversed(first, last)
     }
 
     /// Entries with ids larger than `id`, as `XREAD` returns them.
-    pub fn after(&self, id: StreamId) -> Range<'a> {
+    pub fn after(self, id: StreamId) -> Range<'a> {
         match id.next() {
             Some(first) => self.range(first, StreamId::MAX),
             None => self.range(StreamId::MAX, StreamId::MIN),
@@ -263,8 +252,19 @@ impl<'a> StreamRef<'a> {
     }
 
     /// Returns whether a live entry has an id larger than `id`: whether `XREAD` has to wait.
-    pub fn has_after(&self, id: StreamId) -> bool {
+    pub fn has_after(self, id: StreamId) -> bool {
         self.nodes.last().is_some_and(|last| last.id > id)
+    }
+
+    /// Name of the form, as OBJECT ENCODING gives it.
+    pub fn encoding(self) -> &'static str {
+        "stream"
+    }
+
+    /// Memory of the stream in bytes, in O(1): of a packed one its length, of a large one as
+    /// allocated, with an estimate for ordered maps.
+    pub fn memory_bytes(self) -> usize {
+        self.memory_bytes
     }
 }
 

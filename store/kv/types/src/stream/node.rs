@@ -16,6 +16,7 @@
 
 use super::StreamId;
 use super::reader::{self, Reader};
+use crate::limits::Limits;
 use crate::varint;
 
 const DELETED: u8 = 1;
@@ -25,7 +26,7 @@ const SAME_FIELDS: u8 = 2;
 const LIVE_AT: usize = 2;
 
 /// Most entries of a node, live or deleted.
-pub const MOST_ENTRIES: usize = u16::MAX as usize;
+const MOST_ENTRIES: usize = u16::MAX as usize;
 
 /// A node, read in place.
 #[derive(Clone, Copy, Debug)]
@@ -175,20 +176,18 @@ pub fn append(bytes: &mut Vec<u8>, at: usize, id: StreamId, fields: &[&[u8]]) {
 }
 
 /// Returns whether an entry fits into a node within the limits.
-pub fn has_room(
-    bytes: &[u8],
-    id: StreamId,
-    fields: &[&[u8]],
-    most_bytes: usize,
-    most_entries: usize,
-) -> bool {
+pub fn has_room(limits: &Limits, bytes: &[u8], id: StreamId, fields: &[&[u8]]) -> bool {
     let Some(node) = Node::read(bytes) else { return false };
-    let most_entries = if most_entries == 0 { MOST_ENTRIES } else { most_entries };
-    if usize::from(node.count) >= most_entries.min(MOST_ENTRIES) {
+    let most_entries = match limits.stream_node_entries {
+        0 => MOST_ENTRIES,
+        entries => entries.min(MOST_ENTRIES),
+    };
+    if usize::from(node.count) >= most_entries {
         return false;
     }
     let entry = Form::of(&node, id, fields).bytes;
-    most_bytes == 0 || bytes.len() + varint::size(entry as u64) + entry <= most_bytes
+    let needed = bytes.len() + varint::size(entry as u64) + entry;
+    limits.stream_node_bytes == 0 || needed <= limits.stream_node_bytes
 }
 
 /// Marks the entry `id` as deleted. Returns whether it was live.
@@ -381,8 +380,9 @@ mod tests {
     fn room_is_limited_in_bytes_and_entries() {
         let bytes = sample();
         let fields: [&[u8]; 2] = [b"k", b"v"];
-        let has_room = |bytes_limit, entries| {
-            super::has_room(&bytes, id(6000, 0), &fields, bytes_limit, entries)
+        let has_room = |stream_node_bytes, stream_node_entries| {
+            let limits = Limits { stream_node_bytes, stream_node_entries, ..Limits::default() };
+            super::has_room(&limits, &bytes, id(6000, 0), &fields)
         };
         let mut longer = bytes.clone();
         append(&mut longer, 0, id(6000, 0), &fields);

@@ -60,7 +60,7 @@ impl<'a> StreamRef<'a> {
     ///
     /// # Errors
     /// `NoGroup`
-    pub fn pending_summary(&self, group: &[u8]) -> Result<PendingSummary<'a>, StreamError> {
+    pub fn pending_summary(self, group: &[u8]) -> Result<PendingSummary<'a>, StreamError> {
         let group = self.group(group)?;
         let first = group.pending.first_key_value().map(|(id, _)| *id);
         let last = group.pending.last_key_value().map(|(id, _)| *id);
@@ -80,7 +80,7 @@ impl<'a> StreamRef<'a> {
     /// # Errors
     /// `NoGroup`
     pub fn pending(
-        &self,
+        self,
         group: &[u8],
         query: &PendingQuery<'_>,
         now_ms: u64,
@@ -99,7 +99,7 @@ impl<'a> StreamRef<'a> {
         Ok(idle.map(|(id, pending)| pending.entry(*id, group)))
     }
 
-    pub(super) fn group(&self, name: &[u8]) -> Result<&'a Group, StreamError> {
+    pub(super) fn group(self, name: &[u8]) -> Result<&'a Group, StreamError> {
         self.groups.and_then(|groups| groups.get(name)).ok_or(StreamError::NoGroup)
     }
 }
@@ -135,5 +135,61 @@ impl Group {
         let Some(pending) = self.pending.remove(&id) else { return false };
         self.consumer_mut(pending.consumer).pending.remove(&id);
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stream::{GroupRead, GroupStart, NewId, ReadFrom, Stream};
+
+    /// Entries 1 to 6: the first three pending for `a` since 10, the others for `b` since 20.
+    fn stream() -> Stream {
+        let mut stream = Stream::default();
+        stream.create_group(b"g", GroupStart::Last, None).unwrap();
+        for ms in 1..=6 {
+            stream.add(&Default::default(), NewId::AutoSeq(ms), &[b"f", b"v"], 0).unwrap();
+        }
+        for (name, now_ms) in [(b"a", 10), (b"b", 20)] {
+            let read = GroupRead { from: ReadFrom::New, count: 3, is_acknowledged: false, now_ms };
+            assert_eq!(stream.read_group(b"g", name, &read, |_, _| {}), Ok(3));
+        }
+        stream
+    }
+
+    fn times(stream: &Stream, query: &PendingQuery<'_>) -> Vec<u64> {
+        stream.view().pending(b"g", query, 25).unwrap().map(|it| it.id.ms).collect()
+    }
+
+    #[test]
+    fn queries_select_an_interval_a_consumer_and_an_age() {
+        let stream = stream();
+        let (first, last) = (StreamId::new(2, 0), StreamId::new(5, 0));
+        let query = PendingQuery { first, last, min_idle_ms: 0, consumer: None };
+        assert_eq!(times(&stream, &query), [2, 3, 4, 5]);
+        assert_eq!(times(&stream, &PendingQuery { min_idle_ms: 6, ..query }), [2, 3]);
+        let of = |consumer| PendingQuery { consumer: Some(consumer), ..query };
+        assert_eq!(times(&stream, &of(b"b")), [4, 5]);
+        assert_eq!(times(&stream, &of(b"nobody")), []);
+        let reversed = PendingQuery { first: last, last: first, ..query };
+        assert_eq!(times(&stream, &reversed), []);
+        assert_eq!(times(&stream, &PendingQuery { first: last, last: first, ..of(b"b") }), []);
+        assert!(stream.view().pending(b"h", &query, 25).is_err());
+    }
+
+    #[test]
+    fn a_summary_lists_consumers_with_pending_entries() {
+        let mut stream = stream();
+        stream.create_consumer(b"g", b"idle", 0).unwrap();
+        let ids = [1, 2, 3, 3, 9].map(|ms| StreamId::new(ms, 0));
+        assert_eq!(stream.acknowledge(b"g", &ids[1..]), Ok(2));
+        let summary = stream.view().pending_summary(b"g").unwrap();
+        assert_eq!(summary.count, 4);
+        assert_eq!(summary.bounds, Some((ids[0], StreamId::new(6, 0))));
+        assert_eq!(summary.consumers, [(&b"a"[..], 1), (&b"b"[..], 3)]);
+        assert_eq!(stream.delete_consumer(b"g", b"b"), Ok(3));
+        assert_eq!(stream.acknowledge(b"g", &ids), Ok(1));
+        let summary = stream.view().pending_summary(b"g").unwrap();
+        assert_eq!((summary.count, summary.bounds), (0, None));
     }
 }

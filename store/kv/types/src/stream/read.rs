@@ -2,7 +2,8 @@
 //! Reading as a consumer of a group (`XREADGROUP`): new entries, which become pending, and the
 //! consumer's own pending entries.
 
-use super::group::{Extent, Group};
+use super::group::Group;
+use super::lag::Extent;
 use super::pending::Pending;
 use super::{Fields, Stream, StreamError, StreamId, StreamRef};
 
@@ -60,9 +61,9 @@ impl Stream {
     ) -> Result<u64, StreamError> {
         self.edit_group(group, |group, stream| match read.from {
             ReadFrom::New => {
-                group.read_new(consumer, read, &stream, |id, fields| each(id, Some(fields)))
+                group.read_new(consumer, read, stream, |id, fields| each(id, Some(fields)))
             }
-            ReadFrom::After(id) => group.read_pending(consumer, id, read, &stream, each),
+            ReadFrom::After(id) => group.read_pending(consumer, id, read, stream, each),
         })
     }
 }
@@ -72,7 +73,7 @@ impl Group {
         &mut self,
         consumer: &[u8],
         read: &GroupRead,
-        stream: &StreamRef<'_>,
+        stream: StreamRef<'_>,
         mut each: impl FnMut(StreamId, Fields<'_>),
     ) -> u64 {
         let GroupRead { now_ms, is_acknowledged, .. } = *read;
@@ -108,7 +109,7 @@ impl Group {
         consumer: &[u8],
         after: StreamId,
         read: &GroupRead,
-        stream: &StreamRef<'_>,
+        stream: StreamRef<'_>,
         mut each: impl FnMut(StreamId, Option<Fields<'_>>),
     ) -> u64 {
         let number = self.see_consumer(consumer, read.now_ms);
@@ -134,5 +135,76 @@ pub(super) fn limit(count: u64) -> usize {
     match usize::try_from(count) {
         Ok(0) | Err(_) => usize::MAX,
         Ok(count) => count,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::Limits;
+    use crate::stream::{GroupStart, NewId};
+
+    /// Entries 1 to 5, and a group that has read none.
+    fn stream() -> Stream {
+        let mut stream = Stream::default();
+        stream.create_group(b"g", GroupStart::Last, Some(0)).unwrap();
+        for ms in 1..=5 {
+            stream.add(&Limits::default(), NewId::AutoSeq(ms), &[b"f", b"v"], 0).unwrap();
+        }
+        stream
+    }
+
+    /// Times of the entries read, each with whether it exists.
+    fn read(stream: &mut Stream, from: ReadFrom, count: u64, now_ms: u64) -> Vec<(u64, bool)> {
+        let read = GroupRead { from, count, is_acknowledged: false, now_ms };
+        let mut found = vec![];
+        let each = |id: StreamId, fields: Option<Fields<'_>>| found.push((id.ms, fields.is_some()));
+        let entries = stream.read_group(b"g", b"c", &read, each).unwrap();
+        assert_eq!(entries, found.len() as u64);
+        found
+    }
+
+    #[test]
+    fn new_entries_are_delivered_once() {
+        let mut stream = stream();
+        assert_eq!(read(&mut stream, ReadFrom::New, 2, 7), [(1, true), (2, true)]);
+        assert_eq!(read(&mut stream, ReadFrom::New, 0, 8), [(3, true), (4, true), (5, true)]);
+        assert_eq!(read(&mut stream, ReadFrom::New, 0, 9), []);
+        let group = stream.view().groups().next().unwrap();
+        assert_eq!((group.pending, group.entries_read, group.lag), (5, Some(5), Some(0)));
+        let consumer = stream.view().consumers(b"g", 10).unwrap().next().unwrap();
+        assert_eq!((consumer.idle_ms, consumer.inactive_ms), (1, Some(2)));
+    }
+
+    #[test]
+    fn acknowledged_entries_do_not_become_pending() {
+        let mut stream = stream();
+        let read = GroupRead { from: ReadFrom::New, count: 0, is_acknowledged: true, now_ms: 1 };
+        assert_eq!(stream.read_group(b"g", b"c", &read, |_, _| {}), Ok(5));
+        let group = stream.view().groups().next().unwrap();
+        assert_eq!((group.pending, group.last_delivered_id), (0, StreamId::new(5, 0)));
+        let missing = stream.read_group(b"h", b"c", &read, |_, _| {});
+        assert_eq!(missing, Err(StreamError::NoGroup));
+    }
+
+    #[test]
+    fn pending_entries_are_delivered_again_unless_deleted() {
+        let mut stream = stream();
+        read(&mut stream, ReadFrom::New, 4, 7);
+        stream.delete(&[StreamId::new(3, 0)]);
+        let after = ReadFrom::After(StreamId::new(1, 0));
+        assert_eq!(read(&mut stream, after, 2, 9), [(2, true), (3, false)]);
+        let full = stream.view().full_info(0);
+        let pending = full.groups[0].pending.iter();
+        let deliveries: Vec<_> = pending.map(|it| (it.delivered_ms, it.deliveries)).collect();
+        assert_eq!(deliveries, [(7, 1), (9, 2), (7, 1), (7, 1)]);
+    }
+
+    #[test]
+    fn positions_are_read() {
+        assert_eq!(ReadFrom::parse(b">"), Ok(ReadFrom::New));
+        assert_eq!(ReadFrom::parse(b"0"), Ok(ReadFrom::After(StreamId::MIN)));
+        assert_eq!(ReadFrom::parse(StreamId::MAX.to_string().as_bytes()), Ok(ReadFrom::New));
+        assert_eq!(ReadFrom::parse(b"$"), Err(StreamError::InvalidId));
     }
 }

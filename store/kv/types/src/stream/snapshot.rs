@@ -16,38 +16,60 @@
 use super::group::{ConsumerNumber, Group};
 use super::large::Large;
 use super::node;
+use super::packed;
 use super::pending::Pending;
+use super::range::Nodes;
 use super::reader::{Reader, put_bytes, put_id};
-use super::{Head, Stream, StreamId};
-use crate::{Corrupt, varint};
+use super::{Head, Stream, StreamId, StreamRef};
+use crate::corrupt::Corrupt;
+use crate::limits::Limits;
+use crate::varint;
 
 const PACKED: u8 = 0;
 const LARGE: u8 = 1;
 
-impl Stream {
-    /// Appends the stream to `out`.
-    pub fn serialize(&self, out: &mut Vec<u8>) {
-        match self {
-            Stream::Packed(bytes) => {
+impl StreamRef<'_> {
+    /// Appends the stream to `out`, for [`Stream::deserialize`].
+    pub fn serialize(self, out: &mut Vec<u8>) {
+        match self.nodes {
+            Nodes::One(node) => {
                 out.push(PACKED);
-                out.extend_from_slice(bytes);
+                // The stream that never had an entry is the empty byte string.
+                if self.head != Head::default() {
+                    self.head.write(out);
+                    out.extend_from_slice(node);
+                }
             }
-            Stream::Large(large) => {
+            Nodes::Many(nodes) => {
                 out.push(LARGE);
-                large.write(out);
+                self.head.write(out);
+                varint::write(nodes.len() as u64, out);
+                nodes.values().for_each(|node| put_bytes(out, node));
+                let groups = self.groups.into_iter().flat_map(|groups| groups.iter());
+                varint::write(self.groups.map_or(0, |groups| groups.iter().len()) as u64, out);
+                for (name, group) in groups {
+                    put_bytes(out, name);
+                    group.write(out);
+                }
             }
         }
     }
+}
 
-    /// Reads a stream that fills `bytes`.
+impl Stream {
+    /// Reads what [`StreamRef::serialize`] wrote. A packed stream above the limits becomes large.
     ///
     /// # Errors
     /// The first rule that the bytes violate.
-    pub fn deserialize(bytes: &[u8]) -> Result<Stream, Corrupt> {
+    pub fn deserialize(bytes: &[u8], limits: &Limits) -> Result<Stream, Corrupt> {
         match bytes {
             [PACKED, packed @ ..] => {
                 validate_packed(packed).map_err(|corrupt| corrupt.behind(1))?;
-                Ok(Stream::Packed(packed.to_vec()))
+                let mut stream = Stream::Packed(packed.to_vec());
+                if !packed::is_small(packed, limits) {
+                    stream.enlarge();
+                }
+                Ok(stream)
             }
             [LARGE, ..] => {
                 let mut input = Input { reader: Reader::new(bytes) };
@@ -94,19 +116,6 @@ fn validate_head(head: &Head, length: u64) -> Result<(), Corrupt> {
         return Err(Corrupt::at(0, "every entry was added"));
     }
     Ok(())
-}
-
-impl Large {
-    fn write(&self, out: &mut Vec<u8>) {
-        self.head.write(out);
-        varint::write(self.log.nodes().len() as u64, out);
-        self.log.nodes().values().for_each(|node| put_bytes(out, node));
-        varint::write(self.groups.iter().len() as u64, out);
-        for (name, group) in self.groups.iter() {
-            put_bytes(out, name);
-            group.write(out);
-        }
-    }
 }
 
 impl Group {
@@ -231,5 +240,112 @@ impl<'a> Input<'a> {
 
     fn corrupt(&self, reason: &'static str) -> Corrupt {
         Corrupt::at(self.reader.position(), reason)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stream::{Claim, GroupRead, GroupStart, NewId, ReadFrom};
+
+    fn limits() -> Limits {
+        Limits { stream_node_entries: 4, ..Limits::default() }
+    }
+
+    fn add(stream: &mut Stream, entries: u64) {
+        for ms in 1..=entries {
+            let value = ms.to_string();
+            stream.add(&limits(), NewId::AutoSeq(ms), &[b"f", value.as_bytes()], 0).unwrap();
+        }
+    }
+
+    /// A stream with several nodes, groups, consumers and pending entries.
+    fn large() -> Stream {
+        let mut stream = Stream::default();
+        stream.create_group(b"g", GroupStart::Last, Some(0)).unwrap();
+        stream.create_group(b"h", GroupStart::Last, None).unwrap();
+        add(&mut stream, 10);
+        let read = GroupRead { from: ReadFrom::New, count: 6, is_acknowledged: false, now_ms: 9 };
+        for consumer in [&b"b"[..], b"a", b"c"] {
+            stream.read_group(b"g", consumer, &read, |_, _| {}).unwrap();
+        }
+        let ids = [StreamId::new(2, 0), StreamId::new(8, 0)];
+        stream.claim(b"g", b"c", &ids, &Claim::default(), |_| {}).unwrap();
+        stream.delete(&ids);
+        stream.delete_consumer(b"g", b"a").unwrap();
+        stream
+    }
+
+    fn bytes(stream: &Stream) -> Vec<u8> {
+        let mut out = vec![];
+        stream.view().serialize(&mut out);
+        out
+    }
+
+    #[test]
+    fn both_forms_are_read_again() {
+        let mut packed = Stream::default();
+        add(&mut packed, 3);
+        for stream in [Stream::default(), packed, large()] {
+            let first = bytes(&stream);
+            let again = Stream::deserialize(&first, &limits()).unwrap();
+            assert_eq!(bytes(&again), first);
+            assert_eq!(again.view().len(), stream.view().len());
+            let form = |stream: &Stream| matches!(stream, Stream::Large(_));
+            assert_eq!(form(&again), form(&stream));
+        }
+    }
+
+    #[test]
+    fn a_packed_stream_above_the_limits_becomes_large() {
+        let mut packed = Stream::default();
+        add(&mut packed, 3);
+        let narrow = Limits { stream_node_entries: 2, ..Limits::default() };
+        let stream = Stream::deserialize(&bytes(&packed), &narrow).unwrap();
+        assert!(matches!(stream, Stream::Large(_)));
+        assert_eq!(stream.view().len(), 3);
+    }
+
+    #[test]
+    fn wrong_bytes_are_refused_without_a_panic() {
+        let mut packed = Stream::default();
+        add(&mut packed, 4);
+        packed.delete(&[StreamId::new(2, 0)]);
+        for stream in [packed, large()] {
+            let good = bytes(&stream);
+            for length in 0..good.len() {
+                // The head alone, or nothing, is a packed stream without entries.
+                let cut = Stream::deserialize(&good[..length], &limits());
+                assert!(cut.is_err() || good[0] == PACKED && cut.unwrap().view().is_empty());
+            }
+            let longer = [&good[..], &[0]].concat();
+            assert!(Stream::deserialize(&longer, &limits()).is_err());
+            for seed in 0..20_000 {
+                let mut random = fastrand::Rng::with_seed(seed);
+                let mut wrong = good.clone();
+                for _ in 0..random.usize(1..4) {
+                    let at = random.usize(..wrong.len());
+                    wrong[at] = random.u8(..);
+                }
+                // Bytes that are accepted are those of a stream.
+                if let Ok(stream) = Stream::deserialize(&wrong, &limits()) {
+                    let entries = stream.view().full_info(0).entries.len() as u64;
+                    assert_eq!(entries, stream.view().len(), "seed {seed}");
+                    let again = Stream::deserialize(&bytes(&stream), &limits());
+                    assert!(again.is_ok(), "seed {seed}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn errors_have_an_offset() {
+        let mut good = bytes(&large());
+        assert_eq!(Stream::deserialize(&[], &limits()).unwrap_err().offset, 0);
+        assert_eq!(Stream::deserialize(&[9], &limits()).unwrap_err().offset, 0);
+        let end = good.len();
+        good.push(7);
+        let corrupt = Stream::deserialize(&good, &limits()).unwrap_err();
+        assert_eq!(corrupt, Corrupt::at(end, "nothing lies behind the last group"));
     }
 }

@@ -3,7 +3,7 @@
 
 use super::StreamId;
 use super::node::{self, Node};
-use crate::Limits;
+use crate::limits::Limits;
 
 /// Which entries leave the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl Trim {
     /// Most entries that an approximate trim removes if the client gives no limit: a hundred
     /// nodes.
     pub fn default_limit(limits: &Limits) -> u64 {
-        match 100 * limits.stream_node_entries as u64 {
+        match 100u64.saturating_mul(limits.stream_node_entries as u64) {
             0 => 10_000,
             entries => entries.min(1_000_000),
         }
@@ -86,5 +86,43 @@ impl Trim {
             Rule::Length(kept) => node::delete_front(node, |_, marked| length - marked <= kept),
             Rule::From(first) => node::delete_front(node, |id, _| id >= first),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A node of entries with times from 1 to 4, of which the last is deleted.
+    fn node() -> Vec<u8> {
+        let mut bytes = vec![];
+        node::start(&mut bytes, StreamId::new(1, 0), &[b"f", b"v"]);
+        (1..=4).for_each(|ms| node::append(&mut bytes, 0, StreamId::new(ms, 0), &[b"f", b"v"]));
+        node::delete(&mut bytes, StreamId::new(4, 0));
+        bytes
+    }
+
+    #[test]
+    fn the_first_node_is_removed_whole_in_part_or_not() {
+        let bytes = node();
+        let cut = |trim: Trim| trim.cut(&Node::read(&bytes).unwrap(), 10, 0);
+        assert_eq!(cut(Trim::to_length(10)), Cut::Nothing);
+        assert_eq!(cut(Trim::to_length(8)), Cut::Front);
+        assert_eq!(cut(Trim::to_length(7)), Cut::Node);
+        assert_eq!(cut(Trim::to_length(8).approximately(0)), Cut::Nothing);
+        assert_eq!(cut(Trim::to_length(7).approximately(0)), Cut::Node);
+        assert_eq!(cut(Trim::to_length(7).approximately(2)), Cut::Nothing);
+        // Deleted entries count for the end of a node, as in Redis.
+        assert_eq!(cut(Trim::to_id(StreamId::new(4, 0))), Cut::Front);
+        assert_eq!(cut(Trim::to_id(StreamId::new(4, 1))), Cut::Node);
+    }
+
+    #[test]
+    fn the_default_limit_is_a_hundred_nodes() {
+        let limit = |stream_node_entries| {
+            Trim::default_limit(&Limits { stream_node_entries, ..Limits::default() })
+        };
+        assert_eq!([limit(0), limit(100), limit(1 << 40)], [10_000, 10_000, 1_000_000]);
+        assert_eq!(limit(usize::MAX), 1_000_000);
     }
 }

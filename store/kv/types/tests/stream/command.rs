@@ -95,7 +95,7 @@ fn add(stream: &mut Stream, parts: Arguments, limits: &Limits) -> Outcome {
     let at = trim.map_or(0, |(_, length)| length);
     let id = NewId::parse(parts[at].as_bytes())?;
     let fields: Vec<&[u8]> = parts[at + 1..].iter().map(|part| part.as_bytes()).collect();
-    let id = stream.add(id, &fields, NOW_MS, limits)?;
+    let id = stream.add(limits, id, &fields, NOW_MS)?;
     if let Some((trim, _)) = trim {
         stream.trim(&trim);
     }

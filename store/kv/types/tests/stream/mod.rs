@@ -3,17 +3,13 @@
 
 mod command;
 mod differential;
-mod memory;
 mod model;
 mod server;
 mod walk;
 
 use freeport_kv_types::Limits;
 
-/// Limits with this number of entries in a node.
-fn limits(entries: usize, bytes: usize) -> Limits {
-    let mut limits = Limits::default();
-    limits.stream_node_entries = entries;
-    limits.stream_node_bytes = bytes;
-    limits
+/// Limits with this number of entries and bytes in a node; 0 is no limit.
+fn limits(stream_node_entries: usize, stream_node_bytes: usize) -> Limits {
+    Limits { stream_node_entries, stream_node_bytes, ..Limits::default() }
 }

@@ -68,9 +68,9 @@ impl Model {
             Some(0)
         } else if id == self.last_id || (length == 0 && id < self.last_id) {
             Some(self.added)
-        } else if id > self.last_id {
-            None
-        } else if self.max_deleted != StreamId::MIN && self.max_deleted >= first {
+        } else if id > self.last_id
+            || (self.max_deleted != StreamId::MIN && self.max_deleted >= first)
+        {
             None
         } else if id < first {
             Some(self.added - length)
