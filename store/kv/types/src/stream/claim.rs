@@ -191,6 +191,8 @@ impl ClaimTime {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::Limits;
+    use crate::stream::{GroupRead, GroupStart, NewId, ReadFrom};
 
     #[test]
     fn times_of_delivery_are_in_the_past() {
@@ -202,5 +204,24 @@ mod tests {
         assert_eq!(ClaimTime::At(40).resolve(100), 40);
         assert_eq!(ClaimTime::At(-1).resolve(100), 100);
         assert_eq!(ClaimTime::At(101).resolve(100), 100);
+    }
+
+    #[test]
+    fn a_call_looks_at_ten_entries_for_each_that_it_may_return() {
+        let mut stream = Stream::default();
+        stream.create_group(b"g", GroupStart::Last, None).unwrap();
+        for ms in 1..=25 {
+            stream.add(&Limits::default(), NewId::AutoSeq(ms), &[b"f", b"v"], 0).unwrap();
+        }
+        let read = GroupRead { from: ReadFrom::New, count: 0, is_acknowledged: false, now_ms: 50 };
+        stream.read_group(b"g", b"c", &read, |_, _| {}).unwrap();
+        let mut start = StreamId::MIN;
+        for next in [11, 21, 0] {
+            let (count, is_silent) = (1, false);
+            let claim = AutoClaim { min_idle_ms: 10, start, count, is_silent, now_ms: 55 };
+            let claimed = stream.claim_idle(b"g", b"d", &claim, |_| panic!("none is idle"));
+            start = StreamId::new(next, 0);
+            assert_eq!(claimed, Ok(AutoClaimed { next: start, deleted: vec![] }));
+        }
     }
 }

@@ -357,6 +357,18 @@ mod tests {
         append(&mut bytes, 0, id(5001, 0), &[b"name", b"d", b"age", b"4"]);
         // Length, flags, two bytes of the time, the sequence, and two values with their lengths.
         assert_eq!(bytes.len() - before, 1 + 1 + 2 + 1 + 2 + 2);
+        let others: [&[&[u8]]; 4] = [
+            &[b"name", b"d"],
+            &[b"age", b"1", b"name", b"d"],
+            &[b"name", b"d", b"age", b"4", b"name", b"e"],
+            &[],
+        ];
+        for (ms, fields) in (6_000..).zip(others) {
+            append(&mut bytes, 0, id(ms, 0), fields);
+            let node = validate(&bytes).unwrap();
+            let stored = node.slots().last().unwrap().fields;
+            assert!(stored.flat_map(|(name, value)| [name, value]).eq(fields.iter().copied()));
+        }
     }
 
     #[test]

@@ -348,4 +348,27 @@ mod tests {
         let corrupt = Stream::deserialize(&good, &limits()).unwrap_err();
         assert_eq!(corrupt, Corrupt::at(end, "nothing lies behind the last group"));
     }
+
+    #[test]
+    fn nodes_do_not_overlap() {
+        let node = |times: &[u64]| {
+            let mut bytes = vec![];
+            let ids = times.iter().map(|ms| StreamId::new(*ms, 0));
+            node::start(&mut bytes, StreamId::new(times[0], 0), &[b"f", b"v"]);
+            ids.for_each(|id| node::append(&mut bytes, 0, id, &[b"f", b"v"]));
+            bytes
+        };
+        let read = |second: &[u64], last_ms| {
+            let mut large = Large::default();
+            large.head.last_id = StreamId::new(last_ms, 0);
+            large.head.entries_added = 4;
+            large.log.insert(StreamId::new(1, 0), 2, node(&[1, 3]));
+            large.log.insert(StreamId::new(second[0], 0), 2, node(second));
+            Stream::deserialize(&bytes(&Stream::Large(Box::new(large))), &limits()).is_ok()
+        };
+        assert!(read(&[4, 5], 5));
+        assert!(!read(&[3, 5], 5));
+        assert!(!read(&[2, 5], 5));
+        assert!(!read(&[4, 5], 4));
+    }
 }

@@ -85,7 +85,8 @@ impl Walk {
             NewId::AutoSeq(ms) => Some(StreamId::new(ms, 0)),
             NewId::Exact(id) => Some(id),
         };
-        let pairs: Pairs = match self.random.u8(0..4) {
+        let pairs: Pairs = match self.random.u8(0..5) {
+            4 => vec![(b"a".into(), b"1".into())],
             0 => vec![(vec![b'x'; self.random.usize(..9)], vec![b'y'; self.random.usize(..200)])],
             1 => vec![(b"other".into(), b"1".into()), (b"other".into(), vec![])],
             _ => vec![(b"a".into(), self.now.to_string().into()), (b"b".into(), b"2".into())],
