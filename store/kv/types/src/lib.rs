@@ -28,6 +28,8 @@ pub mod random;
 pub mod set;
 pub mod table;
 pub mod text;
+pub mod pattern;
+pub mod stream;
 pub mod varint;
 pub mod zset;
 
@@ -41,3 +43,4 @@ pub use packed::Packed;
 pub use set::{Set, SetRef};
 pub use table::Table;
 pub use zset::{ZSet, ZSetRef};
+pub use stream::{Stream, StreamError, StreamId, StreamRef};

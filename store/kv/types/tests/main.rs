@@ -11,3 +11,4 @@ mod set;
 mod list;
 mod table;
 mod zset;
+mod stream;
