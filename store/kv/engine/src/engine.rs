@@ -132,6 +132,12 @@ impl<M: Meter> Engine<M> {
         self.pair_bytes
     }
 
+    /// Bytes of index and blocks.
+    #[inline]
+    pub fn used_bytes(&self) -> usize {
+        self.table.used_bytes()
+    }
+
     /// Removes all pairs, and gives their memory back to the system.
     pub fn clear(&mut self) {
         self.table.clear();
