@@ -7,8 +7,9 @@ use crate::index::Index as BucketIndex;
 use crate::memory::Memory;
 use crate::meter::{Meter, Silent};
 use crate::options::{Index, Options, OptionsError, OutOfMemory};
+use crate::place::{Found, Place};
 use crate::search::{Compare, Portable};
-use crate::table::{Found, Place, Table};
+use crate::table::Table;
 
 /// A key-value store in the memory of one core. Operations take effect one after the other.
 pub struct Engine<M = Silent> {
