@@ -1,20 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Expiry: what a write does with the time of expiry, and the search for values whose time has
-//! passed.
+//! The search for values whose time has passed.
 
 use crate::header::Stored;
 use crate::keyspace::Keyspace;
-
-/// What a write does with the time of expiry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expiry {
-    /// The value does not expire.
-    Never,
-    /// It expires at this time, in milliseconds since 1970.
-    AtMs(u64),
-    /// It expires when the value before would have.
-    Keep,
-}
 
 /// Keys in one chain of buckets at most, on average a few.
 const KEYS_OF_A_STEP: usize = 64;

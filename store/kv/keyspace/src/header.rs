@@ -42,6 +42,17 @@ impl Kind {
     }
 }
 
+/// What a write does with the time of expiry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expiry {
+    /// The value does not expire.
+    Never,
+    /// It expires at this time, in milliseconds since 1970.
+    AtMs(u64),
+    /// It expires when the value before would have.
+    Keep,
+}
+
 /// What a value is, besides its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {

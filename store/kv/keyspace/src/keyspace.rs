@@ -5,8 +5,7 @@ use freeport_kv_engine::{Engine, OptionsError};
 use freeport_kv_types::Limits;
 
 use crate::error::Error;
-use crate::expiry::Expiry;
-use crate::header::{Body, Header, Kind, Stored};
+use crate::header::{Body, Expiry, Header, Kind, Stored};
 use crate::large::LargeValues;
 use crate::value::{Form, Type};
 

@@ -20,7 +20,6 @@ mod large;
 mod value;
 
 pub use error::Error;
-pub use expiry::Expiry;
-pub use header::Kind;
+pub use header::{Expiry, Kind};
 pub use keyspace::{Keyspace, Options};
 pub use value::{Form, Type};
