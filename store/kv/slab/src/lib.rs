@@ -23,8 +23,8 @@
 //! In the published system a network card allocates, and a daemon on the host keeps the memory; a
 //! pair of stacks for each class, one on either side, exchanges entries over PCIe. Here, the
 //! engine's own core plays both parts. The small stack (`front`) stays in its first-level cache,
-//! and the large stack (`back`) is touched at most once in 24 operations of the class. The exchange
-//! is the same: entries of five bytes, twelve to a line of 64 bytes, two lines at once.
+//! and the large stack (`back`) is touched about once in 24 operations of the class, or less. The
+//! exchange is the same: entries of five bytes, twelve to a line of 64 bytes, two lines at once.
 //!
 //! A second thread for the exchange would not pay (KV-32). It exists in the published design since
 //! the card cannot keep the large stacks. On a CPU, copying two lines takes less time than the
@@ -38,18 +38,23 @@
 //! are exact. Free blocks are not joined until memory is short. A class that needs memory takes, in
 //! this order: its own free blocks, memory that no block has used yet, larger free blocks, and the
 //! result of a merge. After a merge, an allocation succeeds if any run of free units is as long as
-//! its block. The worst case is that of every allocator that does not move blocks: if one unit in
-//! every `n` stays in use, no block of `n` units fits, however much is free.
+//! its block.
+//!
+//! With random sizes of 1 to 200 units, allocations fail when 94 % of the range is in use, and with
+//! sizes of 1 to 4 units, when 98 % is (measured by `tests/fragmentation.rs`). The worst case is
+//! that of every allocator that does not move blocks: if one unit in every `n` stays in use, no
+//! block of `n` units fits, however much is free.
 
+mod back;
 mod bitmap;
 mod class;
 mod entry;
 mod extent;
+mod front;
 mod merge;
 mod radix;
 mod region;
 mod slabs;
-mod stack;
 mod statistics;
 
 pub use class::Class;

@@ -2,28 +2,30 @@
 //! Joining of free blocks (KV-Direct 5.3.3): sort them by address, join neighbours into runs, and
 //! cut the runs into the largest classes.
 
+use crate::back::{Back, Stock};
 use crate::entry::Line;
 use crate::extent::Extent;
 use crate::radix::{self, Distributed, PARTS, Scratch};
-use crate::stack::Stock;
 use std::ops::Range;
 use std::sync::Mutex;
 use std::thread;
 
+/// Fewer entries than this are sorted by comparison, without parts.
+const FEW: usize = 1 << 10;
 /// Fewer entries than this are not worth a second thread.
-const FEW: usize = 1 << 15;
-/// Lines that a thread takes at a time.
-const CHUNK_LINES: usize = 1 << 10;
+const FEW_FOR_THREADS: usize = 1 << 15;
 
 /// Runs of free units in the stacks, ascending, with a used unit or a bound between any two. No
 /// block begins after the unit `last`.
 ///
 /// Takes memory of about 5 bytes for each entry meanwhile, and 8 for each run.
 pub(crate) fn runs(stock: &Stock, last: u32, threads: usize) -> Vec<Extent> {
+    if stock.len() < FEW {
+        return few_runs(stock);
+    }
     let bits = radix::offset_bits(last);
-    let chunks: Vec<&[Line]> =
-        stock.stacks().iter().flat_map(|stack| stack.lines().chunks(CHUNK_LINES)).collect();
-    let threads = if stock.len() < FEW { 1 } else { threads.clamp(1, PARTS) };
+    let chunks: Vec<&[Line]> = stock.stacks().iter().flat_map(Back::chunks).collect();
+    let threads = if stock.len() < FEW_FOR_THREADS { 1 } else { threads.clamp(1, PARTS) };
     let distributed = in_threads(threads, 0..threads, |thread| {
         let chunks = chunks.iter().skip(thread).step_by(threads);
         Distributed::new(chunks.flat_map(|chunk| chunk.iter()), bits)
@@ -41,6 +43,16 @@ pub(crate) fn cut(runs: &[Extent]) -> Stock {
     let mut stock = Stock::default();
     runs.iter().for_each(|&run| stock.push_cut(run));
     stock
+}
+
+/// As `runs`, for a few entries.
+fn few_runs(stock: &Stock) -> Vec<Extent> {
+    let lines = stock.stacks().iter().flat_map(Back::chunks).flatten();
+    let mut blocks: Vec<Extent> = lines.flat_map(|line| line.entries().map(Extent::from)).collect();
+    blocks.sort_unstable_by_key(|block| block.start);
+    let mut runs = Vec::with_capacity(blocks.len());
+    blocks.into_iter().for_each(|block| append(&mut runs, block));
+    runs
 }
 
 /// Divides the parts into `shares` ranges with about the same number of blocks.
@@ -155,7 +167,7 @@ mod tests {
     fn shares_are_equal() {
         let (stock, expected) = shuffled(6, 30_000);
         let bits = radix::offset_bits(expected.last().expect("a run").end);
-        let lines = stock.stacks().iter().flat_map(|stack| stack.lines());
+        let lines = stock.stacks().iter().flat_map(Back::chunks).flatten();
         let distributed = [Distributed::new(lines, bits)];
         let shares = shares(&distributed, stock.len(), 4);
         assert_eq!((shares.len(), shares[0].start, shares[3].end), (4, 0, PARTS));

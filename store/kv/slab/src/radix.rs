@@ -35,8 +35,8 @@ impl Distributed {
     /// Distributes the entries of these lines. They are read twice: first to count.
     pub fn new<'a>(lines: impl Iterator<Item = &'a Line> + Clone, bits: u32) -> Distributed {
         let mut places = vec![0; PARTS];
-        for &unit in lines.clone().flat_map(Line::units) {
-            places[part_of(unit, bits)] += 1;
+        for line in lines.clone() {
+            line.units().iter().for_each(|&unit| places[part_of(unit, bits)] += 1);
         }
         let mut total = 0;
         for place in &mut places {
@@ -54,6 +54,7 @@ impl Distributed {
     }
 
     /// Keys of a part, in the order of their lines.
+    #[inline]
     pub fn part(&self, part: usize) -> &[u32] {
         let start = if part == 0 { 0 } else { self.ends[part - 1] };
         &self.keys[start..self.ends[part]]
@@ -76,13 +77,12 @@ impl Scratch {
         bits: u32,
         mut found: impl FnMut(Extent),
     ) {
-        let keys = || distributed.iter().flat_map(|distributed| distributed.part(part));
-        let blocks: usize =
-            distributed.iter().map(|distributed| distributed.part(part).len()).sum();
+        let keys = distributed.iter().map(|distributed| distributed.part(part));
+        let blocks: usize = keys.clone().map(<[u32]>::len).sum();
         let (start, units) = ((part as u32) << bits, 1 << bits);
         if blocks < Bitmap::words(units) / FEW_SHARE {
             self.keys.clear();
-            self.keys.extend(keys());
+            keys.for_each(|keys| self.keys.extend_from_slice(keys));
             self.keys.sort_unstable();
             for &key in &self.keys {
                 let offset = key >> CLASS_BITS;
@@ -93,12 +93,14 @@ impl Scratch {
         }
         self.bitmap.reset(units);
         let mut beyond = None;
-        for &key in keys() {
-            let offset = (key >> CLASS_BITS) as usize;
-            let end = offset + class(key).units() as usize;
-            self.bitmap.set(offset..end.min(units));
-            if end > units {
-                beyond = Some(end);
+        for keys in keys {
+            for &key in keys {
+                let offset = (key >> CLASS_BITS) as usize;
+                let end = offset + class(key).units() as usize;
+                self.bitmap.set(offset..end.min(units));
+                if end > units {
+                    beyond = Some(end);
+                }
             }
         }
         for run in self.bitmap.runs() {

@@ -5,10 +5,11 @@
 mod merging;
 mod supply;
 
+use crate::back::Stock;
 use crate::class::Class;
 use crate::entry::Entry;
 use crate::extent::Extent;
-use crate::stack::{Front, Stock};
+use crate::front::Front;
 use crate::statistics::{ClassStatistics, Events, Statistics};
 use merging::{Keeper, LastMerges, Limits};
 use std::num::NonZero;
@@ -16,6 +17,10 @@ use std::ops::Range;
 
 /// Fronts, one for each seven-bit code, so that a masked code needs no check of bounds.
 const FRONTS: usize = 128;
+
+/// Unused memory is opened in pieces of this size, which start at multiples of it if they can.
+/// Blocks of a class are then neighbours, and powers of two are aligned.
+const PIECE_BYTES: u32 = 4096;
 
 /// Settings of an allocator.
 #[derive(Copy, Clone, Debug)]
@@ -38,8 +43,8 @@ impl Default for Options {
 
 /// Allocator of blocks in a range of units.
 ///
-/// It belongs to one thread at a time, and takes no locks. Its own stacks take 40 KiB and, for each
-/// free block, 5 1/3 bytes in full lines, and less than 8 if some lines are not full.
+/// It belongs to one thread at a time, and takes no locks. Its own stacks take 40 KiB, up to 32 KiB
+/// for each class in use, and 5 1/3 bytes for each free block (less than 8 if lines are not full).
 pub struct Slabs {
     fronts: Box<[Front; FRONTS]>,
     backs: Stock,
@@ -47,6 +52,7 @@ pub struct Slabs {
     unused: Extent,
     /// Size of the whole range.
     units: u32,
+    piece_units: u32,
     options: Options,
     events: Events,
     /// The merge in the background.
@@ -71,6 +77,7 @@ impl Slabs {
             backs: Stock::default(),
             unused,
             units: unused.units(),
+            piece_units: PIECE_BYTES / options.unit_bytes,
             options,
             events: Events::default(),
             keeper: None,
@@ -82,7 +89,7 @@ impl Slabs {
     /// Hands out a block, and returns its first unit.
     ///
     /// Returns `None` if memory is exhausted; no block has changed then (KV-74). A merge has been
-    /// tried, unless the last one was too recent: after a merge of `n` free blocks, `n / 32`
+    /// tried, unless the last one was too recent: after a merge of `n` free blocks, `n / 16`
     /// operations pass before the next. A call can wait for a merge, which takes about 10 ns for
     /// each free block, but only if its class has no block and no larger one is free.
     #[inline]

@@ -61,7 +61,7 @@ fn allocate(shadow: &mut Shadow, class: Class, align_units: u32) {
 #[test]
 fn random_operations_keep_every_unit() {
     let first = seed();
-    for seed in first..first + usual_or_long(24, 400) {
+    for seed in first..first + usual_or_long(14, 400) {
         let result = std::panic::catch_unwind(|| random_operations(seed, 5 * PHASE_STEPS));
         assert!(result.is_ok(), "FREEPORT_SEED={seed}");
     }

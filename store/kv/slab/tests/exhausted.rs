@@ -84,7 +84,7 @@ fn merges_of_exhausted_memory_are_paid_by_operations() {
     let statistics = shadow.slabs.statistics();
     let merged = statistics.events.merged_entries;
     assert!(statistics.events.merges > 2);
-    assert!(merged <= 33 * statistics.operations(), "{merged} merged entries");
+    assert!(merged <= 17 * statistics.operations(), "{merged} merged entries");
 }
 
 #[test]

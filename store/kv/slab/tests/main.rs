@@ -5,6 +5,7 @@ mod aligned;
 mod background;
 mod conservation;
 mod exhausted;
+mod fragmentation;
 mod merging;
 mod shadow;
 mod speed;

@@ -95,22 +95,24 @@ fn carving() {
 #[test]
 #[ignore = "long: measures only"]
 fn merges() {
-    for threads in [1, 2, 4] {
-        let mut slabs = slabs(threads);
-        let mut held = Vec::new();
-        while let Some(unit) = slabs.allocate(class(4)) {
-            held.push(unit);
-        }
+    for (bits, threads) in [(26, 1), (26, 2), (26, 4), (31, 1), (31, 2), (31, 4)] {
+        let options = Options {
+            sort_threads: NonZero::new(threads).expect("not zero"),
+            has_background_merge: false,
+            unit_bytes: 16,
+        };
+        // About 2^24 blocks fill the range.
+        let block = class(1 << (bits - 24));
+        let mut slabs = Slabs::new(1..(1 << bits) - 1, options);
+        let mut held: Vec<u32> = std::iter::from_fn(|| slabs.allocate(block)).collect();
         fastrand::Rng::with_seed(2).shuffle(&mut held);
-        held.iter().for_each(|&unit| slabs.free(unit, class(4)));
+        held.iter().for_each(|&unit| slabs.free(unit, block));
         let start = Instant::now();
-        slabs.allocate(class(UNITS / 2)).expect("one run");
-        let (time, events) = (start.elapsed(), slabs.statistics().events);
-        note(format!(
-            "merge of {} entries of 2^26 units, {threads} threads: {time:?}, {:.2} ns an entry",
-            events.merged_entries,
-            time.as_nanos() as f64 / events.merged_entries as f64,
-        ));
+        slabs.allocate(class(3 << (bits - 2))).expect("one run");
+        let (time, entries) = (start.elapsed(), slabs.statistics().events.merged_entries);
+        let each = time.as_nanos() as f64 / entries as f64;
+        let name = format!("{entries} entries of 2^{bits} units, {threads} threads");
+        note(format!("merge of {name}: {each:.2} ns an entry"));
     }
 }
 

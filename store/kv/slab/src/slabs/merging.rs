@@ -7,13 +7,13 @@
 //! allocation continues with what is left.
 //!
 //! A merge takes time in proportion to the free blocks, and may find nothing. The next one follows
-//! only after 1/32 as many operations as it had entries, so that its cost for each operation is
+//! only after 1/16 as many operations as it had entries, so that its cost for each operation is
 //! bounded, also if memory stays exhausted.
 
 use super::Slabs;
+use crate::back::Stock;
 use crate::class::Class;
 use crate::merge;
-use crate::stack::Stock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
@@ -22,7 +22,7 @@ use std::thread;
 /// Memory is short if less than this share of the range can be split.
 const SHORT_SHARE: u32 = 32;
 /// A merge of this many entries pays for itself in one operation.
-const ENTRIES_FOR_AN_OPERATION: u64 = 32;
+const ENTRIES_FOR_AN_OPERATION: u64 = 16;
 
 /// Limits of merges in the background.
 #[derive(Clone, Copy)]

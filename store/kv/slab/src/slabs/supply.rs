@@ -12,9 +12,6 @@ use crate::class::Class;
 use crate::entry::{Entry, LINE_ENTRIES};
 use crate::extent::Extent;
 
-/// Unused memory is opened in pieces of this size, which start at multiples of it if they can.
-/// Blocks of a class are then neighbours, and powers of two are aligned.
-const PIECE_BYTES: u32 = 4096;
 /// Up to this number of blocks in an entry, a split copies whole lines,
 const FEW_BLOCKS: u32 = 2;
 /// at most this number of them.
@@ -109,17 +106,16 @@ impl Slabs {
     /// Carves a block from what the class has open. A small block comes with a line of others, as
     /// entries of the front, so that the next allocations are fast.
     fn carve(&mut self, class: Class) -> Option<u32> {
-        let (units, piece) = (class.units(), self.piece_units());
+        let (units, piece) = (class.units(), self.piece_units);
         let front = self.front(class);
         let unit = front.extent.carve(units)?;
         if units <= piece / LINE_ENTRIES as u32 {
-            let blocks = (front.extent.units() / units).min(LINE_ENTRIES as u32 - 1);
-            let start = front.extent.start;
+            let most = front.room().min(LINE_ENTRIES - 1) as u32;
+            let blocks = most.min(front.extent.units() / units);
+            front.extent.start += blocks * units;
             // The front is a stack: its newest entry gets the lowest address.
-            let end = start + blocks.min(front.room() as u32) * units;
-            front.extent.start = end;
-            for unit in (start..end).step_by(units as usize).rev() {
-                let has_room = front.push(Entry { unit, class });
+            for block in (1..=blocks).rev() {
+                let has_room = front.push(Entry { unit: unit + block * units, class });
                 debug_assert!(has_room, "no more blocks than the front has room for");
             }
         }
@@ -134,9 +130,8 @@ impl Slabs {
 
     /// Opens unused memory for the class. False if there is too little.
     fn open_unused(&mut self, class: Class) -> bool {
-        let (units, piece) = (class.units(), self.piece_units());
-        let start = self.unused.start;
-        let to_end_of_piece = (start + 1).next_multiple_of(piece) - start;
+        let (units, piece) = (class.units(), self.piece_units);
+        let to_end_of_piece = piece - self.unused.start % piece;
         let wanted = match units {
             _ if units > piece / 4 => units,
             _ if units > to_end_of_piece => to_end_of_piece + piece,
@@ -164,8 +159,10 @@ impl Slabs {
         let blocks = larger.units() / units;
         let (from, into) = self.backs.two(larger, class);
         if blocks <= FEW_BLOCKS && from.len() > 0 {
-            let lines = (from.lines().len() / 8).clamp(1, SPLIT_LINES);
-            self.events.split_entries += into.take_lines(from, lines) as u64;
+            let lines = (from.len() / LINE_ENTRIES / 8).clamp(1, SPLIT_LINES);
+            let before = from.len();
+            from.take_lines(lines, |line| into.push_line(*line));
+            self.events.split_entries += (before - from.len()) as u64;
             return true;
         }
         for _ in 0..(LINE_ENTRIES as u32).div_ceil(blocks) {
@@ -203,7 +200,7 @@ impl Slabs {
             return Some(unit);
         }
         // Near the end of unused memory, opening a piece could divide the only run that is wide.
-        let piece = self.piece_units();
+        let piece = self.piece_units;
         let has_pieces = class.units() <= piece / 4 && self.unused.units() >= 2 * piece;
         if has_pieces
             && mask < piece
@@ -255,11 +252,6 @@ impl Slabs {
     /// Number of entries in the stacks of a class.
     pub(super) fn stacked(&self, class: Class) -> usize {
         self.fronts[usize::from(class.code())].len() + self.backs.of(class).len()
-    }
-
-    /// Units of a piece of unused memory, a power of two.
-    fn piece_units(&self) -> u32 {
-        PIECE_BYTES / self.options.unit_bytes
     }
 
     fn count_exchange(&mut self, lines: usize, entries: usize) {
