@@ -5,6 +5,18 @@
 //! insertion. A large one is a [`Table`]. [`HashRef`] reads either without copying it, and [`Hash`]
 //! owns one to change it: the packed bytes in a vector that the caller stores as the key's value
 //! afterwards, or the large form itself.
+//!
+//! ```
+//! use freeport_kv_types::{Hash, HashRef, Limits};
+//!
+//! let limits = Limits::default();
+//! let mut hash = Hash::default();
+//! assert!(hash.set(&limits, b"name", b"Ada"));
+//! assert_eq!(hash.increment(&limits, b"visits", 2), Ok(2));
+//! let Hash::Packed(bytes) = hash else { panic!("two fields are few") };
+//! let view = HashRef::from_packed(&bytes);
+//! assert_eq!(view.get(b"visits").and_then(|value| value.integer()), Some(2));
+//! ```
 
 use crate::corrupt::Corrupt;
 use crate::entry::Entry;
@@ -275,7 +287,8 @@ impl Hash {
         let (&form, bytes) = bytes.split_first().ok_or(Corrupt::at(0, "no form of a hash"))?;
         packed::validate(bytes).map_err(|corrupt| corrupt.behind(1))?;
         let sequence = Packed::new(bytes);
-        let table = Table::read_packed(sequence, limits.hash_seed)?;
+        let table =
+            Table::read_packed(sequence, limits.hash_seed).map_err(|corrupt| corrupt.behind(1))?;
         let is_small = sequence.len() / 2 <= limits.hash_entries
             && sequence.iter().all(|entry| entry.len() <= limits.hash_value_bytes);
         match form {
@@ -288,7 +301,8 @@ impl Hash {
     /// Takes the large form.
     fn large(&mut self, limits: &Limits) -> &mut LargeHash {
         if let Self::Packed(bytes) = self {
-            let mut table = Table::new(limits.hash_seed);
+            let len = Packed::new(bytes).len() / 2 + 1;
+            let mut table = Table::with_room(limits.hash_seed, len);
             for element in elements_of(Packed::new(bytes)) {
                 table.put(element);
             }

@@ -64,6 +64,11 @@ impl<'a> Packed<'a> {
         }
     }
 
+    /// Offset of `place` in the bytes of the sequence.
+    pub(crate) fn offset(self, place: Place) -> usize {
+        varint::size(self.len as u64) + place.0
+    }
+
     /// The encoded entries, without their number.
     pub(crate) fn body(self) -> &'a [u8] {
         self.body

@@ -54,7 +54,13 @@ pub struct Table<const WIDTH: usize> {
 impl<const WIDTH: usize> Table<WIDTH> {
     /// Returns an empty table. `seed` is that of the hash function.
     pub fn new(seed: u64) -> Self {
-        Self { seed, len: 0, used_bytes: 0, bucket_bytes: 0, buckets: vec![vec![]] }
+        Self::with_room(seed, 0)
+    }
+
+    /// Returns an empty table with the buckets for `len` elements.
+    pub fn with_room(seed: u64, len: usize) -> Self {
+        let buckets = vec![vec![]; len.div_ceil(MOST_ELEMENTS).max(1)];
+        Self { seed, len: 0, used_bytes: 0, bucket_bytes: 0, buckets }
     }
 
     /// Number of elements.
@@ -218,13 +224,15 @@ impl<const WIDTH: usize> Table<WIDTH> {
     /// Part of an element at the end, or two elements with the same key.
     pub fn read_packed(sequence: Packed<'_>, seed: u64) -> Result<Self, Corrupt> {
         if !sequence.len().is_multiple_of(WIDTH) {
-            return Err(Corrupt::at(0, "part of an element at the end"));
+            return Err(Corrupt::at(sequence.size_bytes(), "part of an element at the end"));
         }
-        let mut table = Self::new(seed);
+        let mut table = Self::with_room(seed, sequence.len() / WIDTH);
+        let mut place = Place::START;
         for element in elements_of(sequence) {
             if !table.add(element) {
-                return Err(Corrupt::at(0, "two elements with the same key"));
+                return Err(Corrupt::at(sequence.offset(place), "a second element with this key"));
             }
+            place = skip::<WIDTH>(sequence, place);
         }
         Ok(table)
     }
@@ -365,8 +373,8 @@ impl<'a, const WIDTH: usize> Iterator for Iter<'a, WIDTH> {
     }
 }
 
-/// Reads one byte of each cache line of a bucket of usual size. A search depends on the sizes of entries one by one, and
-/// would otherwise wait for each line after the other.
+/// Reads one byte of each cache line of a bucket of usual size. A search depends on the sizes of
+/// entries one by one, and would otherwise wait for each line after the other.
 #[inline]
 fn read_ahead(bucket: &[u8]) {
     let start = &bucket[..bucket.len().min(MOST_BYTES)];
