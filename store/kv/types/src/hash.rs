@@ -137,10 +137,9 @@ impl<'a> HashRef<'a> {
         }
     }
 
-    /// Calls `emit` with fields and values from `cursor` on, about `count` of them, and returns
-    /// the next cursor; 0 at the end. A packed hash is returned whole. A field that is there
-    /// throughout a scan is returned exactly once ([`table`]), or twice if the hash becomes large
-    /// in between.
+    /// Calls `emit` with fields and values from `cursor` on, about `count` of them, and returns the
+    /// next cursor; 0 at the end. A packed hash is returned whole. A field that is there throughout
+    /// a scan is returned exactly once, however the hash changes ([`table`]).
     pub fn scan(self, cursor: u64, count: usize, mut emit: impl FnMut([Entry<'_>; 2])) -> u64 {
         match self {
             Self::Packed(sequence) => {

@@ -81,6 +81,9 @@ impl<'a> Packed<'a> {
     }
 
     /// Returns the entries from `place` to the end, from either end.
+    ///
+    /// # Panics
+    /// If `place` is behind the end.
     #[inline]
     pub fn iter_from(self, place: Place) -> Iter<'a> {
         Iter { rest: &self.body[place.0..] }

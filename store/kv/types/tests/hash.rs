@@ -67,6 +67,7 @@ fn sorted<'a>(pairs: impl Iterator<Item = [Entry<'a>; 2]>) -> BTreeMap<Vec<u8>, 
 fn compare(view: HashRef<'_>, model: &Model) {
     let expected = model.clone().into_iter().collect();
     assert_eq!(sorted(view.iter()), expected);
+    assert!(model.iter().all(|(field, value)| view.get(field).is_some_and(|it| it == **value)));
     let mut scanned = vec![];
     let mut cursor = 0;
     loop {

@@ -112,7 +112,7 @@ impl<'a> SetRef<'a> {
 
     /// Calls `emit` with members from `cursor` on, about `count` of them, and returns the next
     /// cursor; 0 at the end. A small set is returned whole. A member that is there throughout a
-    /// scan is returned exactly once ([`table`]), or twice if the set becomes large in between.
+    /// scan is returned exactly once, however the set changes ([`table`]).
     pub fn scan(self, cursor: u64, count: usize, mut emit: impl FnMut(Entry<'_>)) -> u64 {
         if let Self::Large(table) = self {
             return table.scan(cursor, count, |[member]| emit(member));
