@@ -183,6 +183,10 @@ fn second_fields_are_refused() {
     }
     let refused = Hash::deserialize(&bytes, &Limits::default()).unwrap_err();
     assert_eq!((refused.offset, bytes[refused.offset + 1]), (10, b'a'));
+    let mut many = vec![];
+    (0..200).for_each(|at| packed::push_back(&mut many, Entry::Integer(at % 99 + 500)));
+    let refused = Hash::deserialize(&[&[0], &many[..]].concat(), &Limits::default()).unwrap_err();
+    assert_eq!(refused.offset, 1 + 2 + 198 * 4);
     let cut = [&[0, 1], &bytes[2..5]].concat();
     assert_eq!(Hash::deserialize(&cut, &Limits::default()).unwrap_err().offset, 5);
 }
