@@ -85,7 +85,7 @@ fn compare(view: HashRef<'_>, model: &Model) {
 #[test]
 fn random_operations_match_a_map() {
     let first = seed();
-    for seed in first..first + usual_or_long(20, 500) {
+    for seed in first..first + usual_or_long(10, 500) {
         for limits in &all_limits() {
             let mut random = fastrand::Rng::with_seed(seed);
             let (mut hash, mut model) = (Hash::default(), Model::new());

@@ -6,11 +6,13 @@
 //! than its contents, and a search reads a few adjacent cache lines.
 //!
 //! The table grows and shrinks by one bucket at a time (linear hashing: Litwin, "Linear hashing: a
-//! new tool for file and table addressing", VLDB 1980), so no operation moves the whole table.
-//! Bucket `n` of a growing table takes elements from one bucket only, the one with the same number
-//! without its highest bit.
+//! new tool for file and table addressing", VLDB 1980), so no operation moves many elements. Only
+//! the array of buckets is moved when its capacity doubles, about three bytes per element. Bucket
+//! `n` of a growing table takes elements from one bucket only, the one with the same number without
+//! its highest bit.
 //!
-//! [`Table::scan`] returns each element exactly once, however the table changes meanwhile.
+//! [`Table::scan`] returns each element that is there throughout exactly once, however the table
+//! changes meanwhile.
 
 mod elements;
 mod scan;
