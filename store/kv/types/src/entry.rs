@@ -34,6 +34,7 @@ pub enum Entry<'a> {
 
 impl<'a> Entry<'a> {
     /// Returns the entry that stands for `bytes`.
+    #[inline]
     pub fn new(bytes: &'a [u8]) -> Self {
         parse_integer(bytes).map_or(Self::Bytes(bytes), Self::Integer)
     }
@@ -118,6 +119,8 @@ impl PartialEq<[u8]> for Entry<'_> {
 
 /// Mark of a byte string of up to 63 bytes, and of a size in one byte.
 const SHORT: u8 = 0x80;
+/// Mark of a byte string of 63 bytes, the shortest whose size takes two bytes.
+const LAST_TINY: u8 = 0xbf;
 /// Mark of a byte string of up to 8191 bytes, and of a size in two bytes.
 const MEDIUM: u8 = 0xc0;
 /// Mark of a byte string of any length, and of a size in nine bytes; with a number of bytes in
@@ -160,6 +163,43 @@ pub(crate) fn first(bytes: &[u8]) -> Option<(Entry<'_>, usize)> {
     let entry = if mark > LONG { integer(data)? } else { Entry::Bytes(data) };
     let size = end + tail_bytes(end);
     (bytes.len() >= size).then_some((entry, size))
+}
+
+/// Returns the size of the entry at the start of `bytes`; `None` if there is no whole entry.
+#[inline]
+pub(crate) fn first_size(bytes: &[u8]) -> Option<usize> {
+    let &mark = bytes.first()?;
+    let size = match mark {
+        0..SHORT => 1,
+        SHORT..LAST_TINY => usize::from(mark - SHORT) + 2,
+        _ => return first(bytes).map(|(_, size)| size),
+    };
+    (size <= bytes.len()).then_some(size)
+}
+
+/// An entry that is searched for, encoded up to its data.
+pub(crate) struct Needle<'a> {
+    head: Frame,
+    data: &'a [u8],
+}
+
+impl<'a> Needle<'a> {
+    pub fn new(entry: Entry<'a>) -> Self {
+        Self { head: head(entry), data: data(entry) }
+    }
+
+    /// Whether `bytes` begin with this entry: values have one encoding each.
+    #[inline]
+    pub fn begins(&self, bytes: &[u8]) -> bool {
+        if bytes.first() != self.head.buffer.first() {
+            return false;
+        }
+        let Some(same) = bytes.get(..self.head.len + self.data.len()) else { return false };
+        // Names of one kind often have one length, and most of them different last bytes.
+        same.last() == self.data.last().or(self.head.bytes().last())
+            && (self.head.len == 1 || same.starts_with(self.head.bytes()))
+            && same[self.head.len..] == *self.data
+    }
 }
 
 /// Returns the size of the entry at the end of `bytes`; `None` if there is no whole entry.
@@ -211,6 +251,7 @@ impl Frame {
         Self { buffer, len: bytes.len() }
     }
 
+    #[inline]
     fn bytes(&self) -> &[u8] {
         &self.buffer[..self.len]
     }
@@ -261,6 +302,7 @@ fn tail(entry: Entry<'_>, size: usize) -> Frame {
 }
 
 /// Number of bytes of the tail behind `size` bytes.
+#[inline]
 fn tail_bytes(size: usize) -> usize {
     match size {
         0..64 => 1,
@@ -299,7 +341,10 @@ mod tests {
         assert_eq!(encode(entry, &mut bytes), size);
         assert_eq!(first(&bytes), Some((entry, size)));
         assert_eq!(check(&bytes), Ok((entry, size)));
+        assert_eq!(first_size(&bytes), Some(size));
+        assert_eq!(first_size(&bytes[..size - 1]), None);
         assert_eq!(last_size(&bytes[..size]), Some(size));
+        assert!(Needle::new(entry).begins(&bytes));
         assert_eq!(first(&bytes[..size - 1]), None, "{entry:?} without its last byte");
         size
     }

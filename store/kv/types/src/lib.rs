@@ -9,19 +9,25 @@
 #![forbid(unsafe_code)]
 
 mod big;
+pub mod bitfield;
+pub mod bits;
 pub mod corrupt;
 pub mod entry;
 pub mod extended;
 pub mod geo;
 pub mod hash;
 mod hashing;
+pub mod hyperloglog;
 pub mod indexes;
+pub mod lcs;
 pub mod limits;
 pub mod list;
 pub mod number;
 pub mod packed;
 pub mod random;
+pub mod set;
 pub mod table;
+pub mod text;
 pub mod varint;
 pub mod zset;
 
@@ -32,5 +38,6 @@ pub use hash::{Hash, HashRef};
 pub use limits::Limits;
 pub use list::{List, ListRef};
 pub use packed::Packed;
+pub use set::{Set, SetRef};
 pub use table::Table;
 pub use zset::{ZSet, ZSetRef};

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Limits up to which values stay packed. The defaults are those of Redis 7.2.
+//! Limits of values, most of them those up to which a value stays packed. The defaults are those of Redis 7.2.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// Sizes up to which a value of each type stays packed. A value that passes one of its limits
-/// takes its large form, and keeps it.
+/// takes its large form, and keeps it. Strings have one form, and a largest size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
+    /// Bytes of a string (`proto-max-bulk-len`); longer ones are refused.
+    pub text_bytes: usize,
+    /// Bytes of a sparse HyperLogLog (`hll-sparse-max-bytes`).
+    pub sparse_bytes: usize,
     /// Fields of a packed hash (`hash-max-listpack-entries`).
     pub hash_entries: usize,
     /// Bytes of a field or value in a packed hash (`hash-max-listpack-value`).
@@ -36,6 +40,8 @@ impl Default for Limits {
     /// Returns the limits of Redis 7.2 and a random seed.
     fn default() -> Self {
         Self {
+            text_bytes: 512 << 20,
+            sparse_bytes: 3000,
             hash_entries: 128,
             hash_value_bytes: 64,
             set_integers: 512,

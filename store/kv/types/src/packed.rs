@@ -12,7 +12,7 @@
 //! wrong entries or ends early, and editing may panic.
 
 use crate::corrupt::Corrupt;
-use crate::entry::{self, Entry};
+use crate::entry::{self, Entry, Needle};
 use crate::varint;
 use std::ops::Range;
 
@@ -35,6 +35,7 @@ impl Place {
 
 impl<'a> Packed<'a> {
     /// Reads the sequence in `bytes`.
+    #[inline]
     pub fn new(bytes: &'a [u8]) -> Self {
         let (len, header) = header(bytes);
         Self { len, body: &bytes[header..] }
@@ -69,11 +70,13 @@ impl<'a> Packed<'a> {
     }
 
     /// Returns the entries, from either end.
+    #[inline]
     pub fn iter(self) -> Iter<'a> {
         Iter { rest: self.body }
     }
 
     /// Returns the entries from `place` to the end, from either end.
+    #[inline]
     pub fn iter_from(self, place: Place) -> Iter<'a> {
         Iter { rest: &self.body[place.0..] }
     }
@@ -117,7 +120,7 @@ impl<'a> Packed<'a> {
 
     /// Returns the position behind the entry at `place`; `None` at the end.
     pub fn after(self, place: Place) -> Option<Place> {
-        entry::first(&self.body[place.0..]).map(|(_, size)| Place(place.0 + size))
+        entry::first_size(&self.body[place.0..]).map(|size| Place(place.0 + size))
     }
 
     /// Returns the position of the entry before `place`; `None` at the start.
@@ -137,19 +140,15 @@ impl<'a> Packed<'a> {
         stride: usize,
     ) -> Option<Place> {
         assert!(stride > 0, "a stride of 0 finds nothing");
-        let needle = needle.into();
-        let mut place = start;
-        let mut skipped = 0;
+        let needle = Needle::new(needle.into());
+        let mut rest = &self.body[start.0..];
         loop {
-            let (entry, size) = entry::first(&self.body[place.0..])?;
-            if skipped == 0 {
-                if entry == needle {
-                    return Some(place);
-                }
-                skipped = stride;
+            if needle.begins(rest) {
+                return Some(Place(self.body.len() - rest.len()));
             }
-            skipped -= 1;
-            place.0 += size;
+            for _ in 0..stride {
+                rest = rest.get(entry::first_size(rest)?..)?;
+            }
         }
     }
 }
@@ -272,6 +271,7 @@ pub fn append(bytes: &mut Vec<u8>, source: Packed<'_>, range: Range<Place>, coun
 }
 
 /// Number of entries of the sequence in `bytes` and the size of that number.
+#[inline]
 fn header(bytes: &[u8]) -> (usize, usize) {
     let (len, size) = varint::read(bytes).unwrap_or((0, 0));
     (len as usize, size)
@@ -281,8 +281,8 @@ fn header(bytes: &[u8]) -> (usize, usize) {
 fn sizes(body: &[u8], count: usize) -> (usize, usize) {
     let mut at = 0;
     for found in 0..count {
-        match entry::first(&body[at..]) {
-            Some((_, size)) => at += size,
+        match entry::first_size(&body[at..]) {
+            Some(size) => at += size,
             None => return (found, at),
         }
     }

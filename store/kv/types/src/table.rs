@@ -23,6 +23,7 @@ use crate::packed::{self, Packed, Place};
 use crate::random::{Selection, is_large_part};
 use crate::varint;
 use std::collections::HashSet;
+use std::hint::black_box;
 
 /// Elements per bucket, on average, above which the table grows.
 const MOST_ELEMENTS: usize = 8;
@@ -32,6 +33,8 @@ const MOST_BYTES: usize = 1024;
 const STEPS: usize = 2;
 /// Granularity of a bucket's allocation in bytes.
 const GRAIN: usize = 16;
+/// Bytes of a cache line.
+const LINE_BYTES: usize = 64;
 /// Choices of a random element that may fail before any element near the last choice is taken.
 const MOST_CHOICES: usize = 1000;
 
@@ -71,7 +74,7 @@ impl<const WIDTH: usize> Table<WIDTH> {
 
     /// Returns the element with this key.
     pub fn get(&self, key: Entry<'_>) -> Option<[Entry<'_>; WIDTH]> {
-        let bucket = Packed::new(&self.buckets[self.bucket_of(hash(self.seed, key))]);
+        let bucket = self.bucket(self.bucket_of(hash(self.seed, key)));
         let place = bucket.find(Place::START, key, WIDTH)?;
         next_element(&mut bucket.iter_from(place))
     }
@@ -93,7 +96,7 @@ impl<const WIDTH: usize> Table<WIDTH> {
 
     fn store(&mut self, element: [Entry<'_>; WIDTH], overwrites: bool) -> bool {
         let at = self.bucket_of(hash(self.seed, element[0]));
-        let bucket = Packed::new(&self.buckets[at]);
+        let bucket = self.bucket(at);
         let old = bucket.find(Place::START, element[0], WIDTH);
         match old {
             Some(place) if overwrites => self.edit(at, place, WIDTH, &element),
@@ -111,7 +114,7 @@ impl<const WIDTH: usize> Table<WIDTH> {
     /// Removes the element with this key. Returns whether there was one.
     pub fn remove(&mut self, key: Entry<'_>) -> bool {
         let at = self.bucket_of(hash(self.seed, key));
-        let Some(place) = Packed::new(&self.buckets[at]).find(Place::START, key, WIDTH) else {
+        let Some(place) = self.bucket(at).find(Place::START, key, WIDTH) else {
             return false;
         };
         self.edit(at, place, WIDTH, &[]);
@@ -248,6 +251,12 @@ impl<const WIDTH: usize> Table<WIDTH> {
         level + u32::from(at < first_unsplit || at >> level != 0)
     }
 
+    /// Reads a bucket that will be searched.
+    fn bucket(&self, at: usize) -> Packed<'_> {
+        read_ahead(&self.buckets[at]);
+        Packed::new(&self.buckets[at])
+    }
+
     fn edit(&mut self, at: usize, place: Place, removed: usize, inserted: &[Entry<'_>]) {
         let bucket = &mut self.buckets[at];
         self.used_bytes -= bucket.len();
@@ -354,6 +363,14 @@ impl<'a, const WIDTH: usize> Iterator for Iter<'a, WIDTH> {
             self.entries = Packed::new(self.buckets.next()?).iter();
         }
     }
+}
+
+/// Reads one byte of each cache line of a bucket of usual size. A search depends on the sizes of entries one by one, and
+/// would otherwise wait for each line after the other.
+#[inline]
+fn read_ahead(bucket: &[u8]) {
+    let start = &bucket[..bucket.len().min(MOST_BYTES)];
+    black_box(start.iter().step_by(LINE_BYTES).fold(0, |all, byte| all ^ byte));
 }
 
 /// Returns the elements of a packed sequence.

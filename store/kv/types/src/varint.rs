@@ -29,7 +29,15 @@ pub(crate) fn put(mut value: u64, out: &mut [u8]) {
 
 /// Returns the integer at the start of `bytes` and the number of bytes that it takes; `None` if
 /// they end before it does, or if it has a longer encoding than necessary.
+#[inline]
 pub fn read(bytes: &[u8]) -> Option<(u64, usize)> {
+    match bytes.first() {
+        Some(&byte @ 0..0x80) => Some((u64::from(byte), 1)),
+        _ => read_long(bytes),
+    }
+}
+
+fn read_long(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut value = 0;
     for (at, &byte) in bytes.iter().enumerate().take(MAX_BYTES) {
         let group = u64::from(byte & 0x7f);
