@@ -13,8 +13,8 @@ pub struct Large {
 }
 
 impl Large {
-    /// A set of members that are in order, in O(n). `seed` keys its hash function. Returns the number
-    /// of the first element that is not after the one before it, or whose member is repeated.
+    /// A set of members that are in order, in O(n). `seed` keys its hash function. The error is the
+    /// number of the first element that is not after the one before it, or whose member is repeated.
     pub(super) fn from_sorted<'a>(
         seed: u64,
         elements: impl Iterator<Item = (&'a [u8], f64)>,

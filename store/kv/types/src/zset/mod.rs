@@ -20,7 +20,6 @@ mod bound;
 mod change;
 mod large;
 mod members;
-mod node;
 mod sample;
 mod score;
 mod small;
@@ -118,7 +117,7 @@ impl<'a> ZSetRef<'a> {
     }
 
     /// The ranks of the elements whose members lie in `range`, if all scores are equal. Their
-    /// number is the result of `ZLEXCOUNT`. If scores differ, the result is some range, as in Redis.
+    /// number is the result of `ZLEXCOUNT`. If scores differ, the result is some range.
     pub fn ranks_by_lex(self, range: &LexRange<'_>) -> Range<usize> {
         let (start, end) = match self {
             Self::Packed(packed) => {

@@ -15,7 +15,7 @@ pub const NONE: u32 = u32::MAX;
 
 /// Columns of a node of either kind.
 pub trait Node: Sized {
-    /// What the node holds in one entry.
+    /// The values of one entry.
     type Entry;
 
     /// A node without entries.
@@ -26,7 +26,7 @@ pub trait Node: Sized {
     fn insert(&mut self, at: usize, entry: Self::Entry);
     /// Removes the entry at `at`.
     fn remove(&mut self, at: usize);
-    /// Moves all entries from `at` to the end of `target`, or to its start.
+    /// Moves the entries from `at` to the start of `target`.
     fn move_tail(&mut self, at: usize, target: &mut Self);
     /// Moves the first `count` entries to the end of `target`.
     fn move_head(&mut self, count: usize, target: &mut Self);
