@@ -7,6 +7,7 @@ use super::members::Members;
 use super::tree::{Elements, Place, Tree};
 
 /// A sorted set of any size.
+#[derive(Clone, Debug)]
 pub struct Large {
     members: Members,
     tree: Tree,
@@ -22,9 +23,8 @@ impl Large {
         let mut members = Members::new(seed);
         let mut last: Option<(&[u8], f64)> = None;
         for (at, (member, score)) in elements.enumerate() {
-            if last.is_some_and(|(before, low)| low > score || low == score && before >= member)
-                || members.find(member).is_some()
-            {
+            let is_after = |(before, low)| low < score || low == score && before < member;
+            if score.is_nan() || !last.is_none_or(is_after) || members.find(member).is_some() {
                 return Err(at);
             }
             members.push(member, score);
@@ -139,7 +139,7 @@ fn is_before(members: &Members, (other, id): (f64, u32), score: f64, member: &[u
 }
 
 /// Elements in order, from both ends.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct LargeIter<'a> {
     members: &'a Members,
     elements: Elements<'a>,

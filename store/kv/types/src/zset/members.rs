@@ -37,6 +37,7 @@ const NONE: u32 = u32::MAX;
 pub const MAX_MEMBERS: usize = NONE as usize;
 
 /// A table of members.
+#[derive(Clone, Debug)]
 pub struct Members {
     pages: Vec<Page>,
     /// Members that are too long for a page, where they are empty.
@@ -50,7 +51,7 @@ pub struct Members {
 }
 
 /// Sixteen members, or fewer if it is the last page.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 struct Page {
     /// The next member of the same bucket.
     next: [u32; PAGE],

@@ -177,7 +177,7 @@ pub(super) fn validate(bytes: &[u8]) -> Result<(), Corrupt> {
 }
 
 /// Elements of a range of ranks, from both ends.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct SmallIter<'a> {
     entries: packed::Iter<'a>,
     left: usize,

@@ -5,7 +5,7 @@ use super::node::Node;
 use super::{Place, Tree};
 
 /// Elements of a range of ranks, from both ends.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Elements<'a> {
     tree: &'a Tree,
     front: Place,

@@ -29,6 +29,7 @@ pub struct Place {
 }
 
 /// Elements in order, each a score and the number of a member.
+#[derive(Clone, Debug)]
 pub struct Tree {
     leaves: Pool<Leaf>,
     inners: Pool<Inner>,

@@ -33,6 +33,7 @@ pub trait Node: Sized {
 }
 
 /// Elements in ascending order, linked with the leaves before and after.
+#[derive(Clone, Debug)]
 pub struct Leaf {
     len: u32,
     /// The leaf before this one, or [`NONE`].
@@ -46,6 +47,7 @@ pub struct Leaf {
 }
 
 /// Children in ascending order.
+#[derive(Clone, Debug)]
 pub struct Inner {
     len: u32,
     /// Score of the first element of each child.
@@ -181,6 +183,7 @@ impl Inner {
 
 /// Nodes of one kind, by position. Nodes have allocations of their own: growth copies pointers
 /// only, and a removed node gives its memory back.
+#[derive(Clone, Debug)]
 pub struct Pool<T> {
     nodes: Vec<Option<Box<T>>>,
     free: Vec<u32>,
