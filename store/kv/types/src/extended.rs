@@ -168,6 +168,9 @@ fn decimal(text: &[u8]) -> Option<Extended> {
     if !(-4960..=4940).contains(&magnitude) {
         return None;
     }
+    if let Some(number) = short_decimal(significant, exponent) {
+        return Some(number);
+    }
     let mut numerator = Big::new(0);
     for group in significant.chunks(18) {
         let value = group.iter().fold(0, |value, &digit| value * 10 + u64::from(digit));
@@ -177,6 +180,21 @@ fn decimal(text: &[u8]) -> Option<Extended> {
     let part = if exponent < 0 { &mut denominator } else { &mut numerator };
     part.multiply_power_of_ten(exponent.unsigned_abs() as usize);
     nearest(numerator, denominator, 0)
+}
+
+/// Returns the number nearest to usual decimals, without numbers of any size: up to 38 digits, and
+/// up to 18 decimal places.
+fn short_decimal(digits: &[u8], exponent: i64) -> Option<Extended> {
+    let places = u32::try_from(-exponent).ok().filter(|&places| places <= 18)?;
+    if digits.len() > 38 {
+        return None;
+    }
+    let value = digits.iter().fold(0, |value, &digit| value * 10 + u128::from(digit));
+    let unused = value.leading_zeros();
+    let unit = 10u128.pow(places);
+    // The quotient has at least 68 bits, more than a mantissa.
+    let (quotient, rest) = ((value << unused) / unit, (value << unused) % unit);
+    Some(round(false, quotient, rest != 0, -(unused as i32)))
 }
 
 /// Reads hexadecimal digits with a fraction and an exponent to the base two.
@@ -326,6 +344,20 @@ mod tests {
                 * 2f64.powi(read.exponent.max(-1000))
                 * 2f64.powi((read.exponent + 1000).min(0));
             assert_eq!(if read.is_negative { -value } else { value }, expected);
+        }
+    }
+
+    /// Zeros at the end make a decimal too long for the short way.
+    #[test]
+    fn short_decimals_are_read_like_all_others() {
+        let mut random = fastrand::Rng::with_seed(4);
+        for _ in 0..5000 {
+            let digits = (random.u128(..) >> random.u32(2..128)).to_string();
+            let places = random.usize(0..19.min(digits.len()));
+            let (whole, fraction) = digits.split_at(digits.len() - places);
+            let short = number(&format!("{whole}.{fraction}"));
+            let long = number(&format!("{whole}.{fraction}{}", "0".repeat(40)));
+            assert_eq!(short, long, "{whole}.{fraction}");
         }
     }
 

@@ -5,6 +5,18 @@
 //! insertion. A large one is a [`Table`]. [`HashRef`] reads either without copying it, and [`Hash`]
 //! owns one to change it: the packed bytes in a vector that the caller stores as the key's value
 //! afterwards, or the large form itself.
+//!
+//! ```
+//! use freeport_kv_types::{Hash, HashRef, Limits};
+//!
+//! let limits = Limits::default();
+//! let mut hash = Hash::default();
+//! assert!(hash.set(&limits, b"name", b"Ada"));
+//! assert_eq!(hash.increment(&limits, b"visits", 2), Ok(2));
+//! let Hash::Packed(bytes) = hash else { panic!("two fields are few") };
+//! let view = HashRef::from_packed(&bytes);
+//! assert_eq!(view.get(b"visits").and_then(|value| value.integer()), Some(2));
+//! ```
 
 use crate::corrupt::Corrupt;
 use crate::entry::Entry;
@@ -125,10 +137,9 @@ impl<'a> HashRef<'a> {
         }
     }
 
-    /// Calls `emit` with fields and values from `cursor` on, about `count` of them, and returns
-    /// the next cursor; 0 at the end. A packed hash is returned whole. A field that is there
-    /// throughout a scan is returned exactly once ([`table`]), or twice if the hash becomes large
-    /// in between.
+    /// Calls `emit` with fields and values from `cursor` on, about `count` of them, and returns the
+    /// next cursor; 0 at the end. A packed hash is returned whole. A field that is there throughout
+    /// a scan is returned exactly once, however the hash changes ([`table`]).
     pub fn scan(self, cursor: u64, count: usize, mut emit: impl FnMut([Entry<'_>; 2])) -> u64 {
         match self {
             Self::Packed(sequence) => {
@@ -275,7 +286,8 @@ impl Hash {
         let (&form, bytes) = bytes.split_first().ok_or(Corrupt::at(0, "no form of a hash"))?;
         packed::validate(bytes).map_err(|corrupt| corrupt.behind(1))?;
         let sequence = Packed::new(bytes);
-        let table = Table::read_packed(sequence, limits.hash_seed)?;
+        let table =
+            Table::read_packed(sequence, limits.hash_seed).map_err(|corrupt| corrupt.behind(1))?;
         let is_small = sequence.len() / 2 <= limits.hash_entries
             && sequence.iter().all(|entry| entry.len() <= limits.hash_value_bytes);
         match form {
@@ -288,7 +300,8 @@ impl Hash {
     /// Takes the large form.
     fn large(&mut self, limits: &Limits) -> &mut LargeHash {
         if let Self::Packed(bytes) = self {
-            let mut table = Table::new(limits.hash_seed);
+            let len = Packed::new(bytes).len() / 2 + 1;
+            let mut table = Table::with_room(limits.hash_seed, len);
             for element in elements_of(Packed::new(bytes)) {
                 table.put(element);
             }

@@ -3,10 +3,10 @@
 //!
 //! A row of the usual table of lengths is a vector of bits: bit `j` of row `i` is 0 where the
 //! length for `i` bytes of the first string and `j + 1` of the second exceeds that for `j`. A row
-//! follows from the one before with a few operations on whole words (Hyyrö, "Bit-parallel LCS-length
-//! computation revisited", 2004). The bits are also all that is needed to walk back through the
-//! table as Redis does, which decides between several longest subsequences. So 64 cells are
-//! computed at once, and a cell takes 1 bit, not 32.
+//! follows from the one before with a few operations on whole words (Hyyrö, "Bit-parallel
+//! LCS-length computation revisited", 2004). The bits are also all that is needed to walk back
+//! through the table as Redis does, which decides between several longest subsequences. So 64
+//! cells are computed at once, and a cell takes 1 bit, not 32.
 
 use crate::limits::Limits;
 use std::ops::Range;

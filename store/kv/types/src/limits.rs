@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Limits of values, most of them those up to which a value stays packed. The defaults are those of Redis 7.2.
+//! Limits of values, most of them those up to which a value stays packed. The defaults are those
+//! of Redis 7.2.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 

@@ -64,6 +64,11 @@ impl<'a> Packed<'a> {
         }
     }
 
+    /// Offset of `place` in the bytes of the sequence.
+    pub(crate) fn offset(self, place: Place) -> usize {
+        varint::size(self.len as u64) + place.0
+    }
+
     /// The encoded entries, without their number.
     pub(crate) fn body(self) -> &'a [u8] {
         self.body
@@ -76,6 +81,9 @@ impl<'a> Packed<'a> {
     }
 
     /// Returns the entries from `place` to the end, from either end.
+    ///
+    /// # Panics
+    /// If `place` is behind the end.
     #[inline]
     pub fn iter_from(self, place: Place) -> Iter<'a> {
         Iter { rest: &self.body[place.0..] }

@@ -54,7 +54,13 @@ pub struct Table<const WIDTH: usize> {
 impl<const WIDTH: usize> Table<WIDTH> {
     /// Returns an empty table. `seed` is that of the hash function.
     pub fn new(seed: u64) -> Self {
-        Self { seed, len: 0, used_bytes: 0, bucket_bytes: 0, buckets: vec![vec![]] }
+        Self::with_room(seed, 0)
+    }
+
+    /// Returns an empty table with the buckets for `len` elements.
+    pub fn with_room(seed: u64, len: usize) -> Self {
+        let buckets = vec![vec![]; len.div_ceil(MOST_ELEMENTS).max(1)];
+        Self { seed, len: 0, used_bytes: 0, bucket_bytes: 0, buckets }
     }
 
     /// Number of elements.
@@ -218,13 +224,15 @@ impl<const WIDTH: usize> Table<WIDTH> {
     /// Part of an element at the end, or two elements with the same key.
     pub fn read_packed(sequence: Packed<'_>, seed: u64) -> Result<Self, Corrupt> {
         if !sequence.len().is_multiple_of(WIDTH) {
-            return Err(Corrupt::at(0, "part of an element at the end"));
+            return Err(Corrupt::at(sequence.size_bytes(), "part of an element at the end"));
         }
-        let mut table = Self::new(seed);
+        let mut table = Self::with_room(seed, sequence.len() / WIDTH);
+        let mut place = Place::START;
         for element in elements_of(sequence) {
             if !table.add(element) {
-                return Err(Corrupt::at(0, "two elements with the same key"));
+                return Err(Corrupt::at(sequence.offset(place), "a second element with this key"));
             }
+            place = skip::<WIDTH>(sequence, place);
         }
         Ok(table)
     }
@@ -365,8 +373,8 @@ impl<'a, const WIDTH: usize> Iterator for Iter<'a, WIDTH> {
     }
 }
 
-/// Reads one byte of each cache line of a bucket of usual size. A search depends on the sizes of entries one by one, and
-/// would otherwise wait for each line after the other.
+/// Reads one byte of each cache line of a bucket of usual size. A search depends on the sizes of
+/// entries one by one, and would otherwise wait for each line after the other.
 #[inline]
 fn read_ahead(bucket: &[u8]) {
     let start = &bucket[..bucket.len().min(MOST_BYTES)];
@@ -408,4 +416,62 @@ pub(crate) fn next_element<'a, const WIDTH: usize>(
 /// Returns the position behind the element at `start`.
 fn skip<const WIDTH: usize>(sequence: Packed<'_>, start: Place) -> Place {
     (0..WIDTH).fold(start, |place, _| sequence.after(place).unwrap_or(place))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sums that the table keeps are those of its buckets, and elements are where they belong.
+    fn check(table: &Table<2>, context: &str) {
+        let sum = |of: fn(&Vec<u8>) -> usize| table.buckets.iter().map(of).sum::<usize>();
+        assert_eq!(table.used_bytes, sum(Vec::len), "{context}");
+        assert_eq!(table.bucket_bytes, sum(Vec::capacity), "{context}");
+        assert_eq!(table.len, table.iter().count(), "{context}");
+        for (at, bucket) in table.buckets.iter().enumerate() {
+            packed::validate(bucket).unwrap_or_else(|corrupt| panic!("{context}: {corrupt}"));
+            for [key, _] in elements(bucket) {
+                assert_eq!(table.bucket_of(hash(table.seed, key)), at, "{context}");
+                let low_bits = (1u64 << table.depth(at)) - 1;
+                assert_eq!(hash(table.seed, key) & low_bits, at as u64, "{context}");
+            }
+        }
+    }
+
+    #[test]
+    fn sums_and_places_stay_right() {
+        for seed in 0..20 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let mut table = Table::<2>::with_room(seed, random.usize(0..300));
+            let (mut keys, mut longest) = (0..random.i64(1..1000), 200);
+            for step in 0..2000 {
+                if step % 500 == 499 {
+                    check(&table, &format!("seed {seed}, step {step}"));
+                    (keys, longest) = (0..random.i64(1..1000), random.usize(1..3000));
+                }
+                let key = Entry::Integer(random.i64(keys.clone()));
+                if random.u32(0..3) == 0 {
+                    table.remove(key);
+                } else {
+                    table.put([key, Entry::Bytes(&vec![b'v'; random.usize(0..longest)])]);
+                }
+            }
+        }
+    }
+
+    /// Large values have a bucket of their own, so that an edit moves few bytes.
+    #[test]
+    fn large_values_get_more_buckets() {
+        let mut table = Table::<2>::new(1);
+        for at in 0..500 {
+            table.put([Entry::Integer(at), Entry::Bytes(&[b'v'; 4000])]);
+        }
+        assert_eq!(table.buckets.len(), 500);
+        for at in 0..500 {
+            table.put([Entry::Integer(at), Entry::Integer(at)]);
+        }
+        (8..500).for_each(|at| assert!(table.remove(Entry::Integer(at))));
+        assert!(table.buckets.len() <= 16, "{} buckets", table.buckets.len());
+        assert!(table.memory_bytes() < 16 * 100, "{} bytes", table.memory_bytes());
+    }
 }

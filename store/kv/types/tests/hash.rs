@@ -2,7 +2,7 @@
 //! Random operations on hashes of every form, against a map of the standard library.
 
 use freeport_kv_types::hash::IncrementError;
-use freeport_kv_types::{Entry, Extended, Hash, HashRef, Limits};
+use freeport_kv_types::{Entry, Extended, Hash, HashRef, Limits, packed};
 use freeport_testbed::{seed, usual_or_long};
 use std::collections::{BTreeMap, HashMap};
 
@@ -67,6 +67,7 @@ fn sorted<'a>(pairs: impl Iterator<Item = [Entry<'a>; 2]>) -> BTreeMap<Vec<u8>, 
 fn compare(view: HashRef<'_>, model: &Model) {
     let expected = model.clone().into_iter().collect();
     assert_eq!(sorted(view.iter()), expected);
+    assert!(model.iter().all(|(field, value)| view.get(field).is_some_and(|it| it == **value)));
     let mut scanned = vec![];
     let mut cursor = 0;
     loop {
@@ -169,6 +170,21 @@ fn random_fields_of_every_form() {
             assert_eq!(sorted(pairs.into_iter()).len(), count.min(40));
         }
     }
+}
+
+/// A field that comes twice is found where it comes again.
+#[test]
+fn second_fields_are_refused() {
+    let mut bytes = vec![0];
+    for text in [b"a", b"1", b"b", b"2", b"a", b"3"] {
+        let mut sequence = bytes.split_off(1);
+        packed::push_back(&mut sequence, Entry::new(text));
+        bytes.append(&mut sequence);
+    }
+    let refused = Hash::deserialize(&bytes, &Limits::default()).unwrap_err();
+    assert_eq!((refused.offset, bytes[refused.offset + 1]), (10, b'a'));
+    let cut = [&[0, 1], &bytes[2..5]].concat();
+    assert_eq!(Hash::deserialize(&cut, &Limits::default()).unwrap_err().offset, 5);
 }
 
 #[test]

@@ -112,7 +112,7 @@ impl<'a> SetRef<'a> {
 
     /// Calls `emit` with members from `cursor` on, about `count` of them, and returns the next
     /// cursor; 0 at the end. A small set is returned whole. A member that is there throughout a
-    /// scan is returned exactly once ([`table`]), or twice if the set becomes large in between.
+    /// scan is returned exactly once, however the set changes ([`table`]).
     pub fn scan(self, cursor: u64, count: usize, mut emit: impl FnMut(Entry<'_>)) -> u64 {
         if let Self::Large(table) = self {
             return table.scan(cursor, count, |[member]| emit(member));
@@ -182,7 +182,7 @@ impl Set {
         if count <= most {
             return Self::default();
         }
-        Self::Large(Box::new(Table::new(limits.hash_seed)))
+        Self::Large(Box::new(Table::with_room(limits.hash_seed, count)))
     }
 
     /// Reads this set.
@@ -276,7 +276,8 @@ impl Set {
         }
         packed::validate(bytes).map_err(|corrupt| corrupt.behind(1))?;
         let sequence = Packed::new(bytes);
-        let table = Table::read_packed(sequence, limits.hash_seed)?;
+        let table =
+            Table::read_packed(sequence, limits.hash_seed).map_err(|corrupt| corrupt.behind(1))?;
         let is_small = sequence.len() <= limits.set_entries
             && sequence.iter().all(|member| member.len() <= limits.set_value_bytes);
         if form == PACKED && is_small {
@@ -335,7 +336,7 @@ impl Set {
     /// Takes the large form.
     fn large(&mut self, limits: &Limits) -> &mut LargeSet {
         if let Self::Packed(_) = self {
-            let mut table = Table::new(limits.hash_seed);
+            let mut table = Table::with_room(limits.hash_seed, self.view().len() + 1);
             for member in self.view().iter() {
                 table.add([member]);
             }
