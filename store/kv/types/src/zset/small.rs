@@ -83,8 +83,8 @@ pub(super) fn partition(packed: Packed<'_>, is_before: impl Fn(f64, Entry<'_>) -
     after.unwrap_or(len(packed))
 }
 
-/// Inserts `member`, which is not in the set, at its place in the order. The search begins at `near`,
-/// a place of a member or the end.
+/// Inserts `member`, which is not in the set, at its place in the order. The search begins at
+/// `near`, a place of a member or the end.
 pub(super) fn insert(bytes: &mut Vec<u8>, near: Place, member: &[u8], score: f64) {
     let packed = Packed::new(bytes);
     let entry = Entry::new(member);
