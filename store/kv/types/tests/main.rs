@@ -4,11 +4,9 @@
 mod bits;
 mod hash;
 mod hyperloglog;
-mod ordered;
+mod list;
 mod packed;
 mod redis;
 mod set;
-mod list;
 mod table;
 mod zset;
-mod stream;

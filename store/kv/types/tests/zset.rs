@@ -379,6 +379,7 @@ fn sorted_elements_become_a_set_at_once() {
         let at = |elements: &[(&[u8], f64)]| ZSet::from_sorted(&limits, elements).err();
         assert_eq!(at(&[elements[0], elements[2], elements[1]]), Some(2));
         assert_eq!(at(&[elements[0], (b"b", 3.0)]), Some(1));
+        assert_eq!(at(&[(b"a", f64::NAN)]), Some(0));
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! A place is a geohash of 52 bits: the 26 bits of the latitude and the 26 bits of the longitude,
 //! bit by bit in turn. A double holds it exactly. Places with the same first bits lie in the same
-//! rectangle, so a rectangle is a range of scores ([`search`]).
+//! rectangle, so a rectangle is a range of scores ([`Search`]).
 
 mod search;
 

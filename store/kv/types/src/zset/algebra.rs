@@ -9,6 +9,7 @@ use std::collections::HashMap;
 
 use super::{ZSet, ZSetRef};
 use crate::limits::Limits;
+use crate::set::SetRef;
 
 /// An input: a sorted set, or a set whose members all have score 1.
 pub trait Source {
@@ -40,6 +41,23 @@ impl Source for ZSetRef<'_> {
         let mut elements = self.iter();
         while let Some((member, score)) = elements.next()
             && member.with_bytes(|member| found(member, score))
+        {}
+    }
+}
+
+impl Source for SetRef<'_> {
+    fn len(&self) -> usize {
+        SetRef::len(*self)
+    }
+
+    fn score(&self, member: &[u8]) -> Option<f64> {
+        self.contains(member).then_some(1.0)
+    }
+
+    fn visit(&self, found: &mut dyn FnMut(&[u8], f64) -> bool) {
+        let mut members = self.iter();
+        while let Some(member) = members.next()
+            && member.with_bytes(|member| found(member, 1.0))
         {}
     }
 }
@@ -185,6 +203,7 @@ fn sorted(limits: &Limits, mut elements: Vec<(Vec<u8>, f64)>) -> ZSet {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::set::Set;
     use crate::zset::AddOptions;
 
     fn set(elements: &[(&str, f64)]) -> ZSet {
@@ -247,5 +266,11 @@ mod tests {
         assert_eq!(intersection_len(&[&one, &one], 0), 3);
         assert_eq!(intersection_len(&[&one, &one], 2), 2);
         assert_eq!(intersection_len(&[], 0), 0);
+        let mut plain = Set::default();
+        assert!(plain.add(&limits, b"c".as_slice()) && plain.add(&limits, b"d".as_slice()));
+        let plain = plain.view();
+        let found = elements(&difference(&limits, &[&plain, &one]));
+        assert_eq!(found, [("d".into(), 1.0)]);
+        assert_eq!(intersection_len(&[&one, &plain], 0), 1);
     }
 }

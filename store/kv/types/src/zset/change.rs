@@ -63,6 +63,38 @@ pub enum Outcome {
     Refused,
 }
 
+impl AddOptions {
+    /// The result of a change to `score` of a member whose score is `present`, if it is in the set.
+    fn decide(self, present: Option<f64>, score: f64) -> Result<Outcome, NotANumber> {
+        if score.is_nan() {
+            return Err(NotANumber);
+        }
+        let Some(present) = present else {
+            return Ok(match self.existing {
+                Existing::OnlyExisting => Outcome::Refused,
+                Existing::Any | Existing::OnlyNew => Outcome::Added(score),
+            });
+        };
+        if self.existing == Existing::OnlyNew {
+            return Ok(Outcome::Refused);
+        }
+        let score = if self.is_increment { present + score } else { score };
+        if score.is_nan() {
+            return Err(NotANumber);
+        }
+        let is_allowed = match self.compare {
+            Compare::Any => true,
+            Compare::Greater => score > present,
+            Compare::Less => score < present,
+        };
+        Ok(match is_allowed {
+            false => Outcome::Refused,
+            true if score == present => Outcome::Same(score),
+            true => Outcome::Updated(score),
+        })
+    }
+}
+
 impl ZSet {
     /// Adds `member` with `score`, or changes its score (`ZADD`, `ZINCRBY`).
     ///
@@ -75,48 +107,38 @@ impl ZSet {
         score: f64,
         options: AddOptions,
     ) -> Result<Outcome, NotANumber> {
-        if score.is_nan() {
-            return Err(NotANumber);
-        }
-        let Some(present) = self.view().score(member) else {
-            if options.existing == Existing::OnlyExisting {
-                return Ok(Outcome::Refused);
-            }
-            self.insert(limits, member, score);
-            return Ok(Outcome::Added(score));
-        };
-        if options.existing == Existing::OnlyNew {
-            return Ok(Outcome::Refused);
-        }
-        let score = if options.is_increment { present + score } else { score };
-        if score.is_nan() {
-            return Err(NotANumber);
-        }
-        let is_allowed = match options.compare {
-            Compare::Any => true,
-            Compare::Greater => score > present,
-            Compare::Less => score < present,
-        };
-        if !is_allowed {
-            return Ok(Outcome::Refused);
-        }
-        if score == present {
-            return Ok(Outcome::Same(score));
-        }
+        let outcome;
         match self {
             Self::Packed(bytes) => {
-                remove_packed(bytes, member);
-                small::insert(bytes, member, score);
+                let found = small::find(Packed::new(bytes), member);
+                outcome = options.decide(found.map(|(_, present)| present), score)?;
+                if let (Some((place, _)), Outcome::Updated(score)) = (found, outcome) {
+                    packed::remove(bytes, place, 2);
+                    small::insert(bytes, place, member, score);
+                }
             }
-            Self::Large(large) => large.set(member, score),
+            Self::Large(large) => {
+                let found = large.find(member);
+                outcome = options.decide(found.map(|(_, present)| present), score)?;
+                if let (Some((id, present)), Outcome::Updated(score)) = (found, outcome) {
+                    large.update(id, member, present, score);
+                }
+            }
         }
-        Ok(Outcome::Updated(score))
+        if let Outcome::Added(score) = outcome {
+            self.insert(limits, member, score);
+        }
+        Ok(outcome)
     }
 
     /// Removes `member` (`ZREM`). Returns its score if it was in the set.
     pub fn remove(&mut self, member: &[u8]) -> Option<f64> {
         match self {
-            Self::Packed(bytes) => remove_packed(bytes, member),
+            Self::Packed(bytes) => {
+                let (place, score) = small::find(Packed::new(bytes), member)?;
+                packed::remove(bytes, place, 2);
+                Some(score)
+            }
             Self::Large(large) => large.remove(member),
         }
     }
@@ -153,20 +175,16 @@ impl ZSet {
     /// Adds a member that is not in the set.
     fn insert(&mut self, limits: &Limits, member: &[u8], score: f64) {
         if let Self::Packed(bytes) = self {
-            let len = small::len(Packed::new(bytes));
+            let packed = Packed::new(bytes);
+            // Scores that grow with time are common, and come last.
+            let (len, end) = (small::len(packed), packed.end());
             if len < limits.zset_entries && member.len() <= limits.zset_value_bytes {
-                return small::insert(bytes, member, score);
+                return small::insert(bytes, end, member, score);
             }
             *self = Self::Large(Box::new(small::enlarge(limits, Packed::new(bytes))));
         }
         if let Self::Large(large) = self {
-            large.set(member, score);
+            large.insert(member, score);
         }
     }
-}
-
-fn remove_packed(bytes: &mut Vec<u8>, member: &[u8]) -> Option<f64> {
-    let (place, score) = small::find(Packed::new(bytes), member)?;
-    packed::remove(bytes, place, 2);
-    Some(score)
 }

@@ -7,14 +7,15 @@ use super::members::Members;
 use super::tree::{Elements, Place, Tree};
 
 /// A sorted set of any size.
+#[derive(Clone, Debug)]
 pub struct Large {
     members: Members,
     tree: Tree,
 }
 
 impl Large {
-    /// A set of members that are in order, in O(n). `seed` keys its hash function. Returns the number
-    /// of the first element that is not after the one before it, or whose member is repeated.
+    /// A set of members that are in order, in O(n). `seed` keys its hash function. The error is the
+    /// index of the first element that is not after the one before it, or whose member is repeated.
     pub(super) fn from_sorted<'a>(
         seed: u64,
         elements: impl Iterator<Item = (&'a [u8], f64)>,
@@ -22,9 +23,8 @@ impl Large {
         let mut members = Members::new(seed);
         let mut last: Option<(&[u8], f64)> = None;
         for (at, (member, score)) in elements.enumerate() {
-            if last.is_some_and(|(before, low)| low > score || low == score && before >= member)
-                || members.find(member).is_some()
-            {
+            let is_after = |(before, low)| low < score || low == score && before < member;
+            if score.is_nan() || !last.is_none_or(is_after) || members.find(member).is_some() {
                 return Err(at);
             }
             members.push(member, score);
@@ -46,7 +46,7 @@ impl Large {
 
     /// The score of `member`.
     pub(super) fn score(&self, member: &[u8]) -> Option<f64> {
-        Some(self.members.score(self.members.find(member)?))
+        Some(self.find(member)?.1)
     }
 
     /// Number of members before `member`, and its score.
@@ -55,29 +55,31 @@ impl Large {
         Some((self.place(member, score).rank, score))
     }
 
-    /// Sets the score of `member`, and adds it if it is not in the set.
-    pub(super) fn set(&mut self, member: &[u8], score: f64) {
-        let id = match self.members.find(member) {
-            None => self.members.push(member, score),
-            Some(id) => {
-                let old = self.members.score(id);
-                let place = self.place(member, old);
-                self.members.set_score(id, score);
-                if self.tree.rescore(place, score) {
-                    return;
-                }
-                self.tree.remove(place.rank);
-                id
-            }
-        };
-        let members = &self.members;
-        self.tree.insert((score, id), |other, id| is_before(members, (other, id), score, member));
+    /// The number and the score of `member`.
+    pub(super) fn find(&self, member: &[u8]) -> Option<(u32, f64)> {
+        let id = self.members.find(member)?;
+        Some((id, self.members.score(id)))
+    }
+
+    /// Adds `member`, which is not in the set.
+    pub(super) fn insert(&mut self, member: &[u8], score: f64) {
+        let id = self.members.push(member, score);
+        self.insert_into_tree(id, member, score);
+    }
+
+    /// Changes the score of `member`, whose number is `id`, from `old` to `score`.
+    pub(super) fn update(&mut self, id: u32, member: &[u8], old: f64, score: f64) {
+        let place = self.place(member, old);
+        self.members.set_score(id, score);
+        if !self.tree.rescore(place, score) {
+            self.tree.remove(place.rank);
+            self.insert_into_tree(id, member, score);
+        }
     }
 
     /// Removes `member`, and returns its score.
     pub(super) fn remove(&mut self, member: &[u8]) -> Option<f64> {
-        let id = self.members.find(member)?;
-        let score = self.members.score(id);
+        let (id, score) = self.find(member)?;
         let rank = self.place(member, score).rank;
         self.remove_element(rank, id);
         Some(score)
@@ -114,6 +116,11 @@ impl Large {
         self.tree.find(|other, id| is_before(&self.members, (other, id), score, member))
     }
 
+    fn insert_into_tree(&mut self, id: u32, member: &[u8], score: f64) {
+        let members = &self.members;
+        self.tree.insert((score, id), |other, id| is_before(members, (other, id), score, member));
+    }
+
     fn remove_element(&mut self, rank: usize, id: u32) {
         self.tree.remove(rank);
         let last = self.members.len() as u32 - 1;
@@ -132,7 +139,7 @@ fn is_before(members: &Members, (other, id): (f64, u32), score: f64, member: &[u
 }
 
 /// Elements in order, from both ends.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct LargeIter<'a> {
     members: &'a Members,
     elements: Elements<'a>,

@@ -37,6 +37,7 @@ const NONE: u32 = u32::MAX;
 pub const MAX_MEMBERS: usize = NONE as usize;
 
 /// A table of members.
+#[derive(Clone, Debug)]
 pub struct Members {
     pages: Vec<Page>,
     /// Members that are too long for a page, where they are empty.
@@ -50,7 +51,7 @@ pub struct Members {
 }
 
 /// Sixteen members, or fewer if it is the last page.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 struct Page {
     /// The next member of the same bucket.
     next: [u32; PAGE],
@@ -77,16 +78,22 @@ impl Page {
         (f64::from_le_bytes(*score), member)
     }
 
-    /// Puts `record` in place of record `slot` of `count`, or after all of them.
+    /// Puts a record in place of record `slot` of `count`, or after all of them.
     fn put(&mut self, slot: usize, count: usize, record: &[u8]) {
-        let old =
-            if slot < count { self.range(slot) } else { self.records.len()..self.records.len() };
-        let (start, old_end) = (old.start, old.end);
-        self.records.splice(old, record.iter().copied());
+        let len = self.records.len();
+        let old = if slot < count { self.range(slot) } else { len..len };
+        let end = old.start + record.len();
+        let moved = len - old.end;
+        if end + moved > len {
+            self.records.resize(end + moved, 0);
+        }
+        self.records.copy_within(old.end..len, end);
+        self.records.truncate(end + moved);
+        self.records[old.start..end].copy_from_slice(record);
         let small = |offset: usize| u16::try_from(offset).expect("pages are smaller than 64 KiB");
-        self.ends[slot] = small(start + record.len());
-        for end in self.ends[..count].iter_mut().skip(slot + 1) {
-            *end = small(usize::from(*end) - old_end + start + record.len());
+        self.ends[slot] = small(end);
+        for later in self.ends[..count].iter_mut().skip(slot + 1) {
+            *later = small(usize::from(*later) - old.end + end);
         }
     }
 }

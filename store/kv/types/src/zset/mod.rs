@@ -20,7 +20,6 @@ mod bound;
 mod change;
 mod large;
 mod members;
-mod node;
 mod sample;
 mod score;
 mod small;
@@ -42,7 +41,7 @@ pub use large::Large;
 pub use score::{parse_score, push_score};
 
 /// A sorted set that is read where it lies.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub enum ZSetRef<'a> {
     /// A small set, in bytes.
     Packed(Packed<'a>),
@@ -51,6 +50,7 @@ pub enum ZSetRef<'a> {
 }
 
 /// A sorted set that can be changed.
+#[derive(Clone, Debug)]
 pub enum ZSet {
     /// A small set, in bytes: a copy of the value, which is put back after the change.
     Packed(Vec<u8>),
@@ -118,7 +118,7 @@ impl<'a> ZSetRef<'a> {
     }
 
     /// The ranks of the elements whose members lie in `range`, if all scores are equal. Their
-    /// number is the result of `ZLEXCOUNT`. If scores differ, the result is some range, as in Redis.
+    /// number is the result of `ZLEXCOUNT`. If scores differ, the result is some range.
     pub fn ranks_by_lex(self, range: &LexRange<'_>) -> Range<usize> {
         let (start, end) = match self {
             Self::Packed(packed) => {
@@ -195,8 +195,8 @@ impl ZSet {
     /// `limits`.
     ///
     /// # Errors
-    /// The index of the first element that is not after the one before it, or whose member is
-    /// repeated.
+    /// The index of the first element that is not after the one before it, whose member is
+    /// repeated, or whose score is not a number.
     pub fn from_sorted(limits: &Limits, elements: &[(&[u8], f64)]) -> Result<Self, usize> {
         let is_small = elements.len() <= limits.zset_entries
             && elements.iter().all(|(member, _)| member.len() <= limits.zset_value_bytes);
@@ -210,7 +210,7 @@ impl ZSet {
             let is_after =
                 |(before, low): &(&[u8], f64)| low < score || low == score && before < member;
             let last = at.checked_sub(1).map(|last| &elements[last]);
-            if !last.is_none_or(is_after) || !members.insert(*member) {
+            if score.is_nan() || !last.is_none_or(is_after) || !members.insert(*member) {
                 return Err(at);
             }
             small::push(&mut bytes, member, *score);
@@ -252,10 +252,10 @@ pub fn limit(ranks: Range<usize>, offset: i64, count: i64, is_reverse: bool) -> 
 }
 
 /// Elements of a sorted set in order, from both ends.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Iter<'a>(Form<'a>);
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 enum Form<'a> {
     Packed(small::SmallIter<'a>),
     Large(large::LargeIter<'a>),

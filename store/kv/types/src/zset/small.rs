@@ -83,24 +83,32 @@ pub(super) fn partition(packed: Packed<'_>, is_before: impl Fn(f64, Entry<'_>) -
     after.unwrap_or(len(packed))
 }
 
-/// Inserts `member`, which is not in the set, at its place in the order.
-pub(super) fn insert(bytes: &mut Vec<u8>, member: &[u8], score: f64) {
+/// Inserts `member`, which is not in the set, at its place in the order. The search begins at
+/// `near`, a place of a member or the end.
+pub(super) fn insert(bytes: &mut Vec<u8>, near: Place, member: &[u8], score: f64) {
     let packed = Packed::new(bytes);
     let entry = Entry::new(member);
-    let is_before = |other_score: f64, other: Entry<'_>| {
-        other_score < score || other_score == score && other.compare(entry) == Ordering::Less
+    let is_before = |member: Place, score_place: Place| {
+        let other_score = packed.entry(score_place).map(decode_score);
+        let other = packed.entry(member);
+        other.zip(other_score).is_some_and(|(other, other_score)| {
+            let is_tie = other_score == score;
+            other_score < score || is_tie && other.compare(entry) == Ordering::Less
+        })
     };
-    // Scores that grow with time are common, and come last.
-    let is_last = match (packed.get(-2), packed.get(-1)) {
-        (Some(last), Some(last_score)) => is_before(decode_score(last_score), last),
-        _ => true,
-    };
-    let place = if is_last {
-        packed.end()
-    } else {
-        let rank = partition(packed, is_before);
-        packed.place(2 * rank as isize).unwrap_or(packed.end())
-    };
+    let mut place = near;
+    while let Some(score_place) = packed.after(place)
+        && is_before(place, score_place)
+    {
+        place = packed.after(score_place).unwrap_or(packed.end());
+    }
+    // If the place did not move, it may be before `near`.
+    while let Some(score_place) = packed.before(place)
+        && let Some(member) = packed.before(score_place)
+        && !is_before(member, score_place)
+    {
+        place = member;
+    }
     packed::splice(bytes, place, 0, &[entry, EncodedScore::new(score).entry()]);
 }
 
@@ -169,7 +177,7 @@ pub(super) fn validate(bytes: &[u8]) -> Result<(), Corrupt> {
 }
 
 /// Elements of a range of ranks, from both ends.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct SmallIter<'a> {
     entries: packed::Iter<'a>,
     left: usize,

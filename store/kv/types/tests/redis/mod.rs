@@ -2,7 +2,10 @@
 //! Random commands, given to a Redis server and to the types here, with the same results. The
 //! reference is version 7.0 on x86-64.
 
+mod lists;
+mod places;
 mod server;
+mod sorted_sets;
 mod texts;
 mod unordered;
 

@@ -60,6 +60,12 @@ impl Server {
         self.reply()
     }
 
+    /// Returns the reply to a command whose parts have no spaces.
+    pub fn line(&mut self, command: &str) -> Reply {
+        let parts: Vec<_> = command.split(' ').collect();
+        self.call(&parts.iter().map(|part| part as &dyn AsRef<[u8]>).collect::<Vec<_>>())
+    }
+
     fn reply(&mut self) -> Reply {
         let mut line = String::new();
         self.connection.read_line(&mut line).expect("the server replies");
@@ -89,9 +95,22 @@ impl Reply {
             Reply::Text(text) => text,
             other => panic!("{other:?} is no text"),
         };
+        self.array().into_iter().map(text).collect()
+    }
+
+    /// Returns the replies of an array.
+    pub fn array(self) -> Vec<Reply> {
         match self {
-            Reply::Array(replies) => replies.into_iter().map(text).collect(),
+            Reply::Array(replies) => replies,
             other => panic!("{other:?} is no array"),
+        }
+    }
+
+    /// Returns the score that the text is. Versions of Redis print different numbers of digits.
+    pub fn score(&self) -> f64 {
+        match self {
+            Reply::Text(text) => String::from_utf8_lossy(text).parse().expect("a number"),
+            other => panic!("{other:?} is no score"),
         }
     }
 }

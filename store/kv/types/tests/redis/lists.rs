@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Lists against a redis-server.
 
-use super::{Reply, Server};
+use super::server::{Reply, Server};
+use super::with_server;
 use freeport_kv_types::list::{End, List, Search};
 use freeport_kv_types::{Entry, Limits, indexes};
-use freeport_testbed::{seed, usual_or_long};
+use freeport_testbed::usual_or_long;
 use std::num::NonZeroI64;
 
 fn reply(entry: Entry<'_>) -> Reply {
@@ -32,19 +33,19 @@ fn step(server: &mut Server, list: &mut List, random: &mut fastrand::Rng, limits
         0..6 => {
             let found = server.line(&format!("{side}push key {word}"));
             list.push(limits, end, word.as_bytes());
-            assert_eq!(found, Reply::count(list.len()));
+            assert_eq!(found, Reply::from(list.len()));
         }
         6 | 7 => {
             let found = server.line(&format!("{side}pop key"));
             let popped = list.pop(limits, end);
-            assert_eq!(found, popped.map_or(Reply::Null, Reply::Text));
+            assert_eq!(found, popped.map_or(Reply::Nil, Reply::Text));
         }
         8 | 9 => {
             let pivot = value(random);
             let place = if end == End::Front { "before" } else { "after" };
             let found = server.line(&format!("linsert key {place} {pivot} {word}"));
             let expected = match list.insert(limits, end, pivot.as_bytes(), word.as_bytes()) {
-                true => Reply::count(list.len()),
+                true => Reply::from(list.len()),
                 false if list.is_empty() => Reply::Integer(0),
                 false => Reply::Integer(-1),
             };
@@ -53,7 +54,7 @@ fn step(server: &mut Server, list: &mut List, random: &mut fastrand::Rng, limits
         10 => {
             let found = server.line(&format!("lset key {one} {word}"));
             let expected = match list.set(limits, one, word.as_bytes()) {
-                true => Reply::text(b"OK"),
+                true => Reply::Text(b"OK".to_vec()),
                 false if list.is_empty() => Reply::Error("ERR no such key".into()),
                 false => Reply::Error("ERR index out of range".into()),
             };
@@ -62,7 +63,7 @@ fn step(server: &mut Server, list: &mut List, random: &mut fastrand::Rng, limits
         11 => {
             let count = random.i64(-3..4);
             let found = server.line(&format!("lrem key {count} {word}"));
-            assert_eq!(found, Reply::count(list.remove(limits, count, word.as_bytes())));
+            assert_eq!(found, Reply::from(list.remove(limits, count, word.as_bytes())));
         }
         12 if random.u8(..20) == 0 => {
             server.line(&format!("ltrim key {one} {two}"));
@@ -80,12 +81,12 @@ fn step(server: &mut Server, list: &mut List, random: &mut fastrand::Rng, limits
             };
             let mut expected = vec![];
             let view = list.view();
-            view.positions(word.as_bytes(), search, |index| expected.push(Reply::count(index)));
+            view.positions(word.as_bytes(), search, |index| expected.push(Reply::from(index)));
             assert_eq!(found, Reply::Array(expected), "{command}");
         }
         14 => {
             let found = server.line(&format!("lindex key {one}"));
-            assert_eq!(found, list.view().get(one).map_or(Reply::Null, reply));
+            assert_eq!(found, list.view().get(one).map_or(Reply::Nil, reply));
         }
         _ => {
             let found = server.line(&format!("lrange key {one} {two}"));
@@ -98,18 +99,13 @@ fn step(server: &mut Server, list: &mut List, random: &mut fastrand::Rng, limits
 #[test]
 #[ignore = "long: needs redis-server"]
 fn lists_give_what_redis_gives() {
-    let Some(mut server) = Server::start() else { return };
-    let limits = Limits { list_node_bytes: 500, ..Limits::default() };
-    let first = seed();
-    for seed in first..first + usual_or_long(4, 40) {
-        eprintln!("seed {seed}");
-        server.line("flushall");
-        let mut random = fastrand::Rng::with_seed(seed);
+    with_server(usual_or_long(4, 40), |server, random| {
+        let limits = Limits { list_node_bytes: 500, ..Limits::default() };
         let mut list = List::default();
         for _ in 0..3000 {
-            step(&mut server, &mut list, &mut random, &limits);
+            step(server, &mut list, random, &limits);
         }
         let all = server.line("lrange key 0 -1");
         assert_eq!(all, Reply::Array(list.view().iter().map(reply).collect()));
-    }
+    });
 }

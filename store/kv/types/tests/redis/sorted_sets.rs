@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Sorted sets against a redis-server.
 
-use super::{Reply, Server};
+use super::server::{Reply, Server};
+use super::with_server;
 use freeport_kv_types::Limits;
 use freeport_kv_types::zset::{
     AddOptions, Aggregate, BoundError, Compare, Existing, LexRange, Outcome, ScoreRange, Source,
     Weighted, ZSet, ZSetRef, difference, intersection, intersection_len, limit, parse_score,
     push_score, union,
 };
-use freeport_testbed::{seed, usual_or_long};
+use freeport_testbed::usual_or_long;
 use std::ops::Range;
 
 const SCORES: [&str; 20] = [
@@ -74,8 +75,7 @@ fn add(server: &mut Server, pair: &mut Pair, random: &mut fastrand::Rng, limits:
     });
     words.extend(options.is_increment.then_some("INCR"));
     words.extend([score, &member]);
-    let words: Vec<_> = words.iter().map(|word| word.as_bytes()).collect();
-    let reply = server.call(&words);
+    let reply = server.line(&words.join(" "));
     if options.existing == Existing::OnlyNew && options.compare != Compare::Any {
         let error = "ERR GT, LT, and/or NX options at the same time are not compatible";
         return assert_eq!(reply, Reply::Error(error.into()));
@@ -85,7 +85,7 @@ fn add(server: &mut Server, pair: &mut Pair, random: &mut fastrand::Rng, limits:
     };
     match pair.set.add(limits, member.as_bytes(), score, options) {
         Err(error) => assert_eq!(reply, Reply::Error(format!("ERR {error}"))),
-        Ok(Outcome::Refused) if options.is_increment => assert_eq!(reply, Reply::Null),
+        Ok(Outcome::Refused) if options.is_increment => assert_eq!(reply, Reply::Nil),
         Ok(Outcome::Added(score) | Outcome::Updated(score) | Outcome::Same(score))
             if options.is_increment =>
         {
@@ -110,9 +110,9 @@ fn query(server: &mut Server, pair: &Pair, random: &mut fastrand::Rng) {
             let rank = server.line(&format!("zrank {key} {name}"));
             let score = server.line(&format!("zscore {key} {name}"));
             match set.rank(name.as_bytes()) {
-                None => assert_eq!((rank, score), (Reply::Null, Reply::Null)),
+                None => assert_eq!((rank, score), (Reply::Nil, Reply::Nil)),
                 Some((found, found_score)) => {
-                    assert_eq!((rank, score.score()), (Reply::count(found), found_score));
+                    assert_eq!((rank, score.score()), (Reply::from(found), found_score));
                 }
             }
         }
@@ -131,7 +131,7 @@ fn query(server: &mut Server, pair: &Pair, random: &mut fastrand::Rng) {
                 Ok(range) => {
                     let ranks = set.ranks_by_score(&range);
                     let count = server.line(&format!("zcount {key} {min} {max}"));
-                    assert_eq!(count, Reply::count(ranks.len()));
+                    assert_eq!(count, Reply::from(ranks.len()));
                     let ranks = limit(ranks, numbers[0], numbers[1], is_reverse);
                     assert_elements(reply, set, ranks, is_reverse);
                 }
@@ -147,7 +147,7 @@ fn query(server: &mut Server, pair: &Pair, random: &mut fastrand::Rng) {
                 }
                 // The count has a meaning only if all scores are equal.
                 Ok(range) if key == "lex" => {
-                    assert_eq!(reply, Reply::count(set.ranks_by_lex(&range).len()));
+                    assert_eq!(reply, Reply::from(set.ranks_by_lex(&range).len()));
                 }
                 Ok(_) => {}
             }
@@ -156,7 +156,7 @@ fn query(server: &mut Server, pair: &Pair, random: &mut fastrand::Rng) {
             let reply = server.line(&format!("zmscore {key} m1 m2"));
             let scores = ["m1", "m2"].map(|name| set.score(name.as_bytes()));
             for (reply, score) in reply.array().iter().zip(scores) {
-                assert_eq!((*reply != Reply::Null).then(|| reply.score()), score);
+                assert_eq!((*reply != Reply::Nil).then(|| reply.score()), score);
             }
         }
     }
@@ -198,7 +198,7 @@ fn remove(server: &mut Server, pair: &mut Pair, random: &mut fastrand::Rng) {
             return;
         }
     };
-    assert_eq!(reply, Reply::count(removed));
+    assert_eq!(reply, Reply::from(removed));
 }
 
 fn combine(server: &mut Server, pairs: &[Pair], random: &mut fastrand::Rng, limits: &Limits) {
@@ -229,84 +229,83 @@ fn combine(server: &mut Server, pairs: &[Pair], random: &mut fastrand::Rng, limi
         _ => {
             let most = random.usize(..5);
             let reply = server.line(&format!("zintercard {keys} limit {most}"));
-            return assert_eq!(reply, Reply::count(intersection_len(&sources, most)));
+            return assert_eq!(reply, Reply::from(intersection_len(&sources, most)));
         }
     };
     assert_elements(reply, found.view(), 0..found.len(), false);
 }
 
-#[test]
-#[ignore = "long: needs redis-server"]
-fn sorted_sets_give_what_redis_gives() {
-    let Some(mut server) = Server::start() else { return };
-    let limits = Limits::default();
-    let first = seed();
-    for seed in first..first + usual_or_long(4, 40) {
-        eprintln!("seed {seed}");
-        server.line("flushall");
-        let mut random = fastrand::Rng::with_seed(seed);
-        let mut pairs =
-            ["a", "b", "lex"].map(|key| Pair { key: key.to_owned(), set: ZSet::default() });
-        for step in 0..3000 {
-            let at = random.usize(..2);
-            match random.u8(..20) {
-                0..10 => add(&mut server, &mut pairs[at], &mut random, &limits),
-                // Some sets shrink to nothing.
-                10..13 if step % 1000 > 800 => remove(&mut server, &mut pairs[at], &mut random),
-                10 => {
-                    let name = member(&mut random);
-                    let reply = server.line(&format!("zadd lex 0 {name}"));
-                    let added =
-                        pairs[2].set.add(&limits, name.as_bytes(), 0.0, AddOptions::default());
-                    let is_new = matches!(added, Ok(Outcome::Added(_)));
-                    assert_eq!(reply, Reply::Integer(is_new.into()));
-                }
-                11 | 12 => remove(&mut server, &mut pairs[at], &mut random),
-                13..18 => {
-                    let at = random.usize(..3);
-                    query(&mut server, &pairs[at], &mut random);
-                }
-                18 => {
-                    let pair = &pairs[at];
-                    let reply = server.line(&format!("object encoding {}", pair.key));
-                    let encoding = Reply::text(pair.set.view().encoding().as_bytes());
-                    // A set that was empty in between is a new key in Redis.
-                    if reply == Reply::Null {
-                        assert!(pair.set.is_empty());
-                        pairs[at].set = ZSet::default();
-                    } else {
-                        assert!(reply == encoding || reply == Reply::text(b"listpack"));
-                    }
-                }
-                _ => combine(&mut server, &pairs, &mut random, &limits),
+/// A random command for some of the keys `a`, `b` and `lex`; scores of the last are all 0.
+fn command(
+    server: &mut Server,
+    pairs: &mut [Pair; 3],
+    random: &mut fastrand::Rng,
+    limits: &Limits,
+    is_shrinking: bool,
+) {
+    let at = random.usize(..2);
+    match random.u8(..20) {
+        10..13 if is_shrinking => remove(server, &mut pairs[at], random),
+        0..10 => add(server, &mut pairs[at], random, limits),
+        10 => {
+            let name = member(random);
+            let reply = server.line(&format!("zadd lex 0 {name}"));
+            let added = pairs[2].set.add(limits, name.as_bytes(), 0.0, AddOptions::default());
+            assert_eq!(reply, Reply::from(matches!(added, Ok(Outcome::Added(_)))));
+        }
+        11 | 12 => remove(server, &mut pairs[at], random),
+        13..18 => query(server, random.choice(&*pairs).expect("there are three"), random),
+        18 => {
+            let pair = &mut pairs[at];
+            let reply = server.line(&format!("object encoding {}", pair.key));
+            let encoding = pair.set.view().encoding().to_owned();
+            // A set that was empty in between is a new key in Redis.
+            if reply == Reply::Nil {
+                assert!(pair.set.is_empty());
+                pair.set = ZSet::default();
+            } else {
+                assert!(reply == encoding.into() || reply == Reply::Text(b"listpack".to_vec()));
             }
         }
-        for pair in &pairs {
-            let reply = server.line(&format!("zrange {} 0 -1 withscores", pair.key));
-            assert_elements(reply, pair.set.view(), 0..pair.set.len(), false);
-        }
+        _ => combine(server, pairs, random, limits),
     }
 }
 
 #[test]
 #[ignore = "long: needs redis-server"]
-fn scores_are_the_numbers_that_redis_reads() {
-    let Some(mut server) = Server::start() else { return };
-    let mut random = fastrand::Rng::with_seed(seed());
-    for _ in 0..2000 {
-        let alphabet = b"0123456789.e-+xp ainf";
-        let length = random.usize(1..9);
-        let word: Vec<u8> = (0..length).map(|_| *random.choice(alphabet).unwrap()).collect();
-        let reply = server.call(&[b"zadd", b"key", &word, b"member"]);
-        let shown = String::from_utf8_lossy(&word);
-        match parse_score(&word) {
-            None => assert!(matches!(reply, Reply::Error(_)), "{shown}"),
-            Some(score) => {
-                assert!(matches!(reply, Reply::Integer(_)), "{shown}: {reply:?}");
-                let stored = server.line("zscore key member").score();
-                assert_eq!(stored, score, "{shown}");
-                assert_eq!(parse_score(&text(score)), Some(score), "{shown}");
-            }
+fn sorted_sets_give_what_redis_gives() {
+    with_server(usual_or_long(4, 40), |server, random| {
+        let limits = Limits::default();
+        let mut pairs =
+            ["a", "b", "lex"].map(|key| Pair { key: key.to_owned(), set: ZSet::default() });
+        for step in 0..3000 {
+            command(server, &mut pairs, random, &limits, step % 1000 > 800);
         }
-    }
+        for pair in &pairs {
+            let reply = server.line(&format!("zrange {} 0 -1 withscores", pair.key));
+            assert_elements(reply, pair.set.view(), 0..pair.set.len(), false);
+        }
+    });
+}
+
+#[test]
+#[ignore = "long: needs redis-server"]
+fn scores_are_the_numbers_that_redis_reads() {
+    with_server(usual_or_long(1, 20), |server, random| {
+        for _ in 0..2000 {
+            let alphabet = b"0123456789.e-+xp ainf";
+            let length = random.usize(1..9);
+            let word: Vec<u8> =
+                (0..length).map(|_| *random.choice(alphabet).expect("letters")).collect();
+            let reply = server.call(&[&"zadd", &"key", &word, &"member"]);
+            let shown = String::from_utf8_lossy(&word);
+            let Some(score) = parse_score(&word) else {
+                assert!(matches!(reply, Reply::Error(_)), "{shown}");
+                continue;
+            };
+            assert!(matches!(reply, Reply::Integer(_)), "{shown}: {reply:?}");
+            assert_eq!(server.line("zscore key member").score(), score, "{shown}");
+            assert_eq!(parse_score(&text(score)), Some(score), "{shown}");
+        }
+    });
 }

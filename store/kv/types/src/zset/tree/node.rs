@@ -15,7 +15,7 @@ pub const NONE: u32 = u32::MAX;
 
 /// Columns of a node of either kind.
 pub trait Node: Sized {
-    /// What the node holds in one entry.
+    /// The values of one entry.
     type Entry;
 
     /// A node without entries.
@@ -26,13 +26,14 @@ pub trait Node: Sized {
     fn insert(&mut self, at: usize, entry: Self::Entry);
     /// Removes the entry at `at`.
     fn remove(&mut self, at: usize);
-    /// Moves all entries from `at` to the end of `target`, or to its start.
+    /// Moves the entries from `at` to the start of `target`.
     fn move_tail(&mut self, at: usize, target: &mut Self);
     /// Moves the first `count` entries to the end of `target`.
     fn move_head(&mut self, count: usize, target: &mut Self);
 }
 
 /// Elements in ascending order, linked with the leaves before and after.
+#[derive(Clone, Debug)]
 pub struct Leaf {
     len: u32,
     /// The leaf before this one, or [`NONE`].
@@ -46,6 +47,7 @@ pub struct Leaf {
 }
 
 /// Children in ascending order.
+#[derive(Clone, Debug)]
 pub struct Inner {
     len: u32,
     /// Score of the first element of each child.
@@ -181,6 +183,7 @@ impl Inner {
 
 /// Nodes of one kind, by position. Nodes have allocations of their own: growth copies pointers
 /// only, and a removed node gives its memory back.
+#[derive(Clone, Debug)]
 pub struct Pool<T> {
     nodes: Vec<Option<Box<T>>>,
     free: Vec<u32>,

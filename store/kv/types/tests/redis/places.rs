@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Places against a redis-server.
 
-use super::{Reply, Server};
+use super::server::{Reply, Server};
+use super::with_server;
 use freeport_kv_types::Limits;
 use freeport_kv_types::geo::{Order, Point, Search, Shape, Unit, push_distance};
 use freeport_kv_types::zset::{AddOptions, ZSet};
-use freeport_testbed::{seed, usual_or_long};
+use freeport_testbed::usual_or_long;
 
 fn random_point(random: &mut fastrand::Rng) -> Point {
     let spread = [1.0, 10.0, 180.0][random.usize(..3)];
@@ -22,33 +23,31 @@ fn distance(meters: f64, unit: Unit) -> Reply {
 #[test]
 #[ignore = "long: needs redis-server"]
 fn places_give_what_redis_gives() {
-    let Some(mut server) = Server::start() else { return };
-    let limits = Limits::default();
-    let first = seed();
-    for seed in first..first + usual_or_long(4, 40) {
-        eprintln!("seed {seed}");
-        server.line("flushall");
-        let mut random = fastrand::Rng::with_seed(seed);
+    with_server(usual_or_long(4, 40), |server, random| {
         let mut set = ZSet::default();
         for number in 0..400 {
-            let Point { longitude, latitude } = random_point(&mut random);
-            server.line(&format!("geoadd key {longitude} {latitude} {number}"));
-            let score = Point { longitude, latitude }.score();
-            let name = number.to_string();
-            set.add(&limits, name.as_bytes(), score, AddOptions::default()).unwrap();
-            assert_eq!(server.line(&format!("zscore key {name}")).score(), score);
-            let hash = server.line(&format!("geohash key {name}")).array();
-            assert_eq!(hash[0], Reply::text(&Point::from_score(score).text()));
-            let other = random.i32(0..=number).to_string();
-            let other_point = Point::from_score(set.view().score(other.as_bytes()).unwrap());
-            let meters = Point::from_score(score).distance_m(other_point);
-            let reply = server.line(&format!("geodist key {name} {other} km"));
-            assert_eq!(reply, distance(meters, Unit::Kilometers));
+            add(server, &mut set, number, random);
         }
         for _ in 0..500 {
-            search(&mut server, &set, &mut random);
+            search(server, &set, random);
         }
-    }
+    });
+}
+
+/// Adds a place with the name `number`, and compares what Redis gives for it.
+fn add(server: &mut Server, set: &mut ZSet, number: i32, random: &mut fastrand::Rng) {
+    let point = random_point(random);
+    server.line(&format!("geoadd key {} {} {number}", point.longitude, point.latitude));
+    let (name, score) = (number.to_string(), point.score());
+    set.add(&Limits::default(), name.as_bytes(), score, AddOptions::default()).expect("a number");
+    assert_eq!(server.line(&format!("zscore key {name}")).score(), score);
+    let hash = server.line(&format!("geohash key {name}")).texts();
+    assert_eq!(hash[0], Point::from_score(score).text());
+    let other = random.i32(0..=number).to_string();
+    let other_score = set.view().score(other.as_bytes()).expect("it was added");
+    let meters = Point::from_score(score).distance_m(Point::from_score(other_score));
+    let reply = server.line(&format!("geodist key {name} {other} km"));
+    assert_eq!(reply, distance(meters, Unit::Kilometers));
 }
 
 fn search(server: &mut Server, set: &ZSet, random: &mut fastrand::Rng) {
