@@ -7,8 +7,9 @@ use crate::index::Index as BucketIndex;
 use crate::memory::Memory;
 use crate::meter::{Meter, Silent};
 use crate::options::{Index, Options, OptionsError, OutOfMemory};
+use crate::place::{Found, Place};
 use crate::search::{Compare, Portable};
-use crate::table::{Found, Place, Table};
+use crate::table::Table;
 
 /// A key-value store in the memory of one core. Operations take effect one after the other.
 pub struct Engine<M = Silent> {
@@ -130,6 +131,12 @@ impl<M: Meter> Engine<M> {
     /// Bytes of all keys and values.
     pub fn pair_bytes(&self) -> usize {
         self.pair_bytes
+    }
+
+    /// Bytes of index and blocks.
+    #[inline]
+    pub fn used_bytes(&self) -> usize {
+        self.table.used_bytes()
     }
 
     /// Removes all pairs, and gives their memory back to the system.

@@ -6,7 +6,8 @@
 use crate::bucket::{BUCKET_BYTES, Bucket, SLOTS};
 use crate::engine::Engine;
 use crate::meter::{Cause, Meter};
-use crate::table::{Found, Place, Table};
+use crate::place::{Found, Place};
+use crate::table::Table;
 
 /// A pair of the chain, and where it goes.
 struct Move {

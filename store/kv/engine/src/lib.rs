@@ -8,6 +8,7 @@
 mod batch;
 mod block;
 mod bucket;
+mod change;
 mod engine;
 mod growth;
 mod hash;
@@ -15,8 +16,10 @@ mod index;
 mod memory;
 mod meter;
 mod options;
+mod place;
 mod scan;
 mod search;
+mod short;
 mod station;
 mod statistics;
 mod table;

@@ -4,7 +4,7 @@
 //! Equal hashes stand for equal keys at first; the keys are compared before anything is forwarded.
 
 use crate::hash::Hash;
-use crate::table::Place;
+use crate::place::Place;
 
 /// Operations that are remembered; a power of two.
 const WINDOW: usize = 64;

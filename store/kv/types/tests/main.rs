@@ -1,2 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Tests of the crate as its users see it.
+
+mod bits;
+mod hash;
+mod hyperloglog;
+mod list;
+mod packed;
+mod redis;
+mod set;
+mod table;
+mod zset;

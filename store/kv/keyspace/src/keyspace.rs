@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The keyspace: reads and changes of typed values by key.
+
+use freeport_kv_engine::{Engine, OptionsError};
+use freeport_kv_types::Limits;
+
+use crate::error::Error;
+use crate::header::{Body, Expiry, Header, Kind, Stored};
+use crate::large::LargeValues;
+use crate::value::{Form, Type};
+
+/// What a keyspace is made with.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The engine. Its memory is the limit for large values too.
+    pub engine: freeport_kv_engine::Options,
+    /// Sizes up to which values stay packed.
+    pub limits: Limits,
+}
+
+/// Keys and their values.
+pub struct Keyspace {
+    pub(crate) engine: Engine,
+    large: LargeValues,
+    limits: Limits,
+    /// Values with a time of expiry.
+    pub(crate) expiring: usize,
+    pub(crate) expiry_cursor: u64,
+    /// Bytes of the value that is written next.
+    scratch: Vec<u8>,
+}
+
+impl Keyspace {
+    /// An empty keyspace.
+    ///
+    /// # Errors
+    /// See [`OptionsError`].
+    pub fn new(options: Options) -> Result<Self, OptionsError> {
+        Ok(Self {
+            engine: Engine::new(options.engine)?,
+            large: LargeValues::default(),
+            limits: options.limits,
+            expiring: 0,
+            expiry_cursor: 0,
+            scratch: vec![],
+        })
+    }
+
+    /// Sizes up to which values stay packed.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Number of keys, with those whose time has passed and that nothing has removed yet.
+    pub fn len(&self) -> usize {
+        self.engine.len()
+    }
+
+    /// There are no keys.
+    pub fn is_empty(&self) -> bool {
+        self.engine.is_empty()
+    }
+
+    /// Number of keys with a time of expiry.
+    pub fn expiring(&self) -> usize {
+        self.expiring
+    }
+
+    /// Number of values in large form.
+    pub fn large_values(&self) -> usize {
+        self.large.len()
+    }
+
+    /// Bytes of index, blocks and large values.
+    pub fn memory_bytes(&self) -> usize {
+        self.engine.used_bytes() + self.large.memory_bytes()
+    }
+
+    /// The engine below, for its statistics.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Type of a value; none: no such key.
+    pub fn kind(&self, key: &[u8], now_ms: u64) -> Option<Kind> {
+        self.stored(key, now_ms).map(|stored| stored.header.kind)
+    }
+
+    /// Time of expiry of a value in milliseconds since 1970: the outer option is none if there is
+    /// no such key, the inner if it does not expire.
+    pub fn expires_ms(&self, key: &[u8], now_ms: u64) -> Option<Option<u64>> {
+        self.stored(key, now_ms).map(|stored| stored.header.expires_ms)
+    }
+
+    /// A string.
+    ///
+    /// # Errors
+    /// [`Error::WrongType`].
+    pub fn string(&self, key: &[u8], now_ms: u64) -> Result<Option<&[u8]>, Error> {
+        match self.stored(key, now_ms) {
+            None => Ok(None),
+            Some(Stored {
+                header: Header { kind: Kind::String, .. },
+                body: Body::Packed(bytes),
+            }) => Ok(Some(bytes)),
+            Some(_) => Err(Error::WrongType),
+        }
+    }
+
+    /// Stores a string in place of any value.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; nothing has changed.
+    pub fn set_string(
+        &mut self,
+        key: &[u8],
+        value: &[u8],
+        expiry: Expiry,
+        now_ms: u64,
+    ) -> Result<(), Error> {
+        let old = self.stored_or_expired(key);
+        let expires_ms = match (expiry, &old) {
+            (Expiry::Never, _) => None,
+            (Expiry::AtMs(at), _) => Some(at),
+            (Expiry::Keep, Some((header, _))) if !header.has_expired(now_ms) => header.expires_ms,
+            (Expiry::Keep, _) => None,
+        };
+        let header = Header { kind: Kind::String, expires_ms };
+        self.put(key, header, None, value)?;
+        self.replaced(old, header);
+        Ok(())
+    }
+
+    /// Changes a string in place; its length stays.
+    ///
+    /// # Errors
+    /// [`Error::WrongType`].
+    pub fn update_string<R>(
+        &mut self,
+        key: &[u8],
+        now_ms: u64,
+        change: impl FnOnce(&mut [u8]) -> R,
+    ) -> Result<Option<R>, Error> {
+        let Some(bytes) = self.string(key, now_ms)? else { return Ok(None) };
+        let length = bytes.len();
+        Ok(self.engine.update(key, |value| {
+            // The bytes of a string end its value.
+            let start = value.bytes.len() - length;
+            change(&mut value.bytes[start..])
+        }))
+    }
+
+    /// Reads a value where it lies; none: no such key.
+    ///
+    /// # Errors
+    /// [`Error::WrongType`].
+    pub fn read<T: Type>(&self, key: &[u8], now_ms: u64) -> Result<Option<T::Ref<'_>>, Error> {
+        match self.stored(key, now_ms) {
+            None => Ok(None),
+            Some(stored) if stored.header.kind != T::KIND => Err(Error::WrongType),
+            Some(stored) => Ok(Some(match stored.body {
+                Body::Packed(bytes) => T::read_packed(bytes),
+                Body::Large(number) => T::read_large(self.large.get(number)),
+            })),
+        }
+    }
+
+    /// Changes a value, which is empty if there is none yet. A value that is left empty is removed,
+    /// except for a stream.
+    ///
+    /// # Errors
+    /// [`Error::WrongType`], and [`Error::OutOfMemory`] where the value is packed; nothing has
+    /// changed then. A large value grows while memory is left, and is refused a change once there
+    /// is none.
+    pub fn change<T: Type, R>(
+        &mut self,
+        key: &[u8],
+        now_ms: u64,
+        change: impl FnOnce(&mut T, &Limits) -> R,
+    ) -> Result<R, Error> {
+        let old = self.stored_or_expired(key);
+        let living = old.filter(|(header, _)| !header.has_expired(now_ms));
+        if living.is_some_and(|(header, _)| header.kind != T::KIND) {
+            return Err(Error::WrongType);
+        }
+        match living {
+            Some((header, Some(number))) => self.change_large(key, (header, number), change),
+            _ => self.change_packed(key, (old, living.map(|(header, _)| header)), change),
+        }
+    }
+
+    fn change_large<T: Type, R>(
+        &mut self,
+        key: &[u8],
+        (header, number): (Header, u32),
+        change: impl FnOnce(&mut T, &Limits) -> R,
+    ) -> Result<R, Error> {
+        self.check_memory(1)?;
+        let mut value = T::from_form(Form::Large(self.large.take::<T::Large>(number)));
+        let result = change(&mut value, &self.limits);
+        let is_removed = T::IS_REMOVED_WHEN_EMPTY && value.is_empty();
+        match value.into_form() {
+            Form::Large(large) => {
+                let bytes = T::large_bytes(&large);
+                self.large.restore(number, large, bytes);
+                if is_removed {
+                    self.discard(key);
+                }
+            }
+            Form::Packed(bytes) => {
+                // No type takes its packed form again, but nothing here depends on that.
+                self.put(key, header, None, &bytes)?;
+                self.large.remove(number);
+            }
+        }
+        Ok(result)
+    }
+
+    fn change_packed<T: Type, R>(
+        &mut self,
+        key: &[u8],
+        (old, living): (Option<(Header, Option<u32>)>, Option<Header>),
+        change: impl FnOnce(&mut T, &Limits) -> R,
+    ) -> Result<R, Error> {
+        let bytes = match (living, self.engine.get(key).map(Stored::read)) {
+            (Some(_), Some(Stored { body: Body::Packed(bytes), .. })) => bytes.to_vec(),
+            _ => vec![],
+        };
+        let is_new = living.is_none();
+        let mut value = T::from_form(Form::Packed(bytes));
+        let result = change(&mut value, &self.limits);
+        if T::IS_REMOVED_WHEN_EMPTY && value.is_empty() {
+            self.discard(key);
+            return Ok(result);
+        }
+        let header = living.unwrap_or(Header { kind: T::KIND, expires_ms: None });
+        match value.into_form() {
+            // A stream that stays empty because nothing was done is not made.
+            Form::Packed(bytes) if is_new && bytes.is_empty() => {
+                if old.is_some() {
+                    self.discard(key);
+                }
+                return Ok(result);
+            }
+            Form::Packed(bytes) => self.put(key, header, None, &bytes)?,
+            Form::Large(large) => {
+                let memory_bytes = T::large_bytes(&large);
+                self.check_memory(memory_bytes)?;
+                let number = self.large.insert(large, memory_bytes);
+                if let Err(error) = self.put(key, header, Some(number), &[]) {
+                    self.large.remove(number);
+                    return Err(error);
+                }
+            }
+        }
+        self.replaced(old, header);
+        Ok(result)
+    }
+
+    /// Removes a value; returns whether there was one.
+    pub fn remove(&mut self, key: &[u8], now_ms: u64) -> bool {
+        let is_there = self.stored(key, now_ms).is_some();
+        self.discard(key);
+        is_there
+    }
+
+    /// Sets or removes the time of expiry. Returns whether there is such a key. A time that has passed
+    /// removes the value.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; nothing has changed.
+    pub fn set_expiry(
+        &mut self,
+        key: &[u8],
+        expires_ms: Option<u64>,
+        now_ms: u64,
+    ) -> Result<bool, Error> {
+        let Some(stored) = self.stored(key, now_ms) else { return Ok(false) };
+        let old = stored.header;
+        let header = Header { expires_ms, ..old };
+        if header.has_expired(now_ms) {
+            self.discard(key);
+            return Ok(true);
+        }
+        match stored.body {
+            Body::Large(number) => self.put(key, header, Some(number), &[])?,
+            Body::Packed(bytes) => {
+                let bytes = bytes.to_vec();
+                self.put(key, header, None, &bytes)?;
+            }
+        }
+        self.count_expiring(Some(old), header);
+        Ok(true)
+    }
+
+    /// Gives a value another key, in place of any value there. Returns whether there was one.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; nothing has changed.
+    pub fn rename(&mut self, from: &[u8], to: &[u8], now_ms: u64) -> Result<bool, Error> {
+        let Some(stored) = self.stored(from, now_ms) else { return Ok(false) };
+        if from == to {
+            return Ok(true);
+        }
+        let header = stored.header;
+        let (number, bytes) = match stored.body {
+            Body::Large(number) => (Some(number), vec![]),
+            Body::Packed(bytes) => (None, bytes.to_vec()),
+        };
+        let old = self.stored_or_expired(to);
+        self.put(to, header, number, &bytes)?;
+        self.replaced(old, header);
+        // The structure has its new key already.
+        self.engine.delete(from);
+        self.count_expiring(Some(header), Header::PLAIN);
+        Ok(true)
+    }
+
+    /// Visits the keys of the next chain of buckets, and returns the next cursor; see
+    /// [`Engine::scan`]. Values whose time has passed are left out.
+    pub fn scan(&self, cursor: u64, now_ms: u64, mut visit: impl FnMut(&[u8], Kind)) -> u64 {
+        self.engine.scan(cursor, |key, value| {
+            let header = Stored::read(value).header;
+            if !header.has_expired(now_ms) {
+                visit(key, header.kind);
+            }
+        })
+    }
+
+    /// Removes all values.
+    pub fn clear(&mut self) {
+        self.engine.clear();
+        self.large.clear();
+        (self.expiring, self.expiry_cursor) = (0, 0);
+    }
+
+    fn stored(&self, key: &[u8], now_ms: u64) -> Option<Stored<'_>> {
+        let stored = Stored::read(self.engine.get(key)?);
+        (!stored.header.has_expired(now_ms)).then_some(stored)
+    }
+
+    /// Header of a value and number of a large one, also after its time.
+    fn stored_or_expired(&self, key: &[u8]) -> Option<(Header, Option<u32>)> {
+        let stored = Stored::read(self.engine.get(key)?);
+        let number = match stored.body {
+            Body::Large(number) => Some(number),
+            Body::Packed(_) => None,
+        };
+        Some((stored.header, number))
+    }
+
+    /// Writes header and bytes of a value.
+    fn put(
+        &mut self,
+        key: &[u8],
+        header: Header,
+        number: Option<u32>,
+        bytes: &[u8],
+    ) -> Result<(), Error> {
+        if header == Header::PLAIN {
+            self.engine.put(key, bytes)?;
+            return Ok(());
+        }
+        self.scratch.clear();
+        header.write(number, &mut self.scratch);
+        self.scratch.extend_from_slice(bytes);
+        self.engine.put_tagged(key, &self.scratch, true)?;
+        Ok(())
+    }
+
+    /// Frees what belonged to the value before, and counts what changed.
+    fn replaced(&mut self, old: Option<(Header, Option<u32>)>, new: Header) {
+        if let Some((_, Some(number))) = old {
+            self.large.remove(number);
+        }
+        self.count_expiring(old.map(|(header, _)| header), new);
+    }
+
+    fn count_expiring(&mut self, old: Option<Header>, new: Header) {
+        self.expiring += usize::from(new.expires_ms.is_some());
+        self.expiring -= usize::from(old.is_some_and(|old| old.expires_ms.is_some()));
+    }
+
+    /// Removes a value of any form, also after its time.
+    pub(crate) fn discard(&mut self, key: &[u8]) {
+        let old = self.stored_or_expired(key);
+        if old.is_some() {
+            self.engine.delete(key);
+            self.replaced(old, Header::PLAIN);
+        }
+    }
+
+    /// Large values count against the memory of the engine.
+    fn check_memory(&self, more_bytes: usize) -> Result<(), Error> {
+        match self.memory_bytes() + more_bytes > self.engine.options().memory_bytes {
+            true => Err(Error::OutOfMemory),
+            false => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Keys with values of all Redis types, in the memory of an engine, and their expiry.
+//!
+//! A [`Keyspace`] belongs to one core, as its engine does. Strings without an expiry are the plain
+//! values of the engine. Every other value has a short [header](header): its kind, when it expires,
+//! and whether its bytes follow or lie elsewhere. Values in packed form follow, in the memory
+//! of the engine. Large ones are structures on the heap, whose number follows.
+//!
+//! Time is the caller's: every call takes the time in milliseconds since 1970. A value whose time has
+//! passed is not there any more for any call; its memory returns when it is written next, or when
+//! [`Keyspace::expire_some`] finds it.
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod expiry;
+mod header;
+mod keyspace;
+mod large;
+mod value;
+
+pub use error::Error;
+pub use header::{Expiry, Kind};
+pub use keyspace::{Keyspace, Options};
+pub use value::{Form, Type};

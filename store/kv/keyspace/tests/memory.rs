@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Memory: small values are small, large ones count, and a full keyspace refuses.
+
+use freeport_kv_keyspace::{Error, Expiry, Keyspace, Options};
+use freeport_kv_types::{Hash, ZSet};
+
+fn keyspace(memory_bytes: usize) -> Keyspace {
+    let engine = freeport_kv_engine::Options { memory_bytes, ..Default::default() };
+    Keyspace::new(Options { engine, ..Options::default() }).expect("options are sound")
+}
+
+#[test]
+fn a_small_hash_takes_little_more_than_its_bytes() {
+    let mut keyspace = keyspace(1 << 30);
+    let empty = keyspace.memory_bytes();
+    let count = 20_000_u32;
+    for number in 0..count {
+        let key = format!("user:{number:08}");
+        keyspace
+            .change(key.as_bytes(), 0, |hash: &mut Hash, limits| {
+                hash.set(limits, b"name", b"someone");
+                hash.set(limits, b"visits", b"17")
+            })
+            .expect("there is memory");
+    }
+    let bytes = (keyspace.memory_bytes() - empty) as f64 / f64::from(count);
+    // 13 bytes of key, 19 of fields and values.
+    assert!((32.0..72.0).contains(&bytes), "{bytes} bytes");
+}
+
+#[test]
+fn large_values_count_and_their_memory_returns() {
+    let mut keyspace = keyspace(1 << 30);
+    let empty = keyspace.memory_bytes();
+    keyspace
+        .change(b"hash", 0, |hash: &mut Hash, limits| {
+            for number in 0..10_000_u32 {
+                hash.set(limits, &number.to_le_bytes(), &[7; 100]);
+            }
+        })
+        .expect("there is memory");
+    assert_eq!(keyspace.large_values(), 1);
+    assert!(keyspace.memory_bytes() - empty > 1_000_000);
+    assert!(keyspace.remove(b"hash", 0));
+    assert!(keyspace.memory_bytes() - empty < 10_000);
+}
+
+#[test]
+fn a_full_keyspace_refuses_and_stays_as_it_was() {
+    let mut keyspace = keyspace(1 << 20);
+    let mut number = 0_u32;
+    let full = loop {
+        let key = number.to_le_bytes();
+        match keyspace.set_string(&key, &[1; 300], Expiry::AtMs(1 << 40), 0) {
+            Ok(()) => number += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(full, Error::OutOfMemory);
+    assert_eq!((keyspace.len(), keyspace.expiring()), (number as usize, number as usize));
+    let add = |set: &mut ZSet, limits: &freeport_kv_types::Limits| {
+        let members: Vec<Vec<u8>> = (0..5_000_u32).map(|it| it.to_be_bytes().to_vec()).collect();
+        let elements: Vec<(&[u8], f64)> = members.iter().map(|it| (&it[..], 1.0)).collect();
+        *set = ZSet::from_sorted(limits, &elements).expect("they are sorted");
+    };
+    let first = 0_u32.to_le_bytes();
+    assert_eq!(keyspace.change(&first, 0, add), Err(Error::WrongType));
+    assert_eq!(keyspace.change(b"zset", 0, add), Err(Error::OutOfMemory));
+    assert_eq!((keyspace.len(), keyspace.large_values()), (number as usize, 0));
+    assert_eq!(keyspace.string(&first, 0), Ok(Some(&[1; 300][..])));
+}

@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The members of a large sorted set with their scores, each stored once, found by number or by
+//! bytes.
+//!
+//! Members have dense numbers: the last member takes the number of a removed one. A random member
+//! is thus one random number, and a scan that counts down meets every member that stays.
+//!
+//! Records lie in pages of 16, so that a member costs a part of an allocation only. A record is the
+//! score (8 bytes) and the member. Pages have no gaps: removal rewrites one or two of them. Members
+//! of more than 2 KiB lie elsewhere, which keeps pages small.
+//!
+//! The index by bytes is a linear hash table (Litwin, "Linear hashing", VLDB 1980): one bucket
+//! splits when a member is added, and up to two are joined when one is removed. No operation
+//! rehashes more, and the table has at most twice as many buckets as members. Links between the
+//! members of a bucket and a byte of each hash lie beside each other, so that a search reads few
+//! other members.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::entry::Entry;
+use crate::hashing::hash;
+
+/// Members of a full page.
+const PAGE: usize = 16;
+
+/// Bytes of the score in a record.
+const SCORE: usize = 8;
+
+/// Longest member in a page, in bytes. All offsets in a page fit into 16 bits.
+const MAX_INLINE: usize = 2048;
+
+/// The end of a chain.
+const NONE: u32 = u32::MAX;
+
+/// Largest number of members: all numbers but [`NONE`].
+pub const MAX_MEMBERS: usize = NONE as usize;
+
+/// A table of members.
+#[derive(Clone, Debug)]
+pub struct Members {
+    pages: Vec<Page>,
+    /// Members that are too long for a page, where they are empty.
+    long: HashMap<u32, Box<[u8]>>,
+    /// First member of each bucket.
+    heads: Vec<u32>,
+    len: usize,
+    seed: u64,
+    /// Capacity of all pages and size of all long members, in bytes.
+    record_bytes: usize,
+}
+
+/// Sixteen members, or fewer if it is the last page.
+#[derive(Clone, Debug, Default)]
+struct Page {
+    /// The next member of the same bucket.
+    next: [u32; PAGE],
+    /// Highest byte of the hash.
+    tags: [u8; PAGE],
+    /// Ends of the records.
+    ends: [u16; PAGE],
+    records: Vec<u8>,
+}
+
+impl Page {
+    /// Where record `slot` lies.
+    #[inline]
+    fn range(&self, slot: usize) -> Range<usize> {
+        let start = slot.checked_sub(1).map_or(0, |before| self.ends[before]);
+        usize::from(start)..usize::from(self.ends[slot])
+    }
+
+    /// Score and member of record `slot`.
+    #[inline]
+    fn record(&self, slot: usize) -> (f64, &[u8]) {
+        let record = &self.records[self.range(slot)];
+        let (score, member) = record.split_first_chunk().expect("records have a score");
+        (f64::from_le_bytes(*score), member)
+    }
+
+    /// Puts a record in place of record `slot` of `count`, or after all of them.
+    fn put(&mut self, slot: usize, count: usize, record: &[u8]) {
+        let len = self.records.len();
+        let old = if slot < count { self.range(slot) } else { len..len };
+        let end = old.start + record.len();
+        let moved = len - old.end;
+        if end + moved > len {
+            self.records.resize(end + moved, 0);
+        }
+        self.records.copy_within(old.end..len, end);
+        self.records.truncate(end + moved);
+        self.records[old.start..end].copy_from_slice(record);
+        let small = |offset: usize| u16::try_from(offset).expect("pages are smaller than 64 KiB");
+        self.ends[slot] = small(end);
+        for later in self.ends[..count].iter_mut().skip(slot + 1) {
+            *later = small(usize::from(*later) - old.end + end);
+        }
+    }
+}
+
+impl Members {
+    /// A table without members. `seed` keys its hash function.
+    pub fn new(seed: u64) -> Self {
+        let long = HashMap::new();
+        Self { pages: vec![], long, heads: vec![NONE], len: 0, seed, record_bytes: 0 }
+    }
+
+    /// Number of members.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Bytes of memory that the table has allocated.
+    pub fn memory_bytes(&self) -> usize {
+        self.record_bytes
+            + self.pages.capacity() * size_of::<Page>()
+            + self.heads.capacity() * size_of::<u32>()
+            + self.long.capacity() * size_of::<(u32, Box<[u8]>)>()
+    }
+
+    /// The number of `member`.
+    pub fn find(&self, member: &[u8]) -> Option<u32> {
+        let hash = self.hash(member);
+        let mut id = self.heads[self.bucket(hash)];
+        while id != NONE {
+            let (page, slot) = self.slot(id);
+            if page.tags[slot] == tag(hash) && self.get(id) == member {
+                return Some(id);
+            }
+            id = page.next[slot];
+        }
+        None
+    }
+
+    /// The member with the number `id`.
+    #[inline]
+    pub fn get(&self, id: u32) -> &[u8] {
+        self.entry(id).0
+    }
+
+    /// The member with the number `id`, and its score.
+    #[inline]
+    pub fn entry(&self, id: u32) -> (&[u8], f64) {
+        let (page, slot) = self.slot(id);
+        let (score, member) = page.record(slot);
+        if member.is_empty() && !self.long.is_empty() {
+            return (self.long.get(&id).map_or(member, |long| long), score);
+        }
+        (member, score)
+    }
+
+    /// The score of the member with the number `id`.
+    pub fn score(&self, id: u32) -> f64 {
+        let (page, slot) = self.slot(id);
+        page.record(slot).0
+    }
+
+    /// Changes the score of the member with the number `id`.
+    pub fn set_score(&mut self, id: u32, score: f64) {
+        let page = &mut self.pages[id as usize / PAGE];
+        let start = page.range(id as usize % PAGE).start;
+        page.records[start..start + SCORE].copy_from_slice(&score.to_le_bytes());
+    }
+
+    /// Adds a member, which is not in the table, and returns its number.
+    ///
+    /// # Panics
+    /// If the table has [`MAX_MEMBERS`] members.
+    pub fn push(&mut self, member: &[u8], score: f64) -> u32 {
+        assert!(self.len < MAX_MEMBERS, "a sorted set has fewer than 2^32 - 1 members");
+        let (id, slot) = (self.len as u32, self.len % PAGE);
+        if slot == 0 {
+            if self.pages.len() == self.pages.capacity() {
+                self.pages.reserve_exact(1.max(self.pages.len() / 8));
+            }
+            self.pages.push(Page::default());
+        }
+        let hash = self.hash(member);
+        let bucket = self.bucket(hash);
+        let next = std::mem::replace(&mut self.heads[bucket], id);
+        let mut record = score.to_le_bytes().to_vec();
+        if member.len() <= MAX_INLINE {
+            record.extend_from_slice(member);
+        } else {
+            self.record_bytes += member.len();
+            self.long.insert(id, member.into());
+        }
+        self.edit(id, |page| {
+            page.next[slot] = next;
+            page.tags[slot] = tag(hash);
+            page.put(slot, slot, &record);
+            if slot == PAGE - 1 {
+                page.records.shrink_to_fit();
+            }
+        });
+        self.len += 1;
+        if self.len > self.heads.len() {
+            self.split();
+        }
+        id
+    }
+
+    /// Removes the member with the number `id`. The last member takes the number.
+    pub fn swap_remove(&mut self, id: u32) {
+        self.relink(id, self.next(id));
+        let last = self.len as u32 - 1;
+        if id != last {
+            self.relink(last, id);
+        }
+        let (page, slot) = self.slot(last);
+        let (next, tag, range) = (page.next[slot], page.tags[slot], page.range(slot));
+        let record = page.records[range.clone()].to_vec();
+        let long = self.long.remove(&last);
+        self.edit(last, |page| page.records.truncate(range.start));
+        self.len -= 1;
+        let removed = if id == last {
+            long
+        } else {
+            let count = PAGE.min(self.len - id as usize / PAGE * PAGE);
+            let slot = id as usize % PAGE;
+            self.edit(id, |page| {
+                page.next[slot] = next;
+                page.tags[slot] = tag;
+                page.put(slot, count, &record);
+            });
+            let removed = self.long.remove(&id);
+            self.long.extend(long.map(|long| (id, long)));
+            removed
+        };
+        self.record_bytes -= removed.map_or(0, |long| long.len());
+        if self.len.is_multiple_of(PAGE) {
+            self.pages.pop();
+            if self.pages.len() < self.pages.capacity() / 2 {
+                self.pages.shrink_to_fit();
+            }
+        }
+        // At most two: a removal halves no more.
+        while self.heads.len() > 1 && self.len < self.heads.len() / 2 {
+            self.join();
+        }
+    }
+
+    /// The page of a member, and its place there.
+    #[inline]
+    fn slot(&self, id: u32) -> (&Page, usize) {
+        (&self.pages[id as usize / PAGE], id as usize % PAGE)
+    }
+
+    /// Changes the page of a member, and follows its allocation. Gives memory back that it does not
+    /// need any longer.
+    fn edit(&mut self, id: u32, change: impl FnOnce(&mut Page)) {
+        let page = &mut self.pages[id as usize / PAGE];
+        self.record_bytes -= page.records.capacity();
+        change(page);
+        if page.records.len() < page.records.capacity() / 2 {
+            page.records.shrink_to_fit();
+        }
+        self.record_bytes += page.records.capacity();
+    }
+
+    fn hash(&self, member: &[u8]) -> u64 {
+        hash(self.seed, Entry::Bytes(member))
+    }
+
+    /// The bucket of a hash among the present number of buckets.
+    fn bucket(&self, hash: u64) -> usize {
+        let mask = self.heads.len().next_power_of_two() - 1;
+        let bucket = hash as usize & mask;
+        if bucket < self.heads.len() { bucket } else { bucket & (mask >> 1) }
+    }
+
+    fn next(&self, id: u32) -> u32 {
+        let (page, slot) = self.slot(id);
+        page.next[slot]
+    }
+
+    fn set_next(&mut self, id: u32, next: u32) {
+        self.pages[id as usize / PAGE].next[id as usize % PAGE] = next;
+    }
+
+    /// Replaces the link to the member `id` by one to `target`.
+    fn relink(&mut self, id: u32, target: u32) {
+        let bucket = self.bucket(self.hash(self.get(id)));
+        let mut before = self.heads[bucket];
+        if before == id {
+            self.heads[bucket] = target;
+            return;
+        }
+        while self.next(before) != id {
+            before = self.next(before);
+        }
+        self.set_next(before, target);
+    }
+
+    /// Adds a bucket, and moves to it what belongs there from the bucket with the same lower bits.
+    fn split(&mut self) {
+        let new = self.heads.len();
+        let old = new ^ (1 << new.ilog2());
+        if new == self.heads.capacity() {
+            self.heads.reserve_exact(8.max(new / 8));
+        }
+        let mut id = std::mem::replace(&mut self.heads[old], NONE);
+        self.heads.push(NONE);
+        while id != NONE {
+            let next = self.next(id);
+            let bucket = self.bucket(self.hash(self.get(id)));
+            let head = std::mem::replace(&mut self.heads[bucket], id);
+            self.set_next(id, head);
+            id = next;
+        }
+    }
+
+    /// Removes the last bucket, and moves its members to the bucket with the same lower bits.
+    fn join(&mut self) {
+        let mut id = self.heads.pop().expect("there is more than one bucket");
+        let new = self.heads.len();
+        let old = new ^ (1 << new.ilog2());
+        while id != NONE {
+            let next = self.next(id);
+            let head = std::mem::replace(&mut self.heads[old], id);
+            self.set_next(id, head);
+            id = next;
+        }
+        if new < self.heads.capacity() / 2 {
+            self.heads.shrink_to_fit();
+        }
+    }
+}
+
+fn tag(hash: u64) -> u8 {
+    (hash >> 56) as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    #[test]
+    fn members_are_those_of_a_map() {
+        for seed in 0..8 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let mut members = Members::new(seed);
+            let mut model = HashMap::new();
+            for step in 0..4000 {
+                let length = if random.u8(..) == 0 { 3000 } else { random.usize(0..3) };
+                let mut member = vec![random.u8(..); length];
+                member.extend(random.u16(..600).to_string().bytes());
+                // Grow for half of the time, then shrink.
+                let is_growing = step % 2000 < 1000;
+                match (members.find(&member), random.u8(..8) < if is_growing { 2 } else { 6 }) {
+                    (None, _) if is_growing => {
+                        members.push(&member, f64::from(step));
+                        assert_eq!(model.insert(member, f64::from(step)), None, "seed {seed}");
+                    }
+                    (Some(id), false) => {
+                        members.set_score(id, f64::from(-step));
+                        model.insert(member, f64::from(-step));
+                    }
+                    _ if members.len() > 0 => {
+                        let id = random.u32(..members.len() as u32);
+                        let member = members.get(id).to_vec();
+                        members.swap_remove(id);
+                        assert!(model.remove(&member).is_some(), "seed {seed}");
+                        assert_eq!(members.find(&member), None, "seed {seed}");
+                    }
+                    _ => {}
+                }
+            }
+            check(&members, &model, seed);
+            while members.len() > 0 {
+                members.swap_remove(0);
+            }
+            assert_eq!((members.record_bytes, members.long.len()), (0, 0));
+            assert_eq!(members.heads.len(), 1);
+        }
+    }
+
+    fn check(members: &Members, model: &HashMap<Vec<u8>, f64>, seed: u64) {
+        assert_eq!(members.len(), model.len(), "seed {seed}");
+        assert!(members.heads.len() <= members.len() * 2 + 2);
+        let in_pages: usize = members.pages.iter().map(|page| page.records.capacity()).sum();
+        let long: usize = members.long.values().map(|long| long.len()).sum();
+        assert_eq!(members.record_bytes, in_pages + long);
+        for (member, &score) in model {
+            let id = members.find(member).expect("present");
+            assert_eq!(members.entry(id), (member.as_slice(), score), "seed {seed}");
+            assert_eq!(members.score(id), score, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn chains_stay_short() {
+        let mut members = Members::new(7);
+        for number in 0..10_000u32 {
+            members.push(&number.to_le_bytes(), 0.0);
+        }
+        let present = |id: u32| (id != NONE).then_some(id);
+        let length = |&head: &u32| {
+            std::iter::successors(present(head), |&id| present(members.next(id))).count()
+        };
+        let longest = members.heads.iter().map(length).max();
+        assert!(longest < Some(16), "{longest:?}");
+        assert_eq!(members.heads.iter().map(length).sum::<usize>(), 10_000);
+    }
+}
