@@ -6,10 +6,11 @@
 
 use std::io::{self, Write};
 
-use freeport_kv_study::access::Layout;
-use freeport_kv_study::sweep::{Bench, Row, Text};
+use freeport_kv_study::access::{Layout, Store, largest_index_ratio};
+use freeport_kv_study::metered::Metered;
+use freeport_kv_study::sweep::{Bench, Row, Text, run_mix};
 use freeport_kv_study::tuner::{self, Demand, Work};
-use freeport_kv_study::workload::Sizes;
+use freeport_kv_study::workload::{Mix, Operations, Sizes};
 
 /// Several sizes, each as frequent as the others.
 fn sizes(bytes: &[usize]) -> Sizes {
@@ -44,6 +45,24 @@ fn main() -> io::Result<()> {
         let rows = bench.side_by_side(&Sizes::fixed(pair_bytes), utilisations, 50);
         figure(&format!("Three tables, pairs of {pair_bytes} B"), &rows)?;
     }
+    writeln!(out, "YCSB mixes, accesses of all operations, half of memory used\n")?;
+    for pair_bytes in [5, 10, 15, 62, 254] {
+        let trial = bench.trial(&Sizes::fixed(pair_bytes), 0.5);
+        let store = Store { pairs: trial.pairs.clone(), utilisation: 0.56, inline_threshold: 50 };
+        let ratio = largest_index_ratio(&Layout::ENGINE, &store).expect("the pairs fit");
+        write!(out, "{pair_bytes:3} B")?;
+        for mix in Mix::ALL {
+            let mut table = Metered::new(bench.memory_bytes, ratio, 50, 1).expect("valid options");
+            let pairs = trial.fill(&mut table).expect("the pairs fit");
+            let mut operations = Operations::new(mix, pairs, 1);
+            match run_mix(&trial, &mut table, &mut operations, 10_000) {
+                Ok(costs) => write!(out, "  {mix:?} {:5.2}", costs.all.mean())?,
+                Err(reason) => write!(out, "  {mix:?} {reason}")?,
+            }
+        }
+        writeln!(out)?;
+    }
+    writeln!(out)?;
     for utilisation in [0.3, 0.5, 0.6] {
         let demand = Demand { pairs: small.clone(), utilisation, work: Work::gets(0.95) };
         let fitting = "pairs fit without any inline";

@@ -8,7 +8,7 @@ use freeport_kv_study::workload::Sizes;
 use freeport_testbed::usual_or_long;
 
 fn bench() -> Bench {
-    let (memory_bytes, operations) = usual_or_long((1 << 20, 4000), (4 << 20, 20_000));
+    let (memory_bytes, operations) = usual_or_long((1 << 20, 2500), (4 << 20, 20_000));
     Bench { memory_bytes, operations, ..Bench::default() }
 }
 
@@ -58,6 +58,11 @@ fn accesses_are_those_of_the_model() {
                 let found = cost.mean();
                 assert!((found / model - 1.0).abs() < 0.05, "{place}: {found}, model {model}");
             }
+            // An insert may read the chain twice: to learn that the key is absent, and for room.
+            let (found, model) = (costs.insert.mean(), expected.insert());
+            let again = expected.occupancy.buckets_to_miss - 1.0;
+            let allowed = model * 0.95..(model + again) * 1.05;
+            assert!(allowed.contains(&found), "insert of {pair_bytes} B: {found}, {allowed:?}");
         }
     }
 }
@@ -76,8 +81,8 @@ fn one_in_512_secondary_hashes_matches_by_chance() {
     // Few buckets with long chains, so that a GET of an absent key compares many slots.
     let (ratio, pair_bytes, utilisation) = (0.02, 62, 0.5);
     let trial =
-        Trial { operations: 40_000, ..bench().trial(&Sizes::fixed(pair_bytes), utilisation) };
-    let costs = costs(Bench { memory_bytes: 4 << 20, ..bench() }.engine_with(&trial, 0, ratio));
+        Trial { operations: 20_000, ..bench().trial(&Sizes::fixed(pair_bytes), utilisation) };
+    let costs = costs(Bench { memory_bytes: 2 << 20, ..bench() }.engine_with(&trial, 0, ratio));
     let pairs_of_bucket = utilisation * 64.0 / (pair_bytes as f64 * ratio);
     let rate = costs.get_miss.mean_of(Cause::Data) / pairs_of_bucket;
     assert!((rate * 512.0 - 1.0).abs() < 0.1, "{} of 512 match", rate * 512.0);
@@ -132,7 +137,7 @@ fn the_tuner_finds_the_fewest_accesses() {
         &[(8, 1.0), (16, 1.0), (24, 1.0), (40, 1.0)],
         &[(12, 3.0), (45, 1.0), (200, 0.2)],
     ];
-    let bench = Bench { operations: 2000, ..bench() };
+    let bench = Bench { operations: 1500, ..bench() };
     for (pairs, utilisation, gets) in
         [(mixes[0], 0.5, 0.95), (mixes[1], 0.4, 0.5), (mixes[1], 0.55, 0.95), (mixes[2], 0.5, 0.5)]
     {

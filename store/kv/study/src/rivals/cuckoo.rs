@@ -155,18 +155,20 @@ impl Cuckoo {
                 return Some((nodes, (at, slot)));
             }
         }
+        let mut reached = own.map(|read| read.bucket).to_vec();
         let mut at = 0;
         while at < nodes.len() {
             let Read { bucket, contents } = nodes[at].read;
             for (slot, entry) in contents.entries() {
                 let other = self.other(bucket, entry.tag());
                 // A bucket has one place in the search, and so one entry at most moves through it.
-                if nodes.iter().any(|node| node.read.bucket == other) {
+                if reached.contains(&other) {
                     continue;
                 }
                 if nodes.len() == SEARCHED_BUCKETS {
                     return None;
                 }
+                reached.push(other);
                 let read = self.read(other);
                 nodes.push(Node { read, from: Some((at, slot)) });
                 if let Some(slot) = read.contents.free_slot() {

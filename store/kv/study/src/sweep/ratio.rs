@@ -7,8 +7,10 @@
 use super::Trial;
 use crate::table::{Refused, Table};
 
-/// Steps of the search: index ratios are found within 1/512 of memory.
-const STEPS: u32 = 9;
+/// Index ratios are found within this share of memory.
+const RESOLUTION: f64 = 1.0 / 512.0;
+/// Smaller indexes are not tried: their chains are too long to be of use.
+const SMALLEST: f64 = 1.0 / 64.0;
 
 /// A table that was filled for a trial.
 pub struct Filled {
@@ -31,7 +33,7 @@ pub fn fill_largest_index(
 ) -> Result<Filled, Refused> {
     let (mut low, mut high) = (0.0, 1.0);
     let mut best = Err(Refused::Memory);
-    for _ in 0..STEPS {
+    while high - low > RESOLUTION && high > SMALLEST {
         let index_ratio = (low + high) / 2.0;
         let Some(mut table) = make(index_ratio) else {
             low = index_ratio;
