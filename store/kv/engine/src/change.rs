@@ -112,7 +112,8 @@ impl<M: Meter> Table<M> {
             self.memory.bucket_mut(old.bucket).clear(old.slot, old.span);
         }
         let head = self.index.offset(hash);
-        let found = match self.room_in_chain(head, span) {
+        let known = old.map(|old| old.bucket);
+        let found = match self.room_in_chain(head, span, known) {
             Ok(place) => place,
             Err(last) => match self.append_bucket(last) {
                 Ok(bucket) => Place::new(bucket, 0),
@@ -144,9 +145,16 @@ impl<M: Meter> Table<M> {
         Ok(found)
     }
 
-    /// Room in a chain, by compacting a bucket if need be; else the last bucket of the chain.
-    fn room_in_chain(&mut self, head: usize, span: usize) -> Result<Place, usize> {
+    /// Room in a chain, by compacting a bucket if need be; else the last bucket of the chain. The
+    /// search for the key has read the chain already, to its end or up to bucket `known`.
+    fn room_in_chain(
+        &mut self,
+        head: usize,
+        span: usize,
+        known: Option<usize>,
+    ) -> Result<Place, usize> {
         let mut offset = head;
+        let mut is_read_first = false;
         loop {
             let bucket = self.memory.bucket(offset);
             if let Some(slot) = bucket.room(span) {
@@ -161,9 +169,14 @@ impl<M: Meter> Table<M> {
             }
             match bucket.next() {
                 0 => return Err(offset),
-                unit => offset = self.memory.offset_of(unit),
+                unit => {
+                    is_read_first |= known == Some(offset);
+                    offset = self.memory.offset_of(unit);
+                }
             }
-            self.meter.read(Cause::Chain);
+            if is_read_first {
+                self.meter.read(Cause::Chain);
+            }
         }
     }
 

@@ -58,11 +58,9 @@ fn accesses_are_those_of_the_model() {
                 let found = cost.mean();
                 assert!((found / model - 1.0).abs() < 0.05, "{place}: {found}, model {model}");
             }
-            // An insert may read the chain twice: to learn that the key is absent, and for room.
+            // Inserts follow deletions, and often find the gaps that those left.
             let (found, model) = (costs.insert.mean(), expected.insert());
-            let again = expected.occupancy.buckets_to_miss - 1.0;
-            let allowed = model * 0.95..(model + again) * 1.05;
-            assert!(allowed.contains(&found), "insert of {pair_bytes} B: {found}, {allowed:?}");
+            assert!((found / model - 1.0).abs() < 0.1, "insert of {pair_bytes} B: {found}, {model}");
         }
     }
 }

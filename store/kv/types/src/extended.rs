@@ -171,11 +171,7 @@ fn decimal(text: &[u8]) -> Option<Extended> {
     if let Some(number) = short_decimal(significant, exponent) {
         return Some(number);
     }
-    let mut numerator = Big::new(0);
-    for group in significant.chunks(18) {
-        let value = group.iter().fold(0, |value, &digit| value * 10 + u64::from(digit));
-        numerator.multiply_add(10u64.pow(group.len() as u32), value);
-    }
+    let mut numerator = whole(significant, 10);
     let mut denominator = Big::new(1);
     let part = if exponent < 0 { &mut denominator } else { &mut numerator };
     part.multiply_power_of_ten(exponent.unsigned_abs() as usize);
@@ -200,14 +196,21 @@ fn short_decimal(digits: &[u8], exponent: i64) -> Option<Extended> {
 /// Reads hexadecimal digits with a fraction and an exponent to the base two.
 fn hexadecimal(text: &[u8]) -> Option<Extended> {
     let (digits, places, exponent) = split(text, 16, b'p')?;
-    let mut mantissa = Big::new(0);
-    for digit in digits {
-        mantissa.multiply_add(16, u64::from(digit));
-    }
+    let mantissa = whole(&digits, 16);
     if mantissa.is_zero() {
         return Some(Extended::ZERO);
     }
     nearest(mantissa, Big::new(1), (exponent - 4 * places) as i32)
+}
+
+/// Returns the natural number that the digits are to a base of at most 16.
+fn whole(digits: &[u8], base: u64) -> Big {
+    let mut whole = Big::new(0);
+    for group in digits.chunks(15) {
+        let value = group.iter().fold(0, |value, &digit| value * base + u64::from(digit));
+        whole.multiply_add(base.pow(group.len() as u32), value);
+    }
+    whole
 }
 
 /// Splits a text into the values of its digits, the number of those behind the point, and the

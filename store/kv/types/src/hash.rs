@@ -25,7 +25,7 @@ use crate::limits::Limits;
 use crate::number::Digits;
 use crate::packed::{self, Packed, Place};
 use crate::random::Selection;
-use crate::table::{self, Table, elements_of, next_element};
+use crate::table::{self, Table, check_elements, elements_of, next_element};
 use thiserror::Error;
 
 /// Fields and values of a large hash.
@@ -205,21 +205,26 @@ impl Hash {
     pub fn set(&mut self, limits: &Limits, field: &[u8], value: &[u8]) -> bool {
         let longest = field.len().max(value.len());
         let element = [Entry::new(field), Entry::new(value)];
-        if let Self::Packed(bytes) = self
-            && longest <= limits.hash_value_bytes
-        {
-            let sequence = Packed::new(bytes);
-            if let Some(place) = sequence.find(Place::START, element[0], 2) {
-                packed::splice(bytes, place, 2, &element);
-                return false;
-            }
-            if sequence.len() / 2 < limits.hash_entries {
-                let end = sequence.end();
-                packed::splice(bytes, end, 0, &element);
-                return true;
-            }
+        let bytes = match self {
+            Self::Packed(bytes) => bytes,
+            Self::Large(table) => return table.put(element),
+        };
+        let sequence = Packed::new(bytes);
+        let old = sequence.find(Place::START, element[0], 2);
+        let has_room = old.is_some() || sequence.len() / 2 < limits.hash_entries;
+        if has_room && longest <= limits.hash_value_bytes {
+            let removed = if old.is_some() { 2 } else { 0 };
+            let place = old.unwrap_or(sequence.end());
+            packed::splice(bytes, place, removed, &element);
+            return old.is_none();
         }
-        self.large(limits).put(element)
+        let mut table = Table::with_room(limits.hash_seed, sequence.len() / 2 + 1);
+        for element in elements_of(sequence) {
+            table.add(element);
+        }
+        let is_new = table.put(element);
+        *self = Self::Large(Box::new(table));
+        is_new
     }
 
     /// Sets `field` to `value`, unless it has one (HSETNX). Returns whether it had none.
@@ -286,30 +291,19 @@ impl Hash {
         let (&form, bytes) = bytes.split_first().ok_or(Corrupt::at(0, "no form of a hash"))?;
         packed::validate(bytes).map_err(|corrupt| corrupt.behind(1))?;
         let sequence = Packed::new(bytes);
-        let table =
-            Table::read_packed(sequence, limits.hash_seed).map_err(|corrupt| corrupt.behind(1))?;
         let is_small = sequence.len() / 2 <= limits.hash_entries
             && sequence.iter().all(|entry| entry.len() <= limits.hash_value_bytes);
         match form {
-            PACKED if is_small => Ok(Self::Packed(bytes.to_vec())),
-            PACKED | LARGE => Ok(Self::Large(Box::new(table))),
-            _ => Err(Corrupt::at(0, "unknown form of a hash")),
-        }
-    }
-
-    /// Takes the large form.
-    fn large(&mut self, limits: &Limits) -> &mut LargeHash {
-        if let Self::Packed(bytes) = self {
-            let len = Packed::new(bytes).len() / 2 + 1;
-            let mut table = Table::with_room(limits.hash_seed, len);
-            for element in elements_of(Packed::new(bytes)) {
-                table.put(element);
+            PACKED if is_small => {
+                check_elements::<2>(sequence, limits.hash_seed)
+                    .map_err(|corrupt| corrupt.behind(1))?;
+                Ok(Self::Packed(bytes.to_vec()))
             }
-            *self = Self::Large(Box::new(table));
-        }
-        match self {
-            Self::Large(table) => table,
-            Self::Packed(_) => unreachable!("it took the large form above"),
+            PACKED | LARGE => {
+                let table = Table::read_packed(sequence, limits.hash_seed);
+                Ok(Self::Large(Box::new(table.map_err(|corrupt| corrupt.behind(1))?)))
+            }
+            _ => Err(Corrupt::at(0, "unknown form of a hash")),
         }
     }
 }

@@ -98,17 +98,10 @@ impl<'a> Packed<'a> {
             index.unsigned_abs()
         };
         let from_end = self.len.checked_sub(from_start).filter(|&distance| distance > 0)?;
-        let mut entries = self.iter();
         if from_start <= from_end {
-            for _ in 0..from_start {
-                entries.next()?;
-            }
-            return Some(Place(self.body.len() - entries.rest.len()));
+            return (0..from_start).try_fold(Place::START, |place, _| self.after(place));
         }
-        for _ in 0..from_end {
-            entries.next_back()?;
-        }
-        Some(Place(entries.rest.len()))
+        (0..from_end).try_fold(self.end(), |place, _| self.before(place))
     }
 
     /// Returns entry `index`, counted as by [`place`](Self::place).

@@ -25,7 +25,7 @@ fn range(bytes: &[u8], bounds: Bounds) -> Vec<u64> {
 #[test]
 fn counts_and_positions_match_single_bits() {
     let first = seed();
-    for seed in first..first + usual_or_long(2000, 50_000) {
+    for seed in first..first + usual_or_long(1000, 50_000) {
         let mut random = fastrand::Rng::with_seed(seed);
         let most = if random.u32(0..8) == 0 { 600 } else { 40 };
         let bytes = bytes(&mut random, most);
@@ -55,7 +55,7 @@ fn counts_and_positions_match_single_bits() {
 #[test]
 fn operations_match_single_bits() {
     let first = seed();
-    for seed in first..first + usual_or_long(500, 10_000) {
+    for seed in first..first + usual_or_long(200, 10_000) {
         let mut random = fastrand::Rng::with_seed(seed);
         let count = random.usize(1..5);
         let strings: Vec<Vec<u8>> = (0..count).map(|_| bytes(&mut random, 30)).collect();

@@ -85,7 +85,7 @@ fn compare(view: HashRef<'_>, model: &Model) {
 #[test]
 fn random_operations_match_a_map() {
     let first = seed();
-    for seed in first..first + usual_or_long(20, 500) {
+    for seed in first..first + usual_or_long(10, 500) {
         for limits in &all_limits() {
             let mut random = fastrand::Rng::with_seed(seed);
             let (mut hash, mut model) = (Hash::default(), Model::new());
@@ -183,6 +183,10 @@ fn second_fields_are_refused() {
     }
     let refused = Hash::deserialize(&bytes, &Limits::default()).unwrap_err();
     assert_eq!((refused.offset, bytes[refused.offset + 1]), (10, b'a'));
+    let mut many = vec![];
+    (0..200).for_each(|at| packed::push_back(&mut many, Entry::Integer(at % 99 + 500)));
+    let refused = Hash::deserialize(&[&[0], &many[..]].concat(), &Limits::default()).unwrap_err();
+    assert_eq!(refused.offset, 1 + 2 + 198 * 4);
     let cut = [&[0, 1], &bytes[2..5]].concat();
     assert_eq!(Hash::deserialize(&cut, &Limits::default()).unwrap_err().offset, 5);
 }

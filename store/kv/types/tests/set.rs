@@ -68,7 +68,7 @@ fn operate(
 #[test]
 fn random_operations_match_a_set() {
     let first = seed();
-    for seed in first..first + usual_or_long(30, 1000) {
+    for seed in first..first + usual_or_long(15, 500) {
         for limits in &all_limits() {
             let mut random = fastrand::Rng::with_seed(seed);
             let (mut set, mut model) = (Set::default(), Model::new());
@@ -135,7 +135,7 @@ fn forms_are_those_of_redis() {
 #[test]
 fn algebra_matches_sorted_sets() {
     let first = seed();
-    for seed in first..first + usual_or_long(300, 10_000) {
+    for seed in first..first + usual_or_long(150, 5000) {
         let mut random = fastrand::Rng::with_seed(seed);
         let limits = &all_limits()[random.usize(0..4)];
         let (mut sets, mut models) = (vec![], vec![]);
@@ -197,7 +197,7 @@ fn random_members_of_every_form() {
 fn damaged_sets_are_refused_or_read_safely() {
     let limits = &all_limits()[1];
     let first = seed();
-    for seed in first..first + usual_or_long(300, 10_000) {
+    for seed in first..first + usual_or_long(150, 5000) {
         let mut random = fastrand::Rng::with_seed(seed);
         let (mut set, mut model) = (Set::default(), Model::new());
         for step in 0..random.usize(1..80) {

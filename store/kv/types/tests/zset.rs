@@ -317,7 +317,8 @@ fn scans_return_every_member_that_stays() {
 
 #[test]
 fn random_members_are_different_and_all_possible() {
-    for set in both_forms(40) {
+    for mut set in both_forms(55) {
+        assert_eq!(set.remove_ranks(10..25), 15);
         let mut random = fastrand::Rng::with_seed(8);
         let mut pick = |count| random.usize(..count);
         let mut ever = HashSet::new();
@@ -395,6 +396,6 @@ fn memory_is_that_of_the_elements() {
     let bytes = set.view().memory_bytes() / count;
     assert!((40..60).contains(&bytes), "{bytes} bytes each");
     set.remove_ranks(100..count);
-    let bytes = set.view().memory_bytes() / 100;
-    assert!(bytes < 150, "{bytes} bytes each");
+    let left = set.view().memory_bytes() / 100;
+    assert!(left < 180, "{left} bytes each");
 }

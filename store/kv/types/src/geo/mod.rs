@@ -130,6 +130,13 @@ pub fn push_distance(distance: f64, out: &mut Vec<u8>) {
     out.extend_from_slice(&Digits::new(fraction).as_bytes()[1..]);
 }
 
+/// Appends a coordinate in degrees, as `GEOPOS` gives it: up to 17 digits after the point.
+pub fn push_coordinate(degrees: f64, out: &mut Vec<u8>) {
+    let text = format!("{degrees:.17}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    out.extend_from_slice(if text == "-0" { b"0" } else { text.as_bytes() });
+}
+
 /// A rectangle of the map: both coordinates, cut to some bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cell {
@@ -155,12 +162,17 @@ impl Cell {
         spread_bits(self.latitude) | spread_bits(self.longitude) << 1
     }
 
-    /// The rectangle that is `east` to the east and `north` to the north. The map has no edges.
+    /// The rectangle that is `east` to the east and `north` to the north. The map has no edges, but
+    /// places exactly on the eastern or northern edge lie in rectangles beyond the last.
     fn moved(self, east: i32, north: i32) -> Self {
         let mask = (1 << self.bits) - 1;
+        let moved = |value: u32, by: i32| match by {
+            0 => value,
+            _ => value.wrapping_add_signed(by) & mask,
+        };
         Self {
-            longitude: self.longitude.wrapping_add_signed(east) & mask,
-            latitude: self.latitude.wrapping_add_signed(north) & mask,
+            longitude: moved(self.longitude, east),
+            latitude: moved(self.latitude, north),
             bits: self.bits,
         }
     }
@@ -235,6 +247,20 @@ mod tests {
         assert_eq!(text(0.05), "0.0500");
         let north = Point { latitude: 39.0, ..PALERMO };
         assert_eq!(PALERMO.distance_m(north), PALERMO.latitude_distance_m(north));
+    }
+
+    #[test]
+    fn coordinates_have_the_digits_of_redis() {
+        let text = |degrees: f64| {
+            let mut out = vec![];
+            push_coordinate(degrees, &mut out);
+            String::from_utf8(out).unwrap()
+        };
+        let point = Point::from_score(PALERMO.score());
+        assert_eq!(text(point.longitude), "13.36138933897018433");
+        assert_eq!(text(point.latitude), "38.11555639549629859");
+        let texts = [0.0, -0.0, -180.0, 100.0, 0.5, -1e-18].map(text);
+        assert_eq!(texts, ["0", "0", "-180", "100", "0.5", "0"]);
     }
 
     #[test]

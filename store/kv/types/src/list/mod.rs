@@ -3,6 +3,20 @@
 //!
 //! A small list is one packed sequence. A large one is a deque of such sequences, each of at most
 //! [`Limits::list_node_bytes`]; an element that is longer has a sequence of its own.
+//!
+//! ```
+//! use freeport_kv_types::list::{End, List};
+//! use freeport_kv_types::{Limits, indexes};
+//!
+//! let limits = Limits::default();
+//! let mut list = List::default();
+//! [b"one", b"two", b"six"].map(|value| list.push(&limits, End::Back, value));
+//! // LRANGE key -2 -1
+//! let range = indexes::range(list.len(), -2, -1);
+//! let found: Vec<_> = list.view().range(range).map(|entry| entry.to_vec()).collect();
+//! assert_eq!(found, [b"two", b"six"]);
+//! assert_eq!(list.pop(&limits, End::Front), Some(b"one".to_vec()));
+//! ```
 
 mod large;
 mod node;

@@ -16,7 +16,7 @@ use crate::entry::Entry;
 use crate::limits::Limits;
 use crate::packed::{self, Packed, Place};
 use crate::random::Selection;
-use crate::table::{self, Table};
+use crate::table::{self, Table, check_elements};
 
 /// Members of a large set.
 pub type LargeSet = Table<1>;
@@ -196,23 +196,28 @@ impl Set {
     /// Adds `member`. Returns whether it was none.
     pub fn add<'m>(&mut self, limits: &Limits, member: impl Into<Entry<'m>>) -> bool {
         let member = member.into();
-        if let Self::Large(table) = self {
-            return table.add([member]);
-        }
-        if self.view().contains(member) {
+        let bytes = match self {
+            Self::Packed(bytes) => bytes,
+            Self::Large(table) => return table.add([member]),
+        };
+        let view = SetRef::from_packed(bytes);
+        if view.contains(member) {
             return false;
         }
-        match self.room(limits, member) {
+        match room(view, limits, member) {
             Room::Integers(value) => {
-                let bytes = self.packed_mut();
                 integers::insert(bytes, value);
             }
             Room::Packed => {
-                self.convert_integers();
-                packed::push_back(self.packed_mut(), member);
+                if let SetRef::Integers(set) = view {
+                    *bytes = packed_integers(set);
+                }
+                packed::push_back(bytes, member);
             }
             Room::Large => {
-                self.large(limits).add([member]);
+                let mut table = large(view, limits);
+                table.add([member]);
+                *self = Self::Large(Box::new(table));
             }
         }
         true
@@ -268,84 +273,22 @@ impl Set {
         }
         if form == PACKED && bytes.first() == Some(&integers::MARK) {
             integers::validate(bytes).map_err(|corrupt| corrupt.behind(1))?;
-            let mut set = Self::Packed(bytes.to_vec());
-            if set.view().len() > limits.set_integers {
-                set.large(limits);
+            let view = SetRef::from_packed(bytes);
+            if view.len() > limits.set_integers {
+                return Ok(Self::Large(Box::new(large(view, limits))));
             }
-            return Ok(set);
+            return Ok(Self::Packed(bytes.to_vec()));
         }
         packed::validate(bytes).map_err(|corrupt| corrupt.behind(1))?;
         let sequence = Packed::new(bytes);
-        let table =
-            Table::read_packed(sequence, limits.hash_seed).map_err(|corrupt| corrupt.behind(1))?;
         let is_small = sequence.len() <= limits.set_entries
             && sequence.iter().all(|member| member.len() <= limits.set_value_bytes);
         if form == PACKED && is_small {
+            check_elements::<1>(sequence, limits.hash_seed).map_err(|corrupt| corrupt.behind(1))?;
             return Ok(Self::Packed(bytes.to_vec()));
         }
-        Ok(Self::Large(Box::new(table)))
-    }
-
-    /// Returns the form that the small set has with another `member` (Redis 7.2, `setTypeAdd`).
-    fn room(&self, limits: &Limits, member: Entry<'_>) -> Room {
-        let fits = |len: usize, member: Entry<'_>| {
-            len < limits.set_entries && member.len() <= limits.set_value_bytes
-        };
-        let view = self.view();
-        match (view, member) {
-            (SetRef::Packed(sequence), Entry::Integer(value))
-                if sequence.is_empty() && limits.set_integers > 0 =>
-            {
-                Room::Integers(value)
-            }
-            (SetRef::Integers(set), Entry::Integer(value)) if set.len() < limits.set_integers => {
-                Room::Integers(value)
-            }
-            (SetRef::Integers(_), Entry::Integer(_)) => Room::Large,
-            (SetRef::Integers(set), Entry::Bytes(_)) => {
-                let last = set.len().saturating_sub(1);
-                let mut ends = [set.get(0), set.get(last)].into_iter().flatten();
-                let all_fit = ends.all(|value| fits(0, Entry::Integer(value)));
-                if all_fit && fits(set.len(), member) { Room::Packed } else { Room::Large }
-            }
-            _ if fits(view.len(), member) => Room::Packed,
-            _ => Room::Large,
-        }
-    }
-
-    /// Makes a sorted array of integers a packed sequence.
-    fn convert_integers(&mut self) {
-        if let Self::Packed(bytes) = self
-            && let SetRef::Integers(set) = SetRef::from_packed(bytes)
-        {
-            let mut sequence = vec![];
-            for value in set.iter() {
-                packed::push_back(&mut sequence, Entry::Integer(value));
-            }
-            *bytes = sequence;
-        }
-    }
-
-    fn packed_mut(&mut self) -> &mut Vec<u8> {
-        match self {
-            Self::Packed(bytes) => bytes,
-            Self::Large(_) => unreachable!("only small sets have room"),
-        }
-    }
-
-    /// Takes the large form.
-    fn large(&mut self, limits: &Limits) -> &mut LargeSet {
-        if let Self::Packed(_) = self {
-            let mut table = Table::with_room(limits.hash_seed, self.view().len() + 1);
-            for member in self.view().iter() {
-                table.add([member]);
-            }
-            *self = Self::Large(Box::new(table));
-        }
-        match self {
-            Self::Large(table) => table,
-            Self::Packed(_) => unreachable!("it took the large form above"),
-        }
+        let table = Table::read_packed(sequence, limits.hash_seed);
+        Ok(Self::Large(Box::new(table.map_err(|corrupt| corrupt.behind(1))?)))
     }
 }
 
@@ -354,6 +297,50 @@ enum Room {
     Integers(i64),
     Packed,
     Large,
+}
+
+/// Returns the form that a small set has with another `member` (Redis 7.2, `setTypeAdd`).
+fn room(view: SetRef<'_>, limits: &Limits, member: Entry<'_>) -> Room {
+    let fits = |len: usize, member: Entry<'_>| {
+        len < limits.set_entries && member.len() <= limits.set_value_bytes
+    };
+    match (view, member) {
+        (SetRef::Packed(sequence), Entry::Integer(value))
+            if sequence.is_empty() && limits.set_integers > 0 =>
+        {
+            Room::Integers(value)
+        }
+        (SetRef::Integers(set), Entry::Integer(value)) if set.len() < limits.set_integers => {
+            Room::Integers(value)
+        }
+        (SetRef::Integers(_), Entry::Integer(_)) => Room::Large,
+        (SetRef::Integers(set), Entry::Bytes(_)) => {
+            let last = set.len().saturating_sub(1);
+            let mut ends = [set.get(0), set.get(last)].into_iter().flatten();
+            let all_fit = ends.all(|value| fits(0, Entry::Integer(value)));
+            if all_fit && fits(set.len(), member) { Room::Packed } else { Room::Large }
+        }
+        _ if fits(view.len(), member) => Room::Packed,
+        _ => Room::Large,
+    }
+}
+
+/// Returns the packed sequence of a sorted array of integers.
+fn packed_integers(set: Integers<'_>) -> Vec<u8> {
+    let mut sequence = vec![];
+    for value in set.iter() {
+        packed::push_back(&mut sequence, Entry::Integer(value));
+    }
+    sequence
+}
+
+/// Returns the large form, with room for another member.
+fn large(view: SetRef<'_>, limits: &Limits) -> LargeSet {
+    let mut table = Table::with_room(limits.hash_seed, view.len() + 1);
+    for member in view.iter() {
+        table.add([member]);
+    }
+    table
 }
 
 /// Iterator over the members of a set.

@@ -101,10 +101,14 @@ impl Large {
         self.tree.find(|score, _| is_before(score)).rank
     }
 
-    /// The element with the number `number`, which is below the number of members. Numbers have no
-    /// order.
-    pub(super) fn numbered(&self, number: usize) -> (&[u8], f64) {
-        self.members.entry(number as u32)
+    /// All numbers of elements are below this one, and at least half of them are taken.
+    pub(super) fn numbers(&self) -> usize {
+        self.members.numbers()
+    }
+
+    /// The element with the number `number`, if the number is taken. Numbers have no order.
+    pub(super) fn numbered(&self, number: usize) -> Option<(&[u8], f64)> {
+        self.members.numbered(number)
     }
 
     /// The elements of the ranks `ranks`, which are in the set.
@@ -123,13 +127,13 @@ impl Large {
 
     fn remove_element(&mut self, rank: usize, id: u32) {
         self.tree.remove(rank);
-        let last = self.members.len() as u32 - 1;
-        if id != last {
+        self.members.remove(id);
+        while let Some((last, free)) = self.members.misplaced() {
             let (member, score) = self.members.entry(last);
             let rank = self.place(member, score).rank;
-            self.tree.renumber(rank, id);
+            self.tree.renumber(rank, free);
+            self.members.renumber(last, free);
         }
-        self.members.swap_remove(id);
     }
 }
 

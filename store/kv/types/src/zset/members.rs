@@ -2,12 +2,14 @@
 //! The members of a large sorted set with their scores, each stored once, found by number or by
 //! bytes.
 //!
-//! Members have dense numbers: the last member takes the number of a removed one. A random member
-//! is thus one random number, and a scan that counts down meets every member that stays.
+//! A member keeps its number, and a new member takes the number of a removed one. If more than half
+//! of the numbers are free, members with the highest numbers take free ones, always lower than
+//! their own. A random member is thus found with few random numbers, and a scan that counts down
+//! meets every member that stays.
 //!
 //! Records lie in pages of 16, so that a member costs a part of an allocation only. A record is the
-//! score (8 bytes) and the member. Pages have no gaps: removal rewrites one or two of them. Members
-//! of more than 2 KiB lie elsewhere, which keeps pages small.
+//! score (8 bytes) and the member; that of a free number has no bytes. Pages have no gaps: changes
+//! move later records. Members of more than 2 KiB lie elsewhere, which keeps pages small.
 //!
 //! The index by bytes is a linear hash table (Litwin, "Linear hashing", VLDB 1980): one bucket
 //! splits when a member is added, and up to two are joined when one is removed. No operation
@@ -44,6 +46,10 @@ pub struct Members {
     long: HashMap<u32, Box<[u8]>>,
     /// First member of each bucket.
     heads: Vec<u32>,
+    /// Numbers that were free when they were added. Every free number is among them.
+    free: Vec<u32>,
+    /// Numbers, taken or free.
+    numbers: usize,
     len: usize,
     seed: u64,
     /// Capacity of all pages and size of all long members, in bytes.
@@ -78,13 +84,15 @@ impl Page {
         (f64::from_le_bytes(*score), member)
     }
 
-    /// Puts a record in place of record `slot` of `count`, or after all of them.
+    /// Replaces record `slot` of `count`.
     fn put(&mut self, slot: usize, count: usize, record: &[u8]) {
-        let len = self.records.len();
-        let old = if slot < count { self.range(slot) } else { len..len };
+        let (len, old) = (self.records.len(), self.range(slot));
         let end = old.start + record.len();
         let moved = len - old.end;
         if end + moved > len {
+            if count == PAGE {
+                self.records.reserve_exact(end + moved - len);
+            }
             self.records.resize(end + moved, 0);
         }
         self.records.copy_within(old.end..len, end);
@@ -102,7 +110,16 @@ impl Members {
     /// A table without members. `seed` keys its hash function.
     pub fn new(seed: u64) -> Self {
         let long = HashMap::new();
-        Self { pages: vec![], long, heads: vec![NONE], len: 0, seed, record_bytes: 0 }
+        Self {
+            pages: vec![],
+            long,
+            heads: vec![NONE],
+            free: vec![],
+            numbers: 0,
+            len: 0,
+            seed,
+            record_bytes: 0,
+        }
     }
 
     /// Number of members.
@@ -110,11 +127,16 @@ impl Members {
         self.len
     }
 
+    /// All numbers are below this one.
+    pub fn numbers(&self) -> usize {
+        self.numbers
+    }
+
     /// Bytes of memory that the table has allocated.
     pub fn memory_bytes(&self) -> usize {
         self.record_bytes
             + self.pages.capacity() * size_of::<Page>()
-            + self.heads.capacity() * size_of::<u32>()
+            + (self.heads.capacity() + self.free.capacity()) * size_of::<u32>()
             + self.long.capacity() * size_of::<(u32, Box<[u8]>)>()
     }
 
@@ -168,13 +190,7 @@ impl Members {
     /// If the table has [`MAX_MEMBERS`] members.
     pub fn push(&mut self, member: &[u8], score: f64) -> u32 {
         assert!(self.len < MAX_MEMBERS, "a sorted set has fewer than 2^32 - 1 members");
-        let (id, slot) = (self.len as u32, self.len % PAGE);
-        if slot == 0 {
-            if self.pages.len() == self.pages.capacity() {
-                self.pages.reserve_exact(1.max(self.pages.len() / 8));
-            }
-            self.pages.push(Page::default());
-        }
+        let id = self.take_free().unwrap_or_else(|| self.append());
         let hash = self.hash(member);
         let bucket = self.bucket(hash);
         let next = std::mem::replace(&mut self.heads[bucket], id);
@@ -185,14 +201,7 @@ impl Members {
             self.record_bytes += member.len();
             self.long.insert(id, member.into());
         }
-        self.edit(id, |page| {
-            page.next[slot] = next;
-            page.tags[slot] = tag(hash);
-            page.put(slot, slot, &record);
-            if slot == PAGE - 1 {
-                page.records.shrink_to_fit();
-            }
-        });
+        self.put(id, next, tag(hash), &record);
         self.len += 1;
         if self.len > self.heads.len() {
             self.split();
@@ -200,62 +209,124 @@ impl Members {
         id
     }
 
-    /// Removes the member with the number `id`. The last member takes the number.
-    pub fn swap_remove(&mut self, id: u32) {
+    /// Removes the member with the number `id`.
+    pub fn remove(&mut self, id: u32) {
         self.relink(id, self.next(id));
-        let last = self.len as u32 - 1;
-        if id != last {
-            self.relink(last, id);
-        }
-        let (page, slot) = self.slot(last);
-        let (next, tag, range) = (page.next[slot], page.tags[slot], page.range(slot));
-        let record = page.records[range.clone()].to_vec();
-        let long = self.long.remove(&last);
-        self.edit(last, |page| page.records.truncate(range.start));
-        self.len -= 1;
-        let removed = if id == last {
-            long
-        } else {
-            let count = PAGE.min(self.len - id as usize / PAGE * PAGE);
-            let slot = id as usize % PAGE;
-            self.edit(id, |page| {
-                page.next[slot] = next;
-                page.tags[slot] = tag;
-                page.put(slot, count, &record);
-            });
-            let removed = self.long.remove(&id);
-            self.long.extend(long.map(|long| (id, long)));
-            removed
-        };
+        let removed = self.long.remove(&id);
         self.record_bytes -= removed.map_or(0, |long| long.len());
-        if self.len.is_multiple_of(PAGE) {
-            self.pages.pop();
-            if self.pages.len() < self.pages.capacity() / 2 {
-                self.pages.shrink_to_fit();
-            }
-        }
+        self.put(id, NONE, 0, &[]);
+        self.len -= 1;
+        self.free.push(id);
+        self.trim();
         // At most two: a removal halves no more.
         while self.heads.len() > 1 && self.len < self.heads.len() / 2 {
             self.join();
         }
     }
 
+    /// A member that has to take a free number, and that number, if too many are free.
+    pub fn misplaced(&mut self) -> Option<(u32, u32)> {
+        if self.len >= self.numbers / 2 {
+            return None;
+        }
+        let last = self.numbers as u32 - 1;
+        self.take_free().map(|free| (last, free))
+    }
+
+    /// Gives the member with the highest number the number `free`.
+    pub fn renumber(&mut self, last: u32, free: u32) {
+        self.relink(last, free);
+        let (page, slot) = self.slot(last);
+        let (next, tag) = (page.next[slot], page.tags[slot]);
+        let record = page.records[page.range(slot)].to_vec();
+        self.put(free, next, tag, &record);
+        self.put(last, NONE, 0, &[]);
+        let long = self.long.remove(&last);
+        self.long.extend(long.map(|long| (free, long)));
+        self.trim();
+    }
+
+    /// The member with the number `number` and its score, if the number is taken.
+    pub fn numbered(&self, number: usize) -> Option<(&[u8], f64)> {
+        (!self.is_free(number as u32)).then(|| self.entry(number as u32))
+    }
+
+    fn is_free(&self, id: u32) -> bool {
+        let (page, slot) = self.slot(id);
+        page.range(slot).is_empty()
+    }
+
+    /// Takes a number from the free ones.
+    fn take_free(&mut self) -> Option<u32> {
+        while let Some(id) = self.free.pop() {
+            if (id as usize) < self.numbers && self.is_free(id) {
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    /// Adds a number after all others.
+    fn append(&mut self) -> u32 {
+        let (id, slot) = (self.numbers as u32, self.numbers % PAGE);
+        if slot == 0 {
+            if self.pages.len() == self.pages.capacity() {
+                self.pages.reserve_exact(1.max(self.pages.len() / 8));
+            }
+            self.pages.push(Page::default());
+        }
+        self.numbers += 1;
+        let page = &mut self.pages[id as usize / PAGE];
+        page.ends[slot] = page.records.len() as u16;
+        id
+    }
+
+    /// Removes the free numbers after the last that is taken, and forgets those that are not free
+    /// any longer if most are not.
+    fn trim(&mut self) {
+        while self.numbers > 0 && self.is_free(self.numbers as u32 - 1) {
+            self.numbers -= 1;
+            if self.numbers.is_multiple_of(PAGE) {
+                let page = self.pages.pop();
+                self.record_bytes -= page.map_or(0, |page| page.records.capacity());
+            }
+        }
+        if self.pages.len() < self.pages.capacity() / 2 {
+            self.pages.shrink_to_fit();
+        }
+        if self.free.len() > 2 * (self.numbers - self.len) + PAGE {
+            let mut free = std::mem::take(&mut self.free);
+            free.retain(|&id| (id as usize) < self.numbers && self.is_free(id));
+            free.sort_unstable();
+            free.dedup();
+            self.free = free;
+        }
+        if self.free.len() < self.free.capacity() / 4 {
+            self.free.shrink_to(2 * self.free.len());
+        }
+    }
+
+    /// Puts a record, its link and its tag in place of those of a number.
+    fn put(&mut self, id: u32, next: u32, tag: u8, record: &[u8]) {
+        let slot = id as usize % PAGE;
+        let count = PAGE.min(self.numbers - id as usize / PAGE * PAGE);
+        let page = &mut self.pages[id as usize / PAGE];
+        self.record_bytes -= page.records.capacity();
+        (page.next[slot], page.tags[slot]) = (next, tag);
+        page.put(slot, count, record);
+        // Only the last page, which grows, keeps much more than it needs.
+        let len = page.records.len();
+        let spare = if count == PAGE { len / 8 } else { len };
+        if page.records.capacity() > len + spare + PAGE {
+            page.records.shrink_to_fit();
+        }
+        self.record_bytes += page.records.capacity();
+    }
+
     /// The page of a member, and its place there.
     #[inline]
     fn slot(&self, id: u32) -> (&Page, usize) {
         (&self.pages[id as usize / PAGE], id as usize % PAGE)
-    }
-
-    /// Changes the page of a member, and follows its allocation. Gives memory back that it does not
-    /// need any longer.
-    fn edit(&mut self, id: u32, change: impl FnOnce(&mut Page)) {
-        let page = &mut self.pages[id as usize / PAGE];
-        self.record_bytes -= page.records.capacity();
-        change(page);
-        if page.records.len() < page.records.capacity() / 2 {
-            page.records.shrink_to_fit();
-        }
-        self.record_bytes += page.records.capacity();
     }
 
     fn hash(&self, member: &[u8]) -> u64 {
@@ -358,9 +429,10 @@ mod tests {
                         model.insert(member, f64::from(-step));
                     }
                     _ if members.len() > 0 => {
-                        let id = random.u32(..members.len() as u32);
-                        let member = members.get(id).to_vec();
-                        members.swap_remove(id);
+                        let number = random.usize(..members.numbers());
+                        let Some((member, _)) = members.numbered(number) else { continue };
+                        let member = member.to_vec();
+                        remove(&mut members, number as u32);
                         assert!(model.remove(&member).is_some(), "seed {seed}");
                         assert_eq!(members.find(&member), None, "seed {seed}");
                     }
@@ -369,11 +441,23 @@ mod tests {
             }
             check(&members, &model, seed);
             while members.len() > 0 {
-                members.swap_remove(0);
+                let last = members.numbers() as u32 - 1;
+                remove(&mut members, last);
             }
             assert_eq!((members.record_bytes, members.long.len()), (0, 0));
+            assert_eq!((members.numbers(), members.pages.len()), (0, 0));
             assert_eq!(members.heads.len(), 1);
         }
+    }
+
+    fn remove(members: &mut Members, id: u32) {
+        members.remove(id);
+        while let Some((last, free)) = members.misplaced() {
+            assert!(free < last);
+            members.renumber(last, free);
+        }
+        assert!(members.numbers() <= 2 * members.len() + 1);
+        assert!(members.free.len() <= 2 * (members.numbers() - members.len()) + 2 * PAGE);
     }
 
     fn check(members: &Members, model: &HashMap<Vec<u8>, f64>, seed: u64) {
@@ -382,6 +466,8 @@ mod tests {
         let in_pages: usize = members.pages.iter().map(|page| page.records.capacity()).sum();
         let long: usize = members.long.values().map(|long| long.len()).sum();
         assert_eq!(members.record_bytes, in_pages + long);
+        let used: usize = members.pages.iter().map(|page| page.records.len()).sum();
+        assert!(in_pages <= used + used / 8 + (members.pages.len() + 1) * PAGE + 4096);
         for (member, &score) in model {
             let id = members.find(member).expect("present");
             assert_eq!(members.entry(id), (member.as_slice(), score), "seed {seed}");

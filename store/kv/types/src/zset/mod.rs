@@ -14,6 +14,22 @@
 //!
 //! [`ZSetRef`] reads either form where it is. [`ZSet`] changes one; a packed set that passes one of
 //! its [`Limits`] becomes large.
+//!
+//! ```
+//! use freeport_kv_types::zset::{AddOptions, ScoreRange, ZSet, limit};
+//! use freeport_kv_types::Limits;
+//!
+//! let (limits, options) = (Limits::default(), AddOptions::default());
+//! let mut set = ZSet::default();
+//! for (member, score) in [("ann", 31.0), ("bob", 7.5), ("cid", 12.0)] {
+//!     set.add(&limits, member.as_bytes(), score, options).expect("no score is NaN");
+//! }
+//! // ZRANGE key 10 +inf BYSCORE LIMIT 1 1
+//! let range = ScoreRange::parse(b"10", b"+inf").expect("both are numbers");
+//! let ranks = limit(set.view().ranks_by_score(&range), 1, 1, false);
+//! let found: Vec<_> = set.view().range(ranks).map(|(member, _)| member.to_vec()).collect();
+//! assert_eq!(found, [b"ann"]);
+//! ```
 
 mod algebra;
 mod bound;

@@ -4,14 +4,23 @@
 use super::server::{Reply, Server};
 use super::with_server;
 use freeport_kv_types::Limits;
-use freeport_kv_types::geo::{Order, Point, Search, Shape, Unit, push_distance};
+use freeport_kv_types::geo::{
+    MAX_LATITUDE, MAX_LONGITUDE, Order, Point, Search, Shape, Unit, push_coordinate, push_distance,
+};
 use freeport_kv_types::zset::{AddOptions, ZSet};
 use freeport_testbed::usual_or_long;
 
 fn random_point(random: &mut fastrand::Rng) -> Point {
-    let spread = [1.0, 10.0, 180.0][random.usize(..3)];
-    let longitude = (random.f64() - 0.5) * 2.0 * spread;
-    Point::new(longitude, (random.f64() - 0.5) * 2.0 * spread.min(85.0)).unwrap()
+    let spread = [1.0, 10.0, MAX_LONGITUDE][random.usize(..3)];
+    let mut coordinate = |spread: f64| (random.f64() - 0.5) * 2.0 * spread;
+    let (longitude, latitude) = (coordinate(spread), coordinate(spread.min(MAX_LATITUDE)));
+    // Some places on an edge of the map, but no two in one corner: their order is not defined.
+    let (longitude, latitude) = match random.u8(..20) {
+        0 => (MAX_LONGITUDE.copysign(longitude), latitude),
+        1 => (longitude, MAX_LATITUDE.copysign(latitude)),
+        _ => (longitude, latitude),
+    };
+    Point::new(longitude, latitude).expect("it is on the map")
 }
 
 fn distance(meters: f64, unit: Unit) -> Reply {
@@ -43,6 +52,14 @@ fn add(server: &mut Server, set: &mut ZSet, number: i32, random: &mut fastrand::
     assert_eq!(server.line(&format!("zscore key {name}")).score(), score);
     let hash = server.line(&format!("geohash key {name}")).texts();
     assert_eq!(hash[0], Point::from_score(score).text());
+    let stored = Point::from_score(score);
+    let coordinates = [stored.longitude, stored.latitude].map(|degrees| {
+        let mut text = vec![];
+        push_coordinate(degrees, &mut text);
+        Reply::Text(text)
+    });
+    let position = server.line(&format!("geopos key {name}")).array();
+    assert_eq!(position, [Reply::Array(coordinates.to_vec())]);
     let other = random.i32(0..=number).to_string();
     let other_score = set.view().score(other.as_bytes()).expect("it was added");
     let meters = Point::from_score(score).distance_m(Point::from_score(other_score));

@@ -6,23 +6,22 @@
 //! than its contents, and a search reads a few adjacent cache lines.
 //!
 //! The table grows and shrinks by one bucket at a time (linear hashing: Litwin, "Linear hashing: a
-//! new tool for file and table addressing", VLDB 1980), so no operation moves the whole table.
-//! Bucket `n` of a growing table takes elements from one bucket only, the one with the same number
-//! without its highest bit.
+//! new tool for file and table addressing", VLDB 1980), so no operation moves many elements. Only
+//! the array of buckets is moved when its capacity doubles, about three bytes per element. Bucket
+//! `n` of a growing table takes elements from one bucket only, the one with the same number without
+//! its highest bit.
 //!
-//! A cursor of [`Table::scan`] is a position in the order of reversed hashes. A bucket holds one
-//! range of that order, splitting a bucket halves its range, and merging two joins neighbouring
-//! ranges. So a cursor stays right however the table changes between two calls: a scan returns
-//! every element that is there throughout, exactly once. The cursor that clients see has its bits
-//! reversed again, which makes it a small number.
+//! [`Table::scan`] returns each element that is there throughout exactly once, however the table
+//! changes meanwhile.
 
-use crate::corrupt::Corrupt;
+mod elements;
+mod scan;
+
+pub(crate) use elements::{check_elements, elements_of, next_element};
+
 use crate::entry::{self, Entry};
 use crate::hashing::hash;
 use crate::packed::{self, Packed, Place};
-use crate::random::{Selection, is_large_part};
-use crate::varint;
-use std::collections::HashSet;
 use std::hint::black_box;
 
 /// Elements per bucket, on average, above which the table grows.
@@ -35,8 +34,6 @@ const STEPS: usize = 2;
 const GRAIN: usize = 16;
 /// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
-/// Choices of a random element that may fail before any element near the last choice is taken.
-const MOST_CHOICES: usize = 1000;
 
 /// A hash table of elements of `WIDTH` entries.
 #[derive(Clone, Debug)]
@@ -133,109 +130,6 @@ impl<const WIDTH: usize> Table<WIDTH> {
     pub fn iter(&self) -> Iter<'_, WIDTH> {
         Iter { buckets: self.buckets.iter(), entries: Packed::new(&[]).iter() }
     }
-
-    /// Calls `emit` with elements from `cursor` on, about `count` of them, and returns the cursor
-    /// of the next call; 0 at the end. A scan begins with cursor 0.
-    pub fn scan(&self, cursor: u64, count: usize, mut emit: impl FnMut([Entry<'_>; WIDTH])) -> u64 {
-        let mut position = cursor.reverse_bits();
-        let mut emitted = 0;
-        for _ in 0..count.saturating_mul(10).max(1) {
-            let at = self.bucket_of(position.reverse_bits());
-            let depth = self.depth(at);
-            // The cursor points into a bucket if buckets were merged since it was returned.
-            let is_at_start = position.trailing_zeros() + depth >= 64;
-            for element in elements(&self.buckets[at]) {
-                if is_at_start || hash(self.seed, element[0]).reverse_bits() >= position {
-                    emit(element);
-                    emitted += 1;
-                }
-            }
-            position = range_after(position, depth);
-            if emitted >= count || position == 0 {
-                break;
-            }
-        }
-        position.reverse_bits()
-    }
-
-    /// Returns a random element, each with the same probability; `None` without elements.
-    ///
-    /// A random bucket is taken with a probability proportional to its number of elements.
-    pub fn random(&self, choose: &mut impl FnMut(usize) -> usize) -> Option<[Entry<'_>; WIDTH]> {
-        if self.is_empty() {
-            return None;
-        }
-        // Numbers of elements are about Poisson distributed, with a mean of at most 4/3 of that of
-        // all buckets. Less than one bucket in 100 million has more than this many.
-        let most = 3 * self.len / self.buckets.len() + 12;
-        for _ in 0..MOST_CHOICES {
-            let bucket = Packed::new(&self.buckets[choose(self.buckets.len())]);
-            let (index, len) = (choose(most), bucket.len() / WIDTH);
-            if index < len {
-                let index = if len > most { choose(len) } else { index };
-                return elements_of(bucket).nth(index);
-            }
-        }
-        self.iter().next()
-    }
-
-    /// Calls `emit` with `count` distinct random elements, or with all if there are less.
-    pub fn random_distinct<'a>(
-        &'a self,
-        count: usize,
-        choose: &mut impl FnMut(usize) -> usize,
-        mut emit: impl FnMut([Entry<'a>; WIDTH]),
-    ) {
-        if is_large_part(count, self.len) {
-            let mut selection = Selection::new(self.len, count);
-            self.iter().filter(|_| selection.takes(choose)).for_each(emit);
-            return;
-        }
-        let mut taken = HashSet::with_capacity(count);
-        // Each choice is a new element with a probability of at least 2/3.
-        for _ in 0..count * 8 + MOST_CHOICES {
-            if taken.len() == count {
-                return;
-            }
-            let chosen = self.random(choose);
-            if let Some(element) = chosen.filter(|element| taken.insert(element[0])) {
-                emit(element);
-            }
-        }
-        let others = self.iter().filter(|element| !taken.contains(&element[0]));
-        others.take(count - taken.len()).for_each(emit);
-    }
-
-    /// Appends all elements to `out`, as one packed sequence.
-    pub fn write_packed(&self, out: &mut Vec<u8>) {
-        if self.is_empty() {
-            return;
-        }
-        varint::write((self.len * WIDTH) as u64, out);
-        out.reserve(self.used_bytes);
-        for bucket in &self.buckets {
-            out.extend_from_slice(Packed::new(bucket).body());
-        }
-    }
-
-    /// Returns a table of the elements in a valid packed sequence.
-    ///
-    /// # Errors
-    /// Part of an element at the end, or two elements with the same key.
-    pub fn read_packed(sequence: Packed<'_>, seed: u64) -> Result<Self, Corrupt> {
-        if !sequence.len().is_multiple_of(WIDTH) {
-            return Err(Corrupt::at(sequence.size_bytes(), "part of an element at the end"));
-        }
-        let mut table = Self::with_room(seed, sequence.len() / WIDTH);
-        let mut place = Place::START;
-        for element in elements_of(sequence) {
-            if !table.add(element) {
-                return Err(Corrupt::at(sequence.offset(place), "a second element with this key"));
-            }
-            place = skip::<WIDTH>(sequence, place);
-        }
-        Ok(table)
-    }
 }
 
 /// Buckets.
@@ -320,7 +214,7 @@ impl<const WIDTH: usize> Table<WIDTH> {
         let sequence = Packed::new(&old);
         let mut start = Place::START;
         while let Some(key) = sequence.entry(start) {
-            let end = skip::<WIDTH>(sequence, start);
+            let end = elements::skip::<WIDTH>(sequence, start);
             let is_high = hash(self.seed, key) >> level & 1 != 0;
             let half = if is_high { &mut high } else { &mut low };
             packed::append(half, sequence, start..end, WIDTH);
@@ -381,43 +275,6 @@ fn read_ahead(bucket: &[u8]) {
     black_box(start.iter().step_by(LINE_BYTES).fold(0, |all, byte| all ^ byte));
 }
 
-/// Returns the elements of a packed sequence.
-pub(crate) fn elements_of<const WIDTH: usize>(
-    sequence: Packed<'_>,
-) -> impl Iterator<Item = [Entry<'_>; WIDTH]> {
-    let mut entries = sequence.iter();
-    std::iter::from_fn(move || next_element(&mut entries))
-}
-
-/// Returns the start of the range behind that of `position`, where the first `depth` bits of a
-/// position number the ranges; 0 behind the last one.
-fn range_after(position: u64, depth: u32) -> u64 {
-    if depth == 0 {
-        return 0;
-    }
-    let next = (position >> (64 - depth)) + 1;
-    if next >> depth == 0 { next << (64 - depth) } else { 0 }
-}
-
-fn elements<const WIDTH: usize>(bucket: &[u8]) -> impl Iterator<Item = [Entry<'_>; WIDTH]> {
-    elements_of(Packed::new(bucket))
-}
-
-pub(crate) fn next_element<'a, const WIDTH: usize>(
-    entries: &mut packed::Iter<'a>,
-) -> Option<[Entry<'a>; WIDTH]> {
-    let mut element = [Entry::Integer(0); WIDTH];
-    for entry in &mut element {
-        *entry = entries.next()?;
-    }
-    Some(element)
-}
-
-/// Returns the position behind the element at `start`.
-fn skip<const WIDTH: usize>(sequence: Packed<'_>, start: Place) -> Place {
-    (0..WIDTH).fold(start, |place, _| sequence.after(place).unwrap_or(place))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -430,7 +287,7 @@ mod tests {
         assert_eq!(table.len, table.iter().count(), "{context}");
         for (at, bucket) in table.buckets.iter().enumerate() {
             packed::validate(bucket).unwrap_or_else(|corrupt| panic!("{context}: {corrupt}"));
-            for [key, _] in elements(bucket) {
+            for [key, _] in elements_of(Packed::new(bucket)) {
                 assert_eq!(table.bucket_of(hash(table.seed, key)), at, "{context}");
                 let low_bits = (1u64 << table.depth(at)) - 1;
                 assert_eq!(hash(table.seed, key) & low_bits, at as u64, "{context}");

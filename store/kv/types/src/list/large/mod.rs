@@ -5,7 +5,9 @@
 //! Numbers of elements lie beside each other in the deque, so that an index is found without
 //! reading nodes. No node is empty, and neighbours that fit into one are joined after a removal.
 
-use std::collections::{VecDeque, vec_deque};
+mod iter;
+
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::{End, node};
@@ -13,6 +15,8 @@ use crate::corrupt::Corrupt;
 use crate::entry::{Entry, encoded_size};
 use crate::packed::{self, Packed, Place};
 use crate::varint;
+
+pub(super) use iter::LargeIter;
 
 /// A list of any length.
 #[derive(Clone, Debug, Default)]
@@ -68,23 +72,7 @@ impl LargeList {
 
     /// The elements of `range`, which lies within the list.
     pub(super) fn range(&self, range: Range<usize>) -> LargeIter<'_> {
-        let empty = Packed::new(&[]).iter();
-        if range.is_empty() {
-            let nodes = self.nodes.range(0..0);
-            return LargeIter { front: empty.clone(), nodes, back: empty, left: 0, skipped: 0 };
-        }
-        let (first, index) = self.locate(range.start);
-        let (last, last_index) = self.locate(range.end - 1);
-        let packed = self.nodes[first].packed();
-        let place = packed.place(index as isize).expect("the start is in the node");
-        let is_one = first == last;
-        LargeIter {
-            front: packed.iter_from(place),
-            nodes: self.nodes.range(if is_one { 0..0 } else { first + 1..last }),
-            back: if is_one { empty } else { self.nodes[last].packed().iter() },
-            left: range.len(),
-            skipped: self.nodes[last].len - 1 - last_index,
-        }
+        LargeIter::new(self, range)
     }
 
     /// Adds `entry` at `end`.
@@ -159,8 +147,10 @@ impl LargeList {
         if left > 0 {
             self.remove_within(at, 0, left);
         }
-        if at > 0 {
-            self.join(limit, at - 1);
+        // Both nodes at the gap have become smaller. The later pairs come first, for joining moves
+        // what follows.
+        for at in (at.saturating_sub(2)..=at).rev() {
+            self.join(limit, at);
         }
         self.shrink();
     }
@@ -373,62 +363,53 @@ fn append(bytes: &mut Vec<u8>, node: &Node) {
     packed::append(bytes, packed, Place::START..packed.end(), packed.len());
 }
 
-/// Elements of a range, from both ends.
-#[derive(Clone, Debug)]
-pub(super) struct LargeIter<'a> {
-    front: packed::Iter<'a>,
-    /// Nodes between those of `front` and `back`.
-    nodes: vec_deque::Iter<'a, Node>,
-    back: packed::Iter<'a>,
-    left: usize,
-    /// Entries after the range, which are passed when something is taken from the end.
-    skipped: usize,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl<'a> LargeIter<'a> {
-    /// The last entry, in the range or after it.
-    fn last(&mut self) -> Option<Entry<'a>> {
-        loop {
-            if let Some(entry) = self.back.next_back() {
-                return Some(entry);
-            }
-            match self.nodes.next_back() {
-                Some(node) => self.back = node.packed().iter(),
-                None => return self.front.next_back(),
-            }
+    fn check(list: &LargeList, limit: usize) {
+        let sum = |value: fn(&Node) -> usize| list.nodes.iter().map(value).sum::<usize>();
+        assert_eq!(list.len, sum(|node| node.packed().len()));
+        assert_eq!(list.len, sum(|node| node.len));
+        assert_eq!(list.node_bytes, sum(|node| node.bytes.capacity()));
+        for node in &list.nodes {
+            assert!(node.len > 0);
+            assert!(node.len == 1 || node.bytes.len() <= limit, "{} bytes", node.bytes.len());
+            assert!(node.bytes.capacity() <= 2 * node.bytes.len() + 64);
         }
     }
-}
 
-impl<'a> Iterator for LargeIter<'a> {
-    type Item = Entry<'a>;
-
-    fn next(&mut self) -> Option<Entry<'a>> {
-        self.left = self.left.checked_sub(1)?;
-        loop {
-            if let Some(entry) = self.front.next() {
-                return Some(entry);
-            }
-            match self.nodes.next() {
-                Some(node) => self.front = node.packed().iter(),
-                None => return self.back.next(),
+    #[test]
+    fn nodes_keep_their_limit_and_the_list_its_sums() {
+        for (seed, limit) in [(1, 0), (2, 40), (3, 300)] {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let mut list = LargeList::default();
+            for step in 0..4000 {
+                let text = "x".repeat(random.usize(..if step % 50 == 0 { 500 } else { 9 }));
+                let entry = Entry::new(text.as_bytes());
+                let end = if random.bool() { End::Front } else { End::Back };
+                let index = random.usize(..=list.len);
+                match random.u8(..10) {
+                    0..5 => list.push(limit, end, entry),
+                    5 | 6 => _ = list.insert(limit, end, Entry::Bytes(b"xx"), entry),
+                    7 if index < list.len => list.set(limit, index, entry),
+                    8 if step % 20 == 0 => _ = list.remove_equal(limit, entry, 9, end),
+                    _ => list.remove_range(limit, index..(index + 2).min(list.len)),
+                }
+                check(&list, limit);
             }
         }
     }
 
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left, Some(self.left))
-    }
-}
-
-impl DoubleEndedIterator for LargeIter<'_> {
-    fn next_back(&mut self) -> Option<Self::Item> {
-        self.left = self.left.checked_sub(1)?;
-        for _ in 0..std::mem::take(&mut self.skipped) {
-            self.last();
+    #[test]
+    fn what_remains_is_joined() {
+        let mut list = LargeList::default();
+        (0..1000).for_each(|number| list.push(100, End::Back, Entry::Integer(number)));
+        let nodes = list.nodes.len();
+        for index in 0..list.len / 2 {
+            list.remove_range(100, index..index + 1);
         }
-        self.last()
+        check(&list, 100);
+        assert!(list.nodes.len() < nodes * 2 / 3, "{} of {nodes}", list.nodes.len());
     }
 }
-
-impl ExactSizeIterator for LargeIter<'_> {}
