@@ -2,7 +2,7 @@
 //! Keys with values of all Redis types, in the memory of an engine, and their expiry.
 //!
 //! A [`Keyspace`] belongs to one core, as its engine does. Strings without an expiry are the plain
-//! values of the engine. Every other value has a short [header](header): its kind, when it expires,
+//! values of the engine. Every other value has a short header: its kind, when it expires,
 //! and whether its bytes follow or lie elsewhere. Values in packed form follow, in the memory
 //! of the engine. Large ones are structures on the heap, whose number follows.
 //!

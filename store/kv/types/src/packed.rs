@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A packed sequence: byte strings and integers one after the other in one byte string.
 //!
-//! It is the number of entries ([`varint`]) and then the entries ([`entry`](crate::entry)), with
+//! It is the number of entries ([`varint`]) and then the entries ([`entry`]), with
 //! nothing between or behind them. The empty sequence is the empty byte string. It holds no
 //! addresses and no length of its own, so it can be copied, moved and stored as a plain value.
 //!

@@ -4,7 +4,7 @@
 //! The value is the byte string that Redis stores, so that values can be exchanged with it: 16
 //! bytes of header, then 16384 registers. The header is `HYLL`, one byte for the encoding, three
 //! zeros, and the last count in eight bytes, little-endian; its highest bit says that registers
-//! changed since. Dense registers have six bits each. Sparse ones are run lengths ([`sparse`]).
+//! changed since. Dense registers have six bits each. Sparse ones are run lengths (`sparse.rs`).
 //!
 //! An element goes into the register that 14 bits of its hash choose, which keeps the largest
 //! number of zeros that the other bits began with (Flajolet and others, "HyperLogLog: the analysis

@@ -85,7 +85,7 @@ impl Stream {
             group.last_id = group.last_id.max(claim.last_id.unwrap_or_default());
             let number = group.see_consumer(consumer, claim.now_ms);
             for id in ids {
-                group.claim(*id, number, claim, stream).map(&mut each);
+                group.claim(*id, stream.get(*id), number, claim).map(&mut each);
             }
         })
     }
@@ -110,17 +110,18 @@ impl Stream {
 }
 
 impl Group {
+    /// Claims one entry, which is given unless it is deleted. Returns it if it is claimed.
     fn claim<'a>(
         &mut self,
         id: StreamId,
+        entry: Option<StreamEntry<'a>>,
         number: ConsumerNumber,
         claim: &Claim,
-        stream: StreamRef<'a>,
     ) -> Option<StreamEntry<'a>> {
-        let Some(entry) = stream.get(id) else {
+        if entry.is_none() {
             self.acknowledge(id);
             return None;
-        };
+        }
         let before = match self.pending.get(&id) {
             Some(pending) if pending.idle_ms(claim.now_ms) < claim.min_idle_ms => return None,
             Some(pending) => pending.deliveries,
@@ -136,7 +137,7 @@ impl Group {
         };
         self.assign(id, pending);
         self.consumer_mut(number).active_ms = Some(claim.now_ms);
-        Some(entry)
+        entry
     }
 
     fn claim_idle(
@@ -157,8 +158,9 @@ impl Group {
         let mut left = claim.count;
         let mut attempts = claim.count.saturating_mul(ATTEMPTS_PER_ENTRY);
         while let Some(id) = next.filter(|_| left > 0 && attempts > 0) {
-            let is_deleted = stream.get(id).is_none();
-            let claimed = self.claim(id, number, &one, stream);
+            let entry = stream.get(id);
+            let is_deleted = entry.is_none();
+            let claimed = self.claim(id, entry, number, &one);
             left -= u64::from(is_deleted || claimed.is_some());
             attempts -= 1;
             if is_deleted {

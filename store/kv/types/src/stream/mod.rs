@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Streams: logs of entries with increasing ids, and groups of consumers that read them.
 //!
-//! The entries lie in nodes, each one byte string of up to a hundred entries (`node.rs`). The packed
-//! form of a stream is a head of five numbers and its only node; the empty byte string is a stream
-//! that never had an entry. A stream takes its large form, an ordered map of nodes, when a second
-//! node is needed or when a consumer group is created. Both forms are read through [`StreamRef`],
-//! where they lie.
+//! The entries lie in nodes, each one byte string of up to a hundred entries (`node.rs`). The
+//! packed form of a stream is a head of five numbers and its only node; the empty byte string is a
+//! stream that never had an entry. A stream takes its large form, an ordered map of nodes, when a
+//! second node is needed or when a consumer group is created. Both forms are read through
+//! [`StreamRef`], where they lie.
 //!
 //! A packed stream that is capped (`XADD` with `MAXLEN`) stays packed: if at least half of a full
 //! node is deleted, the node is written anew instead of followed by another.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Byte strings and ids of the packed form: writing them, and a reader that never passes the end.
 //!
-//! A byte string is its length ([`varint`](crate::varint)) and its bytes. An id is both its halves.
+//! A byte string is its length ([`varint`]) and its bytes. An id is both its halves.
 
 use super::StreamId;
 use crate::varint;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Values in a node: byte strings, stored as numbers where they are the texts of numbers.
 //!
-//! A value begins with a [varint](crate::varint) whose lowest bit is its kind:
+//! A value begins with a [`varint`] whose lowest bit is its kind:
 //!
 //! | lowest bit | other bits | then |
 //! |---|---|---|

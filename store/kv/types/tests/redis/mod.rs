@@ -3,9 +3,11 @@
 //! reference is version 7.0 on x86-64.
 
 mod lists;
+mod patterns;
 mod places;
 mod server;
 mod sorted_sets;
+mod streams;
 mod texts;
 mod unordered;
 

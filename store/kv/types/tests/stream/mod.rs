@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tests of streams: random commands against a plain model, and against a real server.
+//! Tests of streams: random commands against a plain model.
 
-mod command;
-mod differential;
 mod model;
 mod walk;
 

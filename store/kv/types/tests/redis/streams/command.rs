@@ -2,7 +2,7 @@
 //! Stream commands on one key, as a server would put them on top of the crate: just enough to
 //! compare replies. Times are left out of the replies.
 
-use crate::server::Reply;
+use crate::redis::server::Reply;
 use freeport_kv_types::stream::{
     AutoClaim, Claim, ClaimTime, Fields, GroupRead, GroupStart, NewId, PendingQuery, ReadFrom,
     StreamEntry, Trim,
@@ -47,15 +47,15 @@ pub fn run(stream: &mut Stream, command: &[String], limits: &Limits) -> Reply {
 }
 
 fn number(value: u64) -> Reply {
-    Reply::Number(value as i64)
+    Reply::from(value)
 }
 
 fn text(value: impl ToString) -> Reply {
-    Reply::Text(value.to_string())
+    name(value.to_string().as_bytes())
 }
 
 fn name(bytes: &[u8]) -> Reply {
-    text(String::from_utf8_lossy(bytes))
+    Reply::Text(bytes.to_vec())
 }
 
 fn integer(value: &str) -> u64 {
@@ -257,7 +257,7 @@ fn claim_idle(stream: &mut Stream, parts: Arguments) -> Outcome {
 
 fn info(stream: &Stream, parts: Arguments) -> Outcome {
     let view = stream.view();
-    let option = |value: Option<i64>| value.map_or(Reply::Nil, Reply::Number);
+    let option = |value: Option<i64>| value.map_or(Reply::Nil, Reply::Integer);
     if parts[1] == "GROUPS" {
         let groups = view.groups().map(|it| {
             let read = option(it.entries_read.map(|read| read as i64));
@@ -290,7 +290,7 @@ fn info(stream: &Stream, parts: Arguments) -> Outcome {
 
 /// `XINFO STREAM s FULL`, apart from the counters of the stream. Redis 7.0 has no active time.
 fn full_info(stream: &Stream) -> Reply {
-    let option = |value: Option<i64>| value.map_or(Reply::Nil, Reply::Number);
+    let option = |value: Option<i64>| value.map_or(Reply::Nil, Reply::Integer);
     let info = stream.view().full_info(10);
     let groups = info.groups.iter().map(|it| {
         let group = &it.group;

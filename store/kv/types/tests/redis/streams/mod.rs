@@ -1,13 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Random commands on a stream of the crate and on a real server, whose replies must agree.
 
-use super::{command, limits};
-use crate::server::{Reply, Server};
+mod command;
+
+use super::server::{Reply, Server};
+use super::with_server;
+use fastrand::Rng;
 use freeport_kv_types::{Limits, Stream};
 use freeport_testbed::usual_or_long;
 
 const GROUPS: [&str; 2] = ["g", "h"];
 const CONSUMERS: [&str; 3] = ["alice", "bob", "c"];
+
+fn text(text: &str) -> Reply {
+    Reply::Text(text.into())
+}
+
+fn run(server: &mut Server, command: &[String]) -> Reply {
+    let parts: Vec<&dyn AsRef<[u8]>> = command.iter().map(|part| part as _).collect();
+    server.call(&parts)
+}
 
 fn words(text: &str) -> Vec<String> {
     text.split(' ').map(str::to_string).collect()
@@ -15,7 +27,7 @@ fn words(text: &str) -> Vec<String> {
 
 /// Draws commands on the key `s`.
 struct Generator {
-    random: fastrand::Rng,
+    random: Rng,
     /// Whether commands use groups. Without groups a stream stays packed for a time, and its nodes
     /// are not those of the server.
     has_groups: bool,
@@ -209,15 +221,15 @@ fn without_times(command: &[String], reply: Reply) -> Reply {
         ("XPENDING", Reply::Array(mut entries)) if command.len() > 3 => {
             for entry in &mut entries {
                 let Reply::Array(parts) = entry else { continue };
-                parts[2] = Reply::Text("time".into());
+                parts[2] = text("time");
             }
             Reply::Array(entries)
         }
         ("XINFO", Reply::Array(parts)) if command.len() == 4 => full_info(parts),
         ("XINFO", Reply::Array(mut parts)) if command[1] == "STREAM" => {
             // The server keeps a node whose entries were all trimmed one by one.
-            parts[3] = Reply::Text("nodes".into());
-            parts[5] = Reply::Text("tree".into());
+            parts[3] = text("nodes");
+            parts[5] = text("tree");
             Reply::Array(parts)
         }
         (_, Reply::Error(text)) if text.starts_with("NOGROUP") => {
@@ -240,7 +252,7 @@ fn full_info(parts: Vec<Reply>) -> Reply {
     let without_time = |at: usize| {
         move |reply: Reply| {
             let Reply::Array(mut parts) = reply else { panic!("{reply:?} is no array") };
-            parts[at] = Reply::Text("time".into());
+            parts[at] = text("time");
             Reply::Array(parts)
         }
     };
@@ -262,43 +274,44 @@ fn full_info(parts: Vec<Reply>) -> Reply {
 }
 
 /// Compares the replies to random commands on a new stream.
-fn compare(server: &mut Server, seed: u64, limits: &Limits, has_groups: bool) {
-    server.run(&words("DEL s"));
+fn compare(server: &mut Server, random: &mut Rng, limits: &Limits, has_groups: bool) {
+    server.call(&[&"DEL", &"s"]);
     let mut stream = Stream::default();
     // A group makes the stream large at once, so that its nodes are those of the server.
     let first = if has_groups { "XGROUP CREATE s g $ MKSTREAM" } else { "XADD s 1-1 a b" };
-    let expected = server.run(&words(first));
+    let expected = run(server, &words(first));
     let first = words(first.trim_end_matches(" MKSTREAM"));
     assert_eq!(command::run(&mut stream, &first, limits), expected);
-    let random = fastrand::Rng::with_seed(seed);
-    let is_approximate = has_groups && seed.is_multiple_of(2);
+    let is_approximate = has_groups && random.bool();
+    let random = random.fork();
     let mut generator = Generator { random, has_groups, is_approximate, ms: 20 };
-    for step in 0..usual_or_long(1_000, 10_000) {
+    for step in 0..usual_or_long(1_000, 3_000) {
         let command = generator.command();
         for command in prelude(&command).into_iter().chain([command]) {
             let found = command::run(&mut stream, &command, limits);
             if is_new_error(&found) {
                 continue;
             }
-            let expected = without_times(&command, server.run(&command));
-            assert_eq!(found, expected, "seed {seed}, step {step}: {command:?}");
+            let expected = without_times(&command, run(server, &command));
+            assert_eq!(found, expected, "step {step}: {command:?}");
         }
+    }
+}
+
+fn compare_in_nodes(server: &mut Server, random: &mut Rng) {
+    for stream_node_entries in [4, 100] {
+        for setting in [format!("max-entries {stream_node_entries}"), "max-bytes 0".into()] {
+            let command = words(&format!("CONFIG SET stream-node-{setting}"));
+            assert_eq!(run(server, &command), text("OK"));
+        }
+        let limits = Limits { stream_node_entries, stream_node_bytes: 0, ..Limits::default() };
+        compare(server, random, &limits, true);
+        compare(server, random, &limits, false);
     }
 }
 
 #[test]
 #[ignore = "long: needs redis-server"]
-fn replies_agree_with_a_server() {
-    let Some(mut server) = Server::start() else { return };
-    for node_entries in [4, 100] {
-        for setting in [format!("max-entries {node_entries}"), "max-bytes 0".into()] {
-            let command = words(&format!("CONFIG SET stream-node-{setting}"));
-            assert_eq!(server.run(&command), Reply::Text("OK".into()));
-        }
-        let limits = limits(node_entries, 0);
-        for seed in 0..25 {
-            compare(&mut server, seed, &limits, true);
-            compare(&mut server, seed, &limits, false);
-        }
-    }
+fn streams_agree() {
+    with_server(usual_or_long(10, 100), compare_in_nodes);
 }

@@ -17,17 +17,14 @@
 //! members of a bucket and a byte of each hash lie beside each other, so that a search reads few
 //! other members.
 
+mod page;
+
 use std::collections::HashMap;
-use std::ops::Range;
 
 use crate::entry::Entry;
 use crate::hashing::hash;
 
-/// Members of a full page.
-const PAGE: usize = 16;
-
-/// Bytes of the score in a record.
-const SCORE: usize = 8;
+use page::{PAGE, Page};
 
 /// Longest member in a page, in bytes. All offsets in a page fit into 16 bits.
 const MAX_INLINE: usize = 2048;
@@ -54,56 +51,6 @@ pub struct Members {
     seed: u64,
     /// Capacity of all pages and size of all long members, in bytes.
     record_bytes: usize,
-}
-
-/// Sixteen members, or fewer if it is the last page.
-#[derive(Clone, Debug, Default)]
-struct Page {
-    /// The next member of the same bucket.
-    next: [u32; PAGE],
-    /// Highest byte of the hash.
-    tags: [u8; PAGE],
-    /// Ends of the records.
-    ends: [u16; PAGE],
-    records: Vec<u8>,
-}
-
-impl Page {
-    /// Where record `slot` lies.
-    #[inline]
-    fn range(&self, slot: usize) -> Range<usize> {
-        let start = slot.checked_sub(1).map_or(0, |before| self.ends[before]);
-        usize::from(start)..usize::from(self.ends[slot])
-    }
-
-    /// Score and member of record `slot`.
-    #[inline]
-    fn record(&self, slot: usize) -> (f64, &[u8]) {
-        let record = &self.records[self.range(slot)];
-        let (score, member) = record.split_first_chunk().expect("records have a score");
-        (f64::from_le_bytes(*score), member)
-    }
-
-    /// Replaces record `slot` of `count`.
-    fn put(&mut self, slot: usize, count: usize, record: &[u8]) {
-        let (len, old) = (self.records.len(), self.range(slot));
-        let end = old.start + record.len();
-        let moved = len - old.end;
-        if end + moved > len {
-            if count == PAGE {
-                self.records.reserve_exact(end + moved - len);
-            }
-            self.records.resize(end + moved, 0);
-        }
-        self.records.copy_within(old.end..len, end);
-        self.records.truncate(end + moved);
-        self.records[old.start..end].copy_from_slice(record);
-        let small = |offset: usize| u16::try_from(offset).expect("pages are smaller than 64 KiB");
-        self.ends[slot] = small(end);
-        for later in self.ends[..count].iter_mut().skip(slot + 1) {
-            *later = small(usize::from(*later) - old.end + end);
-        }
-    }
 }
 
 impl Members {
@@ -179,9 +126,7 @@ impl Members {
 
     /// Changes the score of the member with the number `id`.
     pub fn set_score(&mut self, id: u32, score: f64) {
-        let page = &mut self.pages[id as usize / PAGE];
-        let start = page.range(id as usize % PAGE).start;
-        page.records[start..start + SCORE].copy_from_slice(&score.to_le_bytes());
+        self.pages[id as usize / PAGE].set_score(id as usize % PAGE, score);
     }
 
     /// Adds a member, which is not in the table, and returns its number.
