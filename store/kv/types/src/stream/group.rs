@@ -336,6 +336,18 @@ mod tests {
     }
 
     #[test]
+    fn consumers_that_come_and_go_take_no_memory() {
+        let mut stream = Stream::default();
+        stream.create_group(b"g", GroupStart::Last, None).unwrap();
+        let sizes = [0; 5].map(|_| {
+            stream.create_consumer(b"g", &[b'x'; 100], 0).unwrap();
+            stream.delete_consumer(b"g", &[b'x'; 100]).unwrap();
+            stream.view().memory_bytes()
+        });
+        assert_eq!(sizes, [sizes[0]; 5]);
+    }
+
+    #[test]
     fn numbers_of_deleted_consumers_are_used_again() {
         let mut group = Group::new(id(0), None);
         let [a, b] = [b"a", b"b"].map(|name| group.create_consumer(name, 0));

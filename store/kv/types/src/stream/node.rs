@@ -482,6 +482,27 @@ mod tests {
     }
 
     #[test]
+    fn ids_and_names_are_checked() {
+        let fields: [&[u8]; 4] = [b"name", b"a", b"age", b"1"];
+        let node = |first, others: &[StreamId]| {
+            let mut bytes = vec![];
+            start(&mut bytes, first, &fields);
+            others.iter().for_each(|id| append(&mut bytes, 0, *id, &fields));
+            bytes
+        };
+        assert!(validate(&node(id(1, 0), &[id(1, 0), id(1, 1)])).is_ok());
+        assert!(validate(&node(id(1, 0), &[id(1, 1)])).is_err());
+        assert!(validate(&node(id(1, 0), &[id(1, 0), id(3, 0), id(2, 0)])).is_err());
+        assert!(validate(&node(id(1, 0), &[id(1, 0), id(1, 0)])).is_err());
+        assert!(validate(&node(id(1, 0), &[])).is_err());
+        // The head has two names, but counts one.
+        let mut bytes = node(id(1, 0), &[]);
+        bytes[6] = 1;
+        append(&mut bytes, 0, id(1, 0), &fields[..2]);
+        assert!(validate(&bytes).is_err());
+    }
+
+    #[test]
     fn wrong_bytes_are_refused_without_a_panic() {
         let good = sample();
         for length in 0..good.len() {

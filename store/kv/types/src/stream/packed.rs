@@ -144,14 +144,15 @@ mod tests {
     }
 
     #[test]
-    fn unlimited_nodes_do_not_make_packed_streams_unlimited() {
-        let unlimited =
-            Limits { stream_node_bytes: 0, stream_node_entries: 0, ..Limits::default() };
-        let mut stream = filled(&unlimited, 200);
-        assert!(is_packed(&stream) && stream.view().memory_bytes() <= 4096);
-        stream.add(&unlimited, NewId::Auto, &[b"field", &[0; 4096]], 0).unwrap();
-        assert!(!is_packed(&stream));
-        assert_eq!(stream.view().info().nodes, 1);
+    fn large_nodes_do_not_make_large_packed_streams() {
+        for stream_node_bytes in [0, 1 << 20] {
+            let wide = Limits { stream_node_bytes, stream_node_entries: 0, ..Limits::default() };
+            let mut stream = filled(&wide, 200);
+            assert!(is_packed(&stream) && stream.view().memory_bytes() <= 4096);
+            stream.add(&wide, NewId::Auto, &[b"field", &[0; 4096]], 0).unwrap();
+            assert!(!is_packed(&stream));
+            assert_eq!(stream.view().info().nodes, 1);
+        }
     }
 
     #[test]

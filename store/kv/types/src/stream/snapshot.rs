@@ -353,6 +353,22 @@ mod tests {
     }
 
     #[test]
+    fn counters_do_not_contradict_the_entries() {
+        let id = |ms| StreamId::new(ms, 0);
+        let is_valid = |last_ms, deleted_ms, entries_added| {
+            let head = Head { last_id: id(last_ms), max_deleted_id: id(deleted_ms), entries_added };
+            let mut packed = vec![];
+            head.write(&mut packed);
+            node::start(&mut packed, id(1), &[b"f", b"v"]);
+            let at = Head::read(&packed).1;
+            (1..=2).for_each(|ms| node::append(&mut packed, at, id(ms), &[b"f", b"v"]));
+            validate_packed(&packed).is_ok()
+        };
+        assert!(is_valid(2, 0, 2) && is_valid(5, 5, 9));
+        assert!(!is_valid(1, 0, 2) && !is_valid(2, 3, 2) && !is_valid(2, 0, 1));
+    }
+
+    #[test]
     fn nodes_do_not_overlap() {
         let node = |times: &[u64]| {
             let mut bytes = vec![];
