@@ -46,11 +46,13 @@ fn any_arguments(rng: &mut Rng, reduce: Reduce, element: Element, count: usize) 
         _ => value.to_bits(),
     };
     match rng.u8(..4) {
-        // Zeros, whose signs depend on the neutral elements and on the order.
+        // Zeros, whose signs depend on the neutral elements and on the order. A minimum shows the
+        // sign if sigma is greater.
         0 if is_float => {
             let share = rng.f64();
+            let sigma = [0.0, -0.0, 1.0, -1.0][rng.usize(..4)];
             let mut any = || if rng.f64() < share { 0.0 } else { -0.0 };
-            ((0..count).map(|_| float(element, any())).collect(), any().to_bits())
+            ((0..count).map(|_| float(element, any())).collect(), f64::to_bits(sigma))
         }
         // Plain numbers: with an infinity or a NaN, most sums would be one.
         1 | 2 if is_float => {
