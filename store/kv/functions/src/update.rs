@@ -73,7 +73,8 @@ pub enum Update {
 pub enum Deltas<'a> {
     /// One delta for all elements (`update_scalar2vector`).
     Same(&'a [u8]),
-    /// A delta for each element (`update_vector2vector`), in the order of the elements.
+    /// A delta for each element (`update_vector2vector`), in the order of the elements. All parts
+    /// of a delta precede the next delta.
     Each(&'a [u8]),
 }
 
