@@ -3,8 +3,8 @@
 //!
 //! Neither version has a branch on a flag, which a processor could not predict. The plain one
 //! stores every element, and the next over it unless the flag is set. The one for AVX2 takes eight
-//! elements at once: their flags are the index of a table of permutations, as in Lemire, "Quickly
-//! pruning elements in SIMD vectors" (2017).
+//! elements at once: their flags are the index of a table of permutations, as in D. Lemire,
+//! "Quickly pruning elements in SIMD vectors using the simdprune library" (2017).
 
 /// Moves the elements of `WIDTH` bytes whose flag is 1, and not 0, to the front of `kept`. Returns
 /// their length in bytes. `kept` has room for all elements.

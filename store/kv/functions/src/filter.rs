@@ -32,8 +32,8 @@ pub enum Filter {
     Within = 71,
     /// At least one bit of `mask` is set in the element.
     AnyBit = 72,
-    /// The bits of `mask` are those of `pattern` in the element. All of them are set with
-    /// `pattern` = `mask`, none with 0.
+    /// The bits of the element that are set in `mask` are exactly those of `pattern`: all of them
+    /// if `pattern` is `mask`, none if it is zero.
     MaskedEqual = 73,
 }
 
@@ -138,14 +138,15 @@ impl Selection<'_> {
     fn run<T: Number, const N: usize>(self, holds: impl Fn(T, [T; N]) -> bool) {
         let Self { values, operand, kept } = self;
         let operands = load_operands(operand);
-        let mut end = kept.len();
-        kept.resize(end + values.len(), 0);
         let mut flags = [0; BLOCK];
         for block in values.chunks(BLOCK * size_of::<T>()) {
             let flags = &mut flags[..block.len() / size_of::<T>()];
             run_widest(Test { values: block, operands, flags, holds: &holds });
-            end += compact_widest(size_of::<T>(), block, flags, &mut kept[end..]);
+            // Room for one block, so that memory grows with the elements that are kept.
+            let end = kept.len();
+            kept.resize(end + block.len(), 0);
+            let length = compact_widest(size_of::<T>(), block, flags, &mut kept[end..]);
+            kept.truncate(end + length);
         }
-        kept.truncate(end);
     }
 }

@@ -20,7 +20,7 @@
 //!   positive quiet NaN without payload.
 //! - Minimum and maximum keep the element they have unless the other compares less or greater.
 //!   Comparisons with NaN are false, and -0.0 equals 0.0.
-//! - A reduction has a fixed order of 16 lanes; see [`Reduce`].
+//! - A reduction of floats has a fixed order of 16 lanes; see [`Reduce`].
 //!
 //! ```
 //! use freeport_kv_functions::{Deltas, Element, Registry};

@@ -108,7 +108,11 @@ impl fmt::Display for ScalarError {
             Reason::Syntax => write!(out, "{argument}: `{text}` is no number ({element})"),
             Reason::Range => {
                 write!(out, "{argument}: {text} is out of range for {element}, ")?;
-                for_element!(element, T => write!(out, "{} to {}", T::MIN, T::MAX))
+                match element {
+                    Element::F32 => write!(out, "{:e} to {:e}", f32::MIN, f32::MAX),
+                    Element::F64 => write!(out, "{:e} to {:e}", f64::MIN, f64::MAX),
+                    _ => for_element!(element, T => write!(out, "{} to {}", T::MIN, T::MAX)),
+                }
             }
         }
     }
@@ -219,7 +223,9 @@ mod tests {
         assert_eq!(parse(Element::F32, "-inf"), Ok("-inf".into()));
         assert_eq!(parse(Element::F64, "Infinity"), Ok("inf".into()));
         assert_eq!(parse(Element::F64, "nan"), Ok("NaN".into()));
-        assert!(parse(Element::F32, "1e39").unwrap_err().contains("1e39 is out of range for f32"));
+        let error = parse(Element::F32, "1e39").unwrap_err();
+        let range = "-3.4028235e38 to 3.4028235e38";
+        assert_eq!(error, format!("delta: 1e39 is out of range for f32, {range}"));
         assert!(parse(Element::F64, "-1e309").unwrap_err().contains("out of range for f64"));
         for text in ["", "e", "1e", "0x1p3", "infinite", "1,5"] {
             assert!(parse(Element::F64, text).unwrap_err().contains("no number"), "{text}");

@@ -73,9 +73,13 @@ pub enum Update {
 pub enum Deltas<'a> {
     /// One delta for all elements (`update_scalar2vector`).
     Same(&'a [u8]),
-    /// A delta for each element (`update_vector2vector`), in the order of the elements.
+    /// A delta for each element (`update_vector2vector`), in the order of the elements. All parts
+    /// of a delta precede the next delta.
     Each(&'a [u8]),
 }
+
+/// Number of bytes that are copied and then updated, within the first cache.
+const BLOCK_BYTES: usize = 8 << 10;
 
 impl Update {
     /// All built-in updates, in the order of their ids.
@@ -180,9 +184,26 @@ impl Update {
             Deltas::Same(delta) => self.check(element, delta, 1)?,
             Deltas::Each(deltas) => self.check(element, deltas, count)?,
         }
-        if let Some(original) = original {
-            original.extend_from_slice(values);
+        let Some(original) = original else {
+            self.apply(element, values, deltas);
+            return Ok(());
+        };
+        original.reserve(values.len());
+        let parts = self.operands().len();
+        for (at, block) in values.chunks_mut(BLOCK_BYTES).enumerate() {
+            original.extend_from_slice(block);
+            let start = at * BLOCK_BYTES * parts;
+            let deltas = match deltas {
+                Deltas::Same(_) => deltas,
+                Deltas::Each(all) => Deltas::Each(&all[start..start + block.len() * parts]),
+            };
+            self.apply(element, block, deltas);
         }
+        Ok(())
+    }
+
+    /// Updates every element; all lengths fit.
+    fn apply(self, element: Element, values: &mut [u8], deltas: Deltas<'_>) {
         match deltas {
             Deltas::Same(delta) => {
                 for_element!(element, T => self.formula::<T, _>(AllSame { values, delta }));
@@ -191,7 +212,6 @@ impl Update {
                 for_element!(element, T => self.formula::<T, _>(AllOwn { values, deltas }));
             }
         }
-        Ok(())
     }
 
     /// Gives the function, for elements of type `T`, to `target`.

@@ -2,10 +2,9 @@
 //! Loops for the widest vector instructions of the processor.
 //!
 //! The crate is compiled for any x86-64 processor, whose vectors have 16 bytes. Here a loop is
-//! compiled a second time for processors with AVX2, and chosen at run time: integers of 64 bits
-//! have no comparison in the base instruction set, and filters and conditional updates gain most.
-//! A third copy, for AVX-512, gains little for data beyond the first cache, and needs a newer
-//! compiler than the crate.
+//! compiled a second time for processors with AVX2, and chosen at run time. Integers of 64 bits,
+//! which have no comparison in the base instruction set, deltas of several parts, and filters gain
+//! most. AVX-512 would need a newer compiler than the crate.
 
 use crate::compact;
 

@@ -6,4 +6,5 @@ mod model;
 mod reductions;
 mod registry;
 mod speed;
+mod untrusted;
 mod updates;

@@ -23,18 +23,7 @@ fn the_number_of_copies_does_not_change_the_result() {
 
 fn check(rng: &mut Rng, reduce: Reduce, element: Element, count: usize, seed: u64) {
     let case = format!("{} of {count} {element}, seed {seed}", reduce.name());
-    // Without infinities and NaN, most sums of floats would be those.
-    let is_plain = rng.u8(..4) != 0;
-    let elements: Vec<u64> = match element {
-        Element::F32 if is_plain => {
-            (0..count).map(|_| rng.f32().mul_add(4.0, -2.0).to_bits().into()).collect()
-        }
-        Element::F64 if is_plain => {
-            (0..count).map(|_| rng.f64().mul_add(4.0, -2.0).to_bits()).collect()
-        }
-        _ => any_operand(rng, element, count),
-    };
-    let sigma = any_bits(rng, reduce.sigma(element));
+    let (elements, sigma) = any_arguments(rng, reduce, element, count);
     let offset = rng.usize(..16);
     let memory = [vec![0xa5; offset], bytes(element, &elements)].concat();
     let result = reduce.fold(element, &memory[offset..], &sigma.to_le_bytes()).unwrap();
@@ -46,6 +35,31 @@ fn check(rng: &mut Rng, reduce: Reduce, element: Element, count: usize, seed: u6
             Scalar::from_bits(reduce.sigma(element), expected),
             "{case}, {copies} copies, sigma {sigma:#x}"
         );
+    }
+}
+
+/// Returns the bits of elements and of a sigma.
+fn any_arguments(rng: &mut Rng, reduce: Reduce, element: Element, count: usize) -> (Vec<u64>, u64) {
+    let is_float = element.widest() == Element::F64;
+    let float = |element: Element, value: f64| match element {
+        Element::F32 => (value as f32).to_bits().into(),
+        _ => value.to_bits(),
+    };
+    match rng.u8(..4) {
+        // Zeros, whose signs depend on the neutral elements and on the order. A minimum shows the
+        // sign if sigma is greater.
+        0 if is_float => {
+            let share = rng.f64();
+            let sigma = [0.0, -0.0, 1.0, -1.0][rng.usize(..4)];
+            let mut any = || if rng.f64() < share { 0.0 } else { -0.0 };
+            ((0..count).map(|_| float(element, any())).collect(), f64::to_bits(sigma))
+        }
+        // Plain numbers: with an infinity or a NaN, most sums would be one.
+        1 | 2 if is_float => {
+            let mut any = || rng.f64().mul_add(4.0, -2.0);
+            ((0..count).map(|_| float(element, any())).collect(), any().to_bits())
+        }
+        _ => (any_operand(rng, element, count), any_bits(rng, reduce.sigma(element))),
     }
 }
 

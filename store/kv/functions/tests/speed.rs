@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const LENGTHS: [usize; 2] = [1 << 10, 64 << 20];
 
 #[test]
-#[ignore = "long: a measurement, for a machine without other load"]
+#[ignore = "a measurement, of a minute"]
 fn speed() {
     scalars();
     for length in LENGTHS {

@@ -42,7 +42,7 @@ fn a_scalar_is_replaced_and_the_original_returned() {
 fn vectors_of_all_lengths_are_updated_at_any_address() {
     each_case(|rng, update, element, case| {
         let parts = update.operands().len();
-        for length in 0..=320 {
+        for length in (0..=320).chain([8192, 8200, 3 * 8192 + 8]) {
             let offset = rng.usize(..16);
             if !usize::is_multiple_of(length, element.width()) {
                 continue;
