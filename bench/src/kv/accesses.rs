@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Memory accesses per operation, beside what the publication reports for pairs kept inline and in
-//! blocks, and beside two other hash tables (KV-Direct 5.3.1, accesses per operation).
+//! blocks, and beside two other hash tables (KV-Direct, accesses per operation).
 //!
 //! Real tables of a few MiB are filled and used, and count the lines that they touch. The number of
 //! accesses does not depend on the size of memory.
@@ -83,9 +83,7 @@ impl Accesses {
                 Err(reason) => text += &format!(" {reason}\n"),
             }
         }
-        Some(
-            text + "  published, at 50 %: get 1 and put 2 for pairs in buckets; in blocks, one more\n",
-        )
+        Some(text + "  published, at 50 %: get 1, put 2 for pairs in buckets; one more in blocks\n")
     }
 
     /// A line for each operation of the engine, beside each rival that holds as much.

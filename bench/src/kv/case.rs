@@ -41,7 +41,7 @@ impl CaseName {
     ];
 }
 
-/// What the stores contain, and how operations choose keys.
+/// The contents of the stores, and the choice of keys.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     /// Bytes per key.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Operations on whole vectors: an atomic add of one number to all elements of a value, with and
-//! without the original, and the sum of all elements (KV-Direct 5.3.5, vector operations). The
+//! without the original, and the sum of all elements (KV-Direct, vector operations). The
 //! limit does the same on an array, without keys.
 
 use super::Pace;
@@ -25,7 +25,7 @@ const BATCH: usize = 64;
 
 const THROUGHPUT: [Metric; 1] = [rate("throughput", "GB/s", "bytes of vectors")];
 
-/// What is done with each vector.
+/// Work on each vector.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Work {
     Add,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport kv tune`: chooses the parameters of an engine with a fixed index, for a mix of sizes and
-//! operations.
+//! `freeport kv tune`: chooses the parameters of an engine with a fixed index, for a mix of sizes
+//! and operations.
 
 use anyhow::{Context, bail};
 use clap::Args;

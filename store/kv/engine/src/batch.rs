@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Batches: many operations, one after the other in their order, while the memory that later ones
-//! need is fetched (KV-Direct 5.3.3, batching).
+//! need is fetched (KV-Direct, batching).
 //!
 //! Each operation passes three stages, and several operations lie between one stage and the next:
 //!

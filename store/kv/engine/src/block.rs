@@ -3,8 +3,8 @@
 //!
 //! - Up to 512 bytes, with a key of up to 255: two bytes of header, as published. One is the
 //!   key's length; the other has the tag and the unused bytes of the block.
-//! - Larger: eight bytes of header, the lengths of key and value. The publication stores no
-//!   pairs above 510 bytes; here a block has consecutive bytes whatever its size, so that vectors and
+//! - Larger: eight bytes of header, the lengths of key and value. The publication stores no pairs
+//!   above 510 bytes; here a block has consecutive bytes whatever its size, so that vectors and
 //!   documents stay one range.
 
 use freeport_kv_slab::Class;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A bucket: one 64-byte line of ten slots (KV-Direct 5.2 and 5.3).
+//! A bucket: one 64-byte line of ten slots (KV-Direct, hash table).
 //!
 //! ```text
 //! bytes  0..50   ten slots of 5 bytes
@@ -53,7 +53,7 @@ pub struct Bucket {
     pub(crate) bytes: [u8; BUCKET_BYTES],
 }
 
-/// What a slot that points to a block says.
+/// Contents of a slot that points to a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pointer {
     /// First unit of the block.

@@ -43,7 +43,7 @@ pub struct ValueMut<'a> {
     pub is_tagged: bool,
 }
 
-/// What a put did.
+/// Effect of a put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored {
     /// The key is new.
@@ -85,7 +85,7 @@ impl<M: Meter> Engine<M> {
             Index::Fixed { .. } => memory_bytes - index_bytes,
             Index::Growing { .. } => memory_bytes,
         };
-        // 31 bits address every unit (KV-Direct 5.2): 32 GiB at 16 bytes.
+        // 31 bits address every unit (KV-Direct, hash table): 32 GiB at 16 bytes.
         let unit_shift = match block_bytes >> 20 {
             0..=32_768 => 4,
             32_769..=65_536 => 5,
@@ -108,12 +108,12 @@ impl<M: Meter> Engine<M> {
         Ok(engine)
     }
 
-    /// What the engine was made with.
+    /// Options that the engine was made with.
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// What the engine reports its accesses to.
+    /// The meter of the engine.
     pub fn meter(&self) -> &M {
         &self.table.meter
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Growth of the index by one bucket: the pairs of one chain are divided between it and the chain of
-//! the new bucket. The division is planned before anything moves, so that a chain which cannot
+//! Growth of the index by one bucket: the pairs of one chain are divided between it and the chain
+//! of the new bucket. The division is planned before anything moves, so that a chain which cannot
 //! be divided for lack of memory stays as it is.
 
 use crate::bucket::{BUCKET_BYTES, Bucket, SLOTS};
@@ -102,8 +102,8 @@ impl<M: Meter> Table<M> {
         true
     }
 
-    /// Units for `needed` chained buckets, first those of the chain `before`; surplus ones are given
-    /// back.
+    /// Units for `needed` chained buckets, first those of the chain `before`; surplus ones are
+    /// given back.
     fn chained_buckets(&mut self, before: &[Bucket], needed: usize) -> Option<Vec<u32>> {
         let mut units: Vec<u32> =
             before.iter().map(Bucket::next).filter(|&unit| unit != 0).collect();

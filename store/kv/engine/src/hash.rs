@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Hashes of keys. One 64-bit hash of a key gives three numbers from disjoint bits: the bucket
-//! (low bits), the place in the reservation station (middle bits), and the secondary hash (top nine
-//! bits), which rejects the wrong slots of a bucket without a look at their keys (KV-Direct 5.2).
+//! Hashes of keys. One 64-bit hash of a key gives three numbers from disjoint bits: the bucket (low
+//! bits), the place in the reservation station (middle bits), and the secondary hash (top nine
+//! bits), which rejects the wrong slots of a bucket without a look at their keys (KV-Direct, hash
+//! table).
 //!
 //! The function folds 128-bit products of the key's words with secret seeds. An engine that serves
 //! strangers takes random seeds, so that they cannot choose keys of one bucket.

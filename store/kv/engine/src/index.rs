@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Which bucket a hash belongs to.
 //!
-//! A fixed index has any number of buckets, and spreads hashes over them by multiplication. A growing
-//! index is one of linear hashing (Litwin 1980): it grows by one bucket at a time, which takes its
-//! pairs from one other bucket, so no operation ever waits for the whole index to be copied.
-//! It takes consecutive memory, and the buckets below the *split* have twice as many siblings as
-//! the others.
+//! A fixed index has any number of buckets, and spreads hashes over them by multiplication. A
+//! growing index is one of linear hashing (Litwin 1980): it grows by one bucket at a time, which
+//! takes its pairs from one other bucket, so no operation ever waits for the whole index to be
+//! copied. It takes consecutive memory, and the buckets below the *split* have twice as many
+//! siblings as the others.
 
 use crate::bucket::BUCKET_BYTES;
 use crate::hash::{Hash, SECONDARY_BITS};
@@ -77,9 +77,9 @@ impl Index {
         }
     }
 
-    /// The mask that numbers of buckets have at least; none in a fixed index. A cursor of a scan counts in
-    /// the bits of it, from the top bit down, so that a bucket and those split from it are
-    /// neighbours.
+    /// The mask that numbers of buckets have at least; none in a fixed index. A cursor of a scan
+    /// counts in the bits of it, from the top bit down, so that a bucket and those split from it
+    /// are neighbours.
     pub fn round(&self) -> Option<usize> {
         self.round
     }

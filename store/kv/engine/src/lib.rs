@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The key-value engine (KV-Direct 5.2): a hash index of 64-byte buckets that hold small pairs
-//! themselves, and blocks for larger ones.
+//! The key-value engine (KV-Direct, hash table): a hash index of 64-byte buckets that hold small
+//! pairs themselves, and blocks for larger ones.
 //!
-//! An [`Engine`] belongs to one core and needs no locks. A server has one for each of its workers, and
-//! divides the keys between them.
+//! An [`Engine`] belongs to one core and needs no locks. A server has one for each of its workers,
+//! and divides the keys between them.
 
 mod batch;
 mod block;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Counts of memory accesses by cause, as the publication counts them: one access is a read or a
-//! write of a 64-byte line of the index, or of the data of one block, whatever its size
-//! (KV-Direct 5.5). Lines between the stacks of size classes are in the engine's statistics, since
-//! the allocator counts them itself. The engine takes its meter as a type: with [`Silent`], counting costs nothing.
+//! write of a 64-byte line of the index, or of the data of one block, whatever its size (KV-Direct
+//! 5.5). Lines between the stacks of size classes are in the engine's statistics, since the
+//! allocator counts them itself. The engine takes its meter as a type: with [`Silent`], counting
+//! costs nothing.
 
 use std::cell::Cell;
 
@@ -31,7 +32,7 @@ impl Cause {
     }
 }
 
-/// What the engine reports its accesses to.
+/// A counter of the accesses of an engine.
 pub trait Meter {
     /// A line or block was read.
     fn read(&self, cause: Cause);

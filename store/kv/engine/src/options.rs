@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What an engine is made with.
+//! Options of an engine, and errors.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub enum Index {
     },
 }
 
-/// What an engine is made with.
+/// Options of an engine.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Bytes of memory for index and blocks together. Address space for all of it is reserved;

@@ -56,10 +56,10 @@ pub struct Found {
     pub block: Option<(u32, Class)>,
 }
 
-/// What is to be stored where.
+/// Form of a pair in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// In so many slots of a bucket.
+    /// In this number of slots of a bucket.
     Inline(usize),
     /// In a block.
     Block(Class),

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Scans of all pairs, one chain at a time, while the store changes between the steps. A pair that is
-//! there during the whole scan is visited at least once.
+//! Scans of all pairs, one chain at a time, while the store changes between the steps. A pair that
+//! is there during the whole scan is visited at least once.
 //!
 //! A growing index divides buckets between two steps. So the cursor counts through the numbers of
-//! buckets with their bits reversed: those that a bucket is divided into follow one another, and are
-//! visited in one step if they exist already.
+//! buckets with their bits reversed: those that a bucket is divided into follow one another, and
+//! are visited in one step if they exist already.
 
 use crate::bucket::BUCKET_BYTES;
 use crate::engine::{Engine, Value};
 use crate::meter::Meter;
 
 impl<M: Meter> Engine<M> {
-    /// Visits the pairs of the next chain, and returns the next cursor. A scan begins with cursor 0,
-    /// and is over when 0 is returned.
+    /// Visits the pairs of the next chain, and returns the next cursor. A scan begins with cursor
+    /// 0, and is over when 0 is returned.
     pub fn scan(&self, cursor: u64, mut visit: impl FnMut(&[u8], Value<'_>)) -> u64 {
         let index = &self.table.index;
         let Some(mask) = index.round() else {

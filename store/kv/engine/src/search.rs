@@ -8,7 +8,8 @@ use crate::hash::Hash;
 
 /// Comparison of all slots of a bucket with one word. Bit `i` of a result stands for slot `i`.
 pub trait Compare: Copy {
-    /// Slots among `among` whose eight bytes from their start on equal `word` in the bits of `mask`.
+    /// Slots among `among` whose eight bytes from their start on equal `word` in the bits of
+    /// `mask`.
     fn words(bucket: &Bucket, word: u64, mask: u64, among: u32) -> u32;
 }
 

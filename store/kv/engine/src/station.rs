@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The reservation station of a batch (KV-Direct 5.3.3, out-of-order execution): it knows which
+//! The reservation station of a batch (KV-Direct, out-of-order execution): it knows which
 //! operations in flight have the same key, and forwards the place of a pair from one to the next.
 //! Equal hashes stand for equal keys at first; the keys are compared before anything is forwarded.
 

@@ -27,7 +27,7 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// Bytes of keys and values over all bytes (KV-Direct 5.6, memory utilisation).
+    /// Bytes of keys and values over all bytes (KV-Direct, memory utilisation).
     pub fn utilisation(&self) -> f64 {
         self.pair_bytes as f64 / self.memory_bytes as f64
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The hash table: chains of buckets in the memory of an engine (KV-Direct 5.4). It finds
+//! The hash table: chains of buckets in the memory of an engine (KV-Direct, hash table). It finds
 //! pairs; `change` stores and removes them, and what an operation means is the engine's.
 
 use freeport_kv_slab::{Class, Options, Slabs};

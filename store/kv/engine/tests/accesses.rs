@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Memory accesses of each operation, as the formulas of the publication have them (KV-22, KV-23,
-//! KV-63): a store with few pairs, so that no bucket is chained.
+//! Memory accesses of each operation, as the formulas of the publication have them: a store with
+//! few pairs, so that no bucket is chained.
 
 use freeport_kv_engine::{Cause, Counting, Engine, Index, Options};
 
@@ -77,8 +77,8 @@ fn a_pair_in_a_block_costs_one_access_more() {
     assert_eq!(accesses(&mut engine, delete(b"key")), [1, 0, 0, 0], "nothing to delete");
 }
 
-/// The secondary hash keeps all but one in 512 other keys from being read (KV-19), and those are
-/// compared in full (KV-20).
+/// The secondary hash keeps all but one in 512 other keys from being read, and those are
+/// compared in full.
 #[test]
 fn one_lookup_in_512_reads_a_wrong_key() {
     let options = Options {

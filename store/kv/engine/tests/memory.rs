@@ -18,7 +18,7 @@ fn a_pair_of_100_bytes_takes_at_most_a_quarter_more() {
     assert!((0.6..0.75).contains(&statistics.fill), "fill {}", statistics.fill);
 }
 
-/// Ten bytes fill more than 55 % of the memory (KV-27).
+/// Ten bytes fill more than 55 % of the memory.
 #[test]
 fn pairs_of_ten_bytes_fill_more_than_55_percent() {
     let options = Options {

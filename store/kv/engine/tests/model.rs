@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Random operations on an engine and on a map, one at a time and in batches: every result is
-//! equal, and so is what is left (KV-1, KV-7, KV-9, KV-25, KV-74).
+//! equal, and so is what is left.
 
 use std::collections::HashMap;
 
@@ -89,7 +89,7 @@ fn run_batch(engine: &mut Engine, steps: &[Step]) -> Vec<Outcome> {
     outcomes.0
 }
 
-/// What the map says. A put that the engine refused must have changed nothing, so it is not
+/// Result of the map. A put that the engine refused must have changed nothing, so it is not
 /// made here either.
 fn run_model(model: &mut HashMap<Vec<u8>, Vec<u8>>, step: &Step, outcome: &Outcome) -> Outcome {
     match step {

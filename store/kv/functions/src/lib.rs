@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Functions on values of the key-value engine: scalars, and vectors of equal elements
-//! (KV-Direct 5.2.2, table of operations).
+//! (KV-Direct, table of operations).
 //!
 //! A value is a byte string. A function reads it as an array of [`Element`]s, which are
 //! little-endian and need no alignment. There are three kinds of functions:
@@ -11,7 +11,7 @@
 //!
 //! A request names its function by an id of one byte and its element by a code. The [`Registry`]
 //! resolves the id, to a built-in function or to a [`UserFunction`], and is complete before the
-//! first request (KV-Direct 5.2.2: functions are compiled beforehand).
+//! first request (KV-Direct, operations: functions are compiled beforehand).
 //!
 //! Every function is total: it has a defined result for all bits of its arguments, and the same
 //! bits on every machine. Three rules make floating point deterministic:

@@ -17,7 +17,7 @@ use std::marker::PhantomData;
 ///
 /// # Order
 /// The result has the same bits on all machines, at any number of copies of the function
-/// (KV-Direct 5.2.2), since this order is part of the definition:
+/// (KV-Direct, operations), since this order is part of the definition:
 ///
 /// 1. There are 16 lanes, each begins with the neutral element: -0.0 for sums of floats, 1 for
 ///    products, the greatest or least of all elements (an infinity for floats) for minimum and

@@ -2,7 +2,7 @@
 //! The functions of a store, by id.
 //!
 //! A [`RegistryBuilder`] takes the functions of users and becomes a [`Registry`], which nothing can
-//! change: functions are fixed before the first request (KV-Direct 5.2.2).
+//! change: functions are fixed before the first request (KV-Direct, operations).
 
 use crate::element::Element;
 use crate::error::{Error, RefusedFunction};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Functions of users: compiled from `uint64_t f(uint64_t v, uint64_t delta)`, registered under an
-//! id before the store starts (KV-Direct 5.2.2).
+//! id before the store starts (KV-Direct, operations).
 //!
 //! The function sees every element as 64 bits: a signed integer with its sign extended, an unsigned
 //! integer with zeros, a float as its pattern in the low bits. The low bits of its result are the

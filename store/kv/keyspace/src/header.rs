@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What precedes the bytes of a tagged value.
+//! The header of a tagged value.
 //!
 //! ```text
 //! byte 0       kind in the low four bits; 0x40: large; 0x80: has an expiry
@@ -42,7 +42,7 @@ impl Kind {
     }
 }
 
-/// What a write does with the time of expiry.
+/// Effect of a write on the time of expiry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expiry {
     /// The value does not expire.
@@ -53,7 +53,7 @@ pub enum Expiry {
     Keep,
 }
 
-/// What a value is, besides its bytes.
+/// Properties of a value besides its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     /// Type of the value.
@@ -65,7 +65,7 @@ pub(crate) struct Header {
 /// A value as the engine has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stored<'a> {
-    /// What it is.
+    /// Its properties.
     pub header: Header,
     /// Where its contents are.
     pub body: Body<'a>,

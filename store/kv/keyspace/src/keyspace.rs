@@ -9,7 +9,7 @@ use crate::header::{Body, Expiry, Header, Kind, Stored};
 use crate::large::LargeValues;
 use crate::value::{Form, Type};
 
-/// What a keyspace is made with.
+/// Options of a keyspace.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The engine. Its memory is the limit for large values too.
@@ -264,8 +264,8 @@ impl Keyspace {
         is_there
     }
 
-    /// Sets or removes the time of expiry. Returns whether there is such a key. A time that has passed
-    /// removes the value.
+    /// Sets or removes the time of expiry. Returns whether there is such a key. A time that has
+    /// passed removes the value.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; nothing has changed.

@@ -6,9 +6,9 @@
 //! and whether its bytes follow or lie elsewhere. Values in packed form follow, in the memory
 //! of the engine. Large ones are structures on the heap, whose number follows.
 //!
-//! Time is the caller's: every call takes the time in milliseconds since 1970. A value whose time has
-//! passed is not there any more for any call; its memory returns when it is written next, or when
-//! [`Keyspace::expire_some`] finds it.
+//! Time is the caller's: every call takes the time in milliseconds since 1970. A value whose time
+//! has passed is not there any more for any call; its memory returns when it is written next, or
+//! when [`Keyspace::expire_some`] finds it.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a keyspace has to know of a type to keep its values.
+//! Properties of a type that a keyspace needs to keep its values.
 
 use freeport_kv_types::hash::LargeHash;
 use freeport_kv_types::list::LargeList;

@@ -245,7 +245,7 @@ fn every_result_is_that_of_plain_maps() {
             both.check(&key);
             assert!(both.ours.remove(&key, both.now_ms), "seed {seed}");
         }
-        // What expired meanwhile is found too.
+        // Values that expired meanwhile are found too.
         both.ours.expire_some(u64::MAX, 4_096, |_| ());
         assert_eq!((both.ours.len(), both.ours.expiring(), both.ours.large_values()), (0, 0, 0));
     }

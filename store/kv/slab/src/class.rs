@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Size classes of blocks.
 //!
-//! The published classes are the powers of two from one unit of 32 bytes to 512 bytes (KV-29). They
+//! The published classes are the powers of two from one unit of 32 bytes to 512 bytes. They
 //! waste up to half of a block, and larger requests have no class. Here, sizes of up to 8 units are
 //! exact, and each doubling above has four classes, so that less than a quarter of what was asked
 //! for is wasted. The largest class has 7/8 of the addressable units.

@@ -3,7 +3,7 @@
 //!
 //! An entry has five bytes: the first unit of a free block, and the block's own class (KV-Direct
 //! 5.3.2). Since it carries its class, it can be in the stack of a smaller one: a split copies
-//! entries without cutting their blocks (KV-30).
+//! entries without cutting their blocks.
 
 use crate::class::Class;
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The small stack of a class, and its exchange with the large one (KV-Direct 5.3.2).
+//! The small stack of a class, and its exchange with the large one (KV-Direct, slab allocator).
 //!
 //! The engine pops and pushes at the left end of the small one, [`Front`]. At its right end, it
 //! exchanges lines of entries with the left end of the large one, [`Back`]. An exchange happens
 //! when the front is full or empty, and leaves it half full, or fuller by a line than empty if the
 //! next line is in another chunk. At least twelve operations of the class follow for each line that
-//! was exchanged: 0.083 lines of 64 bytes in an operation (KV-31 allows 0.1).
+//! was exchanged: 0.083 lines of 64 bytes in an operation (at most 0.1 in the publication).
 
 use crate::back::Back;
 use crate::class::Class;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Memory of a key-value engine: a region of reserved address space, and an allocator of blocks in
-//! it (KV-Direct 5.3, slab allocator).
+//! it (KV-Direct, slab allocator).
 //!
 //! One engine runs on one core and owns one [`Region`]. Positions in it are counted in *units* of
 //! 16, 32 or 64 bytes, so that 31 bits address up to 128 GiB; unit 0 means "none". [`Slabs`] hands
@@ -26,7 +26,7 @@
 //! and the large stack (`back`) is touched about once in 24 operations of the class, or less. The
 //! exchange is the same: entries of five bytes, twelve to a line of 64 bytes, two lines at once.
 //!
-//! A second thread for the exchange would not pay (KV-32). It exists in the published design since
+//! A second thread for the exchange would not pay. It exists in the published design since
 //! the card cannot keep the large stacks. On a CPU, copying two lines takes less time than the
 //! misses that lines shared between cores cause, and each operation would need ordered stores.
 //! Splitting copies entries as well. Merging is the only long work, so it is the work that a second

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Joining of free blocks (KV-Direct 5.3.3): sort them by address, join neighbours into runs, and
-//! cut the runs into the largest classes.
+//! Joining of free blocks (KV-Direct, slab allocator): sort them by address, join neighbours into
+//! runs, and cut the runs into the largest classes.
 
 use crate::back::{Back, Stock};
 use crate::entry::Line;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Radix sort of the addresses of free blocks (KV-Direct 5.3.3).
+//! Radix sort of the addresses of free blocks (KV-Direct, slab allocator).
 //!
 //! The first pass, by the highest bits, distributes all blocks over [`PARTS`] parts of the address
 //! range. Inside a part, address and class fit 32 bits, and a bitmap of its units fits a cache: the

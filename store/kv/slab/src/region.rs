@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One region of reserved address space (KV-Direct 5.1).
+//! One region of reserved address space (KV-Direct, slab allocator).
 //!
 //! Reserving takes no memory. A page is taken when it is first written, in huge pages where the
 //! system gives them: a random access to many gigabytes then misses the TLB less often, and its

@@ -88,7 +88,7 @@ impl Slabs {
 
     /// Hands out a block, and returns its first unit.
     ///
-    /// Returns `None` if memory is exhausted; no block has changed then (KV-74). A merge has been
+    /// Returns `None` if memory is exhausted; no block has changed then. A merge has been
     /// tried, unless the last one was too recent: after a merge of `n` free blocks, `n / 16`
     /// operations pass before the next. A call can wait for a merge, which takes about 10 ns for
     /// each free block, but only if its class has no block and no larger one is free.

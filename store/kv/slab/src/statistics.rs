@@ -50,13 +50,13 @@ impl ClassStatistics {
 pub struct Events {
     /// Exchanges between the two stacks of a class ("synchronisations").
     pub exchanges: u64,
-    /// Lines of 64 bytes that exchanges moved (KV-31).
+    /// Lines of 64 bytes that exchanges moved.
     pub transfers: u64,
     /// Entries in those lines.
     pub exchanged_entries: u64,
     /// Splits: a class took larger free blocks.
     pub splits: u64,
-    /// Entries that splits copied to the smaller class (KV-30).
+    /// Entries that splits copied to the smaller class.
     pub split_entries: u64,
     /// Merges that an allocation waited for.
     pub merges: u64,

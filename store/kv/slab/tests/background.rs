@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Merges by a second thread: allocation continues meanwhile (KV-35), and no block is lost.
+//! Merges by a second thread: allocation continues meanwhile, and no block is lost.
 
 use crate::shadow::Shadow;
 use fastrand::Rng;

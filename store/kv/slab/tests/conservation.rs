@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! No block is handed out twice, and none is lost, under random operations of all classes with
-//! exhausted memory and merges of both kinds (KV-33).
+//! exhausted memory and merges of both kinds.
 
 use crate::shadow::Shadow;
 use fastrand::Rng;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Exhausted memory: allocations fail and change nothing (KV-74), and cost little.
+//! Exhausted memory: allocations fail and change nothing, and cost little.
 
 use crate::shadow::Shadow;
 use fastrand::Rng;

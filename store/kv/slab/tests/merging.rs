@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A trace of all operations shows that merges are lazy (KV-34): one happens only if the class that
+//! A trace of all operations shows that merges are lazy: one happens only if the class that
 //! allocates has no block, no larger block can be split, and no memory is unused.
 
 use fastrand::Rng;

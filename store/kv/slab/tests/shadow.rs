@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! An allocator with a shadow bitmap, which detects blocks that overlap or leave the range, and
-//! accounts that differ from the blocks in use (KV-33).
+//! accounts that differ from the blocks in use.
 
 use freeport_kv_slab::{Class, Options, Slabs};
 use std::ops::Range;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Traffic between the stacks: exchanged lines (KV-31), and entries that splits copy (KV-30).
+//! Traffic between the stacks: exchanged lines, and entries that splits copy.
 
 use fastrand::Rng;
 use freeport_kv_slab::{Class, Options, Slabs};

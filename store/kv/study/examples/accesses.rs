@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The published figures of accesses per operation, measured (KV-Direct 5.4.1), and plans for some
-//! mixes of sizes, as text on standard output.
+//! The published figures of accesses per operation, measured (KV-Direct, hash table), and plans for
+//! some mixes of sizes, as text on standard output.
 //!
 //! `cargo run --release -p freeport-kv-study --example accesses`
 

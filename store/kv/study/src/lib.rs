@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Studies of the key-value engine: workloads, memory accesses per operation, the choice of its
-//! parameters, and rival hash tables (KV-Direct 5.4.1).
+//! parameters, and rival hash tables (KV-Direct, hash table).
 //!
 //! - [`workload`] generates the YCSB workloads, repeatable from a seed.
 //! - [`access`] counts memory accesses by cause and predicts them from the occupancy of buckets.

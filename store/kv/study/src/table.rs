@@ -34,7 +34,7 @@ pub trait Table {
     /// Number of accesses since the last call.
     fn take_accesses(&mut self) -> Accesses;
 
-    /// Memory utilisation: bytes of all pairs by bytes of memory (KV-Direct 5.4.1).
+    /// Memory utilisation: bytes of all pairs by bytes of memory (KV-Direct, hash table).
     fn utilisation(&self) -> f64 {
         self.pair_bytes() as f64 / self.memory_bytes() as f64
     }

@@ -60,7 +60,8 @@ fn accesses_are_those_of_the_model() {
             }
             // Inserts follow deletions, and often find the gaps that those left.
             let (found, model) = (costs.insert.mean(), expected.insert());
-            assert!((found / model - 1.0).abs() < 0.1, "insert of {pair_bytes} B: {found}, {model}");
+            let place = format!("insert of {pair_bytes} B at {utilisation}");
+            assert!((found / model - 1.0).abs() < 0.1, "{place}: {found}, model {model}");
         }
     }
 }

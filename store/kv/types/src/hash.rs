@@ -2,9 +2,9 @@
 //! Hashes: fields with values.
 //!
 //! A packed hash is a packed sequence in which fields and values alternate, in the order of
-//! insertion. A large one is a [`Table`]. [`HashRef`] reads either without copying it, and [`Hash`]
-//! owns one to change it: the packed bytes in a vector that the caller stores as the key's value
-//! afterwards, or the large form itself.
+//! insertion. A large one is a [`Table`]. [`HashRef`] reads either without copying it, and
+//! [`enum@Hash`] owns one to change it: the packed bytes in a vector that the caller stores as the
+//! key's value afterwards, or the large form itself.
 //!
 //! ```
 //! use freeport_kv_types::{Hash, HashRef, Limits};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! When free blocks are merged (KV-Direct 5.3.3).
+//! When free blocks are merged (KV-Direct, slab allocator).
 //!
 //! Nothing is merged on a free. An allocation that finds no block, no unused memory and no larger
 //! block merges everything that is free, and waits for that. Earlier, once the memory that can
@@ -77,7 +77,7 @@ impl Merge {
 ///
 /// Entries change hands twice, as whole stacks, whose memory is moved and not copied: to the thread
 /// when it starts, and back when the allocator collects them. Each stack belongs to one thread at
-/// any time; the thread first sends it, then sets a flag (KV-32: data before the pointer). All that
+/// any time; the thread first sends it, then sets a flag (data before the pointer). All that
 /// the threads' timing decides is which operation collects the result.
 pub(super) struct Keeper {
     merged: Receiver<Stock>,

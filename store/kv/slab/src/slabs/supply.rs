@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Where blocks come from if the front of their class has none: the back of the class, unused
-//! memory, and larger blocks (KV-Direct 5.3.3).
+//! memory, and larger blocks (KV-Direct, slab allocator).
 //!
 //! A larger block is not cut into entries. The class *opens* it, as its extent, and carves blocks
 //! from the start of that when an allocation needs them, at most a line. If what remains is shorter

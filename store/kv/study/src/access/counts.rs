@@ -44,7 +44,7 @@ pub enum Direction {
     Write,
 }
 
-/// Number of memory accesses, by cause and direction (KV-Direct 5.4.1).
+/// Number of memory accesses, by cause and direction (KV-Direct, hash table).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Accesses {
     counts: [[u64; 2]; Cause::ALL.len()],

@@ -5,7 +5,7 @@
 //! block, and reads of blocks whose secondary hash matches by chance.
 //!
 //! The largest index ratio is where index, chained buckets and blocks fill memory exactly. Larger
-//! indexes have shorter chains, so this ratio gives the fewest accesses (KV-Direct 5.4.1).
+//! indexes have shorter chains, so this ratio gives the fewest accesses (KV-Direct, hash table).
 
 use super::Occupancy;
 use crate::workload::Sizes;
@@ -36,7 +36,7 @@ pub struct Layout {
 
 impl Layout {
     /// The published layout: ten slots of 5 bytes, no header of inline pairs, 2 bytes in a block,
-    /// blocks of 32 bytes and their doubles (KV-Direct 5.4.1).
+    /// blocks of 32 bytes and their doubles (KV-Direct, hash table).
     pub const PUBLISHED: Layout = Layout {
         slots: 10,
         slot_bytes: 5,

@@ -4,7 +4,8 @@
 //! Blocks have the sizes of powers of two up to 512 bytes. A block is split off a larger one if
 //! none of its size is free; blocks are not merged. Free blocks are known to a cache of 24 entries
 //! for each size and a stack in memory, which exchange 12 entries, a line, at once. That is the
-//! published allocator's traffic (KV-Direct 5.4.2), counted without keeping the entries twice.
+//! published allocator's traffic (KV-Direct, hash table), counted without keeping the entries
+//! twice.
 
 use std::fmt;
 

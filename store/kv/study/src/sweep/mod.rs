@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Measured accesses per operation, as rows to print or to plot (KV-Direct 5.4.1): against memory
-//! utilisation for several inline thresholds, against the index ratio, and for the engine beside
-//! its rivals.
+//! Measured accesses per operation, as rows to print or to plot (KV-Direct, hash table): against
+//! memory utilisation for several inline thresholds, against the index ratio, and for the engine
+//! beside its rivals.
 //!
 //! Each row comes from real tables that are filled and used, in memory of a few MiB. The number of
 //! accesses does not depend on the size of memory.

@@ -2,7 +2,7 @@
 //! The largest index with which a table can be filled, by trial.
 //!
 //! A larger index has fewer collisions, and leaves less memory for blocks. So the largest index
-//! that still lets all pairs fit costs the fewest accesses (KV-Direct 5.4.1).
+//! that still lets all pairs fit costs the fewest accesses (KV-Direct, hash table).
 
 use super::Trial;
 use crate::table::{Refused, Table};

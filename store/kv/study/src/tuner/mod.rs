@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Choice of the inline threshold and the index ratio for a mix of sizes (KV-Direct 5.4.1).
+//! Choice of the inline threshold and the index ratio for a mix of sizes (KV-Direct, hash table).
 //!
 //! Both are set when an engine is made. Pairs in buckets save an access, but take more slots, so
 //! that chains become longer. For each candidate threshold the largest index is taken with which

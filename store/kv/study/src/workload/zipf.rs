@@ -14,7 +14,7 @@
 
 use fastrand::Rng;
 
-/// Skew of the YCSB workloads; the "long tail" of the published evaluation (KV-Direct 5.5).
+/// Skew of the YCSB workloads; the "long tail" of the published evaluation (KV-Direct, hash table).
 pub const THETA: f64 = 0.99;
 
 /// Terms of zeta that are added up.
