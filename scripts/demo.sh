@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # Demonstrates everything that works, in about three minutes after the build: a ClickNP program as
 # native code on a real trace, its counters and variables, its drawing, the rate of frames through
-# memory, two hosts connected by the firewall and the load balancer, bytes between processes, and
-# unmodified programs with accelerated sockets. All output goes to out/demo.
+# memory, two hosts connected by the firewall and the load balancer, bytes between processes,
+# unmodified programs with accelerated sockets, and the key-value engine. All output goes to
+# out/demo.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -150,3 +151,10 @@ echo "   and a bulk transfer ('freeport bench sockets' measures properly)"
 "$freeport" bench sockets --quick --case redis --case nginx --case memcached --case bulk \
     --out "$out/sockets" 2>"$out/sockets.notes"
 echo "$out/sockets/sockets-applications.svg"
+
+echo
+echo "11. the key-value engine: parameters for a mix of sizes, operations in memory beside the"
+echo "   standard library's map and the limit of memory, and memory accesses per operation"
+echo "   beside the published ones ('freeport bench kv' measures properly)"
+"$freeport" kv tune --pairs 10:7 --pairs 62:3 --utilisation 0.5
+"$freeport" bench kv --quick --out "$out/kv" 2>"$out/kv.notes"

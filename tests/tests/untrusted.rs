@@ -139,6 +139,7 @@ fn written(reader: &str) -> Vec<Vec<u8>> {
         "executable" => vec![compiled("maps"), with_loader(compiled("maps"))],
         "object" => ["maps", "functions", "facts", "legacy"].map(compiled).into(),
         "assembly" => texts(ASSEMBLY),
+        "kv_values" => freeport_tests::untrusted::kv_values::samples(),
         other => panic!("{other} has no samples"),
     }
 }
