@@ -5,4 +5,4 @@
 use freeport_tests::untrusted;
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| untrusted::kv_values::kv_values(bytes));
+fuzz_target!(|bytes: &[u8]| untrusted::kv_values(bytes));

@@ -17,9 +17,11 @@ mod expiry;
 mod header;
 mod keyspace;
 mod large;
+mod operations;
 mod value;
 
 pub use error::Error;
 pub use header::{Expiry, Kind};
 pub use keyspace::{Keyspace, Options};
+pub use operations::OperationError;
 pub use value::{Form, Type};

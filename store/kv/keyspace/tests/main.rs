@@ -4,3 +4,4 @@
 mod expiry;
 mod memory;
 mod model;
+mod operations;
