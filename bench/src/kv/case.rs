@@ -7,7 +7,7 @@ use super::stores::{Batches, Lines, OneAtATime, StandardMap, Store};
 use crate::harness::metrics::{Metric, MetricResult, Series, cost, rate};
 use crate::harness::report::Traffic;
 use anyhow::{Context, Result, ensure};
-use freeport_kv_engine::Request;
+use freeport_kv_engine::{Engine, Options, Request};
 use freeport_kv_study::workload::{Keys, Mix};
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -66,10 +66,9 @@ impl fmt::Display for Setting {
 
 /// Operations per second.
 pub const OPS: [Metric; 1] = [rate("ops", "M operations/s", "operations")];
-const MEMORY: [Metric; 2] = [
-    cost("bytes_per_pair", "B", "memory per pair"),
-    rate("utilisation", "of the memory", "bytes of pairs"),
-];
+const MEMORY: [Metric; 1] = [cost("bytes_per_pair", "B", "memory per pair")];
+/// Pairs at most of the store with a growing index.
+const GROWING_PAIRS: usize = 1_000_000;
 
 /// An operation of a case.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -104,23 +103,30 @@ impl Work {
         }
     }
 
-    /// The operation number `at` on a key. A read-modify-write is a get and then a put.
-    #[inline(always)]
-    fn requests<'a>(self, at: usize, key: &'a [u8], value: &'a [u8]) -> [Option<Request<'a>>; 2] {
+    /// Appends the operations on keys, the first of which is number `at`. A read-modify-write is a
+    /// get and then a put.
+    fn append<'a>(
+        self,
+        at: usize,
+        keys: impl Iterator<Item = &'a [u8]>,
+        value: &'a [u8],
+        requests: &mut Vec<Request<'a>>,
+    ) {
         match self {
-            Self::Get => [Some(Request::Get(key)), None],
-            Self::Put => [Some(Request::Put(key, value)), None],
-            Self::Add | Self::AddToOne => [Some(Request::Update(key)), None],
+            Self::Get => requests.extend(keys.map(Request::Get)),
+            Self::Put => requests.extend(keys.map(|key| Request::Put(key, value))),
+            Self::Add | Self::AddToOne => requests.extend(keys.map(Request::Update)),
             Self::Mix(mix) => {
                 let shares = mix.shares();
-                // A permutation of the percents, so that kinds alternate.
-                let percent = (at * 37 % 100) as u8;
-                if percent < shares.updates {
-                    [Some(Request::Put(key, value)), None]
-                } else if percent < shares.read_modify_writes {
-                    [Some(Request::Get(key)), Some(Request::Put(key, value))]
-                } else {
-                    [Some(Request::Get(key)), None]
+                for (number, key) in keys.enumerate() {
+                    // A permutation of the percents, so that kinds alternate.
+                    let percent = ((at + number) * 37 % 100) as u8;
+                    if percent >= shares.updates {
+                        requests.push(Request::Get(key));
+                    }
+                    if percent < shares.updates || percent < shares.read_modify_writes {
+                        requests.push(Request::Put(key, value));
+                    }
                 }
             }
         }
@@ -155,7 +161,7 @@ pub fn measure(
     }
     let mut lines = Lines::new(engine.engine.statistics().used_bytes());
     let draws = Draws::new(setting.spread, keys, pairs as u64);
-    let mut results = vec![memory(setting, pairs, &engine)];
+    let mut results = vec![memory(setting, pairs, &engine.engine)?];
     for work in works {
         progress(work.name());
         let mut series: Vec<Series> = vec![];
@@ -213,9 +219,12 @@ fn rate_of(
         // The clock is read once in a while.
         for _ in 0..16 {
             requests.clear();
-            for (number, key) in draws.batch(place, setting.batch).enumerate() {
-                let key = if work == Work::AddToOne { one } else { key };
-                requests.extend(work.requests(place + number, key, &value).into_iter().flatten());
+            match work {
+                Work::AddToOne => requests.resize(setting.batch, Request::Update(one)),
+                _ => {
+                    let keys = draws.batch(place, setting.batch);
+                    work.append(place, keys, &value, &mut requests);
+                }
             }
             place += setting.batch;
             let hits = store.run(&requests);
@@ -229,16 +238,26 @@ fn rate_of(
     }
 }
 
-fn memory(setting: &Setting, pairs: usize, engine: &Batches) -> MetricResult {
-    let statistics = engine.engine.statistics();
-    let bytes = statistics.used_bytes() as f64 / pairs as f64;
-    let round = vec![bytes, statistics.utilisation()];
-    MetricResult {
+/// Memory per pair, with a growing index and with the fixed one that the cases use.
+fn memory(setting: &Setting, pairs: usize, fixed: &Engine) -> Result<MetricResult> {
+    let options = Options { memory_bytes: setting.memory_bytes, ..Options::default() };
+    let mut growing = Engine::new(options)?;
+    let (keys, value) = (Keys::Binary(setting.key_bytes), vec![7; setting.value_bytes]);
+    let mut key = vec![];
+    for rank in 0..(pairs / 2).clamp(1, GROWING_PAIRS) as u64 {
+        keys.write(rank, &mut key);
+        growing.put(&key, &value).with_context(|| format!("pair {rank} of a growing index"))?;
+    }
+    let series = |name, engine: &Engine| {
+        let bytes = engine.statistics().used_bytes() as f64 / engine.len() as f64;
+        Series { name, rounds: vec![vec![bytes]] }
+    };
+    Ok(MetricResult {
         bench: "kv",
         case: "engine-memory".into(),
         traffic: traffic(setting, pairs),
         metrics: &MEMORY,
-        series: vec![Series { name: "freeport", rounds: vec![round] }],
+        series: vec![series("freeport", &growing), series("freeport, fixed index", fixed)],
         note: None,
-    }
+    })
 }
