@@ -4,7 +4,9 @@
 
 use std::fmt::Write;
 
-/// Bytes of the longest integer, `-9223372036854775808`.
+/// Bytes of the longest integer, `-9223372036854775808`, as a line with its type and end.
+const LINE_BYTES: usize = 23;
+/// Bytes of the longest integer.
 const INTEGER_BYTES: usize = 20;
 /// Bytes of the longest double, such as `-2.2250738585072014e-308`.
 const DOUBLE_BYTES: usize = 32;
@@ -17,7 +19,7 @@ pub(super) struct Text<const SIZE: usize> {
 }
 
 impl<const SIZE: usize> Text<SIZE> {
-    const EMPTY: Self = Self { bytes: [0; SIZE], start: 0, end: 0 };
+    const EMPTY: Self = Self::ending_at(0);
 
     pub(super) fn as_bytes(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
@@ -55,28 +57,57 @@ const PAIRS: [u8; 200] = {
     pairs
 };
 
+impl<const SIZE: usize> Text<SIZE> {
+    /// An empty text that grows to the left, from `end`.
+    const fn ending_at(end: usize) -> Self {
+        Self { bytes: [0; SIZE], start: end, end }
+    }
+
+    #[inline]
+    fn prepend_integer(&mut self, number: i64) {
+        let mut rest = number.unsigned_abs();
+        while rest >= 100 {
+            self.prepend_pair((rest % 100) as usize);
+            rest /= 100;
+        }
+        if rest >= 10 {
+            self.prepend_pair(rest as usize);
+        } else {
+            self.prepend(b'0' + rest as u8);
+        }
+        if number < 0 {
+            self.prepend(b'-');
+        }
+    }
+
+    #[inline]
+    fn prepend(&mut self, byte: u8) {
+        self.start -= 1;
+        self.bytes[self.start] = byte;
+    }
+
+    #[inline]
+    fn prepend_pair(&mut self, number: usize) {
+        self.start -= 2;
+        self.bytes[self.start..self.start + 2].copy_from_slice(&PAIRS[2 * number..2 * number + 2]);
+    }
+}
+
 /// An integer in decimal.
 pub(super) fn integer(number: i64) -> Text<INTEGER_BYTES> {
-    let mut text = Text { start: INTEGER_BYTES, end: INTEGER_BYTES, ..Text::EMPTY };
-    let mut rest = number.unsigned_abs();
-    while rest >= 100 {
-        let pair = 2 * (rest % 100) as usize;
-        rest /= 100;
-        text.start -= 2;
-        text.bytes[text.start..text.start + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
-    }
-    if rest >= 10 {
-        text.start -= 2;
-        let pair = 2 * rest as usize;
-        text.bytes[text.start..text.start + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
-    } else {
-        text.start -= 1;
-        text.bytes[text.start] = b'0' + rest as u8;
-    }
-    if number < 0 {
-        text.start -= 1;
-        text.bytes[text.start] = b'-';
-    }
+    let mut text = Text::ending_at(INTEGER_BYTES);
+    text.prepend_integer(number);
+    text
+}
+
+/// A line of RESP with a type and an integer, such as `:-12\r\n`.
+#[inline]
+pub(super) fn line(kind: u8, number: i64) -> Text<LINE_BYTES> {
+    let mut text = Text::ending_at(LINE_BYTES);
+    text.prepend(b'\n');
+    text.prepend(b'\r');
+    text.prepend_integer(number);
+    text.prepend(kind);
     text
 }
 
@@ -103,21 +134,13 @@ pub(super) fn double(number: f64) -> Text<DOUBLE_BYTES> {
     text
 }
 
+/// Writes a number that is no integer, or a large one.
 fn push_digits(number: f64, text: &mut Text<DOUBLE_BYTES>) {
-    // The form of std is `d.ddde-7`, with the shortest digits.
-    let mut scientific = Text::<DOUBLE_BYTES>::EMPTY;
-    write!(scientific, "{:e}", number.abs()).expect("a double has at most 17 digits");
-    let scientific = scientific.as_bytes();
-    let mark = scientific.iter().position(|&byte| byte == b'e').expect("the form has an exponent");
-    let exponent = parse_integer(&scientific[mark + 1..]).expect("an exponent is an integer");
-    let (mut digits, mut count) = ([0; 17], 0);
-    for &digit in scientific[..mark].iter().filter(|&&byte| byte != b'.') {
-        digits[count] = digit;
-        count += 1;
-    }
-    let digits = &digits[..count];
-    // The number is the digits as an integer, times ten to the power of `scale`.
-    let scale = exponent - (count as i64 - 1);
+    let (digits, scale) = shortest(number.abs());
+    let digits = digits.as_bytes();
+    let count = digits.len();
+    // The exponent of the form with one digit before the point.
+    let exponent = scale + count as i64 - 1;
     let magnitude = exponent.unsigned_abs() as usize;
     if number < 0.0 {
         text.push(b"-");
@@ -144,6 +167,35 @@ fn push_digits(number: f64, text: &mut Text<DOUBLE_BYTES>) {
         text.push(if exponent < 0 { b"e-" } else { b"e+" });
         text.push(integer(exponent.abs()).as_bytes());
     }
+}
+
+/// The shortest digits that give a positive double, and the power of ten by which they are scaled.
+fn shortest(number: f64) -> (Text<INTEGER_BYTES>, i64) {
+    /// Decimals that are worth a try. Scores have few.
+    const DECIMALS_MAX: i64 = 4;
+    /// Each decimal number of 15 digits gives another double.
+    const DIGITS_LIMIT: f64 = 1e15;
+
+    let mut factor = 1.0;
+    for decimals in 1..=DECIMALS_MAX {
+        factor *= 10.0;
+        let digits = (number * factor).round();
+        // Both are exact, therefore the quotient is the double of that decimal number. There are no
+        // other digits of at most 15 for it, and no fewer, since each shorter scale was tried.
+        if digits < DIGITS_LIMIT && digits / factor == number {
+            return (integer(digits as i64), -decimals);
+        }
+    }
+    // The form of std is `d.ddde-7`, with the shortest digits.
+    let mut scientific = Text::<DOUBLE_BYTES>::EMPTY;
+    write!(scientific, "{number:e}").expect("a double has at most 17 digits");
+    let scientific = scientific.as_bytes();
+    let mark = scientific.iter().position(|&byte| byte == b'e').expect("the form has an exponent");
+    let exponent = parse_integer(&scientific[mark + 1..]).expect("an exponent is an integer");
+    let mut digits = Text::EMPTY;
+    scientific[..mark].split(|&byte| byte == b'.').for_each(|part| digits.push(part));
+    let scale = exponent - (digits.as_bytes().len() as i64 - 1);
+    (digits, scale)
 }
 
 /// Reads an integer in the only form that Redis accepts: no plus sign, no leading zeros, no `-0`.
@@ -250,6 +302,24 @@ mod tests {
             (-5e-324, "-5e-324"),
         ] {
             assert_eq!(shown(number), expected, "{number:e}");
+        }
+    }
+
+    #[test]
+    fn few_decimals_have_the_digits_of_std() {
+        let mut random = Rng::with_seed(3);
+        for _ in 0..50_000 {
+            let digits = random.i64(0..) >> random.u32(8..62);
+            let number = digits as f64 / 10_f64.powi(random.i32(0..8));
+            if number.fract() != 0.0 && number > 1e-3 {
+                let (digits, scale) = shortest(number);
+                let digits = String::from_utf8(digits.as_bytes().to_vec()).expect("digits");
+                let form = format!("{number:e}");
+                let (mantissa, exponent) = form.split_once('e').expect("an exponent");
+                assert_eq!(digits, mantissa.replace('.', ""), "{form}");
+                let exponent: i64 = exponent.parse().expect("a number");
+                assert_eq!(scale, exponent + 1 - digits.len() as i64, "{form}");
+            }
         }
     }
 

@@ -221,14 +221,9 @@ impl<'a> Writer<'a> {
         }
     }
 
+    #[inline]
     fn number(&mut self, kind: u8, value: i64) {
-        let text = number::integer(value);
-        let text = text.as_bytes();
-        let mut line = [0; HEADER_BYTES];
-        line[0] = kind;
-        line[1..=text.len()].copy_from_slice(text);
-        line[text.len() + 1..text.len() + 3].copy_from_slice(b"\r\n");
-        self.output.extend_from_slice(&line[..text.len() + 3]);
+        self.output.extend_from_slice(number::line(kind, value).as_bytes());
     }
 
     #[inline]

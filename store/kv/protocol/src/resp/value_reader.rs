@@ -67,7 +67,7 @@ pub enum ValueProgress {
 #[derive(Debug)]
 pub struct ValueReader {
     limits: ValueLimits,
-    /// Bytes of the current reply that were taken.
+    /// Bytes of the current reply, including those that the begun string lacks.
     taken: usize,
     /// The begin of a line whose end has not arrived.
     line: Vec<u8>,
@@ -130,20 +130,14 @@ impl ValueReader {
     }
 
     fn advance(&mut self, received: &[u8]) -> Result<ValueProgress, ValueError> {
-        let mut rest = received;
+        // Values are passed by reference, because moving them costs more than reading them.
+        let (mut rest, mut value) = (received, Value::Null);
         while !rest.is_empty() {
-            let before = rest.len();
-            let value = match self.string.take() {
-                Some(text) => self.string(text, &mut rest)?,
-                None => self.line(&mut rest)?,
+            let has_value = match self.string {
+                Some(_) => self.string(&mut rest, &mut value)?,
+                None => self.line(&mut rest, &mut value)?,
             };
-            self.taken += before - rest.len();
-            if self.taken > self.limits.reply_bytes {
-                return Err(ValueError::TooLarge(self.limits.reply_bytes));
-            }
-            if let Some(value) = value
-                && let Some(value) = self.close(value)?
-            {
+            if has_value && self.close(&mut value)? {
                 return Ok(ValueProgress::Complete { value, bytes: received.len() - rest.len() });
             }
         }
@@ -158,52 +152,58 @@ impl ValueReader {
         }
     }
 
-    /// Takes bytes of a string. Returns it if it is complete.
-    fn string(&mut self, mut text: Text, rest: &mut &[u8]) -> Result<Option<Value>, ValueError> {
+    /// Takes bytes of a string. Returns whether `value` is a complete one.
+    fn string(&mut self, rest: &mut &[u8], value: &mut Value) -> Result<bool, ValueError> {
+        let Some(text) = &mut self.string else { return Ok(false) };
         let bytes = rest.split_off(..rest.len().min(text.length - text.bytes.len()));
         text.bytes.extend_from_slice(bytes.unwrap_or_default());
-        if text.bytes.len() == text.length {
-            while text.ends < 2
-                && let Some(&byte) = rest.split_off_first()
-            {
-                if byte != b"\r\n"[text.ends] {
-                    return Err(ValueError::LineEnd);
-                }
-                text.ends += 1;
+        if text.bytes.len() < text.length {
+            return Ok(false);
+        }
+        while text.ends < 2 {
+            let Some(&byte) = rest.split_off_first() else { return Ok(false) };
+            if byte != b"\r\n"[text.ends] {
+                return Err(ValueError::LineEnd);
             }
+            text.ends += 1;
         }
-        if text.ends < 2 {
-            self.string = Some(text);
-            return Ok(None);
-        }
-        let bytes = text.bytes;
-        Ok(Some(match text.kind {
+        let (kind, bytes) = (text.kind, mem::take(&mut text.bytes));
+        self.string = None;
+        *value = match kind {
             b'!' => Value::Error(bytes),
             b'=' => verbatim(bytes)?,
             b';' => {
                 self.open.push(Open::Chunks(bytes));
-                return Ok(None);
+                return Ok(false);
             }
             _ => Value::Bulk(bytes),
-        }))
+        };
+        Ok(true)
     }
 
-    /// Takes bytes of a line. Returns its value if the line is complete and has one.
-    fn line(&mut self, rest: &mut &[u8]) -> Result<Option<Value>, ValueError> {
+    /// Takes bytes of a line. Returns whether it is complete and `value` is its value.
+    fn line(&mut self, rest: &mut &[u8], value: &mut Value) -> Result<bool, ValueError> {
         let end = rest.iter().position(|&byte| byte == b'\n');
         let part = rest.split_off(..end.map_or(rest.len(), |end| end + 1)).unwrap_or_default();
-        if self.line.len() + part.len() > self.limits.line_bytes.saturating_add(2) {
-            return Err(ValueError::LineTooLong(self.limits.line_bytes));
+        // The error is that of the first byte too many, in whatever portions the line arrives.
+        let line_room = self.limits.line_bytes.saturating_add(2) - self.line.len();
+        let reply_room = self.limits.reply_bytes - self.taken;
+        if part.len() > line_room.min(reply_room) {
+            return Err(match line_room <= reply_room {
+                true => ValueError::LineTooLong(self.limits.line_bytes),
+                false => ValueError::TooLarge(self.limits.reply_bytes),
+            });
         }
+        self.taken += part.len();
         if end.is_some() && self.line.is_empty() {
-            return self.element(part);
+            return self.element(part, value);
         }
         self.line.extend_from_slice(part);
         if end.is_none() {
-            return Ok(None);
+            return Ok(false);
         }
         let mut line = mem::take(&mut self.line);
-        let result = self.element(&line);
+        let result = self.element(&line, value);
         line.clear();
         // Long lines are rare.
         line.shrink_to(TRUSTED_BYTES);
@@ -212,7 +212,7 @@ impl ValueReader {
     }
 
     /// Reads a complete line: a value, or the begin or end of one.
-    fn element(&mut self, line: &[u8]) -> Result<Option<Value>, ValueError> {
+    fn element(&mut self, line: &[u8], value: &mut Value) -> Result<bool, ValueError> {
         let line = line.strip_suffix(b"\r\n").ok_or(ValueError::LineEnd)?;
         if line.contains(&b'\r') {
             return Err(ValueError::LineEnd);
@@ -222,7 +222,7 @@ impl ValueReader {
             return Err(ValueError::Misplaced(kind));
         }
         let invalid = ValueError::InvalidContent(kind);
-        let value = match kind {
+        *value = match kind {
             b'+' => Value::Status(content.to_vec()),
             b'-' => Value::Error(content.to_vec()),
             b':' => Value::Integer(integer(content).ok_or(invalid)?),
@@ -232,22 +232,28 @@ impl ValueReader {
             b'_' | b'#' => return Err(invalid),
             b',' => Value::Double(double(content).ok_or(invalid)?),
             b'(' => Value::BigNumber(big_number(content).ok_or(invalid)?),
-            b'$' | b'!' | b'=' | b';' => return self.begin_string(kind, content),
-            b'*' | b'%' | b'~' | b'>' | b'|' => return self.begin_aggregate(kind, content),
-            b'.' if content.is_empty() => return self.end_stream().map(Some),
+            b'$' | b'!' | b'=' | b';' => return self.begin_string(kind, content, value),
+            b'*' | b'%' | b'~' | b'>' | b'|' => return self.begin_aggregate(kind, content, value),
+            b'.' if content.is_empty() => self.end_stream()?,
             b'.' => return Err(invalid),
             other => return Err(ValueError::UnknownType(other)),
         };
-        Ok(Some(value))
+        Ok(true)
     }
 
-    fn begin_string(&mut self, kind: u8, content: &[u8]) -> Result<Option<Value>, ValueError> {
+    fn begin_string(
+        &mut self,
+        kind: u8,
+        content: &[u8],
+        value: &mut Value,
+    ) -> Result<bool, ValueError> {
         if kind == b'$' && content == b"?" {
             self.open(Open::Chunks(vec![]))?;
-            return Ok(None);
+            return Ok(false);
         }
         if kind == b'$' && content == b"-1" {
-            return Ok(Some(Value::Null));
+            *value = Value::Null;
+            return Ok(true);
         }
         let length = length(content)?;
         let mut bytes = vec![];
@@ -257,7 +263,8 @@ impl ValueReader {
                 return Err(ValueError::Misplaced(kind));
             };
             if length == 0 {
-                return Ok(Some(Value::Bulk(before)));
+                *value = Value::Bulk(before);
+                return Ok(true);
             }
             bytes = before;
         }
@@ -265,22 +272,31 @@ impl ValueReader {
         if length > limit.saturating_sub(bytes.len()) {
             return Err(ValueError::StringTooLong(limit));
         }
-        if length > self.limits.reply_bytes.saturating_sub(self.taken) {
+        if length.saturating_add(2) > self.limits.reply_bytes - self.taken {
             return Err(ValueError::TooLarge(self.limits.reply_bytes));
         }
         bytes.reserve(length.min(TRUSTED_BYTES));
         let length = bytes.len() + length;
+        self.taken += length - bytes.len() + 2;
         self.string = Some(Text { kind, bytes, length, ends: 0 });
-        Ok(None)
+        Ok(false)
     }
 
-    fn begin_aggregate(&mut self, kind: u8, content: &[u8]) -> Result<Option<Value>, ValueError> {
+    fn begin_aggregate(
+        &mut self,
+        kind: u8,
+        content: &[u8],
+        value: &mut Value,
+    ) -> Result<bool, ValueError> {
         if kind == b'>' && !self.open.iter().all(|it| matches!(it, Open::Attributes(_))) {
             return Err(ValueError::Misplaced(kind));
         }
         let missing = match content {
             b"?" if matches!(kind, b'*' | b'%' | b'~') => None,
-            b"-1" if kind == b'*' => return Ok(Some(Value::Null)),
+            b"-1" if kind == b'*' => {
+                *value = Value::Null;
+                return Ok(true);
+            }
             _ => {
                 let count = length(content)?;
                 let factor = if matches!(kind, b'%' | b'|') { 2 } else { 1 };
@@ -291,14 +307,15 @@ impl ValueReader {
             }
         };
         if missing == Some(0) && kind != b'|' {
-            return Ok(Some(aggregate(kind, vec![])));
+            *value = aggregate(kind, vec![]);
+            return Ok(true);
         }
         let values = Vec::with_capacity(missing.unwrap_or(0).min(TRUSTED_ELEMENTS));
         self.open(match missing {
             Some(0) => Open::Attributes(vec![]),
             _ => Open::Aggregate { kind, missing, values },
         })?;
-        Ok(None)
+        Ok(false)
     }
 
     fn open(&mut self, open: Open) -> Result<(), ValueError> {
@@ -321,33 +338,38 @@ impl ValueReader {
         }
     }
 
-    /// Gives a complete value to what is open. Returns the value that is complete outside all.
-    fn close(&mut self, mut value: Value) -> Result<Option<Value>, ValueError> {
-        loop {
-            value = match self.open.pop() {
-                None => return Ok(Some(value)),
-                Some(Open::Attributes(attributes)) => {
-                    Value::Attributed { attributes, value: Box::new(value) }
-                }
-                Some(Open::Aggregate { kind, missing, mut values }) => {
+    /// Gives a complete value to what is open. Returns whether `value` is then the whole reply.
+    fn close(&mut self, value: &mut Value) -> Result<bool, ValueError> {
+        while let Some(innermost) = self.open.last_mut() {
+            match innermost {
+                Open::Aggregate { kind, missing, values } => {
                     if values.len() >= self.limits.elements {
                         return Err(ValueError::TooManyElements(self.limits.elements));
                     }
-                    values.push(value);
-                    let missing = missing.map(|missing| missing - 1);
-                    if missing != Some(0) {
-                        self.open.push(Open::Aggregate { kind, missing, values });
-                        return Ok(None);
+                    values.push(mem::replace(value, Value::Null));
+                    let Some(missing) = missing else { return Ok(false) };
+                    *missing -= 1;
+                    if *missing > 0 {
+                        return Ok(false);
                     }
-                    if kind == b'|' {
-                        self.open.push(Open::Attributes(pairs(values)));
-                        return Ok(None);
+                    let values = mem::take(values);
+                    if *kind == b'|' {
+                        *innermost = Open::Attributes(pairs(values));
+                        return Ok(false);
                     }
-                    aggregate(kind, values)
+                    *value = aggregate(*kind, values);
                 }
-                Some(Open::Chunks(_)) => return Err(ValueError::Misplaced(b'$')),
+                Open::Attributes(attributes) => {
+                    let inner = Box::new(mem::replace(value, Value::Null));
+                    let attributes = mem::take(attributes);
+                    *value = Value::Attributed { attributes, value: inner };
+                }
+                // Only chunks are read there.
+                Open::Chunks(_) => return Err(ValueError::Misplaced(b'$')),
             }
+            self.open.pop();
         }
+        Ok(true)
     }
 }
 
