@@ -30,6 +30,7 @@ mod bpf_lift;
 mod bpf_program;
 mod bpf_rows;
 mod monitor_messages;
+mod resp;
 mod ring;
 mod shared_queue;
 
@@ -37,6 +38,7 @@ pub use bpf_lift::bpf_lift;
 pub use bpf_program::{bpf_analysis, bpf_program};
 pub use bpf_rows::bpf_rows;
 pub use monitor_messages::monitor_messages;
+pub use resp::{resp_request, resp_value};
 pub use ring::ring;
 pub use shared_queue::shared_queue;
 
@@ -44,7 +46,7 @@ pub use shared_queue::shared_queue;
 pub type Reader = (&'static str, fn(&[u8]));
 
 /// All readers.
-pub const READERS: [Reader; 18] = [
+pub const READERS: [Reader; 20] = [
     ("language", language),
     ("format", format),
     ("representation", representation),
@@ -63,6 +65,8 @@ pub const READERS: [Reader; 18] = [
     ("bpf_rows", bpf_rows),
     ("bpf_lift", bpf_lift),
     ("executable", executable),
+    ("resp_request", resp_request),
+    ("resp_value", resp_value),
 ];
 
 /// A program with everything that calls and initial values can name: numbers, structs, arrays,

@@ -165,6 +165,9 @@ impl RequestReader {
     /// # Errors
     /// The bytes are no request. The connection has to be closed after
     /// [the reply](ProtocolError::write_reply); each further call returns the same error.
+    ///
+    /// # Panics
+    /// May panic if bytes that were given before are missing.
     #[inline]
     pub fn read<'a>(&'a mut self, received: &'a [u8]) -> Result<Read<'a>, ProtocolError> {
         match self.advance(received) {

@@ -122,11 +122,8 @@ fn write_entries(
     for (place, (key, value)) in entries.iter().enumerate() {
         write_mark(output, place, width, mark, indent)?;
         write_value(output, key, indent + width + 2)?;
+        // Further lines of an aggregate are aligned with its keys, not with the arrow.
         output.write_str(" => ")?;
-        // Further lines of an aggregate are aligned with its elements, not with the arrow.
-        if is_long(value) {
-            write!(output, "\n{:1$}", "", indent + width + 2)?;
-        }
         write_value(output, value, indent + width + 2)?;
     }
     Ok(())
@@ -144,16 +141,6 @@ fn write_mark(
         write!(output, "\n{:indent$}", "")?;
     }
     write!(output, "{:>width$}{mark} ", place + 1)
-}
-
-/// The value has more than one line.
-fn is_long(value: &Value) -> bool {
-    match value {
-        Value::Array(values) | Value::Set(values) | Value::Push(values) => !values.is_empty(),
-        Value::Map(entries) => !entries.is_empty(),
-        Value::Attributed { .. } => true,
-        _ => false,
-    }
 }
 
 fn digits(count: usize) -> usize {
@@ -234,7 +221,7 @@ mod tests {
     fn entries_have_arrows() {
         let inner = Value::Push(vec![bulk("x"), bulk("y")]);
         let map = Value::Map(vec![(bulk("a"), Value::Integer(1)), (bulk("b"), inner)]);
-        check(map.clone(), "1# \"a\" => (integer) 1\n2# \"b\" => \n   1> \"x\"\n   2> \"y\"");
+        check(map.clone(), "1# \"a\" => (integer) 1\n2# \"b\" => 1> \"x\"\n   2> \"y\"");
         let attributes = vec![(bulk("ttl"), Value::Integer(9))];
         let value = Box::new(bulk("v"));
         let attributed = Value::Attributed { attributes, value };
