@@ -6,7 +6,7 @@ use freeport_kv_protocol::resp::{ProtocolError, Read, RequestLimits, RequestRead
 use freeport_kv_protocol::resp::{ValueError, ValueLimits, ValueProgress, ValueReader};
 use freeport_kv_protocol::resp::{Version, Writer};
 
-/// Reads requests. What is read can be written and is read again.
+/// Reads requests. They can be written, and are then read again.
 pub fn resp_request(bytes: &[u8]) {
     let Some((&first, bytes)) = bytes.split_first() else { return };
     let limits = RequestLimits {

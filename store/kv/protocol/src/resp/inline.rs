@@ -3,10 +3,10 @@
 //! their bytes therefore differ from those of the line, so they are copied.
 //!
 //! The rules are those of `sdssplitargs` of Redis: white space separates words; `"..."` has the
-//! escapes `\xHH`, `\n`, `\r`, `\t`, `\b`, `\a` and, for any other byte, the byte itself; `'...'` has
-//! the escape `\'`; a closing quote ends its word and has to be followed by white space; an opening
-//! quote may be inside a word. Vertical tab and form feed are white space between words and after
-//! quotes, but do not end a word.
+//! escapes `\xHH`, `\n`, `\r`, `\t`, `\b`, `\a` and, for any other byte, the byte itself; `'...'`
+//! has the escape `\'`; a closing quote ends its word and has to be followed by white space; an
+//! opening quote may be inside a word. Vertical tab and form feed are white space between words and
+//! after quotes, but do not end a word.
 
 use super::error::ProtocolError;
 

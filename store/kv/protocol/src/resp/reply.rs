@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Replies of a server, written into a buffer in the version of RESP that the client has chosen
-//! with `HELLO`. Version 2 has no maps, sets, doubles and so on; each is written as what Redis sends
-//! for it in that version.
+//! with `HELLO`. Version 2 has no maps, sets, doubles and so on; each is written as Redis writes it
+//! in that version.
 //!
 //! An aggregate is written as its header, followed by its elements: `array(2)`, then two values. A
 //! request is an array of bulk strings, so that a client writes its requests with the same calls.
@@ -156,8 +156,8 @@ impl<'a> Writer<'a> {
         });
     }
 
-    /// A double, with the digits that Redis 7.2 prints: the shortest that give it again. A string in
-    /// version 2.
+    /// A double, with the digits that Redis 7.2 prints: the shortest that give it again. A string
+    /// in version 2.
     pub fn double(&mut self, value: f64) {
         let text = number::double(value);
         if self.is_three() {

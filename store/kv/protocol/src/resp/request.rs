@@ -6,8 +6,8 @@
 //! 1. [`RequestReader::read`] is given all bytes received since the end of the last request.
 //! 2. If they are not a complete request, it remembers how far it came. The next call is given the
 //!    same bytes and those that arrived since, and continues there. A bulk string is not looked at.
-//! 3. Arguments of a complete request are slices of the given bytes, except those of inline
-//!    requests, whose quotes are resolved in a buffer of the reader.
+//! 3. Arguments of a complete request are slices of the given bytes, and a batch may have those of
+//!    several requests. Quotes of inline requests are resolved in a buffer of the reader.
 //! 4. The caller drops [`Request::bytes`] bytes from its buffer. The next call begins a request.
 //!
 //! Redis is lenient in ways that clients may depend on, and this reader is too: a line ends with a
@@ -58,9 +58,9 @@ impl Default for RequestLimits {
 
 /// Result of [`RequestReader::read`].
 #[derive(Debug)]
-pub enum Read<'a> {
+pub enum Read<'reader, 'received> {
     /// A complete request.
-    Complete(Request<'a>),
+    Complete(Request<'reader, 'received>),
     /// More bytes are needed.
     Incomplete {
         /// At least this number of further bytes is needed. A peer claims it: take memory as bytes
@@ -72,13 +72,15 @@ pub enum Read<'a> {
 /// The arguments of a request; the first is the name of a command. A request without arguments (an
 /// empty line, or `*0`) has no reply.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
-    source: &'a [u8],
-    ranges: &'a [(usize, usize)],
+pub struct Request<'reader, 'received> {
+    source: &'reader [u8],
+    /// The source, if it is not the buffer of the reader.
+    received: Option<&'received [u8]>,
+    ranges: &'reader [(usize, usize)],
     bytes: usize,
 }
 
-impl<'a> Request<'a> {
+impl<'reader, 'received> Request<'reader, 'received> {
     /// Number of bytes of the request, which the caller drops from its buffer.
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -96,18 +98,26 @@ impl<'a> Request<'a> {
 
     /// An argument, counted from 0.
     #[inline]
-    pub fn get(&self, at: usize) -> Option<&'a [u8]> {
+    pub fn get(&self, at: usize) -> Option<&'reader [u8]> {
         self.ranges.get(at).map(|&(start, end)| &self.source[start..end])
     }
 
+    /// An argument as a part of the received bytes, which remains when the reader reads the next
+    /// request, so that a batch can have the arguments of several. `None` also for inline requests.
+    #[inline]
+    pub fn get_received(&self, at: usize) -> Option<&'received [u8]> {
+        let (received, &(start, end)) = (self.received?, self.ranges.get(at)?);
+        Some(&received[start..end])
+    }
+
     /// All arguments in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &'reader [u8]> + use<'reader> {
         let source = self.source;
         self.ranges.iter().map(move |&(start, end)| &source[start..end])
     }
 }
 
-impl Index<usize> for Request<'_> {
+impl Index<usize> for Request<'_, '_> {
     type Output = [u8];
 
     /// # Panics
@@ -169,14 +179,18 @@ impl RequestReader {
     /// # Panics
     /// May panic if bytes that were given before are missing.
     #[inline]
-    pub fn read<'a>(&'a mut self, received: &'a [u8]) -> Result<Read<'a>, ProtocolError> {
+    pub fn read<'reader, 'received: 'reader>(
+        &'reader mut self,
+        received: &'received [u8],
+    ) -> Result<Read<'reader, 'received>, ProtocolError> {
         match self.advance(received) {
             Ok(None) => {
                 let bytes = self.position;
                 (self.state, self.position) = (State::Start, 0);
-                let is_inline = received[0] != b'*';
-                let source = if is_inline { &self.words[..] } else { received };
-                Ok(Read::Complete(Request { source, ranges: &self.ranges, bytes }))
+                let received = Some(received).filter(|received| received[0] == b'*');
+                let source = received.unwrap_or(&self.words);
+                let ranges = &self.ranges;
+                Ok(Read::Complete(Request { source, received, ranges, bytes }))
             }
             Ok(Some(missing)) => Ok(Read::Incomplete { missing }),
             Err(error) => {
@@ -421,6 +435,17 @@ mod tests {
         assert_eq!(request.get(2), None);
         assert!(received.as_ptr_range().contains(&request[1].as_ptr()));
         assert!(request.iter().eq([&b"GET"[..], b"key"]));
+    }
+
+    #[test]
+    fn arguments_of_several_requests_are_used_together() {
+        let received = b"*1\r\n$1\r\na\r\nb c\r\n*2\r\n$1\r\nd\r\n$2\r\nef\r\n";
+        let (mut reader, mut start, mut batch) = (reader(), 0, vec![]);
+        while let Ok(Read::Complete(request)) = reader.read(&received[start..]) {
+            batch.extend((0..2).filter_map(|at| request.get_received(at)));
+            start += request.bytes();
+        }
+        assert_eq!((start, batch), (received.len(), vec![&b"a"[..], b"d", b"ef"]));
     }
 
     #[test]

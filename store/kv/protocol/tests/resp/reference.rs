@@ -3,7 +3,7 @@
 
 use freeport_kv_protocol::resp::{ProtocolError, RequestLimits};
 
-/// What is at the begin of some bytes: a request with its number of bytes, or nothing yet.
+/// The begin of some bytes: a request with its number of bytes, or nothing yet.
 pub type Outcome = Result<Option<(Vec<Vec<u8>>, usize)>, ProtocolError>;
 
 const LINE_MAX: usize = 65_536;
