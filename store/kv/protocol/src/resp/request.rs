@@ -315,8 +315,8 @@ impl RequestReader {
         if bytes > UNAUTHENTICATED_BYTES && !self.limits.is_authenticated {
             return Err(ProtocolError::UnauthenticatedLength);
         }
-        // The position is below the limit, and no allocation has more than `isize::MAX` bytes.
-        if bytes > self.limits.request_bytes.saturating_sub(self.position + 2) {
+        // Both are at most `isize::MAX`, the position because it is a place in memory.
+        if bytes.saturating_add(self.position + 2) > self.limits.request_bytes {
             return Err(ProtocolError::RequestTooLarge);
         }
         Ok(Some(bytes))

@@ -202,6 +202,7 @@ fn limits_are_exact() {
     check(b"*2\r\n$1\r\na\r\n$4\r\n", limits, &[], Some(ProtocolError::RequestTooLarge));
     check(b"*1\r\n$10\r\n0123456789\r\n", limits, &[], Some(ProtocolError::RequestTooLarge));
     check(b"*1\r\n$9\r\n012345678\r\n", limits, &[&[b"012345678"]], None);
+    check(b"*2\r\n$7\r\n0123456\r\n$0\r\n\r\n", limits, &[], Some(ProtocolError::RequestTooLarge));
     let all = RequestLimits { argument_bytes: usize::MAX, request_bytes: usize::MAX, ..limits };
     check(b"*1\r\n$9223372036854775807\r\n", all, &[], None);
 }
