@@ -122,8 +122,11 @@ fn write_entries(
     for (place, (key, value)) in entries.iter().enumerate() {
         write_mark(output, place, width, mark, indent)?;
         write_value(output, key, indent + width + 2)?;
-        // Further lines of an aggregate are aligned with its keys, not with the arrow.
         output.write_str(" => ")?;
+        // Its lines are aligned with the key, not with the arrow.
+        if has_lines(value) {
+            write!(output, "\n{:1$}", "", indent + width + 2)?;
+        }
         write_value(output, value, indent + width + 2)?;
     }
     Ok(())
@@ -141,6 +144,25 @@ fn write_mark(
         write!(output, "\n{:indent$}", "")?;
     }
     write!(output, "{:>width$}{mark} ", place + 1)
+}
+
+/// The value has more than one line.
+fn has_lines(value: &Value) -> bool {
+    match value {
+        Value::Array(values) | Value::Set(values) | Value::Push(values) => match &values[..] {
+            [] => false,
+            [value] => has_lines(value),
+            _ => true,
+        },
+        Value::Map(entries) => match &entries[..] {
+            [] => false,
+            [(key, value)] => has_lines(key) || has_lines(value),
+            _ => true,
+        },
+        Value::Verbatim { text, .. } => text.contains(&b'\n'),
+        Value::Attributed { .. } => true,
+        _ => false,
+    }
 }
 
 fn digits(count: usize) -> usize {
@@ -221,7 +243,15 @@ mod tests {
     fn entries_have_arrows() {
         let inner = Value::Push(vec![bulk("x"), bulk("y")]);
         let map = Value::Map(vec![(bulk("a"), Value::Integer(1)), (bulk("b"), inner)]);
-        check(map.clone(), "1# \"a\" => (integer) 1\n2# \"b\" => 1> \"x\"\n   2> \"y\"");
+        check(map.clone(), "1# \"a\" => (integer) 1\n2# \"b\" => \n   1> \"x\"\n   2> \"y\"");
+        let one = Value::Array(vec![map.clone()]);
+        let expected = "1# (nil) => \n   1) 1# \"a\" => (integer) 1\n      2# \"b\" => \n         \
+                        1> \"x\"\n         2> \"y\"";
+        check(Value::Map(vec![(Value::Null, one)]), expected);
+        let one = Value::Map(vec![(bulk("c"), Value::Set(vec![Value::Null]))]);
+        check(Value::Map(vec![(bulk("a"), one)]), "1# \"a\" => 1# \"c\" => 1~ (nil)");
+        let key = Value::Array(vec![Value::Null, Value::Null]);
+        check(Value::Map(vec![(key, Value::Null)]), "1# 1) (nil)\n   2) (nil) => (nil)");
         let attributes = vec![(bulk("ttl"), Value::Integer(9))];
         let value = Box::new(bulk("v"));
         let attributed = Value::Attributed { attributes, value };

@@ -285,7 +285,7 @@ fn replies_are_those_that_redis_writes() {
             let number = if version == Version::Two { 2 } else { 3 };
             let request = format!("HELLO {number}\r\nDEBUG PROTOCOL {kind}\r\n");
             let (found, _) = server.answer(&[request.as_bytes()]);
-            let mut reader = ValueReader::new(ValueLimits::default());
+            let mut reader = reader();
             let hello = match reader.read(&found).expect("it is a reply") {
                 ValueProgress::Complete { value: Value::Map(_) | Value::Array(_), bytes } => bytes,
                 other => panic!("{other:?}"),
@@ -301,6 +301,54 @@ fn replies_are_those_that_redis_writes() {
             assert!(bytes == expected.len() || kind == "push", "a push precedes the reply");
         }
     }
+}
+
+/// Values that a script returns.
+const SCRIPTED: [&str; 11] = [
+    "'a b\\n\\\\\\0\\255'",
+    "{1, {2, {3, 'x'}}, {err = 'ERR x'}, {ok = 'fine'}, {double = 1.5}, {}, {map = {}}, false}",
+    "{{set = {}}, {set = {q = true}}, {}, {}, {}, {}, {}, {}, {}, {1, {2, 3}}}",
+    "{map = {a = {}}}",
+    "{map = {a = {1}}}",
+    "{map = {a = {1, 2}}}",
+    "{map = {a = {{1, 2}}}}",
+    "{map = {a = {map = {q = true}}}}",
+    "{map = {a = {map = {q = {1, {2, 3}}}}}}",
+    "{{{{1}}}, {map = {a = {{1, 2}, 3}}}}",
+    "{err = 'ERR no'}",
+];
+
+#[test]
+#[ignore = "long: needs a Redis server and redis-cli"]
+fn values_are_shown_as_by_redis_cli() {
+    let Some(mut server) = Server::start(&[]) else {
+        return skip("redis-server is not installed");
+    };
+    for script in SCRIPTED {
+        let script = format!("redis.setresp(3); return {script}");
+        let port = server.port.to_string();
+        let shown = Command::new("redis-cli")
+            .args(["-3", "-p", &port, "--no-raw", "EVAL", &script, "0"])
+            .output();
+        let Ok(shown) = shown else { return skip("redis-cli is not installed") };
+        let mut request = b"HELLO 3\r\n".to_vec();
+        let mut writer = Writer::new(&mut request, Version::Three);
+        writer.array(3);
+        [&b"EVAL"[..], script.as_bytes(), b"0"].iter().for_each(|argument| writer.bulk(argument));
+        let (replies, _) = server.answer(&[&request]);
+        let (mut reader, mut start, mut values) = (reader(), 0, vec![]);
+        while let Ok(ValueProgress::Complete { value, bytes }) = reader.read(&replies[start..]) {
+            start += bytes;
+            values.push(value);
+        }
+        assert_eq!((values.len(), start), (2, replies.len()), "HELLO and EVAL are answered");
+        let shown = String::from_utf8(shown.stdout).expect("it has escapes");
+        assert_eq!(values[1].to_string(), shown.trim_end_matches('\n'), "{script}");
+    }
+}
+
+fn reader() -> ValueReader {
+    ValueReader::new(ValueLimits::default())
 }
 
 /// The samples of `DEBUG PROTOCOL`.
