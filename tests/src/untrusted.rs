@@ -31,6 +31,7 @@ mod bpf_program;
 mod bpf_rows;
 pub mod kv_values;
 mod monitor_messages;
+mod resp;
 mod ring;
 mod shared_queue;
 
@@ -39,6 +40,7 @@ pub use bpf_program::{bpf_analysis, bpf_program};
 pub use bpf_rows::bpf_rows;
 pub use kv_values::kv_values;
 pub use monitor_messages::monitor_messages;
+pub use resp::{resp_request, resp_value};
 pub use ring::ring;
 pub use shared_queue::shared_queue;
 
@@ -46,7 +48,7 @@ pub use shared_queue::shared_queue;
 pub type Reader = (&'static str, fn(&[u8]));
 
 /// All readers.
-pub const READERS: [Reader; 19] = [
+pub const READERS: [Reader; 21] = [
     ("language", language),
     ("format", format),
     ("representation", representation),
@@ -66,6 +68,8 @@ pub const READERS: [Reader; 19] = [
     ("bpf_lift", bpf_lift),
     ("executable", executable),
     ("kv_values", kv_values),
+    ("resp_request", resp_request),
+    ("resp_value", resp_value),
 ];
 
 /// A program with everything that calls and initial values can name: numbers, structs, arrays,

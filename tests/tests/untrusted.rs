@@ -140,6 +140,8 @@ fn written(reader: &str) -> Vec<Vec<u8>> {
         "object" => ["maps", "functions", "facts", "legacy"].map(compiled).into(),
         "assembly" => texts(ASSEMBLY),
         "kv_values" => freeport_tests::untrusted::kv_values::samples(),
+        "resp_request" => texts(RESP_REQUESTS),
+        "resp_value" => texts(RESP_VALUES),
         other => panic!("{other} has no samples"),
     }
 }
@@ -272,6 +274,22 @@ const ASSEMBLY: &[&str] = &[
     "w1 = atomic_fetch_add((u32 *)(r2 - 0x8), w1)\nr0 = cmpxchg_64(r1 + 0x0, r0, r2)\n\
      lock *(u64 *)(r1 + 0x8) |= r2\n*(u8 *)(r10 - 0x1) = 0x7\nr1 = *(s16 *)(r2 + 0x4)",
     "r0 = *(u16 *)skb[r1 + 0xc]\nr0 = *(u8 *)skb[0x17]\nr1 s/= r2\nw3 = -w3\nr2 = function+0x1",
+];
+
+/// The first byte gives the portions, and whether the client has authenticated.
+const RESP_REQUESTS: &[&str] = &[
+    "\x7f*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$5\r\nvalue\r\n*1\r\n$4\r\nPING\r\n",
+    "\x05SET key \"a\\x41\\n b\" 'it\\'s'\r\n\r\n*0\r\n*-1\r\nPING\n",
+    "\x0a*2\r\n$4\r\nECHO\r\n$12\r\n0123456789ab\r\nGET k\r\n",
+    "\x20*10\r\n$16385\r\n",
+];
+
+/// The first byte gives the portions.
+const RESP_VALUES: &[&str] = &[
+    "\x7f+OK\r\n-ERR no\r\n:-12\r\n$3\r\nabc\r\n$-1\r\n*2\r\n*-1\r\n*1\r\n:1\r\n",
+    "\x03_\r\n#t\r\n,1.5e-7\r\n,inf\r\n(-123456789012345678901\r\n!5\r\nERR x\r\n=5\r\ntxt:a\r\n",
+    "\0%2\r\n$1\r\na\r\n~1\r\n:1\r\n+b\r\n>0\r\n|1\r\n+ttl\r\n:9\r\n>1\r\n+message\r\n",
+    "\x20*?\r\n:1\r\n%?\r\n+a\r\n$?\r\n;4\r\nHell\r\n;1\r\no\r\n;0\r\n.\r\n.\r\n~?\r\n.\r\n",
 ];
 
 const INITIAL_VALUES: &[&str] = &[
