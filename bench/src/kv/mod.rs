@@ -9,6 +9,7 @@ mod accesses;
 mod aims;
 mod case;
 mod draws;
+mod plot;
 mod stores;
 mod vectors;
 
@@ -76,7 +77,7 @@ pub struct Arguments {
     /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
-    /// Also write kv.csv to this folder
+    /// Also write kv.csv, kv-rates.svg and kv-accesses.svg to this folder
     #[arg(long)]
     pub out: Option<PathBuf>,
 }
@@ -130,6 +131,13 @@ pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Outp
         folder::make(out)?;
         let all: Vec<&MetricResult> = results.iter().collect();
         folder::save(out, "kv.csv", metrics::csv(&all, &machine))?;
+        let rates = plot::rates(&results, &machine);
+        let counts = plot::accesses(accesses.rows(), &machine);
+        for (name, drawing) in [("kv-rates.svg", rates), ("kv-accesses.svg", counts)] {
+            if let Some(drawing) = drawing {
+                folder::save(out, name, drawing)?;
+            }
+        }
     }
     let mut notes = aims::aims(&results);
     notes.extend(machine::disturbances(load));

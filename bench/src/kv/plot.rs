@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Drawings of the results: rates as bars, and memory accesses against the utilisation of memory.
+
+use super::case::OPS;
+use crate::harness::Measurement;
+use crate::harness::chart::{self, Axis, Panel};
+use crate::harness::machine::Machine;
+use crate::harness::metrics::MetricResult;
+use crate::harness::plot::{self, Group};
+use crate::harness::report::Traffic;
+use freeport_kv_study::sweep::{Costs, Row};
+
+/// Draws the operations per second of every case; none if there are none.
+pub fn rates(results: &[MetricResult], machine: &Machine) -> Option<String> {
+    let group = |it: &MetricResult| {
+        let Traffic::Pairs { key_bytes, value_bytes, distribution, .. } = it.traffic else {
+            return None;
+        };
+        let bar = |series: &crate::harness::metrics::Series| Measurement {
+            name: series.name.into(),
+            rates: series.rounds.iter().map(|round| round[0]).collect(),
+        };
+        Some(Group {
+            title: format!("{}, {key_bytes} + {value_bytes} B, {distribution}", it.case),
+            bars: it.series.iter().map(bar).collect(),
+        })
+    };
+    let of_rates = results.iter().filter(|it| it.metrics == OPS);
+    let groups: Vec<Group> = of_rates.filter_map(group).collect();
+    let draw = || plot::bars("The key-value engine in memory", OPS[0].unit, &groups, machine);
+    (!groups.is_empty()).then(draw)
+}
+
+/// A kind of operation with its mean costs.
+type Operation = (&'static str, fn(&Costs) -> f64);
+const OPERATIONS: [Operation; 2] =
+    [("get", |costs| costs.get_hit.mean()), ("put", |costs| costs.update.mean())];
+
+/// Draws mean accesses against utilisation, a panel for each size of pairs and operation, of sizes
+/// with several utilisations; none if there is none.
+pub fn accesses(rows: &[Row], machine: &Machine) -> Option<String> {
+    let mut tables: Vec<&'static str> = vec![];
+    let mut sizes: Vec<f64> = vec![];
+    for row in rows {
+        if !tables.contains(&row.table) {
+            tables.push(row.table);
+        }
+        if !sizes.contains(&row.pair_bytes) {
+            sizes.push(row.pair_bytes);
+        }
+    }
+    let line = |size: f64, table: &str, of: fn(&Costs) -> f64| -> Vec<(f64, f64)> {
+        let its = rows.iter().filter(|row| row.pair_bytes == size && row.table == table);
+        let point = |row: &Row| Some((row.utilisation * 100.0, of(row.costs.as_ref().ok()?)));
+        its.filter_map(point).collect()
+    };
+    let panel = |(size, (name, of)): (f64, Operation)| {
+        let lines: Vec<_> = tables.iter().map(|table| line(size, table, of)).collect();
+        let points = lines.iter().flatten();
+        let highest = points.map(|point| point.1).fold(0.0, f64::max);
+        let has_line = lines.iter().any(|line| line.len() > 1);
+        has_line.then(|| Panel {
+            title: format!("{name}, pairs of {size} B"),
+            x: axis("% of memory used by pairs", (0.0, 100.0)),
+            y: axis("accesses", (0.0, highest.ceil() + 1.0)),
+            lines,
+        })
+    };
+    let settings = sizes.iter().flat_map(|&size| OPERATIONS.map(|operation| (size, operation)));
+    let panels: Vec<Panel> = settings.filter_map(panel).collect();
+    let title = "Memory accesses per operation, counted";
+    (!panels.is_empty()).then(|| chart::svg(title, &tables, &panels, 2, machine))
+}
+
+fn axis(label: &str, range: (f64, f64)) -> Axis {
+    Axis { label: label.into(), range, is_logarithmic: false }
+}
