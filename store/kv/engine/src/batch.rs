@@ -73,7 +73,7 @@ impl<M: Meter> Engine<M> {
     }
 
     #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
     fn run_by_permutations<R: Replies>(&mut self, requests: &[Request<'_>], replies: &mut R) {
         self.run_as::<crate::search::Vbmi, R>(requests, replies);
     }

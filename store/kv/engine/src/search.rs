@@ -42,6 +42,7 @@ impl Vbmi {
     pub fn is_available() -> bool {
         is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512vl")
             && is_x86_feature_detected!("avx512vbmi")
             && is_x86_feature_detected!("bmi2")
     }
@@ -74,7 +75,7 @@ impl Compare for Vbmi {
 
 #[cfg(target_arch = "x86_64")]
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
 fn words_by_permutations(bucket: &Bucket, word: u64, mask: u64) -> u32 {
     use std::arch::x86_64::{
         __m512i, _mm512_load_si512, _mm512_permutexvar_epi8, _mm512_set1_epi64,

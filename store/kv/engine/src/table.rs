@@ -75,24 +75,40 @@ impl<M: Meter> Table<M> {
     /// Looks a key up.
     #[inline(always)]
     pub fn find<C: Compare>(&self, key: &[u8], hash: Hash) -> Option<Place> {
-        let mut offset = self.index.offset(hash);
+        let offset = self.index.offset(hash);
         self.meter.read(Cause::Bucket);
-        loop {
-            let bucket = self.memory.bucket(offset);
-            if let Some(slot) = bucket.find_inline::<C>(key, hash) {
-                return Some(Place::new(offset, slot));
-            }
-            let candidates = bucket.candidates::<C>(hash);
-            if candidates != 0
-                && let Some(slot) = self.find_block(offset, candidates, key)
-            {
-                return Some(Place::new(offset, slot));
-            }
-            match bucket.next() {
-                0 => return None,
-                unit => offset = self.memory.offset_of(unit),
-            }
+        // Chains are rare, and a loop here would keep vectors on the stack from one round to the
+        // next, which costs more than the comparison.
+        self.find_in::<C>(offset, key, hash).or_else(|| match self.memory.bucket(offset).next() {
+            0 => None,
+            unit => self.find_in_chain::<C>(unit, key, hash),
+        })
+    }
+
+    #[inline(never)]
+    fn find_in_chain<C: Compare>(&self, first: u32, key: &[u8], hash: Hash) -> Option<Place> {
+        let mut unit = first;
+        while unit != 0 {
+            let offset = self.memory.offset_of(unit);
             self.meter.read(Cause::Chain);
+            if let Some(place) = self.find_in::<C>(offset, key, hash) {
+                return Some(place);
+            }
+            unit = self.memory.bucket(offset).next();
+        }
+        None
+    }
+
+    /// Looks a key up in one bucket, and in the blocks that it points to.
+    #[inline(always)]
+    fn find_in<C: Compare>(&self, offset: usize, key: &[u8], hash: Hash) -> Option<Place> {
+        let bucket = self.memory.bucket(offset);
+        if let Some(slot) = bucket.find_inline::<C>(key, hash) {
+            return Some(Place::new(offset, slot));
+        }
+        match bucket.candidates::<C>(hash) {
+            0 => None,
+            candidates => Some(Place::new(offset, self.find_block(offset, candidates, key)?)),
         }
     }
 
