@@ -2,3 +2,5 @@
 //! Wire formats of a key-value server, as readers and writers of bytes, apart from sockets and
 //! commands.
 #![forbid(unsafe_code)]
+
+pub mod memcached;

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Meta commands: two letters, a key, and flags of one letter each with an optional token. All
+//! commands accept all flags, and ignore those that mean nothing to them.
+
+use super::text::Parsed;
+use super::{Error, Expiry, Key, Limits, Refusal, Request, StoreMode, Words};
+use super::{KEY_BYTES_MAX, number};
+
+/// Maximum number of words of a meta command.
+const WORDS_MAX: usize = 19;
+/// Maximum number of bytes of flag `O` with its token.
+const OPAQUE_BYTES_MAX: usize = 32;
+
+/// Key and flags of a meta request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Meta<'a> {
+    /// The key.
+    pub key: Key<'a>,
+    /// The flags as the request has them. Replies repeat some of them, in this order.
+    pub flags: Words<'a>,
+    /// A bit for each flag.
+    seen: u64,
+    /// `T`: new expiry.
+    pub expiry: Option<Expiry>,
+    /// `N`: a missing item is made with this expiry.
+    pub vivify: Option<Expiry>,
+    /// `R`: the client is to renew an item that expires earlier.
+    pub recache: Option<Expiry>,
+    /// `C`: CAS number that the item must have.
+    pub cas: Option<u64>,
+    /// `F`: number that the client keeps with the value.
+    pub client_flags: u32,
+    /// `D`: amount of a change, 1 if not given.
+    pub delta: u64,
+    /// `J`: number that `N` makes, 0 if not given.
+    pub initial: u64,
+    /// `M`, or 0.
+    mode: u8,
+}
+
+/// Direction of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arithmetic {
+    /// Adds, and wraps around at 64 bits.
+    Increment,
+    /// Subtracts, and stops at 0.
+    Decrement,
+}
+
+impl<'a> Meta<'a> {
+    /// Returns whether the request has a flag.
+    #[inline]
+    pub fn has(&self, flag: u8) -> bool {
+        bit(flag).is_some_and(|bit| self.seen & bit != 0)
+    }
+
+    /// The usual reply is not sent: `EN` of `mg`, `HD` of the others, and a changed number of `ma`
+    /// with its value. All other replies are sent.
+    #[inline]
+    pub fn is_quiet(&self) -> bool {
+        self.has(b'q')
+    }
+
+    /// Reads flags. The original reports the last invalid token, unless a flag that is unknown or
+    /// appears again ends its search.
+    #[inline]
+    fn read(written: &'a [u8], flags: Words<'a>, words_before: usize) -> Result<Self, Error> {
+        let mut meta = Self {
+            key: Key { written, is_base64: false },
+            flags,
+            seen: 0,
+            expiry: None,
+            vivify: None,
+            recache: None,
+            cas: None,
+            client_flags: 0,
+            delta: 1,
+            initial: 0,
+            mode: 0,
+        };
+        let (mut is_ended, mut error) = (false, None);
+        for (at, word) in flags.enumerate() {
+            if at + words_before >= WORDS_MAX {
+                return Err(Error::FlagsTooLong);
+            }
+            let flag = word[0];
+            if is_ended {
+                continue;
+            }
+            match bit(flag) {
+                None if flag < 0x7f => (is_ended, error) = (true, Some(Error::InvalidFlag)),
+                Some(bit) if meta.seen & bit == 0 => {
+                    meta.seen |= bit;
+                    match meta.read_flag(flag, &word[1..]) {
+                        Ok(()) => {}
+                        // The original has no own text for this one.
+                        Err(Error::Format) => _ = error.get_or_insert(Error::Format),
+                        Err(other) => {
+                            (is_ended, error) = (other == Error::InvalidFlag, Some(other))
+                        }
+                    }
+                }
+                _ => (is_ended, error) = (true, Some(Error::DuplicateFlag)),
+            }
+        }
+        error.map_or(Ok(meta), Err)
+    }
+
+    #[inline]
+    fn read_flag(&mut self, flag: u8, token: &[u8]) -> Result<(), Error> {
+        let expiry = || number::signed32(token).map(Expiry::from).ok_or(Error::Token);
+        let unsigned = |error| number::unsigned64(token).ok_or(error);
+        match flag {
+            b'b' => {
+                self.key = Key::new(self.key.written, true).ok_or(Error::KeyEncoding)?;
+            }
+            b'N' => self.vivify = Some(expiry()?),
+            b'T' => self.expiry = Some(expiry()?),
+            b'R' => self.recache = Some(expiry()?),
+            b'F' => self.client_flags = number::unsigned32(token).ok_or(Error::Format)?,
+            b'C' => self.cas = Some(unsigned(Error::Token)?),
+            b'J' => self.initial = unsigned(Error::InitialValue)?,
+            b'D' => self.delta = unsigned(Error::DeltaValue)?,
+            b'M' => {
+                let [mode] = *token else { return Err(Error::ModeLength) };
+                self.mode = mode;
+            }
+            b'O' | b'P' | b'L' | b'I' | b'k' | b's' | b't' | b'c' | b'f' | b'v' | b'h' | b'l'
+            | b'u' | b'q' => {}
+            _ => return Err(Error::InvalidFlag),
+        }
+        Ok(())
+    }
+
+    fn check_opaque(&self) -> Result<(), Error> {
+        let is_long = |flag: &[u8]| flag[0] == b'O' && flag.len() > OPAQUE_BYTES_MAX;
+        let is_refused = self.has(b'O') && self.flags.into_iter().any(is_long);
+        if is_refused { Err(Error::OpaqueTooLong) } else { Ok(()) }
+    }
+}
+
+/// The bit of a flag, if it is an ASCII character that may be one.
+#[inline]
+fn bit(flag: u8) -> Option<u64> {
+    (64..127).contains(&flag).then(|| 1 << (flag - 64))
+}
+
+/// Reads a meta command from the words behind it.
+#[inline]
+pub fn parse<'a>(letter: u8, words: Words<'a>, limits: &Limits) -> Parsed<'a> {
+    let request = match letter {
+        b'g' => get(words),
+        b's' => return set(words, limits),
+        b'd' => delete(words),
+        b'a' => arithmetic(words),
+        b'e' => debug(words),
+        b'n' => Ok(Request::MetaNoop),
+        _ => Err(Error::Command),
+    };
+    match request {
+        Ok(request) => Parsed::Request(request),
+        Err(error) => Parsed::Refused(error.into()),
+    }
+}
+
+fn key<'a>(words: &mut Words<'a>) -> Result<&'a [u8], Error> {
+    let key = words.next().ok_or(Error::Command)?;
+    if key.len() <= KEY_BYTES_MAX { Ok(key) } else { Err(Error::Format) }
+}
+
+#[inline]
+fn get(mut words: Words<'_>) -> Result<Request<'_>, Error> {
+    let key = key(&mut words)?;
+    let meta = Meta::read(key, words, 2).map_err(|error| match error {
+        Error::FlagsTooLong => Error::GetFlagsTooLong,
+        other => other,
+    })?;
+    meta.check_opaque()?;
+    Ok(Request::MetaGet(meta))
+}
+
+/// `md` and `ma` have one text for everything that is wrong with a flag.
+fn with_one_text(error: Error) -> Error {
+    if error == Error::FlagsTooLong { error } else { Error::InvalidOrDuplicateFlag }
+}
+
+fn delete(mut words: Words<'_>) -> Result<Request<'_>, Error> {
+    let key = key(&mut words)?;
+    let meta = Meta::read(key, words, 2).map_err(with_one_text)?;
+    meta.check_opaque()?;
+    Ok(Request::MetaDelete(meta))
+}
+
+fn arithmetic(mut words: Words<'_>) -> Result<Request<'_>, Error> {
+    let key = key(&mut words)?;
+    let meta = Meta::read(key, words, 2).map_err(with_one_text)?;
+    let operation = match meta.mode {
+        0 | b'I' | b'+' => Arithmetic::Increment,
+        b'D' | b'-' => Arithmetic::Decrement,
+        _ => return Err(Error::ArithmeticMode),
+    };
+    meta.check_opaque()?;
+    Ok(Request::MetaArithmetic { meta, operation })
+}
+
+fn debug(mut words: Words<'_>) -> Result<Request<'_>, Error> {
+    let key = key(&mut words).map_err(|_| Error::Format)?;
+    let is_base64 = words.next() == Some(b"b");
+    Key::new(key, is_base64).map(Request::MetaDebug).ok_or(Error::Format)
+}
+
+fn set<'a>(mut words: Words<'a>, limits: &Limits) -> Parsed<'a> {
+    let refuse = |error: Error| Parsed::Refused(error.into());
+    let key = match key(&mut words) {
+        Ok(key) => key,
+        Err(error) => return refuse(error),
+    };
+    let Some(length) = words.next() else { return refuse(Error::Format) };
+    let meta = Meta::read(key, words, 3);
+    if meta == Err(Error::FlagsTooLong) {
+        return refuse(Error::FlagsTooLong);
+    }
+    let Some(value_bytes) = number::signed32(length).and_then(super::text::value_bytes) else {
+        return refuse(Error::Format);
+    };
+    // From here on, the value follows whatever is wrong.
+    match meta.and_then(|meta| Ok((meta, set_mode(&meta)?))) {
+        Ok((meta, _)) if !limits.has_room(meta.key.length(), meta.client_flags, value_bytes) => {
+            let refusal = Refusal { removes: Some(meta.key), ..Error::TooLarge.into() };
+            Parsed::Swallow(refusal, value_bytes)
+        }
+        Ok((meta, mode)) => {
+            Parsed::WithValue(Request::MetaSet { meta, mode, value: &[] }, value_bytes)
+        }
+        Err(error) => Parsed::Swallow(error.into(), value_bytes),
+    }
+}
+
+fn set_mode(meta: &Meta) -> Result<StoreMode, Error> {
+    let mode = match meta.mode {
+        0 | b'S' => StoreMode::Set,
+        b'E' => StoreMode::Add,
+        b'A' => StoreMode::Append,
+        b'P' => StoreMode::Prepend,
+        b'R' => StoreMode::Replace,
+        _ => return Err(Error::SetMode),
+    };
+    meta.check_opaque()?;
+    let is_conditional = meta.cas.is_some() && matches!(mode, StoreMode::Set | StoreMode::Replace);
+    Ok(if is_conditional { StoreMode::CompareAndSwap } else { mode })
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The reader of a connection.
+//!
+//! 1. It looks for the end of a line. The search continues where the last one ended.
+//! 2. It reads the line. If a value follows, it waits until the value is complete.
+//! 3. It checks the end of the value, and returns the request.
+//!
+//! A value that is too large is refused at its line, and its bytes are taken as they arrive. So the
+//! caller never has to keep more than `max(line_bytes_max, item_bytes_max)` bytes and a line.
+
+use super::scan::{LineEnd, line_end};
+use super::text::{Parsed, parse};
+use super::{Error, Refusal, Request};
+
+/// Maximum number of bytes of a line, except of `get`, `gets`, `gat` and `gats`.
+pub const LINE_BYTES: usize = 2_048;
+/// Spaces that may come before the command of a longer line.
+const SPACES_MAX: usize = 100;
+/// First byte of a request of the binary protocol.
+const BINARY_MAGIC: u8 = 0x80;
+
+/// Limits for requests of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Maximum size of an item in bytes, which the original has as `-I`. As there, an item is its
+    /// key, its value, and 59 or 63 bytes more.
+    pub item_bytes_max: usize,
+    /// Maximum number of bytes of a line with many keys. The original has no limit.
+    pub line_bytes_max: usize,
+}
+
+impl Default for Limits {
+    /// Both are 1 MiB.
+    fn default() -> Self {
+        Self { item_bytes_max: 1 << 20, line_bytes_max: 1 << 20 }
+    }
+}
+
+impl Limits {
+    /// Returns whether an item can be stored. The original counts a header of 48 bytes, a CAS
+    /// number, a zero byte after the key, client flags other than 0, and the end of a line.
+    #[inline]
+    pub(super) fn has_room(&self, key_bytes: usize, client_flags: u32, value_bytes: usize) -> bool {
+        let client_flags_bytes = if client_flags == 0 { 0 } else { 4 };
+        48 + 8 + key_bytes + 1 + client_flags_bytes + value_bytes + 2 <= self.item_bytes_max
+    }
+}
+
+/// What a reader found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Read<'a> {
+    /// Number of bytes that the caller has to drop from the begin of its buffer.
+    pub taken: usize,
+    /// What follows from them.
+    pub step: Step<'a>,
+}
+
+/// Next step of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step<'a> {
+    /// A request has to be carried out.
+    Request(Request<'a>),
+    /// A request is refused with a reply.
+    Refused(Refusal<'a>),
+    /// The next step needs at least that many bytes, those not taken included.
+    Wait {
+        /// Number of bytes.
+        needs: usize,
+    },
+    /// The connection has to be closed without a reply to what it received last.
+    Close,
+}
+
+/// Reads the requests of one connection.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    limits: Limits,
+    /// Bytes of the buffer in which there is no newline.
+    searched: usize,
+    /// Bytes of the buffer without which there is no next step.
+    needs: usize,
+    /// Bytes of a refused value that have not been received.
+    swallow: usize,
+    has_begun: bool,
+    is_closed: bool,
+}
+
+impl Reader {
+    /// Makes the reader of a new connection.
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, searched: 0, needs: 1, swallow: 0, has_begun: false, is_closed: false }
+    }
+
+    /// Reads the next request from the received bytes: those that earlier calls did not take, and
+    /// any number of new ones.
+    #[inline]
+    pub fn read<'a>(&mut self, bytes: &'a [u8]) -> Read<'a> {
+        let swallowed = self.swallow.min(bytes.len());
+        self.swallow -= swallowed;
+        let bytes = &bytes[swallowed..];
+        if bytes.len() < self.needs || self.is_closed {
+            let needs = self.needs;
+            let step = if self.is_closed { Step::Close } else { Step::Wait { needs } };
+            return Read { taken: swallowed, step };
+        }
+        if !self.has_begun {
+            self.has_begun = true;
+            // A client of the binary protocol would wait forever for replies.
+            self.is_closed = bytes[0] == BINARY_MAGIC;
+        }
+        let Read { taken, step } = match line_end(bytes, self.searched) {
+            _ if self.is_closed => Read { taken: 0, step: Step::Close },
+            Some(end) if end.newline <= LINE_BYTES || self.may_be_long(bytes, end.newline) => {
+                self.line(bytes, end)
+            }
+            None if bytes.len() <= LINE_BYTES || self.may_be_long(bytes, bytes.len()) => {
+                self.searched = bytes.len();
+                self.needs = bytes.len() + 1;
+                Read { taken: 0, step: Step::Wait { needs: self.needs } }
+            }
+            _ => self.close(),
+        };
+        Read { taken: swallowed + taken, step }
+    }
+
+    /// Reads a complete line.
+    #[inline]
+    fn line<'a>(&mut self, bytes: &'a [u8], end: LineEnd) -> Read<'a> {
+        let LineEnd { newline, has_zero } = end;
+        let after = newline + 1;
+        // In a line of one byte, the original takes a carriage return for a command.
+        let has_return = newline > 1 && bytes[newline - 1] == b'\r';
+        let mut line = &bytes[..newline - usize::from(has_return)];
+        // A search that was continued knows only a part of the line.
+        if has_zero || self.searched > 0 {
+            line = line.split(|byte| *byte == 0).next().unwrap_or(line);
+        }
+        match parse(line, &self.limits) {
+            Parsed::Request(request) => self.take(after, Step::Request(request)),
+            Parsed::WithValue(request, value_bytes) => {
+                self.value(bytes, newline, request, value_bytes)
+            }
+            Parsed::Refused(refusal) => self.take(after, Step::Refused(refusal)),
+            Parsed::Swallow(refusal, value_bytes) => {
+                let now = (value_bytes + 2).min(bytes.len() - after);
+                self.swallow = value_bytes + 2 - now;
+                self.take(after + now, Step::Refused(refusal))
+            }
+            Parsed::Close => self.close(),
+        }
+    }
+
+    /// Adds its value to a request.
+    #[inline]
+    fn value<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        newline: usize,
+        mut request: Request<'a>,
+        value_bytes: usize,
+    ) -> Read<'a> {
+        let begin = newline + 1;
+        let end = begin + value_bytes;
+        if bytes.len() < end + 2 {
+            self.searched = newline;
+            self.needs = end + 2;
+            return Read { taken: 0, step: Step::Wait { needs: self.needs } };
+        }
+        let has_end = bytes[end..end + 2] == *b"\r\n";
+        let is_quiet = match &mut request {
+            Request::Store(store) => {
+                store.value = &bytes[begin..end];
+                store.is_quiet
+            }
+            Request::MetaSet { value, .. } => {
+                *value = &bytes[begin..end];
+                false
+            }
+            _ => unreachable!("only these have a value"),
+        };
+        let refusal = Refusal { is_quiet, ..Error::DataChunk.into() };
+        self.take(end + 2, if has_end { Step::Request(request) } else { Step::Refused(refusal) })
+    }
+
+    #[inline]
+    fn take<'a>(&mut self, taken: usize, step: Step<'a>) -> Read<'a> {
+        self.searched = 0;
+        self.needs = 1;
+        Read { taken, step }
+    }
+
+    #[cold]
+    fn close<'a>(&mut self) -> Read<'a> {
+        self.is_closed = true;
+        Read { taken: 0, step: Step::Close }
+    }
+
+    /// Returns whether a line may have that many bytes. Only a retrieval has many keys.
+    #[cold]
+    fn may_be_long(&self, bytes: &[u8], line_bytes: usize) -> bool {
+        let spaces = bytes.iter().take(SPACES_MAX + 1).take_while(|byte| **byte == b' ').count();
+        let begins = |command: &&[u8]| bytes[spaces..].starts_with(command);
+        line_bytes <= self.limits.line_bytes_max
+            && spaces <= SPACES_MAX
+            && [&b"get "[..], b"gets ", b"gat ", b"gats "].iter().any(begins)
+    }
+}

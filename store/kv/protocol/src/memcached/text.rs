@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Lines of requests. The number of words of each command, the order of checks, and the replies are
+//! those of memcached 1.6.18.
+
+use super::{Arithmetic, Change, Error, Expiry, Get, Key, Limits, Operator};
+use super::{KEY_BYTES_MAX, Refusal, Request, Store, StoreMode, Words, meta, number};
+
+/// Meaning of a line.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Parsed<'a> {
+    /// A complete request.
+    Request(Request<'a>),
+    /// A request whose value follows, with the number of its bytes.
+    WithValue(Request<'a>, usize),
+    /// The line is refused.
+    Refused(Refusal<'a>),
+    /// The line is refused, and a value of that many bytes follows.
+    Swallow(Refusal<'a>, usize),
+    /// The connection has to be closed.
+    Close,
+}
+
+/// Reads a line, which has no end.
+#[inline]
+pub fn parse<'a>(line: &'a [u8], limits: &Limits) -> Parsed<'a> {
+    let mut words = Words::of_line(line);
+    let Some(command) = words.next() else { return refuse(Error::Command) };
+    let request = match command {
+        b"get" => get(words, false),
+        [b'm', letter] => return meta::parse(*letter, words, limits),
+        b"set" => return store(StoreMode::Set, words, limits),
+        b"gets" => get(words, true),
+        b"gat" => get_and_touch(words, false),
+        b"gats" => get_and_touch(words, true),
+        b"add" => return store(StoreMode::Add, words, limits),
+        b"cas" => return store(StoreMode::CompareAndSwap, words, limits),
+        b"replace" => return store(StoreMode::Replace, words, limits),
+        b"append" => return store(StoreMode::Append, words, limits),
+        b"prepend" => return store(StoreMode::Prepend, words, limits),
+        b"incr" => change(Arithmetic::Increment, words),
+        b"decr" => change(Arithmetic::Decrement, words),
+        b"delete" => delete(words),
+        b"touch" => touch(words),
+        // A name of the original that no document mentions.
+        b"bget" => get(words, false),
+        b"flush_all" => flush_all(words),
+        b"version" => Ok(Request::Version),
+        b"quit" => Ok(Request::Quit),
+        b"verbosity" => verbosity(words),
+        b"cache_memlimit" => memory_limit(words),
+        b"stats" => Ok(operator(Operator::Stats, words, false)),
+        b"shutdown" => Ok(operator(Operator::Shutdown, words, false)),
+        b"lru_crawler" => Ok(operator(Operator::LruCrawler, words, false)),
+        b"watch" => Ok(operator(Operator::Watch, words, true)),
+        b"slabs" => Ok(slabs(words)),
+        b"lru" | b"extstore" if words.is_empty() => Err(Error::Command.into()),
+        b"lru" => Ok(operator(Operator::Lru, words, true)),
+        b"extstore" => Ok(operator(Operator::ExternalStore, words, true)),
+        _ => return unknown(command, words),
+    };
+    request.map_or_else(Parsed::Refused, Parsed::Request)
+}
+
+fn refuse<'a>(error: Error) -> Parsed<'a> {
+    Parsed::Refused(error.into())
+}
+
+/// The original closes the connections of browsers that a page directs to it, and looks for them
+/// only where no command begins with the same letter.
+fn unknown<'a>(command: &[u8], words: Words<'a>) -> Parsed<'a> {
+    let is_like_a_command = command.len() < 2 || b"gsacidt".contains(&command[0]);
+    let last = words.last().unwrap_or(command);
+    let is_http = !is_like_a_command && last.starts_with(b"HTTP/");
+    if is_http { Parsed::Close } else { refuse(Error::Command) }
+}
+
+type Parse<'a> = Result<Request<'a>, Refusal<'a>>;
+
+#[inline]
+fn get(words: Words<'_>, returns_cas: bool) -> Parse<'_> {
+    let keys = words.without_limit();
+    if keys.is_empty() {
+        return Err(Error::Command.into());
+    }
+    if !keys.fit(KEY_BYTES_MAX) {
+        return Err(Error::Format.into());
+    }
+    Ok(Request::Get(Get { keys, returns_cas, touch: None }))
+}
+
+fn get_and_touch(words: Words<'_>, returns_cas: bool) -> Parse<'_> {
+    let mut keys = words.without_limit();
+    let expiry = keys.next().ok_or(Error::Command)?;
+    let touch = Some(number::signed32(expiry).ok_or(Error::Expiry)?.into());
+    if !keys.fit(KEY_BYTES_MAX) {
+        return Err(Error::Format.into());
+    }
+    Ok(Request::Get(Get { keys, returns_cas, touch }))
+}
+
+#[inline]
+fn store<'a>(mode: StoreMode, words: Words<'a>, limits: &Limits) -> Parsed<'a> {
+    let (fields, count) = words.first::<6>();
+    let least = if mode == StoreMode::CompareAndSwap { 5 } else { 4 };
+    if count != least && count != least + 1 {
+        return refuse(Error::Command);
+    }
+    let is_quiet = fields[count - 1] == b"noreply";
+    let Some((store, value_bytes)) = store_header(mode, &fields, is_quiet) else {
+        return Parsed::Refused(Refusal { is_quiet, ..Error::Format.into() });
+    };
+    if !limits.has_room(store.key.len(), store.client_flags, value_bytes) {
+        let key = Key { written: store.key, is_base64: false };
+        let removes = (mode == StoreMode::Set).then_some(key);
+        let refusal = Refusal { error: Error::TooLarge, is_quiet, removes };
+        return Parsed::Swallow(refusal, value_bytes);
+    }
+    Parsed::WithValue(Request::Store(store), value_bytes)
+}
+
+#[inline]
+fn store_header<'a>(
+    mode: StoreMode,
+    fields: &[&'a [u8]; 6],
+    is_quiet: bool,
+) -> Option<(Store<'a>, usize)> {
+    let [key, client_flags, expiry, value_bytes, cas, _] = *fields;
+    if key.len() > KEY_BYTES_MAX {
+        return None;
+    }
+    let client_flags = number::unsigned32(client_flags)?;
+    let expiry = number::signed32(expiry)?.into();
+    let value_bytes = self::value_bytes(number::signed32(value_bytes)?)?;
+    let has_cas = mode == StoreMode::CompareAndSwap;
+    let cas = if has_cas { number::unsigned64(cas)? } else { 0 };
+    let store = Store { mode, key, client_flags, expiry, cas, value: &[], is_quiet };
+    Some((store, value_bytes))
+}
+
+/// Number of bytes of a value, without the end of its line.
+pub fn value_bytes(number: i32) -> Option<usize> {
+    (0..=i32::MAX - 2).contains(&number).then_some(number.unsigned_abs() as usize)
+}
+
+fn change(operation: Arithmetic, words: Words<'_>) -> Parse<'_> {
+    let ([key, delta, last], count) = words.first();
+    let is_quiet = is_quiet(&[delta, last], count, 2..=3)?;
+    let refuse = |error: Error| Refusal { is_quiet, ..error.into() };
+    if key.len() > KEY_BYTES_MAX {
+        return Err(refuse(Error::Format));
+    }
+    let delta = number::unsigned64(delta).ok_or(refuse(Error::Delta))?;
+    Ok(Request::Change(Change { key, operation, delta, is_quiet }))
+}
+
+fn touch(words: Words<'_>) -> Parse<'_> {
+    let ([key, expiry, last], count) = words.first();
+    let is_quiet = is_quiet(&[expiry, last], count, 2..=3)?;
+    let refuse = |error: Error| Refusal { is_quiet, ..error.into() };
+    if key.len() > KEY_BYTES_MAX {
+        return Err(refuse(Error::Format));
+    }
+    let expiry = number::signed32(expiry).ok_or(refuse(Error::Expiry))?.into();
+    Ok(Request::Touch { key, expiry, is_quiet })
+}
+
+/// Earlier versions had a delay, for which 0 is still accepted.
+fn delete(words: Words<'_>) -> Parse<'_> {
+    let ([key, second, third], count) = words.first();
+    if !(1..=3).contains(&count) {
+        return Err(Error::Command.into());
+    }
+    let is_quiet = count > 1 && [second, third][count - 2] == b"noreply";
+    let is_valid = match count {
+        1 => true,
+        2 => is_quiet || second == b"0",
+        _ => is_quiet && second == b"0",
+    };
+    let refuse = |error: Error| Refusal { is_quiet, ..error.into() };
+    if !is_valid {
+        return Err(refuse(Error::DeleteUsage));
+    }
+    if key.len() > KEY_BYTES_MAX {
+        return Err(refuse(Error::Format));
+    }
+    Ok(Request::Delete { key, is_quiet })
+}
+
+fn flush_all(words: Words<'_>) -> Parse<'_> {
+    let ([first, second], count) = words.first();
+    if count > 2 {
+        return Err(Error::Command.into());
+    }
+    let is_quiet = count > 0 && [first, second][count - 1] == b"noreply";
+    let mut time = Expiry::Now;
+    if count > usize::from(is_quiet) {
+        let refusal = Refusal { is_quiet, ..Error::Expiry.into() };
+        time = number::signed32(first).ok_or(refusal)?.max(0).into();
+    }
+    if time == Expiry::Never {
+        time = Expiry::Now;
+    }
+    Ok(Request::FlushAll { time, is_quiet })
+}
+
+fn verbosity(words: Words<'_>) -> Parse<'_> {
+    let ([level, last], count) = words.first();
+    let is_quiet = is_quiet(&[level, last], count, 1..=2)?;
+    let refusal = Refusal { is_quiet, ..Error::Format.into() };
+    let level = number::unsigned32(level).ok_or(refusal)?;
+    Ok(Request::Verbosity { level, is_quiet })
+}
+
+fn memory_limit(words: Words<'_>) -> Parse<'_> {
+    let ([limit, last], count) = words.first();
+    let is_quiet = is_quiet(&[limit, last], count, 1..=2)?;
+    let refusal = Refusal { is_quiet, ..Error::Command.into() };
+    let mebibytes = number::unsigned32(limit).ok_or(refusal)?;
+    Ok(Request::MemoryLimit { mebibytes, is_quiet })
+}
+
+/// Returns whether the last word is `noreply`, also where another word has to be. `ends` has the
+/// possible last words, one for each possible number of words.
+fn is_quiet(
+    ends: &[&[u8]; 2],
+    count: usize,
+    counts: std::ops::RangeInclusive<usize>,
+) -> Result<bool, Error> {
+    if !counts.contains(&count) {
+        return Err(Error::Command);
+    }
+    Ok(ends[count - counts.start()] == b"noreply")
+}
+
+fn operator(command: Operator, words: Words<'_>, may_be_quiet: bool) -> Request<'_> {
+    let is_quiet = may_be_quiet && words.last() == Some(b"noreply");
+    Request::Operator { command, words, is_quiet }
+}
+
+/// Only one of the commands about slabs can be quiet.
+fn slabs(words: Words<'_>) -> Request<'_> {
+    let ([action], count) = words.first();
+    operator(Operator::Slabs, words, action == b"automove" && count >= 2)
+}
