@@ -20,9 +20,9 @@ pub struct Meta<'a> {
     pub flags: Words<'a>,
     /// A bit for each flag.
     seen: u64,
-    /// `T`: new expiry.
+    /// `T`: new expiry of an existing or stored item.
     pub expiry: Option<Expiry>,
-    /// `N`: a missing item is made with this expiry.
+    /// `N`: a missing item is made with this expiry. It is that of the last flag `N` or `T`.
     pub vivify: Option<Expiry>,
     /// `R`: the client is to renew an item that expires earlier.
     pub recache: Option<Expiry>,
@@ -115,7 +115,11 @@ impl<'a> Meta<'a> {
                 self.key = Key::new(self.key.written, true).ok_or(Error::KeyEncoding)?;
             }
             b'N' => self.vivify = Some(expiry()?),
-            b'T' => self.expiry = Some(expiry()?),
+            b'T' => {
+                let expiry = expiry()?;
+                self.expiry = Some(expiry);
+                self.vivify = self.vivify.map(|_| expiry);
+            }
             b'R' => self.recache = Some(expiry()?),
             b'F' => self.client_flags = number::unsigned32(token).ok_or(Error::Format)?,
             b'C' => self.cas = Some(unsigned(Error::Token)?),

@@ -38,6 +38,7 @@ mod words;
 pub use error::{Error, Refusal};
 pub use key::{KEY_BYTES_MAX, Key};
 pub use meta::{Arithmetic, Meta};
+pub use number::stored_number;
 pub use reader::{LINE_BYTES, Limits, Read, Reader, Step};
 pub use request::{Change, Expiry, Get, Operator, Request, Store, StoreMode};
 pub use words::Words;

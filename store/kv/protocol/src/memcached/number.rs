@@ -26,6 +26,12 @@ pub fn signed32(text: &[u8]) -> Option<i32> {
     (magnitude <= limit).then_some(if is_negative { low.wrapping_neg() } else { low })
 }
 
+/// Reads a stored value as the number that `incr`, `decr` and `ma` change. Numbers that became
+/// shorter are padded with spaces, and the original accepts any text after white space.
+pub fn stored_number(value: &[u8]) -> Option<u64> {
+    unsigned64(value.split(|byte| *byte == 0).next()?)
+}
+
 struct Parts {
     magnitude: u64,
     is_negative: bool,
@@ -93,6 +99,15 @@ mod tests {
         ] {
             assert_eq!(unsigned64(text.as_bytes()), value, "{text:?}");
         }
+    }
+
+    #[test]
+    fn stored_numbers_may_be_padded() {
+        assert_eq!(stored_number(b"8  "), Some(8));
+        assert_eq!(stored_number(b"8\r\nx"), Some(8));
+        assert_eq!(stored_number(b"8\0x"), Some(8));
+        assert_eq!(stored_number(b""), None);
+        assert_eq!(stored_number(b"8x"), None);
     }
 
     #[test]

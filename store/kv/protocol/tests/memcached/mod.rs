@@ -4,3 +4,6 @@
 mod examples;
 mod model;
 mod pieces;
+mod round_trip;
+mod server;
+mod speed;

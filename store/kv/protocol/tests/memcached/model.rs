@@ -5,7 +5,7 @@ use freeport_kv_protocol::memcached::meta_reply::{self, Item, Status};
 use freeport_kv_protocol::memcached::reply::{self, Line};
 use freeport_kv_protocol::memcached::{
     Arithmetic, Expiry, Get, KEY_BYTES_MAX, Limits, Meta, Operator, Reader, Refusal, Request, Step,
-    StoreMode, Words,
+    StoreMode, Words, stored_number,
 };
 use std::collections::BTreeMap;
 
@@ -40,7 +40,8 @@ impl Default for Model {
             reader: Reader::new(Limits::default()),
             buffer: vec![],
             items: BTreeMap::new(),
-            last_cas: 0,
+            // The original has used more numbers than the examples have.
+            last_cas: 1_000_000,
             replies: vec![],
             refusals: vec![],
             is_closed: false,
@@ -234,8 +235,7 @@ impl Model {
     fn change(&mut self, key: &[u8], operation: Arithmetic, delta: u64) -> Result<u64, Line> {
         let cas = self.last_cas + 1;
         let entry = self.find(key).ok_or(Line::NotFound)?;
-        let text = str::from_utf8(&entry.value).map_err(|_| Line::NonNumeric)?;
-        let number: u64 = text.trim_end_matches(' ').parse().map_err(|_| Line::NonNumeric)?;
+        let number = stored_number(&entry.value).ok_or(Line::NonNumeric)?;
         let number = match operation {
             Arithmetic::Increment => number.wrapping_add(delta),
             Arithmetic::Decrement => number.saturating_sub(delta),
@@ -261,7 +261,9 @@ impl Model {
         // An item may be made already expired.
         let found = if is_created { self.items.get_mut(key) } else { self.find(key) };
         if let Some(entry) = found {
-            entry.expiry = meta.expiry.unwrap_or(entry.expiry);
+            if let (false, Some(expiry)) = (is_created, meta.expiry) {
+                entry.expiry = expiry;
+            }
             let is_due = match (entry.expiry, meta.recache) {
                 (Expiry::InSeconds(left), Some(Expiry::InSeconds(limit))) => left < limit,
                 _ => false,
@@ -330,7 +332,9 @@ impl Model {
     fn meta_arithmetic(&mut self, meta: &Meta, operation: Arithmetic) {
         let scratch = &mut [0; KEY_BYTES_MAX];
         let key = meta.key.bytes(scratch);
-        let is_other = |old: &mut Entry| meta.cas.is_some_and(|cas| cas != 0 && cas != old.cas);
+        let is_other = |old: &mut Entry| {
+            !old.value.is_empty() && meta.cas.is_some_and(|cas| cas != 0 && cas != old.cas)
+        };
         if self.find(key).is_some_and(is_other) {
             return meta_reply::status(&mut self.replies, meta, Status::Exists);
         }
@@ -345,7 +349,9 @@ impl Model {
         match changed {
             Ok(number) => {
                 let entry = self.items.get_mut(key).expect("it was changed");
-                entry.expiry = meta.expiry.unwrap_or(entry.expiry);
+                if let (false, Some(expiry)) = (is_made, meta.expiry) {
+                    entry.expiry = expiry;
+                }
                 let ttl_s = match entry.expiry {
                     Expiry::InSeconds(left) => Some(left),
                     _ => None,
