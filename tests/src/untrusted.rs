@@ -29,6 +29,7 @@ use std::sync::Arc;
 mod bpf_lift;
 mod bpf_program;
 mod bpf_rows;
+mod memcached_request;
 mod monitor_messages;
 mod ring;
 mod shared_queue;
@@ -36,6 +37,7 @@ mod shared_queue;
 pub use bpf_lift::bpf_lift;
 pub use bpf_program::{bpf_analysis, bpf_program};
 pub use bpf_rows::bpf_rows;
+pub use memcached_request::memcached_request;
 pub use monitor_messages::monitor_messages;
 pub use ring::ring;
 pub use shared_queue::shared_queue;
@@ -44,7 +46,7 @@ pub use shared_queue::shared_queue;
 pub type Reader = (&'static str, fn(&[u8]));
 
 /// All readers.
-pub const READERS: [Reader; 18] = [
+pub const READERS: [Reader; 19] = [
     ("language", language),
     ("format", format),
     ("representation", representation),
@@ -63,6 +65,7 @@ pub const READERS: [Reader; 18] = [
     ("bpf_rows", bpf_rows),
     ("bpf_lift", bpf_lift),
     ("executable", executable),
+    ("memcached_request", memcached_request),
 ];
 
 /// A program with everything that calls and initial values can name: numbers, structs, arrays,

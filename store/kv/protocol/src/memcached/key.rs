@@ -17,6 +17,7 @@ pub struct Key<'a> {
 
 impl<'a> Key<'a> {
     /// Checks a key.
+    #[inline]
     pub(super) fn new(written: &'a [u8], is_base64: bool) -> Option<Self> {
         let is_valid = !is_base64 || base64::decoded_bytes(written).is_some();
         is_valid.then_some(Self { written, is_base64 })

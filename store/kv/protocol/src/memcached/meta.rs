@@ -26,14 +26,15 @@ pub struct Meta<'a> {
     pub vivify: Option<Expiry>,
     /// `R`: the client is to renew an item that expires earlier.
     pub recache: Option<Expiry>,
-    /// `C`: CAS number that the item must have.
-    pub cas: Option<u64>,
-    /// `F`: number that the client keeps with the value.
-    pub client_flags: u32,
-    /// `D`: amount of a change, 1 if not given.
-    pub delta: u64,
-    /// `J`: number that `N` makes, 0 if not given.
-    pub initial: u64,
+    /// `C`, or 0.
+    cas: u64,
+}
+
+/// Tokens of flags that only one command uses.
+struct Tokens {
+    client_flags: u32,
+    delta: u64,
+    initial: u64,
     /// `M`, or 0.
     mode: u8,
 }
@@ -61,10 +62,20 @@ impl<'a> Meta<'a> {
         self.has(b'q')
     }
 
+    /// `C`: CAS number that the item must have.
+    #[inline]
+    pub fn cas(&self) -> Option<u64> {
+        self.has(b'C').then_some(self.cas)
+    }
+
     /// Reads flags. The original reports the last invalid token, unless a flag that is unknown or
     /// appears again ends its search.
     #[inline]
-    fn read(written: &'a [u8], flags: Words<'a>, words_before: usize) -> Result<Self, Error> {
+    fn read(
+        written: &'a [u8],
+        flags: Words<'a>,
+        words_before: usize,
+    ) -> Result<(Self, Tokens), Error> {
         let mut meta = Self {
             key: Key { written, is_base64: false },
             flags,
@@ -72,12 +83,9 @@ impl<'a> Meta<'a> {
             expiry: None,
             vivify: None,
             recache: None,
-            cas: None,
-            client_flags: 0,
-            delta: 1,
-            initial: 0,
-            mode: 0,
+            cas: 0,
         };
+        let mut tokens = Tokens { client_flags: 0, delta: 1, initial: 0, mode: 0 };
         let (mut is_ended, mut error) = (false, None);
         for (at, word) in flags.enumerate() {
             if at + words_before >= WORDS_MAX {
@@ -91,7 +99,7 @@ impl<'a> Meta<'a> {
                 None if flag < 0x7f => (is_ended, error) = (true, Some(Error::InvalidFlag)),
                 Some(bit) if meta.seen & bit == 0 => {
                     meta.seen |= bit;
-                    match meta.read_flag(flag, &word[1..]) {
+                    match meta.read_flag(&mut tokens, flag, &word[1..]) {
                         Ok(()) => {}
                         // The original has no own text for this one.
                         Err(Error::Format) => _ = error.get_or_insert(Error::Format),
@@ -103,11 +111,11 @@ impl<'a> Meta<'a> {
                 _ => (is_ended, error) = (true, Some(Error::DuplicateFlag)),
             }
         }
-        error.map_or(Ok(meta), Err)
+        error.map_or(Ok((meta, tokens)), Err)
     }
 
     #[inline]
-    fn read_flag(&mut self, flag: u8, token: &[u8]) -> Result<(), Error> {
+    fn read_flag(&mut self, tokens: &mut Tokens, flag: u8, token: &[u8]) -> Result<(), Error> {
         let expiry = || number::signed32(token).map(Expiry::from).ok_or(Error::Token);
         let unsigned = |error| number::unsigned64(token).ok_or(error);
         match flag {
@@ -121,13 +129,13 @@ impl<'a> Meta<'a> {
                 self.vivify = self.vivify.map(|_| expiry);
             }
             b'R' => self.recache = Some(expiry()?),
-            b'F' => self.client_flags = number::unsigned32(token).ok_or(Error::Format)?,
-            b'C' => self.cas = Some(unsigned(Error::Token)?),
-            b'J' => self.initial = unsigned(Error::InitialValue)?,
-            b'D' => self.delta = unsigned(Error::DeltaValue)?,
+            b'F' => tokens.client_flags = number::unsigned32(token).ok_or(Error::Format)?,
+            b'C' => self.cas = unsigned(Error::Token)?,
+            b'J' => tokens.initial = unsigned(Error::InitialValue)?,
+            b'D' => tokens.delta = unsigned(Error::DeltaValue)?,
             b'M' => {
                 let [mode] = *token else { return Err(Error::ModeLength) };
-                self.mode = mode;
+                tokens.mode = mode;
             }
             b'O' | b'P' | b'L' | b'I' | b'k' | b's' | b't' | b'c' | b'f' | b'v' | b'h' | b'l'
             | b'u' | b'q' => {}
@@ -136,6 +144,7 @@ impl<'a> Meta<'a> {
         Ok(())
     }
 
+    #[inline]
     fn check_opaque(&self) -> Result<(), Error> {
         let is_long = |flag: &[u8]| flag[0] == b'O' && flag.len() > OPAQUE_BYTES_MAX;
         let is_refused = self.has(b'O') && self.flags.into_iter().any(is_long);
@@ -167,6 +176,7 @@ pub fn parse<'a>(letter: u8, words: Words<'a>, limits: &Limits) -> Parsed<'a> {
     }
 }
 
+#[inline]
 fn key<'a>(words: &mut Words<'a>) -> Result<&'a [u8], Error> {
     let key = words.next().ok_or(Error::Command)?;
     if key.len() <= KEY_BYTES_MAX { Ok(key) } else { Err(Error::Format) }
@@ -175,7 +185,7 @@ fn key<'a>(words: &mut Words<'a>) -> Result<&'a [u8], Error> {
 #[inline]
 fn get(mut words: Words<'_>) -> Result<Request<'_>, Error> {
     let key = key(&mut words)?;
-    let meta = Meta::read(key, words, 2).map_err(|error| match error {
+    let (meta, _) = Meta::read(key, words, 2).map_err(|error| match error {
         Error::FlagsTooLong => Error::GetFlagsTooLong,
         other => other,
     })?;
@@ -190,21 +200,22 @@ fn with_one_text(error: Error) -> Error {
 
 fn delete(mut words: Words<'_>) -> Result<Request<'_>, Error> {
     let key = key(&mut words)?;
-    let meta = Meta::read(key, words, 2).map_err(with_one_text)?;
+    let (meta, _) = Meta::read(key, words, 2).map_err(with_one_text)?;
     meta.check_opaque()?;
     Ok(Request::MetaDelete(meta))
 }
 
 fn arithmetic(mut words: Words<'_>) -> Result<Request<'_>, Error> {
     let key = key(&mut words)?;
-    let meta = Meta::read(key, words, 2).map_err(with_one_text)?;
-    let operation = match meta.mode {
+    let (meta, tokens) = Meta::read(key, words, 2).map_err(with_one_text)?;
+    let operation = match tokens.mode {
         0 | b'I' | b'+' => Arithmetic::Increment,
         b'D' | b'-' => Arithmetic::Decrement,
         _ => return Err(Error::ArithmeticMode),
     };
     meta.check_opaque()?;
-    Ok(Request::MetaArithmetic { meta, operation })
+    let Tokens { delta, initial, .. } = tokens;
+    Ok(Request::MetaArithmetic { meta, operation, delta, initial })
 }
 
 fn debug(mut words: Words<'_>) -> Result<Request<'_>, Error> {
@@ -213,6 +224,7 @@ fn debug(mut words: Words<'_>) -> Result<Request<'_>, Error> {
     Key::new(key, is_base64).map(Request::MetaDebug).ok_or(Error::Format)
 }
 
+#[inline]
 fn set<'a>(mut words: Words<'a>, limits: &Limits) -> Parsed<'a> {
     let refuse = |error: Error| Parsed::Refused(error.into());
     let key = match key(&mut words) {
@@ -221,27 +233,35 @@ fn set<'a>(mut words: Words<'a>, limits: &Limits) -> Parsed<'a> {
     };
     let Some(length) = words.next() else { return refuse(Error::Format) };
     let meta = Meta::read(key, words, 3);
-    if meta == Err(Error::FlagsTooLong) {
+    if let Err(Error::FlagsTooLong) = meta {
         return refuse(Error::FlagsTooLong);
     }
     let Some(value_bytes) = number::signed32(length).and_then(super::text::value_bytes) else {
         return refuse(Error::Format);
     };
     // From here on, the value follows whatever is wrong.
-    match meta.and_then(|meta| Ok((meta, set_mode(&meta)?))) {
-        Ok((meta, _)) if !limits.has_room(meta.key.length(), meta.client_flags, value_bytes) => {
+    let checked = meta.and_then(|(meta, tokens)| {
+        let mode = set_mode(&meta, tokens.mode)?;
+        Ok((meta, mode, tokens.client_flags))
+    });
+    match checked {
+        Ok((meta, _, client_flags))
+            if !limits.has_room(meta.key.length(), client_flags, value_bytes) =>
+        {
             let refusal = Refusal { removes: Some(meta.key), ..Error::TooLarge.into() };
             Parsed::Swallow(refusal, value_bytes)
         }
-        Ok((meta, mode)) => {
-            Parsed::WithValue(Request::MetaSet { meta, mode, value: &[] }, value_bytes)
+        Ok((meta, mode, client_flags)) => {
+            let request = Request::MetaSet { meta, mode, client_flags, value: &[] };
+            Parsed::WithValue(request, value_bytes)
         }
         Err(error) => Parsed::Swallow(error.into(), value_bytes),
     }
 }
 
-fn set_mode(meta: &Meta) -> Result<StoreMode, Error> {
-    let mode = match meta.mode {
+#[inline]
+fn set_mode(meta: &Meta, letter: u8) -> Result<StoreMode, Error> {
+    let mode = match letter {
         0 | b'S' => StoreMode::Set,
         b'E' => StoreMode::Add,
         b'A' => StoreMode::Append,
@@ -250,6 +270,6 @@ fn set_mode(meta: &Meta) -> Result<StoreMode, Error> {
         _ => return Err(Error::SetMode),
     };
     meta.check_opaque()?;
-    let is_conditional = meta.cas.is_some() && matches!(mode, StoreMode::Set | StoreMode::Replace);
+    let is_conditional = meta.has(b'C') && matches!(mode, StoreMode::Set | StoreMode::Replace);
     Ok(if is_conditional { StoreMode::CompareAndSwap } else { mode })
 }

@@ -5,6 +5,7 @@
 //! are cut to 32.
 
 /// Reads an unsigned number of 64 bits.
+#[inline]
 pub fn unsigned64(text: &[u8]) -> Option<u64> {
     let Parts { magnitude, is_negative } = Parts::of(text)?;
     let value = if is_negative { magnitude.wrapping_neg() } else { magnitude };
@@ -14,11 +15,13 @@ pub fn unsigned64(text: &[u8]) -> Option<u64> {
 }
 
 /// Reads an unsigned number of 64 bits, and keeps the low 32.
+#[inline]
 pub fn unsigned32(text: &[u8]) -> Option<u32> {
     unsigned64(text).map(|value| value as u32)
 }
 
 /// Reads a signed number of 64 bits, and keeps the low 32.
+#[inline]
 pub fn signed32(text: &[u8]) -> Option<i32> {
     let Parts { magnitude, is_negative } = Parts::of(text)?;
     let limit = i64::MAX as u64 + u64::from(is_negative);
@@ -66,6 +69,7 @@ impl Parts {
 }
 
 /// White space of C.
+#[inline]
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
 }

@@ -73,6 +73,8 @@ pub enum Request<'a> {
         meta: Meta<'a>,
         /// Mode, in which a given CAS number makes `Set` and `Replace` a `CompareAndSwap`.
         mode: StoreMode,
+        /// `F`: number that the client keeps with the value.
+        client_flags: u32,
         /// The value.
         value: &'a [u8],
     },
@@ -84,6 +86,10 @@ pub enum Request<'a> {
         meta: Meta<'a>,
         /// Direction of the change.
         operation: Arithmetic,
+        /// `D`: amount of the change, 1 if not given.
+        delta: u64,
+        /// `J`: number that flag `N` makes, 0 if not given.
+        initial: u64,
     },
     /// `me`: facts for a human reader about an item.
     MetaDebug(Key<'a>),
@@ -188,6 +194,7 @@ const RELATIVE_MAX_S: i32 = 60 * 60 * 24 * 30;
 
 impl From<i32> for Expiry {
     /// Gives a number of the protocol its meaning.
+    #[inline]
     fn from(seconds: i32) -> Self {
         match seconds {
             ..0 => Self::Now,

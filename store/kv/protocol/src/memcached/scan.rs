@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The end of a line, found eight bytes at a time. The same pass finds out whether the line has a
-//! zero byte: the original keeps lines as C strings, which end there.
+//! Ends of lines and words, found eight bytes at a time. The search for the end of a line also
+//! reports whether the line has a zero byte: the original keeps lines as C strings, which end there.
 
 /// A complete line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,7 @@ pub struct LineEnd {
 const ONES: u64 = u64::from_le_bytes([0x01; 8]);
 const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
 const NEWLINES: u64 = u64::from_le_bytes([b'\n'; 8]);
+const SPACES: u64 = u64::from_le_bytes([b' '; 8]);
 
 /// Finds the first newline at or after `from`.
 #[inline]
@@ -38,7 +39,22 @@ pub fn line_end(bytes: &[u8], from: usize) -> Option<LineEnd> {
     Some(LineEnd { newline: at_word + at, has_zero })
 }
 
+/// Returns the length of the word at the begin of `bytes`, which ends with a space.
+#[inline]
+pub fn word_bytes(bytes: &[u8]) -> usize {
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (at, word) in words.iter().enumerate() {
+        let spaces = zeros(u64::from_le_bytes(*word) ^ SPACES);
+        if spaces != 0 {
+            return 8 * at + spaces.trailing_zeros() as usize / 8;
+        }
+    }
+    let in_rest = rest.iter().position(|byte| *byte == b' ').unwrap_or(rest.len());
+    8 * words.len() + in_rest
+}
+
 /// Sets the highest bit of each zero byte. Above the lowest zero byte, others may be set as well.
+#[inline]
 fn zeros(word: u64) -> u64 {
     word.wrapping_sub(ONES) & !word & HIGHS
 }
@@ -55,7 +71,7 @@ mod tests {
         for seed in first..first + usual_or_long(20_000, 1_000_000) {
             let mut rng = Rng::with_seed(seed);
             // Neighbours of both bytes provoke carries between bytes of a word.
-            let alphabet = [0, 1, 9, b'\n', 11, 0x7f, 0x80, 0x8a, 0xff, b'a', b'b'];
+            let alphabet = [0, 1, 9, b'\n', 11, 31, b' ', b'!', 0x7f, 0x80, 0x8a, 0xff, b'a', b'b'];
             let bytes: Vec<u8> = (0..rng.usize(..40))
                 .map(|_| alphabet[rng.usize(..alphabet.len()).max(rng.usize(..alphabet.len()))])
                 .collect();
@@ -65,6 +81,8 @@ mod tests {
                 has_zero: bytes[from..from + at].contains(&0),
             });
             assert_eq!(line_end(&bytes, from), plain, "FREEPORT_SEED={seed}: {bytes:?}");
+            let plain = bytes.iter().position(|byte| *byte == b' ').unwrap_or(bytes.len());
+            assert_eq!(word_bytes(&bytes), plain, "FREEPORT_SEED={seed}: {bytes:?}");
         }
     }
 }

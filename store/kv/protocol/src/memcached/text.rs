@@ -2,6 +2,7 @@
 //! Lines of requests. The number of words of each command, the order of checks, and the replies are
 //! those of memcached 1.6.18.
 
+use super::words::WORDS_MAX;
 use super::{Arithmetic, Change, Error, Expiry, Get, Key, Limits, Operator};
 use super::{KEY_BYTES_MAX, Refusal, Request, Store, StoreMode, Words, meta, number};
 
@@ -69,7 +70,7 @@ fn refuse<'a>(error: Error) -> Parsed<'a> {
 /// only where no command begins with the same letter.
 fn unknown<'a>(command: &[u8], words: Words<'a>) -> Parsed<'a> {
     let is_like_a_command = command.len() < 2 || b"gsacidt".contains(&command[0]);
-    let last = words.last().unwrap_or(command);
+    let last = words.cut(WORDS_MAX - 1).last().unwrap_or(command);
     let is_http = !is_like_a_command && last.starts_with(b"HTTP/");
     if is_http { Parsed::Close } else { refuse(Error::Command) }
 }
@@ -77,8 +78,7 @@ fn unknown<'a>(command: &[u8], words: Words<'a>) -> Parsed<'a> {
 type Parse<'a> = Result<Request<'a>, Refusal<'a>>;
 
 #[inline]
-fn get(words: Words<'_>, returns_cas: bool) -> Parse<'_> {
-    let keys = words.without_limit();
+fn get(keys: Words<'_>, returns_cas: bool) -> Parse<'_> {
     if keys.is_empty() {
         return Err(Error::Command.into());
     }
@@ -88,8 +88,7 @@ fn get(words: Words<'_>, returns_cas: bool) -> Parse<'_> {
     Ok(Request::Get(Get { keys, returns_cas, touch: None }))
 }
 
-fn get_and_touch(words: Words<'_>, returns_cas: bool) -> Parse<'_> {
-    let mut keys = words.without_limit();
+fn get_and_touch(mut keys: Words<'_>, returns_cas: bool) -> Parse<'_> {
     let expiry = keys.next().ok_or(Error::Command)?;
     let touch = Some(number::signed32(expiry).ok_or(Error::Expiry)?.into());
     if !keys.fit(KEY_BYTES_MAX) {
@@ -138,10 +137,12 @@ fn store_header<'a>(
 }
 
 /// Number of bytes of a value, without the end of its line.
+#[inline]
 pub fn value_bytes(number: i32) -> Option<usize> {
     (0..=i32::MAX - 2).contains(&number).then_some(number.unsigned_abs() as usize)
 }
 
+#[inline]
 fn change(operation: Arithmetic, words: Words<'_>) -> Parse<'_> {
     let ([key, delta, last], count) = words.first();
     let is_quiet = is_quiet(&[delta, last], count, 2..=3)?;
@@ -165,6 +166,7 @@ fn touch(words: Words<'_>) -> Parse<'_> {
 }
 
 /// Earlier versions had a delay, for which 0 is still accepted.
+#[inline]
 fn delete(words: Words<'_>) -> Parse<'_> {
     let ([key, second, third], count) = words.first();
     if !(1..=3).contains(&count) {
@@ -221,6 +223,7 @@ fn memory_limit(words: Words<'_>) -> Parse<'_> {
 
 /// Returns whether the last word is `noreply`, also where another word has to be. `ends` has the
 /// possible last words, one for each possible number of words.
+#[inline]
 fn is_quiet(
     ends: &[&[u8]; 2],
     count: usize,
@@ -233,6 +236,8 @@ fn is_quiet(
 }
 
 fn operator(command: Operator, words: Words<'_>, may_be_quiet: bool) -> Request<'_> {
+    // The command itself is one of the words.
+    let words = words.cut(WORDS_MAX - 1);
     let is_quiet = may_be_quiet && words.last() == Some(b"noreply");
     Request::Operator { command, words, is_quiet }
 }

@@ -2,28 +2,29 @@
 //! Words of a line. Only spaces separate them: tabs, carriage returns and all other bytes are part
 //! of words, as in the original.
 
-/// Maximum number of words of a line, except for keys of a retrieval, which have no limit. The
-/// original ignores the rest of the line.
+use super::scan::word_bytes;
+
+/// Number of words that the original looks at, except for keys of a retrieval.
 pub const WORDS_MAX: usize = 23;
 
 /// Words of a line, or keys of a retrieval, in order. No word is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Words<'a> {
     rest: &'a [u8],
-    left: usize,
 }
 
 impl<'a> Words<'a> {
-    /// The words of a line, at most [`WORDS_MAX`].
+    /// All words of a line.
     #[inline]
     pub(super) fn of_line(line: &'a [u8]) -> Self {
-        Self { rest: line, left: WORDS_MAX }
+        Self { rest: line }
     }
 
-    /// The words that are left, without a limit.
-    #[inline]
-    pub(super) fn without_limit(self) -> Self {
-        Self { left: usize::MAX, ..self }
+    /// Leaves out what comes after the given number of words.
+    pub(super) fn cut(self, words_max: usize) -> Self {
+        let mut after = self;
+        let _ = after.by_ref().take(words_max).last();
+        Self { rest: &self.rest[..self.rest.len() - after.rest.len()] }
     }
 
     /// The first `N` of the words that are left, and their number, which may exceed `N`.
@@ -48,7 +49,7 @@ impl<'a> Words<'a> {
     /// Returns whether no word is left.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.left == 0 || self.rest.iter().all(|byte| *byte == b' ')
+        self.rest.iter().all(|byte| *byte == b' ')
     }
 }
 
@@ -57,18 +58,13 @@ impl<'a> Iterator for Words<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<&'a [u8]> {
-        if self.left == 0 {
-            return None;
-        }
         while let [b' ', rest @ ..] = self.rest {
             self.rest = rest;
         }
         if self.rest.is_empty() {
             return None;
         }
-        self.left -= 1;
-        let end = self.rest.iter().position(|byte| *byte == b' ').unwrap_or(self.rest.len());
-        let (word, rest) = self.rest.split_at(end);
+        let (word, rest) = self.rest.split_at(word_bytes(self.rest));
         self.rest = rest;
         Some(word)
     }
@@ -88,8 +84,9 @@ mod tests {
     #[test]
     fn the_rest_of_a_line_with_many_words_is_ignored() {
         let line = "a ".repeat(30);
-        assert_eq!(Words::of_line(line.as_bytes()).count(), 23);
-        assert_eq!(Words::of_line(line.as_bytes()).without_limit().count(), 30);
+        assert_eq!(Words::of_line(line.as_bytes()).count(), 30);
+        assert_eq!(Words::of_line(line.as_bytes()).cut(WORDS_MAX).count(), 23);
+        assert_eq!(Words::of_line(b" a b").cut(WORDS_MAX), Words::of_line(b" a b"));
         let (words, count) = Words::of_line(b"a b c").first::<2>();
         assert_eq!((words, count), ([&b"a"[..], b"b"], 3));
     }

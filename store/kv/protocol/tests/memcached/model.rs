@@ -140,10 +140,12 @@ impl Model {
                 return;
             }
             Request::MetaGet(meta) => return self.meta_get(&meta),
-            Request::MetaSet { meta, mode, value } => return self.meta_set(&meta, mode, value),
+            Request::MetaSet { meta, mode, client_flags, value } => {
+                return self.meta_set(&meta, mode, entry(value, client_flags, Expiry::Never));
+            }
             Request::MetaDelete(meta) => return self.meta_delete(&meta),
-            Request::MetaArithmetic { meta, operation } => {
-                return self.meta_arithmetic(&meta, operation);
+            Request::MetaArithmetic { meta, operation, delta, initial } => {
+                return self.meta_arithmetic(&meta, operation, delta, initial);
             }
             Request::MetaDebug(key) => {
                 let is_found = self.find(key.bytes(&mut [0; KEY_BYTES_MAX])).is_some();
@@ -294,13 +296,12 @@ impl Model {
         self.replies = replies;
     }
 
-    fn meta_set(&mut self, meta: &Meta, mode: StoreMode, value: &[u8]) {
-        let expiry = meta.expiry.unwrap_or(Expiry::Never);
-        let mut entry = entry(value, meta.client_flags, expiry);
+    fn meta_set(&mut self, meta: &Meta, mode: StoreMode, mut entry: Entry) {
+        entry.expiry = meta.expiry.unwrap_or(Expiry::Never);
         entry.is_key_binary = meta.key.is_base64;
         let scratch = &mut [0; KEY_BYTES_MAX];
         let key = meta.key.bytes(scratch);
-        let cas = meta.cas.unwrap_or(0);
+        let cas = meta.cas().unwrap_or(0);
         let (status, cas) = self.store(mode, key, entry, cas, meta.has(b'I'));
         if status != Status::Done || !meta.is_quiet() {
             meta_reply::stored(&mut self.replies, meta, status, cas);
@@ -312,7 +313,7 @@ impl Model {
         let (key, cas) = (meta.key.bytes(scratch), self.last_cas + 1);
         let status = match self.find(key) {
             None => Status::NotFound,
-            Some(entry) if meta.cas.is_some_and(|cas| cas != entry.cas) => Status::Exists,
+            Some(entry) if meta.cas().is_some_and(|cas| cas != entry.cas) => Status::Exists,
             Some(entry) if meta.has(b'I') => {
                 entry.expiry = meta.expiry.unwrap_or(entry.expiry);
                 (entry.is_stale, entry.has_winner, entry.cas) = (true, false, cas);
@@ -329,20 +330,20 @@ impl Model {
         }
     }
 
-    fn meta_arithmetic(&mut self, meta: &Meta, operation: Arithmetic) {
+    fn meta_arithmetic(&mut self, meta: &Meta, operation: Arithmetic, delta: u64, initial: u64) {
         let scratch = &mut [0; KEY_BYTES_MAX];
         let key = meta.key.bytes(scratch);
         let is_other = |old: &mut Entry| {
-            !old.value.is_empty() && meta.cas.is_some_and(|cas| cas != 0 && cas != old.cas)
+            !old.value.is_empty() && meta.cas().is_some_and(|cas| cas != 0 && cas != old.cas)
         };
         if self.find(key).is_some_and(is_other) {
             return meta_reply::status(&mut self.replies, meta, Status::Exists);
         }
-        let (changed, is_made) = match (self.change(key, operation, meta.delta), meta.vivify) {
+        let (changed, is_made) = match (self.change(key, operation, delta), meta.vivify) {
             (Err(Line::NotFound), Some(expiry)) => {
-                let value = meta.initial.to_string().into_bytes();
+                let value = initial.to_string().into_bytes();
                 self.store(StoreMode::Add, key, entry(&value, 0, expiry), 0, false);
-                (Ok(meta.initial), true)
+                (Ok(initial), true)
             }
             (changed, _) => (changed, false),
         };

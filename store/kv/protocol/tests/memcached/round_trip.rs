@@ -165,14 +165,14 @@ impl Parts {
                     && !b"bcfhlstu".iter().any(|flag| meta.has(*flag))
                     && meta.flags.count() == 6 + usize::from(self.is_quiet)
             }
-            (6, Request::MetaSet { meta, mode, value }) => {
+            (6, Request::MetaSet { meta, mode, client_flags, value }) => {
                 is_meta(&meta)
                     && (mode, value) == (self.mode, &self.value)
-                    && (meta.expiry, meta.client_flags) == (Some(expiry), self.client_flags)
-                    && meta.cas == has_cas.then_some(cas)
+                    && (meta.expiry, client_flags) == (Some(expiry), self.client_flags)
+                    && meta.cas() == has_cas.then_some(cas)
             }
-            (7, Request::MetaArithmetic { meta, operation: read }) => {
-                is_meta(&meta) && read == operation && (meta.delta, meta.initial) == (cas, 7)
+            (7, Request::MetaArithmetic { meta, operation: read, delta, initial }) => {
+                is_meta(&meta) && read == operation && (delta, initial) == (cas, 7)
             }
             _ => false,
         }

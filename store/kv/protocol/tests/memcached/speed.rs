@@ -33,10 +33,7 @@ fn pipelines_of_small_requests() {
     for (name, request) in [
         ("get, 10 bytes of key", "get key:123456\r\n"),
         ("get, 30 bytes of key", "get key:12345678901234567890123456\r\n"),
-        (
-            "get, 10 keys",
-            "get k:123456 k:123456 k:123456 k:123456 k:123456 k:123456 k:123456 k:123456 k:123456 k:123456\r\n",
-        ),
+        ("get, 10 keys", &format!("get{}\r\n", " k:123456".repeat(10))),
         ("set, 10 bytes of value", "set key:123456 0 0 10\r\nabcdefghij\r\n"),
         ("set, 100 bytes of value", &format!("set key:123456 0 0 100\r\n{}\r\n", "v".repeat(100))),
         ("mg, 3 flags", "mg key:123456 v O123 q\r\n"),
