@@ -2,8 +2,8 @@
 //! Meta commands: two letters, a key, and flags of one letter each with an optional token. All
 //! commands accept all flags, and ignore those that mean nothing to them.
 
-use super::text::Parsed;
-use super::{Error, Expiry, Key, Limits, Refusal, Request, StoreMode, Words};
+use super::text::{LINE_END_BYTES, value_bytes};
+use super::{Error, Expiry, Key, Limits, Refusal, Request, Step, StoreMode, Words};
 use super::{KEY_BYTES_MAX, number};
 
 /// Maximum number of words of a meta command.
@@ -158,23 +158,25 @@ fn bit(flag: u8) -> Option<u64> {
     (64..127).contains(&flag).then(|| 1 << (flag - 64))
 }
 
-/// Reads a meta command from the words behind it.
+/// Reads a meta command from the words behind it. `follows` is that of [`super::text::parse`].
 #[inline]
-pub fn parse<'a>(letter: u8, words: Words<'a>, limits: &Limits) -> Parsed<'a> {
+pub fn parse<'a>(letter: u8, words: Words<'a>, limits: &Limits, follows: &mut usize) -> Step<'a> {
     let request = match letter {
         b'g' => get(words),
-        b's' => return set(words, limits),
+        b's' => set(words, limits, follows),
         b'd' => delete(words),
         b'a' => arithmetic(words),
         b'e' => debug(words),
         b'n' => Ok(Request::MetaNoop),
-        _ => Err(Error::Command),
+        _ => Err(Error::Command.into()),
     };
     match request {
-        Ok(request) => Parsed::Request(request),
-        Err(error) => Parsed::Refused(error.into()),
+        Ok(request) => Step::Request(request),
+        Err(refusal) => Step::Refused(refusal),
     }
 }
+
+type Parse<'a> = Result<Request<'a>, Refusal<'a>>;
 
 #[inline]
 fn key<'a>(words: &mut Words<'a>) -> Result<&'a [u8], Error> {
@@ -183,7 +185,7 @@ fn key<'a>(words: &mut Words<'a>) -> Result<&'a [u8], Error> {
 }
 
 #[inline]
-fn get(mut words: Words<'_>) -> Result<Request<'_>, Error> {
+fn get(mut words: Words<'_>) -> Parse<'_> {
     let key = key(&mut words)?;
     let (meta, _) = Meta::read(key, words, 2).map_err(|error| match error {
         Error::FlagsTooLong => Error::GetFlagsTooLong,
@@ -198,65 +200,49 @@ fn with_one_text(error: Error) -> Error {
     if error == Error::FlagsTooLong { error } else { Error::InvalidOrDuplicateFlag }
 }
 
-fn delete(mut words: Words<'_>) -> Result<Request<'_>, Error> {
+fn delete(mut words: Words<'_>) -> Parse<'_> {
     let key = key(&mut words)?;
     let (meta, _) = Meta::read(key, words, 2).map_err(with_one_text)?;
     meta.check_opaque()?;
     Ok(Request::MetaDelete(meta))
 }
 
-fn arithmetic(mut words: Words<'_>) -> Result<Request<'_>, Error> {
+fn arithmetic(mut words: Words<'_>) -> Parse<'_> {
     let key = key(&mut words)?;
     let (meta, tokens) = Meta::read(key, words, 2).map_err(with_one_text)?;
     let operation = match tokens.mode {
         0 | b'I' | b'+' => Arithmetic::Increment,
         b'D' | b'-' => Arithmetic::Decrement,
-        _ => return Err(Error::ArithmeticMode),
+        _ => return Err(Error::ArithmeticMode.into()),
     };
     meta.check_opaque()?;
     let Tokens { delta, initial, .. } = tokens;
     Ok(Request::MetaArithmetic { meta, operation, delta, initial })
 }
 
-fn debug(mut words: Words<'_>) -> Result<Request<'_>, Error> {
+fn debug(mut words: Words<'_>) -> Parse<'_> {
     let key = key(&mut words).map_err(|_| Error::Format)?;
     let is_base64 = words.next() == Some(b"b");
-    Key::new(key, is_base64).map(Request::MetaDebug).ok_or(Error::Format)
+    Key::new(key, is_base64).map(Request::MetaDebug).ok_or(Error::Format.into())
 }
 
 #[inline]
-fn set<'a>(mut words: Words<'a>, limits: &Limits) -> Parsed<'a> {
-    let refuse = |error: Error| Parsed::Refused(error.into());
-    let key = match key(&mut words) {
-        Ok(key) => key,
-        Err(error) => return refuse(error),
-    };
-    let Some(length) = words.next() else { return refuse(Error::Format) };
-    let meta = Meta::read(key, words, 3);
-    if let Err(Error::FlagsTooLong) = meta {
-        return refuse(Error::FlagsTooLong);
+fn set<'a>(mut words: Words<'a>, limits: &Limits, follows: &mut usize) -> Parse<'a> {
+    let key = key(&mut words)?;
+    let length = words.next().ok_or(Error::Format)?;
+    let read = Meta::read(key, words, 3);
+    if let Err(Error::FlagsTooLong) = read {
+        return Err(Error::FlagsTooLong.into());
     }
-    let Some(value_bytes) = number::signed32(length).and_then(super::text::value_bytes) else {
-        return refuse(Error::Format);
-    };
+    let length = number::signed32(length).and_then(value_bytes).ok_or(Error::Format)?;
     // From here on, the value follows whatever is wrong.
-    let checked = meta.and_then(|(meta, tokens)| {
-        let mode = set_mode(&meta, tokens.mode)?;
-        Ok((meta, mode, tokens.client_flags))
-    });
-    match checked {
-        Ok((meta, _, client_flags))
-            if !limits.has_room(meta.key.length(), client_flags, value_bytes) =>
-        {
-            let refusal = Refusal { removes: Some(meta.key), ..Error::TooLarge.into() };
-            Parsed::Swallow(refusal, value_bytes)
-        }
-        Ok((meta, mode, client_flags)) => {
-            let request = Request::MetaSet { meta, mode, client_flags, value: &[] };
-            Parsed::WithValue(request, value_bytes)
-        }
-        Err(error) => Parsed::Swallow(error.into(), value_bytes),
+    *follows = length + LINE_END_BYTES;
+    let (meta, Tokens { client_flags, mode, .. }) = read?;
+    let mode = set_mode(&meta, mode)?;
+    if !limits.has_room(meta.key.length(), client_flags, length) {
+        return Err(Refusal { removes: Some(meta.key), ..Error::TooLarge.into() });
     }
+    Ok(Request::MetaSet { meta, mode, client_flags, value: &[] })
 }
 
 #[inline]

@@ -9,7 +9,7 @@
 //! caller never has to keep more than `max(line_bytes_max, item_bytes_max)` bytes and a line.
 
 use super::scan::{LineEnd, line_end};
-use super::text::{Parsed, parse};
+use super::text::parse;
 use super::{Error, Refusal, Request};
 
 /// Maximum number of bytes of a line, except of `get`, `gets`, `gat` and `gats`.
@@ -108,26 +108,24 @@ impl Reader {
             // A client of the binary protocol would wait forever for replies.
             self.is_closed = bytes[0] == BINARY_MAGIC;
         }
-        let Read { taken, step } = match line_end(bytes, self.searched) {
-            _ if self.is_closed => Read { taken: 0, step: Step::Close },
+        let mut read = match line_end(bytes, self.searched) {
+            _ if self.is_closed => self.close(),
             Some(end) if end.newline <= LINE_BYTES || self.may_be_long(bytes, end.newline) => {
                 self.line(bytes, end)
             }
             None if bytes.len() <= LINE_BYTES || self.may_be_long(bytes, bytes.len()) => {
-                self.searched = bytes.len();
-                self.needs = bytes.len() + 1;
-                Read { taken: 0, step: Step::Wait { needs: self.needs } }
+                self.wait(bytes.len(), bytes.len() + 1)
             }
             _ => self.close(),
         };
-        Read { taken: swallowed + taken, step }
+        read.taken += swallowed;
+        read
     }
 
     /// Reads a complete line.
     #[inline]
     fn line<'a>(&mut self, bytes: &'a [u8], end: LineEnd) -> Read<'a> {
         let LineEnd { newline, has_zero } = end;
-        let after = newline + 1;
         // In a line of one byte, the original takes a carriage return for a command.
         let has_return = newline > 1 && bytes[newline - 1] == b'\r';
         let mut line = &bytes[..newline - usize::from(has_return)];
@@ -135,58 +133,46 @@ impl Reader {
         if has_zero || self.searched > 0 {
             line = line.split(|byte| *byte == 0).next().unwrap_or(line);
         }
-        match parse(line, &self.limits) {
-            Parsed::Request(request) => self.take(after, Step::Request(request)),
-            Parsed::WithValue(request, value_bytes) => {
-                self.value(bytes, newline, request, value_bytes)
-            }
-            Parsed::Refused(refusal) => self.take(after, Step::Refused(refusal)),
-            Parsed::Swallow(refusal, value_bytes) => {
-                let now = (value_bytes + 2).min(bytes.len() - after);
-                self.swallow = value_bytes + 2 - now;
-                self.take(after + now, Step::Refused(refusal))
-            }
-            Parsed::Close => self.close(),
+        let mut follows = 0;
+        let step = parse(line, &self.limits, &mut follows);
+        let mut read = Read { taken: newline + 1, step };
+        (self.searched, self.needs) = (0, 1);
+        if follows > 0 {
+            self.follow(&mut read, bytes, follows);
+        } else if matches!(read.step, Step::Close) {
+            return self.close();
         }
+        read
     }
 
-    /// Adds its value to a request.
+    /// Adds its value to a request, or takes the value of a refused one.
     #[inline]
-    fn value<'a>(
-        &mut self,
-        bytes: &'a [u8],
-        newline: usize,
-        mut request: Request<'a>,
-        value_bytes: usize,
-    ) -> Read<'a> {
-        let begin = newline + 1;
-        let end = begin + value_bytes;
-        if bytes.len() < end + 2 {
-            self.searched = newline;
-            self.needs = end + 2;
-            return Read { taken: 0, step: Step::Wait { needs: self.needs } };
-        }
-        let has_end = bytes[end..end + 2] == *b"\r\n";
-        let is_quiet = match &mut request {
-            Request::Store(store) => {
-                store.value = &bytes[begin..end];
-                store.is_quiet
+    fn follow<'a>(&mut self, read: &mut Read<'a>, bytes: &'a [u8], follows: usize) {
+        let (begin, end) = (read.taken, read.taken + follows);
+        let (value, is_quiet) = match &mut read.step {
+            Step::Request(Request::Store(store)) => (&mut store.value, store.is_quiet),
+            Step::Request(Request::MetaSet { value, .. }) => (value, false),
+            _ => {
+                read.taken = end.min(bytes.len());
+                self.swallow = end - read.taken;
+                return;
             }
-            Request::MetaSet { value, .. } => {
-                *value = &bytes[begin..end];
-                false
-            }
-            _ => unreachable!("only these have a value"),
         };
-        let refusal = Refusal { is_quiet, ..Error::DataChunk.into() };
-        self.take(end + 2, if has_end { Step::Request(request) } else { Step::Refused(refusal) })
+        let Some(received) = bytes.get(begin..end) else {
+            *read = self.wait(begin - 1, end);
+            return;
+        };
+        read.taken = end;
+        match received.split_last_chunk() {
+            Some((bytes, b"\r\n")) => *value = bytes,
+            _ => read.step = Step::Refused(Refusal { is_quiet, ..Error::DataChunk.into() }),
+        }
     }
 
-    #[inline]
-    fn take<'a>(&mut self, taken: usize, step: Step<'a>) -> Read<'a> {
-        self.searched = 0;
-        self.needs = 1;
-        Read { taken, step }
+    /// Waits for more bytes, after a search for a newline in those that are there.
+    fn wait<'a>(&mut self, searched: usize, needs: usize) -> Read<'a> {
+        (self.searched, self.needs) = (searched, needs);
+        Read { taken: 0, step: Step::Wait { needs } }
     }
 
     #[cold]

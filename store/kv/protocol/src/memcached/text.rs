@@ -3,47 +3,38 @@
 //! those of memcached 1.6.18.
 
 use super::words::WORDS_MAX;
-use super::{Arithmetic, Change, Error, Expiry, Get, Key, Limits, Operator};
+use super::{Arithmetic, Change, Error, Expiry, Get, Key, Limits, Operator, Step};
 use super::{KEY_BYTES_MAX, Refusal, Request, Store, StoreMode, Words, meta, number};
 
-/// Meaning of a line.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Parsed<'a> {
-    /// A complete request.
-    Request(Request<'a>),
-    /// A request whose value follows, with the number of its bytes.
-    WithValue(Request<'a>, usize),
-    /// The line is refused.
-    Refused(Refusal<'a>),
-    /// The line is refused, and a value of that many bytes follows.
-    Swallow(Refusal<'a>, usize),
-    /// The connection has to be closed.
-    Close,
-}
+/// End of the line behind a value.
+pub const LINE_END_BYTES: usize = 2;
 
-/// Reads a line, which has no end.
+/// Reads a line, which has no end. `follows` becomes the number of bytes of the value behind the line
+/// and of its end, also if the request is refused; it has to be 0.
+///
+/// Frequent requests are made where they are returned: a move takes as long as reading a word.
 #[inline]
-pub fn parse<'a>(line: &'a [u8], limits: &Limits) -> Parsed<'a> {
+pub fn parse<'a>(line: &'a [u8], limits: &Limits, follows: &mut usize) -> Step<'a> {
     let mut words = Words::of_line(line);
     let Some(command) = words.next() else { return refuse(Error::Command) };
     let request = match command {
-        b"get" => get(words, false),
-        [b'm', letter] => return meta::parse(*letter, words, limits),
-        b"set" => return store(StoreMode::Set, words, limits),
-        b"gets" => get(words, true),
+        b"get" => return get(words, false),
+        [b'm', letter] => return meta::parse(*letter, words, limits, follows),
+        b"set" => return store(StoreMode::Set, words, limits, follows),
+        b"gets" => return get(words, true),
         b"gat" => get_and_touch(words, false),
         b"gats" => get_and_touch(words, true),
-        b"add" => return store(StoreMode::Add, words, limits),
-        b"cas" => return store(StoreMode::CompareAndSwap, words, limits),
-        b"replace" => return store(StoreMode::Replace, words, limits),
-        b"append" => return store(StoreMode::Append, words, limits),
-        b"prepend" => return store(StoreMode::Prepend, words, limits),
+        b"add" => return store(StoreMode::Add, words, limits, follows),
+        b"cas" => return store(StoreMode::CompareAndSwap, words, limits, follows),
+        b"replace" => return store(StoreMode::Replace, words, limits, follows),
+        b"append" => return store(StoreMode::Append, words, limits, follows),
+        b"prepend" => return store(StoreMode::Prepend, words, limits, follows),
         b"incr" => change(Arithmetic::Increment, words),
         b"decr" => change(Arithmetic::Decrement, words),
         b"delete" => delete(words),
         b"touch" => touch(words),
         // A name of the original that no document mentions.
-        b"bget" => get(words, false),
+        b"bget" => return get(words, false),
         b"flush_all" => flush_all(words),
         b"version" => Ok(Request::Version),
         b"quit" => Ok(Request::Quit),
@@ -59,33 +50,34 @@ pub fn parse<'a>(line: &'a [u8], limits: &Limits) -> Parsed<'a> {
         b"extstore" => Ok(operator(Operator::ExternalStore, words, true)),
         _ => return unknown(command, words),
     };
-    request.map_or_else(Parsed::Refused, Parsed::Request)
+    request.map_or_else(Step::Refused, Step::Request)
 }
 
-fn refuse<'a>(error: Error) -> Parsed<'a> {
-    Parsed::Refused(error.into())
+#[cold]
+fn refuse<'a>(error: Error) -> Step<'a> {
+    Step::Refused(error.into())
 }
 
 /// The original closes the connections of browsers that a page directs to it, and looks for them
 /// only where no command begins with the same letter.
-fn unknown<'a>(command: &[u8], words: Words<'a>) -> Parsed<'a> {
+fn unknown<'a>(command: &[u8], words: Words<'a>) -> Step<'a> {
     let is_like_a_command = command.len() < 2 || b"gsacidt".contains(&command[0]);
     let last = words.cut(WORDS_MAX - 1).last().unwrap_or(command);
     let is_http = !is_like_a_command && last.starts_with(b"HTTP/");
-    if is_http { Parsed::Close } else { refuse(Error::Command) }
+    if is_http { Step::Close } else { refuse(Error::Command) }
 }
 
 type Parse<'a> = Result<Request<'a>, Refusal<'a>>;
 
 #[inline]
-fn get(keys: Words<'_>, returns_cas: bool) -> Parse<'_> {
+fn get(keys: Words<'_>, returns_cas: bool) -> Step<'_> {
     if keys.is_empty() {
-        return Err(Error::Command.into());
+        return refuse(Error::Command);
     }
     if !keys.fit(KEY_BYTES_MAX) {
-        return Err(Error::Format.into());
+        return refuse(Error::Format);
     }
-    Ok(Request::Get(Get { keys, returns_cas, touch: None }))
+    Step::Request(Request::Get(Get { keys, returns_cas, touch: None }))
 }
 
 fn get_and_touch(mut keys: Words<'_>, returns_cas: bool) -> Parse<'_> {
@@ -98,42 +90,33 @@ fn get_and_touch(mut keys: Words<'_>, returns_cas: bool) -> Parse<'_> {
 }
 
 #[inline]
-fn store<'a>(mode: StoreMode, words: Words<'a>, limits: &Limits) -> Parsed<'a> {
+fn store<'a>(mode: StoreMode, words: Words<'a>, limits: &Limits, follows: &mut usize) -> Step<'a> {
     let (fields, count) = words.first::<6>();
     let least = if mode == StoreMode::CompareAndSwap { 5 } else { 4 };
     if count != least && count != least + 1 {
         return refuse(Error::Command);
     }
     let is_quiet = fields[count - 1] == b"noreply";
-    let Some((store, value_bytes)) = store_header(mode, &fields, is_quiet) else {
-        return Parsed::Refused(Refusal { is_quiet, ..Error::Format.into() });
-    };
-    if !limits.has_room(store.key.len(), store.client_flags, value_bytes) {
-        let key = Key { written: store.key, is_base64: false };
-        let removes = (mode == StoreMode::Set).then_some(key);
-        let refusal = Refusal { error: Error::TooLarge, is_quiet, removes };
-        return Parsed::Swallow(refusal, value_bytes);
-    }
-    Parsed::WithValue(Request::Store(store), value_bytes)
-}
-
-#[inline]
-fn store_header<'a>(
-    mode: StoreMode,
-    fields: &[&'a [u8]; 6],
-    is_quiet: bool,
-) -> Option<(Store<'a>, usize)> {
-    let [key, client_flags, expiry, value_bytes, cas, _] = *fields;
-    if key.len() > KEY_BYTES_MAX {
-        return None;
-    }
-    let client_flags = number::unsigned32(client_flags)?;
-    let expiry = number::signed32(expiry)?.into();
-    let value_bytes = self::value_bytes(number::signed32(value_bytes)?)?;
+    let [key, client_flags, expiry, length, cas, _] = fields;
+    let refused = |error: Error| Refusal { is_quiet, ..error.into() };
+    let client_flags = number::unsigned32(client_flags);
+    let (expiry, length) = (number::signed32(expiry), number::signed32(length));
     let has_cas = mode == StoreMode::CompareAndSwap;
-    let cas = if has_cas { number::unsigned64(cas)? } else { 0 };
+    let cas = if has_cas { number::unsigned64(cas) } else { Some(0) };
+    let (Some(client_flags), Some(expiry), Some(value_bytes), Some(cas), ..=KEY_BYTES_MAX) =
+        (client_flags, expiry, length.and_then(value_bytes), cas, key.len())
+    else {
+        return Step::Refused(refused(Error::Format));
+    };
+    *follows = value_bytes + LINE_END_BYTES;
+    if !limits.has_room(key.len(), client_flags, value_bytes) {
+        let written = Key { written: key, is_base64: false };
+        let removes = (mode == StoreMode::Set).then_some(written);
+        return Step::Refused(Refusal { removes, ..refused(Error::TooLarge) });
+    }
+    let expiry = expiry.into();
     let store = Store { mode, key, client_flags, expiry, cas, value: &[], is_quiet };
-    Some((store, value_bytes))
+    Step::Request(Request::Store(store))
 }
 
 /// Number of bytes of a value, without the end of its line.
