@@ -68,15 +68,8 @@ impl<'a> Meta<'a> {
         self.has(b'C').then_some(self.cas)
     }
 
-    /// Reads flags. The original reports the last invalid token, unless a flag that is unknown or
-    /// appears again ends its search.
-    #[inline]
-    fn read(
-        written: &'a [u8],
-        flags: Words<'a>,
-        words_before: usize,
-    ) -> Result<(Self, Tokens), Error> {
-        let mut meta = Self {
+    fn new(written: &'a [u8], flags: Words<'a>) -> Self {
+        Self {
             key: Key { written, is_base64: false },
             flags,
             seen: 0,
@@ -84,10 +77,15 @@ impl<'a> Meta<'a> {
             vivify: None,
             recache: None,
             cas: 0,
-        };
+        }
+    }
+
+    /// Reads flags. The original reports the last invalid token, unless a flag that is unknown or
+    /// appears again ends its search.
+    fn read(&mut self, words_before: usize) -> Result<Tokens, Error> {
         let mut tokens = Tokens { client_flags: 0, delta: 1, initial: 0, mode: 0 };
         let (mut is_ended, mut error) = (false, None);
-        for (at, word) in flags.enumerate() {
+        for (at, word) in self.flags.enumerate() {
             if at + words_before >= WORDS_MAX {
                 return Err(Error::FlagsTooLong);
             }
@@ -97,9 +95,9 @@ impl<'a> Meta<'a> {
             }
             match bit(flag) {
                 None if flag < 0x7f => (is_ended, error) = (true, Some(Error::InvalidFlag)),
-                Some(bit) if meta.seen & bit == 0 => {
-                    meta.seen |= bit;
-                    match meta.read_flag(&mut tokens, flag, &word[1..]) {
+                Some(bit) if self.seen & bit == 0 => {
+                    self.seen |= bit;
+                    match self.read_flag(&mut tokens, flag, &word[1..]) {
                         Ok(()) => {}
                         // The original has no own text for this one.
                         Err(Error::Format) => _ = error.get_or_insert(Error::Format),
@@ -111,7 +109,7 @@ impl<'a> Meta<'a> {
                 _ => (is_ended, error) = (true, Some(Error::DuplicateFlag)),
             }
         }
-        error.map_or(Ok((meta, tokens)), Err)
+        error.map_or(Ok(tokens), Err)
     }
 
     #[inline]
@@ -160,23 +158,34 @@ fn bit(flag: u8) -> Option<u64> {
 
 /// Reads a meta command from the words behind it. `follows` is that of [`super::text::parse`].
 #[inline]
-pub fn parse<'a>(letter: u8, words: Words<'a>, limits: &Limits, follows: &mut usize) -> Step<'a> {
-    let request = match letter {
-        b'g' => get(words),
-        b's' => set(words, limits, follows),
-        b'd' => delete(words),
-        b'a' => arithmetic(words),
-        b'e' => debug(words),
-        b'n' => Ok(Request::MetaNoop),
+pub fn parse<'a>(
+    letter: u8,
+    words: Words<'a>,
+    limits: &Limits,
+    step: &mut Step<'a>,
+    follows: &mut usize,
+) {
+    let result = match letter {
+        b'g' => get(words, step),
+        b's' => set(words, limits, step, follows),
+        b'd' => delete(words, step),
+        b'a' => arithmetic(words, step),
+        b'e' => debug(words, step),
+        b'n' => done(step, Request::MetaNoop),
         _ => Err(Error::Command.into()),
     };
-    match request {
-        Ok(request) => Step::Request(request),
-        Err(refusal) => Step::Refused(refusal),
+    if let Err(refusal) = result {
+        *step = Step::Refused(refusal);
     }
 }
 
-type Parse<'a> = Result<Request<'a>, Refusal<'a>>;
+type Done<'a> = Result<(), Refusal<'a>>;
+
+#[inline(always)]
+fn done<'a>(step: &mut Step<'a>, request: Request<'a>) -> Done<'a> {
+    *step = Step::Request(request);
+    Ok(())
+}
 
 #[inline]
 fn key<'a>(words: &mut Words<'a>) -> Result<&'a [u8], Error> {
@@ -184,15 +193,15 @@ fn key<'a>(words: &mut Words<'a>) -> Result<&'a [u8], Error> {
     if key.len() <= KEY_BYTES_MAX { Ok(key) } else { Err(Error::Format) }
 }
 
-#[inline]
-fn get(mut words: Words<'_>) -> Parse<'_> {
+fn get<'a>(mut words: Words<'a>, step: &mut Step<'a>) -> Done<'a> {
     let key = key(&mut words)?;
-    let (meta, _) = Meta::read(key, words, 2).map_err(|error| match error {
+    let mut meta = Meta::new(key, words);
+    meta.read(2).map_err(|error| match error {
         Error::FlagsTooLong => Error::GetFlagsTooLong,
         other => other,
     })?;
     meta.check_opaque()?;
-    Ok(Request::MetaGet(meta))
+    done(step, Request::MetaGet(meta))
 }
 
 /// `md` and `ma` have one text for everything that is wrong with a flag.
@@ -200,16 +209,18 @@ fn with_one_text(error: Error) -> Error {
     if error == Error::FlagsTooLong { error } else { Error::InvalidOrDuplicateFlag }
 }
 
-fn delete(mut words: Words<'_>) -> Parse<'_> {
+fn delete<'a>(mut words: Words<'a>, step: &mut Step<'a>) -> Done<'a> {
     let key = key(&mut words)?;
-    let (meta, _) = Meta::read(key, words, 2).map_err(with_one_text)?;
+    let mut meta = Meta::new(key, words);
+    meta.read(2).map_err(with_one_text)?;
     meta.check_opaque()?;
-    Ok(Request::MetaDelete(meta))
+    done(step, Request::MetaDelete(meta))
 }
 
-fn arithmetic(mut words: Words<'_>) -> Parse<'_> {
+fn arithmetic<'a>(mut words: Words<'a>, step: &mut Step<'a>) -> Done<'a> {
     let key = key(&mut words)?;
-    let (meta, tokens) = Meta::read(key, words, 2).map_err(with_one_text)?;
+    let mut meta = Meta::new(key, words);
+    let tokens = meta.read(2).map_err(with_one_text)?;
     let operation = match tokens.mode {
         0 | b'I' | b'+' => Arithmetic::Increment,
         b'D' | b'-' => Arithmetic::Decrement,
@@ -217,32 +228,38 @@ fn arithmetic(mut words: Words<'_>) -> Parse<'_> {
     };
     meta.check_opaque()?;
     let Tokens { delta, initial, .. } = tokens;
-    Ok(Request::MetaArithmetic { meta, operation, delta, initial })
+    done(step, Request::MetaArithmetic { meta, operation, delta, initial })
 }
 
-fn debug(mut words: Words<'_>) -> Parse<'_> {
+fn debug<'a>(mut words: Words<'a>, step: &mut Step<'a>) -> Done<'a> {
     let key = key(&mut words).map_err(|_| Error::Format)?;
     let is_base64 = words.next() == Some(b"b");
-    Key::new(key, is_base64).map(Request::MetaDebug).ok_or(Error::Format.into())
+    let key = Key::new(key, is_base64).ok_or(Error::Format)?;
+    done(step, Request::MetaDebug(key))
 }
 
-#[inline]
-fn set<'a>(mut words: Words<'a>, limits: &Limits, follows: &mut usize) -> Parse<'a> {
+fn set<'a>(
+    mut words: Words<'a>,
+    limits: &Limits,
+    step: &mut Step<'a>,
+    follows: &mut usize,
+) -> Done<'a> {
     let key = key(&mut words)?;
     let length = words.next().ok_or(Error::Format)?;
-    let read = Meta::read(key, words, 3);
+    let mut meta = Meta::new(key, words);
+    let read = meta.read(3);
     if let Err(Error::FlagsTooLong) = read {
         return Err(Error::FlagsTooLong.into());
     }
     let length = number::signed32(length).and_then(value_bytes).ok_or(Error::Format)?;
     // From here on, the value follows whatever is wrong.
     *follows = length + LINE_END_BYTES;
-    let (meta, Tokens { client_flags, mode, .. }) = read?;
+    let Tokens { client_flags, mode, .. } = read?;
     let mode = set_mode(&meta, mode)?;
     if !limits.has_room(meta.key.length(), client_flags, length) {
         return Err(Refusal { removes: Some(meta.key), ..Error::TooLarge.into() });
     }
-    Ok(Request::MetaSet { meta, mode, client_flags, value: &[] })
+    done(step, Request::MetaSet { meta, mode, client_flags, value: &[] })
 }
 
 #[inline]

@@ -93,7 +93,6 @@ impl Reader {
 
     /// Reads the next request from the received bytes: those that earlier calls did not take, and
     /// any number of new ones.
-    #[inline]
     pub fn read<'a>(&mut self, bytes: &'a [u8]) -> Read<'a> {
         let swallowed = self.swallow.min(bytes.len());
         self.swallow -= swallowed;
@@ -123,7 +122,6 @@ impl Reader {
     }
 
     /// Reads a complete line.
-    #[inline]
     fn line<'a>(&mut self, bytes: &'a [u8], end: LineEnd) -> Read<'a> {
         let LineEnd { newline, has_zero } = end;
         // In a line of one byte, the original takes a carriage return for a command.
@@ -134,8 +132,8 @@ impl Reader {
             line = line.split(|byte| *byte == 0).next().unwrap_or(line);
         }
         let mut follows = 0;
-        let step = parse(line, &self.limits, &mut follows);
-        let mut read = Read { taken: newline + 1, step };
+        let mut read = Read { taken: newline + 1, step: Step::Close };
+        parse(line, &self.limits, &mut read.step, &mut follows);
         (self.searched, self.needs) = (0, 1);
         if follows > 0 {
             self.follow(&mut read, bytes, follows);

@@ -11,51 +11,56 @@ pub const LINE_END_BYTES: usize = 2;
 
 /// Reads a line, which has no end. `follows` becomes the number of bytes of the value behind the line
 /// and of its end, also if the request is refused; it has to be 0.
-///
-/// Frequent requests are made where they are returned: a move takes as long as reading a word.
 #[inline]
-pub fn parse<'a>(line: &'a [u8], limits: &Limits, follows: &mut usize) -> Step<'a> {
+pub fn parse<'a>(line: &'a [u8], limits: &Limits, step: &mut Step<'a>, follows: &mut usize) {
     let mut words = Words::of_line(line);
-    let Some(command) = words.next() else { return refuse(Error::Command) };
-    let request = match command {
-        b"get" => return get(words, false),
-        [b'm', letter] => return meta::parse(*letter, words, limits, follows),
-        b"set" => return store(StoreMode::Set, words, limits, follows),
-        b"gets" => return get(words, true),
-        b"gat" => get_and_touch(words, false),
-        b"gats" => get_and_touch(words, true),
-        b"add" => return store(StoreMode::Add, words, limits, follows),
-        b"cas" => return store(StoreMode::CompareAndSwap, words, limits, follows),
-        b"replace" => return store(StoreMode::Replace, words, limits, follows),
-        b"append" => return store(StoreMode::Append, words, limits, follows),
-        b"prepend" => return store(StoreMode::Prepend, words, limits, follows),
-        b"incr" => change(Arithmetic::Increment, words),
-        b"decr" => change(Arithmetic::Decrement, words),
-        b"delete" => delete(words),
-        b"touch" => touch(words),
+    let Some(command) = words.next() else { return finish(step, refuse(Error::Command)) };
+    match command {
+        b"get" => finish(step, get(words, false)),
+        [b'm', letter] => meta::parse(*letter, words, limits, step, follows),
+        b"set" => finish(step, store(StoreMode::Set, words, limits, follows)),
+        b"gets" => finish(step, get(words, true)),
+        b"gat" => finish(step, get_and_touch(words, false)),
+        b"gats" => finish(step, get_and_touch(words, true)),
+        b"add" => finish(step, store(StoreMode::Add, words, limits, follows)),
+        b"cas" => finish(step, store(StoreMode::CompareAndSwap, words, limits, follows)),
+        b"replace" => finish(step, store(StoreMode::Replace, words, limits, follows)),
+        b"append" => finish(step, store(StoreMode::Append, words, limits, follows)),
+        b"prepend" => finish(step, store(StoreMode::Prepend, words, limits, follows)),
+        b"incr" => finish(step, change(Arithmetic::Increment, words)),
+        b"decr" => finish(step, change(Arithmetic::Decrement, words)),
+        b"delete" => finish(step, delete(words)),
+        b"touch" => finish(step, touch(words)),
         // A name of the original that no document mentions.
-        b"bget" => return get(words, false),
-        b"flush_all" => flush_all(words),
-        b"version" => Ok(Request::Version),
-        b"quit" => Ok(Request::Quit),
-        b"verbosity" => verbosity(words),
-        b"cache_memlimit" => memory_limit(words),
-        b"stats" => Ok(operator(Operator::Stats, words, false)),
-        b"shutdown" => Ok(operator(Operator::Shutdown, words, false)),
-        b"lru_crawler" => Ok(operator(Operator::LruCrawler, words, false)),
-        b"watch" => Ok(operator(Operator::Watch, words, true)),
-        b"slabs" => Ok(slabs(words)),
-        b"lru" | b"extstore" if words.is_empty() => Err(Error::Command.into()),
-        b"lru" => Ok(operator(Operator::Lru, words, true)),
-        b"extstore" => Ok(operator(Operator::ExternalStore, words, true)),
-        _ => return unknown(command, words),
-    };
-    request.map_or_else(Step::Refused, Step::Request)
+        b"bget" => finish(step, get(words, false)),
+        b"flush_all" => finish(step, flush_all(words)),
+        b"version" => finish(step, Ok(Request::Version)),
+        b"quit" => finish(step, Ok(Request::Quit)),
+        b"verbosity" => finish(step, verbosity(words)),
+        b"cache_memlimit" => finish(step, memory_limit(words)),
+        b"stats" => finish(step, Ok(operator(Operator::Stats, words, false))),
+        b"shutdown" => finish(step, Ok(operator(Operator::Shutdown, words, false))),
+        b"lru_crawler" => finish(step, Ok(operator(Operator::LruCrawler, words, false))),
+        b"watch" => finish(step, Ok(operator(Operator::Watch, words, true))),
+        b"slabs" => finish(step, Ok(slabs(words))),
+        b"lru" | b"extstore" if words.is_empty() => finish(step, refuse(Error::Command)),
+        b"lru" => finish(step, Ok(operator(Operator::Lru, words, true))),
+        b"extstore" => finish(step, Ok(operator(Operator::ExternalStore, words, true))),
+        _ => *step = unknown(command, words),
+    }
 }
 
-#[cold]
-fn refuse<'a>(error: Error) -> Step<'a> {
-    Step::Refused(error.into())
+/// Makes the step where it is returned: a move of a request takes as long as reading a word.
+#[inline(always)]
+fn finish<'a>(step: &mut Step<'a>, request: Parse<'a>) {
+    *step = match request {
+        Ok(request) => Step::Request(request),
+        Err(refusal) => Step::Refused(refusal),
+    };
+}
+
+fn refuse<'a>(error: Error) -> Parse<'a> {
+    Err(error.into())
 }
 
 /// The original closes the connections of browsers that a page directs to it, and looks for them
@@ -64,20 +69,20 @@ fn unknown<'a>(command: &[u8], words: Words<'a>) -> Step<'a> {
     let is_like_a_command = command.len() < 2 || b"gsacidt".contains(&command[0]);
     let last = words.cut(WORDS_MAX - 1).last().unwrap_or(command);
     let is_http = !is_like_a_command && last.starts_with(b"HTTP/");
-    if is_http { Step::Close } else { refuse(Error::Command) }
+    if is_http { Step::Close } else { Step::Refused(Error::Command.into()) }
 }
 
 type Parse<'a> = Result<Request<'a>, Refusal<'a>>;
 
-#[inline]
-fn get(keys: Words<'_>, returns_cas: bool) -> Step<'_> {
+#[inline(always)]
+fn get(keys: Words<'_>, returns_cas: bool) -> Parse<'_> {
     if keys.is_empty() {
         return refuse(Error::Command);
     }
     if !keys.fit(KEY_BYTES_MAX) {
         return refuse(Error::Format);
     }
-    Step::Request(Request::Get(Get { keys, returns_cas, touch: None }))
+    Ok(Request::Get(Get { keys, returns_cas, touch: None }))
 }
 
 fn get_and_touch(mut keys: Words<'_>, returns_cas: bool) -> Parse<'_> {
@@ -89,8 +94,8 @@ fn get_and_touch(mut keys: Words<'_>, returns_cas: bool) -> Parse<'_> {
     Ok(Request::Get(Get { keys, returns_cas, touch }))
 }
 
-#[inline]
-fn store<'a>(mode: StoreMode, words: Words<'a>, limits: &Limits, follows: &mut usize) -> Step<'a> {
+#[inline(always)]
+fn store<'a>(mode: StoreMode, words: Words<'a>, limits: &Limits, follows: &mut usize) -> Parse<'a> {
     let (fields, count) = words.first::<6>();
     let least = if mode == StoreMode::CompareAndSwap { 5 } else { 4 };
     if count != least && count != least + 1 {
@@ -106,17 +111,17 @@ fn store<'a>(mode: StoreMode, words: Words<'a>, limits: &Limits, follows: &mut u
     let (Some(client_flags), Some(expiry), Some(value_bytes), Some(cas), ..=KEY_BYTES_MAX) =
         (client_flags, expiry, length.and_then(value_bytes), cas, key.len())
     else {
-        return Step::Refused(refused(Error::Format));
+        return Err(refused(Error::Format));
     };
     *follows = value_bytes + LINE_END_BYTES;
     if !limits.has_room(key.len(), client_flags, value_bytes) {
         let written = Key { written: key, is_base64: false };
         let removes = (mode == StoreMode::Set).then_some(written);
-        return Step::Refused(Refusal { removes, ..refused(Error::TooLarge) });
+        return Err(Refusal { removes, ..refused(Error::TooLarge) });
     }
     let expiry = expiry.into();
     let store = Store { mode, key, client_flags, expiry, cas, value: &[], is_quiet };
-    Step::Request(Request::Store(store))
+    Ok(Request::Store(store))
 }
 
 /// Number of bytes of a value, without the end of its line.
@@ -125,7 +130,7 @@ pub fn value_bytes(number: i32) -> Option<usize> {
     (0..=i32::MAX - 2).contains(&number).then_some(number.unsigned_abs() as usize)
 }
 
-#[inline]
+#[inline(always)]
 fn change(operation: Arithmetic, words: Words<'_>) -> Parse<'_> {
     let ([key, delta, last], count) = words.first();
     let is_quiet = is_quiet(&[delta, last], count, 2..=3)?;
@@ -137,6 +142,7 @@ fn change(operation: Arithmetic, words: Words<'_>) -> Parse<'_> {
     Ok(Request::Change(Change { key, operation, delta, is_quiet }))
 }
 
+#[inline(always)]
 fn touch(words: Words<'_>) -> Parse<'_> {
     let ([key, expiry, last], count) = words.first();
     let is_quiet = is_quiet(&[expiry, last], count, 2..=3)?;
@@ -149,7 +155,7 @@ fn touch(words: Words<'_>) -> Parse<'_> {
 }
 
 /// Earlier versions had a delay, for which 0 is still accepted.
-#[inline]
+#[inline(always)]
 fn delete(words: Words<'_>) -> Parse<'_> {
     let ([key, second, third], count) = words.first();
     if !(1..=3).contains(&count) {

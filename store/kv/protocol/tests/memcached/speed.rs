@@ -11,8 +11,8 @@ fn read_all(reader: &mut Reader, mut bytes: &[u8], mut serve: impl FnMut(&Reques
     loop {
         let read = reader.read(bytes);
         bytes = &bytes[read.taken..];
-        match read.step {
-            Step::Request(request) => serve(&request),
+        match &read.step {
+            Step::Request(request) => serve(request),
             Step::Wait { .. } => return count,
             step => panic!("{step:?}"),
         }
