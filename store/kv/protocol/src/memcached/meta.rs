@@ -276,3 +276,84 @@ fn set_mode(meta: &Meta, letter: u8) -> Result<StoreMode, Error> {
     let is_conditional = meta.has(b'C') && matches!(mode, StoreMode::Set | StoreMode::Replace);
     Ok(if is_conditional { StoreMode::CompareAndSwap } else { mode })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads the words behind a command of two letters.
+    fn read<'a>(line: &'a str, follows: &mut usize) -> Result<Request<'a>, Error> {
+        let mut step = Step::Close;
+        let words = Words::of_line(&line.as_bytes()[2..]);
+        parse(line.as_bytes()[1], words, &Limits::default(), &mut step, follows);
+        match step {
+            Step::Request(request) => Ok(request),
+            Step::Refused(refusal) => Err(refusal.error),
+            step => panic!("{step:?}"),
+        }
+    }
+
+    #[test]
+    fn flags_are_read_with_their_tokens() {
+        let line = "mg AAE= b v T60 N-1 R0 C7 q Oabc";
+        let Ok(Request::MetaGet(meta)) = read(line, &mut 0) else { panic!("it is valid") };
+        assert_eq!(meta.key, Key { written: b"AAE=", is_base64: true });
+        assert_eq!(meta.expiry, Some(Expiry::InSeconds(60)));
+        assert_eq!((meta.vivify, meta.recache), (Some(Expiry::Now), Some(Expiry::Never)));
+        assert_eq!((meta.cas(), meta.is_quiet()), (Some(7), true));
+        assert!(meta.has(b'v') && meta.has(b'O') && !meta.has(b'k') && !meta.has(b'\x7f'));
+        assert_eq!(meta.flags.last(), Some(&b"Oabc"[..]));
+    }
+
+    #[test]
+    fn the_last_expiry_is_that_of_a_made_item() {
+        for (line, vivify) in [
+            ("mg k T60 N0", Some(Expiry::Never)),
+            ("mg k N0 T60", Some(Expiry::InSeconds(60))),
+            ("mg k T60", None),
+        ] {
+            let Ok(Request::MetaGet(meta)) = read(line, &mut 0) else { panic!("it is valid") };
+            assert_eq!(meta.vivify, vivify, "{line}");
+        }
+    }
+
+    #[test]
+    fn arithmetic_has_defaults() {
+        let Ok(Request::MetaArithmetic { operation, delta, initial, .. }) = read("ma k", &mut 0)
+        else {
+            panic!("it is valid")
+        };
+        assert_eq!((operation, delta, initial), (Arithmetic::Increment, 1, 0));
+    }
+
+    #[test]
+    fn a_cas_number_makes_two_modes_conditional() {
+        for (mode, expected) in [
+            ("", StoreMode::CompareAndSwap),
+            ("MR", StoreMode::CompareAndSwap),
+            ("ME", StoreMode::Add),
+            ("MA", StoreMode::Append),
+        ] {
+            let (line, mut follows) = (format!("ms k 3 C1 {mode}"), 0);
+            let read = read(&line, &mut follows);
+            let Ok(Request::MetaSet { mode, .. }) = read else { panic!("it is valid") };
+            assert_eq!((mode, follows), (expected, 5), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_value_follows_once_its_length_is_known() {
+        let many = "ms k 3 1 2 3 4 5 6 7 8 9 1 2 3 4 5 6 7 8";
+        for (line, error, bytes) in [
+            ("ms k 3 x", Error::InvalidFlag, 5),
+            ("ms k 3 MX", Error::SetMode, 5),
+            ("ms k 2000000", Error::TooLarge, 2_000_002),
+            ("ms k x x", Error::Format, 0),
+            (many, Error::FlagsTooLong, 0),
+            (&many[..many.len() - 2], Error::InvalidFlag, 5),
+        ] {
+            let mut follows = 0;
+            assert_eq!((read(line, &mut follows), follows), (Err(error), bytes), "{line}");
+        }
+    }
+}

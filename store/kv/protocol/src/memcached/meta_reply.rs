@@ -218,3 +218,70 @@ fn own_key(out: &mut Vec<u8>, meta: &Meta) {
         out.extend_from_slice(b" b");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memcached::{Limits, Reader, Request, Step};
+
+    /// Reads a request of one line, and returns what is written for its flags.
+    fn written(line: &str, write: impl FnOnce(&mut Vec<u8>, &Meta)) -> String {
+        let mut out = vec![];
+        match Reader::new(Limits::default()).read(line.as_bytes()).step {
+            Step::Request(
+                Request::MetaGet(meta)
+                | Request::MetaSet { meta, .. }
+                | Request::MetaDelete(meta)
+                | Request::MetaArithmetic { meta, .. },
+            ) => write(&mut out, &meta),
+            step => panic!("{step:?}"),
+        }
+        String::from_utf8(out).expect("the tests have no other bytes")
+    }
+
+    #[test]
+    fn a_hit_answers_flags_in_their_order() {
+        let item = Item {
+            key: b"key",
+            value: b"abc",
+            client_flags: 5,
+            cas: 9,
+            ttl_s: Some(60),
+            idle_s: 7,
+            is_fetched: true,
+            ..Item::default()
+        };
+        let text = written("mg key O1 k t s l h f c q\n", |out, meta| hit(out, meta, &item));
+        assert_eq!(text, "HD O1 kkey t60 s3 l7 h1 f5 c9\r\n");
+        let item = Item { ttl_s: None, is_fetched: false, is_key_binary: true, ..item };
+        let marked = Item { is_stale: true, has_winner: true, is_won: true, ..item };
+        let text = written("mg key v t h k\n", |out, meta| hit(out, meta, &marked));
+        assert_eq!(text, "VA 3 t-1 h0 ka2V5 b Z X W\r\nabc\r\n");
+    }
+
+    #[test]
+    fn other_replies_repeat_the_flags_that_they_have_in_the_original() {
+        let text = written("ms key 0 c k O1 t\r\n\r\n", |out, meta| {
+            stored(out, meta, Status::Done, 7);
+        });
+        assert_eq!(text, "HD c7 kkey O1\r\n");
+        let text = written("md a2V5 k b O1 c\n", |out, meta| status(out, meta, Status::Exists));
+        assert_eq!(text, "EX ka2V5 b O1\r\n");
+        let text = written("ma key v c t k O1 f\n", |out, meta| changed(out, meta, 10, 3, None));
+        assert_eq!(text, "VA 2 c3 t-1 kkey O1\r\n10\r\n");
+        let text = written("ma key\n", |out, meta| changed(out, meta, 10, 3, Some(1)));
+        assert_eq!(text, "HD\r\n");
+    }
+
+    #[test]
+    fn an_item_is_shown_for_people() {
+        let mut out = vec![];
+        let item = Item { key: b"key", cas: 2, idle_s: 3, ttl_s: Some(60), ..Item::default() };
+        debug(&mut out, &item, 1, 70);
+        let item = Item { is_key_binary: true, is_fetched: true, ttl_s: None, ..item };
+        debug(&mut out, &item, 1, 70);
+        let lines = "ME key exp=-60 la=3 cas=2 fetch=no cls=1 size=70\r\n\
+            ME a2V5 exp=-1 la=3 cas=2 fetch=yes cls=1 size=70\r\n";
+        assert_eq!(String::from_utf8_lossy(&out), lines);
+    }
+}

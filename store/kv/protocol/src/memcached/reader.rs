@@ -46,12 +46,12 @@ impl Limits {
     }
 }
 
-/// What a reader found.
+/// Result of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Read<'a> {
     /// Number of bytes that the caller has to drop from the begin of its buffer.
     pub taken: usize,
-    /// What follows from them.
+    /// The next step.
     pub step: Step<'a>,
 }
 
@@ -187,5 +187,63 @@ impl Reader {
         line_bytes <= self.limits.line_bytes_max
             && spaces <= SPACES_MAX
             && [&b"get "[..], b"gets ", b"gat ", b"gats "].iter().any(begins)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_says_how_many_bytes_it_needs() {
+        let mut reader = Reader::new(Limits::default());
+        let bytes = b"set k 0 0 3\r\nabc\r\nmn\r\n";
+        for (received, needs) in [(0, 1), (5, 6), (12, 13), (13, 18), (17, 18)] {
+            let read = Read { taken: 0, step: Step::Wait { needs } };
+            assert_eq!(reader.read(&bytes[..received]), read, "{received}");
+        }
+        let Read { taken, step } = reader.read(bytes);
+        let Step::Request(Request::Store(store)) = step else { panic!("{step:?}") };
+        assert_eq!((taken, store.value), (18, &b"abc"[..]));
+        assert_eq!(reader.read(&bytes[18..]).step, Step::Request(Request::MetaNoop));
+        assert_eq!(reader.read(b"").step, Step::Wait { needs: 1 });
+    }
+
+    #[test]
+    fn a_binary_client_is_closed_at_its_first_byte() {
+        let mut reader = Reader::new(Limits::default());
+        assert_eq!(reader.read(b"\x80"), Read { taken: 0, step: Step::Close });
+        assert_eq!(reader.read(b"mn\r\n").step, Step::Close, "it stays closed");
+        // Later, such a byte is one of an unknown command.
+        let mut reader = Reader::new(Limits::default());
+        assert_eq!(reader.read(b"mn\r\n\x80\r\n").taken, 4);
+        assert!(matches!(reader.read(b"\x80\r\n").step, Step::Refused(_)));
+    }
+
+    #[test]
+    fn a_refused_value_is_taken_as_it_arrives() {
+        let limits = Limits { item_bytes_max: 100, ..Limits::default() };
+        let mut reader = Reader::new(limits);
+        let read = reader.read(b"set k 0 0 50\r\n12345");
+        assert!(matches!(read.step, Step::Refused(_)));
+        assert_eq!((read.taken, reader.swallow), (19, 47));
+        assert_eq!(reader.read(&[b'v'; 40]), Read { taken: 40, step: Step::Wait { needs: 1 } });
+        let read = Read { taken: 11, step: Step::Request(Request::MetaNoop) };
+        assert_eq!(reader.read(b"vvvvv\r\nmn\r\nrest"), read);
+    }
+
+    #[test]
+    fn sizes_of_items_are_those_of_the_original() {
+        let limits = Limits { item_bytes_max: 100, ..Limits::default() };
+        for (key_bytes, client_flags, value_bytes) in [(1, 0, 40), (1, 7, 36), (31, 0, 10)] {
+            assert!(limits.has_room(key_bytes, client_flags, value_bytes));
+            assert!(!limits.has_room(key_bytes, client_flags, value_bytes + 1));
+        }
+    }
+
+    #[test]
+    fn a_result_is_moved_without_a_call() {
+        // Up to this size, moves are a few instructions.
+        assert!(size_of::<Read>() <= 128);
     }
 }

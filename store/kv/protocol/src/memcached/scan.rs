@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Ends of lines and words, found eight bytes at a time. The search for the end of a line also
-//! reports whether the line has a zero byte: the original keeps lines as C strings, which end there.
+//! reports whether the line has a zero byte, which ends it as well: the original keeps lines as C
+//! strings.
 
 /// A complete line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

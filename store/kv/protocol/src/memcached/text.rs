@@ -9,8 +9,8 @@ use super::{KEY_BYTES_MAX, Refusal, Request, Store, StoreMode, Words, meta, numb
 /// End of the line behind a value.
 pub const LINE_END_BYTES: usize = 2;
 
-/// Reads a line, which has no end. `follows` becomes the number of bytes of the value behind the line
-/// and of its end, also if the request is refused; it has to be 0.
+/// Reads a line, given without its end. `follows` has to be 0, and becomes the number of bytes of the
+/// value behind the line and of its end, also if the request is refused.
 #[inline]
 pub fn parse<'a>(line: &'a [u8], limits: &Limits, step: &mut Step<'a>, follows: &mut usize) {
     let mut words = Words::of_line(line);
@@ -235,4 +235,80 @@ fn operator(command: Operator, words: Words<'_>, may_be_quiet: bool) -> Request<
 fn slabs(words: Words<'_>) -> Request<'_> {
     let ([action], count) = words.first();
     operator(Operator::Slabs, words, action == b"automove" && count >= 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Step<'_> {
+        let (mut step, mut follows) = (Step::Close, 0);
+        parse(line.as_bytes(), &Limits::default(), &mut step, &mut follows);
+        let has_value = matches!(step, Step::Request(Request::Store(_)));
+        assert_eq!(follows > 0, has_value, "{line}");
+        step
+    }
+
+    #[test]
+    fn commands_of_operators_keep_their_words() {
+        for (line, expected, count, expected_quiet) in [
+            ("stats items noreply", Operator::Stats, 2, false),
+            ("slabs automove 0 noreply", Operator::Slabs, 3, true),
+            ("slabs reassign 0 noreply", Operator::Slabs, 3, false),
+            ("slabs automove", Operator::Slabs, 1, false),
+            ("lru mode flat noreply", Operator::Lru, 3, true),
+            ("lru_crawler enable noreply", Operator::LruCrawler, 2, false),
+            ("watch noreply", Operator::Watch, 1, true),
+            (&format!("watch{}", " word".repeat(30)), Operator::Watch, 22, false),
+            ("extstore item_age 5", Operator::ExternalStore, 2, false),
+        ] {
+            let Step::Request(Request::Operator { command, words, is_quiet }) = read(line) else {
+                panic!("{line} is valid")
+            };
+            assert_eq!((command, words.count(), is_quiet), (expected, count, expected_quiet));
+        }
+    }
+
+    #[test]
+    fn a_quiet_request_is_refused_without_a_reply() {
+        for line in [
+            "set k 0 0 noreply",
+            "touch k noreply",
+            "incr k noreply",
+            "delete k x noreply",
+            "flush_all x noreply",
+            "cache_memlimit noreply",
+        ] {
+            let Step::Refused(refusal) = read(line) else { panic!("{line} is valid") };
+            assert!(refusal.is_quiet && refusal.reply().is_empty(), "{line}");
+        }
+        // Only the last word counts.
+        let Step::Refused(refusal) = read("set k 0 noreply 1") else { panic!("it is refused") };
+        assert_eq!(refusal.reply(), Error::Format.reply());
+    }
+
+    #[test]
+    fn keys_may_be_removed_now_or_later() {
+        for (line, expected) in [
+            ("flush_all", Expiry::Now),
+            ("flush_all 0", Expiry::Now),
+            ("flush_all -9 noreply", Expiry::Now),
+            ("flush_all 9", Expiry::InSeconds(9)),
+        ] {
+            let Step::Request(Request::FlushAll { time, .. }) = read(line) else {
+                panic!("{line} is valid")
+            };
+            assert_eq!(time, expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn browsers_are_recognised_by_the_last_word() {
+        for line in ["GET / HTTP/1.1", "HTTP/", "POST 2 HTTP/", "mgx HTTP/"] {
+            assert_eq!(read(line), Step::Close, "{line}");
+        }
+        for line in ["get HTTP/1.1", "send / HTTP/1.1", "GET HTTP/1.1 /", "mx HTTP/1.1", "G"] {
+            assert_ne!(read(line), Step::Close, "{line}");
+        }
+    }
 }

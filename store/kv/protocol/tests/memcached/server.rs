@@ -179,6 +179,8 @@ fn pipeline(rng: &mut Rng) -> Vec<u8> {
     for _ in 0..rng.usize(1..8) {
         request(&mut pipeline, rng);
     }
+    // Otherwise there may be no byte to change.
+    pipeline.extend_from_slice(b"mn\r\n");
     for _ in 0..rng.usize(..4).saturating_sub(1) {
         let (place, alphabet) = (rng.usize(..pipeline.len()), b"\0\r\n\t  019-kqvOMTN\xff");
         let byte = alphabet[rng.usize(..alphabet.len())];
