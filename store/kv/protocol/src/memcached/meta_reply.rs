@@ -36,7 +36,8 @@ impl Status {
 pub struct Item<'a> {
     /// The key.
     pub key: &'a [u8],
-    /// The item was stored with a binary key, which is shown as base64.
+    /// The item was stored with a binary key, which is shown as base64. So is each key that is no
+    /// word of a line.
     pub is_key_binary: bool,
     /// The value.
     pub value: &'a [u8],
@@ -58,6 +59,13 @@ pub struct Item<'a> {
     pub is_won: bool,
 }
 
+impl Item<'_> {
+    /// A literal key must not end the line or a word of it.
+    fn shows_base64(&self) -> bool {
+        self.is_key_binary || self.key.iter().any(|byte| matches!(byte, b' ' | b'\n' | 0))
+    }
+}
+
 /// Appends the reply to `mg` of an existing item.
 #[inline]
 pub fn hit(out: &mut Vec<u8>, meta: &Meta, item: &Item) {
@@ -71,7 +79,7 @@ pub fn hit(out: &mut Vec<u8>, meta: &Meta, item: &Item) {
             b'l' => field(out, b'l', item.idle_s.into()),
             b'h' => field(out, b'h', item.is_fetched.into()),
             b'O' => repeat(out, flag),
-            b'k' => key(out, item.key, item.is_key_binary),
+            b'k' => key(out, item),
             _ => {}
         }
     }
@@ -143,7 +151,7 @@ pub fn debug_miss(out: &mut Vec<u8>) {
 /// size of the whole item. As in the original, the time to live is negated, and -1 stands for none.
 pub fn debug(out: &mut Vec<u8>, item: &Item, class: u32, item_bytes: u64) {
     out.extend_from_slice(b"ME ");
-    if item.is_key_binary {
+    if item.shows_base64() {
         base64::push(out, item.key);
     } else {
         out.extend_from_slice(item.key);
@@ -200,13 +208,13 @@ fn repeat(out: &mut Vec<u8>, flag: &[u8]) {
     out.extend_from_slice(flag);
 }
 
-fn key(out: &mut Vec<u8>, key: &[u8], is_binary: bool) {
+fn key(out: &mut Vec<u8>, item: &Item) {
     out.extend_from_slice(b" k");
-    if is_binary {
-        base64::push(out, key);
+    if item.shows_base64() {
+        base64::push(out, item.key);
         out.extend_from_slice(b" b");
     } else {
-        out.extend_from_slice(key);
+        out.extend_from_slice(item.key);
     }
 }
 
@@ -257,6 +265,9 @@ mod tests {
         let marked = Item { is_stale: true, has_winner: true, is_won: true, ..item };
         let text = written("mg key v t h k\n", |out, meta| hit(out, meta, &marked));
         assert_eq!(text, "VA 3 t-1 h0 ka2V5 b Z X W\r\nabc\r\n");
+        let unsafe_key = Item { key: b"a\nb", ..Item::default() };
+        let text = written("mg YQpi b k\n", |out, meta| hit(out, meta, &unsafe_key));
+        assert_eq!(text, "HD kYQpi b\r\n");
     }
 
     #[test]

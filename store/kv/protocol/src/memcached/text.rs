@@ -9,8 +9,8 @@ use super::{KEY_BYTES_MAX, Refusal, Request, Store, StoreMode, Words, meta, numb
 /// End of the line behind a value.
 pub const LINE_END_BYTES: usize = 2;
 
-/// Reads a line, given without its end. `follows` has to be 0, and becomes the number of bytes of the
-/// value behind the line and of its end, also if the request is refused.
+/// Reads a line, given without its end. `follows` has to be 0, and becomes the number of bytes of
+/// the value behind the line and of its end, also if the request is refused.
 #[inline]
 pub fn parse<'a>(line: &'a [u8], limits: &Limits, step: &mut Step<'a>, follows: &mut usize) {
     let mut words = Words::of_line(line);
