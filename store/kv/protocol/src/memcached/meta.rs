@@ -30,13 +30,14 @@ pub struct Meta<'a> {
     cas: u64,
 }
 
-/// Tokens of flags that only one command uses.
+/// Tokens of flags that are no part of [`Meta`].
 struct Tokens {
     client_flags: u32,
     delta: u64,
     initial: u64,
     /// `M`, or 0.
     mode: u8,
+    is_opaque_long: bool,
 }
 
 /// Direction of a change.
@@ -83,7 +84,8 @@ impl<'a> Meta<'a> {
     /// Reads flags. The original reports the last invalid token, unless a flag that is unknown or
     /// appears again ends its search.
     fn read(&mut self, words_before: usize) -> Result<Tokens, Error> {
-        let mut tokens = Tokens { client_flags: 0, delta: 1, initial: 0, mode: 0 };
+        let mut tokens =
+            Tokens { client_flags: 0, delta: 1, initial: 0, mode: 0, is_opaque_long: false };
         let (mut is_ended, mut error) = (false, None);
         for (at, word) in self.flags.enumerate() {
             if at + words_before >= WORDS_MAX {
@@ -135,18 +137,20 @@ impl<'a> Meta<'a> {
                 let [mode] = *token else { return Err(Error::ModeLength) };
                 tokens.mode = mode;
             }
-            b'O' | b'P' | b'L' | b'I' | b'k' | b's' | b't' | b'c' | b'f' | b'v' | b'h' | b'l'
-            | b'u' | b'q' => {}
+            b'O' => tokens.is_opaque_long = 1 + token.len() > OPAQUE_BYTES_MAX,
+            b'P' | b'L' | b'I' | b'k' | b's' | b't' | b'c' | b'f' | b'v' | b'h' | b'l' | b'u'
+            | b'q' => {}
             _ => return Err(Error::InvalidFlag),
         }
         Ok(())
     }
+}
 
+impl Tokens {
+    /// Other errors have to come first.
     #[inline]
     fn check_opaque(&self) -> Result<(), Error> {
-        let is_long = |flag: &[u8]| flag[0] == b'O' && flag.len() > OPAQUE_BYTES_MAX;
-        let is_refused = self.has(b'O') && self.flags.into_iter().any(is_long);
-        if is_refused { Err(Error::OpaqueTooLong) } else { Ok(()) }
+        if self.is_opaque_long { Err(Error::OpaqueTooLong) } else { Ok(()) }
     }
 }
 
@@ -196,11 +200,11 @@ fn key<'a>(words: &mut Words<'a>) -> Result<&'a [u8], Error> {
 fn get<'a>(mut words: Words<'a>, step: &mut Step<'a>) -> Done<'a> {
     let key = key(&mut words)?;
     let mut meta = Meta::new(key, words);
-    meta.read(2).map_err(|error| match error {
+    let tokens = meta.read(2).map_err(|error| match error {
         Error::FlagsTooLong => Error::GetFlagsTooLong,
         other => other,
     })?;
-    meta.check_opaque()?;
+    tokens.check_opaque()?;
     done(step, Request::MetaGet(meta))
 }
 
@@ -212,8 +216,8 @@ fn with_one_text(error: Error) -> Error {
 fn delete<'a>(mut words: Words<'a>, step: &mut Step<'a>) -> Done<'a> {
     let key = key(&mut words)?;
     let mut meta = Meta::new(key, words);
-    meta.read(2).map_err(with_one_text)?;
-    meta.check_opaque()?;
+    let tokens = meta.read(2).map_err(with_one_text)?;
+    tokens.check_opaque()?;
     done(step, Request::MetaDelete(meta))
 }
 
@@ -226,7 +230,7 @@ fn arithmetic<'a>(mut words: Words<'a>, step: &mut Step<'a>) -> Done<'a> {
         b'D' | b'-' => Arithmetic::Decrement,
         _ => return Err(Error::ArithmeticMode.into()),
     };
-    meta.check_opaque()?;
+    tokens.check_opaque()?;
     let Tokens { delta, initial, .. } = tokens;
     done(step, Request::MetaArithmetic { meta, operation, delta, initial })
 }
@@ -254,8 +258,9 @@ fn set<'a>(
     let length = number::signed32(length).and_then(value_bytes).ok_or(Error::Format)?;
     // From here on, the value follows whatever is wrong.
     *follows = length + LINE_END_BYTES;
-    let Tokens { client_flags, mode, .. } = read?;
-    let mode = set_mode(&meta, mode)?;
+    let tokens = read?;
+    let mode = set_mode(&meta, &tokens)?;
+    let client_flags = tokens.client_flags;
     if !limits.has_room(meta.key.length(), client_flags, length) {
         return Err(Refusal { removes: Some(meta.key), ..Error::TooLarge.into() });
     }
@@ -263,8 +268,8 @@ fn set<'a>(
 }
 
 #[inline]
-fn set_mode(meta: &Meta, letter: u8) -> Result<StoreMode, Error> {
-    let mode = match letter {
+fn set_mode(meta: &Meta, tokens: &Tokens) -> Result<StoreMode, Error> {
+    let mode = match tokens.mode {
         0 | b'S' => StoreMode::Set,
         b'E' => StoreMode::Add,
         b'A' => StoreMode::Append,
@@ -272,7 +277,7 @@ fn set_mode(meta: &Meta, letter: u8) -> Result<StoreMode, Error> {
         b'R' => StoreMode::Replace,
         _ => return Err(Error::SetMode),
     };
-    meta.check_opaque()?;
+    tokens.check_opaque()?;
     let is_conditional = meta.has(b'C') && matches!(mode, StoreMode::Set | StoreMode::Replace);
     Ok(if is_conditional { StoreMode::CompareAndSwap } else { mode })
 }
