@@ -28,7 +28,7 @@ impl<'a> Words<'a> {
     }
 
     /// The first `N` of the words that are left, and their number, which may exceed `N`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn first<const N: usize>(self) -> ([&'a [u8]; N], usize) {
         let (mut words, mut count) = ([&[][..]; N], 0);
         for word in self {
