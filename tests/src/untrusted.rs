@@ -30,6 +30,7 @@ mod bpf_lift;
 mod bpf_program;
 mod bpf_rows;
 pub mod kv_values;
+mod memcached_request;
 mod monitor_messages;
 mod resp;
 mod ring;
@@ -39,6 +40,7 @@ pub use bpf_lift::bpf_lift;
 pub use bpf_program::{bpf_analysis, bpf_program};
 pub use bpf_rows::bpf_rows;
 pub use kv_values::kv_values;
+pub use memcached_request::memcached_request;
 pub use monitor_messages::monitor_messages;
 pub use resp::{resp_request, resp_value};
 pub use ring::ring;
@@ -48,7 +50,7 @@ pub use shared_queue::shared_queue;
 pub type Reader = (&'static str, fn(&[u8]));
 
 /// All readers.
-pub const READERS: [Reader; 21] = [
+pub const READERS: [Reader; 22] = [
     ("language", language),
     ("format", format),
     ("representation", representation),
@@ -70,6 +72,7 @@ pub const READERS: [Reader; 21] = [
     ("kv_values", kv_values),
     ("resp_request", resp_request),
     ("resp_value", resp_value),
+    ("memcached_request", memcached_request),
 ];
 
 /// A program with everything that calls and initial values can name: numbers, structs, arrays,

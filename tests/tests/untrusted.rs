@@ -142,9 +142,23 @@ fn written(reader: &str) -> Vec<Vec<u8>> {
         "kv_values" => freeport_tests::untrusted::kv_values::samples(),
         "resp_request" => texts(RESP_REQUESTS),
         "resp_value" => texts(RESP_VALUES),
+        "memcached_request" => texts(MEMCACHED_REQUESTS),
         other => panic!("{other} has no samples"),
     }
 }
+
+/// Pipelines, each after a byte that says where they are cut.
+const MEMCACHED_REQUESTS: &[&str] = &[
+    "\x01set key 7 0 5\r\nvalue\r\nget key other\r\ngats 60 a b\r\n\
+     cas k 0 0 1 9 noreply\r\nv\r\n",
+    "\x07mg key v k t O12 N30 R-1\r\nms AAE= 2 b C9 F3 MA T0\r\nab\r\n\
+     ma k D2 J5 M- q\r\nmd k I T5\r\n",
+    "\x30incr k 18446744073709551615\r\ndelete k 0 noreply\r\ntouch k -1\r\n\
+     flush_all 5 noreply\r\nme AA== b\r\nmn\r\nstats items\r\nverbosity 1\r\n\
+     cache_memlimit 64\r\nquit\r\n",
+    "\x05set key 0 0 70000\r\nxx\r\nset k 0 0 1\r\nvv\r\nms k 1 x\r\nv\r\n\
+     slabs automove 0 noreply\r\n",
+];
 
 /// Turns an object into a program that names a loader.
 fn with_loader(mut object: Vec<u8>) -> Vec<u8> {

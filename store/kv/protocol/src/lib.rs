@@ -3,4 +3,5 @@
 //! commands.
 #![forbid(unsafe_code)]
 
+pub mod memcached;
 pub mod resp;

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Tests of the memcached protocols.
+
+mod examples;
+mod model;
+mod pieces;
+mod round_trip;
+mod server;
+mod speed;
