@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Wire formats of a key-value server, as readers and writers of bytes, apart from sockets and
 //! commands.
+
 #![forbid(unsafe_code)]
 
 pub mod memcached;
