@@ -61,6 +61,9 @@ const DISTANCE: usize = 12;
 /// Operations between the first stage and the last.
 const IN_FLIGHT: usize = 2 * DISTANCE;
 
+/// Bytes of a block that are fetched before its operation.
+const SCOUTED_BYTES: usize = 1280;
+
 impl<M: Meter> Engine<M> {
     /// Executes requests in their order.
     pub fn run<R: Replies>(&mut self, requests: &[Request<'_>], replies: &mut R) {
@@ -127,8 +130,8 @@ impl<M: Meter> Engine<M> {
         let pointer = bucket.pointer(candidates.trailing_zeros() as usize);
         let block = memory.offset_of(pointer.unit);
         let bytes = (pointer.class.units() as usize) << self.table.unit_shift;
-        // Lines after the first few follow one another, which the processor sees by itself.
-        for line in (0..bytes.min(4 * BUCKET_BYTES)).step_by(BUCKET_BYTES) {
+        // In a longer block the processor sees by itself that lines follow one another.
+        for line in (0..bytes.min(SCOUTED_BYTES)).step_by(BUCKET_BYTES) {
             memory.prefetch(block + line);
         }
     }
