@@ -168,3 +168,75 @@ impl<M: Meter> Engine<M> {
         station.leave(number, place, self.table.layout);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::{Index, Options};
+
+    /// Results of gets, and the number of other results.
+    #[derive(Debug, Default, PartialEq, Eq)]
+    struct Seen {
+        values: Vec<Option<Vec<u8>>>,
+        others: Vec<String>,
+    }
+
+    impl Replies for Seen {
+        fn get(&mut self, _: usize, value: Option<Value<'_>>) {
+            self.values.push(value.map(|value| value.bytes.to_vec()));
+        }
+
+        fn put(&mut self, _: usize, stored: Result<Stored, OutOfMemory>) {
+            self.others.push(format!("{stored:?}"));
+        }
+
+        fn delete(&mut self, _: usize, is_deleted: bool) {
+            self.others.push(format!("{is_deleted}"));
+        }
+
+        fn update(&mut self, _: usize, value: Option<ValueMut<'_>>) {
+            self.others.push(format!("{}", value.is_some()));
+            if let Some(byte) = value.and_then(|value| value.bytes.first_mut()) {
+                *byte = byte.wrapping_add(1);
+            }
+        }
+    }
+
+    /// A batch takes the instructions of the processor; the portable code must do the same.
+    #[test]
+    fn portable_batches_do_what_those_by_permutations_do() {
+        let options = Options {
+            memory_bytes: 4 << 20,
+            index: Index::Fixed { ratio: 0.01 },
+            ..Options::default()
+        };
+        let mut portable = Engine::new(options).expect("options are sound");
+        let mut usual = Engine::new(options).expect("options are sound");
+        let mut random = fastrand::Rng::with_seed(8);
+        for _ in 0..500 {
+            let keys: Vec<Vec<u8>> = (0..100)
+                .map(|_| {
+                    let number = random.u32(0..5_000);
+                    let length = 4 + number as usize % 40;
+                    let mut key = vec![number as u8; length];
+                    key[..4].copy_from_slice(&number.to_le_bytes());
+                    key
+                })
+                .collect();
+            let value = vec![random.u8(..); random.usize(0..60)];
+            let request = |key| match random.u8(0..4) {
+                0 => Request::Put(key, &value),
+                1 => Request::Delete(key),
+                2 => Request::Update(key),
+                _ => Request::Get(key),
+            };
+            let requests: Vec<Request<'_>> = keys.iter().map(|key| &key[..]).map(request).collect();
+            let (mut first, mut second) = (Seen::default(), Seen::default());
+            portable.run_as::<Portable, _>(&requests, &mut first);
+            usual.run(&requests, &mut second);
+            assert_eq!(first, second);
+        }
+        assert!(usual.len() > 500 && usual.statistics().chained_buckets > 0);
+        assert_eq!(portable.statistics(), usual.statistics());
+    }
+}
