@@ -4,6 +4,9 @@
 
 use freeport_kv_types::{Hash, Limits, List, Set, Stream, ZSet};
 
+/// The snapshot of a value that was read, and its number of elements.
+type Again = (Vec<u8>, u64);
+
 /// Reads the bytes as a value of the type that the first byte chooses.
 pub fn kv_values(bytes: &[u8]) {
     let [kind, ref snapshot @ ..] = *bytes else { return };
@@ -19,7 +22,7 @@ pub fn kv_values(bytes: &[u8]) {
             }
         };
     }
-    let read: &dyn Fn(&[u8]) -> Option<(Vec<u8>, u64)> = match kind % 5 {
+    let read: &dyn Fn(&[u8]) -> Option<Again> = match kind % 5 {
         0 => &reader!(Hash),
         1 => &reader!(List),
         2 => &reader!(Set),
