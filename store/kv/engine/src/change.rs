@@ -36,7 +36,7 @@ impl<M: Meter> Table<M> {
                 Ok(place)
             }
             Form::Block(class) => {
-                let unit = self.allocate(class)?;
+                let unit = self.allocate(class, self.given_up(old))?;
                 let slot = match self.make_room(hash, 1, old) {
                     Ok(place) => place,
                     Err(error) => {
@@ -115,7 +115,7 @@ impl<M: Meter> Table<M> {
         let known = old.map(|old| old.bucket);
         let found = match self.room_in_chain(head, span, known) {
             Ok(place) => place,
-            Err(last) => match self.append_bucket(last) {
+            Err(last) => match self.append_bucket(last, self.given_up(old)) {
                 Ok(bucket) => Place::new(bucket, 0),
                 Err(error) => {
                     if let Some((old, bucket)) = before {
@@ -180,8 +180,8 @@ impl<M: Meter> Table<M> {
         }
     }
 
-    fn append_bucket(&mut self, last: usize) -> Result<usize, OutOfMemory> {
-        let unit = self.allocate_bucket()?;
+    fn append_bucket(&mut self, last: usize, given_up: usize) -> Result<usize, OutOfMemory> {
+        let unit = self.allocate_bucket(given_up)?;
         self.memory.bucket_mut(last).set_next(unit);
         self.meter.write(self.cause(last));
         Ok(self.memory.offset_of(unit))
@@ -208,9 +208,9 @@ impl<M: Meter> Table<M> {
     }
 
     /// A chained bucket, empty and not linked yet.
-    pub(crate) fn allocate_bucket(&mut self) -> Result<u32, OutOfMemory> {
+    pub(crate) fn allocate_bucket(&mut self, given_up: usize) -> Result<u32, OutOfMemory> {
         let class = self.bucket_class();
-        self.check_limit(class)?;
+        self.check_limit(class, given_up)?;
         let align = (BUCKET_BYTES >> self.unit_shift) as u32;
         let unit = self.slabs.allocate_aligned(class, align).ok_or(OutOfMemory)?;
         self.chained += 1;
@@ -230,15 +230,22 @@ impl<M: Meter> Table<M> {
         Class::holding_units(units).expect("a unit is at most a bucket")
     }
 
-    fn allocate(&mut self, class: Class) -> Result<u32, OutOfMemory> {
-        self.check_limit(class)?;
+    fn allocate(&mut self, class: Class, given_up: usize) -> Result<u32, OutOfMemory> {
+        self.check_limit(class, given_up)?;
         let unit = self.slabs.allocate(class).ok_or(OutOfMemory)?;
         self.block_bytes += self.bytes_of(class);
         Ok(unit)
     }
 
-    fn check_limit(&self, class: Class) -> Result<(), OutOfMemory> {
-        if self.used_bytes() + self.bytes_of(class) > self.limit_bytes {
+    /// Bytes of the block that a pair gives up when it is stored elsewhere.
+    fn given_up(&self, old: Option<Found>) -> usize {
+        old.and_then(|old| old.block).map_or(0, |(_, class)| self.bytes_of(class))
+    }
+
+    /// The limit holds once a block is given up, so that a full store can replace a pair by a
+    /// smaller one.
+    fn check_limit(&self, class: Class, given_up: usize) -> Result<(), OutOfMemory> {
+        if self.used_bytes() + self.bytes_of(class) > self.limit_bytes + given_up {
             Err(OutOfMemory)
         } else {
             Ok(())

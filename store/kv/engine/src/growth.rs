@@ -109,7 +109,7 @@ impl<M: Meter> Table<M> {
             before.iter().map(Bucket::next).filter(|&unit| unit != 0).collect();
         let owned = units.len();
         while units.len() < needed {
-            match self.allocate_bucket() {
+            match self.allocate_bucket(0) {
                 Ok(unit) => units.push(unit),
                 Err(_) => {
                     units[owned..].iter().for_each(|&unit| self.free_bucket(unit));

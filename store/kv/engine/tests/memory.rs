@@ -53,6 +53,23 @@ fn a_full_engine_takes_puts_again_after_deletes() {
     }
 }
 
+/// A store at its limit is emptied by smaller values as well as by deletes.
+#[test]
+fn a_full_engine_takes_smaller_values() {
+    let options = Options { memory_bytes: 1 << 20, ..Options::default() };
+    let mut engine = Engine::new(options).expect("options are sound");
+    let mut keys = 0_u32;
+    while engine.put(&keys.to_le_bytes(), &[1; 300]).is_ok() {
+        keys += 1;
+    }
+    for size in [200, 90, 30, 3] {
+        for key in 0..keys {
+            engine.put(&key.to_le_bytes(), &vec![2; size]).expect("it is smaller");
+        }
+    }
+    assert_eq!(engine.len(), keys as usize);
+}
+
 #[test]
 fn clearing_leaves_an_engine_as_new() {
     let mut engine = Engine::new(Options::default()).expect("options are sound");

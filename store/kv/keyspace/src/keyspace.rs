@@ -30,6 +30,13 @@ pub struct Keyspace {
     scratch: Vec<u8>,
 }
 
+/// Effect of a change on the memory of a value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Growth {
+    Possible,
+    None,
+}
+
 impl Keyspace {
     /// An empty keyspace.
     ///
@@ -178,13 +185,42 @@ impl Keyspace {
         now_ms: u64,
         change: impl FnOnce(&mut T, &Limits) -> R,
     ) -> Result<R, Error> {
+        self.change_as(key, now_ms, Growth::Possible, change)
+    }
+
+    /// As [`Keyspace::change`], for a change that only removes elements: a full keyspace takes it.
+    ///
+    /// # Errors
+    /// As [`Keyspace::change`]; [`Error::OutOfMemory`] only if the allocator finds no block for the
+    /// smaller packed value.
+    pub fn shrink<T: Type, R>(
+        &mut self,
+        key: &[u8],
+        now_ms: u64,
+        change: impl FnOnce(&mut T, &Limits) -> R,
+    ) -> Result<R, Error> {
+        self.change_as(key, now_ms, Growth::None, change)
+    }
+
+    fn change_as<T: Type, R>(
+        &mut self,
+        key: &[u8],
+        now_ms: u64,
+        growth: Growth,
+        change: impl FnOnce(&mut T, &Limits) -> R,
+    ) -> Result<R, Error> {
         let old = self.stored_or_expired(key);
         let living = old.filter(|(header, _)| !header.has_expired(now_ms));
         if living.is_some_and(|(header, _)| header.kind != T::KIND) {
             return Err(Error::WrongType);
         }
         match living {
-            Some((header, Some(number))) => self.change_large(key, (header, number), change),
+            Some((header, Some(number))) => {
+                if growth == Growth::Possible {
+                    self.check_memory(1)?;
+                }
+                self.change_large(key, (header, number), change)
+            }
             _ => self.change_packed(key, (old, living.map(|(header, _)| header)), change),
         }
     }
@@ -195,7 +231,6 @@ impl Keyspace {
         (header, number): (Header, u32),
         change: impl FnOnce(&mut T, &Limits) -> R,
     ) -> Result<R, Error> {
-        self.check_memory(1)?;
         let mut value = T::from_form(Form::Large(self.large.take::<T::Large>(number)));
         let result = change(&mut value, &self.limits);
         let is_removed = T::IS_REMOVED_WHEN_EMPTY && value.is_empty();

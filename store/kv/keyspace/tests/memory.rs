@@ -69,3 +69,42 @@ fn a_full_keyspace_refuses_and_stays_as_it_was() {
     assert_eq!((keyspace.len(), keyspace.large_values()), (number as usize, 0));
     assert_eq!(keyspace.string(&first, 0), Ok(Some(&[1; 300][..])));
 }
+
+#[test]
+fn a_full_keyspace_takes_removals_of_elements() {
+    let mut keyspace = keyspace(1 << 20);
+    let field = |number: u32| number.to_be_bytes();
+    let fill = |count: u32| {
+        move |hash: &mut Hash, limits: &freeport_kv_types::Limits| {
+            for number in 0..count {
+                hash.set(limits, &field(number), &[7; 40]);
+            }
+        }
+    };
+    keyspace.change(b"large", 0, fill(2_000)).expect("there is memory");
+    let mut packed = 0_u32;
+    while keyspace.change(&packed.to_le_bytes(), 0, fill(20)).is_ok() {
+        packed += 1;
+    }
+    assert!(packed > 100, "{packed}");
+    let mut strings = 0_u32;
+    let key = |number: u32| [b"string", &number.to_le_bytes()[..]].concat();
+    while keyspace.set_string(&key(strings), b"x", Expiry::Never, 0).is_ok() {
+        strings += 1;
+    }
+    for number in 0..20 {
+        for key in 0..packed {
+            let remove = |hash: &mut Hash, _: &_| hash.remove(&field(number));
+            assert_eq!(
+                keyspace.shrink(&key.to_le_bytes(), 0, remove),
+                Ok(true),
+                "{number} of {key}"
+            );
+        }
+    }
+    for number in 0..2_000 {
+        let remove = |hash: &mut Hash, _: &_| hash.remove(&field(number));
+        assert_eq!(keyspace.shrink(b"large", 0, remove), Ok(true), "{number}");
+    }
+    assert_eq!((keyspace.len(), keyspace.large_values()), (strings as usize, 0));
+}
