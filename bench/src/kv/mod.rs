@@ -13,6 +13,7 @@ mod plot;
 mod stores;
 mod vectors;
 
+use crate::between::rounds::chosen;
 use crate::harness::machine::{self, Machine};
 use crate::harness::metrics::{self, MetricResult};
 use crate::harness::{Output, folder, report};
@@ -170,8 +171,4 @@ fn settings(arguments: &Arguments) -> Vec<Setting> {
         })
     };
     values.iter().flat_map(of_value).collect()
-}
-
-fn chosen<'a, T>(given: &'a [T], all: &'a [T]) -> &'a [T] {
-    if given.is_empty() { all } else { given }
 }

@@ -59,11 +59,18 @@ fn a_full_engine_takes_smaller_values() {
     let options = Options { memory_bytes: 1 << 20, ..Options::default() };
     let mut engine = Engine::new(options).expect("options are sound");
     let mut keys = 0_u32;
-    while engine.put(&keys.to_le_bytes(), &[1; 300]).is_ok() {
-        keys += 1;
+    let mut large = 0;
+    // Each size takes what is left by the larger ones.
+    for size in [300, 200, 90, 30, 14] {
+        while engine.put(&keys.to_le_bytes(), &vec![1; size]).is_ok() {
+            keys += 1;
+        }
+        if size == 300 {
+            large = keys;
+        }
     }
     for size in [200, 90, 30, 3] {
-        for key in 0..keys {
+        for key in 0..large {
             engine.put(&key.to_le_bytes(), &vec![2; size]).expect("it is smaller");
         }
     }
