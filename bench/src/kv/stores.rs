@@ -79,8 +79,8 @@ pub struct Batches {
 
 impl Batches {
     /// An engine with a fixed index, as the publication's. Pairs in buckets get about the largest
-    /// index that leaves room for half of the memory full of them; pairs in blocks get ten slots for
-    /// six of them, since a larger index saves them no access.
+    /// index that leaves room for half of the memory full of them. Pairs in blocks get ten slots
+    /// for six of them, since a larger index saves them no access.
     pub fn new(memory_bytes: usize, pair_bytes: usize) -> Result<Self> {
         let (ratio, inline_threshold) = match pair_bytes {
             ..=10 => (0.8, 10),
