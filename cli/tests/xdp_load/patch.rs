@@ -147,9 +147,10 @@ fn every_verdict_does_what_it_says(on: &str) -> Option<(Net, String)> {
 
 fn check_counters(loaded: &Loaded<'_>) {
     for (port, verdict, least, most) in [
-        // Four pings and the packets of the transfer exceed these numbers.
+        // Four pings and the packets of the transfer exceed these numbers. An echo that was not
+        // answered in time was repeated.
         (0, "XDP_REDIRECT", 6, u64::MAX),
-        (0, "XDP_PASS", 3, 3),
+        (0, "XDP_PASS", 3, u64::MAX),
         (0, "XDP_DROP", 4, 4),
         (1, "XDP_TX", 5, 5),
         (1, "XDP_REDIRECT", 9, u64::MAX),
@@ -158,10 +159,12 @@ fn check_counters(loaded: &Loaded<'_>) {
         let found = loaded.verdict(port, verdict);
         assert!((least..=most).contains(&found), "{port} {verdict}: {found}\n{}", loaded.stats());
     }
+    let passed = loaded.verdict(0, "XDP_PASS");
     let stats = loaded.stats();
     let first = &stats["ports"][0];
-    assert_eq!(first["to_host"]["packets"], 3, "{stats}");
-    assert_eq!(first["from_host"]["packets"], 3, "{stats}");
+    assert_eq!(first["to_host"]["packets"], passed, "{stats}");
+    let answers = first["from_host"]["packets"].as_u64().expect("a number");
+    assert!((3..=passed).contains(&answers), "{stats}");
     assert_eq!(stats["drops"], serde_json::json!([]), "{stats}");
 }
 
