@@ -153,6 +153,12 @@ impl<M: Meter> Engine<M> {
         self.hasher.hash(key)
     }
 
+    /// Fetches the bucket in which a key is searched, while the caller works on others.
+    #[inline]
+    pub fn prefetch(&self, key: &[u8]) {
+        self.table.memory.prefetch(self.table.index.offset(self.hash(key)));
+    }
+
     /// The value of a key.
     pub fn get(&self, key: &[u8]) -> Option<Value<'_>> {
         self.get_as::<Portable>(key, self.hash(key))

@@ -56,6 +56,23 @@ impl<'a> Writer<'a> {
         Self { output, version }
     }
 
+    /// Number of bytes in the buffer.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.output.len()
+    }
+
+    /// The buffer is empty.
+    pub fn is_empty(&self) -> bool {
+        self.output.is_empty()
+    }
+
+    /// Takes back everything behind the first `bytes` bytes of the buffer: an error replaces a reply
+    /// that had begun.
+    pub fn truncate(&mut self, bytes: usize) {
+        self.output.truncate(bytes);
+    }
+
     /// The version in which replies are written.
     pub fn version(&self) -> Version {
         self.version

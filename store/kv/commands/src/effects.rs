@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Effects of a command besides its reply.
+
+use freeport_kv_keyspace::Kind;
+
+/// Classes of keyspace events, as `notify-keyspace-events` names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum Class {
+    /// `g`: keys of any type.
+    Generic = 1 << 2,
+    /// `$`: strings.
+    String = 1 << 3,
+    /// `l`: lists.
+    List = 1 << 4,
+    /// `s`: sets.
+    Set = 1 << 5,
+    /// `h`: hashes.
+    Hash = 1 << 6,
+    /// `z`: sorted sets.
+    SortedSet = 1 << 7,
+    /// `x`: the time of a key has passed.
+    Expired = 1 << 8,
+    /// `e`: a key was evicted.
+    Evicted = 1 << 9,
+    /// `t`: streams.
+    Stream = 1 << 10,
+    /// `m`: a key was not found.
+    Miss = 1 << 11,
+    /// `n`: a key was made.
+    New = 1 << 12,
+}
+
+/// Something that happened to a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Its class.
+    pub class: Class,
+    /// Its name, such as `set`.
+    pub name: &'static str,
+    /// Number of the database.
+    pub database: u16,
+    /// The key.
+    pub key: Vec<u8>,
+}
+
+/// A wait for one of several keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Positions of the keys among the arguments.
+    pub keys: Vec<usize>,
+    /// Type of value that the command waits for.
+    pub kind: Kind,
+    /// Whether the command is also executed again when a key is removed or gets another type.
+    pub wakes_on_removal: bool,
+    /// When the wait ends without success, in milliseconds since 1970; none: never.
+    pub deadline_ms: Option<u64>,
+    /// The reply then is `null` instead of the null array.
+    pub is_null_string: bool,
+    /// Arguments of further executions, where they differ from the first: ids that were relative.
+    pub arguments: Option<Vec<Vec<u8>>>,
+}
+
+/// Effects of the commands since they were last taken.
+#[derive(Clone, Debug, Default)]
+pub struct Effects {
+    /// Number of changed keys.
+    pub changes: u64,
+    /// Classes of events that somebody listens to, as bits.
+    pub listened: u16,
+    /// Events of those classes.
+    pub events: Vec<Event>,
+    /// The command waits.
+    pub block: Option<Block>,
+    /// Some key that clients wait for was changed: the shards know which.
+    pub has_ready_keys: bool,
+}
+
+impl Effects {
+    /// Notes an event, if its class is listened to.
+    #[inline]
+    pub fn note(&mut self, class: Class, name: &'static str, database: u16, key: &[u8]) {
+        if self.listened & class as u16 != 0 {
+            self.events.push(Event { class, name, database, key: key.to_vec() });
+        }
+    }
+}

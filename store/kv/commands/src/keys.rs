@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Where the keys of a command are among its arguments.
+
+use crate::arguments::integer;
+use crate::error::Error;
+
+/// Positions of keys among the arguments of a command; the name has position 0.
+#[derive(Clone, Copy, Debug)]
+pub enum Keys {
+    /// There are none.
+    None,
+    /// Every `step`-th argument from `first` to `last`. A negative `last` counts from the end.
+    Range {
+        /// Position of the first key.
+        first: usize,
+        /// Position of the last key, or of the place for it; -1 is the last argument.
+        last: isize,
+        /// Distance between keys.
+        step: usize,
+    },
+    /// A number of keys at position `count`, and then that number of keys. One more key is at
+    /// `target`, if that is not 0.
+    Counted {
+        /// Position of the number of keys.
+        count: usize,
+        /// Position of a key that is written, or 0.
+        target: usize,
+    },
+    /// A function finds the positions, for commands whose keys follow some word.
+    Found(fn(&[&[u8]]) -> Vec<usize>),
+    /// The command needs all keys that there are.
+    All,
+}
+
+impl Keys {
+    /// One key, at position 1.
+    pub const FIRST: Self = Self::Range { first: 1, last: 1, step: 1 };
+    /// All arguments are keys.
+    pub const REST: Self = Self::Range { first: 1, last: -1, step: 1 };
+    /// Keys at positions 1 and 2.
+    pub const TWO: Self = Self::Range { first: 1, last: 2, step: 1 };
+
+    /// Calls `visit` with the position of each key. Keys of a malformed command may be left out;
+    /// the command itself refuses it.
+    ///
+    /// # Errors
+    /// The number of keys is none, or above that of the arguments.
+    pub fn visit(&self, arguments: &[&[u8]], mut visit: impl FnMut(usize)) -> Result<(), Error> {
+        const TOO_MANY: Error =
+            Error::fixed("ERR Number of keys can't be greater than number of args");
+        match *self {
+            Self::None | Self::All => {}
+            Self::Range { first, last, step } => {
+                let end = match last {
+                    0.. => last.unsigned_abs(),
+                    _ => arguments.len().saturating_sub(last.unsigned_abs()),
+                };
+                (first..=end.min(arguments.len().saturating_sub(1))).step_by(step).for_each(visit);
+            }
+            Self::Counted { count, target } => {
+                if target != 0 && target < arguments.len() {
+                    visit(target);
+                }
+                let Some(number) = arguments.get(count) else { return Ok(()) };
+                // The command has its own words for a number that is none.
+                let Ok(number) = integer(number) else { return Ok(()) };
+                let number = usize::try_from(number).unwrap_or(0);
+                if number > arguments.len() - count - 1 {
+                    return Err(TOO_MANY);
+                }
+                (count + 1..=count + number).for_each(visit);
+            }
+            Self::Found(find) => find(arguments).into_iter().for_each(visit),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn positions(keys: Keys, line: &str) -> Vec<usize> {
+        let arguments: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+        let mut found = vec![];
+        keys.visit(&arguments, |at| found.push(at)).expect("numbers are in range");
+        found
+    }
+
+    #[test]
+    fn keys_are_where_the_kind_says() {
+        assert_eq!(positions(Keys::FIRST, "get a"), [1]);
+        assert_eq!(positions(Keys::REST, "del a b c"), [1, 2, 3]);
+        assert_eq!(positions(Keys::Range { first: 1, last: -1, step: 2 }, "mset a 1 b 2"), [1, 3]);
+        assert_eq!(positions(Keys::Range { first: 1, last: -2, step: 1 }, "blpop a b 0"), [1, 2]);
+        let counted = Keys::Counted { count: 2, target: 1 };
+        assert_eq!(positions(counted, "zunionstore to 2 a b"), [1, 3, 4]);
+        assert_eq!(positions(counted, "zunionstore to x a b"), [1]);
+        assert_eq!(positions(Keys::TWO, "rename a"), [1]);
+        assert!(positions(Keys::All, "flushall").is_empty());
+    }
+
+    #[test]
+    fn more_keys_than_arguments_are_refused() {
+        let arguments: [&[u8]; 3] = [b"eval", b"x", b"5"];
+        let keys = Keys::Counted { count: 2, target: 0 };
+        assert!(keys.visit(&arguments, |_| ()).is_err());
+    }
+}

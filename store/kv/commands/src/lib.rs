@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The commands of Redis on values, without connections.
+//!
+//! A [`Command`] is a [`Spec`], the properties that `COMMAND` reports, and a function. The function
+//! gets a [`Call`]: arguments, the client's [`Session`], the [`Database`] that it has selected, and
+//! a place for the reply. The keys of a database are divided among the [`Shard`]s of a [`Store`],
+//! one for each worker of a server.
+//!
+//! Life of a command:
+//! 1. The server finds it in its [`Table`], and checks the number of arguments.
+//! 2. It takes hold of the shards that have the keys ([`Spec::keys`]).
+//! 3. [`Command::execute`] runs the function, which replies. An error replaces what it had written.
+//! 4. What happened besides is in the [`Effects`]: changed keys, events, and a wait for a key.
+
+#![forbid(unsafe_code)]
+
+pub mod arguments;
+mod call;
+mod command;
+mod database;
+mod effects;
+mod error;
+mod keys;
+mod session;
+mod shard;
+mod store;
+pub mod strings;
+mod table;
+
+pub use call::Call;
+pub use command::{Command, Flags, Group, Run, Spec};
+pub use database::Database;
+pub use effects::{Block, Class, Effects, Event};
+pub use error::Error;
+pub use keys::Keys;
+pub use session::Session;
+pub use shard::{Shard, ShardOptions, Waiter};
+pub use store::{Store, slot_of};
+pub use table::Table;
+
+/// All commands of this crate.
+pub const FAMILIES: &[&[Command]] = &[strings::COMMANDS];

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The shards that a worker holds. It always holds its own, except while another worker executes a
+//! command on it; it borrows others for a command whose keys they have.
+
+use crate::shard::Shard;
+
+/// Number of hash slots, as in Redis Cluster.
+pub const SLOTS: u16 = 16_384;
+
+/// The shards of a server, of which some are here.
+#[derive(Debug, Default)]
+pub struct Store {
+    shards: Vec<Option<Box<Shard>>>,
+}
+
+impl Store {
+    /// A store of `count` shards, none of them here.
+    pub fn new(count: usize) -> Self {
+        Self { shards: (0..count).map(|_| None).collect() }
+    }
+
+    /// A store that consists of one shard.
+    pub fn of(shard: Shard) -> Self {
+        Self { shards: vec![Some(Box::new(shard))] }
+    }
+
+    /// Number of shards, here or elsewhere.
+    pub fn count(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// Number of the shard that has a key.
+    #[inline]
+    pub fn shard_of(&self, key: &[u8]) -> usize {
+        match self.shards.len() {
+            0 | 1 => 0,
+            count => usize::from(slot_of(key)) * count / usize::from(SLOTS),
+        }
+    }
+
+    /// The shard is here.
+    pub fn has(&self, number: usize) -> bool {
+        self.shards[number].is_some()
+    }
+
+    /// Takes a shard in.
+    pub fn insert(&mut self, number: usize, shard: Box<Shard>) {
+        debug_assert!(self.shards[number].is_none(), "a shard is in one place");
+        self.shards[number] = Some(shard);
+    }
+
+    /// Gives a shard away.
+    pub fn take(&mut self, number: usize) -> Option<Box<Shard>> {
+        self.shards[number].take()
+    }
+
+    /// A shard that is here.
+    ///
+    /// # Panics
+    /// It is not. Before a command, its worker takes hold of the shards of all its keys.
+    #[inline]
+    pub fn shard(&self, number: usize) -> &Shard {
+        self.shards[number].as_deref().expect("the shards of a command are held")
+    }
+
+    /// A shard that is here, to be changed.
+    ///
+    /// # Panics
+    /// See [`Store::shard`].
+    #[inline]
+    pub fn shard_mut(&mut self, number: usize) -> &mut Shard {
+        self.shards[number].as_deref_mut().expect("the shards of a command are held")
+    }
+
+    /// The shards that are here.
+    pub fn shards(&self) -> impl Iterator<Item = &Shard> {
+        self.shards.iter().flatten().map(|shard| &**shard)
+    }
+
+    /// The shards that are here, to be changed.
+    pub fn shards_mut(&mut self) -> impl Iterator<Item = &mut Shard> {
+        self.shards.iter_mut().flatten().map(|shard| &mut **shard)
+    }
+}
+
+/// Hash slot of a key: CRC-16 (XMODEM) of the key, or of its part between the first `{` and the
+/// next `}` if that is not empty, so that clients can keep keys together.
+pub fn slot_of(key: &[u8]) -> u16 {
+    let tag = key.iter().position(|byte| *byte == b'{').and_then(|open| {
+        let rest = &key[open + 1..];
+        let close = rest.iter().position(|byte| *byte == b'}')?;
+        (close > 0).then(|| &rest[..close])
+    });
+    let crc = tag
+        .unwrap_or(key)
+        .iter()
+        .fold(0_u16, |crc, byte| crc << 8 ^ CRC16[usize::from(crc >> 8 ^ u16::from(*byte))]);
+    crc % SLOTS
+}
+
+/// Remainders of each first byte by the polynomial 0x1021.
+const CRC16: [u16; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut crc = (byte as u16) << 8;
+        let mut bit = 0;
+        while bit < 8 {
+            crc = if crc & 0x8000 == 0 { crc << 1 } else { crc << 1 ^ 0x1021 };
+            bit += 1;
+        }
+        table[byte] = crc;
+        byte += 1;
+    }
+    table
+};
+
+#[cfg(test)]
+mod tests {
+    use freeport_kv_keyspace::Options;
+
+    use super::*;
+    use crate::shard::ShardOptions;
+
+    #[test]
+    fn slots_are_those_of_redis_cluster() {
+        // The check value of CRC-16/XMODEM is 0x31C3; the others by CLUSTER KEYSLOT.
+        assert_eq!(slot_of(b"123456789"), 0x31C3);
+        assert_eq!(slot_of(b""), 0);
+        assert_eq!(slot_of(b"foo"), 12_182);
+        assert_eq!(slot_of(b"{foo}bar"), slot_of(b"foo"));
+        assert_eq!(slot_of(b"foo{}{bar}"), 8_363);
+        assert_eq!(slot_of(b"foo{{bar}}zap"), slot_of(b"{bar"));
+    }
+
+    #[test]
+    fn slots_are_divided_among_shards() {
+        let mut store = Store::new(3);
+        let shards: Vec<usize> =
+            (0..1_000).map(|number| store.shard_of(format!("{number}").as_bytes())).collect();
+        for shard in 0..3 {
+            let share = shards.iter().filter(|one| **one == shard).count();
+            assert!((250..420).contains(&share), "{share}");
+        }
+        assert!(!store.has(1));
+        let options = ShardOptions { databases: 1, keyspace: Options::default() };
+        store.insert(1, Box::new(Shard::new(options)));
+        assert!(store.has(1) && store.shards().count() == 1);
+        assert!(store.take(1).is_some() && !store.has(1));
+    }
+}
