@@ -170,6 +170,12 @@ impl RequestReader {
         self.limits = limits;
     }
 
+    /// Forgets the begin of a request that was incomplete: the next call of [`RequestReader::read`]
+    /// is given other bytes, for example those of requests that were read and not executed.
+    pub fn restart(&mut self) {
+        (self.state, self.position, self.searched) = (State::Start, 0, 0);
+    }
+
     /// Reads one request from all bytes received since the end of the last complete one.
     ///
     /// # Errors

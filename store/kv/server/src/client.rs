@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A client of Redis: what its connection has agreed with the server, and what it waits for.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use freeport_kv_commands::{Block, Flags, Session, Spec};
+use freeport_kv_protocol::resp::Writer;
+use freeport_kv_protocol::resp::reply::shared;
+
+/// Arguments that outlive the bytes that they were received in.
+pub type Arguments = Vec<Vec<u8>>;
+
+/// A client of Redis.
+#[derive(Debug)]
+pub struct Client {
+    /// What commands on values need to know.
+    pub session: Session,
+    /// The transaction that `MULTI` has begun.
+    pub transaction: Option<Transaction>,
+    /// Keys of `WATCH`.
+    pub watch: Watch,
+    /// What it waits for; it sends nothing meanwhile.
+    pub blocked: Option<Blocked>,
+    /// It waits for shards, and its next request was not taken from its input.
+    pub is_suspended: bool,
+    /// Its input may have a complete request.
+    pub is_input_left: bool,
+    /// The connection ends when all replies are sent.
+    pub is_closing: bool,
+}
+
+/// Commands that `EXEC` executes.
+#[derive(Debug, Default)]
+pub struct Transaction {
+    /// The commands with their arguments, all of the right number.
+    pub queued: Vec<Arguments>,
+    /// A command was refused, and `EXEC` will be.
+    pub is_refused: bool,
+}
+
+/// Keys that must not change before `EXEC`.
+#[derive(Debug, Default)]
+pub struct Watch {
+    /// Set by the shards when one of them changes.
+    pub flag: Arc<AtomicBool>,
+    /// Databases and keys, and whether there was a value.
+    pub keys: Vec<(u16, Vec<u8>, bool)>,
+}
+
+/// A command that waits for keys.
+#[derive(Debug)]
+pub struct Blocked {
+    /// Its arguments.
+    pub arguments: Arguments,
+    /// What it waits for.
+    pub block: Block,
+}
+
+impl Client {
+    /// A client that has just connected.
+    pub fn new(id: u64) -> Self {
+        Self {
+            session: Session::new(id),
+            transaction: None,
+            watch: Watch::default(),
+            blocked: None,
+            is_suspended: false,
+            is_input_left: false,
+            is_closing: false,
+        }
+    }
+
+    /// Its number.
+    pub fn id(&self) -> u64 {
+        self.session.client
+    }
+
+    /// A command waits for `EXEC`.
+    pub fn queues(&self, spec: &Spec) -> bool {
+        const AT_ONCE: [&str; 6] = ["exec", "discard", "multi", "watch", "quit", "reset"];
+        self.transaction.is_some() && !AT_ONCE.contains(&spec.name)
+    }
+
+    /// Queues a command for `EXEC`.
+    pub fn queue(&mut self, spec: &Spec, arguments: &[&[u8]], output: &mut Vec<u8>) {
+        let Some(transaction) = &mut self.transaction else { return };
+        if spec.flags.has(Flags::NO_MULTI) {
+            transaction.is_refused = true;
+            let text = "ERR Command not allowed inside a transaction";
+            return Writer::new(output, self.session.version).error(text);
+        }
+        transaction.queued.push(arguments.iter().map(|argument| argument.to_vec()).collect());
+        output.extend_from_slice(shared::QUEUED);
+    }
+
+    /// A command was refused: `EXEC` will be too.
+    pub fn refuse_transaction(&mut self) {
+        if let Some(transaction) = &mut self.transaction {
+            transaction.is_refused = true;
+        }
+    }
+
+    /// It takes requests now.
+    pub fn is_ready(&self) -> bool {
+        self.blocked.is_none() && !self.is_suspended && !self.is_closing
+    }
+}
+
+impl Watch {
+    /// Some key has changed.
+    pub fn has_changed(&self) -> bool {
+        self.flag.load(Ordering::Relaxed)
+    }
+}
+
+impl Blocked {
+    /// The keys that it waits for.
+    pub fn keys(&self) -> impl Iterator<Item = &[u8]> {
+        self.block.keys.iter().map(|at| &self.arguments[*at][..])
+    }
+}
+
+/// Slices of arguments, as commands take them.
+pub fn slices(arguments: &[Vec<u8>]) -> smallvec::SmallVec<[&[u8]; 16]> {
+    arguments.iter().map(Vec::as_slice).collect()
+}

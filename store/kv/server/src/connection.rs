@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A connection: its socket, bytes that were received and not yet used, and replies that were not
+//! yet sent.
+
+use std::io::{self, Read, Write};
+
+use freeport_kv_protocol::resp::{RequestLimits, RequestReader};
+
+use crate::client::Client;
+use crate::listener::Stream;
+
+/// Replies for which memory is kept between requests.
+const KEPT_BYTES: usize = 16 << 10;
+/// Unsent replies above which a client's requests wait.
+pub const BACKLOG_BYTES: usize = 256 << 10;
+
+/// A connection of any protocol.
+#[derive(Debug)]
+pub struct Connection {
+    /// The socket.
+    pub stream: Stream,
+    /// Received bytes from the begin of the next request.
+    pub input: Vec<u8>,
+    /// Replies, of which the first `sent` bytes are sent.
+    pub output: Vec<u8>,
+    sent: usize,
+    /// The socket may have more bytes.
+    pub is_readable: bool,
+    /// The other side.
+    pub peer: Peer,
+}
+
+/// The other side of a connection, by protocol.
+#[derive(Debug)]
+pub enum Peer {
+    /// A client of Redis.
+    Resp {
+        /// Reads its requests.
+        reader: RequestReader,
+        /// Its state.
+        client: Box<Client>,
+    },
+}
+
+/// Result of reading from a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// That number of bytes.
+    Bytes(usize),
+    /// Nothing for now.
+    Nothing,
+    /// The client has closed the connection, or it failed.
+    End,
+}
+
+impl Connection {
+    /// The connection of a client of Redis.
+    pub fn resp(stream: Stream, client: Client) -> Self {
+        let reader = RequestReader::new(RequestLimits::default());
+        Self {
+            stream,
+            input: vec![],
+            output: vec![],
+            sent: 0,
+            is_readable: true,
+            peer: Peer::Resp { reader, client: Box::new(client) },
+        }
+    }
+
+    /// Reads once. The next event reports more only if this did not fill the buffer.
+    pub fn receive(&mut self, buffer: &mut [u8]) -> Received {
+        loop {
+            match self.stream.read(buffer) {
+                Ok(0) => return Received::End,
+                Ok(bytes) => {
+                    self.is_readable = bytes == buffer.len();
+                    return Received::Bytes(bytes);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.is_readable = false;
+                    return Received::Nothing;
+                }
+                Err(_) => return Received::End,
+            }
+        }
+    }
+
+    /// Sends replies as far as the socket takes them. Returns false if the connection has failed.
+    pub fn send(&mut self) -> bool {
+        while self.sent < self.output.len() {
+            match self.stream.write(&self.output[self.sent..]) {
+                Ok(0) => return false,
+                Ok(bytes) => self.sent += bytes,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.forget_sent();
+                    return true;
+                }
+                Err(_) => return false,
+            }
+        }
+        self.output.clear();
+        self.sent = 0;
+        if self.output.capacity() > KEPT_BYTES {
+            self.output = vec![];
+        }
+        true
+    }
+
+    /// Number of bytes that wait to be sent.
+    pub fn backlog_bytes(&self) -> usize {
+        self.output.len() - self.sent
+    }
+
+    /// A slow client keeps no memory for what it has received.
+    fn forget_sent(&mut self) {
+        if self.sent >= BACKLOG_BYTES {
+            self.output.drain(..self.sent);
+            self.sent = 0;
+        }
+    }
+}

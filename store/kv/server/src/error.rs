@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Why a server does not start.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// Why a server does not start.
+#[derive(Debug, Error)]
+pub enum ServerError {
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address}: {error}")]
+    Listen {
+        /// The address.
+        address: String,
+        /// The reason.
+        error: io::Error,
+    },
+    /// A Unix socket cannot be made.
+    #[error("cannot listen on {}: {error}", path.display())]
+    ListenUnix {
+        /// The path.
+        path: PathBuf,
+        /// The reason.
+        error: io::Error,
+    },
+    /// The number of workers.
+    #[error("{0} workers: must be 1 to 64")]
+    Workers(usize),
+    /// The memory is divided among the workers, and a part is too small or too large.
+    #[error("memory for a worker: {0}")]
+    Memory(String),
+    /// The system refused a thread, or what a thread waits with.
+    #[error("cannot start a worker: {0}")]
+    Worker(#[from] io::Error),
+}

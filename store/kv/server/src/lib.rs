@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A key-value server for clients of Redis and memcached.
+//!
+//! A [`Server`] has one or more workers, threads that share nothing on an operation's path. Each
+//! owns the shard with a part of the hash slots, and serves some of the connections. A command goes
+//! to the shards that have its keys:
+//!
+//! - its own worker executes it, if that has them all;
+//! - commands with one key of another worker are sent there, many in one message;
+//! - for every other command, its worker borrows the shards that it lacks. It has them all when it
+//!   executes the command, so that no client ever sees half of it.
+//!
+//! One thread is enough for clients that use one core; with one worker no message is ever sent.
+
+#![forbid(unsafe_code)]
+
+mod client;
+mod commands;
+mod connection;
+mod error;
+mod listener;
+mod mail;
+mod options;
+mod server;
+mod shared;
+mod worker;
+
+pub use error::ServerError;
+pub use options::{Bind, Options};
+pub use server::Server;

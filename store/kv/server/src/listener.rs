@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Sockets of a server: those that it listens on, and those of its clients.
+
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use mio::event::Source;
+use mio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use mio::{Interest, Registry, Token};
+
+use crate::error::ServerError;
+use crate::options::Bind;
+
+/// Protocol of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// That of Redis.
+    Resp,
+    /// Those of memcached.
+    Memcached,
+}
+
+/// A socket that clients connect to.
+#[derive(Debug)]
+pub struct Listener {
+    socket: Listening,
+    /// Protocol of its clients.
+    pub protocol: Protocol,
+}
+
+#[derive(Debug)]
+enum Listening {
+    Tcp(TcpListener),
+    Unix(UnixListener, PathBuf),
+}
+
+/// The socket of a client.
+#[derive(Debug)]
+pub enum Stream {
+    /// TCP.
+    Tcp(TcpStream),
+    /// A Unix socket.
+    Unix(UnixStream),
+}
+
+impl Listener {
+    /// Listens.
+    ///
+    /// # Errors
+    /// The address cannot be listened on.
+    pub fn open(bind: &Bind, protocol: Protocol) -> Result<Self, ServerError> {
+        let socket = match bind {
+            Bind::Tcp(address) => {
+                let listener = TcpListener::bind(*address).map_err(|error| {
+                    ServerError::Listen { address: address.to_string(), error }
+                })?;
+                Listening::Tcp(listener)
+            }
+            Bind::Unix(path) => {
+                remove_abandoned(path);
+                let listener = UnixListener::bind(path)
+                    .map_err(|error| ServerError::ListenUnix { path: path.clone(), error })?;
+                Listening::Unix(listener, path.clone())
+            }
+        };
+        Ok(Self { socket, protocol })
+    }
+
+    /// Address of a TCP socket.
+    pub fn address(&self) -> Option<SocketAddr> {
+        match &self.socket {
+            Listening::Tcp(listener) => listener.local_addr().ok(),
+            Listening::Unix(..) => None,
+        }
+    }
+
+    /// The next client that has connected, with its address as `CLIENT LIST` shows it.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] if there is none.
+    pub fn accept(&self) -> io::Result<(Stream, String)> {
+        match &self.socket {
+            Listening::Tcp(listener) => {
+                let (stream, address) = listener.accept()?;
+                // A reply leaves when it is written.
+                stream.set_nodelay(true)?;
+                Ok((Stream::Tcp(stream), address.to_string()))
+            }
+            Listening::Unix(listener, path) => {
+                let (stream, _) = listener.accept()?;
+                Ok((Stream::Unix(stream), format!("{}:0", path.display())))
+            }
+        }
+    }
+
+    /// Reports connecting clients as events with a token.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        match &mut self.socket {
+            Listening::Tcp(socket) => socket.register(registry, token, Interest::READABLE),
+            Listening::Unix(socket, _) => socket.register(registry, token, Interest::READABLE),
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Listening::Unix(_, path) = &self.socket {
+            // Somebody else may have removed it.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Removes a Unix socket that nobody listens on, as a server that was killed leaves it.
+fn remove_abandoned(path: &PathBuf) {
+    use std::os::unix::fs::FileTypeExt;
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|it| it.file_type().is_socket());
+    let refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    if is_socket
+        && std::os::unix::net::UnixStream::connect(path).is_err_and(|error| refused(&error))
+    {
+        // `bind` says why it stays.
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+impl Stream {
+    /// Reports what happens as events with a token, once for each change of its state.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        let interests = Interest::READABLE | Interest::WRITABLE;
+        match self {
+            Self::Tcp(stream) => stream.register(registry, token, interests),
+            Self::Unix(stream) => stream.register(registry, token, interests),
+        }
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.read(buffer),
+            Self::Unix(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.write(bytes),
+            Self::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Messages between workers. A worker that sleeps is woken; one that works looks into its mailbox
+//! at each turn, so that no system call is needed.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use freeport_kv_commands::Shard;
+use mio::Waker;
+
+use crate::listener::{Protocol, Stream};
+use crate::worker::Forgotten;
+
+/// A message to a worker.
+#[derive(Debug)]
+pub enum Message {
+    /// A client has connected.
+    Accepted {
+        /// Its socket.
+        stream: Stream,
+        /// Its protocol.
+        protocol: Protocol,
+        /// Its address as text.
+        address: String,
+    },
+    /// A worker wants to borrow the receiver's shard.
+    Borrow {
+        /// The worker.
+        worker: usize,
+    },
+    /// The receiver borrows a shard.
+    Lent {
+        /// Number of the shard.
+        number: usize,
+        /// The shard.
+        shard: Box<Shard>,
+    },
+    /// The receiver gets its own shard back.
+    Returned {
+        /// The shard.
+        shard: Box<Shard>,
+    },
+    /// A key was changed that a blocked client of the receiver waits for.
+    Ready {
+        /// The client.
+        client: u64,
+    },
+    /// The receiver's shard forgets something of a client.
+    Forget {
+        /// Database and key.
+        place: (u16, Vec<u8>),
+        /// What it forgets.
+        what: Forgotten,
+    },
+    /// The server stops.
+    Stop,
+}
+
+/// The place where messages for a worker arrive.
+#[derive(Debug)]
+pub struct Mailbox {
+    sender: Sender<Message>,
+    is_asleep: AtomicBool,
+    waker: Waker,
+}
+
+impl Mailbox {
+    /// A mailbox of the worker that the waker wakes.
+    pub fn new(waker: Waker) -> (Self, Receiver<Message>) {
+        let (sender, receiver) = channel();
+        (Self { sender, is_asleep: AtomicBool::new(false), waker }, receiver)
+    }
+
+    /// Sends a message. A worker that has ended loses it.
+    pub fn send(&self, message: Message) {
+        if self.sender.send(message).is_ok() && self.is_asleep.swap(false, Ordering::SeqCst) {
+            // The descriptor exists while the mailbox does.
+            let _ = self.waker.wake();
+        }
+    }
+
+    /// The worker is going to sleep; it has to look into its mailbox once more afterwards.
+    pub fn fall_asleep(&self) {
+        self.is_asleep.store(true, Ordering::SeqCst);
+    }
+
+    /// The worker is awake.
+    pub fn wake_up(&self) {
+        self.is_asleep.store(false, Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Options of a server.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Bind {
+    /// A TCP address; port 0 lets the system choose.
+    Tcp(SocketAddr),
+    /// A Unix socket, which replaces a socket there that nobody listens on.
+    Unix(PathBuf),
+}
+
+/// Options of a server.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where clients of Redis connect.
+    pub resp: Vec<Bind>,
+    /// Where clients of memcached connect.
+    pub memcached: Vec<Bind>,
+    /// Number of workers, 1 to 64.
+    pub workers: usize,
+    /// Bytes of memory for keys and values of all workers.
+    pub memory_bytes: usize,
+    /// Number of databases that `SELECT` knows.
+    pub databases: u16,
+    /// Maximum number of clients.
+    pub clients_max: usize,
+}
+
+impl Default for Options {
+    /// One worker with 1 GiB, 16 databases, 10,000 clients, and no address.
+    fn default() -> Self {
+        Self {
+            resp: vec![],
+            memcached: vec![],
+            workers: 1,
+            memory_bytes: 1 << 30,
+            databases: 16,
+            clients_max: 10_000,
+        }
+    }
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Starts the workers of a server, and stops them.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use freeport_kv_commands::{Shard, ShardOptions};
+use freeport_kv_engine::{Engine, Options as EngineOptions};
+use freeport_kv_keyspace::Options as KeyspaceOptions;
+use mio::{Poll, Waker};
+
+use crate::error::ServerError;
+use crate::listener::{Listener, Protocol};
+use crate::mail::Mailbox;
+use crate::options::Options;
+use crate::shared::Shared;
+use crate::worker::{WAKER, Worker};
+
+/// A running server. It stops when this value is dropped.
+#[derive(Debug)]
+pub struct Server {
+    shared: Arc<Shared>,
+    workers: Vec<JoinHandle<io::Result<()>>>,
+    addresses: Vec<SocketAddr>,
+}
+
+impl Server {
+    /// Starts a server. It accepts clients when this returns.
+    ///
+    /// # Errors
+    /// See [`ServerError`].
+    pub fn start(options: Options) -> Result<Self, ServerError> {
+        if !(1..=64).contains(&options.workers) {
+            return Err(ServerError::Workers(options.workers));
+        }
+        let shard_options = shard_options(&options)?;
+        let mut listeners = vec![];
+        for (binds, protocol) in
+            [(&options.resp, Protocol::Resp), (&options.memcached, Protocol::Memcached)]
+        {
+            for bind in binds {
+                listeners.push(Listener::open(bind, protocol)?);
+            }
+        }
+        let addresses = listeners.iter().filter_map(Listener::address).collect();
+        let (mut polls, mut mailboxes, mut receivers) = (vec![], vec![], vec![]);
+        for _ in 0..options.workers {
+            let poll = Poll::new()?;
+            let (mailbox, receiver) = Mailbox::new(Waker::new(poll.registry(), WAKER)?);
+            polls.push(poll);
+            mailboxes.push(mailbox);
+            receivers.push(receiver);
+        }
+        let shared = Arc::new(Shared::new(options, mailboxes));
+        let mut server = Self { shared, workers: vec![], addresses };
+        for (number, (poll, mail)) in polls.into_iter().zip(receivers).enumerate() {
+            let shard = Box::new(Shard::new(shard_options.clone()));
+            // The first worker accepts clients, and hands them to all in turn.
+            let listeners = std::mem::take(&mut listeners);
+            let worker = Worker::new((number, shard), server.shared.clone(), poll, mail, listeners)?;
+            let thread = std::thread::Builder::new().name(format!("kv-worker-{number}"));
+            server.workers.push(thread.spawn(move || worker.run())?);
+        }
+        Ok(server)
+    }
+
+    /// TCP addresses that the server listens on: those for clients of Redis, and then those for
+    /// clients of memcached, in the order of the options.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Makes the server end, for example after a signal. Does not wait.
+    pub fn stop(&self) {
+        self.shared.stop();
+    }
+
+    /// Waits until the server has ended, because a client sent `SHUTDOWN` or [`Server::stop`] was
+    /// called.
+    ///
+    /// # Errors
+    /// A worker could not wait for events.
+    ///
+    /// # Panics
+    /// A worker has panicked.
+    pub fn join(mut self) -> io::Result<()> {
+        for worker in std::mem::take(&mut self.workers) {
+            worker.join().expect("workers do not panic")?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.shared.stop();
+        for worker in self.workers.drain(..) {
+            // A panic was reported by its thread.
+            let _ = worker.join();
+        }
+    }
+}
+
+/// Options of each shard, checked, so that a shard can make its databases when they get keys.
+fn shard_options(options: &Options) -> Result<ShardOptions, ServerError> {
+    let engine = EngineOptions {
+        memory_bytes: options.memory_bytes / options.workers,
+        seed: fastrand::u64(..),
+        ..EngineOptions::default()
+    };
+    Engine::new(engine).map_err(|error| ServerError::Memory(error.to_string()))?;
+    let keyspace = KeyspaceOptions { engine, ..KeyspaceOptions::default() };
+    Ok(ShardOptions { databases: options.databases, keyspace })
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! New clients. The first worker accepts them, and hands them to all workers in turn.
+
+use std::io::{self, Write};
+use std::sync::atomic::Ordering;
+
+use mio::Token;
+
+use super::{CONNECTIONS, Worker};
+use crate::client::Client;
+use crate::connection::Connection;
+use crate::listener::{Protocol, Stream};
+use crate::mail::Message;
+
+impl Worker {
+    /// Accepts all clients that have connected.
+    pub(super) fn accept(&mut self, listener: usize) {
+        loop {
+            let Some(listener) = self.listeners.get(listener) else { return };
+            let protocol = listener.protocol;
+            match listener.accept() {
+                Ok((stream, address)) => self.assign(stream, protocol, address),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // One connection failed, or descriptors are short; the others are waited for.
+                Err(error) if is_of_one_connection(&error) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn assign(&mut self, mut stream: Stream, protocol: Protocol, address: String) {
+        let shared = &self.core.shared;
+        if shared.clients.load(Ordering::Relaxed) >= shared.options.clients_max {
+            let text: &[u8] = match protocol {
+                Protocol::Resp => b"-ERR max number of clients reached\r\n",
+                Protocol::Memcached => b"ERROR Too many open connections\r\n",
+            };
+            // The connection ends either way.
+            let _ = stream.write(text);
+            return;
+        }
+        shared.clients.fetch_add(1, Ordering::Relaxed);
+        let worker = self.next_worker;
+        self.next_worker = (worker + 1) % shared.mailboxes.len();
+        if worker == self.core.number {
+            self.welcome(stream, protocol, address);
+        } else {
+            shared.mailboxes[worker].send(Message::Accepted { stream, protocol, address });
+        }
+    }
+
+    /// Takes a client in.
+    pub(super) fn welcome(&mut self, mut stream: Stream, _protocol: Protocol, _address: String) {
+        let id = self.core.shared.next_client();
+        let token = Token(id as usize + CONNECTIONS);
+        if stream.register(self.poll.registry(), token).is_err() {
+            self.core.shared.clients.fetch_sub(1, Ordering::Relaxed);
+            return;
+        }
+        let connection = Connection::resp(stream, Client::new(id));
+        self.connections.insert(id, Box::new(connection));
+    }
+}
+
+fn is_of_one_connection(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::Interrupted
+            | io::ErrorKind::InvalidInput
+    )
+}

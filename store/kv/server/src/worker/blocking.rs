@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Clients that wait for keys. A command that found nothing is kept with its client, which the
+//! shards of its keys know. When one of the keys changes, the command is executed again.
+
+use freeport_kv_commands::{Block, Waiter};
+use freeport_kv_protocol::resp::Writer;
+
+use super::Worker;
+use super::lending::Forgotten;
+use crate::client::{Blocked, Client};
+use crate::connection::Peer;
+use crate::mail::Message;
+
+impl Worker {
+    /// Makes a client wait, after its command has found nothing. The shards of the keys are here.
+    pub(super) fn block(&mut self, client: &mut Client, arguments: &[&[u8]], block: Block) {
+        let owned = || arguments.iter().map(|argument| argument.to_vec()).collect();
+        let arguments = block.arguments.clone().unwrap_or_else(owned);
+        let blocked = Blocked { arguments, block };
+        let waiter = Waiter {
+            worker: u16::try_from(self.core.number).expect("there are at most 64 workers"),
+            client: client.id(),
+            kind: blocked.block.kind,
+            wakes_on_removal: blocked.block.wakes_on_removal,
+        };
+        for key in blocked.keys() {
+            let shard = self.core.store.shard_of(key);
+            self.core.store.shard_mut(shard).wait(client.session.database, key, waiter);
+        }
+        if let Some(deadline_ms) = blocked.block.deadline_ms {
+            self.deadlines.insert((deadline_ms, client.id()));
+        }
+        client.blocked = Some(blocked);
+    }
+
+    /// Ends a wait, if there is one.
+    pub(super) fn stop_blocking(&mut self, client: &mut Client) {
+        let Some(blocked) = client.blocked.take() else { return };
+        for key in blocked.keys() {
+            let what = Forgotten::Waiter(client.id());
+            self.core.forget_everywhere((client.session.database, key), what);
+        }
+        if let Some(deadline_ms) = blocked.block.deadline_ms {
+            self.deadlines.remove(&(deadline_ms, client.id()));
+        }
+    }
+
+    /// Looks at the clients that wait for keys which have changed, in their order, until no key has
+    /// changed any more.
+    pub(super) fn serve_waiters(&mut self) {
+        while std::mem::take(&mut self.core.effects.has_ready_keys) {
+            let mut waiters = vec![];
+            for shard in self.core.store.shards_mut() {
+                for (database, key) in shard.take_ready() {
+                    let kind = shard
+                        .database(database)
+                        .and_then(|keyspace| keyspace.kind(&key, self.core.now_ms));
+                    let concerned = |waiter: &Waiter| {
+                        waiter.wakes_on_removal || kind == Some(waiter.kind)
+                    };
+                    waiters.extend(shard.waiters(database, &key).into_iter().filter(concerned));
+                }
+            }
+            for waiter in waiters {
+                if usize::from(waiter.worker) == self.core.number {
+                    self.retry(waiter.client);
+                } else {
+                    let mailbox = &self.core.shared.mailboxes[usize::from(waiter.worker)];
+                    mailbox.send(Message::Ready { client: waiter.client });
+                }
+            }
+        }
+    }
+
+    /// Executes the command of a blocked client again, if the shards of its keys are here.
+    fn retry(&mut self, id: u64) {
+        let Some(mut connection) = self.connections.remove(&id) else { return };
+        let Peer::Resp { client, .. } = &mut connection.peer;
+        let is_over = match &client.blocked {
+            None => false,
+            // It waits for shards already, and is executed when they are here.
+            Some(_) if client.is_suspended => false,
+            Some(blocked) => {
+                let needed = blocked
+                    .keys()
+                    .fold(0, |needed, key| needed | 1 << self.core.store.shard_of(key));
+                match self.has_shards(needed) {
+                    true => self.try_again(client, &mut connection.output),
+                    false => {
+                        self.suspend_for(client, needed);
+                        false
+                    }
+                }
+            }
+        };
+        self.connections.insert(id, connection);
+        if is_over {
+            self.again.push_back(id);
+        }
+    }
+
+    /// Returns whether the wait is over.
+    fn try_again(&mut self, client: &mut Client, output: &mut Vec<u8>) -> bool {
+        let Some(blocked) = client.blocked.take() else { return false };
+        self.core.run_inner(client, &blocked.arguments, output);
+        let is_over = self.core.effects.block.take().is_none();
+        client.blocked = Some(blocked);
+        if is_over {
+            self.stop_blocking(client);
+        }
+        is_over
+    }
+
+    /// A key was changed that a client waits for, or the shards of its keys are here.
+    pub(super) fn retry_by_message(&mut self, client: u64) {
+        self.retry(client);
+        if self.core.effects.has_ready_keys {
+            self.serve_waiters();
+        }
+    }
+
+    /// Ends the waits whose time is over.
+    pub(super) fn end_waits(&mut self) {
+        while let Some(&(deadline_ms, id)) = self.deadlines.first() {
+            if deadline_ms > self.core.now_ms {
+                return;
+            }
+            self.deadlines.pop_first();
+            let Some(mut connection) = self.connections.remove(&id) else { continue };
+            let Peer::Resp { client, .. } = &mut connection.peer;
+            if let Some(blocked) = &client.blocked {
+                let mut reply = Writer::new(&mut connection.output, client.session.version);
+                match blocked.block.is_null_string {
+                    true => reply.null(),
+                    false => reply.null_array(),
+                }
+                self.stop_blocking(client);
+                self.again.push_back(id);
+            }
+            self.connections.insert(id, connection);
+        }
+    }
+}

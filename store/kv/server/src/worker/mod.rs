@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A worker: one thread with a shard of the keys and some of the connections.
+//!
+//! A turn of its loop:
+//! 1. wait for events, unless something is left to do;
+//! 2. accept clients, and serve the connections that have requests or can send replies;
+//! 3. read the mailbox: new clients, shards that come and go, keys that blocked clients wait for;
+//! 4. serve connections that were put aside, end waits whose time is over, remove expired keys.
+//!
+//! A connection is taken out of the table while it is served, so that its requests can change
+//! everything else of the worker.
+
+mod accepting;
+mod blocking;
+mod lending;
+mod requests;
+mod serving;
+mod timing;
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+use freeport_kv_commands::{Effects, Shard, Store, Table};
+use mio::{Events, Poll, Token};
+
+use crate::commands::{Action, table};
+use crate::connection::Connection;
+use crate::listener::Listener;
+use crate::mail::Message;
+use crate::shared::{Shared, now_ms};
+pub use lending::Forgotten;
+use lending::Lending;
+
+/// Token of the mailbox.
+pub const WAKER: Token = Token(0);
+/// Token of the first listener. Those of connections are the numbers of clients, behind these.
+const LISTENERS: usize = 1;
+/// First token of a connection.
+const CONNECTIONS: usize = 1 << 10;
+/// Events that are taken at once.
+const EVENTS: usize = 256;
+/// Bytes that are read from a connection at once.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// A worker.
+pub struct Worker {
+    poll: Poll,
+    mail: Receiver<Message>,
+    listeners: Vec<Listener>,
+    connections: HashMap<u64, Box<Connection>>,
+    /// Connections that have more to do without an event.
+    again: VecDeque<u64>,
+    /// Ends of waits: time, client.
+    deadlines: BTreeSet<(u64, u64)>,
+    lending: Lending,
+    /// Bytes that are being read.
+    buffer: Vec<u8>,
+    next_worker: usize,
+    next_expiry_ms: u64,
+    is_stopping: bool,
+    core: Core,
+}
+
+/// What the execution of commands needs.
+pub struct Core {
+    /// Number of the worker and of its shard.
+    pub number: usize,
+    /// The shards that are here.
+    pub store: Store,
+    /// Effects of commands that are being executed.
+    pub effects: Effects,
+    /// Commands by name.
+    pub table: Arc<Table<Action>>,
+    /// Time of this turn in milliseconds since 1970.
+    pub now_ms: u64,
+    /// State of the server.
+    pub shared: Arc<Shared>,
+}
+
+impl Worker {
+    /// A worker with its shard.
+    ///
+    /// # Errors
+    /// A listener cannot be waited for.
+    pub fn new(
+        (number, shard): (usize, Box<Shard>),
+        shared: Arc<Shared>,
+        poll: Poll,
+        mail: Receiver<Message>,
+        mut listeners: Vec<Listener>,
+    ) -> io::Result<Self> {
+        for (at, listener) in listeners.iter_mut().enumerate() {
+            listener.register(poll.registry(), Token(LISTENERS + at))?;
+        }
+        let mut store = Store::new(shared.mailboxes.len());
+        store.insert(number, shard);
+        let core = Core {
+            number,
+            store,
+            effects: Effects::default(),
+            table: Arc::new(table()),
+            now_ms: now_ms(),
+            shared,
+        };
+        Ok(Self {
+            poll,
+            mail,
+            listeners,
+            connections: HashMap::new(),
+            again: VecDeque::new(),
+            deadlines: BTreeSet::new(),
+            lending: Lending::default(),
+            buffer: vec![0; BUFFER_BYTES],
+            next_worker: number,
+            next_expiry_ms: 0,
+            is_stopping: false,
+            core,
+        })
+    }
+
+    /// Works until the server stops.
+    ///
+    /// # Errors
+    /// Events cannot be waited for.
+    pub fn run(mut self) -> io::Result<()> {
+        let mut events = Events::with_capacity(EVENTS);
+        while !self.is_stopping {
+            self.wait(&mut events)?;
+            self.core.now_ms = now_ms();
+            for event in &events {
+                match event.token() {
+                    WAKER => {}
+                    Token(token) if token < CONNECTIONS => self.accept(token - LISTENERS),
+                    Token(token) => {
+                        let client = (token - CONNECTIONS) as u64;
+                        if let Some(connection) = self.connections.get_mut(&client) {
+                            connection.is_readable |= event.is_readable();
+                            self.serve_event(client, event.is_read_closed());
+                        }
+                    }
+                }
+            }
+            self.read_mail();
+            for _ in 0..self.again.len() {
+                if let Some(client) = self.again.pop_front() {
+                    self.serve(client);
+                }
+            }
+            self.keep_time();
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, events: &mut Events) -> io::Result<()> {
+        let mailbox = &self.core.shared.mailboxes[self.core.number];
+        let mut timeout = self.next_time();
+        mailbox.fall_asleep();
+        // A message that came before the mailbox knew is here now.
+        match self.mail.try_recv() {
+            Ok(message) => {
+                mailbox.wake_up();
+                self.receive(message);
+                timeout = Duration::ZERO;
+            }
+            Err(_) if !self.again.is_empty() => timeout = Duration::ZERO,
+            Err(_) => {}
+        }
+        let waited = self.poll.poll(events, Some(timeout));
+        self.core.shared.mailboxes[self.core.number].wake_up();
+        match waited {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn read_mail(&mut self) {
+        while let Ok(message) = self.mail.try_recv() {
+            self.receive(message);
+        }
+    }
+
+    fn receive(&mut self, message: Message) {
+        match message {
+            Message::Accepted { stream, protocol, address } => {
+                self.welcome(stream, protocol, address);
+            }
+            Message::Borrow { worker } => self.asked_for_shard(worker),
+            Message::Lent { number, shard } => self.borrowed(number, shard),
+            Message::Returned { shard } => self.returned(shard),
+            Message::Ready { client } => self.retry_by_message(client),
+            Message::Forget { place, what } => self.forget(place, what),
+            Message::Stop => self.is_stopping = true,
+        }
+    }
+}

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Requests of a client: read in batches, so that the memory of their keys is fetched together, and
+//! executed in their order.
+
+use freeport_kv_commands::{Error, Keys};
+use freeport_kv_protocol::resp::{ProtocolError, Read, RequestReader, Writer};
+use smallvec::SmallVec;
+
+use super::Worker;
+use crate::client::{Client, slices};
+use crate::commands::{Action, Flow};
+use crate::connection::BACKLOG_BYTES;
+
+/// Requests that are read before the first of them is executed.
+const BATCH: usize = 64;
+
+/// Requests that were read, with their arguments in the received bytes.
+#[derive(Default)]
+struct Batch<'a> {
+    arguments: SmallVec<[&'a [u8]; 128]>,
+    /// For each request, the end of its arguments, and of its bytes.
+    ends: SmallVec<[(usize, usize); BATCH]>,
+}
+
+/// Why no further request was read into a batch.
+enum End {
+    /// The batch is full.
+    Full,
+    /// The next request is incomplete.
+    Incomplete,
+    /// The next request is a line, whose words are with the reader.
+    Inline,
+    /// The connection has to end.
+    Failed(ProtocolError),
+}
+
+impl Worker {
+    /// Executes the requests that are complete, until the client has to wait. Returns the number of
+    /// bytes that are not needed any more.
+    pub(super) fn execute_requests(
+        &mut self,
+        (reader, client): (&mut RequestReader, &mut Client),
+        received: &[u8],
+        output: &mut Vec<u8>,
+    ) -> usize {
+        let mut used = 0;
+        client.is_input_left = true;
+        while client.is_ready() && output.len() <= BACKLOG_BYTES {
+            let mut batch = Batch::default();
+            let end = batch.read(reader, &received[used..]);
+            if !batch.ends.is_empty() {
+                let (count, bytes) = self.execute_batch(&batch, client, output);
+                used += bytes;
+                if count < batch.ends.len() {
+                    reader.restart();
+                    continue;
+                }
+            }
+            match end {
+                End::Full => {}
+                End::Incomplete => {
+                    client.is_input_left = false;
+                    break;
+                }
+                End::Inline => used += self.execute_line((reader, client), &received[used..], output),
+                End::Failed(error) => {
+                    error.write_reply(output);
+                    client.is_closing = true;
+                }
+            }
+        }
+        used
+    }
+
+    /// Executes requests of a batch; returns their number, and that of their bytes.
+    fn execute_batch(
+        &mut self,
+        batch: &Batch<'_>,
+        client: &mut Client,
+        output: &mut Vec<u8>,
+    ) -> (usize, usize) {
+        if batch.ends.len() > 1 {
+            self.prefetch(batch, client.session.database);
+        }
+        let (mut start, mut bytes) = (0, 0);
+        for (number, &(end, bytes_end)) in batch.ends.iter().enumerate() {
+            let arguments = &batch.arguments[start..end];
+            start = end;
+            if !arguments.is_empty() && self.execute(client, arguments, output) == Flow::Suspend {
+                return (number, bytes);
+            }
+            bytes = bytes_end;
+            if !client.is_ready() || output.len() > BACKLOG_BYTES {
+                return (number + 1, bytes);
+            }
+        }
+        (batch.ends.len(), bytes)
+    }
+
+    /// Fetches the memory of the keys that most commands have first.
+    fn prefetch(&self, batch: &Batch<'_>, database: u16) {
+        let mut start = 0;
+        for &(end, _) in &batch.ends {
+            if let Some(&key) = batch.arguments[start..end].get(1) {
+                let shard = self.core.store.shard_of(key);
+                if self.core.store.has(shard)
+                    && let Some(keyspace) = self.core.store.shard(shard).database(database)
+                {
+                    keyspace.engine().prefetch(key);
+                }
+            }
+            start = end;
+        }
+    }
+
+    /// Executes a request that is a line; returns its bytes, or 0 if it has to wait.
+    fn execute_line(
+        &mut self,
+        (reader, client): (&mut RequestReader, &mut Client),
+        received: &[u8],
+        output: &mut Vec<u8>,
+    ) -> usize {
+        reader.restart();
+        let Ok(Read::Complete(request)) = reader.read(received) else { return 0 };
+        let arguments: SmallVec<[&[u8]; 16]> = request.iter().collect();
+        if !arguments.is_empty() && self.execute(client, &arguments, output) == Flow::Suspend {
+            return 0;
+        }
+        request.bytes()
+    }
+
+    /// Executes a request, with what follows from it for other clients.
+    fn execute(
+        &mut self,
+        client: &mut Client,
+        arguments: &[&[u8]],
+        output: &mut Vec<u8>,
+    ) -> Flow {
+        let table = self.core.table.clone();
+        let Some(command) = table.get(arguments[0]) else {
+            client.refuse_transaction();
+            let error = unknown_command(arguments);
+            Writer::new(output, client.session.version).error(error.text());
+            return Flow::Continue;
+        };
+        let checked = command.spec.check_arity(arguments.len());
+        if let Err(error) = checked {
+            client.refuse_transaction();
+            Writer::new(output, client.session.version).error(error.text());
+            return Flow::Continue;
+        }
+        if client.queues(&command.spec) {
+            client.queue(&command.spec, arguments, output);
+            return Flow::Continue;
+        }
+        if self.core.store.count() > 1 {
+            match self.core.needed_shards(client, &command.spec, arguments) {
+                Ok(needed) if self.has_shards(needed) => {}
+                Ok(needed) => {
+                    self.suspend_for(client, needed);
+                    return Flow::Suspend;
+                }
+                Err(error) => {
+                    Writer::new(output, client.session.version).error(error.text());
+                    return Flow::Continue;
+                }
+            }
+        }
+        let flow = self.core.run(command, client, arguments, output);
+        self.finish_command(client, arguments);
+        flow
+    }
+
+    /// What follows from an executed command: its client waits for a key, others have got what they
+    /// waited for, shards return to their workers.
+    pub(super) fn finish_command(&mut self, client: &mut Client, arguments: &[&[u8]]) {
+        if let Some(block) = self.core.effects.block.take() {
+            self.block(client, arguments, block);
+        }
+        if self.core.effects.has_ready_keys {
+            self.serve_waiters();
+        }
+        self.return_shards();
+    }
+}
+
+impl<'a> Batch<'a> {
+    /// Reads requests until one is incomplete, or must be executed alone.
+    fn read(&mut self, reader: &mut RequestReader, received: &'a [u8]) -> End {
+        let mut start = 0;
+        while self.ends.len() < BATCH {
+            match reader.read(&received[start..]) {
+                Err(error) => return End::Failed(error),
+                Ok(Read::Incomplete { .. }) => return End::Incomplete,
+                Ok(Read::Complete(request)) => {
+                    if !request.is_empty() && request.get_received(0).is_none() {
+                        return End::Inline;
+                    }
+                    self.arguments.extend((0..request.len()).filter_map(|at| request.get_received(at)));
+                    start += request.bytes();
+                    self.ends.push((self.arguments.len(), start));
+                }
+            }
+        }
+        End::Full
+    }
+}
+
+impl super::Core {
+    /// Executes a command whose shards are here.
+    pub fn run(
+        &mut self,
+        command: &freeport_kv_commands::Command<Action>,
+        client: &mut Client,
+        arguments: &[&[u8]],
+        output: &mut Vec<u8>,
+    ) -> Flow {
+        let start = output.len();
+        let result = match command.run {
+            Action::Data(run) => {
+                let parts = (&mut self.store, &mut self.effects);
+                let mut call = freeport_kv_commands::Call::new(
+                    arguments,
+                    client.session,
+                    parts,
+                    self.now_ms,
+                    output,
+                );
+                run(&mut call).map(|()| Flow::Continue)
+            }
+            Action::Server(run) => {
+                let mut context =
+                    crate::commands::Context { core: self, client, arguments, output };
+                run(&mut context)
+            }
+        };
+        result.unwrap_or_else(|error| {
+            output.truncate(start);
+            Writer::new(output, client.session.version).error(error.text());
+            Flow::Continue
+        })
+    }
+
+    /// Executes a command of a transaction or of a script, which has been checked.
+    pub fn run_inner(
+        &mut self,
+        client: &mut Client,
+        arguments: &[Vec<u8>],
+        output: &mut Vec<u8>,
+    ) -> Flow {
+        let table = self.table.clone();
+        let command = table.get(&arguments[0]).expect("commands are checked when they are queued");
+        self.run(command, client, &slices(arguments), output)
+    }
+
+    /// Shards that a command needs, as bits.
+    pub(super) fn needed_shards(
+        &self,
+        client: &Client,
+        spec: &freeport_kv_commands::Spec,
+        arguments: &[&[u8]],
+    ) -> Result<u64, Error> {
+        if let (Some(transaction), "exec") = (&client.transaction, spec.name) {
+            let mut needed = 0;
+            for queued in &transaction.queued {
+                let command = self.table.get(&queued[0]).expect("checked when it was queued");
+                needed |= self.shards_of(&command.spec.keys, &slices(queued))?;
+            }
+            for (_, key, _) in &client.watch.keys {
+                needed |= 1 << self.store.shard_of(key);
+            }
+            return Ok(needed);
+        }
+        self.shards_of(&spec.keys, arguments)
+    }
+
+    fn shards_of(&self, keys: &Keys, arguments: &[&[u8]]) -> Result<u64, Error> {
+        if let Keys::All = keys {
+            return Ok(u64::MAX >> (64 - self.store.count()));
+        }
+        let mut needed = 0;
+        keys.visit(arguments, |at| needed |= 1 << self.store.shard_of(arguments[at]))?;
+        Ok(needed)
+    }
+}
+
+/// Redis shows the begin of the arguments.
+fn unknown_command(arguments: &[&[u8]]) -> Error {
+    const SHOWN_BYTES: usize = 128;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_BYTES)]).into_owned();
+    let mut shown = String::new();
+    for argument in &arguments[1..] {
+        if shown.len() >= SHOWN_BYTES {
+            break;
+        }
+        let room = SHOWN_BYTES - shown.len();
+        let argument = &argument[..argument.len().min(room)];
+        shown += &format!("'{}' ", text(argument));
+    }
+    Error::new(format!(
+        "ERR unknown command '{}', with args beginning with: {shown}",
+        text(arguments[0])
+    ))
+}

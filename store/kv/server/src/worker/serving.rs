@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A connection's turn: read once, execute what is complete, send replies.
+//!
+//! Bytes are read into a buffer of the worker, and requests executed where they lie. What is left
+//! of an incomplete request moves to the connection. A client that does not read its replies is not
+//! read from either, so a slow one keeps little memory.
+
+use std::sync::atomic::Ordering;
+
+use super::Worker;
+use crate::connection::{BACKLOG_BYTES, Connection, Peer, Received};
+
+impl Worker {
+    /// Gives a connection its turn.
+    pub(super) fn serve(&mut self, client: u64) {
+        let Some(mut connection) = self.connections.remove(&client) else { return };
+        if self.turn(&mut connection) {
+            self.connections.insert(client, connection);
+        } else {
+            self.farewell(*connection);
+        }
+    }
+
+    /// Gives a connection its turn after an event. A client that waits for a key and has closed its
+    /// connection is gone; any other one is read to its end first.
+    pub(super) fn serve_event(&mut self, client: u64, is_closed: bool) {
+        let is_blocked = |connection: &Connection| {
+            let Peer::Resp { client, .. } = &connection.peer;
+            client.blocked.is_some()
+        };
+        if is_closed && self.connections.get(&client).is_some_and(|it| is_blocked(it)) {
+            let connection = self.connections.remove(&client).expect("it was found");
+            return self.farewell(*connection);
+        }
+        self.serve(client);
+    }
+
+    /// Returns false if the connection has ended.
+    fn turn(&mut self, connection: &mut Connection) -> bool {
+        if connection.backlog_bytes() > 0 && !connection.send() {
+            return false;
+        }
+        if connection.backlog_bytes() > BACKLOG_BYTES {
+            return true;
+        }
+        let is_open = match is_ready(connection) {
+            true => self.read_and_execute(connection),
+            false => true,
+        };
+        // Also the last replies of a connection that is closing.
+        if !connection.send() || !is_open {
+            return false;
+        }
+        if is_closing(connection) {
+            return connection.backlog_bytes() > 0;
+        }
+        if is_ready(connection) && (connection.is_readable || self.has_more(connection)) {
+            self.again.push_back(id(connection));
+        }
+        true
+    }
+
+    /// Requests were left because too many replies waited; now there is room.
+    fn has_more(&self, connection: &Connection) -> bool {
+        !connection.input.is_empty()
+            && connection.backlog_bytes() <= BACKLOG_BYTES
+            && is_input_left(connection)
+    }
+
+    fn read_and_execute(&mut self, connection: &mut Connection) -> bool {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let is_open = self.read_into(connection, &mut buffer);
+        self.buffer = buffer;
+        is_open
+    }
+
+    fn read_into(&mut self, connection: &mut Connection, buffer: &mut [u8]) -> bool {
+        let is_input_left = is_input_left(connection);
+        let received = match connection.is_readable && !is_input_left {
+            true => connection.receive(buffer),
+            false => Received::Nothing,
+        };
+        let bytes = match received {
+            Received::End => return false,
+            Received::Nothing if !is_input_left => return true,
+            Received::Nothing => 0,
+            Received::Bytes(bytes) => bytes,
+        };
+        if connection.input.is_empty() {
+            let used = self.execute_received(connection, &buffer[..bytes]);
+            connection.input.extend_from_slice(&buffer[used..bytes]);
+            return true;
+        }
+        let mut input = std::mem::take(&mut connection.input);
+        input.extend_from_slice(&buffer[..bytes]);
+        let used = self.execute_received(connection, &input);
+        if used < input.len() {
+            input.drain(..used);
+            connection.input = input;
+        }
+        true
+    }
+
+    /// Executes the requests among received bytes; returns the number of bytes that are not needed
+    /// any more.
+    fn execute_received(&mut self, connection: &mut Connection, received: &[u8]) -> usize {
+        let Connection { output, peer, .. } = connection;
+        let Peer::Resp { reader, client } = peer;
+        self.execute_requests((reader, client), received, output)
+    }
+
+    /// Forgets a client whose connection has ended.
+    fn farewell(&mut self, connection: Connection) {
+        let Peer::Resp { mut client, .. } = connection.peer;
+        self.stop_blocking(&mut client);
+        self.core.unwatch(&mut client);
+        self.core.shared.clients.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn id(connection: &Connection) -> u64 {
+    let Peer::Resp { client, .. } = &connection.peer;
+    client.id()
+}
+
+fn is_ready(connection: &Connection) -> bool {
+    let Peer::Resp { client, .. } = &connection.peer;
+    client.is_ready()
+}
+
+fn is_closing(connection: &Connection) -> bool {
+    let Peer::Resp { client, .. } = &connection.peer;
+    client.is_closing
+}
+
+/// The input may have a complete request: the client was stopped before its end.
+fn is_input_left(connection: &Connection) -> bool {
+    let Peer::Resp { client, .. } = &connection.peer;
+    client.is_input_left && !connection.input.is_empty()
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What happens at certain times.
+
+use std::time::Duration;
+
+use super::Worker;
+
+/// Longest sleep of a worker.
+const SLEEP_MAX: Duration = Duration::from_millis(100);
+
+impl Worker {
+    /// Time until something has to be done without an event.
+    pub(super) fn next_time(&self) -> Duration {
+        let now_ms = crate::shared::now_ms();
+        match self.deadlines.first() {
+            Some(&(deadline_ms, _)) => {
+                Duration::from_millis(deadline_ms.saturating_sub(now_ms)).min(SLEEP_MAX)
+            }
+            None => SLEEP_MAX,
+        }
+    }
+
+    /// Does what is due.
+    pub(super) fn keep_time(&mut self) {
+        if !self.deadlines.is_empty() {
+            self.end_waits();
+        }
+    }
+}

@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A server and its clients, on loopback.
+
+mod basics;
