@@ -22,6 +22,7 @@ mod reference;
 mod report;
 mod rewriting;
 mod running;
+mod stopping;
 
 use clap::Parser;
 use std::io::IsTerminal;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport kv`: the key-value engine.
+//! `freeport kv`: the key-value server, and its engine.
 
+mod serve;
 mod tune;
 
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
 #[derive(Args)]
-#[command(after_help = "Example:\n  freeport kv tune --pairs 10:7 --pairs 62:3 --utilisation 0.5")]
+#[command(after_help = "Examples:\n  freeport kv serve\n  freeport kv tune --pairs 10:7 --pairs 62:3 --utilisation 0.5")]
 pub struct Arguments {
     #[command(subcommand)]
     what: What,
@@ -15,6 +16,8 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum What {
+    /// Serve clients of Redis and memcached
+    Serve(serve::Arguments),
     /// Choose the inline threshold and the index ratio for a mix of sizes
     Tune(tune::Arguments),
 }
@@ -25,6 +28,7 @@ enum What {
 /// The reason why it cannot.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.what {
+        What::Serve(arguments) => serve::run(arguments),
         What::Tune(arguments) => tune::run(arguments),
     }
 }

@@ -5,6 +5,7 @@ mod limit;
 mod log;
 
 use crate::diagnostics::{Diagnostics, LogArguments};
+use crate::stopping::stop_signals;
 use anyhow::Context;
 use clap::Args;
 use freeport_clicknp::source::without_mark;
@@ -12,8 +13,7 @@ use freeport_monitor::background::{self, Begun, Side};
 use freeport_monitor::{Error, Location, Options, Policy, Server, confinement};
 use log::Log;
 use serde_json::json;
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -152,26 +152,4 @@ fn answers(location: &Location) -> bool {
         thread::sleep(Duration::from_millis(10));
     }
     false
-}
-
-/// A descriptor that becomes readable when a signal asks the process to end.
-fn stop_signals() -> io::Result<OwnedFd> {
-    let mut signals = MaybeUninit::uninit();
-    // SAFETY: the pointer is to writable memory of the size of a set.
-    unsafe { libc::sigemptyset(signals.as_mut_ptr()) };
-    // SAFETY: `sigemptyset` has initialised it, which cannot fail.
-    let mut signals = unsafe { signals.assume_init() };
-    // SAFETY: the set is initialised.
-    unsafe { libc::sigaddset(&mut signals, libc::SIGINT) };
-    // SAFETY: the set is initialised.
-    unsafe { libc::sigaddset(&mut signals, libc::SIGTERM) };
-    // SAFETY: the set is initialised; null: the previous mask is not requested.
-    unsafe { libc::sigprocmask(libc::SIG_BLOCK, &signals, std::ptr::null_mut()) };
-    // SAFETY: the set is initialised, and lives as long as the call.
-    let descriptor = unsafe { libc::signalfd(-1, &signals, libc::SFD_CLOEXEC) };
-    if descriptor < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the descriptor was just made, and has no other owner.
-    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }

@@ -27,4 +27,4 @@ mod worker;
 
 pub use error::ServerError;
 pub use options::{Bind, Options};
-pub use server::Server;
+pub use server::{Server, Stopper};

@@ -26,6 +26,19 @@ pub struct Server {
     addresses: Vec<SocketAddr>,
 }
 
+/// Makes a server end.
+#[derive(Clone, Debug)]
+pub struct Stopper {
+    shared: Arc<Shared>,
+}
+
+impl Stopper {
+    /// Makes the server end. Does not wait.
+    pub fn stop(&self) {
+        self.shared.stop();
+    }
+}
+
 impl Server {
     /// Starts a server. It accepts clients when this returns.
     ///
@@ -72,12 +85,12 @@ impl Server {
         &self.addresses
     }
 
-    /// Makes the server end, for example after a signal. Does not wait.
-    pub fn stop(&self) {
-        self.shared.stop();
+    /// What makes the server end, for example after a signal.
+    pub fn stopper(&self) -> Stopper {
+        Stopper { shared: self.shared.clone() }
     }
 
-    /// Waits until the server has ended, because a client sent `SHUTDOWN` or [`Server::stop`] was
+    /// Waits until the server has ended, because a client sent `SHUTDOWN` or [`Stopper::stop`] was
     /// called.
     ///
     /// # Errors

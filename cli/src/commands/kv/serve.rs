@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `freeport kv serve`: the key-value server.
+
+use crate::stopping::stop_signals;
+use anyhow::Context;
+use clap::Args;
+use freeport_kv_server::{Bind, Options, Server};
+use serde_json::json;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread;
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  freeport kv serve\n  \
+                  freeport kv serve --port 7000 --memcached-port 11211 --memory 4GiB --workers 2\n\n\
+                  Clients connect as to Redis or memcached, such as `redis-cli -p 7000`. See \
+                  docs/guide/kv.md.")]
+pub struct Arguments {
+    /// TCP port for clients of Redis; 0: the system chooses one
+    #[arg(long, value_name = "PORT", default_value_t = 6379)]
+    port: u16,
+    /// TCP port for clients of memcached; 0: the system chooses one [default: none]
+    #[arg(long, value_name = "PORT")]
+    memcached_port: Option<u16>,
+    /// Address to listen on; may be repeated
+    #[arg(long, value_name = "ADDRESS", default_values_t = [IpAddr::V4(Ipv4Addr::LOCALHOST)])]
+    bind: Vec<IpAddr>,
+    /// Unix socket for clients of Redis, besides the port
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// Unix socket for clients of memcached
+    #[arg(long, value_name = "PATH")]
+    memcached_socket: Option<PathBuf>,
+    /// Number of worker threads, 1 to 64
+    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    workers: usize,
+    /// Memory for keys and values, such as 512MiB or 4GiB
+    #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = bytes)]
+    memory: usize,
+    /// Number of databases
+    #[arg(long, value_name = "COUNT", default_value_t = 16)]
+    databases: u16,
+    /// Maximum number of clients
+    #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
+    clients: usize,
+    /// Print the line about the start as a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Arguments {
+    fn options(&self) -> Options {
+        let tcp = |port: u16| {
+            self.bind.iter().map(move |address| Bind::Tcp(SocketAddr::new(*address, port)))
+        };
+        let unix = |path: &Option<PathBuf>| path.clone().map(Bind::Unix);
+        Options {
+            resp: tcp(self.port).chain(unix(&self.socket)).collect(),
+            memcached: self
+                .memcached_port
+                .into_iter()
+                .flat_map(tcp)
+                .chain(unix(&self.memcached_socket))
+                .collect(),
+            workers: self.workers,
+            memory_bytes: self.memory,
+            databases: self.databases,
+            clients_max: self.clients,
+        }
+    }
+}
+
+/// Serves until a signal or a client ends the server.
+///
+/// # Errors
+/// The reason why it does not start.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    // Before any thread starts, so that none gets the signals.
+    let mut signals = File::from(stop_signals().context("cannot wait for signals")?);
+    let server = Server::start(arguments.options())?;
+    report(arguments, &server)?;
+    let stopper = server.stopper();
+    // It ends with the process.
+    thread::spawn(move || {
+        let mut signal = [0; 128];
+        if signals.read(&mut signal).is_ok() {
+            stopper.stop();
+        }
+    });
+    server.join()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says that clients can connect, and where.
+fn report(arguments: &Arguments, server: &Server) -> anyhow::Result<()> {
+    let addresses: Vec<String> = server.addresses().iter().map(SocketAddr::to_string).collect();
+    let (resp, memcached) = addresses.split_at(arguments.bind.len());
+    let mut output = std::io::stdout();
+    if arguments.json {
+        let line = json!({
+            "event": "ready",
+            "resp": resp,
+            "memcached": memcached,
+            "workers": arguments.workers,
+            "memory_bytes": arguments.memory,
+        });
+        writeln!(output, "{line}")?;
+    } else {
+        write!(output, "ready: RESP at {}", resp.join(", "))?;
+        if !memcached.is_empty() {
+            write!(output, "; memcached at {}", memcached.join(", "))?;
+        }
+        writeln!(output, "; workers: {}; memory: {} bytes", arguments.workers, arguments.memory)?;
+    }
+    Ok(output.flush()?)
+}
+
+/// Parses a number of bytes with an optional unit.
+fn bytes(text: &str) -> Result<usize, String> {
+    const UNITS: [(&str, u32); 4] = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40)];
+
+    let (digits, shift) = UNITS
+        .into_iter()
+        .find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, shift)))
+        .unwrap_or((text, 0));
+    let number = digits.trim_end().parse::<usize>().ok();
+    number
+        .and_then(|number| number.checked_mul(1 << shift))
+        .ok_or_else(|| "expected bytes, or a number with KiB, MiB, GiB or TiB, such as 4GiB".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bytes;
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(bytes("1000"), Ok(1000));
+        assert_eq!(bytes("64MiB"), Ok(64 << 20));
+        assert_eq!(bytes("4 GiB"), Ok(4 << 30));
+        for text in ["", "GiB", "4GB", "-1", "99999999999TiB"] {
+            assert!(bytes(text).is_err(), "{text}");
+        }
+    }
+}
