@@ -8,6 +8,8 @@ use freeport_kv_commands::{Block, Flags, Session, Spec};
 use freeport_kv_protocol::resp::Writer;
 use freeport_kv_protocol::resp::reply::shared;
 
+use crate::worker::Gathering;
+
 /// Arguments that outlive the bytes that they were received in.
 pub type Arguments = Vec<Vec<u8>>;
 
@@ -24,6 +26,8 @@ pub struct Client {
     pub blocked: Option<Blocked>,
     /// It waits for shards, and its next request was not taken from its input.
     pub is_suspended: bool,
+    /// Requests that other workers execute; it is suspended meanwhile.
+    pub gathering: Option<Box<Gathering>>,
     /// Its input may have a complete request.
     pub is_input_left: bool,
     /// The connection ends when all replies are sent.
@@ -66,6 +70,7 @@ impl Client {
             watch: Watch::default(),
             blocked: None,
             is_suspended: false,
+            gathering: None,
             is_input_left: false,
             is_closing: false,
         }

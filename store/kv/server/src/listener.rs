@@ -52,9 +52,8 @@ impl Listener {
     pub fn open(bind: &Bind, protocol: Protocol) -> Result<Self, ServerError> {
         let socket = match bind {
             Bind::Tcp(address) => {
-                let listener = TcpListener::bind(*address).map_err(|error| {
-                    ServerError::Listen { address: address.to_string(), error }
-                })?;
+                let listener = TcpListener::bind(*address)
+                    .map_err(|error| ServerError::Listen { address: address.to_string(), error })?;
                 Listening::Tcp(listener)
             }
             Bind::Unix(path) => {

@@ -9,7 +9,7 @@ use freeport_kv_commands::Shard;
 use mio::Waker;
 
 use crate::listener::{Protocol, Stream};
-use crate::worker::Forgotten;
+use crate::worker::{Forgotten, Parcel};
 
 /// A message to a worker.
 #[derive(Debug)]
@@ -44,6 +44,18 @@ pub enum Message {
     Ready {
         /// The client.
         client: u64,
+    },
+    /// The receiver executes commands on its shard.
+    Execute {
+        /// The commands.
+        parcel: Box<Parcel>,
+    },
+    /// Commands that the receiver had sent were executed.
+    Executed {
+        /// The worker that executed them.
+        number: usize,
+        /// The replies.
+        parcel: Box<Parcel>,
     },
     /// The receiver's shard forgets something of a client.
     Forget {

@@ -72,7 +72,8 @@ impl Server {
             let shard = Box::new(Shard::new(shard_options.clone()));
             // The first worker accepts clients, and hands them to all in turn.
             let listeners = std::mem::take(&mut listeners);
-            let worker = Worker::new((number, shard), server.shared.clone(), poll, mail, listeners)?;
+            let worker =
+                Worker::new((number, shard), server.shared.clone(), poll, mail, listeners)?;
             let thread = std::thread::Builder::new().name(format!("kv-worker-{number}"));
             server.workers.push(thread.spawn(move || worker.run())?);
         }

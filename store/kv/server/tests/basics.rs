@@ -39,3 +39,24 @@ fn requests_are_answered_in_their_order() {
         check(&mut stream, "EXEC\r\nPING\r\n", "*2\r\n$1\r\n1\r\n$1\r\n2\r\n+PONG\r\n");
     }
 }
+
+#[test]
+fn a_pipeline_over_several_workers_is_answered_in_its_order() {
+    let server = server(4);
+    let mut stream = TcpStream::connect(server.addresses()[0]).expect("it listens");
+    let (mut request, mut expected) = (String::new(), String::new());
+    for number in 0..1_000 {
+        request +=
+            &format!("*3\r\n$3\r\nSET\r\n$4\r\nk{:03}\r\n$4\r\n{number:04}\r\n", number % 100);
+        expected += "+OK\r\n";
+        request += &format!("*2\r\n$3\r\nGET\r\n$4\r\nk{:03}\r\n", number % 100);
+        expected += &format!("$4\r\n{number:04}\r\n");
+        if number % 50 == 0 {
+            request += "*1\r\n$4\r\nPING\r\nMULTI\r\nGET k000\r\nGET none\r\nEXEC\r\n";
+            let last = number / 100 * 100;
+            expected += "+PONG\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n";
+            expected += &format!("*2\r\n$4\r\n{last:04}\r\n$-1\r\n");
+        }
+    }
+    check(&mut stream, &request, &expected);
+}

@@ -12,8 +12,7 @@ use super::{Context, Flow, ServerRun};
 pub const REDIS_VERSION: &str = "7.2.4";
 
 const FLAGS: Flags = Flags::LOADING.with(Flags::STALE).with(Flags::FAST);
-const EARLY: Flags =
-    FLAGS.with(Flags::NO_SCRIPT).with(Flags::NO_AUTH).with(Flags::ALLOW_BUSY);
+const EARLY: Flags = FLAGS.with(Flags::NO_SCRIPT).with(Flags::NO_AUTH).with(Flags::ALLOW_BUSY);
 
 /// Commands of the connection.
 pub const COMMANDS: &[Command<ServerRun>] = &[
@@ -42,8 +41,7 @@ fn echo(context: &mut Context<'_>) -> Result<Flow, Error> {
 
 fn select(context: &mut Context<'_>) -> Result<Flow, Error> {
     const OUT_OF_RANGE: Error = Error::fixed("ERR DB index is out of range");
-    let number = integer(context.arguments[1])
-        .map_err(|_| Error::fixed("ERR invalid DB index"))?;
+    let number = integer(context.arguments[1]).map_err(|_| Error::fixed("ERR invalid DB index"))?;
     let number = u16::try_from(number).map_err(|_| OUT_OF_RANGE)?;
     if number >= context.core.shared.options.databases {
         return Err(OUT_OF_RANGE);
@@ -61,9 +59,8 @@ fn quit(context: &mut Context<'_>) -> Result<Flow, Error> {
 
 fn hello(context: &mut Context<'_>) -> Result<Flow, Error> {
     if let Some(version) = context.arguments.get(1) {
-        let number = integer(version).map_err(|_| {
-            Error::fixed("ERR Protocol version is not an integer or out of range")
-        })?;
+        let number = integer(version)
+            .map_err(|_| Error::fixed("ERR Protocol version is not an integer or out of range"))?;
         let version = match number {
             2 => Version::Two,
             3 => Version::Three,

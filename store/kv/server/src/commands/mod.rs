@@ -52,10 +52,11 @@ impl Context<'_> {
 
 /// All commands that clients can send.
 pub fn table() -> Table<Action> {
-    let data = FAMILIES.iter().copied().flatten().map(|command| Command {
-        spec: command.spec,
-        run: Action::Data(command.run),
-    });
+    let data = FAMILIES
+        .iter()
+        .copied()
+        .flatten()
+        .map(|command| Command { spec: command.spec, run: Action::Data(command.run) });
     let server = [connection::COMMANDS, transactions::COMMANDS]
         .into_iter()
         .flatten()

@@ -55,9 +55,8 @@ impl Worker {
                     let kind = shard
                         .database(database)
                         .and_then(|keyspace| keyspace.kind(&key, self.core.now_ms));
-                    let concerned = |waiter: &Waiter| {
-                        waiter.wakes_on_removal || kind == Some(waiter.kind)
-                    };
+                    let concerned =
+                        |waiter: &Waiter| waiter.wakes_on_removal || kind == Some(waiter.kind);
                     waiters.extend(shard.waiters(database, &key).into_iter().filter(concerned));
                 }
             }

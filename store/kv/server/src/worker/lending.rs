@@ -17,6 +17,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use super::parcels::Parcel;
 use super::{Core, Worker};
 use crate::client::Client;
 use crate::connection::Peer;
@@ -37,6 +38,8 @@ pub(super) struct Lending {
     borrowers: VecDeque<usize>,
     /// Clients that wait for the own shard, which is on loan.
     stalled: Vec<u64>,
+    /// Commands of other clients that wait for it.
+    parcels: Vec<Box<Parcel>>,
     /// What the own shard has to forget when it is back.
     forgotten: Vec<((u16, Vec<u8>), Forgotten)>,
 }
@@ -66,8 +69,10 @@ impl Worker {
         let own = 1 << self.core.number;
         match needed & !own {
             0 => needed == 0 || self.core.store.has(self.core.number),
-            _ => self.lending.is_granted
-                && self.lending.loans.front().is_some_and(|loan| needed & !loan.held == 0),
+            _ => {
+                self.lending.is_granted
+                    && self.lending.loans.front().is_some_and(|loan| needed & !loan.held == 0)
+            }
         }
     }
 
@@ -154,6 +159,9 @@ impl Worker {
         for (place, what) in std::mem::take(&mut self.lending.forgotten) {
             self.forget(place, what);
         }
+        for parcel in std::mem::take(&mut self.lending.parcels) {
+            self.execute_for(parcel);
+        }
         // Those that waited come first, so that a busy borrower cannot keep the shard.
         for client in std::mem::take(&mut self.lending.stalled) {
             self.resume(client);
@@ -161,6 +169,11 @@ impl Worker {
         }
         self.lend();
         self.advance_loan();
+    }
+
+    /// Commands wait until the own shard is back.
+    pub(super) fn lending_wait(&mut self, parcel: Box<Parcel>) {
+        self.lending.parcels.push(parcel);
     }
 
     /// A client need not wait any more.

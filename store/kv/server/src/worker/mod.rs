@@ -13,6 +13,7 @@
 mod accepting;
 mod blocking;
 mod lending;
+mod parcels;
 mod requests;
 mod serving;
 mod timing;
@@ -33,6 +34,7 @@ use crate::mail::Message;
 use crate::shared::{Shared, now_ms};
 pub use lending::Forgotten;
 use lending::Lending;
+pub use parcels::{Gathering, Parcel};
 
 /// Token of the mailbox.
 pub const WAKER: Token = Token(0);
@@ -191,6 +193,8 @@ impl Worker {
             Message::Lent { number, shard } => self.borrowed(number, shard),
             Message::Returned { shard } => self.returned(shard),
             Message::Ready { client } => self.retry_by_message(client),
+            Message::Execute { parcel } => self.execute_for(parcel),
+            Message::Executed { number, parcel } => self.parcel_done(number, parcel),
             Message::Forget { place, what } => self.forget(place, what),
             Message::Stop => self.is_stopping = true,
         }

@@ -2,13 +2,13 @@
 //! Requests of a client: read in batches, so that the memory of their keys is fetched together, and
 //! executed in their order.
 
-use freeport_kv_commands::{Error, Keys};
+use freeport_kv_commands::{Call, Command, Error, Keys, Session, Spec};
 use freeport_kv_protocol::resp::{ProtocolError, Read, RequestReader, Writer};
 use smallvec::SmallVec;
 
-use super::Worker;
+use super::{Core, Worker};
 use crate::client::{Client, slices};
-use crate::commands::{Action, Flow};
+use crate::commands::{Action, Context, Flow};
 use crate::connection::BACKLOG_BYTES;
 
 /// Requests that are read before the first of them is executed.
@@ -51,7 +51,7 @@ impl Worker {
             if !batch.ends.is_empty() {
                 let (count, bytes) = self.execute_batch(&batch, client, output);
                 used += bytes;
-                if count < batch.ends.len() {
+                if count < batch.ends.len() || !client.is_ready() {
                     reader.restart();
                     continue;
                 }
@@ -62,7 +62,9 @@ impl Worker {
                     client.is_input_left = false;
                     break;
                 }
-                End::Inline => used += self.execute_line((reader, client), &received[used..], output),
+                End::Inline => {
+                    used += self.execute_line((reader, client), &received[used..], output)
+                }
                 End::Failed(error) => {
                     error.write_reply(output);
                     client.is_closing = true;
@@ -82,10 +84,17 @@ impl Worker {
         if batch.ends.len() > 1 {
             self.prefetch(batch, client.session.database);
         }
-        let (mut start, mut bytes) = (0, 0);
-        for (number, &(end, bytes_end)) in batch.ends.iter().enumerate() {
-            let arguments = &batch.arguments[start..end];
-            start = end;
+        let has_others = self.core.store.count() > 1;
+        let mut bytes = 0;
+        for (number, &(_, bytes_end)) in batch.ends.iter().enumerate() {
+            let arguments = batch.request(number);
+            if has_others && client.transaction.is_none() {
+                let rest = (number..batch.ends.len()).map(|at| batch.request(at));
+                let sent = self.send_parcels(client, rest);
+                if sent > 0 {
+                    return (number + sent, batch.ends[number + sent - 1].1);
+                }
+            }
             if !arguments.is_empty() && self.execute(client, arguments, output) == Flow::Suspend {
                 return (number, bytes);
             }
@@ -99,17 +108,10 @@ impl Worker {
 
     /// Fetches the memory of the keys that most commands have first.
     fn prefetch(&self, batch: &Batch<'_>, database: u16) {
-        let mut start = 0;
-        for &(end, _) in &batch.ends {
-            if let Some(&key) = batch.arguments[start..end].get(1) {
-                let shard = self.core.store.shard_of(key);
-                if self.core.store.has(shard)
-                    && let Some(keyspace) = self.core.store.shard(shard).database(database)
-                {
-                    keyspace.engine().prefetch(key);
-                }
+        for number in 0..batch.ends.len() {
+            if let Some(&key) = batch.request(number).get(1) {
+                self.core.prefetch(key, database);
             }
-            start = end;
         }
     }
 
@@ -130,12 +132,7 @@ impl Worker {
     }
 
     /// Executes a request, with what follows from it for other clients.
-    fn execute(
-        &mut self,
-        client: &mut Client,
-        arguments: &[&[u8]],
-        output: &mut Vec<u8>,
-    ) -> Flow {
+    fn execute(&mut self, client: &mut Client, arguments: &[&[u8]], output: &mut Vec<u8>) -> Flow {
         let table = self.core.table.clone();
         let Some(command) = table.get(arguments[0]) else {
             client.refuse_transaction();
@@ -185,6 +182,12 @@ impl Worker {
 }
 
 impl<'a> Batch<'a> {
+    /// Arguments of a request.
+    fn request(&self, number: usize) -> &[&'a [u8]] {
+        let start = if number == 0 { 0 } else { self.ends[number - 1].0 };
+        &self.arguments[start..self.ends[number].0]
+    }
+
     /// Reads requests until one is incomplete, or must be executed alone.
     fn read(&mut self, reader: &mut RequestReader, received: &'a [u8]) -> End {
         let mut start = 0;
@@ -196,7 +199,8 @@ impl<'a> Batch<'a> {
                     if !request.is_empty() && request.get_received(0).is_none() {
                         return End::Inline;
                     }
-                    self.arguments.extend((0..request.len()).filter_map(|at| request.get_received(at)));
+                    self.arguments
+                        .extend((0..request.len()).filter_map(|at| request.get_received(at)));
                     start += request.bytes();
                     self.ends.push((self.arguments.len(), start));
                 }
@@ -206,11 +210,11 @@ impl<'a> Batch<'a> {
     }
 }
 
-impl super::Core {
+impl Core {
     /// Executes a command whose shards are here.
     pub fn run(
         &mut self,
-        command: &freeport_kv_commands::Command<Action>,
+        command: &Command<Action>,
         client: &mut Client,
         arguments: &[&[u8]],
         output: &mut Vec<u8>,
@@ -218,19 +222,12 @@ impl super::Core {
         let start = output.len();
         let result = match command.run {
             Action::Data(run) => {
-                let parts = (&mut self.store, &mut self.effects);
-                let mut call = freeport_kv_commands::Call::new(
-                    arguments,
-                    client.session,
-                    parts,
-                    self.now_ms,
-                    output,
-                );
-                run(&mut call).map(|()| Flow::Continue)
+                let command = Command { spec: command.spec, run };
+                self.run_data(&command, client.session, arguments, output);
+                return Flow::Continue;
             }
             Action::Server(run) => {
-                let mut context =
-                    crate::commands::Context { core: self, client, arguments, output };
+                let mut context = Context { core: self, client, arguments, output };
                 run(&mut context)
             }
         };
@@ -239,6 +236,29 @@ impl super::Core {
             Writer::new(output, client.session.version).error(error.text());
             Flow::Continue
         })
+    }
+
+    /// Executes a command on values, whose shards are here.
+    pub fn run_data(
+        &mut self,
+        command: &Command,
+        session: Session,
+        arguments: &[&[u8]],
+        output: &mut Vec<u8>,
+    ) {
+        let parts = (&mut self.store, &mut self.effects);
+        let mut call = Call::new(arguments, session, parts, self.now_ms, output);
+        command.execute(&mut call);
+    }
+
+    /// Fetches the memory of a key, if its shard is here.
+    pub fn prefetch(&self, key: &[u8], database: u16) {
+        let shard = self.store.shard_of(key);
+        if self.store.has(shard)
+            && let Some(keyspace) = self.store.shard(shard).database(database)
+        {
+            keyspace.engine().prefetch(key);
+        }
     }
 
     /// Executes a command of a transaction or of a script, which has been checked.
@@ -257,7 +277,7 @@ impl super::Core {
     pub(super) fn needed_shards(
         &self,
         client: &Client,
-        spec: &freeport_kv_commands::Spec,
+        spec: &Spec,
         arguments: &[&[u8]],
     ) -> Result<u64, Error> {
         if let (Some(transaction), "exec") = (&client.transaction, spec.name) {
@@ -274,7 +294,7 @@ impl super::Core {
         self.shards_of(&spec.keys, arguments)
     }
 
-    fn shards_of(&self, keys: &Keys, arguments: &[&[u8]]) -> Result<u64, Error> {
+    pub(super) fn shards_of(&self, keys: &Keys, arguments: &[&[u8]]) -> Result<u64, Error> {
         if let Keys::All = keys {
             return Ok(u64::MAX >> (64 - self.store.count()));
         }
@@ -287,7 +307,8 @@ impl super::Core {
 /// Redis shows the begin of the arguments.
 fn unknown_command(arguments: &[&[u8]]) -> Error {
     const SHOWN_BYTES: usize = 128;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_BYTES)]).into_owned();
+    let text =
+        |bytes: &[u8]| String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_BYTES)]).into_owned();
     let mut shown = String::new();
     for argument in &arguments[1..] {
         if shown.len() >= SHOWN_BYTES {
