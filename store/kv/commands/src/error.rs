@@ -47,6 +47,14 @@ impl Error {
         Self::new(format!("ERR wrong number of arguments for '{name}' command"))
     }
 
+    /// A command was given a subcommand that it does not have, or too few or many arguments for it.
+    pub fn unknown_subcommand(name: &str, subcommand: &[u8]) -> Self {
+        let subcommand = String::from_utf8_lossy(&subcommand[..subcommand.len().min(128)]);
+        Self::new(format!(
+            "ERR unknown subcommand or wrong number of arguments for '{subcommand}'. Try {name} HELP."
+        ))
+    }
+
     /// The text of the reply.
     pub fn text(&self) -> &str {
         &self.0

@@ -4,10 +4,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use freeport_kv_commands::{Block, Flags, Session, Spec};
-use freeport_kv_protocol::resp::Writer;
+use freeport_kv_commands::{Block, Error, Flags, Session, Spec};
 use freeport_kv_protocol::resp::reply::shared;
+use freeport_kv_protocol::resp::{Version, Writer};
 
+use crate::channels::Kind;
 use crate::worker::Gathering;
 
 /// Arguments that outlive the bytes that they were received in.
@@ -24,6 +25,10 @@ pub struct Client {
     pub watch: Watch,
     /// What it waits for; it sends nothing meanwhile.
     pub blocked: Option<Blocked>,
+    /// What it listens to.
+    pub subscriptions: Vec<(Kind, Vec<u8>)>,
+    /// A message was written to it, and it has a turn to come.
+    pub is_told: bool,
     /// It waits for shards, and its next request was not taken from its input.
     pub is_suspended: bool,
     /// Requests that other workers execute; it is suspended meanwhile.
@@ -69,6 +74,8 @@ impl Client {
             transaction: None,
             watch: Watch::default(),
             blocked: None,
+            subscriptions: vec![],
+            is_told: false,
             is_suspended: false,
             gathering: None,
             is_input_left: false,
@@ -97,6 +104,34 @@ impl Client {
         }
         transaction.queued.push(arguments.iter().map(|argument| argument.to_vec()).collect());
         output.extend_from_slice(shared::QUEUED);
+    }
+
+    /// A client of version 2 that listens can send few commands, because it cannot tell replies from
+    /// messages.
+    ///
+    /// # Errors
+    /// The command is none of them.
+    pub fn check_listening(&self, spec: &Spec) -> Result<(), Error> {
+        const ALLOWED: [&str; 9] = [
+            "subscribe",
+            "unsubscribe",
+            "psubscribe",
+            "punsubscribe",
+            "ssubscribe",
+            "sunsubscribe",
+            "ping",
+            "quit",
+            "reset",
+        ];
+        let is_free = self.subscriptions.is_empty() || self.session.version == Version::Three;
+        if is_free || ALLOWED.contains(&spec.name) {
+            return Ok(());
+        }
+        Err(Error::new(format!(
+            "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are \
+             allowed in this context",
+            spec.name
+        )))
     }
 
     /// A command was refused: `EXEC` will be too.

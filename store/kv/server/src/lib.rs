@@ -14,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+mod channels;
 mod client;
 mod commands;
 mod connection;

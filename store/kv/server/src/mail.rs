@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use freeport_kv_commands::Shard;
 use mio::Waker;
 
+use crate::channels::Delivery;
 use crate::listener::{Protocol, Stream};
 use crate::worker::{Forgotten, Parcel};
 
@@ -56,6 +57,11 @@ pub enum Message {
         number: usize,
         /// The replies.
         parcel: Box<Parcel>,
+    },
+    /// Clients of the receiver get a message.
+    Deliver {
+        /// The message.
+        delivery: Delivery,
     },
     /// The receiver's shard forgets something of a client.
     Forget {

@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use crate::channels::Channels;
 use crate::mail::{Mailbox, Message};
 use crate::options::Options;
 
@@ -14,6 +15,8 @@ pub struct Shared {
     pub options: Options,
     /// A mailbox for each worker.
     pub mailboxes: Vec<Mailbox>,
+    /// Channels of publish and subscribe.
+    pub channels: Channels,
     /// Time of the start.
     pub started: Instant,
     /// Number of connected clients.
@@ -28,6 +31,7 @@ impl Shared {
         Self {
             options,
             mailboxes,
+            channels: Channels::default(),
             started: Instant::now(),
             clients: AtomicUsize::new(0),
             last_client: AtomicU64::new(0),

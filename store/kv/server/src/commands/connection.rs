@@ -25,7 +25,16 @@ pub const COMMANDS: &[Command<ServerRun>] = &[
 ];
 
 fn ping(context: &mut Context<'_>) -> Result<Flow, Error> {
+    let is_listening =
+        !context.client.subscriptions.is_empty() && context.client.session.version == Version::Two;
     match *context.arguments {
+        [_, ..] if context.arguments.len() <= 2 && is_listening => {
+            let text = context.arguments.get(1).copied().unwrap_or_default();
+            let mut reply = context.reply();
+            reply.array(2);
+            reply.bulk(b"pong");
+            reply.bulk(text);
+        }
         [_] => context.reply().raw(shared::PONG),
         [_, text] => context.reply().bulk(text),
         _ => return Err(Error::arity("ping")),
@@ -103,6 +112,9 @@ fn reset(context: &mut Context<'_>) -> Result<Flow, Error> {
     context.core.unwatch(context.client);
     context.client.session.database = 0;
     context.client.session.version = Version::Two;
+    for (kind, name) in std::mem::take(&mut context.client.subscriptions) {
+        context.core.shared.channels.unsubscribe(kind, &name, context.client.id());
+    }
     context.reply().status("RESET");
     Ok(Flow::Continue)
 }

@@ -2,6 +2,7 @@
 //! Commands that need more than values: the connection, the client's transaction, the server.
 
 mod connection;
+mod pubsub;
 mod transactions;
 
 use freeport_kv_commands::{Command, Error, FAMILIES, Run, Table};
@@ -50,6 +51,13 @@ impl Context<'_> {
     }
 }
 
+/// Replies with the lines of a help text.
+fn help(context: &mut Context<'_>, lines: &[&str]) {
+    let mut reply = context.reply();
+    reply.array(lines.len());
+    lines.iter().for_each(|line| reply.status(line));
+}
+
 /// All commands that clients can send.
 pub fn table() -> Table<Action> {
     let data = FAMILIES
@@ -57,7 +65,7 @@ pub fn table() -> Table<Action> {
         .copied()
         .flatten()
         .map(|command| Command { spec: command.spec, run: Action::Data(command.run) });
-    let server = [connection::COMMANDS, transactions::COMMANDS]
+    let server = [connection::COMMANDS, pubsub::COMMANDS, transactions::COMMANDS]
         .into_iter()
         .flatten()
         .map(|command| Command { spec: command.spec, run: Action::Server(command.run) });

@@ -12,6 +12,7 @@
 
 mod accepting;
 mod blocking;
+mod delivering;
 mod lending;
 mod parcels;
 mod requests;
@@ -27,6 +28,7 @@ use std::time::Duration;
 use freeport_kv_commands::{Effects, Shard, Store, Table};
 use mio::{Events, Poll, Token};
 
+use crate::channels::Delivery;
 use crate::commands::{Action, table};
 use crate::connection::Connection;
 use crate::listener::Listener;
@@ -74,6 +76,8 @@ pub struct Core {
     pub store: Store,
     /// Effects of commands that are being executed.
     pub effects: Effects,
+    /// Messages for clients of this worker.
+    pub deliveries: Vec<Delivery>,
     /// Commands by name.
     pub table: Arc<Table<Action>>,
     /// Time of this turn in milliseconds since 1970.
@@ -103,6 +107,7 @@ impl Worker {
             number,
             store,
             effects: Effects::default(),
+            deliveries: vec![],
             table: Arc::new(table()),
             now_ms: now_ms(),
             shared,
@@ -146,6 +151,7 @@ impl Worker {
                 }
             }
             self.read_mail();
+            self.deliver_own();
             for _ in 0..self.again.len() {
                 if let Some(client) = self.again.pop_front() {
                     self.serve(client);
@@ -193,6 +199,7 @@ impl Worker {
             Message::Lent { number, shard } => self.borrowed(number, shard),
             Message::Returned { shard } => self.returned(shard),
             Message::Ready { client } => self.retry_by_message(client),
+            Message::Deliver { delivery } => self.deliver(&delivery),
             Message::Execute { parcel } => self.execute_for(parcel),
             Message::Executed { number, parcel } => self.parcel_done(number, parcel),
             Message::Forget { place, what } => self.forget(place, what),

@@ -140,7 +140,10 @@ impl Worker {
             Writer::new(output, client.session.version).error(error.text());
             return Flow::Continue;
         };
-        let checked = command.spec.check_arity(arguments.len());
+        let checked = command
+            .spec
+            .check_arity(arguments.len())
+            .and_then(|()| client.check_listening(&command.spec));
         if let Err(error) = checked {
             client.refuse_transaction();
             Writer::new(output, client.session.version).error(error.text());

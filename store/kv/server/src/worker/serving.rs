@@ -37,6 +37,8 @@ impl Worker {
 
     /// Returns false if the connection has ended.
     fn turn(&mut self, connection: &mut Connection) -> bool {
+        let Peer::Resp { client, .. } = &mut connection.peer;
+        client.is_told = false;
         if connection.backlog_bytes() > 0 && !connection.send() {
             return false;
         }
@@ -110,8 +112,11 @@ impl Worker {
     }
 
     /// Forgets a client whose connection has ended.
-    fn farewell(&mut self, connection: Connection) {
+    pub(super) fn farewell(&mut self, connection: Connection) {
         let Peer::Resp { mut client, .. } = connection.peer;
+        for (kind, name) in &client.subscriptions {
+            self.core.shared.channels.unsubscribe(*kind, name, client.id());
+        }
         self.stop_blocking(&mut client);
         self.core.unwatch(&mut client);
         self.core.shared.clients.fetch_sub(1, Ordering::Relaxed);

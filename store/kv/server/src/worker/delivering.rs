@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Messages of channels for the clients of a worker, and events of keys as such messages.
+
+use freeport_kv_protocol::resp::Writer;
+
+use super::{Core, Worker};
+use crate::channels::{Delivery, Kind};
+use crate::connection::Peer;
+use crate::mail::Message;
+
+/// Unsent bytes of a client that listens above which it is disconnected: messages are not kept for
+/// a client that does not read them.
+const BACKLOG_MAX: usize = 32 << 20;
+
+impl Worker {
+    /// Writes messages of this worker's clients to their listeners on it.
+    pub(super) fn deliver_own(&mut self) {
+        for delivery in std::mem::take(&mut self.core.deliveries) {
+            self.deliver(&delivery);
+        }
+    }
+
+    /// Writes a message to clients.
+    pub(super) fn deliver(&mut self, delivery: &Delivery) {
+        for id in &delivery.clients {
+            // A client may have gone.
+            let Some(connection) = self.connections.get_mut(id) else { continue };
+            if connection.backlog_bytes() > BACKLOG_MAX {
+                if let Some(connection) = self.connections.remove(id) {
+                    self.farewell(*connection);
+                }
+                continue;
+            }
+            let Peer::Resp { client, .. } = &connection.peer;
+            let mut reply = Writer::new(&mut connection.output, client.session.version);
+            delivery.published.write(&mut reply);
+            if !client.is_told {
+                let Peer::Resp { client, .. } = &mut connection.peer;
+                client.is_told = true;
+                self.again.push_back(*id);
+            }
+        }
+    }
+}
+
+impl Core {
+    /// Publishes a message; returns the number of its receivers.
+    pub fn publish(&mut self, kind: Kind, channel: &[u8], payload: &[u8]) -> usize {
+        let Self { shared, deliveries, number, .. } = self;
+        shared.channels.publish(kind, channel, payload, |worker, delivery| {
+            if worker == *number {
+                deliveries.push(delivery);
+            } else {
+                shared.mailboxes[worker].send(Message::Deliver { delivery });
+            }
+        })
+    }
+}
