@@ -33,8 +33,6 @@ pub struct Client {
     pub is_suspended: bool,
     /// Requests that other workers execute; it is suspended meanwhile.
     pub gathering: Option<Box<Gathering>>,
-    /// Its input may have a complete request.
-    pub is_input_left: bool,
     /// The connection ends when all replies are sent.
     pub is_closing: bool,
 }
@@ -78,7 +76,6 @@ impl Client {
             is_told: false,
             is_suspended: false,
             gathering: None,
-            is_input_left: false,
             is_closing: false,
         }
     }

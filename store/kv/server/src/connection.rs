@@ -26,6 +26,8 @@ pub struct Connection {
     sent: usize,
     /// The socket may have more bytes.
     pub is_readable: bool,
+    /// The input may have a complete request.
+    pub is_input_left: bool,
     /// The other side.
     pub peer: Peer,
 }
@@ -63,8 +65,33 @@ impl Connection {
             output: vec![],
             sent: 0,
             is_readable: true,
+            is_input_left: false,
             peer: Peer::Resp { reader, client: Box::new(client) },
         }
+    }
+
+    /// The client, if it is one of Redis.
+    pub fn client(&self) -> Option<&Client> {
+        match &self.peer {
+            Peer::Resp { client, .. } => Some(client),
+        }
+    }
+
+    /// The client, if it is one of Redis, with the place for its replies.
+    pub fn client_mut(&mut self) -> Option<(&mut Client, &mut Vec<u8>)> {
+        match &mut self.peer {
+            Peer::Resp { client, .. } => Some((client, &mut self.output)),
+        }
+    }
+
+    /// Its requests are executed now.
+    pub fn is_ready(&self) -> bool {
+        self.client().is_none_or(Client::is_ready)
+    }
+
+    /// It ends when all replies are sent.
+    pub fn is_closing(&self) -> bool {
+        self.client().is_some_and(|client| client.is_closing)
     }
 
     /// Reads once. The next event reports more only if this did not fill the buffer.

@@ -8,7 +8,6 @@ use freeport_kv_protocol::resp::Writer;
 use super::Worker;
 use super::lending::Forgotten;
 use crate::client::{Blocked, Client};
-use crate::connection::Peer;
 use crate::mail::Message;
 
 impl Worker {
@@ -71,31 +70,39 @@ impl Worker {
         }
     }
 
+    /// A client waits for a key.
+    pub(super) fn is_blocked(&self, client: u64) -> bool {
+        let client = self.connections.get(&client).and_then(|connection| connection.client());
+        client.is_some_and(|client| client.blocked.is_some())
+    }
+
     /// Executes the command of a blocked client again, if the shards of its keys are here.
     fn retry(&mut self, id: u64) {
         let Some(mut connection) = self.connections.remove(&id) else { return };
-        let Peer::Resp { client, .. } = &mut connection.peer;
-        let is_over = match &client.blocked {
+        let is_over = match connection.client_mut() {
+            Some((client, output)) => self.retry_client(client, output),
             None => false,
-            // It waits for shards already, and is executed when they are here.
-            Some(_) if client.is_suspended => false,
-            Some(blocked) => {
-                let needed = blocked
-                    .keys()
-                    .fold(0, |needed, key| needed | 1 << self.core.store.shard_of(key));
-                match self.has_shards(needed) {
-                    true => self.try_again(client, &mut connection.output),
-                    false => {
-                        self.suspend_for(client, needed);
-                        false
-                    }
-                }
-            }
         };
         self.connections.insert(id, connection);
         if is_over {
             self.again.push_back(id);
         }
+    }
+
+    /// Returns whether the wait is over.
+    fn retry_client(&mut self, client: &mut Client, output: &mut Vec<u8>) -> bool {
+        let Some(blocked) = &client.blocked else { return false };
+        // It waits for shards already, and is executed when they are here.
+        if client.is_suspended {
+            return false;
+        }
+        let shard_of = |key| 1 << self.core.store.shard_of(key);
+        let needed = blocked.keys().fold(0, |needed, key| needed | shard_of(key));
+        if self.has_shards(needed) {
+            return self.try_again(client, output);
+        }
+        self.suspend_for(client, needed);
+        false
     }
 
     /// Returns whether the wait is over.
@@ -126,9 +133,10 @@ impl Worker {
             }
             self.deadlines.pop_first();
             let Some(mut connection) = self.connections.remove(&id) else { continue };
-            let Peer::Resp { client, .. } = &mut connection.peer;
-            if let Some(blocked) = &client.blocked {
-                let mut reply = Writer::new(&mut connection.output, client.session.version);
+            if let Some((client, output)) = connection.client_mut()
+                && let Some(blocked) = &client.blocked
+            {
+                let mut reply = Writer::new(output, client.session.version);
                 match blocked.block.is_null_string {
                     true => reply.null(),
                     false => reply.null_array(),

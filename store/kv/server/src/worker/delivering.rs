@@ -5,7 +5,6 @@ use freeport_kv_protocol::resp::Writer;
 
 use super::{Core, Worker};
 use crate::channels::{Delivery, Kind};
-use crate::connection::Peer;
 use crate::mail::Message;
 
 /// Unsent bytes of a client that listens above which it is disconnected: messages are not kept for
@@ -31,12 +30,9 @@ impl Worker {
                 }
                 continue;
             }
-            let Peer::Resp { client, .. } = &connection.peer;
-            let mut reply = Writer::new(&mut connection.output, client.session.version);
-            delivery.published.write(&mut reply);
-            if !client.is_told {
-                let Peer::Resp { client, .. } = &mut connection.peer;
-                client.is_told = true;
+            let Some((client, output)) = connection.client_mut() else { continue };
+            delivery.published.write(&mut Writer::new(output, client.session.version));
+            if !std::mem::replace(&mut client.is_told, true) {
                 self.again.push_back(*id);
             }
         }

@@ -20,7 +20,6 @@ use std::sync::atomic::AtomicBool;
 use super::parcels::Parcel;
 use super::{Core, Worker};
 use crate::client::Client;
-use crate::connection::Peer;
 use crate::mail::Message;
 
 /// Loans of a worker, and of its shard.
@@ -178,8 +177,9 @@ impl Worker {
 
     /// A client need not wait any more.
     pub(super) fn resume(&mut self, client: u64) {
-        if let Some(connection) = self.connections.get_mut(&client) {
-            let Peer::Resp { client, .. } = &mut connection.peer;
+        if let Some((client, _)) =
+            self.connections.get_mut(&client).and_then(|connection| connection.client_mut())
+        {
             client.is_suspended = false;
         }
     }
@@ -189,10 +189,7 @@ impl Worker {
         let Some(client) = self.lending.loans.front().map(|loan| loan.client) else { return };
         self.lending.is_granted = true;
         self.resume(client);
-        let is_blocked = self.connections.get(&client).is_some_and(|connection| {
-            let Peer::Resp { client, .. } = &connection.peer;
-            client.blocked.is_some()
-        });
+        let is_blocked = self.is_blocked(client);
         if is_blocked {
             self.retry_by_message(client);
         } else {

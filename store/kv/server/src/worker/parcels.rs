@@ -14,7 +14,6 @@ use smallvec::SmallVec;
 use super::Worker;
 use crate::client::Client;
 use crate::commands::Action;
-use crate::connection::Peer;
 use crate::mail::Message;
 
 /// Commands for one worker, and later their replies.
@@ -190,9 +189,9 @@ impl Worker {
         let id = parcel.client;
         // The client may have gone.
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        let Peer::Resp { client, .. } = &mut connection.peer;
+        let Some((client, output)) = connection.client_mut() else { return };
         if let Some(gathering) = client.collect(number, parcel) {
-            gathering.write(&mut connection.output);
+            gathering.write(output);
             client.is_suspended = false;
             self.serve(id);
         }

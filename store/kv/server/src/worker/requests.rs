@@ -34,17 +34,24 @@ enum End {
     Failed(ProtocolError),
 }
 
+/// What was done with received bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Progress {
+    /// Number of bytes that are not needed any more.
+    pub used: usize,
+    /// The others may have a complete request.
+    pub is_input_left: bool,
+}
+
 impl Worker {
-    /// Executes the requests that are complete, until the client has to wait. Returns the number of
-    /// bytes that are not needed any more.
+    /// Executes the requests that are complete, until the client has to wait.
     pub(super) fn execute_requests(
         &mut self,
         (reader, client): (&mut RequestReader, &mut Client),
         received: &[u8],
         output: &mut Vec<u8>,
-    ) -> usize {
+    ) -> Progress {
         let mut used = 0;
-        client.is_input_left = true;
         while client.is_ready() && output.len() <= BACKLOG_BYTES {
             let mut batch = Batch::default();
             let end = batch.read(reader, &received[used..]);
@@ -59,8 +66,7 @@ impl Worker {
             match end {
                 End::Full => {}
                 End::Incomplete => {
-                    client.is_input_left = false;
-                    break;
+                    return Progress { used, is_input_left: false };
                 }
                 End::Inline => {
                     used += self.execute_line((reader, client), &received[used..], output)
@@ -71,7 +77,7 @@ impl Worker {
                 }
             }
         }
-        used
+        Progress { used, is_input_left: true }
     }
 
     /// Executes requests of a batch; returns their number, and that of their bytes.

@@ -14,7 +14,7 @@ impl Worker {
     /// Gives a connection its turn.
     pub(super) fn serve(&mut self, client: u64) {
         let Some(mut connection) = self.connections.remove(&client) else { return };
-        if self.turn(&mut connection) {
+        if self.turn(client, &mut connection) {
             self.connections.insert(client, connection);
         } else {
             self.farewell(*connection);
@@ -24,11 +24,7 @@ impl Worker {
     /// Gives a connection its turn after an event. A client that waits for a key and has closed its
     /// connection is gone; any other one is read to its end first.
     pub(super) fn serve_event(&mut self, client: u64, is_closed: bool) {
-        let is_blocked = |connection: &Connection| {
-            let Peer::Resp { client, .. } = &connection.peer;
-            client.blocked.is_some()
-        };
-        if is_closed && self.connections.get(&client).is_some_and(|it| is_blocked(it)) {
+        if is_closed && self.is_blocked(client) {
             let connection = self.connections.remove(&client).expect("it was found");
             return self.farewell(*connection);
         }
@@ -36,16 +32,17 @@ impl Worker {
     }
 
     /// Returns false if the connection has ended.
-    fn turn(&mut self, connection: &mut Connection) -> bool {
-        let Peer::Resp { client, .. } = &mut connection.peer;
-        client.is_told = false;
+    fn turn(&mut self, id: u64, connection: &mut Connection) -> bool {
+        if let Some((client, _)) = connection.client_mut() {
+            client.is_told = false;
+        }
         if connection.backlog_bytes() > 0 && !connection.send() {
             return false;
         }
         if connection.backlog_bytes() > BACKLOG_BYTES {
             return true;
         }
-        let is_open = match is_ready(connection) {
+        let is_open = match connection.is_ready() {
             true => self.read_and_execute(connection),
             false => true,
         };
@@ -53,20 +50,13 @@ impl Worker {
         if !connection.send() || !is_open {
             return false;
         }
-        if is_closing(connection) {
+        if connection.is_closing() {
             return connection.backlog_bytes() > 0;
         }
-        if is_ready(connection) && (connection.is_readable || self.has_more(connection)) {
-            self.again.push_back(id(connection));
+        if connection.is_ready() && (connection.is_readable || has_more(connection)) {
+            self.again.push_back(id);
         }
         true
-    }
-
-    /// Requests were left because too many replies waited; now there is room.
-    fn has_more(&self, connection: &Connection) -> bool {
-        !connection.input.is_empty()
-            && connection.backlog_bytes() <= BACKLOG_BYTES
-            && is_input_left(connection)
     }
 
     fn read_and_execute(&mut self, connection: &mut Connection) -> bool {
@@ -77,14 +67,13 @@ impl Worker {
     }
 
     fn read_into(&mut self, connection: &mut Connection, buffer: &mut [u8]) -> bool {
-        let is_input_left = is_input_left(connection);
-        let received = match connection.is_readable && !is_input_left {
+        let received = match connection.is_readable && !connection.is_input_left {
             true => connection.receive(buffer),
             false => Received::Nothing,
         };
         let bytes = match received {
             Received::End => return false,
-            Received::Nothing if !is_input_left => return true,
+            Received::Nothing if !connection.is_input_left => return true,
             Received::Nothing => 0,
             Received::Bytes(bytes) => bytes,
         };
@@ -107,39 +96,28 @@ impl Worker {
     /// any more.
     fn execute_received(&mut self, connection: &mut Connection, received: &[u8]) -> usize {
         let Connection { output, peer, .. } = connection;
-        let Peer::Resp { reader, client } = peer;
-        self.execute_requests((reader, client), received, output)
+        let progress = match peer {
+            Peer::Resp { reader, client } => {
+                self.execute_requests((reader, client), received, output)
+            }
+        };
+        connection.is_input_left = progress.is_input_left && progress.used < received.len();
+        progress.used
     }
 
     /// Forgets a client whose connection has ended.
-    pub(super) fn farewell(&mut self, connection: Connection) {
-        let Peer::Resp { mut client, .. } = connection.peer;
+    pub(super) fn farewell(&mut self, mut connection: Connection) {
+        self.core.shared.clients.fetch_sub(1, Ordering::Relaxed);
+        let Some((client, _)) = connection.client_mut() else { return };
         for (kind, name) in &client.subscriptions {
             self.core.shared.channels.unsubscribe(*kind, name, client.id());
         }
-        self.stop_blocking(&mut client);
-        self.core.unwatch(&mut client);
-        self.core.shared.clients.fetch_sub(1, Ordering::Relaxed);
+        self.stop_blocking(client);
+        self.core.unwatch(client);
     }
 }
 
-fn id(connection: &Connection) -> u64 {
-    let Peer::Resp { client, .. } = &connection.peer;
-    client.id()
-}
-
-fn is_ready(connection: &Connection) -> bool {
-    let Peer::Resp { client, .. } = &connection.peer;
-    client.is_ready()
-}
-
-fn is_closing(connection: &Connection) -> bool {
-    let Peer::Resp { client, .. } = &connection.peer;
-    client.is_closing
-}
-
-/// The input may have a complete request: the client was stopped before its end.
-fn is_input_left(connection: &Connection) -> bool {
-    let Peer::Resp { client, .. } = &connection.peer;
-    client.is_input_left && !connection.input.is_empty()
+/// Requests were left because too many replies waited; now there is room.
+fn has_more(connection: &Connection) -> bool {
+    connection.is_input_left && connection.backlog_bytes() <= BACKLOG_BYTES
 }
