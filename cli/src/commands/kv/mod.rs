@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `freeport kv`: the key-value server, and its engine.
 
+mod cli;
 mod serve;
 mod tune;
 
@@ -8,7 +9,9 @@ use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
 #[derive(Args)]
-#[command(after_help = "Examples:\n  freeport kv serve\n  freeport kv tune --pairs 10:7 --pairs 62:3 --utilisation 0.5")]
+#[command(
+    after_help = "Examples:\n  freeport kv serve\n  freeport kv tune --pairs 10:7 --pairs 62:3 --utilisation 0.5"
+)]
 pub struct Arguments {
     #[command(subcommand)]
     what: What,
@@ -18,6 +21,8 @@ pub struct Arguments {
 enum What {
     /// Serve clients of Redis and memcached
     Serve(serve::Arguments),
+    /// Send commands to a server, and print the replies
+    Cli(cli::Arguments),
     /// Choose the inline threshold and the index ratio for a mix of sizes
     Tune(tune::Arguments),
 }
@@ -29,6 +34,7 @@ enum What {
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.what {
         What::Serve(arguments) => serve::run(arguments),
+        What::Cli(arguments) => cli::run(arguments),
         What::Tune(arguments) => tune::run(arguments),
     }
 }
