@@ -14,6 +14,37 @@ pub fn integer(argument: &[u8]) -> Result<i64, Error> {
     parse_integer(argument).ok_or(Error::NOT_AN_INTEGER)
 }
 
+/// An integer of at least `least`.
+///
+/// # Errors
+/// The given one, also where the argument is no integer.
+pub fn at_least(argument: &[u8], least: i64, error: Error) -> Result<i64, Error> {
+    parse_integer(argument).filter(|number| *number >= least).ok_or(error)
+}
+
+/// A number of elements.
+///
+/// # Errors
+/// It is negative, or no integer.
+pub fn count(argument: &[u8]) -> Result<usize, Error> {
+    const NEGATIVE: Error = Error::fixed("ERR value is out of range, must be positive");
+    Ok(at_least(argument, 0, NEGATIVE)? as usize)
+}
+
+/// An integer whose sign is a choice and whose magnitude is a number.
+///
+/// # Errors
+/// [`Error::NOT_AN_INTEGER`], or it is the least integer, which has no magnitude.
+pub fn signed_count(argument: &[u8]) -> Result<i64, Error> {
+    const OUT_OF_RANGE: Error = Error::fixed(
+        "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807",
+    );
+    match integer(argument)? {
+        i64::MIN => Err(OUT_OF_RANGE),
+        number => Ok(number),
+    }
+}
+
 /// An argument is a word, in any case.
 #[inline]
 pub fn is(argument: &[u8], word: &str) -> bool {
@@ -52,6 +83,19 @@ pub fn deadline_ms(argument: &[u8], now_ms: u64) -> Result<Option<u64>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_of_elements_have_their_ranges() {
+        assert_eq!(count(b"9223372036854775807"), Ok(i64::MAX as usize));
+        for text in [&b"-1"[..], b"x", b"", b"9223372036854775808"] {
+            let error = count(text).expect_err("no number of elements");
+            assert_eq!(error.text(), "ERR value is out of range, must be positive");
+        }
+        assert_eq!(at_least(b"0", 1, Error::SYNTAX), Err(Error::SYNTAX));
+        assert_eq!(signed_count(b"-9223372036854775807"), Ok(-i64::MAX));
+        assert_eq!(signed_count(b"1.5"), Err(Error::NOT_AN_INTEGER));
+        assert!(signed_count(b"-9223372036854775808").is_err());
+    }
 
     #[test]
     fn a_timeout_of_zero_never_ends() {

@@ -4,7 +4,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use freeport_kv_commands::{
-    Call, Effects, Error, FAMILIES, Run, Session, Shard, ShardOptions, Store, Table,
+    Call, Effects, Error, Event, FAMILIES, Run, Session, Shard, ShardOptions, Store, Table,
 };
 use freeport_kv_engine::Options as EngineOptions;
 use freeport_kv_keyspace::Options;
@@ -28,7 +28,12 @@ impl Local {
 
     /// An empty store of several shards.
     pub fn with_shards(shards: usize) -> Self {
-        let engine = EngineOptions { memory_bytes: 256 << 20, ..EngineOptions::default() };
+        Self::with_memory(shards, 256 << 20)
+    }
+
+    /// An empty store of several shards, each with this memory.
+    pub fn with_memory(shards: usize, memory_bytes: usize) -> Self {
+        let engine = EngineOptions { memory_bytes, ..EngineOptions::default() };
         let keyspace = Options { engine, ..Options::default() };
         let mut store = Store::new(shards);
         for number in 0..shards {
@@ -47,6 +52,12 @@ impl Local {
     /// The reply to a command whose arguments are separated by single spaces.
     pub fn line(&mut self, line: &str) -> Vec<u8> {
         self.call(&line.split(' ').map(str::as_bytes).collect::<Vec<_>>())
+    }
+
+    /// Names and keys of the events since the last call, such as `hset key`.
+    pub fn events(&mut self) -> Vec<String> {
+        let text = |event: Event| format!("{} {}", event.name, event.key.escape_ascii());
+        self.effects.events.drain(..).map(text).collect()
     }
 
     /// The reply to a command.
