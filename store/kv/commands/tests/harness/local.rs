@@ -8,7 +8,9 @@ use freeport_kv_commands::{
 };
 use freeport_kv_engine::Options as EngineOptions;
 use freeport_kv_keyspace::Options;
-use freeport_kv_protocol::resp::Writer;
+use freeport_kv_protocol::resp::{Value, Writer};
+
+use super::parsed;
 
 /// A store and a client.
 pub struct Local {
@@ -83,5 +85,42 @@ impl Local {
         let mut call = Call::new(arguments, self.session, parts, now_ms, &mut output);
         command.execute(&mut call);
         output
+    }
+}
+
+/// Stores strings until no memory is left, large ones first.
+pub fn fill(local: &mut Local) {
+    let mut number = 0;
+    for bytes in [100_000, 10_000, 1_000, 100, 1] {
+        let value = "f".repeat(bytes);
+        while local.line(&format!("SET fill{number} {value}")).starts_with(b"+OK") {
+            number += 1;
+        }
+    }
+}
+
+/// All that a scan returns. `line` is command and key, and `between` is called between two steps.
+pub fn scanned(
+    local: &mut Local,
+    line: &str,
+    words: &str,
+    mut between: impl FnMut(&mut Local),
+) -> Vec<Vec<u8>> {
+    let (mut cursor, mut found) = (b"0".to_vec(), vec![]);
+    loop {
+        let reply = local.line(&format!("{line} {} {words}", cursor.escape_ascii()));
+        let Value::Array(parts) = parsed(&reply) else { panic!("no array") };
+        let [Value::Bulk(next), Value::Array(elements)] = &parts[..] else {
+            panic!("{parts:?} is no part of a scan")
+        };
+        for element in elements {
+            let Value::Bulk(element) = element else { panic!("{element} is no element") };
+            found.push(element.clone());
+        }
+        if next == b"0" {
+            return found;
+        }
+        cursor.clone_from(next);
+        between(local);
     }
 }

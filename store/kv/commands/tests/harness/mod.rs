@@ -12,7 +12,7 @@ use freeport_testbed::{seed, skip};
 
 pub use beside::Beside;
 pub use events::Listener;
-pub use local::Local;
+pub use local::{Local, fill, scanned};
 pub use redis::Redis;
 
 /// Both sides.
