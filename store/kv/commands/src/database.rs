@@ -121,7 +121,8 @@ impl<'a> Database<'a> {
         Ok(shard.database_or_new(self.number).shrink(key, now_ms, change)?)
     }
 
-    /// Stores a value in place of any value of any type; see [`Keyspace::store`].
+    /// Stores a whole value in place of any value; see [`Keyspace::store`]. The caller notes the
+    /// event.
     ///
     /// # Errors
     /// No memory is left; nothing has changed.
@@ -129,7 +130,7 @@ impl<'a> Database<'a> {
         Ok(self.keyspace_mut(key).store(key, value)?)
     }
 
-    /// Sizes up to which a value of this key stays packed.
+    /// Sizes up to which a value with this key stays packed.
     pub fn limits(&self, key: &[u8]) -> &Limits {
         let shard = self.store.shard(self.store.shard_of(key));
         match shard.database(self.number) {

@@ -49,34 +49,6 @@ impl<'a> Options<'a> {
     }
 }
 
-/// A cursor, read as the C function `strtoul` does, but without spaces before it: no digits are 0,
-/// and negative numbers are those from the end of the range.
-///
-/// # Errors
-/// It is no number, or out of range.
-pub fn cursor(argument: &[u8]) -> Result<u64, Error> {
-    const INVALID: Error = Error::fixed("ERR invalid cursor");
-    let (is_negative, digits) = match argument {
-        [] => return Ok(0),
-        [b'-', digits @ ..] => (true, digits),
-        [b'+', digits @ ..] => (false, digits),
-        digits => (false, digits),
-    };
-    if digits.is_empty() {
-        return Err(INVALID);
-    }
-    let mut cursor: u64 = 0;
-    for digit in digits {
-        let value = digit.wrapping_sub(b'0');
-        if value > 9 {
-            return Err(INVALID);
-        }
-        let next = cursor.checked_mul(10).and_then(|tens| tens.checked_add(u64::from(value)));
-        cursor = next.ok_or(INVALID)?;
-    }
-    Ok(if is_negative { cursor.wrapping_neg() } else { cursor })
-}
-
 /// The next cursor, and the header of an array of `values`, which follow.
 pub fn header(reply: &mut Writer<'_>, cursor: u64, values: usize) {
     reply.array(2);
@@ -87,26 +59,6 @@ pub fn header(reply: &mut Writer<'_>, cursor: u64, values: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn cursors_are_those_of_redis() {
-        let cases: [(&[u8], Option<u64>); 11] = [
-            (b"0", Some(0)),
-            (b"", Some(0)),
-            (b"+12", Some(12)),
-            (b"0012", Some(12)),
-            (b"-1", Some(u64::MAX)),
-            (b"18446744073709551615", Some(u64::MAX)),
-            (b"18446744073709551616", None),
-            (b" 1", None),
-            (b"1x", None),
-            (b"-", None),
-            (b"--1", None),
-        ];
-        for (text, expected) in cases {
-            assert_eq!(cursor(text).ok(), expected, "{}", text.escape_ascii());
-        }
-    }
 
     #[test]
     fn words_come_in_pairs_and_the_last_counts() {

@@ -3,10 +3,11 @@
 
 use freeport_kv_types::{Hash, HashRef};
 
+use crate::arguments::cursor;
 use crate::call::Call;
 use crate::entries::bulk;
 use crate::error::Error;
-use crate::scan::{Options, cursor, header};
+use crate::scan::{Options, header};
 
 /// `HSCAN key cursor [MATCH pattern] [COUNT count]`
 ///

@@ -8,7 +8,7 @@ use freeport_kv_types::list::End;
 use freeport_kv_types::{Limits, List};
 
 use super::{end, pop_event};
-use crate::arguments::{at_least, count, deadline_ms, is};
+use crate::arguments::{count, deadline_ms, integer_in, is};
 use crate::call::Call;
 use crate::effects::{Block, Class};
 use crate::entries::bulk;
@@ -28,7 +28,7 @@ fn pop(call: &mut Call<'_>, end: End, name: &str) -> Result<(), Error> {
     let key = call.arguments[1];
     let number = match call.arguments[2..] {
         [] => None,
-        [number] => Some(count(number)?),
+        [number] => Some(count(number)? as usize),
         _ => return Err(Error::arity(name)),
     };
     let reply = &mut call.reply;
@@ -107,7 +107,7 @@ fn parse_many<'a>(words: &'a [&'a [u8]]) -> Result<(&'a [&'a [u8]], End, usize),
     const NO_KEYS: Error = Error::fixed("ERR numkeys should be greater than 0");
     const NO_COUNT: Error = Error::fixed("ERR count should be greater than 0");
 
-    let keys = at_least(words[0], 1, NO_KEYS)? as usize;
+    let keys = integer_in(words[0], 1..=i64::MAX, NO_KEYS)? as usize;
     let rest = &words[1..];
     if keys >= rest.len() {
         return Err(Error::SYNTAX);
@@ -116,10 +116,10 @@ fn parse_many<'a>(words: &'a [&'a [u8]]) -> Result<(&'a [&'a [u8]], End, usize),
     let end = end(words[0])?;
     let number = match words[1..] {
         [] => 1,
-        [word, number] if is(word, "count") => at_least(number, 1, NO_COUNT)?,
+        [word, number] if is(word, "count") => integer_in(number, 1..=i64::MAX, NO_COUNT)?,
         // A second count is one word too many, but only after the first was read.
         [word, number, ..] if is(word, "count") => {
-            at_least(number, 1, NO_COUNT)?;
+            integer_in(number, 1..=i64::MAX, NO_COUNT)?;
             return Err(Error::SYNTAX);
         }
         _ => return Err(Error::SYNTAX),

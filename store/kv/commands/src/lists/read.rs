@@ -7,7 +7,7 @@ use freeport_kv_protocol::resp::reply::shared;
 use freeport_kv_types::list::{ListRef, Search};
 use freeport_kv_types::{List, indexes};
 
-use crate::arguments::{at_least, integer, is, signed_count};
+use crate::arguments::{integer, integer_in, is, signed_count};
 use crate::call::Call;
 use crate::entries::{bulk, bulk_or_null};
 use crate::error::Error;
@@ -86,11 +86,11 @@ fn parse_search(words: &[&[u8]]) -> Result<(Search, bool), Error> {
                 search.rank = NonZeroI64::new(signed_count(rank)?).ok_or(NO_RANK)?;
             }
             [word, count] if is(word, "count") => {
-                search.count = bounded(at_least(count, 0, NO_COUNT)?);
+                search.count = bounded(integer_in(count, 0..=i64::MAX, NO_COUNT)?);
                 has_count = true;
             }
             [word, length] if is(word, "maxlen") => {
-                search.max_compared = bounded(at_least(length, 0, NO_LENGTH)?);
+                search.max_compared = bounded(integer_in(length, 0..=i64::MAX, NO_LENGTH)?);
             }
             _ => return Err(Error::SYNTAX),
         }

@@ -6,7 +6,7 @@ use freeport_kv_protocol::resp::reply::shared;
 use freeport_kv_types::set::algebra::{difference, intersection, union};
 use freeport_kv_types::{Entry, Limits, Set, SetRef};
 
-use crate::arguments::{at_least, is};
+use crate::arguments::{integer_in, is};
 use crate::call::Call;
 use crate::database::Database;
 use crate::effects::Class;
@@ -59,7 +59,7 @@ pub fn sintercard(call: &mut Call<'_>) -> Result<(), Error> {
     const NO_KEYS: Error = Error::fixed("ERR numkeys should be greater than 0");
     const NEGATIVE: Error = Error::fixed("ERR LIMIT can't be negative");
 
-    let number = at_least(call.arguments[1], 1, NO_KEYS)? as usize;
+    let number = integer_in(call.arguments[1], 1..=i64::MAX, NO_KEYS)? as usize;
     let rest = &call.arguments[2..];
     if number > rest.len() {
         return Err(Error::TOO_MANY_KEYS);
@@ -68,7 +68,9 @@ pub fn sintercard(call: &mut Call<'_>) -> Result<(), Error> {
     let mut limit = 0;
     for words in words.chunks(2) {
         match *words {
-            [word, number] if is(word, "limit") => limit = at_least(number, 0, NEGATIVE)?,
+            [word, number] if is(word, "limit") => {
+                limit = integer_in(number, 0..=i64::MAX, NEGATIVE)?
+            }
             _ => return Err(Error::SYNTAX),
         }
     }

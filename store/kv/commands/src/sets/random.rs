@@ -16,7 +16,7 @@ pub fn spop(call: &mut Call<'_>) -> Result<(), Error> {
     let key = call.arguments[1];
     let number = match call.arguments[2..] {
         [] => None,
-        [number] => Some(count(number)?),
+        [number] => Some(count(number)? as usize),
         _ => return Err(Error::SYNTAX),
     };
     let reply = &mut call.reply;

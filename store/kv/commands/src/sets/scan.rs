@@ -3,10 +3,11 @@
 
 use freeport_kv_types::{Set, SetRef};
 
+use crate::arguments::cursor;
 use crate::call::Call;
 use crate::entries::bulk;
 use crate::error::Error;
-use crate::scan::{Options, cursor, header};
+use crate::scan::{Options, header};
 
 /// `SSCAN key cursor [MATCH pattern] [COUNT count]`
 ///
