@@ -39,7 +39,8 @@ pub fn count(argument: &[u8]) -> Result<i64, Error> {
 /// [`Error::NOT_AN_INTEGER`], or it is the least integer, which has no magnitude.
 pub fn signed_count(argument: &[u8]) -> Result<i64, Error> {
     const OUT_OF_RANGE: Error = Error::fixed(
-        "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807",
+        "ERR value is out of range, value must between \
+         -9223372036854775807 and 9223372036854775807",
     );
     match integer(argument)? {
         i64::MIN => Err(OUT_OF_RANGE),

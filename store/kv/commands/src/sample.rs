@@ -60,15 +60,24 @@ pub fn choose(range: usize) -> usize {
 pub fn repeat(
     reply: &mut Writer<'_>,
     number: u64,
+    write: impl FnMut(&mut Writer<'_>),
+) -> Result<(), Error> {
+    repeat_within(reply, MOST_BYTES, number, write)
+}
+
+fn repeat_within(
+    reply: &mut Writer<'_>,
+    most_bytes: usize,
+    number: u64,
     mut write: impl FnMut(&mut Writer<'_>),
 ) -> Result<(), Error> {
     let start = reply.len();
-    if number > MOST_BYTES as u64 / LEAST_ELEMENT_BYTES {
+    if number > most_bytes as u64 / LEAST_ELEMENT_BYTES {
         return Err(OUT_OF_RANGE);
     }
     for _ in 0..number {
         write(reply);
-        if reply.len() - start > MOST_BYTES {
+        if reply.len() - start > most_bytes {
             return Err(OUT_OF_RANGE);
         }
     }
@@ -95,9 +104,11 @@ mod tests {
     fn no_number_takes_all_memory() {
         let mut output = vec![];
         let mut reply = Writer::new(&mut output, Version::Two);
-        assert_eq!(repeat(&mut reply, 2, |reply| reply.bulk(b"x")), Ok(()));
-        assert_eq!(repeat(&mut reply, 1 << 62, |reply| reply.bulk(b"x")), Err(OUT_OF_RANGE));
-        let long = vec![0; MOST_BYTES / 16];
-        assert_eq!(repeat(&mut reply, 1 << 20, |reply| reply.bulk(&long)), Err(OUT_OF_RANGE));
+        let write = |reply: &mut Writer<'_>| reply.bulk(b"0123456789");
+        assert_eq!(repeat(&mut reply, 2, write), Ok(()));
+        assert_eq!(repeat(&mut reply, 1 << 62, write), Err(OUT_OF_RANGE));
+        assert_eq!(reply.len(), 34);
+        assert_eq!(repeat_within(&mut reply, 170, 10, write), Ok(()));
+        assert_eq!(repeat_within(&mut reply, 169, 10, write), Err(OUT_OF_RANGE));
     }
 }

@@ -5,7 +5,9 @@
 use fastrand::Rng;
 use freeport_kv_protocol::resp::Version;
 
-use crate::harness::{Beside, Compared};
+use freeport_testbed::seed;
+
+use crate::harness::{Beside, Compared, Local, are_same, shown};
 
 /// Commands. `K` is a key, `F` a field, member or element, `V` a value, `N` an integer, `P` one that
 /// is mostly positive, `E` an end of a list, `M` a pattern, `T` a timeout.
@@ -129,6 +131,10 @@ fn word(template: &str, elements: u16, random: &mut Rng) -> Vec<u8> {
     }
 }
 
+fn words(template: &str, elements: u16, random: &mut Rng) -> Vec<Vec<u8>> {
+    template.split(' ').map(|part| word(part, elements, random)).collect()
+}
+
 fn lines(text: &str) -> Vec<&str> {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).collect()
 }
@@ -141,14 +147,35 @@ fn run(seeds: u64, templates: &[&str], elements: u16) {
         let mut beside = Beside::new(compared);
         for step in 1..=10_000 {
             let template = templates[random.usize(..templates.len())];
-            let words: Vec<Vec<u8>> =
-                template.split(' ').map(|part| word(part, elements, random)).collect();
+            let words = words(template, elements, random);
             beside.call(&words.iter().map(Vec::as_slice).collect::<Vec<_>>());
             if step % 20 == 0 {
                 beside.same_events();
             }
         }
     });
+}
+
+#[test]
+fn several_shards_reply_as_one_does() {
+    let templates = [lines(TEMPLATES), lines(GROWING)].concat();
+    let seed = seed();
+    println!("seed {seed}");
+    let mut random = Rng::with_seed(seed);
+    for elements in [0, 900] {
+        let (mut one, mut several) = (Local::new(), Local::with_shards(3));
+        // Waits end at the same time.
+        (one.now_ms, several.now_ms) = (Some(1_000), Some(1_000));
+        for _ in 0..3_000 {
+            let template = templates[random.usize(..templates.len())];
+            let words = words(template, elements, &mut random);
+            let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+            let replies = (one.call(&words), several.call(&words));
+            assert!(are_same(&words, &replies.0, &replies.1), "{} {replies:?}", shown(&words));
+            assert_eq!(one.effects.block.take(), several.effects.block.take());
+            assert_eq!(one.events(), several.events());
+        }
+    }
 }
 
 #[test]

@@ -55,17 +55,13 @@ impl<'a> Beside<'a> {
     /// The replies to a command are the same.
     #[track_caller]
     pub fn call(&mut self, arguments: &[&[u8]]) {
-        let name = arguments[0].to_ascii_lowercase();
         self.recent.push(shown(arguments));
-        let (ours, theirs) = match name.starts_with(b"b") {
+        let (ours, theirs) = match arguments[0].to_ascii_lowercase().starts_with(b"b") {
             true => (self.without_waiting(arguments), self.in_transaction(arguments)),
             false => self.compared.both(arguments),
         };
-        let is_unordered = UNORDERED.iter().any(|other| name == other.as_bytes());
-        let is_same =
-            ours == theirs || is_unordered && settled(&parsed(&ours)) == settled(&parsed(&theirs));
         assert!(
-            is_same,
+            are_same(arguments, &ours, &theirs),
             "{:#?}\n ours:  {}\n redis: {}",
             self.recent,
             ours.escape_ascii(),
@@ -99,6 +95,13 @@ impl<'a> Beside<'a> {
         let replies = redis.call(&[b"EXEC"]);
         replies.strip_prefix(b"*1\r\n").expect("one command was queued").to_vec()
     }
+}
+
+/// Two replies to a command are the same, up to an order that Redis does not promise.
+pub fn are_same(arguments: &[&[u8]], one: &[u8], other: &[u8]) -> bool {
+    let is_unordered =
+        UNORDERED.iter().any(|name| arguments[0].eq_ignore_ascii_case(name.as_bytes()));
+    one == other || is_unordered && settled(&parsed(one)) == settled(&parsed(other))
 }
 
 /// A reply whose parts are in an order that depends on them alone.

@@ -10,7 +10,7 @@ mod redis;
 use freeport_kv_protocol::resp::{Value, ValueLimits, ValueProgress, ValueReader, Version};
 use freeport_testbed::{seed, skip};
 
-pub use beside::Beside;
+pub use beside::{Beside, are_same};
 pub use events::Listener;
 pub use local::{Local, fill, scanned};
 pub use redis::Redis;
