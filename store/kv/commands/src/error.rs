@@ -15,6 +15,9 @@ impl Error {
     pub const NOT_AN_INTEGER: Self = Self::fixed("ERR value is not an integer or out of range");
     /// An argument is no floating-point number.
     pub const NOT_A_FLOAT: Self = Self::fixed("ERR value is not a valid float");
+    /// A number of keys is above that of the arguments.
+    pub const TOO_MANY_KEYS: Self =
+        Self::fixed("ERR Number of keys can't be greater than number of args");
     /// There is no such key.
     pub const NO_SUCH_KEY: Self = Self::fixed("ERR no such key");
     /// The value has another type.

@@ -46,8 +46,6 @@ impl Keys {
     /// # Errors
     /// The number of keys is none, or above that of the arguments.
     pub fn visit(&self, arguments: &[&[u8]], mut visit: impl FnMut(usize)) -> Result<(), Error> {
-        const TOO_MANY: Error =
-            Error::fixed("ERR Number of keys can't be greater than number of args");
         match *self {
             Self::None | Self::All => {}
             Self::Range { first, last, step } => {
@@ -66,7 +64,7 @@ impl Keys {
                 let Ok(number) = integer(number) else { return Ok(()) };
                 let number = usize::try_from(number).unwrap_or(0);
                 if number > arguments.len() - count - 1 {
-                    return Err(TOO_MANY);
+                    return Err(Error::TOO_MANY_KEYS);
                 }
                 (count + 1..=count + number).for_each(visit);
             }

@@ -19,9 +19,15 @@ mod call;
 mod command;
 mod database;
 mod effects;
+mod entries;
 mod error;
+pub mod hashes;
 mod keys;
+pub mod lists;
+mod sample;
+mod scan;
 mod session;
+pub mod sets;
 mod shard;
 mod store;
 pub mod strings;
@@ -39,4 +45,5 @@ pub use store::{Store, slot_of};
 pub use table::Table;
 
 /// All commands of this crate.
-pub const FAMILIES: &[&[Command]] = &[strings::COMMANDS];
+pub const FAMILIES: &[&[Command]] =
+    &[strings::COMMANDS, hashes::COMMANDS, sets::COMMANDS, lists::COMMANDS];

@@ -138,6 +138,23 @@ impl Keyspace {
         Ok(())
     }
 
+    /// Stores a whole value in place of any value, without an expiry. An empty one removes the key,
+    /// except for a stream.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; nothing has changed.
+    pub fn store<T: Type>(&mut self, key: &[u8], value: T) -> Result<(), Error> {
+        if T::IS_REMOVED_WHEN_EMPTY && value.is_empty() {
+            self.discard(key);
+            return Ok(());
+        }
+        let old = self.stored_or_expired(key);
+        let header = Header { kind: T::KIND, expires_ms: None };
+        self.put_form::<T>(key, header, value.into_form())?;
+        self.replaced(old, header);
+        Ok(())
+    }
+
     /// Changes a string in place; its length stays.
     ///
     /// # Errors
@@ -233,14 +250,15 @@ impl Keyspace {
     ) -> Result<R, Error> {
         let mut value = T::from_form(Form::Large(self.large.take::<T::Large>(number)));
         let result = change(&mut value, &self.limits);
-        let is_removed = T::IS_REMOVED_WHEN_EMPTY && value.is_empty();
+        if T::IS_REMOVED_WHEN_EMPTY && value.is_empty() {
+            self.engine.delete(key);
+            self.replaced(Some((header, Some(number))), Header::PLAIN);
+            return Ok(result);
+        }
         match value.into_form() {
             Form::Large(large) => {
                 let bytes = T::large_bytes(&large);
                 self.large.restore(number, large, bytes);
-                if is_removed {
-                    self.discard(key);
-                }
             }
             Form::Packed(bytes) => {
                 // No type takes its packed form again, but nothing here depends on that.
@@ -277,16 +295,7 @@ impl Keyspace {
                 }
                 return Ok(result);
             }
-            Form::Packed(bytes) => self.put(key, header, None, &bytes)?,
-            Form::Large(large) => {
-                let memory_bytes = T::large_bytes(&large);
-                self.check_memory(memory_bytes)?;
-                let number = self.large.insert(large, memory_bytes);
-                if let Err(error) = self.put(key, header, Some(number), &[]) {
-                    self.large.remove(number);
-                    return Err(error);
-                }
-            }
+            form => self.put_form::<T>(key, header, form)?,
         }
         self.replaced(old, header);
         Ok(result)
@@ -401,6 +410,27 @@ impl Keyspace {
         self.scratch.extend_from_slice(bytes);
         self.engine.put_tagged(key, &self.scratch, true)?;
         Ok(())
+    }
+
+    /// Writes a value of either form. A large one counts against the memory of the engine.
+    fn put_form<T: Type>(
+        &mut self,
+        key: &[u8],
+        header: Header,
+        form: Form<T::Large>,
+    ) -> Result<(), Error> {
+        let large = match form {
+            Form::Packed(bytes) => return self.put(key, header, None, &bytes),
+            Form::Large(large) => large,
+        };
+        let memory_bytes = T::large_bytes(&large);
+        self.check_memory(memory_bytes)?;
+        let number = self.large.insert(large, memory_bytes);
+        let result = self.put(key, header, Some(number), &[]);
+        if result.is_err() {
+            self.large.remove(number);
+        }
+        result
     }
 
     /// Frees what belonged to the value before, and counts what changed.

@@ -2,13 +2,17 @@
 //! Commands executed here, and beside them by an installed redis-server: replies have to be the
 //! same bytes.
 
+mod beside;
+mod events;
 mod local;
 mod redis;
 
 use freeport_kv_protocol::resp::{Value, ValueLimits, ValueProgress, ValueReader, Version};
 use freeport_testbed::{seed, skip};
 
-pub use local::Local;
+pub use beside::{Beside, are_same};
+pub use events::Listener;
+pub use local::{Local, fill, scanned};
 pub use redis::Redis;
 
 /// Both sides.
@@ -106,7 +110,7 @@ pub fn sorted(value: &Value) -> Vec<String> {
     elements
 }
 
-fn shown(arguments: &[&[u8]]) -> String {
+pub fn shown(arguments: &[&[u8]]) -> String {
     let words: Vec<String> =
         arguments.iter().map(|argument| argument.escape_ascii().to_string()).collect();
     words.join(" ")
