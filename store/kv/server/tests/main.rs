@@ -2,3 +2,8 @@
 //! A server and its clients, on loopback.
 
 mod basics;
+mod blocking;
+mod client;
+mod pubsub;
+mod slow;
+mod workers;
