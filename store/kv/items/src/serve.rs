@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Serving a connection: all complete requests in the received bytes. Pipelines of retrievals, and
+//! of `set`, are carried out in batches.
+//!
+//! Replies may be far longer than requests: a line of a megabyte has half a million keys. So
+//! serving ends once there is enough output, also amid a retrieval, and goes on when that is sent.
+
+use freeport_kv_protocol::memcached::reply::{self, Line};
+use freeport_kv_protocol::memcached::{
+    Get, Limits, Read, Reader, Request, Step, Store, StoreMode,
+};
+
+use crate::batch::{Asked, Gets, Sets, rest_of};
+use crate::execute::Control;
+use crate::items::Items;
+use crate::now::Now;
+
+/// A connection: what is kept of it between two calls.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    reader: Reader,
+    /// A retrieval of the keys that were not replied to yet; usually empty.
+    rest: Vec<u8>,
+}
+
+/// What was done with received bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Served {
+    /// Number of bytes that the caller has to drop from the begin of its buffer.
+    pub taken: usize,
+    /// What comes next.
+    pub next: Next,
+}
+
+/// What comes next on a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// At least that many bytes have to be there, those not taken included.
+    Receive {
+        /// Number of bytes.
+        needs: usize,
+    },
+    /// The output has to be sent. Then the caller serves the bytes that were not taken, also if
+    /// there are none.
+    Send,
+    /// A request asks the server for more than a reply. Never [`Control::Continue`]. If the
+    /// connection stays open, the caller then serves the bytes that were not taken.
+    Control(Control),
+}
+
+impl Connection {
+    /// A new connection.
+    pub fn new(limits: Limits) -> Self {
+        Self { reader: Reader::new(limits), rest: vec![] }
+    }
+}
+
+/// A connection with its received bytes.
+struct Input<'a, 'c> {
+    connection: &'c mut Connection,
+    received: &'a [u8],
+    taken: usize,
+}
+
+impl<'a> Input<'a, '_> {
+    #[inline]
+    fn next(&mut self) -> Step<'a> {
+        let Read { taken, step } = self.connection.reader.read(&self.received[self.taken..]);
+        self.taken += taken;
+        step
+    }
+}
+
+/// Where replies go, and up to how many bytes.
+struct Output<'o> {
+    bytes: &'o mut Vec<u8>,
+    limit: usize,
+}
+
+impl Output<'_> {
+    fn is_full(&self) -> bool {
+        self.bytes.len() >= self.limit
+    }
+}
+
+impl Items {
+    /// Carries out the requests of a connection, and appends their replies.
+    pub fn serve(
+        &mut self,
+        connection: &mut Connection,
+        received: &[u8],
+        now: Now,
+        output: &mut Vec<u8>,
+    ) -> Served {
+        self.advance(now);
+        let limit = output.len() + self.options.output_bytes.max(1);
+        let mut output = Output { bytes: output, limit };
+        let mut input = Input { connection, received, taken: 0 };
+        let next = if input.connection.rest.is_empty() || self.resume(&mut input, now, &mut output)
+        {
+            self.serve_steps(&mut input, now, &mut output)
+        } else {
+            Next::Send
+        };
+        Served { taken: input.taken, next }
+    }
+
+    fn serve_steps<'a>(
+        &mut self,
+        input: &mut Input<'a, '_>,
+        now: Now,
+        output: &mut Output<'_>,
+    ) -> Next {
+        let mut ahead: Option<Step<'a>> = None;
+        loop {
+            let step = match ahead.take() {
+                Some(step) => step,
+                None if output.is_full() => return Next::Send,
+                None => input.next(),
+            };
+            match step {
+                Step::Request(Request::Get(get)) if get.touch.is_none() => {
+                    match self.serve_gets(get, input, now, output) {
+                        Some(step) => ahead = Some(step),
+                        None => return Next::Send,
+                    }
+                }
+                Step::Request(Request::Get(get)) => {
+                    if !self.touch_all(&get, input, now, output) {
+                        return Next::Send;
+                    }
+                }
+                Step::Request(Request::Store(store))
+                    if store.mode == StoreMode::Set && self.may_batch(&store) =>
+                {
+                    ahead = Some(self.serve_sets(store, input, now, output));
+                }
+                Step::Request(request) => match self.execute(&request, now, output.bytes) {
+                    Control::Continue => {}
+                    control => return Next::Control(control),
+                },
+                Step::Refused(refusal) => self.refuse(&refusal, output.bytes),
+                Step::Wait { needs } => return Next::Receive { needs },
+                Step::Close => return Next::Control(Control::Close),
+            }
+        }
+    }
+
+    /// Replies to retrievals, as long as others follow. Returns the first step that is none, or
+    /// none if the output is full.
+    fn serve_gets<'a>(
+        &mut self,
+        first: Get<'a>,
+        input: &mut Input<'a, '_>,
+        now: Now,
+        output: &mut Output<'_>,
+    ) -> Option<Step<'a>> {
+        // Its state after each of these requests, since they are whole lines.
+        let reader = input.connection.reader.clone();
+        let mut batch = Gets::new(&mut self.spare);
+        let mut get = first;
+        let next = loop {
+            if !self.add_keys(&get, &mut batch, input, &reader, now, output) {
+                break None;
+            }
+            match input.next() {
+                Step::Request(Request::Get(another)) if another.touch.is_none() => get = another,
+                step => {
+                    let is_done = self.run_or_pause(&mut batch, [], input, &reader, now, output);
+                    break is_done.then_some(step);
+                }
+            }
+        };
+        batch.leave(&mut self.spare);
+        next
+    }
+
+    /// Adds the keys of a retrieval to a batch, and replies each time that it is full. False: the
+    /// output is full.
+    fn add_keys<'a>(
+        &mut self,
+        get: &Get<'a>,
+        batch: &mut Gets<'a>,
+        input: &mut Input<'a, '_>,
+        reader: &Reader,
+        now: Now,
+        output: &mut Output<'_>,
+    ) -> bool {
+        let mut keys = get.keys;
+        while let Some(key) = keys.next() {
+            let is_last = keys.is_empty();
+            batch.push(key, Asked { end: input.taken, returns_cas: get.returns_cas, is_last });
+            if batch.is_full() && !self.run_or_pause(batch, keys, input, reader, now, output) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Replies to the keys of a batch. False: the output is full before all are replied to. The
+    /// rest of the request amid which this happens is kept, with its `keys` that are not in the
+    /// batch, and those after it are read again.
+    fn run_or_pause<'a>(
+        &mut self,
+        batch: &mut Gets<'a>,
+        keys: impl IntoIterator<Item = &'a [u8]>,
+        input: &mut Input<'a, '_>,
+        reader: &Reader,
+        now: Now,
+        output: &mut Output<'_>,
+    ) -> bool {
+        let answered = self.run_gets(batch, now, output.bytes, output.limit);
+        if let Some(&Asked { end, returns_cas, .. }) = batch.asked.get(answered) {
+            let unanswered = answered..batch.asked.len();
+            let same = unanswered.take_while(|number| batch.asked[*number].end == end);
+            let last = batch.asked.last().is_some_and(|last| last.end == end && !last.is_last);
+            let more = keys.into_iter().filter(|_| last);
+            let rest = same.map(|number| batch.key(number)).chain(more);
+            input.connection.rest = rest_of(None, returns_cas, rest);
+            input.connection.reader = reader.clone();
+            input.taken = end;
+            return false;
+        }
+        batch.clear();
+        true
+    }
+
+    /// Replies to a retrieval with a new expiry. False: the output is full.
+    fn touch_all(
+        &mut self,
+        get: &Get<'_>,
+        input: &mut Input<'_, '_>,
+        now: Now,
+        output: &mut Output<'_>,
+    ) -> bool {
+        let mut keys = get.keys;
+        while !keys.is_empty() {
+            if output.is_full() {
+                input.connection.rest = rest_of(get.touch, get.returns_cas, keys);
+                return false;
+            }
+            if let Some(key) = keys.next() {
+                self.get_one(key, get, now, output.bytes);
+            }
+        }
+        reply::line(output.bytes, Line::End);
+        true
+    }
+
+    /// Continues a retrieval. False: the output is full again.
+    fn resume(&mut self, input: &mut Input<'_, '_>, now: Now, output: &mut Output<'_>) -> bool {
+        let line = std::mem::take(&mut input.connection.rest);
+        let limits = Limits { line_bytes_max: usize::MAX, ..Limits::default() };
+        let mut connection = Connection::new(limits);
+        let mut rest = Input { connection: &mut connection, received: &line, taken: 0 };
+        let next = self.serve_steps(&mut rest, now, output);
+        input.connection.rest = connection.rest;
+        !matches!(next, Next::Send)
+    }
+
+    /// Carries out small `set`, as long as others follow. Returns the first step that is none.
+    fn serve_sets<'a>(
+        &mut self,
+        first: Store<'a>,
+        input: &mut Input<'a, '_>,
+        now: Now,
+        output: &mut Output<'_>,
+    ) -> Step<'a> {
+        let mut batch = Sets::new(&mut self.spare);
+        self.push_set(&mut batch, first, now);
+        let step = loop {
+            match input.next() {
+                Step::Request(Request::Store(store))
+                    if store.mode == StoreMode::Set
+                        && !batch.is_full()
+                        && self.may_batch(&store) =>
+                {
+                    self.push_set(&mut batch, store, now);
+                }
+                step => break step,
+            }
+        };
+        self.run_sets(&mut batch, now, output.bytes);
+        batch.leave(&mut self.spare);
+        step
+    }
+}
+
+/// Serves arbitrary bytes as a new connection of a small store, in two pieces, until nothing is
+/// left to do. Returns the replies. For tests with untrusted input.
+pub fn serve_untrusted(bytes: &[u8]) -> Vec<u8> {
+    const OUTPUT_BYTES: usize = 1 << 10;
+    let options = crate::Options {
+        memory_bytes: 1 << 20,
+        output_bytes: OUTPUT_BYTES,
+        is_shutdown_allowed: true,
+        ..crate::Options::default()
+    };
+    let Ok(mut items) = Items::new(options) else { return vec![] };
+    let mut connection = Connection::new(items.options().limits);
+    let (mut replies, mut begin, mut now) = (vec![], 0, Now(1_700_000_000));
+    for end in [bytes.len() / 2, bytes.len()] {
+        loop {
+            let served = items.serve(&mut connection, &bytes[begin..end], now, &mut replies);
+            begin += served.taken;
+            now.0 += 1;
+            let mut dump = match served.next {
+                Next::Receive { .. } => break,
+                Next::Control(Control::Dump(dump)) => Some(dump),
+                Next::Control(Control::Close | Control::Shutdown { .. }) => return replies,
+                Next::Control(_) | Next::Send => None,
+            };
+            while let Some(next) = dump {
+                dump = items.dump(next, now, &mut replies);
+            }
+        }
+    }
+    replies
+}
