@@ -14,6 +14,8 @@ use crate::now::Now;
 const SAMPLED_ITEMS: usize = 10;
 /// Chains that are looked at for one eviction, if they have any item.
 const SAMPLED_CHAINS: usize = 40;
+/// Chains that are searched for expired items if nothing else may be removed.
+const SEARCHED_CHAINS: usize = 1_000;
 /// Attempts to store an item. Before each one, twice as many bytes are evicted.
 const ATTEMPTS: u32 = 7;
 
@@ -56,11 +58,17 @@ impl Items {
         let mut freed = 0;
         for attempt in 0..ATTEMPTS {
             // What was freed may lie in pieces, so that more of it is needed.
-            while freed < needed << attempt {
-                freed += self.evict(now).ok_or(OutOfMemory)?;
+            let mut is_over = false;
+            while freed < needed << attempt && !is_over {
+                let bytes = self.evict(now);
+                is_over = bytes.is_none();
+                freed += bytes.unwrap_or(0);
             }
             if self.engine.put(key, stored).is_ok() {
                 return Ok(());
+            }
+            if is_over {
+                break;
             }
         }
         Err(OutOfMemory)
@@ -82,17 +90,22 @@ impl Items {
         }
         let mut victim = std::mem::take(&mut self.victim);
         self.sample(&mut victim, now);
-        let is_removed = victim.has_expired || self.options.is_eviction_allowed;
-        if victim.has_expired {
+        let bytes = if victim.has_expired {
             self.remove_expired(&victim.key, false);
-        } else if is_removed {
+            Some(victim.bytes)
+        } else if self.options.is_eviction_allowed {
             self.engine.delete(&victim.key);
             self.counters.evictions += 1;
             self.counters.evicted_unfetched += u64::from(!victim.was_fetched);
-        }
-        let bytes = victim.bytes;
+            Some(victim.bytes)
+        } else {
+            // A few items may have none of the expired ones.
+            let before = self.engine.used_bytes();
+            let count = self.expire_some(now, SEARCHED_CHAINS);
+            (count > 0).then(|| before - self.engine.used_bytes())
+        };
         self.victim = victim;
-        is_removed.then_some(bytes)
+        bytes
     }
 
     fn sample(&mut self, victim: &mut Victim, now: Now) {

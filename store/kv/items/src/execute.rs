@@ -159,12 +159,7 @@ impl Items {
         }
     }
 
-    fn change_classic(
-        &mut self,
-        change: &Change<'_>,
-        now: Now,
-        output: &mut Vec<u8>,
-    ) -> Control {
+    fn change_classic(&mut self, change: &Change<'_>, now: Now, output: &mut Vec<u8>) -> Control {
         let changed = self.change(change.key, change.operation, change.delta, 0, now);
         match changed {
             _ if change.is_quiet => {}

@@ -3,9 +3,7 @@
 
 use freeport_kv_protocol::memcached::meta_reply::{self, Item, Status};
 use freeport_kv_protocol::memcached::reply::{self, Line};
-use freeport_kv_protocol::memcached::{
-    Arithmetic, KEY_BYTES_MAX, Key, Meta, Request, StoreMode,
-};
+use freeport_kv_protocol::memcached::{Arithmetic, KEY_BYTES_MAX, Key, Meta, Request, StoreMode};
 
 use crate::item::{self, BINARY_KEY, FETCHED, HAS_WINNER, Header, STALE, counted_bytes};
 use crate::items::Items;
@@ -17,12 +15,7 @@ use crate::store::NewItem;
 pub(crate) const CLASS: u32 = 1;
 
 impl Items {
-    pub(crate) fn execute_meta(
-        &mut self,
-        request: &Request<'_>,
-        now: Now,
-        output: &mut Vec<u8>,
-    ) {
+    pub(crate) fn execute_meta(&mut self, request: &Request<'_>, now: Now, output: &mut Vec<u8>) {
         self.counters.cmd_meta += 1;
         match request {
             Request::MetaGet(meta) => self.meta_get(meta, now, output),
@@ -81,8 +74,7 @@ impl Items {
     ) -> Result<bool, freeport_kv_engine::OutOfMemory> {
         let Some((mut header, _)) = self.find(key, now) else { return Ok(false) };
         self.may_expire |= time_s.is_some();
-        let is_set =
-            self.engine.update(key, |stored| item::set_expiry(stored.bytes, time_s));
+        let is_set = self.engine.update(key, |stored| item::set_expiry(stored.bytes, time_s));
         if is_set == Some(false) {
             header.expiry = time_s;
             self.put_header(key, &header, now)?;
@@ -174,9 +166,7 @@ impl Items {
         let key = meta.key.bytes(scratch);
         let status = match self.find(key, now) {
             None => Status::NotFound,
-            Some((header, _)) if meta.cas().is_some_and(|cas| cas != header.cas) => {
-                Status::Exists
-            }
+            Some((header, _)) if meta.cas().is_some_and(|cas| cas != header.cas) => Status::Exists,
             Some((mut header, _)) if meta.has(b'I') => {
                 if let Some(expiry) = meta.expiry {
                     header.expiry = now.time_of(expiry);
@@ -213,8 +203,7 @@ impl Items {
         let is_made = meta.vivify.is_some() && self.find(key, now).is_none();
         let changed = match meta.vivify {
             Some(expiry) if is_made => {
-                let header =
-                    self.new_header(now.time_of(expiry), 0, meta.key.is_base64, now);
+                let header = self.new_header(now.time_of(expiry), 0, meta.key.is_base64, now);
                 let made = self.put(key, &header, [initial.to_string().as_bytes(), &[]], now);
                 self.counters.total_items += u64::from(made.is_ok());
                 made.map(|()| (initial, header)).map_err(|_| Unchanged::NoMemory)

@@ -118,9 +118,7 @@ impl Items {
             [b"tocrawl", number] if stored_number(number).is_none() => FORMAT,
             [b"tocrawl", _] => OK,
             [b"crawl", classes] if is_class(classes) => OK,
-            [b"metadump", _] if !self.options.is_dump_allowed => {
-                b"ERROR metadump not allowed\r\n"
-            }
+            [b"metadump", _] if !self.options.is_dump_allowed => b"ERROR metadump not allowed\r\n",
             [b"metadump", classes] if is_class(classes) || *classes == b"hash" => {
                 return Control::Dump(Dump::default());
             }
@@ -142,9 +140,7 @@ fn is_class(text: &[u8]) -> bool {
 fn slabs(words: &[&[u8]]) -> &'static [u8] {
     match words {
         [b"reassign", from, to] => match (stored_number(from), stored_number(to)) {
-            (Some(from), Some(to)) if from == to => {
-                b"SAME src and dst class are identical\r\n"
-            }
+            (Some(from), Some(to)) if from == to => b"SAME src and dst class are identical\r\n",
             (Some(from), Some(_)) if from == u64::from(CLASS) => {
                 b"NOSPARE source class has no spare pages\r\n"
             }

@@ -6,9 +6,7 @@
 //! serving ends once there is enough output, also amid a retrieval, and goes on when that is sent.
 
 use freeport_kv_protocol::memcached::reply::{self, Line};
-use freeport_kv_protocol::memcached::{
-    Get, Limits, Read, Reader, Request, Step, Store, StoreMode,
-};
+use freeport_kv_protocol::memcached::{Get, Limits, Read, Reader, Request, Step, Store, StoreMode};
 
 use crate::batch::{Asked, Gets, Sets, rest_of};
 use crate::execute::Control;

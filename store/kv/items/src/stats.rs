@@ -175,12 +175,7 @@ impl Items {
         }
     }
 
-    pub(crate) fn stats(
-        &mut self,
-        words: &[&[u8]],
-        now: Now,
-        output: &mut Vec<u8>,
-    ) -> Control {
+    pub(crate) fn stats(&mut self, words: &[&[u8]], now: Now, output: &mut Vec<u8>) -> Control {
         let state = self.statistics();
         let fixed: &[u8] = match words {
             [] => {

@@ -43,8 +43,7 @@ impl Items {
     ) -> Result<(Status, u64), OutOfMemory> {
         self.counters.cmd_set += 1;
         if new.mode == StoreMode::Set {
-            let header =
-                self.new_header(new.time_s, new.client_flags, new.is_key_binary, now);
+            let header = self.new_header(new.time_s, new.client_flags, new.is_key_binary, now);
             return self.store_as(new, header, [new.value, &[]], now);
         }
         let old = self.find(new.key, now);
@@ -68,8 +67,7 @@ impl Items {
                 Ok((Status::NotStored, 0))
             }
             (StoreMode::Set | StoreMode::Replace, _) | (StoreMode::Add, None) => {
-                let header =
-                    self.new_header(new.time_s, new.client_flags, new.is_key_binary, now);
+                let header = self.new_header(new.time_s, new.client_flags, new.is_key_binary, now);
                 self.store_as(new, header, [new.value, &[]], now)
             }
         }
@@ -123,8 +121,7 @@ impl Items {
         if new.cas != 0 && new.cas != old.cas {
             return Ok((Status::Exists, 0));
         }
-        let bytes =
-            counted_bytes(new.key.len(), old.client_flags, old_bytes + new.value.len());
+        let bytes = counted_bytes(new.key.len(), old.client_flags, old_bytes + new.value.len());
         if bytes > self.options.limits.item_bytes_max {
             return Ok((Status::NotStored, 0));
         }

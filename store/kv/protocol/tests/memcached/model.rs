@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A plain model of memcached: one connection, a map, and no clock. Durations never pass.
+//! A plain model of memcached: one connection, a map, and no clock. Durations never pass. The tests
+//! of the items use it as well.
 
 use freeport_kv_protocol::memcached::meta_reply::{self, Item, Status};
 use freeport_kv_protocol::memcached::reply::{self, Line};
@@ -14,7 +15,8 @@ pub struct Model {
     reader: Reader,
     buffer: Vec<u8>,
     items: BTreeMap<Vec<u8>, Entry>,
-    last_cas: u64,
+    /// The last CAS number that was given out.
+    pub last_cas: u64,
     /// Replies so far.
     pub replies: Vec<u8>,
     /// Refusals so far.
@@ -110,6 +112,7 @@ impl Model {
             Request::Touch { key, expiry, is_quiet } => match self.find(key) {
                 Some(entry) => {
                     entry.expiry = expiry;
+                    entry.is_fetched = true;
                     (Line::Touched, is_quiet)
                 }
                 None => (Line::NotFound, is_quiet),
@@ -117,6 +120,7 @@ impl Model {
             Request::FlushAll { time, is_quiet } => {
                 if time == Expiry::Now {
                     self.items.clear();
+                    self.last_cas += 1;
                 }
                 (Line::Ok, is_quiet)
             }
@@ -242,8 +246,11 @@ impl Model {
             Arithmetic::Increment => number.wrapping_add(delta),
             Arithmetic::Decrement => number.saturating_sub(delta),
         };
-        // A shorter number is padded in place.
+        // A shorter number is padded in place; a longer one makes a new item without marks.
         let width = entry.value.len();
+        if number.to_string().len() > width {
+            (entry.is_stale, entry.has_winner, entry.is_fetched) = (false, false, false);
+        }
         entry.value = format!("{number:<width$}").into_bytes();
         entry.cas = cas;
         self.last_cas = cas;
@@ -268,6 +275,7 @@ impl Model {
             }
             let is_due = match (entry.expiry, meta.recache) {
                 (Expiry::InSeconds(left), Some(Expiry::InSeconds(limit))) => left < limit,
+                (Expiry::Now, Some(Expiry::InSeconds(_))) => true,
                 _ => false,
             };
             let is_won = is_created || !entry.has_winner && (is_due || entry.is_stale);
@@ -277,10 +285,7 @@ impl Model {
                 value: &entry.value,
                 client_flags: entry.client_flags,
                 cas: entry.cas,
-                ttl_s: match entry.expiry {
-                    Expiry::InSeconds(left) => Some(left),
-                    _ => None,
-                },
+                ttl_s: ttl_s(entry.expiry),
                 idle_s: 0,
                 is_fetched: entry.is_fetched,
                 is_stale: entry.is_stale,
@@ -353,10 +358,7 @@ impl Model {
                 if let (false, Some(expiry)) = (is_made, meta.expiry) {
                     entry.expiry = expiry;
                 }
-                let ttl_s = match entry.expiry {
-                    Expiry::InSeconds(left) => Some(left),
-                    _ => None,
-                };
+                let ttl_s = ttl_s(entry.expiry);
                 if is_made || !meta.is_quiet() {
                     meta_reply::changed(&mut self.replies, meta, number, entry.cas, ttl_s);
                 }
@@ -366,6 +368,15 @@ impl Model {
             }
             Err(line) => reply::line(&mut self.replies, line),
         }
+    }
+}
+
+/// Time to live. Times since 1970 are not modelled.
+fn ttl_s(expiry: Expiry) -> Option<u32> {
+    match expiry {
+        Expiry::InSeconds(left) => Some(left),
+        Expiry::Now => Some(0),
+        _ => None,
     }
 }
 
