@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Carrying out meta requests.
 
+use freeport_kv_engine::OutOfMemory;
 use freeport_kv_protocol::memcached::meta_reply::{self, Item, Status};
 use freeport_kv_protocol::memcached::reply::{self, Line};
 use freeport_kv_protocol::memcached::{Arithmetic, KEY_BYTES_MAX, Key, Meta, Request, StoreMode};
@@ -34,34 +35,42 @@ impl Items {
     fn meta_get(&mut self, meta: &Meta<'_>, now: Now, output: &mut Vec<u8>) {
         let scratch = &mut [0; KEY_BYTES_MAX];
         let key = meta.key.bytes(scratch);
-        let mut is_made = false;
-        // Most requests need only one search.
-        if meta.expiry.is_some() || meta.vivify.is_some() {
-            let mut is_changed = Ok(false);
-            if let Some(expiry) = meta.expiry {
-                is_changed = self.set_expiry(key, now.time_of(expiry), now);
-            } else if self.find(key, now).is_some() {
-                is_changed = Ok(true);
-            }
-            if let (Ok(false), Some(expiry)) = (is_changed, meta.vivify) {
-                is_made = true;
-                let time_s = now.time_of(expiry);
-                let header = self.new_header(time_s, 0, meta.key.is_base64, now);
-                is_changed = self.put(key, &header, [&[], &[]], now).map(|()| true);
-                self.counters.total_items += u64::from(is_changed.is_ok());
-            }
-            if is_changed.is_err() {
-                return reply::line(output, Line::OutOfMemory);
-            }
-        }
-        // An item may be made already expired, or be given such an expiry.
-        let is_known = is_made || meta.expiry.is_some();
-        if !self.append_hit(key, meta, (is_made, is_known), now, output) {
+        // Most requests change no expiry, and need only one search.
+        let changed = match (meta.expiry, meta.vivify) {
+            (None, None) => Ok(None),
+            _ => self.prepare(key, meta, now),
+        };
+        let Ok(changed) = changed else { return reply::line(output, Line::OutOfMemory) };
+        if !self.append_hit(key, meta, changed, now, output) {
             self.counters.cmd_get += 1;
             self.counters.get_misses += 1;
             if !meta.is_quiet() {
                 meta_reply::status(output, meta, Status::Miss);
             }
+        }
+    }
+
+    /// Changes the expiry of an item, or makes it. None: it is not there, or stays as it is.
+    fn prepare(
+        &mut self,
+        key: &[u8],
+        meta: &Meta<'_>,
+        now: Now,
+    ) -> Result<Option<Changed>, OutOfMemory> {
+        let old = self.find(key, now);
+        match (old, meta.expiry, meta.vivify) {
+            (Some((header, _)), Some(expiry), _) => {
+                self.set_expiry(key, now.time_of(expiry), now)?;
+                Ok(Some(Changed { expired_s: header.expires_s(), is_made: false }))
+            }
+            (None, _, Some(expiry)) => {
+                let time_s = now.time_of(expiry);
+                let header = self.new_header(time_s, 0, meta.key.is_base64, now);
+                self.put(key, &header, [&[], &[]], now)?;
+                self.counters.total_items += 1;
+                Ok(Some(Changed { expired_s: None, is_made: true }))
+            }
+            _ => Ok(None),
         }
     }
 
@@ -71,7 +80,7 @@ impl Items {
         key: &[u8],
         time_s: Option<u32>,
         now: Now,
-    ) -> Result<bool, freeport_kv_engine::OutOfMemory> {
+    ) -> Result<bool, OutOfMemory> {
         let Some((mut header, _)) = self.find(key, now) else { return Ok(false) };
         self.may_expire |= time_s.is_some();
         let is_set = self.engine.update(key, |stored| item::set_expiry(stored.bytes, time_s));
@@ -83,33 +92,37 @@ impl Items {
     }
 
     /// Appends the reply to `mg` of an existing item, and notes its use. False: there is none, or
-    /// it has expired, and was not found before the request changed that.
+    /// it has expired, unless the request has just made it so.
     fn append_hit(
         &mut self,
         key: &[u8],
         meta: &Meta<'_>,
-        (is_made, is_known): (bool, bool),
+        changed: Option<Changed>,
         now: Now,
         output: &mut Vec<u8>,
     ) -> bool {
         let recache_s = meta.recache.and_then(|expiry| now.time_of(expiry));
         let is_hit = self.engine.update(key, |stored| {
-            if !is_known && item::has_expired(stored.bytes, now) {
+            if changed.is_none() && item::has_expired(stored.bytes, now) {
                 return false;
             }
             let (header, value) = Header::read(stored.bytes);
-            let is_due = match (header.expires_s(), recache_s) {
-                (Some(expires), Some(limit)) => expires < limit,
+            let is_made = changed.is_some_and(|changed| changed.is_made);
+            let expiry_at = |flag| match changed {
+                Some(changed) => changed.expiry_at(flag, meta, now),
+                None => header.expires_s(),
+            };
+            let is_due = match (recache_s, expiry_at(b'R')) {
+                (Some(limit), Some(expires)) => expires < limit,
                 _ => false,
             };
-            let has_winner = header.is(HAS_WINNER);
-            let is_won = is_made || !has_winner && (is_due || header.is(STALE));
-            meta_reply::hit(output, meta, &Item { is_won, ..shown(key, &header, value, now) });
-            let won = if is_won { HAS_WINNER } else { 0 };
+            let is_won = is_made || !header.is(HAS_WINNER) && (is_due || header.is(STALE));
+            let ttl_s = expiry_at(b't').map(|time| time.saturating_sub(now.0));
+            let item = Item { is_won, ttl_s, ..shown(key, &header, value, now) };
+            meta_reply::hit(output, meta, &item);
+            stored.bytes[0] |= if is_won { HAS_WINNER } else { 0 };
             if !meta.has(b'u') {
-                item::note_use(stored.bytes, now, FETCHED | won);
-            } else {
-                stored.bytes[0] |= won;
+                item::note_use(stored.bytes, now, FETCHED);
             }
             true
         });
@@ -210,11 +223,10 @@ impl Items {
             }
             _ => self.change(key, operation, delta, meta.cas().unwrap_or(0), now),
         };
+        // The original forgets a new expiry if the number becomes longer.
         let changed = match (changed, meta.expiry) {
-            (Ok((number, mut header)), Some(expiry)) if !is_made => {
-                let time_s = now.time_of(expiry);
-                let is_set = self.set_expiry(key, time_s, now);
-                header.expiry = time_s;
+            (Ok((number, header)), Some(expiry)) if !is_made => {
+                let is_set = self.set_expiry(key, now.time_of(expiry), now);
                 is_set.map(|_| (number, header)).map_err(|_| Unchanged::NoMemory)
             }
             (changed, _) => changed,
@@ -222,7 +234,13 @@ impl Items {
         match changed {
             Ok(_) if meta.is_quiet() && !is_made => {}
             Ok((number, header)) => {
-                meta_reply::changed(output, meta, number, header.cas, header.ttl_s(now));
+                let time_s = match is_made {
+                    true => header.expires_s(),
+                    false => Changed { expired_s: header.expires_s(), is_made }
+                        .expiry_at(b't', meta, now),
+                };
+                let ttl_s = time_s.map(|time| time.saturating_sub(now.0));
+                meta_reply::changed(output, meta, number, header.cas, ttl_s);
             }
             Err(Unchanged::NotFound) => meta_reply::status(output, meta, Status::NotFound),
             Err(Unchanged::Exists) => meta_reply::status(output, meta, Status::Exists),
@@ -240,6 +258,31 @@ impl Items {
         let item = shown(key, &header, &[], now);
         let bytes = counted_bytes(key.len(), header.client_flags, bytes);
         meta_reply::debug(output, &item, CLASS, bytes as u64);
+    }
+}
+
+/// What a request changed before it replies.
+#[derive(Clone, Copy, Debug)]
+struct Changed {
+    /// When the item would have expired before.
+    expired_s: Option<u32>,
+    /// The item is new.
+    is_made: bool,
+}
+
+impl Changed {
+    /// The expiry that a flag sees: in the original, flags take effect one after the other.
+    fn expiry_at(&self, flag: u8, meta: &Meta<'_>, now: Now) -> Option<u32> {
+        let mut time_s = self.expired_s;
+        for word in meta.flags.take_while(|word| word[0] != flag) {
+            let expiry = match word[0] {
+                b'T' => meta.expiry,
+                b'N' if self.is_made => meta.vivify,
+                _ => None,
+            };
+            time_s = expiry.map_or(time_s, |expiry| now.time_of(expiry));
+        }
+        time_s
     }
 }
 

@@ -243,10 +243,7 @@ impl Items {
         /// Classes of the original, which has 64 and counts from 1.
         const CLASSES: std::ops::Range<u64> = 0..64;
         let [class, count, ..] = words else {
-            output.extend_from_slice(match words {
-                [] => b"CLIENT_ERROR bad command line\r\n",
-                _ => b"CLIENT_ERROR bad command line format\r\n",
-            });
+            output.extend_from_slice(b"CLIENT_ERROR bad command line\r\n");
             return Control::Continue;
         };
         match (stored_number(class), stored_number(count)) {

@@ -52,7 +52,14 @@ impl Requests {
             18..20 => format!("mg {key}{}", self.flags(cas)),
             20 => format!("ms {key} {length}{}\r\n{value}", self.flags(cas)),
             21 => format!("md {key}{}", self.flags(cas)),
-            22 => format!("ma {key}{}", self.flags(cas)),
+            22 => {
+                let mut flags = self.flags(cas);
+                // The original forgets the new expiry of a number that becomes longer.
+                if !self.has_times {
+                    flags = flags.replace(" T", " L");
+                }
+                format!("ma {key}{flags}")
+            }
             _ if rng.u16(0..500) == 0 => "flush_all".to_owned(),
             _ => "mn".to_owned(),
         };

@@ -267,13 +267,18 @@ impl Model {
             self.items.insert(key.to_vec(), made);
         }
         let mut replies = std::mem::take(&mut self.replies);
+        let before = match self.find(key) {
+            Some(entry) if !is_created => entry.expiry,
+            _ => Expiry::Never,
+        };
+        let expiry_at = |flag| expiry_at(meta, flag, before, is_created);
         // An item may be made already expired.
         let found = if is_created { self.items.get_mut(key) } else { self.find(key) };
         if let Some(entry) = found {
             if let (false, Some(expiry)) = (is_created, meta.expiry) {
                 entry.expiry = expiry;
             }
-            let is_due = match (entry.expiry, meta.recache) {
+            let is_due = match (expiry_at(b'R'), meta.recache) {
                 (Expiry::InSeconds(left), Some(Expiry::InSeconds(limit))) => left < limit,
                 (Expiry::Now, Some(Expiry::InSeconds(_))) => true,
                 _ => false,
@@ -285,7 +290,7 @@ impl Model {
                 value: &entry.value,
                 client_flags: entry.client_flags,
                 cas: entry.cas,
-                ttl_s: ttl_s(entry.expiry),
+                ttl_s: ttl_s(expiry_at(b't')),
                 idle_s: 0,
                 is_fetched: entry.is_fetched,
                 is_stale: entry.is_stale,
@@ -355,10 +360,11 @@ impl Model {
         match changed {
             Ok(number) => {
                 let entry = self.items.get_mut(key).expect("it was changed");
+                let mut ttl_s = ttl_s(entry.expiry);
                 if let (false, Some(expiry)) = (is_made, meta.expiry) {
+                    ttl_s = self::ttl_s(expiry_at(meta, b't', entry.expiry, false));
                     entry.expiry = expiry;
                 }
-                let ttl_s = ttl_s(entry.expiry);
                 if is_made || !meta.is_quiet() {
                     meta_reply::changed(&mut self.replies, meta, number, entry.cas, ttl_s);
                 }
@@ -369,6 +375,19 @@ impl Model {
             Err(line) => reply::line(&mut self.replies, line),
         }
     }
+}
+
+/// The expiry that a flag sees: flags take effect one after the other.
+fn expiry_at(meta: &Meta, flag: u8, before: Expiry, is_created: bool) -> Expiry {
+    let mut expiry = before;
+    for word in meta.flags.take_while(|word| word[0] != flag) {
+        match word[0] {
+            b'T' => expiry = meta.expiry.unwrap_or(expiry),
+            b'N' if is_created => expiry = meta.vivify.unwrap_or(expiry),
+            _ => {}
+        }
+    }
+    expiry
 }
 
 /// Time to live. Times since 1970 are not modelled.
