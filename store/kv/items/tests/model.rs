@@ -18,7 +18,7 @@ fn client_like(model: &Model) -> Client {
 fn random_requests_have_the_replies_of_the_model() {
     let mut model = Model::default();
     let mut client = client_like(&model);
-    let mut requests = Requests { rng: Rng::with_seed(seed()), has_times: true };
+    let mut requests = Requests { rng: Rng::with_seed(seed()), is_for_original: false };
     let mut count = 0;
     while count < usual_or_long(1_000_000, 20_000_000) {
         let mut sent = vec![];

@@ -37,7 +37,7 @@ fn a_long_retrieval_is_sent_in_parts() {
 
 #[test]
 fn parts_are_the_whole() {
-    let mut requests = Requests { rng: Rng::with_seed(seed()), has_times: true };
+    let mut requests = Requests { rng: Rng::with_seed(seed()), is_for_original: false };
     let mut whole = Client::default();
     let mut others: Vec<Client> = [1, 100, 3_000]
         .map(|output_bytes| Client::new(Options { output_bytes, ..Options::default() }))

@@ -12,13 +12,17 @@ const FLAGS: [&str; 25] = [
 /// Makes requests. `cas` is the last CAS number that was given out.
 pub struct Requests {
     pub rng: Rng,
-    /// Flags whose replies differ between two servers if they have different clocks.
-    pub has_times: bool,
+    /// Leaves out what depends on a clock or on chance in the original: numbers above 2^63 are
+    /// none there if there is a minus in the memory behind them, and after a space it may read a
+    /// number there.
+    pub is_for_original: bool,
 }
 
 impl Requests {
     /// Appends a request.
     pub fn push(&mut self, out: &mut Vec<u8>, last_cas: u64) {
+        let (digits, shift, first) =
+            if self.is_for_original { (9, 24, b'!') } else { (20, 0, b' ') };
         let rng = &mut self.rng;
         let number = rng.u32(0..24);
         let key = match number {
@@ -31,8 +35,8 @@ impl Requests {
         let expiry = ["0", "0", "0", "-1", "500", "2592001", "2592000"][rng.usize(0..7)];
         let length = [0, 1, 1, 2, 3, 20, 300, 3_000][rng.usize(0..8)];
         let value: String = match rng.u8(0..3) {
-            0 => (0..length).map(|_| char::from(rng.u8(b' '..127))).collect(),
-            _ => (0..length.min(20)).map(|_| char::from(rng.u8(b'0'..=b'9'))).collect(),
+            0 => (0..length).map(|_| char::from(rng.u8(first..127))).collect(),
+            _ => (0..length.min(digits)).map(|_| char::from(rng.u8(b'0'..=b'9'))).collect(),
         };
         let (length, client_flags) = (value.len(), [0, 0, 7, u32::MAX][rng.usize(0..4)]);
         let line = match rng.u8(0..24) {
@@ -45,8 +49,8 @@ impl Requests {
             11 => format!("append {key} 0 0 {length}{noreply}\r\n{value}"),
             12 => format!("prepend {key} 0 0 {length}{noreply}\r\n{value}"),
             13 => format!("cas {key} 3 {expiry} {length} {cas}{noreply}\r\n{value}"),
-            14 => format!("incr {key} {}{noreply}", rng.u64(..) >> rng.u32(0..64)),
-            15 => format!("decr {key} {}{noreply}", rng.u64(..) >> rng.u32(0..64)),
+            14 => format!("incr {key} {}{noreply}", rng.u64(..) >> rng.u32(shift..64)),
+            15 => format!("decr {key} {}{noreply}", rng.u64(..) >> rng.u32(shift..64)),
             16 => format!("delete {key}{noreply}"),
             17 => format!("touch {key} {expiry}{noreply}"),
             18..20 => format!("mg {key}{}", self.flags(cas)),
@@ -55,7 +59,7 @@ impl Requests {
             22 => {
                 let mut flags = self.flags(cas);
                 // The original forgets the new expiry of a number that becomes longer.
-                if !self.has_times {
+                if self.is_for_original {
                     flags = flags.replace(" T", " L");
                 }
                 format!("ma {key}{flags}")
@@ -82,7 +86,7 @@ impl Requests {
         if rng.bool() {
             flags.push("c".to_owned());
         }
-        if self.has_times && rng.bool() {
+        if !self.is_for_original && rng.bool() {
             flags.push("t".to_owned());
             flags.push("l".to_owned());
         }

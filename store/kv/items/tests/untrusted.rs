@@ -11,7 +11,7 @@ use freeport_testbed::{seed, usual_or_long};
 fn arbitrary_bytes_are_served() {
     let examples: Vec<Vec<u8>> = examples().into_iter().map(|example| example.requests).collect();
     for seed in seed()..seed() + usual_or_long(3_000, 200_000) {
-        let mut requests = Requests { rng: Rng::with_seed(seed), has_times: true };
+        let mut requests = Requests { rng: Rng::with_seed(seed), is_for_original: false };
         let mut bytes = examples[requests.rng.usize(0..examples.len())].clone();
         (0..10).for_each(|_| requests.push(&mut bytes, 20));
         let rng = &mut requests.rng;
