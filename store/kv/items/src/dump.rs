@@ -5,9 +5,8 @@
 
 use std::io::Write;
 
-use crate::item::{FETCHED, Header, counted_bytes};
+use crate::item::{CLASS, FETCHED, Header, counted_bytes};
 use crate::items::Items;
-use crate::meta::CLASS;
 use crate::now::Now;
 
 /// The part of a list of all items that is still to be made.

@@ -6,9 +6,10 @@
 
 use freeport_kv_engine::OutOfMemory;
 
-use crate::item::{self, FETCHED, Header};
+use crate::item;
 use crate::items::Items;
 use crate::now::Now;
+use crate::victim::Victim;
 
 /// Items that are looked at for one eviction.
 const SAMPLED_ITEMS: usize = 10;
@@ -18,32 +19,6 @@ const SAMPLED_CHAINS: usize = 40;
 const SEARCHED_CHAINS: usize = 1_000;
 /// Attempts to store an item. Before each one, twice as many bytes are evicted.
 const ATTEMPTS: u32 = 7;
-
-/// The idlest item of a sample.
-#[derive(Debug, Default)]
-pub(crate) struct Victim {
-    key: Vec<u8>,
-    used_s: u32,
-    bytes: usize,
-    has_expired: bool,
-    was_fetched: bool,
-}
-
-impl Victim {
-    fn consider(&mut self, key: &[u8], stored: &[u8], is_first: bool, now: Now) {
-        let has_expired = item::has_expired(stored, now);
-        let (header, _) = Header::read(stored);
-        let used_s = if has_expired { 0 } else { header.used_s };
-        if !is_first && used_s >= self.used_s {
-            return;
-        }
-        self.key.clear();
-        self.key.extend_from_slice(key);
-        (self.used_s, self.has_expired) = (used_s, has_expired);
-        self.bytes = key.len() + stored.len();
-        self.was_fetched = header.is(FETCHED);
-    }
-}
 
 impl Items {
     /// Stores an item for which there was no memory.

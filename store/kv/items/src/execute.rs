@@ -92,10 +92,8 @@ impl Items {
     /// Appends one value of a retrieval.
     pub(crate) fn get_one(&mut self, key: &[u8], get: &Get<'_>, now: Now, output: &mut Vec<u8>) {
         let is_found = match get.touch {
-            Some(expiry) => self.touch_and_count(key, expiry, now).unwrap_or_else(|_| {
-                // The item is there, but cannot have the expiry.
-                false
-            }),
+            // An item that cannot have the expiry is not shown.
+            Some(expiry) => self.touch_and_count(key, expiry, now).unwrap_or(false),
             None => {
                 let is_found = self.find(key, now).is_some();
                 self.counters.cmd_get += 1;

@@ -32,6 +32,9 @@ const SHORT_CAS_BYTES: usize = 5;
 /// Bytes of a header at most.
 pub(crate) const HEADER_BYTES_MAX: usize = 21;
 
+/// Class of all items: blocks of memory have no classes that an operator has to know.
+pub(crate) const CLASS: u32 = 1;
+
 /// What an item has besides its value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Header {
@@ -167,8 +170,9 @@ pub(crate) fn set_expiry(stored: &mut [u8], time_s: Option<u32>) -> bool {
     true
 }
 
-/// Size of an item as the original counts it: a header of 48 bytes, a CAS number, a zero byte after
-/// the key, client flags other than 0, and the end of a line. Limits and reports are in these bytes.
+/// Size of an item as the original counts it: a header of 48 bytes, a CAS number, a zero byte
+/// after the key, client flags other than 0, and the end of a line. Limits and reports are in these
+/// bytes.
 pub(crate) fn counted_bytes(key_bytes: usize, client_flags: u32, value_bytes: usize) -> usize {
     let client_flags_bytes = if client_flags == 0 { 0 } else { 4 };
     48 + 8 + key_bytes + 1 + client_flags_bytes + value_bytes + 2

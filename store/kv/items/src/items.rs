@@ -6,11 +6,11 @@ use freeport_kv_engine::{Engine, OptionsError, OutOfMemory};
 
 use crate::batch::Spare;
 use crate::counters::Counters;
-use crate::evict::Victim;
 use crate::item::{self, BINARY_KEY, FETCHED, Header};
 use crate::now::Now;
 use crate::options::Options;
-use crate::stats::Server;
+use crate::server::Server;
+use crate::victim::Victim;
 
 /// The items of one worker, in the memory of an engine.
 pub struct Items {

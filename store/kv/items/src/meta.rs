@@ -6,14 +6,11 @@ use freeport_kv_protocol::memcached::meta_reply::{self, Item, Status};
 use freeport_kv_protocol::memcached::reply::{self, Line};
 use freeport_kv_protocol::memcached::{Arithmetic, KEY_BYTES_MAX, Key, Meta, Request, StoreMode};
 
-use crate::item::{self, BINARY_KEY, FETCHED, HAS_WINNER, Header, STALE, counted_bytes};
+use crate::item::{self, BINARY_KEY, CLASS, FETCHED, HAS_WINNER, Header, STALE, counted_bytes};
 use crate::items::Items;
 use crate::now::Now;
 use crate::number::Unchanged;
 use crate::store::NewItem;
-
-/// Class of all items: blocks of memory have no classes that an operator has to know.
-pub(crate) const CLASS: u32 = 1;
 
 impl Items {
     pub(crate) fn execute_meta(&mut self, request: &Request<'_>, now: Now, output: &mut Vec<u8>) {
@@ -41,7 +38,7 @@ impl Items {
             _ => self.prepare(key, meta, now),
         };
         let Ok(changed) = changed else { return reply::line(output, Line::OutOfMemory) };
-        if !self.append_hit(key, meta, changed, now, output) {
+        if !self.hit(key, meta, changed, now, output) {
             self.counters.cmd_get += 1;
             self.counters.get_misses += 1;
             if !meta.is_quiet() {
@@ -91,9 +88,9 @@ impl Items {
         Ok(true)
     }
 
-    /// Appends the reply to `mg` of an existing item, and notes its use. False: there is none, or
-    /// it has expired, unless the request has just made it so.
-    fn append_hit(
+    /// Replies to `mg` of an existing item. False: there is none, or it has expired, unless the
+    /// request has just made it so.
+    fn hit(
         &mut self,
         key: &[u8],
         meta: &Meta<'_>,
@@ -101,30 +98,12 @@ impl Items {
         now: Now,
         output: &mut Vec<u8>,
     ) -> bool {
-        let recache_s = meta.recache.and_then(|expiry| now.time_of(expiry));
         let is_hit = self.engine.update(key, |stored| {
-            if changed.is_none() && item::has_expired(stored.bytes, now) {
-                return false;
+            let is_there = changed.is_some() || !item::has_expired(stored.bytes, now);
+            if is_there {
+                append_hit(key, stored.bytes, meta, changed, now, output);
             }
-            let (header, value) = Header::read(stored.bytes);
-            let is_made = changed.is_some_and(|changed| changed.is_made);
-            let expiry_at = |flag| match changed {
-                Some(changed) => changed.expiry_at(flag, meta, now),
-                None => header.expires_s(),
-            };
-            let is_due = match (recache_s, expiry_at(b'R')) {
-                (Some(limit), Some(expires)) => expires < limit,
-                _ => false,
-            };
-            let is_won = is_made || !header.is(HAS_WINNER) && (is_due || header.is(STALE));
-            let ttl_s = expiry_at(b't').map(|time| time.saturating_sub(now.0));
-            let item = Item { is_won, ttl_s, ..shown(key, &header, value, now) };
-            meta_reply::hit(output, meta, &item);
-            stored.bytes[0] |= if is_won { HAS_WINNER } else { 0 };
-            if !meta.has(b'u') {
-                item::note_use(stored.bytes, now, FETCHED);
-            }
-            true
+            is_there
         });
         match is_hit {
             Some(true) if meta.expiry.is_some() => {
@@ -263,7 +242,7 @@ impl Items {
 
 /// What a request changed before it replies.
 #[derive(Clone, Copy, Debug)]
-struct Changed {
+pub(crate) struct Changed {
     /// When the item would have expired before.
     expired_s: Option<u32>,
     /// The item is new.
@@ -283,6 +262,36 @@ impl Changed {
             time_s = expiry.map_or(time_s, |expiry| now.time_of(expiry));
         }
         time_s
+    }
+}
+
+/// Appends the reply to `mg` of a stored item, and notes its use.
+pub(crate) fn append_hit(
+    key: &[u8],
+    stored: &mut [u8],
+    meta: &Meta<'_>,
+    changed: Option<Changed>,
+    now: Now,
+    output: &mut Vec<u8>,
+) {
+    let (header, value) = Header::read(stored);
+    let is_made = changed.is_some_and(|changed| changed.is_made);
+    let expiry_at = |flag| match changed {
+        Some(changed) => changed.expiry_at(flag, meta, now),
+        None => header.expires_s(),
+    };
+    let recache_s = meta.recache.and_then(|expiry| now.time_of(expiry));
+    let is_due = match (recache_s, expiry_at(b'R')) {
+        (Some(limit), Some(expires)) => expires < limit,
+        _ => false,
+    };
+    let is_won = is_made || !header.is(HAS_WINNER) && (is_due || header.is(STALE));
+    let ttl_s = expiry_at(b't').map(|time| time.saturating_sub(now.0));
+    let item = Item { is_won, ttl_s, ..shown(key, &header, value, now) };
+    meta_reply::hit(output, meta, &item);
+    stored[0] |= if is_won { HAS_WINNER } else { 0 };
+    if !meta.has(b'u') {
+        item::note_use(stored, now, FETCHED);
     }
 }
 

@@ -8,8 +8,8 @@ use freeport_kv_protocol::memcached::{Operator, Words, stored_number};
 
 use crate::dump::Dump;
 use crate::execute::Control;
+use crate::item::CLASS;
 use crate::items::Items;
-use crate::meta::CLASS;
 use crate::now::Now;
 
 const FORMAT: &[u8] = b"CLIENT_ERROR bad command line format\r\n";

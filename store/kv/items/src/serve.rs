@@ -6,12 +6,15 @@
 //! serving ends once there is enough output, also amid a retrieval, and goes on when that is sent.
 
 use freeport_kv_protocol::memcached::reply::{self, Line};
-use freeport_kv_protocol::memcached::{Get, Limits, Read, Reader, Request, Step, Store, StoreMode};
+use freeport_kv_protocol::memcached::{
+    Get, Limits, Read, Reader, Request, Step, Store, StoreMode, Words,
+};
 
 use crate::batch::{Asked, Gets, Sets, rest_of};
 use crate::execute::Control;
 use crate::items::Items;
 use crate::now::Now;
+use crate::options::Options;
 
 /// A connection: what is kept of it between two calls.
 #[derive(Clone, Debug)]
@@ -58,11 +61,14 @@ struct Input<'a, 'c> {
     connection: &'c mut Connection,
     received: &'a [u8],
     taken: usize,
+    /// Where the last step began.
+    begun: usize,
 }
 
 impl<'a> Input<'a, '_> {
     #[inline]
     fn next(&mut self) -> Step<'a> {
+        self.begun = self.taken;
         let Read { taken, step } = self.connection.reader.read(&self.received[self.taken..]);
         self.taken += taken;
         step
@@ -93,7 +99,7 @@ impl Items {
         self.advance(now);
         let limit = output.len() + self.options.output_bytes.max(1);
         let mut output = Output { bytes: output, limit };
-        let mut input = Input { connection, received, taken: 0 };
+        let mut input = Input { connection, received, taken: 0, begun: 0 };
         let next = if input.connection.rest.is_empty() || self.resume(&mut input, now, &mut output)
         {
             self.serve_steps(&mut input, now, &mut output)
@@ -117,8 +123,8 @@ impl Items {
                 None => input.next(),
             };
             match step {
-                Step::Request(Request::Get(get)) if get.touch.is_none() => {
-                    match self.serve_gets(get, input, now, output) {
+                Step::Request(request) if is_batched(&request) => {
+                    match self.serve_gets(request, input, now, output) {
                         Some(step) => ahead = Some(step),
                         None => return Next::Send,
                     }
@@ -148,7 +154,7 @@ impl Items {
     /// none if the output is full.
     fn serve_gets<'a>(
         &mut self,
-        first: Get<'a>,
+        first: Request<'a>,
         input: &mut Input<'a, '_>,
         now: Now,
         output: &mut Output<'_>,
@@ -156,15 +162,26 @@ impl Items {
         // Its state after each of these requests, since they are whole lines.
         let reader = input.connection.reader.clone();
         let mut batch = Gets::new(&mut self.spare);
-        let mut get = first;
+        let mut request = first;
         let next = loop {
-            if !self.add_keys(&get, &mut batch, input, &reader, now, output) {
+            let is_done = match request {
+                Request::Get(get) => self.add_keys(&get, &mut batch, input, &reader, now, output),
+                Request::MetaGet(meta) => {
+                    let asked = Asked::Facts { begin: input.begun, meta };
+                    batch.push(meta.key.written, asked);
+                    !batch.is_full()
+                        || self.run_or_pause(&mut batch, None, input, &reader, now, output)
+                }
+                _ => true,
+            };
+            // What is read ahead has to be carried out.
+            if !is_done || batch.asked.is_empty() && output.is_full() {
                 break None;
             }
             match input.next() {
-                Step::Request(Request::Get(another)) if another.touch.is_none() => get = another,
+                Step::Request(another) if is_batched(&another) => request = another,
                 step => {
-                    let is_done = self.run_or_pause(&mut batch, [], input, &reader, now, output);
+                    let is_done = self.run_or_pause(&mut batch, None, input, &reader, now, output);
                     break is_done.then_some(step);
                 }
             }
@@ -187,8 +204,10 @@ impl Items {
         let mut keys = get.keys;
         while let Some(key) = keys.next() {
             let is_last = keys.is_empty();
-            batch.push(key, Asked { end: input.taken, returns_cas: get.returns_cas, is_last });
-            if batch.is_full() && !self.run_or_pause(batch, keys, input, reader, now, output) {
+            let asked = Asked::Value { end: input.taken, returns_cas: get.returns_cas, is_last };
+            batch.push(key, asked);
+            let more = Some(keys);
+            if batch.is_full() && !self.run_or_pause(batch, more, input, reader, now, output) {
                 return false;
             }
         }
@@ -201,26 +220,32 @@ impl Items {
     fn run_or_pause<'a>(
         &mut self,
         batch: &mut Gets<'a>,
-        keys: impl IntoIterator<Item = &'a [u8]>,
+        keys: Option<Words<'a>>,
         input: &mut Input<'a, '_>,
         reader: &Reader,
         now: Now,
         output: &mut Output<'_>,
     ) -> bool {
         let answered = self.run_gets(batch, now, output.bytes, output.limit);
-        if let Some(&Asked { end, returns_cas, .. }) = batch.asked.get(answered) {
-            let unanswered = answered..batch.asked.len();
-            let same = unanswered.take_while(|number| batch.asked[*number].end == end);
-            let last = batch.asked.last().is_some_and(|last| last.end == end && !last.is_last);
-            let more = keys.into_iter().filter(|_| last);
-            let rest = same.map(|number| batch.key(number)).chain(more);
-            input.connection.rest = rest_of(None, returns_cas, rest);
-            input.connection.reader = reader.clone();
-            input.taken = end;
-            return false;
+        match batch.asked.get(answered) {
+            None => {
+                batch.clear();
+                return true;
+            }
+            Some(Asked::Facts { begin, .. }) => input.taken = *begin,
+            Some(Asked::Value { end, returns_cas, .. }) => {
+                // The keys that are not in the batch belong to its last request.
+                let is_last = matches!(
+                    batch.asked.last(), Some(Asked::Value { end: last, .. }) if last == end
+                );
+                let more = keys.filter(|_| is_last).into_iter().flatten();
+                let rest = batch.keys_of(answered, *end).chain(more);
+                input.connection.rest = rest_of(None, *returns_cas, rest);
+                input.taken = *end;
+            }
         }
-        batch.clear();
-        true
+        input.connection.reader = reader.clone();
+        false
     }
 
     /// Replies to a retrieval with a new expiry. False: the output is full.
@@ -250,7 +275,7 @@ impl Items {
         let line = std::mem::take(&mut input.connection.rest);
         let limits = Limits { line_bytes_max: usize::MAX, ..Limits::default() };
         let mut connection = Connection::new(limits);
-        let mut rest = Input { connection: &mut connection, received: &line, taken: 0 };
+        let mut rest = Input { connection: &mut connection, received: &line, taken: 0, begun: 0 };
         let next = self.serve_steps(&mut rest, now, output);
         input.connection.rest = connection.rest;
         !matches!(next, Next::Send)
@@ -284,15 +309,26 @@ impl Items {
     }
 }
 
+/// A retrieval that changes no length of an item can be part of a batch.
+fn is_batched(request: &Request<'_>) -> bool {
+    match request {
+        Request::Get(get) => get.touch.is_none(),
+        Request::MetaGet(meta) => {
+            meta.expiry.is_none() && meta.vivify.is_none() && !meta.key.is_base64
+        }
+        _ => false,
+    }
+}
+
 /// Serves arbitrary bytes as a new connection of a small store, in two pieces, until nothing is
 /// left to do. Returns the replies. For tests with untrusted input.
 pub fn serve_untrusted(bytes: &[u8]) -> Vec<u8> {
     const OUTPUT_BYTES: usize = 1 << 10;
-    let options = crate::Options {
+    let options = Options {
         memory_bytes: 1 << 20,
         output_bytes: OUTPUT_BYTES,
         is_shutdown_allowed: true,
-        ..crate::Options::default()
+        ..Options::default()
     };
     let Ok(mut items) = Items::new(options) else { return vec![] };
     let mut connection = Connection::new(items.options().limits);

@@ -9,22 +9,10 @@ use freeport_kv_protocol::memcached::stored_number;
 
 use crate::counters::Counters;
 use crate::execute::Control;
+use crate::item::CLASS;
 use crate::items::Items;
-use crate::meta::CLASS;
 use crate::now::Now;
-
-/// What only the server knows. It sets these before it passes on `stats`.
-#[derive(Clone, Debug, Default)]
-pub struct Server {
-    /// When it started.
-    pub started: Option<Now>,
-    /// Number of its workers.
-    pub threads: usize,
-    /// More lines of `stats`, such as those of connections: names and values.
-    pub statistics: Vec<(&'static str, String)>,
-    /// More lines of `stats settings`.
-    pub settings: Vec<(&'static str, String)>,
-}
+use crate::server::Server;
 
 /// State of the items of one worker, or of several together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

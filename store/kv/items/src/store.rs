@@ -97,7 +97,8 @@ impl Items {
         now: Now,
     ) -> Result<(Status, u64), OutOfMemory> {
         let is_same = new.cas == old.cas;
-        if !is_same && !(new.may_be_stale && new.cas < old.cas) {
+        let is_stored = is_same || new.may_be_stale && new.cas < old.cas;
+        if !is_stored {
             self.counters.cas_badval += 1;
             return Ok((Status::Exists, 0));
         }

@@ -46,15 +46,27 @@ impl Requests {
             6..9 => format!("set {key} {client_flags} {expiry} {length}{noreply}\r\n{value}"),
             9 => format!("add {key} 1 {expiry} {length}{noreply}\r\n{value}"),
             10 => format!("replace {key} 0 {expiry} {length}{noreply}\r\n{value}"),
-            11 => format!("append {key} 0 0 {length}{noreply}\r\n{value}"),
-            12 => format!("prepend {key} 0 0 {length}{noreply}\r\n{value}"),
+            11 | 12 => {
+                let name = ["append", "prepend"][rng.usize(0..2)];
+                // Digits in front of digits may make a number above 2^63.
+                let value = if self.is_for_original { value.replace(is_digit, "x") } else { value };
+                format!("{name} {key} 0 0 {length}{noreply}\r\n{value}")
+            }
             13 => format!("cas {key} 3 {expiry} {length} {cas}{noreply}\r\n{value}"),
             14 => format!("incr {key} {}{noreply}", rng.u64(..) >> rng.u32(shift..64)),
             15 => format!("decr {key} {}{noreply}", rng.u64(..) >> rng.u32(shift..64)),
             16 => format!("delete {key}{noreply}"),
             17 => format!("touch {key} {expiry}{noreply}"),
             18..20 => format!("mg {key}{}", self.flags(cas)),
-            20 => format!("ms {key} {length}{}\r\n{value}", self.flags(cas)),
+            20 => {
+                let flags = self.flags(cas);
+                let is_added = flags.contains(" MA");
+                let value = match self.is_for_original && is_added {
+                    true => value.replace(is_digit, "x"),
+                    false => value,
+                };
+                format!("ms {key} {length}{flags}\r\n{value}")
+            }
             21 => format!("md {key}{}", self.flags(cas)),
             22 => {
                 let mut flags = self.flags(cas);
@@ -92,4 +104,8 @@ impl Requests {
         }
         flags.iter().map(|flag| format!(" {flag}")).collect()
     }
+}
+
+fn is_digit(character: char) -> bool {
+    character.is_ascii_digit()
 }
