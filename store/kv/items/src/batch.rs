@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Requests of a pipeline that are carried out together: retrievals, or `set`. How is in
+//! Requests of a pipeline that are carried out together: retrievals, or `set` and `ms`.
+//! How is in
 //! `pipeline`.
 
 use std::ops::Range;
 
 use freeport_kv_engine::Request;
-use freeport_kv_protocol::memcached::{Expiry, Meta, Store, reply};
+use freeport_kv_protocol::memcached::{self, Expiry, Meta, reply};
 
 use crate::item::Header;
 
@@ -17,6 +18,7 @@ pub(crate) const BATCH: usize = 64;
 pub(crate) struct Spare {
     pub requests: Vec<Request<'static>>,
     pub asked: Vec<Asked<'static>>,
+    pub stores: Vec<Storing<'static>>,
     pub bytes: Vec<u8>,
 }
 
@@ -95,24 +97,44 @@ pub(crate) fn emptied(mut requests: Vec<Request<'_>>) -> Vec<Request<'static>> {
     requests.into_iter().map(|_| Request::Get(&[])).collect()
 }
 
-/// Values of `set`, and where each stored item begins and ends in `bytes`.
+/// A value to store without a condition.
+#[derive(Clone, Debug)]
+pub(crate) struct Storing<'a> {
+    /// `set` or `ms`.
+    pub request: memcached::Request<'a>,
+    pub key: &'a [u8],
+    /// CAS number of the new item.
+    pub cas: u64,
+    /// Where its header and value are among the bytes of the batch.
+    pub place: Range<usize>,
+}
+
+/// Values to store.
 pub(crate) struct Sets<'a> {
-    pub stores: Vec<(Store<'a>, Range<usize>)>,
+    pub stores: Vec<Storing<'a>>,
     pub bytes: Vec<u8>,
 }
 
 impl Sets<'_> {
     pub fn new(spare: &mut Spare) -> Self {
-        Self { stores: vec![], bytes: std::mem::take(&mut spare.bytes) }
+        Self { stores: std::mem::take(&mut spare.stores), bytes: std::mem::take(&mut spare.bytes) }
     }
 
     pub fn is_full(&self) -> bool {
         self.stores.len() >= BATCH
     }
 
+    /// Drops all values.
+    pub fn clear(&mut self) {
+        self.stores.clear();
+        self.bytes.clear();
+    }
+
     /// Leaves the memory to the next batch.
     pub fn leave(mut self, spare: &mut Spare) {
-        self.bytes.clear();
+        self.clear();
+        let none = || Storing { request: memcached::Request::Quit, key: &[], cas: 0, place: 0..0 };
+        spare.stores = self.stores.into_iter().map(|_| none()).collect();
         spare.bytes = self.bytes;
     }
 }

@@ -2,14 +2,12 @@
 //! Carrying out batches: the engine fetches the memory of later requests while it serves earlier
 //! ones. A batch has only one kind of request, in the order of the pipeline.
 
-use std::ops::Range;
-
-use freeport_kv_engine::{OutOfMemory, Replies, Request, Stored, Value, ValueMut};
-use freeport_kv_protocol::memcached::Store;
+use freeport_kv_engine::{self as engine, OutOfMemory, Replies, Stored, Value, ValueMut};
 use freeport_kv_protocol::memcached::meta_reply::{self, Status};
 use freeport_kv_protocol::memcached::reply::{self, Line};
+use freeport_kv_protocol::memcached::{Request, StoreMode};
 
-use crate::batch::{Asked, BATCH, Gets, Sets, append_value, emptied};
+use crate::batch::{Asked, BATCH, Gets, Sets, Storing, append_value, emptied};
 use crate::item::{self, FETCHED, HEADER_BYTES_MAX};
 use crate::items::Items;
 use crate::meta::append_hit;
@@ -22,7 +20,7 @@ const SLACK_BYTES: usize = 2 * BATCH * (VALUE_BYTES_MAX + HEADER_BYTES_MAX + 256
 
 /// Replies to retrievals.
 struct Values<'b> {
-    requests: &'b [Request<'b>],
+    requests: &'b [engine::Request<'b>],
     asked: &'b [Asked<'b>],
     output: &'b mut Vec<u8>,
     limit: usize,
@@ -81,11 +79,13 @@ impl Replies for Values<'_> {
     fn delete(&mut self, _: usize, _: bool) {}
 }
 
-/// Replies to `set`, up to the first one for which there is no memory.
+/// Replies to values, up to the first one for which there is no memory.
 struct Stores<'b> {
-    stores: &'b [(Store<'b>, Range<usize>)],
+    stores: &'b [Storing<'b>],
     output: &'b mut Vec<u8>,
     stored: usize,
+    /// Requests `ms`.
+    meta: u64,
 }
 
 impl Replies for Stores<'_> {
@@ -95,8 +95,16 @@ impl Replies for Stores<'_> {
             return;
         }
         self.stored += 1;
-        if !self.stores[number].0.is_quiet {
-            reply::line(self.output, Line::Stored);
+        let storing = &self.stores[number];
+        match &storing.request {
+            Request::MetaSet { meta, .. } => {
+                self.meta += 1;
+                if !meta.is_quiet() {
+                    meta_reply::stored(self.output, meta, Status::Done, storing.cas);
+                }
+            }
+            Request::Store(store) if store.is_quiet => {}
+            _ => reply::line(self.output, Line::Stored),
         }
     }
 
@@ -140,44 +148,54 @@ impl Items {
         answered
     }
 
-    /// Whether a `set` can be one of a batch: it is small, and memory is not short, so that nothing
-    /// has to be evicted amid it.
-    pub(crate) fn may_batch(&self, store: &Store<'_>) -> bool {
-        store.value.len() <= VALUE_BYTES_MAX
-            && self.engine.used_bytes() + SLACK_BYTES <= self.limit_bytes
-    }
-
-    /// Adds a `set` to a batch.
-    pub(crate) fn push_set<'a>(&mut self, batch: &mut Sets<'a>, store: Store<'a>, now: Now) {
+    /// Adds a request to a batch, if it stores a small value without a condition, and memory is not
+    /// short, so that nothing has to be evicted amid the batch. False: it is none.
+    pub(crate) fn push_set<'a>(
+        &mut self,
+        batch: &mut Sets<'a>,
+        request: &Request<'a>,
+        now: Now,
+    ) -> bool {
+        let (mode, key, value, client_flags, expiry) = match request {
+            Request::Store(store) => {
+                (store.mode, store.key, store.value, store.client_flags, Some(store.expiry))
+            }
+            Request::MetaSet { meta, mode, client_flags, value } if !meta.key.is_base64 => {
+                (*mode, meta.key.written, *value, *client_flags, meta.expiry)
+            }
+            _ => return false,
+        };
+        let is_short = self.engine.used_bytes() + SLACK_BYTES > self.limit_bytes;
+        if mode != StoreMode::Set || value.len() > VALUE_BYTES_MAX || batch.is_full() || is_short {
+            return false;
+        }
         let begin = batch.bytes.len();
-        let header = self.new_header(now.time_of(store.expiry), store.client_flags, false, now);
+        let time_s = expiry.and_then(|expiry| now.time_of(expiry));
+        let header = self.new_header(time_s, client_flags, false, now);
         header.write(&mut batch.bytes);
-        batch.bytes.extend_from_slice(store.value);
+        batch.bytes.extend_from_slice(value);
         self.may_expire |= header.expiry.is_some();
-        batch.stores.push((store, begin..batch.bytes.len()));
+        let place = begin..batch.bytes.len();
+        batch.stores.push(Storing { request: *request, key, cas: header.cas, place });
+        true
     }
 
-    /// Stores the values of a batch, replies, and leaves the batch empty.
-    pub(crate) fn run_sets(&mut self, batch: &mut Sets<'_>, now: Now, output: &mut Vec<u8>) {
-        let mut requests: Vec<Request<'_>> = std::mem::take(&mut self.spare.requests);
-        let puts = batch.stores.iter();
-        requests.extend(
-            puts.map(|(store, place)| Request::Put(store.key, &batch.bytes[place.clone()])),
-        );
-        let mut replies = Stores { stores: &batch.stores, output, stored: 0 };
-        self.engine.run(&requests, &mut replies);
-        let Stores { stored, .. } = replies;
-        self.spare.requests = emptied(requests);
+    /// Stores the values of a batch, and replies.
+    pub(crate) fn run_sets(&mut self, batch: &Sets<'_>, now: Now, output: &mut Vec<u8>) {
+        let mut puts: Vec<engine::Request<'_>> = std::mem::take(&mut self.spare.requests);
+        let put = |storing: &Storing<'_>| &batch.bytes[storing.place.clone()];
+        let stores = batch.stores.iter();
+        puts.extend(stores.map(|storing| engine::Request::Put(storing.key, put(storing))));
+        let mut replies = Stores { stores: &batch.stores, output, stored: 0, meta: 0 };
+        self.engine.run(&puts, &mut replies);
+        let Stores { stored, meta, .. } = replies;
+        self.spare.requests = emptied(puts);
         self.counters.cmd_set += stored as u64;
+        self.counters.cmd_meta += meta;
         self.counters.total_items += stored as u64;
         // From the first that failed on, all are stored once more, in their order.
-        for (store, _) in &batch.stores[stored..] {
-            let line = self.store_classic(store, now);
-            if !store.is_quiet {
-                reply::line(output, line);
-            }
+        for storing in &batch.stores[stored..] {
+            self.execute(&storing.request, now, output);
         }
-        batch.stores.clear();
-        batch.bytes.clear();
     }
 }

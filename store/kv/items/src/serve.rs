@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Serving a connection: all complete requests in the received bytes. Pipelines of retrievals, and
-//! of `set`, are carried out in batches.
+//! of `set` and `ms`, are carried out in batches.
 //!
 //! Replies may be far longer than requests: a line of a megabyte has half a million keys. So
 //! serving ends once there is enough output, also amid a retrieval, and goes on when that is sent.
 
 use freeport_kv_protocol::memcached::reply::{self, Line};
-use freeport_kv_protocol::memcached::{
-    Get, Limits, Read, Reader, Request, Step, Store, StoreMode, Words,
-};
+use freeport_kv_protocol::memcached::{Get, Limits, Read, Reader, Request, Step, Words};
 
 use crate::batch::{Asked, Gets, Sets, rest_of};
 use crate::execute::Control;
@@ -134,15 +132,16 @@ impl Items {
                         return Next::Send;
                     }
                 }
-                Step::Request(Request::Store(store))
-                    if store.mode == StoreMode::Set && self.may_batch(&store) =>
-                {
-                    ahead = Some(self.serve_sets(store, input, now, output));
+                Step::Request(request) => {
+                    if let Some(step) = self.serve_sets(&request, input, now, output) {
+                        ahead = Some(step);
+                        continue;
+                    }
+                    match self.execute(&request, now, output.bytes) {
+                        Control::Continue => {}
+                        control => return Next::Control(control),
+                    }
                 }
-                Step::Request(request) => match self.execute(&request, now, output.bytes) {
-                    Control::Continue => {}
-                    control => return Next::Control(control),
-                },
                 Step::Refused(refusal) => self.refuse(&refusal, output.bytes),
                 Step::Wait { needs } => return Next::Receive { needs },
                 Step::Close => return Next::Control(Control::Close),
@@ -281,29 +280,30 @@ impl Items {
         !matches!(next, Next::Send)
     }
 
-    /// Carries out small `set`, as long as others follow. Returns the first step that is none.
+    /// Stores small values, as long as others follow. Returns the first step that is none, or none
+    /// if the request stores no small value itself.
     fn serve_sets<'a>(
         &mut self,
-        first: Store<'a>,
+        first: &Request<'a>,
         input: &mut Input<'a, '_>,
         now: Now,
         output: &mut Output<'_>,
-    ) -> Step<'a> {
+    ) -> Option<Step<'a>> {
+        if !matches!(first, Request::Store(_) | Request::MetaSet { .. }) {
+            return None;
+        }
         let mut batch = Sets::new(&mut self.spare);
-        self.push_set(&mut batch, first, now);
-        let step = loop {
-            match input.next() {
-                Step::Request(Request::Store(store))
-                    if store.mode == StoreMode::Set
-                        && !batch.is_full()
-                        && self.may_batch(&store) =>
-                {
-                    self.push_set(&mut batch, store, now);
-                }
-                step => break step,
-            }
-        };
-        self.run_sets(&mut batch, now, output.bytes);
+        let mut is_added = self.push_set(&mut batch, first, now);
+        let mut step = None;
+        while is_added {
+            let next = input.next();
+            is_added = match &next {
+                Step::Request(request) => self.push_set(&mut batch, request, now),
+                _ => false,
+            };
+            step = Some(next);
+        }
+        self.run_sets(&batch, now, output.bytes);
         batch.leave(&mut self.spare);
         step
     }
