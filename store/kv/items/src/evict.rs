@@ -12,9 +12,9 @@ use crate::now::Now;
 use crate::victim::Victim;
 
 /// Items that are looked at for one eviction.
-const SAMPLED_ITEMS: usize = 10;
+const SAMPLED_ITEMS: usize = 5;
 /// Chains that are looked at for one eviction, if they have any item.
-const SAMPLED_CHAINS: usize = 40;
+const SAMPLED_CHAINS: usize = 20;
 /// Chains that are searched for expired items if nothing else may be removed.
 const SEARCHED_CHAINS: usize = 1_000;
 /// Attempts to store an item. Before each one, twice as many bytes are evicted.

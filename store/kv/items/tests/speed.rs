@@ -70,3 +70,30 @@ fn pipelines_of_small_requests() {
         }
     }
 }
+
+#[test]
+#[ignore = "long: measures, and asserts nothing about it; run with --release and --nocapture"]
+fn sets_in_a_full_memory() {
+    let options = Options { memory_bytes: 64 << 20, ..Options::default() };
+    let mut items = Items::new(options).expect("options are sound");
+    let value = "v".repeat(100);
+    let pipelines = pipelines(u32::MAX, |text, key| {
+        writeln!(text, "set k{key} 0 0 100\r\n{value}\r").expect("a text");
+    });
+    // More keys than fit: each pass stores those that the one before has lost.
+    let mut fill = pipelines.clone();
+    for pass in 0..10 {
+        serve(&mut items, &fill, fill.len() * PIPELINE);
+        fill =
+            pipelines.iter().map(|text| text.replace("set k", &format!("set {pass}k"))).collect();
+    }
+    let before = items.counters().evictions;
+    let ns = serve(&mut items, &fill, fill.len() * PIPELINE).as_nanos() as f64;
+    let requests = (fill.len() * PIPELINE) as f64;
+    let evictions = items.counters().evictions - before;
+    println!(
+        "set of 100 bytes, {:.2} evictions each {:.0} ns",
+        evictions as f64 / requests,
+        ns / requests
+    );
+}
