@@ -35,7 +35,7 @@ pub(crate) fn table(
         if arguments.values().len() != 1 {
             return Err(raised(arguments.lua, "redis.setresp() requires one argument."));
         }
-        shared.version.set(match arguments.integer(1)? {
+        shared.version.set(match arguments.any_integer(1) {
             2 => Version::Two,
             3 => Version::Three,
             _ => return Err(raised(arguments.lua, "RESP version must be 2 or 3.")),
@@ -214,7 +214,7 @@ fn add_replication(lua: &Lua, table: &Table) -> mlua::Result<()> {
         if arguments.values().len() != 1 {
             return Err(raised(arguments.lua, "redis.set_repl() requires two arguments."));
         }
-        let flags = arguments.integer(1)?;
+        let flags = arguments.any_integer(1);
         let text = "Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.";
         if flags & !3 == 0 { Ok(()) } else { Err(raised(arguments.lua, text)) }
     })

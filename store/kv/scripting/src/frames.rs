@@ -115,18 +115,28 @@ extern "C-unwind" fn run(state: *mut ffi::lua_State) -> c_int {
 extern "C-unwind" fn call_protected(state: *mut ffi::lua_State) -> c_int {
     // SAFETY: the state is that of this call.
     let stack = unsafe { Stack::new(state) };
-    stack.require(1);
-    let status = stack.call_protected(stack.top() - 1, ffi::LUA_MULTRET, 0);
-    if status != 0 && stack.kind(-1) == ffi::LUA_TTABLE {
+    // The place of the first result is taken before the call, as results can fill the frame.
+    // Without a function, this value is called.
+    stack.push_boolean(true);
+    if stack.top() > 1 {
+        stack.insert(1);
+    } else {
+        stack.push(1);
+    }
+    let status = stack.call_protected(stack.top() - 2, ffi::LUA_MULTRET, 0);
+    if status == 0 {
+        return stack.top();
+    }
+    if stack.kind(-1) == ffi::LUA_TTABLE {
         stack.push_field(-1, c"err");
         match stack.kind(-1) {
             ffi::LUA_TSTRING | ffi::LUA_TNUMBER => stack.replace(-2),
             _ => stack.set_top(-2),
         }
     }
-    stack.push_boolean(status == 0);
-    stack.insert(1);
-    stack.top()
+    stack.push_boolean(false);
+    stack.replace(1);
+    2
 }
 
 /// Makes a table of an error that is none, and adds where it was raised: the place of the function

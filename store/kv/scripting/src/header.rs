@@ -76,7 +76,10 @@ pub(crate) fn script(text: &[u8]) -> Result<(Flags, &[u8]), String> {
             let option = option.escape_ascii();
             return Err(format!("ERR Unknown lua shebang option: {option}"));
         };
-        for name in names.split(|&byte| byte == b',').filter(|name| !name.is_empty()) {
+        if names.is_empty() {
+            continue;
+        }
+        for name in names.split(|&byte| byte == b',') {
             flags |= Flags::named(name).ok_or_else(|| {
                 format!("ERR Unexpected flag in script shebang: {}", name.escape_ascii())
             })?;

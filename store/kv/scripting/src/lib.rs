@@ -33,4 +33,4 @@ mod to_reply;
 pub use caller::{Caller, LogLevel, StopReason};
 pub use header::Flags;
 pub use libraries::{Libraries, RestorePolicy};
-pub use scripts::{Run, Scripts, Settings};
+pub use scripts::{Run, Scripts, Settings, TooLittleMemory};

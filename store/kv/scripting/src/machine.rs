@@ -270,16 +270,26 @@ fn add_loaders(lua: &Lua, globals: &Table) -> mlua::Result<()> {
     globals.raw_set("load", load)
 }
 
+/// Maximum bytes of a text that a function returns in pieces.
+const CODE_BYTES: usize = 64 << 20;
+
 /// All pieces that a function returns, or its error.
 fn read(lua: &Lua, reader: &Function) -> Result<Result<Vec<u8>, Value>, Failure> {
     let (call, mut text) = (frames::protected_call(lua)?, vec![]);
     loop {
         let (succeeded, piece): (bool, Value) = call.call(reader)?;
+        if text.len() > CODE_BYTES {
+            return Err(Failure::State(mlua::Error::MemoryError("the text is too long".into())));
+        }
         match piece {
             error if !succeeded => return Ok(Err(error)),
             Value::Nil => return Ok(Ok(text)),
             Value::String(piece) if piece.as_bytes().is_empty() => return Ok(Ok(text)),
             Value::String(piece) => text.extend_from_slice(&piece.as_bytes()),
+            piece @ (Value::Integer(_) | Value::Number(_)) => {
+                let piece = lua.coerce_string(piece)?;
+                text.extend(piece.iter().flat_map(|piece| piece.as_bytes().to_vec()));
+            }
             _ => {
                 let error = lua.create_string("reader function must return a string")?;
                 return Ok(Err(Value::String(error)));
@@ -288,25 +298,16 @@ fn read(lua: &Lua, reader: &Function) -> Result<Result<Vec<u8>, Value>, Failure>
     }
 }
 
-/// The function, or nil and the error.
+/// The function, or nil and the error. Compiled code is read as a text, which it is not: a space
+/// before it hides what it is.
 fn load(lua: &Lua, text: &[u8], name: &LuaString) -> mlua::Result<MultiValue> {
-    if text.first() == Some(&b'\x1b') {
-        let name = shortened(&name.as_bytes());
-        let error = format!("{name}:1: unexpected symbol near 'char(27)'");
-        return (Value::Nil, error).into_lua_multi(lua);
-    }
-    match compile(lua, text, &name.to_string_lossy()) {
+    let hidden = [b" ", text].concat();
+    let is_compiled = text.first() == Some(&b'\x1b');
+    // A null ends the name, as in C.
+    let name = name.to_string_lossy();
+    let name = name.split('\0').next().unwrap_or_default();
+    match compile(lua, if is_compiled { &hidden } else { text }, name) {
         Ok(function) => function.into_lua_multi(lua),
         Err(error) => (Value::Nil, message(&error)).into_lua_multi(lua),
-    }
-}
-
-/// The name of a chunk as errors have it.
-fn shortened(name: &[u8]) -> String {
-    let text = String::from_utf8_lossy(name);
-    let end = text.find(|letter: char| letter.is_control()).unwrap_or(text.len());
-    match text.strip_prefix(['=', '@']) {
-        Some(rest) => rest.into(),
-        None => format!("[string \"{}\"]", text[..end].trim_start_matches('\x1b')),
     }
 }

@@ -106,6 +106,12 @@ impl Arguments<'_> {
         self.values.get(number - 1)
     }
 
+    /// The same arguments, and nil.
+    pub(crate) fn followed_by_nil(&self) -> Self {
+        let values = self.values.iter().cloned().chain([Value::Nil]).collect();
+        Self { lua: self.lua, values }
+    }
+
     /// The argument is missing or nil.
     pub(crate) fn is_absent(&self, number: usize) -> bool {
         self.get(number).is_none_or(Value::is_nil)
@@ -128,6 +134,11 @@ impl Arguments<'_> {
         let value = self.get(number).cloned().unwrap_or(Value::Nil);
         let found = self.lua.coerce_number(value)?;
         found.ok_or_else(|| self.mismatch(number, "number"))
+    }
+
+    /// A number, cut off to an integer; 0 if it is none.
+    pub(crate) fn any_integer(&self, number: usize) -> i64 {
+        self.integer(number).unwrap_or(0)
     }
 
     /// A number, cut off to an integer.

@@ -118,6 +118,8 @@ impl<'a> Format<'a> {
 }
 
 fn pack(arguments: &Arguments) -> Outcome<LuaString> {
+    // A value that is missing is nil, in the words of the reference.
+    let arguments = &arguments.followed_by_nil();
     let text = arguments.text(1)?;
     let text = text.as_bytes();
     let mut format = Format::new(&text);
@@ -172,10 +174,11 @@ fn unpack(arguments: &Arguments) -> Outcome<MultiValue> {
     let (text, data) = (arguments.text(1)?, arguments.text(2)?);
     let (text, data) = (text.as_bytes(), data.as_bytes());
     let start = arguments.integer_or(3, 1)?;
-    if start < 1 {
+    if start == 0 {
         return Err(Failure::argument(3, "offset must be 1 or greater"));
     }
-    let mut place = usize::try_from(start - 1).unwrap_or(usize::MAX >> 1);
+    // A negative one is behind all data.
+    let mut place = usize::try_from(start.wrapping_sub(1)).unwrap_or(usize::MAX >> 1);
     let mut format = Format::new(&text);
     let mut results = vec![];
     while let Some(mut item) = format.next()? {
@@ -255,9 +258,9 @@ fn size(arguments: &Arguments) -> Outcome<f64> {
     let text = arguments.text(1)?;
     let text = text.as_bytes();
     let mut format = Format::new(&text);
-    let mut total = 0;
+    let mut total = 0_usize;
     while let Some(item) = format.next()? {
-        total += format.padding(total, &item);
+        total = total.saturating_add(format.padding(total, &item));
         match item.letter {
             b's' => return Err(Failure::argument(1, "option 's' has no fixed size")),
             b'c' if item.size == 0 => {
@@ -266,10 +269,7 @@ fn size(arguments: &Arguments) -> Outcome<f64> {
             letter if !letter.is_ascii_alphanumeric() => format.control(letter)?,
             _ => {}
         }
-        total += item.size;
-        if total > C_INT_MAX {
-            return Err(Failure::argument(1, "option size is too large"));
-        }
+        total = total.saturating_add(item.size);
     }
     Ok(total as f64)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Random numbers of scripts: the generator of `lrand48`, which POSIX defines. Each script starts
-//! with the same seed, so that it does the same wherever it runs.
+//! Random numbers of scripts: the generator of `lrand48`, which POSIX defines. All servers start with
+//! the same state.
 
 /// Multiplier and increment of the sequence.
 const MULTIPLIER: u64 = 0x5_DEEC_E66D;
@@ -16,8 +16,9 @@ pub(crate) const RANGE: u32 = i32::MAX as u32;
 pub(crate) struct Random(u64);
 
 impl Default for Random {
+    /// The state of a process that has set no seed.
     fn default() -> Self {
-        Self::new(0)
+        Self(0x1234_ABCD_330E)
     }
 }
 

@@ -19,6 +19,9 @@ const SHOWN: &CStr = c"__shown";
 /// metatable of a script passes for one of a front.
 static MARK: u8 = 0;
 
+/// Maximum number of repetitions and brackets in a pattern.
+const PATTERN_ITEMS: usize = 1_000;
+
 const READONLY: &CStr = c"Attempt to modify a readonly table";
 
 /// A front of `target`. Its fields are read from `lookup`. `getmetatable` returns `shown`.
@@ -72,7 +75,8 @@ pub(crate) fn protect_strings(lua: &Lua, strings: &Table, shown: &Table) -> mlua
     Ok(())
 }
 
-/// Replaces the functions of `globals` and of its `table` that do not respect metatables.
+/// Replaces the functions of `globals` that do not respect metatables, and those that match
+/// patterns.
 pub(crate) fn guard(lua: &Lua, globals: &Table) -> mlua::Result<()> {
     let replace = |table: &Table, name: &str, function| -> mlua::Result<()> {
         let original: Value = table.raw_get(name)?;
@@ -86,7 +90,12 @@ pub(crate) fn guard(lua: &Lua, globals: &Table) -> mlua::Result<()> {
     let next: Value = globals.raw_get("next")?;
     globals.raw_set("pairs", frames::wrap(lua, (next,), pairs)?)?;
     let tables: Table = globals.raw_get("table")?;
-    replace(&tables, "insert", refuse_front)
+    replace(&tables, "insert", refuse_front)?;
+    let strings: Table = globals.raw_get("string")?;
+    for name in ["find", "match", "gmatch", "gfind", "gsub"] {
+        replace(&strings, name, limit_pattern)?;
+    }
+    Ok(())
 }
 
 fn mark() -> mlua::LightUserData {
@@ -138,6 +147,22 @@ extern "C-unwind" fn refuse_front(state: *mut ffi::lua_State) -> c_int {
     let stack = unsafe { Stack::new(state) };
     if stack.kind(1) == ffi::LUA_TTABLE && push_front(stack, 1) {
         stack.push_text(READONLY);
+        return stack.raise();
+    }
+    stack.run_upvalue(1)
+}
+
+/// Runs the upvalue, unless the second argument is a pattern with too many items. Each item takes
+/// some of the program's stack.
+extern "C-unwind" fn limit_pattern(state: *mut ffi::lua_State) -> c_int {
+    // SAFETY: the state is that of this call.
+    let stack = unsafe { Stack::new(state) };
+    let is_item = |byte: &&u8| matches!(byte, b'(' | b')' | b'?' | b'*' | b'+' | b'-');
+    let pattern = stack.text(2);
+    if pattern.len() > PATTERN_ITEMS && pattern.iter().filter(is_item).count() > PATTERN_ITEMS {
+        stack.push_place(1);
+        stack.push_text(c"pattern too complex");
+        stack.join(2);
         return stack.raise();
     }
     stack.run_upvalue(1)

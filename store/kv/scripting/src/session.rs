@@ -17,7 +17,7 @@ pub(crate) struct Session {
     stop: Cell<Option<StopReason>>,
     /// Version of replies to the script.
     pub(crate) version: Cell<Version>,
-    /// Random numbers of `math.random`.
+    /// Random numbers of `math.random`, which go on from script to script.
     pub(crate) random: Cell<Random>,
     /// Functions of the library that is being loaded.
     pub(crate) registration: RefCell<Option<Registration>>,
@@ -35,7 +35,6 @@ impl Session {
         }
         self.version.set(Version::Two);
         self.stop.set(None);
-        self.random.set(Random::default());
         let caller: NonNull<dyn Caller + '_> = NonNull::from(caller);
         // SAFETY: only the lifetime changes. The pointer is forgotten before this call returns.
         let caller = unsafe {

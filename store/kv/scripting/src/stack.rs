@@ -14,9 +14,9 @@ pub(crate) struct Stack(*mut ffi::lua_State);
 
 /// A frame of the call stack.
 pub(crate) struct Frame {
-    /// `Lua`, `main`, `C` or `tail`.
+    /// The function is not written in Lua.
     pub(crate) is_native: bool,
-    /// The current line; negative without one.
+    /// The current line; -1 without one.
     pub(crate) line: c_int,
 }
 
@@ -117,6 +117,19 @@ impl Stack {
         // SAFETY: any index may be asked for.
         let value = unsafe { ffi::lua_toboolean(self.0, index) };
         value != 0
+    }
+
+    /// The bytes of a string, which stay where they are while it is on the stack. Empty for other
+    /// values.
+    pub(crate) fn text<'a>(self, index: c_int) -> &'a [u8] {
+        if self.kind(index) != ffi::LUA_TSTRING {
+            return b"";
+        }
+        let mut length = 0;
+        // SAFETY: the value is a string, which the call does not change.
+        let start = unsafe { ffi::lua_tolstring(self.0, index, &mut length) };
+        // SAFETY: the string has these bytes, by the call above.
+        unsafe { std::slice::from_raw_parts(start.cast(), length) }
     }
 
     /// The address of a userdata, or null.
@@ -220,12 +233,6 @@ impl Stack {
     pub(crate) fn require_table(self, index: c_int) {
         // SAFETY: any index may be asked for.
         unsafe { ffi::luaL_checktype(self.0, index, ffi::LUA_TTABLE) }
-    }
-
-    /// Requires any value at `index`, or raises the usual error.
-    pub(crate) fn require(self, index: c_int) {
-        // SAFETY: any index may be asked for.
-        unsafe { ffi::luaL_checkany(self.0, index) }
     }
 
     /// The frame at `level` above the running function, and pushes its source.

