@@ -51,11 +51,7 @@ pub(crate) fn table(
 }
 
 /// What is there also while a library is loaded: the log, and the version.
-pub(crate) fn common(
-    lua: &Lua,
-    session: &Rc<Session>,
-    settings: &Settings,
-) -> mlua::Result<Table> {
+pub(crate) fn common(lua: &Lua, session: &Rc<Session>, settings: &Settings) -> mlua::Result<Table> {
     let table = lua.create_table()?;
     for (number, name) in LEVELS.iter().enumerate() {
         table.raw_set(format!("LOG_{name}"), number)?;

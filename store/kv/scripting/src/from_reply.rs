@@ -2,7 +2,9 @@
 //! Replies of commands as values of Lua. What Lua has no type for is a table with one field, whose
 //! name says what it is: `ok`, `err`, `map`, `set`, `double`, `big_number`, `verbatim_string`.
 
-use freeport_kv_protocol::resp::{Value as Reply, ValueLimits, ValueProgress, ValueReader, Version};
+use freeport_kv_protocol::resp::{
+    Value as Reply, ValueLimits, ValueProgress, ValueReader, Version,
+};
 use mlua::{Lua, Table, Value};
 
 /// Reads one complete reply, which was written in `version`.

@@ -208,12 +208,12 @@ impl Libraries {
         if let Err(error) = admit(found.flags, run.read_only, caller) {
             return Writer::new(reply, run.version).error(&error);
         }
-        let lists =
-            self.machine.strings(run.keys).and_then(|keys| {
-                Ok((keys, self.machine.strings(run.arguments)?))
-            });
+        let lists = self
+            .machine
+            .strings(run.keys)
+            .and_then(|keys| Ok((keys, self.machine.strings(run.arguments)?)));
         let ended = match lists {
-            Ok(lists) => self.machine.run(&found.callback, lists, &found.name, caller),
+            Ok(lists) => self.machine.run(&found.callback, lists, Some(&found.name), caller),
             Err(error) => Ended::lack_of(&error),
         };
         self.machine.reply(ended, run.version, reply);
@@ -252,7 +252,7 @@ impl Libraries {
         let usual: Value = self.machine.front.raw_get("__index")?;
         self.machine.front.raw_set("__index", &self.loading)?;
         self.machine.session.registration.replace(Some(vec![]));
-        let ended = self.machine.run(function, (), "", caller);
+        let ended = self.machine.run(function, (), None, caller);
         let functions = self.machine.session.registration.take().unwrap_or_default();
         self.machine.front.raw_set("__index", usual)?;
         Ok((ended, functions))
@@ -291,6 +291,8 @@ fn loading_globals(machine: &Machine, settings: &Settings) -> mlua::Result<Table
     let redis = api::common(lua, &machine.session, settings)?;
     let session = machine.session.clone();
     set(lua, &redis, "register_function", move |arguments| register(arguments, &session))?;
+    // What is missing here is an error, in the table too.
+    redis.set_metatable(machine.globals.metatable())?;
     let globals = lua.create_table()?;
     globals.raw_set("redis", sandbox::readonly(lua, &redis)?)?;
     globals.set_metatable(machine.globals.metatable())?;
@@ -344,7 +346,9 @@ fn from_table(arguments: &Arguments, named: &Table) -> Outcome<Registered> {
     for entry in named.pairs::<Value, Value>() {
         let (key, value) = entry?;
         let Value::String(key) = key else {
-            return Err(fail("named argument key given to redis.register_function is not a string"));
+            return Err(fail(
+                "named argument key given to redis.register_function is not a string",
+            ));
         };
         match (&*key.as_bytes().to_ascii_lowercase(), value) {
             (b"function_name", Value::String(text)) => name = Some(text.to_string_lossy()),

@@ -5,7 +5,7 @@
 use crate::native::{Failure, function, message};
 use crate::scripts::Settings;
 use crate::session::Session;
-use crate::to_reply::{error_line, line, text_field, to_reply};
+use crate::to_reply::{error_line, line, to_reply};
 use crate::{Caller, api, bit, frames, json, packing, pickle, sandbox};
 use freeport_kv_protocol::resp::{Version, Writer};
 use mlua::chunk::ChunkMode;
@@ -23,9 +23,28 @@ pub(crate) enum Purpose {
 
 /// Standard functions that scripts have, beside the tables.
 const KEPT: [&str; 22] = [
-    "_VERSION", "assert", "collectgarbage", "coroutine", "error", "gcinfo", "getmetatable",
-    "ipairs", "math", "next", "pairs", "rawequal", "rawget", "rawset", "select", "setmetatable",
-    "string", "table", "tonumber", "tostring", "type", "unpack",
+    "_VERSION",
+    "assert",
+    "collectgarbage",
+    "coroutine",
+    "error",
+    "gcinfo",
+    "getmetatable",
+    "ipairs",
+    "math",
+    "next",
+    "pairs",
+    "rawequal",
+    "rawget",
+    "rawset",
+    "select",
+    "setmetatable",
+    "string",
+    "table",
+    "tonumber",
+    "tostring",
+    "type",
+    "unpack",
 ];
 /// Runs after which garbage is collected a little, also if a script has switched that off.
 const RUNS_BETWEEN_COLLECTIONS: u32 = 50;
@@ -83,12 +102,12 @@ impl Machine {
         compile(&self.lua, text, &format!("@{name}")).map_err(|error| message(&error))
     }
 
-    /// Runs a function. `title` names it in the error.
+    /// Runs a function. `title` names it in its error, which has its place only with a title.
     pub(crate) fn run(
         &mut self,
         function: &Function,
         arguments: impl IntoLuaMulti,
-        title: &str,
+        title: Option<&str>,
         caller: &mut dyn Caller,
     ) -> Ended {
         let session = self.session.clone();
@@ -106,7 +125,7 @@ impl Machine {
     pub(crate) fn reply(&self, ended: Ended, version: Version, reply: &mut Vec<u8>) {
         match ended {
             Ended::Returned(value) => {
-                to_reply(&self.lua, value, self.session.version.get(), version, reply);
+                to_reply(value, self.session.version.get(), version, reply);
             }
             Ended::Failed(text) => line(b'-', &error_line(&text), &mut Writer::new(reply, version)),
         }
@@ -143,7 +162,7 @@ impl Machine {
         self.runner.call(values)
     }
 
-    fn failed(&self, error: &Value, title: &str) -> Ended {
+    fn failed(&self, error: &Value, title: Option<&str>) -> Ended {
         let text = match error {
             Value::Table(table) => describe(&self.lua, table, title),
             Value::String(text) => Ok(running(title, &text.as_bytes())),
@@ -173,17 +192,24 @@ impl Machine {
 /// Bytes of an error that is no table, as it is quoted.
 const QUOTED_BYTES: usize = 100;
 
-fn running(title: &str, text: &[u8]) -> Vec<u8> {
+fn running(title: Option<&str>, text: &[u8]) -> Vec<u8> {
     let text = &text[..text.len().min(QUOTED_BYTES)];
-    [format!("ERR Error running script {title}, ").as_bytes(), text].concat()
+    match title {
+        Some(title) => [format!("ERR Error running script {title}, ").as_bytes(), text].concat(),
+        None => [b"ERR ", text].concat(),
+    }
 }
 
 /// The text of an error, and where it was raised.
-fn describe(lua: &Lua, table: &Table, title: &str) -> mlua::Result<Vec<u8>> {
-    let mut text = text_field(lua, table, "err")?.unwrap_or_else(|| b"ERR unknown error".to_vec());
-    let source = text_field(lua, table, "source")?;
+fn describe(lua: &Lua, table: &Table, title: Option<&str>) -> mlua::Result<Vec<u8>> {
+    let text_field = |name: &str| {
+        let text = lua.coerce_string(table.raw_get(name)?)?;
+        Ok::<_, mlua::Error>(text.map(|text| text.as_bytes().to_vec()))
+    };
+    let mut text = text_field("err")?.unwrap_or_else(|| b"ERR unknown error".to_vec());
+    let source = text_field("source")?;
     let line: Option<i64> = table.raw_get("line")?;
-    if let (Some(source), Some(line)) = (source, line) {
+    if let (Some(title), Some(source), Some(line)) = (title, source, line) {
         text.extend_from_slice(format!(" script: {title}, on ").as_bytes());
         text.extend_from_slice(&source);
         text.extend_from_slice(format!(":{line}.").as_bytes());

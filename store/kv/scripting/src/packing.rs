@@ -51,9 +51,8 @@ impl<'a> Format<'a> {
             b'c' => self.number(1)?,
             b'i' | b'I' => match self.number(4)? {
                 size if size > INTEGER_BYTES => {
-                    let text = format!(
-                        "integral size {size} is larger than limit of {INTEGER_BYTES}"
-                    );
+                    let text =
+                        format!("integral size {size} is larger than limit of {INTEGER_BYTES}");
                     return Err(Failure::Text(text));
                 }
                 size => size,
@@ -118,9 +117,9 @@ impl<'a> Format<'a> {
 }
 
 fn pack(arguments: &Arguments) -> Outcome<LuaString> {
+    let text = arguments.text(1)?;
     // A value that is missing is nil, in the words of the reference.
     let arguments = &arguments.followed_by_nil();
-    let text = arguments.text(1)?;
     let text = text.as_bytes();
     let mut format = Format::new(&text);
     let (mut output, mut number) = (vec![], 1);

@@ -84,9 +84,7 @@ fn read_length(rest: &mut &[u8]) -> Option<usize> {
     let first = *rest.split_off_first()?;
     match first {
         0x00..=0x3f => Some(usize::from(first)),
-        0x40..=0x7f => {
-            Some(usize::from(first & 0x3f) << 8 | usize::from(*rest.split_off_first()?))
-        }
+        0x40..=0x7f => Some(usize::from(first & 0x3f) << 8 | usize::from(*rest.split_off_first()?)),
         0x80 => {
             let bytes = rest.split_off(..4)?.try_into().expect("the range has four bytes");
             Some(u32::from_be_bytes(bytes) as usize)
@@ -165,9 +163,13 @@ mod tests {
     fn compressed_texts_are_expanded() {
         assert_eq!(decompress(b"\x00a\xe0\x00\x00", 10), Some(b"aaaaaaaaaa".to_vec()));
         assert_eq!(decompress(b"\x02abc\x20\x02", 6), Some(b"abcabc".to_vec()));
-        for (packed, length) in
-            [(&b"\x20\x02"[..], 3), (b"\x05ab", 6), (b"\x00a", 2), (b"\x00a", usize::MAX), (b"\xe0", 9)]
-        {
+        for (packed, length) in [
+            (&b"\x20\x02"[..], 3),
+            (b"\x05ab", 6),
+            (b"\x00a", 2),
+            (b"\x00a", usize::MAX),
+            (b"\xe0", 9),
+        ] {
             assert_eq!(decompress(packed, length), None);
         }
     }

@@ -199,15 +199,15 @@ impl Reader<'_> {
             0xc0 => Value::Nil,
             0xc2 => Value::Boolean(false),
             0xc3 => Value::Boolean(true),
-            0xc4 | 0xd9 => {
+            0xd9 => {
                 let [length] = self.take()?;
                 self.string(length.into())?
             }
-            0xc5 | 0xda => {
+            0xda => {
                 let length = u16::from_be_bytes(self.take()?);
                 self.string(length.into())?
             }
-            0xc6 | 0xdb => {
+            0xdb => {
                 let length = u32::from_be_bytes(self.take()?);
                 self.string(length as usize)?
             }
@@ -249,8 +249,10 @@ impl Reader<'_> {
     }
 
     fn take<const SIZE: usize>(&mut self) -> Outcome<[u8; SIZE]> {
-        let (bytes, rest) =
-            self.rest.split_first_chunk().ok_or_else(|| Failure::text("Missing bytes in input."))?;
+        let (bytes, rest) = self
+            .rest
+            .split_first_chunk()
+            .ok_or_else(|| Failure::text("Missing bytes in input."))?;
         self.rest = rest;
         Ok(*bytes)
     }

@@ -79,13 +79,7 @@ impl Scripts {
     }
 
     /// Runs a script, and appends its reply. The script is known from now on.
-    pub fn eval(
-        &mut self,
-        script: &[u8],
-        run: &Run,
-        caller: &mut dyn Caller,
-        reply: &mut Vec<u8>,
-    ) {
+    pub fn eval(&mut self, script: &[u8], run: &Run, caller: &mut dyn Caller, reply: &mut Vec<u8>) {
         let hash = hash(script);
         match self.find_or_compile(&hash, script, false) {
             Ok(script) => self.run(&hash, &script, run, caller, reply),
@@ -192,7 +186,7 @@ impl Scripts {
             return Writer::new(reply, run.version).error(&error);
         }
         let ended = match self.set_arguments(run) {
-            Ok(()) => self.machine.run(&script.function, (), hash, caller),
+            Ok(()) => self.machine.run(&script.function, (), Some(hash), caller),
             Err(error) => Ended::lack_of(&error),
         };
         self.machine.reply(ended, run.version, reply);
@@ -205,11 +199,7 @@ impl Scripts {
 }
 
 /// Whether a script or function with these flags may start.
-pub(crate) fn admit(
-    flags: Flags,
-    read_only: bool,
-    caller: &mut dyn Caller,
-) -> Result<(), String> {
+pub(crate) fn admit(flags: Flags, read_only: bool, caller: &mut dyn Caller) -> Result<(), String> {
     let may_write = !flags.contains(Flags::NO_WRITES) && !flags.contains(Flags::UNDECLARED);
     if read_only && may_write {
         return Err("ERR Can not execute a script with write flag using *_ro command.".into());

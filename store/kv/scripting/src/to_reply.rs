@@ -6,7 +6,7 @@
 use crate::native::message;
 use crate::number::truncate;
 use freeport_kv_protocol::resp::{Version, Writer};
-use mlua::{Lua, Table, Value};
+use mlua::{Table, Value};
 use std::vec;
 
 /// Slots of a native function.
@@ -40,7 +40,6 @@ impl Open {
 
 /// Appends the reply. `script_version` is the version that the script has chosen for itself.
 pub(crate) fn to_reply(
-    lua: &Lua,
     value: Value,
     script_version: Version,
     version: Version,
@@ -48,19 +47,14 @@ pub(crate) fn to_reply(
 ) {
     let start = reply.len();
     let mut writer = Writer::new(reply, version);
-    if let Err(error) = write(lua, value, script_version, &mut writer) {
+    if let Err(error) = write(value, script_version, &mut writer) {
         // Memory was short. What was written is no complete reply.
         reply.truncate(start);
         Writer::new(reply, version).error(&format!("ERR {}", message(&error)));
     }
 }
 
-fn write(
-    lua: &Lua,
-    value: Value,
-    script_version: Version,
-    writer: &mut Writer,
-) -> mlua::Result<()> {
+fn write(value: Value, script_version: Version, writer: &mut Writer) -> mlua::Result<()> {
     let first = vec![value].into_iter();
     let mut open = vec![Open { rest: first, slots: FIRST_SLOTS, is_map: false }];
     let mut bytes = 0;
@@ -78,7 +72,7 @@ fn write(
             continue;
         }
         match value {
-            Value::Table(table) => open.extend(write_table(lua, &table, slots, writer)?),
+            Value::Table(table) => open.extend(write_table(&table, slots, writer)?),
             other => write_plain(&other, script_version, writer),
         }
     }
@@ -97,15 +91,10 @@ fn write_plain(value: &Value, script_version: Version, writer: &mut Writer) {
 }
 
 /// Writes a table of which one field is the value, or the header of an aggregate.
-fn write_table(
-    lua: &Lua,
-    table: &Table,
-    slots: usize,
-    writer: &mut Writer,
-) -> mlua::Result<Option<Open>> {
-    if let Some(text) = text_field(lua, table, "err")? {
+fn write_table(table: &Table, slots: usize, writer: &mut Writer) -> mlua::Result<Option<Open>> {
+    if let Some(text) = text_field(table, "err")? {
         line(b'-', &error_line(&text), writer);
-    } else if let Some(text) = text_field(lua, table, "ok")? {
+    } else if let Some(text) = text_field(table, "ok")? {
         line(b'+', &text, writer);
     } else if let Some(number) = table.raw_get::<Value>("double")?.as_number_of_any_kind() {
         writer.double(number);
@@ -119,9 +108,9 @@ fn write_table(
         writer.set(entries.len());
         let rest = entries.into_iter().map(|(key, _)| key).collect::<Vec<_>>();
         return Ok(Some(Open { rest: rest.into_iter(), slots: slots + 3, is_map: false }));
-    } else if let Some(digits) = text_field(lua, table, "big_number")? {
+    } else if let Some(digits) = text_field(table, "big_number")? {
         big_number(&digits, writer);
-    } else if let Some((format, text)) = verbatim(lua, table)? {
+    } else if let Some((format, text)) = verbatim(table)? {
         writer.verbatim(format, &text);
     } else {
         let elements = elements(table)?;
@@ -146,20 +135,17 @@ fn entries(table: &Table) -> mlua::Result<Vec<(Value, Value)>> {
     table.pairs().collect()
 }
 
-/// A field that is a string, or a number as text.
-pub(crate) fn text_field(lua: &Lua, table: &Table, name: &str) -> mlua::Result<Option<Vec<u8>>> {
+/// A field that is a string.
+fn text_field(table: &Table, name: &str) -> mlua::Result<Option<Vec<u8>>> {
     match table.raw_get(name)? {
         Value::String(text) => Ok(Some(text.as_bytes().to_vec())),
-        value @ (Value::Integer(_) | Value::Number(_)) if name == "err" => {
-            Ok(lua.coerce_string(value)?.map(|text| text.as_bytes().to_vec()))
-        }
         _ => Ok(None),
     }
 }
 
-fn verbatim(lua: &Lua, table: &Table) -> mlua::Result<Option<([u8; 3], Vec<u8>)>> {
+fn verbatim(table: &Table) -> mlua::Result<Option<([u8; 3], Vec<u8>)>> {
     let Value::Table(inner) = table.raw_get("verbatim_string")? else { return Ok(None) };
-    let (text, format) = (text_field(lua, &inner, "string")?, text_field(lua, &inner, "format")?);
+    let (text, format) = (text_field(&inner, "string")?, text_field(&inner, "format")?);
     let (Some(text), Some(format)) = (text, format) else { return Ok(None) };
     let mut padded = *b"   ";
     padded.iter_mut().zip(format).for_each(|(place, byte)| *place = byte);
@@ -208,6 +194,7 @@ impl AnyNumber for Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mlua::Lua;
 
     #[track_caller]
     fn check(script: &str, two: &str, three: &str) {
@@ -215,7 +202,7 @@ mod tests {
         let value: Value = lua.load(script).eval().expect("the sample is right");
         for (version, expected) in [(Version::Two, two), (Version::Three, three)] {
             let mut reply = vec![];
-            to_reply(&lua, value.clone(), Version::Two, version, &mut reply);
+            to_reply(value.clone(), Version::Two, version, &mut reply);
             assert_eq!(String::from_utf8_lossy(&reply).replace("\r\n", " "), expected);
         }
     }
@@ -243,7 +230,7 @@ mod tests {
         let lua = Lua::new();
         let value = lua.load("local t = {} t[1] = t return t").eval().expect("the sample is right");
         let mut reply = vec![];
-        to_reply(&lua, value, Version::Two, Version::Two, &mut reply);
+        to_reply(value, Version::Two, Version::Two, &mut reply);
         assert!(reply.ends_with(b"*1\r\n-ERR reached lua stack limit\r\n"));
     }
 }

@@ -35,11 +35,7 @@ impl Caller for Patient {
 const RUN: Run = Run { keys: &[], arguments: &[], version: Version::Two, read_only: false };
 
 fn settings() -> Settings {
-    Settings {
-        memory_bytes: 16 << 20,
-        instructions_between_checks: 10_000,
-        ..Settings::default()
-    }
+    Settings { memory_bytes: 16 << 20, instructions_between_checks: 10_000, ..Settings::default() }
 }
 
 fn scripts() -> Scripts {
@@ -79,8 +75,8 @@ fn no_script_takes_all_memory() {
         is_healthy(&mut scripts);
         assert!(scripts.memory_bytes() <= 16 << 20);
     }
-    let reply = eval(&mut scripts, "return string.rep('x', 2^31)");
-    assert!(reply.starts_with("-ERR not enough memory"), "{reply}");
+    let reply = eval(&mut scripts, "return string.rep('x', 2^30)");
+    assert!(reply.ends_with("not enough memory\r\n"), "{reply}");
 }
 
 #[test]
@@ -98,8 +94,8 @@ fn no_script_recurses_too_deeply() {
         "return loadstring('return ' .. string.rep('a.', 1e5) .. 'a')",
         "return loadstring(string.rep('do ', 1e4))",
         "return string.find(string.rep('a', 1e5), string.rep('a?', 1e5))",
-        "return string.find(string.rep('a', 1e5), '.-b')",
-        "return string.find(string.rep('(', 1e5), string.rep('%b()', 1e4))",
+        "return string.find(string.rep('a', 2e3), '.-b')",
+        "return string.find(string.rep('(', 1e3), string.rep('%b()', 1e3))",
         "return cjson.decode(string.rep('[', 1e5))",
         "cjson.decode_max_depth(1e9) return cjson.decode(string.rep('[', 1e5))",
         "cjson.encode_max_depth(1e9) local t = {} t[1] = t return cjson.encode(t)",

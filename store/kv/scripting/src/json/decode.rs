@@ -93,7 +93,8 @@ impl Decoder<'_> {
         self.depth += 1;
         if self.depth > self.settings.decode_depth.min(DEPTH_LIMIT) {
             let (depth, place) = (self.depth, self.place);
-            let text = format!("Found too many nested data structures ({depth}) at character {place}");
+            let text =
+                format!("Found too many nested data structures ({depth}) at character {place}");
             return Err(Failure::Text(text));
         }
         let value = parse(self)?;
@@ -259,8 +260,8 @@ fn is_beyond_grammar(text: &[u8]) -> bool {
     match text {
         [b'0', next, ..] => matches!(next, b'x' | b'X' | b'0'..=b'9'),
         [b'1'..=b'9', ..] => false,
-        _ => [b"inf", b"nan"].iter().any(|name| {
-            text.get(..3).is_some_and(|begin| begin.eq_ignore_ascii_case(&name[..]))
-        }),
+        _ => [b"inf", b"nan"]
+            .iter()
+            .any(|name| text.get(..3).is_some_and(|begin| begin.eq_ignore_ascii_case(&name[..]))),
     }
 }

@@ -102,9 +102,8 @@ impl Encoder<'_> {
             count += 1;
         }
         let Settings { sparse_ratio, sparse_safe, converts_sparse, .. } = *self.settings;
-        let is_sparse = sparse_ratio > 0
-            && last > sparse_ratio.saturating_mul(count)
-            && last > sparse_safe;
+        let is_sparse =
+            sparse_ratio > 0 && last > sparse_ratio.saturating_mul(count) && last > sparse_safe;
         match (is_sparse, converts_sparse) {
             (true, false) => Err(cannot(value, "excessively sparse array")),
             (true, true) => Ok(None),

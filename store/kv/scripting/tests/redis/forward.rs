@@ -14,7 +14,8 @@ pub struct Forward {
     pub log: Vec<(LogLevel, String)>,
 }
 
-const WRITES: [&[u8]; 6] = [b"set", b"del", b"incr", b"rpush", b"hset", b"sadd"];
+const WRITES: [&[u8]; 8] =
+    [b"set", b"incr", b"lpush", b"rpush", b"hset", b"sadd", b"zadd", b"lpop"];
 
 impl Forward {
     pub fn new(server: &Server) -> Self {
@@ -48,7 +49,10 @@ impl Caller for Forward {
             return fail("ERR This Redis command is not allowed from script");
         }
         // The number of arguments is checked before the right to write.
-        if self.refuses_writes && WRITES.contains(&&name[..]) && arguments.len() > 2 {
+        if self.refuses_writes
+            && WRITES.contains(&&name[..])
+            && arguments.len() > usize::from(name == b"set") + 1
+        {
             return fail("ERR Write commands are not allowed from read-only scripts.");
         }
         let replied = self.connection(version).call(arguments);

@@ -137,6 +137,13 @@ fn libraries_are_loaded_and_listed() {
     let codes = BODIES.iter().map(|body| format!("#!lua name=x\n{body}"));
     let body = "redis.register_function('f',function() end)";
     let headers = HEADERS.iter().map(|header| format!("{header}{body}"));
+    let mut differences = vec![];
+    let mut compare = |code: &str, found: &[u8], expected: &[u8]| {
+        if found != expected {
+            let (expected, found) = (shown(expected), shown(found));
+            differences.push(format!("{code}\n  expected {expected}\n  found    {found}\n"));
+        }
+    };
     for code in codes.chain(headers) {
         two.call(&[b"FUNCTION", b"FLUSH"]);
         let mut ours = Libraries::new(settings()).expect("memory suffices");
@@ -146,16 +153,17 @@ fn libraries_are_loaded_and_listed() {
             command.push(code.as_bytes());
             let expected = two.call(&command);
             let found = ours_loaded(&mut ours, code.as_bytes(), replace, &mut forward);
-            assert_eq!(shown(&found), shown(&expected), "{code}");
+            compare(&code, &found, &expected);
         }
         for version in VERSIONS {
             let mut list = vec![];
             ours.list(|_| true, true, version, &mut list);
             let mut connection = reference.connect(version);
             let expected = connection.call(&[b"FUNCTION", b"LIST", b"WITHCODE"]);
-            assert_eq!(shown(&list), shown(&expected), "{code}");
+            compare(&code, &list, &expected);
         }
     }
+    assert!(differences.is_empty(), "{}: {}", differences.len(), differences.join("\n"));
 }
 
 #[test]
@@ -189,7 +197,8 @@ fn functions_are_called() {
                 ours.call(b"f", &run, &mut forward, &mut reply);
                 if reply != expected {
                     let (expected, reply) = (shown(&expected), shown(&reply));
-                    differences.push(format!("{body}\n  expected {expected}\n  found    {reply}\n"));
+                    differences
+                        .push(format!("{body}\n  expected {expected}\n  found    {reply}\n"));
                 }
             }
         }
