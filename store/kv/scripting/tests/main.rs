@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Tests of the crate as its users see it.
+
+mod limits;
+mod redis;
