@@ -73,7 +73,7 @@ impl Series {
     }
 
     /// Returns the value that 99 % of the rounds reach, or for costs do not exceed.
-    fn reached(&self, metric: usize, is_rate: bool) -> f64 {
+    pub fn reached(&self, metric: usize, is_rate: bool) -> f64 {
         let values = self.sorted(metric);
         let spare = values.len() / 100;
         let at = if is_rate { spare } else { values.len().saturating_sub(spare + 1) };
