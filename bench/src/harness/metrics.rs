@@ -142,6 +142,9 @@ impl MetricResult {
 
 /// Formats a value with its unit for a table.
 fn shown(value: f64, unit: &str) -> String {
+    if value.is_nan() {
+        return "-".into();
+    }
     let digits = match value {
         _ if value.fract() == 0.0 => 0,
         ..1.0 => 3,

@@ -105,7 +105,7 @@ pub struct Arguments {
     /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
-    /// Also write kv.csv, kv-rates.svg and kv-accesses.svg to this folder
+    /// Also write kv.csv, kv-rates.svg, kv-accesses.svg and kv-servers.svg to this folder
     #[arg(long)]
     pub out: Option<PathBuf>,
 }
@@ -149,7 +149,10 @@ pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Outp
         folder::save(out, "kv.csv", metrics::csv(&all, &machine))?;
         let rates = plot::rates(&engine, &machine);
         let counts = plot::accesses(accesses.rows(), &machine);
-        for (name, drawing) in [("kv-rates.svg", rates), ("kv-accesses.svg", counts)] {
+        let of_servers = plot::servers(&servers.results, &machine);
+        for (name, drawing) in
+            [("kv-rates.svg", rates), ("kv-accesses.svg", counts), ("kv-servers.svg", of_servers)]
+        {
             if let Some(drawing) = drawing {
                 folder::save(out, name, drawing)?;
             }

@@ -22,9 +22,10 @@ use cases::{Group, groups};
 use client::Load;
 use server::{Kind, Server, Starting};
 use std::time::Duration;
+pub use table::title;
 
 /// Metrics of a server. Latencies are of requests from the begin of their batch.
-const OF_SERVERS: [Metric; 4] = [
+pub const OF_SERVERS: [Metric; 4] = [
     rate("ops", "op/s", "operations"),
     cost("latency_p50", "us", "median latency"),
     cost("latency_p99", "us", "99th percentile"),
@@ -143,6 +144,10 @@ struct Place<'a> {
 impl Place<'_> {
     /// Starts the servers of a group, fills them, and measures all its loads.
     fn measure(&mut self, group: &Group, progress: &mut dyn FnMut(&str)) {
+        if let Err(error) = group.contents.check() {
+            self.measured.failures.push(format!("{}: {error}", group.title()));
+            return;
+        }
         progress(&format!("{}: filling", group.title()));
         let mut subjects = vec![];
         let mut memory = self.nothing(group, "memory", &MEMORY, None);
@@ -203,7 +208,7 @@ impl Place<'_> {
         progress: &mut dyn FnMut(&str),
     ) -> MetricResult {
         let name = format!("ycsb-{}", load.workload.letter());
-        let title = format!("{} {name}, {} deep", group.title(), load.pipeline);
+        let title = format!("{}, {name}, {} deep", group.title(), load.pipeline);
         progress(&title);
         let mut result = self.nothing(group, &name, &OF_SERVERS, Some(load));
         let before = self.starting.launcher.and_then(Launcher::accelerated);
@@ -275,5 +280,46 @@ impl Place<'_> {
             series: names.into_iter().map(|name| Series { name, rounds: vec![] }).collect(),
             note: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn measured(cases: &[CaseName], words: &[&str]) -> Measured {
+        let usual = ["kv", "--quick", "--memory", "16", "--connections", "3"];
+        let words = usual.iter().chain(words);
+        let arguments = Command::try_parse_from(words).expect("valid options").arguments;
+        let pace = Pace { rounds: 2, window: Duration::from_millis(20) };
+        let cores = crate::harness::machine::allowed_cores();
+        measure(&arguments, cases, pace, &cores, &mut |_| {}).expect("servers are optional")
+    }
+
+    #[test]
+    fn a_server_that_fails_is_reported_and_the_others_are_measured() {
+        let measured = measured(&[CaseName::Resp], &["--server", "false"]);
+        let [failure] = &measured.failures[..] else { panic!("{:?}", measured.failures) };
+        assert!(failure.starts_with("resp, 8 + 92 B: freeport: "), "{failure}");
+        let [memory, rates] = &measured.results[..] else { panic!("two results") };
+        assert_eq!((&memory.case[..], &rates.case[..]), ("resp-memory", "resp-ycsb-a"));
+        let [ours, _, limit] = &rates.series[..] else { panic!("three subjects") };
+        assert_eq!((ours.rounds.len(), limit.rounds.len(), limit.name), (0, 2, LIMIT));
+        let is_measured = measured.notes.is_empty();
+        assert_eq!(is_measured, Kind::Redis.missing().is_none(), "{:?}", measured.notes);
+    }
+
+    #[test]
+    fn keys_that_are_too_short_are_a_failure_and_nothing_is_started() {
+        let measured = measured(&[CaseName::Resp], &["--key", "4", "--server", "false"]);
+        let [failure] = &measured.failures[..] else { panic!("{:?}", measured.failures) };
+        assert!(failure.contains("too short") && measured.results.is_empty(), "{failure}");
     }
 }

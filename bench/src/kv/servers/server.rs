@@ -114,16 +114,19 @@ impl Server {
     /// # Errors
     /// It cannot be started, or does not listen.
     pub fn start(kind: Kind, wire: Wire, with: &Starting<'_>) -> Result<Self> {
-        let mut begun = Self::try_start(kind, wire, with);
-        for _ in 1..ATTEMPTS {
-            if begun.is_err() {
-                begun = Self::try_start(kind, wire, with);
+        let mut attempts = 1;
+        loop {
+            let mut server = Self::launch(kind, wire, with)?;
+            let port = server.port;
+            match until(BEGINNING, || Ok(does_answer(port)), &mut server.program) {
+                Ok(()) => return Ok(server),
+                Err(_) if attempts < ATTEMPTS && server.program.end().is_some() => attempts += 1,
+                Err(error) => return Err(error),
             }
         }
-        begun
     }
 
-    fn try_start(kind: Kind, wire: Wire, with: &Starting<'_>) -> Result<Self> {
+    fn launch(kind: Kind, wire: Wire, with: &Starting<'_>) -> Result<Self> {
         let folder = with.folder.join(kind.name());
         std::fs::create_dir_all(&folder).context("no folder can be created for a server")?;
         let ports = [free_port()?, free_port()?];
@@ -138,8 +141,7 @@ impl Server {
             Kind::Memcached => memcached::server(new, &site, THREADS, with.memory_mib),
         };
         let log = folder.join("server.log");
-        let mut program = Program::start(kind.name(), command, &[with.core], &log)?;
-        until(BEGINNING, || Ok(does_answer(port)), &mut program)?;
+        let program = Program::start(kind.name(), command, &[with.core], &log)?;
         Ok(Self { kind, port, program })
     }
 
@@ -148,7 +150,6 @@ impl Server {
     /// # Errors
     /// A pair is not stored.
     pub fn fill(&self, contents: &Contents) -> Result<f64> {
-        contents.check()?;
         let before = self.program.resident_bytes();
         let pair_bytes = (contents.key_bytes + contents.value_bytes) as u64;
         let records = RECORDS.min(FILL_BYTES / pair_bytes).max(1);

@@ -11,12 +11,12 @@ pub fn of_rates(result: &MetricResult) -> String {
     let ours = result.series.first().map_or(f64::NAN, |ours| ours.median(0));
     for it in &result.series {
         let [rate, p50, p99, processor] = [0, 1, 2, 3].map(|metric| it.median(metric));
-        let [rate_shown, reached] = [rate, it.reached(0, true)].map(|value| shown(value, 0));
-        let (spread, ratio) = (shown(spread(it) * 100.0, 1), shown(ours / rate, 2));
-        let [p50, p99] = [p50, p99].map(|value| shown(value, 1));
+        let [rate_shown, reached] = [rate, it.reached(0, true)].map(|value| shown(value, 0, ""));
+        let (spread, ratio) = (shown(spread(it) * 100.0, 1, "%"), shown(ours / rate, 2, "x"));
+        let [p50, p99] = [p50, p99].map(|value| shown(value, 1, ""));
         let name = format!("  {:<22}", it.name);
-        text += &format!("{name}{rate_shown:>12}{reached:>12}{spread:>8}%{ratio:>10}x");
-        text += &format!("{p50:>10}{p99:>10}{:>11}\n", shown(processor, 2));
+        text += &format!("{name}{rate_shown:>12}{reached:>12}{spread:>9}{ratio:>11}");
+        text += &format!("{p50:>10}{p99:>10}{:>11}\n", shown(processor, 2, ""));
     }
     if let Some(note) = &result.note {
         text += &format!("  - {note}\n");
@@ -24,7 +24,8 @@ pub fn of_rates(result: &MetricResult) -> String {
     text
 }
 
-fn title(result: &MetricResult) -> String {
+/// Describes a result by its case and setting.
+pub fn title(result: &MetricResult) -> String {
     match result.traffic {
         Traffic::Operations {
             key_bytes, value_bytes, distribution, connections, pipeline, ..
@@ -46,8 +47,9 @@ fn spread(series: &Series) -> f64 {
     }
 }
 
-fn shown(value: f64, digits: usize) -> String {
-    if value.is_finite() { format!("{value:.digits$}") } else { "-".into() }
+/// A number with its unit, or a dash.
+fn shown(value: f64, digits: usize, unit: &str) -> String {
+    if value.is_finite() { format!("{value:.digits$}{unit}") } else { "-".into() }
 }
 
 #[cfg(test)]
