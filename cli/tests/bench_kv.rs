@@ -2,7 +2,7 @@
 //! `freeport bench kv` with the peers' own servers in the place of ours: every reply is as expected,
 //! every line exists, and no process or file remains.
 
-use freeport_testbed::skip;
+use freeport_testbed::{preload, skip};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -25,7 +25,8 @@ fn lines(case: &str, server: &str, more: &[&str]) -> Vec<Value> {
     let temporary = tempfile::tempdir().expect("a folder");
     let mut command = Command::new(env!("CARGO_BIN_EXE_freeport"));
     command.args(["bench", "kv", "--quick", "--json", "--memory", "64", "--window-ms", "100"]);
-    command.args(["--case", case, "--server", server]).args(more).env("TMPDIR", temporary.path());
+    command.args(["--case", case, "--server", server]).args(more);
+    command.env("TMPDIR", temporary.path()).env("FREEPORT_PRELOAD", preload::library());
     let output = command.output().expect("it runs");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
@@ -56,24 +57,52 @@ fn servers_have_a_line_for_each_figure_and_peer() {
     if ["redis-server", "memcached"].into_iter().any(is_missing) {
         return;
     }
+    let workloads = ["a", "b", "c", "f"];
+    let chosen = workloads.map(|workload| ["--workload", workload]).concat();
     for (case, server, peer) in [
         ("resp", REDIS, "redis"),
         ("memcached", MEMCACHED, "memcached"),
         ("memcached-meta", MEMCACHED, "memcached"),
     ] {
-        for workload in ["a", "b", "c", "f"] {
-            let lines = lines(case, server, &["--workload", workload, "--pipeline", "7"]);
+        let lines = lines(case, server, &[&chosen[..], &["--pipeline", "7"]].concat());
+        for workload in workloads {
             let name = format!("{case}-ycsb-{workload}");
             for metric in ["ops", "latency_p50", "latency_p99"] {
                 assert_eq!(peers(&lines, &name, metric), [peer, "limit: null server"]);
             }
-            let memory = format!("{case}-memory");
-            assert_eq!(peers(&lines, &memory, "bytes_per_pair"), [peer]);
-            let is_rate = |line: &&Value| line["metric"] != "bytes_per_pair";
-            let pipelines = lines.iter().filter(is_rate).map(|line| &line["pipeline"]);
-            assert!(pipelines.into_iter().all(|it| *it == 7), "{lines:?}");
-            assert!(lines.iter().all(|line| line["value_bytes"] == 92), "{lines:?}");
         }
+        let memory = format!("{case}-memory");
+        assert_eq!(peers(&lines, &memory, "bytes_per_pair"), [peer]);
+        let of_rates = lines.iter().filter(|line| line["metric"] != "bytes_per_pair");
+        assert!(of_rates.into_iter().all(|line| line["pipeline"] == 7), "{lines:?}");
+        assert!(lines.iter().all(|line| line["value_bytes"] == 92), "{lines:?}");
+    }
+}
+
+#[test]
+fn what_is_not_installed_is_said_with_what_to_install() {
+    let empty = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_freeport"));
+    command.args(["bench", "kv", "--quick", "--case", "memcached", "--memory", "16"]);
+    command.args(["--server", "/bin/false"]).env("PATH", empty.path());
+    let output = command.output().expect("it runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    // Debian has the program in a folder for administrators, which needs no PATH.
+    if !Path::new("/usr/sbin/memcached").exists() {
+        assert!(text.contains("apt-get install memcached"), "{text}");
+    }
+    assert!(text.contains("limit: null server"), "{text}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("freeport has exited"), "{said}");
+}
+
+#[test]
+fn options_that_make_no_sense_are_refused() {
+    for (option, value) in [("--pipeline", "0"), ("--connections", "1001"), ("--workload", "d")] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_freeport"));
+        let output = command.args(["bench", "kv", option, value]).output().expect("it runs");
+        assert!(!output.status.success() && output.stdout.is_empty(), "{option}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains(option), "{option}");
     }
 }
 

@@ -54,8 +54,8 @@ pub struct Arguments {
     /// How operations choose keys; may be repeated [default: both, for servers zipf]
     #[arg(long = "distribution", value_enum, value_name = "DISTRIBUTION")]
     pub distributions: Vec<Spread>,
-    /// MiB of memory of the engine or the server, half of which is filled with keys and values,
-    /// that of a server with at most a million
+    /// MiB of memory of the engine or the server; keys and values take half of it, in a server at
+    /// most a million
     #[arg(
         long,
         value_name = "MIB",
@@ -75,7 +75,7 @@ pub struct Arguments {
     #[arg(
         long = "pipeline",
         value_name = "COUNT",
-        value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1024)
+        value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=PIPELINE_MAX)
     )]
     pub pipelines: Vec<usize>,
     /// Connections to a server
@@ -110,6 +110,8 @@ pub struct Arguments {
     pub out: Option<PathBuf>,
 }
 
+/// Longest pipeline.
+const PIPELINE_MAX: u64 = 1024;
 const VALUES: [usize; 3] = [2, 92, 1024];
 const ROUNDS: u32 = 7;
 const WINDOW_MS: u64 = 200;

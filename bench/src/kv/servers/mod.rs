@@ -94,9 +94,12 @@ pub fn measure(
             folder: folder.path(),
         };
         let client_core = *cores.get(1).unwrap_or(&core);
-        let mut place = Place { starting, client_core, rounds: pace.rounds, measured };
+        let rounds = pace.rounds;
+        let mut place = Place { starting, client_core, rounds, measured: &mut measured };
         place.measure(group, progress);
-        measured = place.measured;
+    }
+    if let Some(command) = &arguments.server {
+        measured.note(format!("freeport stands for the server of --server: {command}"));
     }
     if cores.len() < 2 {
         measured.note("servers and the load generator share the only core".into());
@@ -138,7 +141,7 @@ struct Place<'a> {
     starting: Starting<'a>,
     client_core: usize,
     rounds: usize,
-    measured: Measured,
+    measured: &'a mut Measured,
 }
 
 impl Place<'_> {
@@ -312,8 +315,9 @@ mod tests {
         assert_eq!((&memory.case[..], &rates.case[..]), ("resp-memory", "resp-ycsb-a"));
         let [ours, _, limit] = &rates.series[..] else { panic!("three subjects") };
         assert_eq!((ours.rounds.len(), limit.rounds.len(), limit.name), (0, 2, LIMIT));
-        let is_measured = measured.notes.is_empty();
-        assert_eq!(is_measured, Kind::Redis.missing().is_none(), "{:?}", measured.notes);
+        let says = |text: &str| measured.notes.iter().any(|note| note.contains(text));
+        assert!(says("--server: false"), "{:?}", measured.notes);
+        assert_eq!(says("apt-get"), Kind::Redis.missing().is_some(), "{:?}", measured.notes);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! Key-value servers that the bench starts: ours, and its peers with the settings that suit them
 //! best. Each is pinned to one core, listens on a free port, and ends with its value.
 
+use super::super::PIPELINE_MAX;
 use super::super::load::script::{Contents, Script};
 use super::super::load::wire::Wire;
 use super::super::load::{self, Plan, Span};
@@ -138,7 +139,12 @@ impl Server {
                 with.ours(ports, &itself.to_string_lossy())?
             }
             Kind::Redis => redis::server(new, &site),
-            Kind::Memcached => memcached::server(new, &site, THREADS, with.memory_mib),
+            Kind::Memcached => {
+                let mut command = memcached::server(new, &site, THREADS, with.memory_mib);
+                // A whole batch is answered at once.
+                command.args(["-R", &PIPELINE_MAX.to_string()]);
+                command
+            }
         };
         let log = folder.join("server.log");
         let program = Program::start(kind.name(), command, &[with.core], &log)?;
