@@ -66,6 +66,8 @@ pub struct Block {
 pub struct Effects {
     /// Number of changed keys.
     pub changes: u64,
+    /// Number of keys that were removed because their time had passed.
+    pub expired: u64,
     /// Classes of events that somebody listens to, as bits.
     pub listened: u16,
     /// Events of those classes.

@@ -20,6 +20,9 @@ mod command;
 mod database;
 mod effects;
 mod error;
+mod expiry;
+mod flush;
+pub mod generic;
 mod keys;
 mod session;
 mod shard;
@@ -39,4 +42,4 @@ pub use store::{Store, slot_of};
 pub use table::Table;
 
 /// All commands of this crate.
-pub const FAMILIES: &[&[Command]] = &[strings::COMMANDS];
+pub const FAMILIES: &[&[Command]] = &[generic::COMMANDS, strings::COMMANDS];

@@ -2,6 +2,8 @@
 //! The shards that a worker holds. It always holds its own, except while another worker executes a
 //! command on it; it borrows others for a command whose keys they have.
 
+use freeport_kv_keyspace::Keyspace;
+
 use crate::shard::Shard;
 
 /// Number of hash slots, as in Redis Cluster.
@@ -70,6 +72,22 @@ impl Store {
     #[inline]
     pub fn shard_mut(&mut self, number: usize) -> &mut Shard {
         self.shards[number].as_deref_mut().expect("the shards of a command are held")
+    }
+
+    /// Two different databases, each of a shard, that are changed; they are made if necessary.
+    ///
+    /// # Panics
+    /// See [`Store::shard`] and [`Shard::database_or_new`].
+    pub fn two_keyspaces(&mut self, places: [(usize, u16); 2]) -> [&mut Keyspace; 2] {
+        let [(one, first), (other, second)] = places;
+        if one == other {
+            return self.shard_mut(one).two_databases(first, second);
+        }
+        let shards = self.shards.get_disjoint_mut([one, other]);
+        let shards = shards.expect("the numbers are different, and those of shards");
+        let [one, other] =
+            shards.map(|shard| shard.as_deref_mut().expect("the shards of a command are held"));
+        [one.database_or_new(first), other.database_or_new(second)]
     }
 
     /// The shards that are here.
