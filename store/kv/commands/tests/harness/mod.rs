@@ -2,12 +2,14 @@
 //! Commands executed here, and beside them by an installed redis-server: replies have to be the
 //! same bytes.
 
+mod events;
 mod local;
 mod redis;
 
 use freeport_kv_protocol::resp::{Value, ValueLimits, ValueProgress, ValueReader, Version};
 use freeport_testbed::{seed, skip};
 
+pub use events::{Listener, own_events};
 pub use local::Local;
 pub use redis::Redis;
 
@@ -45,6 +47,18 @@ impl Compared {
         self.ours.session.version = version;
         let number: &[u8] = if version == Version::Three { b"3" } else { b"2" };
         self.redis.call(&[b"HELLO", number]);
+    }
+
+    /// Selects a database on both sides.
+    pub fn select(&mut self, number: u16) {
+        self.ours.session.database = number;
+        self.redis.call(&[b"SELECT", number.to_string().as_bytes()]);
+    }
+
+    /// A listener to the keyspace events of the server, new keys among them.
+    pub fn listener(&mut self) -> Listener {
+        self.redis.call(&[b"CONFIG", b"SET", b"notify-keyspace-events", b"EAn"]);
+        Listener::new(self.redis.address())
     }
 
     /// The replies of both to a command whose arguments are separated by single spaces are the same

@@ -2,7 +2,7 @@
 //! A redis-server on a free port, which ends with its value.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 
 use freeport_kv_protocol::resp::{ValueLimits, ValueProgress, ValueReader, Version, Writer};
@@ -31,6 +31,11 @@ impl Redis {
             connection.is_some()
         });
         Some(Self { process, connection: connection? })
+    }
+
+    /// Where the server listens.
+    pub fn address(&self) -> SocketAddr {
+        self.connection.peer_addr().expect("it is connected")
     }
 
     /// The reply to a command, as bytes.
