@@ -20,6 +20,26 @@ pub fn is(argument: &[u8], word: &str) -> bool {
     argument.eq_ignore_ascii_case(word.as_bytes())
 }
 
+/// A cursor of a scan, read as the C library reads an unsigned number.
+///
+/// # Errors
+/// It is no number of 64 bits.
+pub fn cursor(argument: &[u8]) -> Result<u64, Error> {
+    const INVALID: Error = Error::fixed("ERR invalid cursor");
+    let (is_negative, digits) = match argument {
+        [] => return Ok(0),
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        digits => (false, digits),
+    };
+    if !digits.iter().all(u8::is_ascii_digit) {
+        return Err(INVALID);
+    }
+    let digits = str::from_utf8(digits).map_err(|_| INVALID)?;
+    let number: u64 = digits.parse().map_err(|_| INVALID)?;
+    Ok(if is_negative { number.wrapping_neg() } else { number })
+}
+
 /// Timeout of a command that waits, in seconds with a fraction; the time when it ends, in
 /// milliseconds since 1970, or none if it never does.
 ///
@@ -58,6 +78,17 @@ mod tests {
         assert_eq!(deadline_ms(b"0", 5), Ok(None));
         assert_eq!(deadline_ms(b"0.5", 5), Ok(Some(505)));
         assert_eq!(deadline_ms(b"0.0001", 5), Ok(Some(6)));
+    }
+
+    #[test]
+    fn cursors_are_read_as_the_c_library_does() {
+        assert_eq!(cursor(b""), Ok(0));
+        assert_eq!(cursor(b"+17"), Ok(17));
+        assert_eq!(cursor(b"-1"), Ok(u64::MAX));
+        assert_eq!(cursor(b"18446744073709551615"), Ok(u64::MAX));
+        for wrong in [&b"18446744073709551616"[..], b"-", b"+", b" 1", b"1 ", b"0x1"] {
+            assert!(cursor(wrong).is_err(), "{}", wrong.escape_ascii());
+        }
     }
 
     #[test]

@@ -55,7 +55,16 @@ impl<'a> Database<'a> {
     /// it is noted that it expired.
     #[inline]
     fn write<R>(&mut self, key: &[u8], write: impl FnOnce(&mut Keyspace, u64) -> R) -> R {
-        let shard = self.store.shard_of(key);
+        self.write_in(self.store.shard_of(key), key, write)
+    }
+
+    #[inline]
+    fn write_in<R>(
+        &mut self,
+        shard: usize,
+        key: &[u8],
+        write: impl FnOnce(&mut Keyspace, u64) -> R,
+    ) -> R {
         let keyspace = self.store.shard_mut(shard).database_or_new(self.number);
         let result = write(keyspace, self.now_ms);
         if keyspace.take_lapsed() {
@@ -72,7 +81,7 @@ impl<'a> Database<'a> {
     ) -> R {
         let shard = self.store.shard_of(key);
         match self.store.shard(shard).database(self.number) {
-            Some(_) => self.write(key, write),
+            Some(_) => self.write_in(shard, key, write),
             None => R::default(),
         }
     }

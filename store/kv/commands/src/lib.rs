@@ -28,6 +28,7 @@ mod session;
 mod shard;
 mod store;
 pub mod strings;
+pub(crate) mod subcommand;
 mod table;
 
 pub use call::Call;

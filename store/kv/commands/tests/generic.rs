@@ -182,6 +182,24 @@ fn large_values_move_between_shards_and_databases() {
 }
 
 #[test]
+fn encodings_are_those_of_redis_7_2() {
+    let mut local = Local::with_shards(3);
+    // A small list was a quicklist in 7.0.
+    push_many(&mut local, b"list", 3);
+    assert_eq!(local.line("OBJECT ENCODING list"), b"$8\r\nlistpack\r\n");
+    local.line("SET number 12");
+    assert_eq!(local.line("OBJECT ENCODING number"), b"$3\r\nint\r\n");
+    let long = "x".repeat(45);
+    local.line(&format!("SET text {long}"));
+    assert_eq!(local.line("OBJECT ENCODING text"), b"$3\r\nraw\r\n");
+    assert!(
+        local
+            .line("DEBUG OBJECT text")
+            .ends_with(b" encoding:raw serializedlength:45 lru:0 lru_seconds_idle:0\r\n")
+    );
+}
+
+#[test]
 fn a_dumped_value_is_restored() {
     let mut local = Local::with_shards(3);
     local.now_ms = Some(1_000);

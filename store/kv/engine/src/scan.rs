@@ -39,7 +39,7 @@ impl<M: Meter> Engine<M> {
         let index = &self.table.index;
         match index.round() {
             Some(mask) => random & mask as u64,
-            None => (u128::from(random) * index.buckets() as u128 >> u64::BITS) as u64,
+            None => ((u128::from(random) * index.buckets() as u128) >> u64::BITS) as u64,
         }
     }
 

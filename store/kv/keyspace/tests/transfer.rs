@@ -19,7 +19,9 @@ fn fill(keyspace: &mut Keyspace, elements: u32) -> [&'static [u8]; 6] {
     let text = "text".repeat(elements as usize);
     keyspace.set_string(b"string", text.as_bytes(), Expiry::AtMs(9_000), 0).expect("memory");
     let set_hash = |hash: &mut Hash, limits: &Limits| {
-        texts.iter().for_each(|text| drop(hash.set(limits, text.as_bytes(), b"value")));
+        for text in &texts {
+            hash.set(limits, text.as_bytes(), b"value");
+        }
     };
     keyspace.change(b"hash", 0, set_hash).expect("memory");
     let push = |list: &mut List, limits: &Limits| {
@@ -27,7 +29,9 @@ fn fill(keyspace: &mut Keyspace, elements: u32) -> [&'static [u8]; 6] {
     };
     keyspace.change(b"list", 0, push).expect("memory");
     let add = |set: &mut Set, limits: &Limits| {
-        texts.iter().for_each(|text| drop(set.add(limits, text.as_bytes())));
+        for text in &texts {
+            set.add(limits, text.as_bytes());
+        }
     };
     keyspace.change(b"set", 0, add).expect("memory");
     let rank = |set: &mut ZSet, limits: &Limits| {

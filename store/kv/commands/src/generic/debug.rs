@@ -6,18 +6,19 @@ use freeport_kv_protocol::resp::Version;
 use freeport_kv_protocol::resp::reply::shared;
 
 use super::payload::serialized_bytes;
-use super::subcommand::{help, shown};
 use crate::arguments::{integer, is};
 use crate::call::Call;
 use crate::error::Error;
+use crate::subcommand::{help, shown};
+
+#[expect(clippy::approx_constant, reason = "the number that Redis replies")]
+const DOUBLE: f64 = 3.141;
 
 pub(super) fn debug(call: &mut Call<'_>) -> Result<(), Error> {
     match *call.arguments {
         [_, word] if is(word, "HELP") => show_help(call),
         [_, word, key] if is(word, "OBJECT") => object(call, key),
-        [_, word, text] if is(word, "ERROR") => {
-            return Err(Error::new(String::from_utf8_lossy(text)));
-        }
+        [_, word, text] if is(word, "ERROR") => Err(Error::new(String::from_utf8_lossy(text))),
         [_, word, kind] if is(word, "PROTOCOL") => protocol(call, kind),
         [_, word, number] if is(word, "SET-ACTIVE-EXPIRE") => set_active_expire(call, number),
         [_, word, ref options @ ..] if is(word, "POPULATE") && matches!(options.len(), 1..=3) => {
@@ -55,7 +56,10 @@ fn populate(call: &mut Call<'_>, options: &[&[u8]]) -> Result<(), Error> {
     const NOT_POSITIVE: Error = Error::fixed("ERR value is out of range, must be positive");
     const TOO_LONG: Error =
         Error::fixed("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
-    let positive = |argument: &[u8]| u64::try_from(integer(argument)?).map_err(|_| NOT_POSITIVE);
+    let positive = |argument: &[u8]| {
+        let number = integer(argument).ok().and_then(|number| u64::try_from(number).ok());
+        number.ok_or(NOT_POSITIVE)
+    };
     let count = positive(options[0])?;
     let prefix = options.get(1).copied().unwrap_or(b"key");
     let bytes = options.get(2).map_or(Ok(0), |bytes| positive(bytes))?;
@@ -84,14 +88,14 @@ fn populate(call: &mut Call<'_>, options: &[&[u8]]) -> Result<(), Error> {
 fn protocol(call: &mut Call<'_>, kind: &[u8]) -> Result<(), Error> {
     const UNKNOWN: Error = Error::fixed(
         "ERR Wrong protocol type name. Please use one of the following: \
-         string|integer|double|null|array|set|map|attrib|push|verbatim|true|false",
+         string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false",
     );
     let kind = str::from_utf8(kind).unwrap_or_default().to_ascii_lowercase();
     let reply = &mut call.reply;
     match kind.as_str() {
         "string" => reply.bulk(b"Hello World"),
         "integer" => reply.integer(12_345),
-        "double" => reply.double(3.141),
+        "double" => reply.double(DOUBLE),
         "null" => reply.null(),
         "array" => {
             reply.array(3);
@@ -124,6 +128,7 @@ fn protocol(call: &mut Call<'_>, kind: &[u8]) -> Result<(), Error> {
             reply.push(2);
             reply.bulk(b"server-cpu-usage");
             reply.integer(42);
+            reply.bulk(b"Some real reply following the push reply");
         }
         "true" => reply.boolean(true),
         "false" => reply.boolean(false),

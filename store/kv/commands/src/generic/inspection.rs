@@ -3,10 +3,10 @@
 
 use freeport_kv_protocol::resp::reply::shared;
 
-use super::subcommand::{self, Subcommand};
 use crate::arguments::{integer, is};
 use crate::call::Call;
 use crate::error::Error;
+use crate::subcommand::{self, Subcommand};
 
 const OBJECT: &[Subcommand] = &[
     Subcommand { name: "encoding", arity: 3, run: encoding },

@@ -10,13 +10,15 @@ use freeport_kv_keyspace::{Keyspace, Kind};
 use freeport_kv_protocol::resp::{Version, Writer};
 use freeport_kv_types::pattern::matches;
 
-use crate::arguments::{integer, is};
+use crate::arguments::{cursor, integer, is};
 use crate::call::Call;
 use crate::error::Error;
 use crate::store::Store;
 
 /// Chains that SCAN visits at most for each key that it is asked for.
 const CHAINS_PER_KEY: u64 = 10;
+/// Chains that it visits at least, unless it finds keys: all of a few small shards.
+const LEAST_CHAINS: u64 = 1024;
 
 pub(super) fn keys(call: &mut Call<'_>) -> Result<(), Error> {
     let (number, now_ms) = (call.database.number(), call.now_ms());
@@ -42,7 +44,7 @@ pub(super) fn scan(call: &mut Call<'_>) -> Result<(), Error> {
     let (number, now_ms) = (call.database.number(), call.now_ms());
     let mut found = Found::default();
     let mut scan = Scan { store: call.database.store, number, cursor };
-    let mut chains = count.saturating_mul(CHAINS_PER_KEY);
+    let mut chains = count.saturating_mul(CHAINS_PER_KEY).max(LEAST_CHAINS);
     loop {
         scan.step(now_ms, |key, kind| found.add(&filter, key, kind));
         chains -= 1;
@@ -84,26 +86,6 @@ fn weighted(databases: &[&Keyspace], choose: &mut impl FnMut(usize) -> usize) ->
         is_here
     };
     databases.iter().position(has_key).unwrap_or(0)
-}
-
-/// A cursor of a scan, read as the C library reads an unsigned number.
-///
-/// # Errors
-/// It is no number of 64 bits.
-pub(crate) fn cursor(argument: &[u8]) -> Result<u64, Error> {
-    const INVALID: Error = Error::fixed("ERR invalid cursor");
-    let (is_negative, digits) = match argument {
-        [] => return Ok(0),
-        [b'-', digits @ ..] => (true, digits),
-        [b'+', digits @ ..] => (false, digits),
-        digits => (false, digits),
-    };
-    if !digits.iter().all(u8::is_ascii_digit) {
-        return Err(INVALID);
-    }
-    let digits = str::from_utf8(digits).map_err(|_| INVALID)?;
-    let number: u64 = digits.parse().map_err(|_| INVALID)?;
-    Ok(if is_negative { number.wrapping_neg() } else { number })
 }
 
 /// Keys that are wanted.
@@ -180,8 +162,8 @@ impl Scan<'_> {
         let shards = self.store.count() as u64;
         let (shard, place) = (self.cursor % shards, self.cursor / shards);
         let next = match self.store.shard(shard as usize).database(self.number) {
-            Some(keyspace) => keyspace.scan(place, now_ms, visit),
-            None => 0,
+            Some(keyspace) if !keyspace.is_empty() => keyspace.scan(place, now_ms, visit),
+            _ => 0,
         };
         self.cursor = match next {
             0 if shard + 1 == shards => 0,

@@ -10,7 +10,6 @@ mod inspection;
 mod iteration;
 mod payload;
 mod relocation;
-mod subcommand;
 
 use crate::command::{Command, Flags, Group, Run};
 use crate::keys::Keys;

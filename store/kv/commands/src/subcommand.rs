@@ -12,7 +12,7 @@ use crate::error::Error;
 const SHOWN_BYTES: usize = 128;
 
 /// A subcommand.
-pub(super) struct Subcommand {
+pub(crate) struct Subcommand {
     /// Name in lower case.
     pub name: &'static str,
     /// Number of arguments with both names; a negative one is the least number.
@@ -25,7 +25,7 @@ pub(super) struct Subcommand {
 ///
 /// # Errors
 /// Those of the subcommand; there is none of that name; the number of arguments is wrong.
-pub(super) fn run(
+pub(crate) fn run(
     call: &mut Call<'_>,
     command: &'static str,
     subcommands: &[Subcommand],
@@ -47,12 +47,12 @@ pub(super) fn run(
 }
 
 /// The beginning of a word, as errors repeat it.
-pub(super) fn shown(word: &[u8]) -> std::borrow::Cow<'_, str> {
+pub(crate) fn shown(word: &[u8]) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(&word[..word.len().min(SHOWN_BYTES)])
 }
 
 /// Replies the lines of HELP, with those that each command has.
-pub(super) fn help(reply: &mut Writer<'_>, command: &str, lines: &[&str]) {
+pub(crate) fn help(reply: &mut Writer<'_>, command: &str, lines: &[&str]) {
     reply.array(lines.len() + 3);
     reply.status(&format!("{command} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"));
     lines.iter().for_each(|line| reply.status(line));
