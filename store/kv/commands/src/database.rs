@@ -44,7 +44,8 @@ impl<'a> Database<'a> {
         self.store.shard(self.store.shard_of(key)).database(self.number)
     }
 
-    /// The keys among which a key is, to be changed.
+    /// The keys among which a key is, for changes that the methods of this type do not have. Those
+    /// also note that a value in the way has expired.
     #[inline]
     pub fn keyspace_mut(&mut self, key: &[u8]) -> &mut Keyspace {
         let shard = self.store.shard_of(key);

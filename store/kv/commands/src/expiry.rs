@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Keys whose time has passed: who wanted to know of the key is told when its value is removed.
+//! Keys whose time has passed: transactions, clients that wait, and listeners are told when the
+//! value is removed.
 //!
 //! A value that nobody touches is found by [`Store::expire_some`], which a server calls from time
 //! to time; a write to its key removes it at once. Reads only see that there is no such key.

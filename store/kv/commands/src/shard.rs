@@ -305,4 +305,14 @@ mod tests {
         assert!(shard.database(2).is_none() && shard.database(3).is_some());
         assert!(shard.database(9).is_none());
     }
+
+    #[test]
+    fn limits_hold_in_all_databases_and_in_later_ones() {
+        let mut shard = shard();
+        shard.database_or_new(1);
+        shard.set_limits(&Limits { set_entries: 7, ..Limits::default() });
+        let entries =
+            |shard: &mut Shard, number| shard.database_or_new(number).limits().set_entries;
+        assert_eq!((entries(&mut shard, 1), entries(&mut shard, 2)), (7, 7));
+    }
 }

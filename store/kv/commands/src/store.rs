@@ -135,7 +135,7 @@ const CRC16: [u16; 256] = {
 
 #[cfg(test)]
 mod tests {
-    use freeport_kv_keyspace::Options;
+    use freeport_kv_keyspace::{Expiry, Options};
 
     use super::*;
     use crate::shard::ShardOptions;
@@ -165,5 +165,24 @@ mod tests {
         store.insert(1, Box::new(Shard::new(options)));
         assert!(store.has(1) && store.shards().count() == 1);
         assert!(store.take(1).is_some() && !store.has(1));
+    }
+
+    #[test]
+    fn two_databases_are_changed_at_once() {
+        let mut store = Store::new(2);
+        for number in 0..2 {
+            let options = ShardOptions { databases: 3, keyspace: Options::default() };
+            store.insert(number, Box::new(Shard::new(options)));
+        }
+        for places in [[(0, 1), (1, 1)], [(1, 2), (0, 0)], [(1, 0), (1, 2)]] {
+            let [one, other] = store.two_keyspaces(places);
+            one.set_string(b"one", b"1", Expiry::Never, 0).expect("there is memory");
+            other.set_string(b"other", b"2", Expiry::Never, 0).expect("there is memory");
+            let kind = |(shard, number): (usize, u16), key| {
+                let database = store.shard(shard).database(number);
+                database.is_some_and(|database| database.kind(key, 0).is_some())
+            };
+            assert!(kind(places[0], b"one") && kind(places[1], b"other"));
+        }
     }
 }

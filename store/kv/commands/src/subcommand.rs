@@ -59,3 +59,25 @@ pub(crate) fn help(reply: &mut Writer<'_>, command: &str, lines: &[&str]) {
     reply.status("HELP");
     reply.status("    Prints this help.");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use freeport_kv_protocol::resp::Version;
+
+    #[test]
+    fn errors_repeat_the_beginning_of_a_word() {
+        assert_eq!(shown(b"word"), "word");
+        assert_eq!(shown(&[b'x'; 1_000]).len(), SHOWN_BYTES);
+        assert_eq!(shown(&[0xFF]), "\u{FFFD}");
+    }
+
+    #[test]
+    fn help_begins_and_ends_with_the_lines_of_all_commands() {
+        let mut output = vec![];
+        help(&mut Writer::new(&mut output, Version::Two), "X", &["LINE"]);
+        let expected = "*4\r\n+X <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\r\n\
+                        +LINE\r\n+HELP\r\n+    Prints this help.\r\n";
+        assert_eq!(String::from_utf8_lossy(&output), expected);
+    }
+}

@@ -157,3 +157,33 @@ fn show(call: &mut Call<'_>, unit_ms: u64, is_relative: bool) -> Result<(), Erro
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn conditions(line: &str) -> Result<Conditions, Error> {
+        Conditions::read(&line.split(' ').map(str::as_bytes).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn conditions_compare_with_the_present_time() {
+        let allow = |line, current_ms| conditions(line).expect("they agree").allow(current_ms, 50);
+        assert!(allow("NX", None) && !allow("nx", Some(10)));
+        assert!(!allow("XX", None) && allow("XX", Some(90)));
+        assert!(!allow("GT", None) && allow("GT", Some(49)) && !allow("GT", Some(50)));
+        assert!(allow("LT", None) && allow("LT", Some(51)) && !allow("LT", Some(50)));
+        assert!(!allow("XX LT", None) && allow("XX GT", Some(49)) && !allow("GT XX", Some(51)));
+        assert!(conditions("NX GT").is_err() && conditions("LT GT").is_err());
+    }
+
+    #[test]
+    fn times_out_of_range_are_none() {
+        let seconds = Given { command: "expire", unit_ms: 1000, is_relative: true };
+        assert_eq!(time_ms(2, seconds, 500), Some(2_500));
+        assert_eq!(time_ms(-2, seconds, 500), Some(-1_500));
+        assert_eq!(time_ms(i64::MAX / 1000, seconds, 808), None);
+        assert_eq!(time_ms(i64::MAX / 1000, seconds, 807), Some(i64::MAX));
+        assert_eq!(time_ms(i64::MIN, seconds, 500), None);
+    }
+}
