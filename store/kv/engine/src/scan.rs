@@ -33,8 +33,8 @@ impl<M: Meter> Engine<M> {
         above.reverse_bits().wrapping_add(1).reverse_bits()
     }
 
-    /// The cursor at a chain that a random number of 64 bits chooses, each chain with about the same
-    /// probability.
+    /// The cursor at a chain that a random number of 64 bits chooses, each chain with about the
+    /// same probability.
     pub fn cursor_from(&self, random: u64) -> u64 {
         let index = &self.table.index;
         match index.round() {
