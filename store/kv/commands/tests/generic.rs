@@ -223,6 +223,33 @@ fn a_dumped_value_is_restored() {
 }
 
 #[test]
+fn digests_are_those_of_the_contents() {
+    let [mut one, mut other] = [Local::with_shards(1), Local::with_shards(3)];
+    let zero = format!("+{}\r\n", "0".repeat(40)).into_bytes();
+    assert_eq!(one.line("DEBUG DIGEST"), zero);
+    for local in [&mut one, &mut other] {
+        local.line("SET string value");
+        push_many(local, b"list", 5_000);
+        local.line("COPY list copy");
+        local.session.database = 2;
+        local.line("SET 17 17");
+        local.session.database = 0;
+    }
+    let all = one.line("DEBUG DIGEST");
+    assert_eq!(all, other.line("DEBUG DIGEST"));
+    assert_eq!(one.line("DEBUG DIGEST-VALUE list"), one.line("DEBUG DIGEST-VALUE copy"));
+    let none = [b"*1\r\n", &zero[..]].concat();
+    assert_eq!(one.line("DEBUG DIGEST-VALUE none"), none);
+    one.line("PEXPIREAT copy 9000000000000");
+    assert_ne!(one.line("DEBUG DIGEST-VALUE list"), one.line("DEBUG DIGEST-VALUE copy"));
+    assert_ne!(one.line("DEBUG DIGEST"), all);
+    one.line("PERSIST copy");
+    assert_eq!(one.line("DEBUG DIGEST"), all);
+    one.line("MOVE string 2");
+    assert_ne!(one.line("DEBUG DIGEST"), all);
+}
+
+#[test]
 fn memory_of_a_value_is_counted() {
     let mut local = Local::with_shards(3);
     local.line("SET key value");

@@ -53,12 +53,11 @@ impl ValueRef<'_> {
                 "int"
             }
             Self::String(_) => "embstr",
-            Self::List(ListRef::Large(_)) => "quicklist",
-            Self::Set(SetRef::Integers(_)) => "intset",
-            Self::Hash(HashRef::Large(_)) | Self::Set(SetRef::Large(_)) => "hashtable",
-            Self::SortedSet(ZSetRef::Large(_)) => "skiplist",
-            Self::Hash(_) | Self::List(_) | Self::Set(_) | Self::SortedSet(_) => "listpack",
-            Self::Stream(_) => "stream",
+            Self::Hash(hash) => hash.encoding(),
+            Self::List(list) => list.encoding(),
+            Self::Set(set) => set.encoding(),
+            Self::SortedSet(set) => set.encoding(),
+            Self::Stream(stream) => stream.encoding(),
         }
     }
 

@@ -5,6 +5,7 @@ use freeport_kv_keyspace::Expiry;
 use freeport_kv_protocol::resp::Version;
 use freeport_kv_protocol::resp::reply::shared;
 
+use super::digest::Digest;
 use super::payload::serialized_bytes;
 use crate::arguments::{integer, is};
 use crate::call::Call;
@@ -20,6 +21,8 @@ pub(super) fn debug(call: &mut Call<'_>) -> Result<(), Error> {
         [_, word, key] if is(word, "OBJECT") => object(call, key),
         [_, word, text] if is(word, "ERROR") => Err(Error::new(String::from_utf8_lossy(text))),
         [_, word, kind] if is(word, "PROTOCOL") => protocol(call, kind),
+        [_, word] if is(word, "DIGEST") => digest_all(call),
+        [_, word, ref keys @ ..] if is(word, "DIGEST-VALUE") => digest_values(call, keys),
         [_, word, number] if is(word, "SET-ACTIVE-EXPIRE") => set_active_expire(call, number),
         [_, word, ref options @ ..] if is(word, "POPULATE") && matches!(options.len(), 1..=3) => {
             populate(call, options)
@@ -40,6 +43,30 @@ fn object(call: &mut Call<'_>, key: &[u8]) -> Result<(), Error> {
         serialized_bytes(value)
     );
     call.reply.status(&text);
+    Ok(())
+}
+
+/// DEBUG DIGEST: of all keys in all databases.
+fn digest_all(call: &mut Call<'_>) -> Result<(), Error> {
+    let mut digest = Digest::default();
+    for shard in call.database.store.shards() {
+        for number in 0..shard.options().databases {
+            if let Some(keyspace) = shard.database(number) {
+                digest.add_database(number, keyspace, call.database.now_ms());
+            }
+        }
+    }
+    call.reply.status(&digest.to_string());
+    Ok(())
+}
+
+fn digest_values(call: &mut Call<'_>, keys: &[&[u8]]) -> Result<(), Error> {
+    call.reply.array(keys.len());
+    for key in keys {
+        let keyspace = call.database.keyspace(key);
+        let digest = keyspace.map(|keyspace| Digest::of_key(keyspace, key, call.now_ms()));
+        call.reply.status(&digest.unwrap_or_default().to_string());
+    }
     Ok(())
 }
 
@@ -141,6 +168,10 @@ fn protocol(call: &mut Call<'_>, kind: &[u8]) -> Result<(), Error> {
 
 fn show_help(call: &mut Call<'_>) -> Result<(), Error> {
     const LINES: &[&str] = &[
+        "DIGEST",
+        "    Output a hex signature representing the current DB content.",
+        "DIGEST-VALUE <key> [<key> ...]",
+        "    Output a hex signature of the values of all the specified keys.",
         "ERROR <string>",
         "    Return an error with <string> as message.",
         "OBJECT <key>",

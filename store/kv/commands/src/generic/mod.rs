@@ -3,6 +3,7 @@
 
 mod databases;
 mod debug;
+mod digest;
 mod dump;
 mod existence;
 mod expiry;
