@@ -21,6 +21,9 @@ mod database;
 mod effects;
 mod entries;
 mod error;
+mod expiry;
+mod flush;
+pub mod generic;
 pub mod hashes;
 mod keys;
 pub mod lists;
@@ -31,6 +34,7 @@ pub mod sets;
 mod shard;
 mod store;
 pub mod strings;
+pub(crate) mod subcommand;
 mod table;
 
 pub use call::Call;
@@ -46,4 +50,4 @@ pub use table::Table;
 
 /// All commands of this crate.
 pub const FAMILIES: &[&[Command]] =
-    &[strings::COMMANDS, hashes::COMMANDS, sets::COMMANDS, lists::COMMANDS];
+    &[generic::COMMANDS, strings::COMMANDS, hashes::COMMANDS, sets::COMMANDS, lists::COMMANDS];

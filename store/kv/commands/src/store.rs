@@ -2,6 +2,8 @@
 //! The shards that a worker holds. It always holds its own, except while another worker executes a
 //! command on it; it borrows others for a command whose keys they have.
 
+use freeport_kv_keyspace::Keyspace;
+
 use crate::shard::Shard;
 
 /// Number of hash slots, as in Redis Cluster.
@@ -72,6 +74,22 @@ impl Store {
         self.shards[number].as_deref_mut().expect("the shards of a command are held")
     }
 
+    /// Two different databases, each of a shard, that are changed; they are made if necessary.
+    ///
+    /// # Panics
+    /// See [`Store::shard`] and [`Shard::database_or_new`].
+    pub fn two_keyspaces(&mut self, places: [(usize, u16); 2]) -> [&mut Keyspace; 2] {
+        let [(one, first), (other, second)] = places;
+        if one == other {
+            return self.shard_mut(one).two_databases(first, second);
+        }
+        let shards = self.shards.get_disjoint_mut([one, other]);
+        let shards = shards.expect("the numbers are different, and those of shards");
+        let [one, other] =
+            shards.map(|shard| shard.as_deref_mut().expect("the shards of a command are held"));
+        [one.database_or_new(first), other.database_or_new(second)]
+    }
+
     /// The shards that are here.
     pub fn shards(&self) -> impl Iterator<Item = &Shard> {
         self.shards.iter().flatten().map(|shard| &**shard)
@@ -117,7 +135,7 @@ const CRC16: [u16; 256] = {
 
 #[cfg(test)]
 mod tests {
-    use freeport_kv_keyspace::Options;
+    use freeport_kv_keyspace::{Expiry, Options};
 
     use super::*;
     use crate::shard::ShardOptions;
@@ -147,5 +165,24 @@ mod tests {
         store.insert(1, Box::new(Shard::new(options)));
         assert!(store.has(1) && store.shards().count() == 1);
         assert!(store.take(1).is_some() && !store.has(1));
+    }
+
+    #[test]
+    fn two_databases_are_changed_at_once() {
+        let mut store = Store::new(2);
+        for number in 0..2 {
+            let options = ShardOptions { databases: 3, keyspace: Options::default() };
+            store.insert(number, Box::new(Shard::new(options)));
+        }
+        for places in [[(0, 1), (1, 1)], [(1, 2), (0, 0)], [(1, 0), (1, 2)]] {
+            let [one, other] = store.two_keyspaces(places);
+            one.set_string(b"one", b"1", Expiry::Never, 0).expect("there is memory");
+            other.set_string(b"other", b"2", Expiry::Never, 0).expect("there is memory");
+            let kind = |(shard, number): (usize, u16), key| {
+                let database = store.shard(shard).database(number);
+                database.is_some_and(|database| database.kind(key, 0).is_some())
+            };
+            assert!(kind(places[0], b"one") && kind(places[1], b"other"));
+        }
     }
 }

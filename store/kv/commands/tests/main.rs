@@ -2,6 +2,9 @@
 //! Tests of commands, most of them beside an installed redis-server 7.0.
 
 mod collections;
+mod generic;
+mod generic_beside_redis;
+mod generic_effects;
 mod harness;
 mod hashes;
 mod lists;

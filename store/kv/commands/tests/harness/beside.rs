@@ -32,8 +32,7 @@ pub struct Beside<'a> {
 impl<'a> Beside<'a> {
     /// Begins to listen.
     pub fn new(compared: &'a mut Compared) -> Self {
-        let listener = Listener::new(&mut compared.redis);
-        compared.ours.effects.events.clear();
+        let listener = compared.listener();
         Self { compared, listener, recent: vec![] }
     }
 
@@ -43,6 +42,7 @@ impl<'a> Beside<'a> {
     pub fn table(&mut self, lines: &str) {
         for version in [Version::Two, Version::Three] {
             self.compared.ours = super::Local::with_shards(3);
+            self.listener = self.compared.listener();
             self.compared.redis.call(&[b"FLUSHALL"]);
             self.compared.use_version(version);
             for line in lines.lines().filter(|line| !line.trim().is_empty()) {
@@ -72,7 +72,7 @@ impl<'a> Beside<'a> {
     /// Events since the last call are the same.
     #[track_caller]
     pub fn same_events(&mut self) {
-        let theirs = self.listener.events(&mut self.compared.redis);
+        let theirs = self.listener.events();
         assert_eq!(self.compared.ours.events(), theirs, "{:#?}", self.recent);
         self.recent.clear();
     }

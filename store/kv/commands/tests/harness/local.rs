@@ -4,13 +4,17 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use freeport_kv_commands::{
-    Call, Effects, Error, Event, FAMILIES, Run, Session, Shard, ShardOptions, Store, Table,
+    Call, Class, Effects, Error, Event, FAMILIES, Run, Session, Shard, ShardOptions, Store, Table,
 };
 use freeport_kv_engine::Options as EngineOptions;
 use freeport_kv_keyspace::Options;
 use freeport_kv_protocol::resp::{Value, Writer};
 
+use super::events::event_text;
 use super::parsed;
+
+/// Classes of events that are noted: as `A` means them, neither new keys nor those not found.
+const USUAL: u16 = !(Class::New as u16 | Class::Miss as u16);
 
 /// A store and a client.
 pub struct Local {
@@ -33,7 +37,7 @@ impl Local {
         Self::with_memory(shards, 256 << 20)
     }
 
-    /// An empty store of several shards, each with this memory.
+    /// An empty store of several shards, each of whose databases may use this memory.
     pub fn with_memory(shards: usize, memory_bytes: usize) -> Self {
         let engine = EngineOptions { memory_bytes, ..EngineOptions::default() };
         let keyspace = Options { engine, ..Options::default() };
@@ -46,7 +50,7 @@ impl Local {
             table: Table::new(FAMILIES.iter().copied().flatten().copied()),
             store,
             session: Session::new(1),
-            effects: Effects { listened: u16::MAX, ..Effects::default() },
+            effects: Effects { listened: USUAL, ..Effects::default() },
             now_ms: None,
         }
     }
@@ -56,9 +60,9 @@ impl Local {
         self.call(&line.split(' ').map(str::as_bytes).collect::<Vec<_>>())
     }
 
-    /// Names and keys of the events since the last call, such as `hset key`.
+    /// Takes the events since the last call, as [`event_text`] has them.
     pub fn events(&mut self) -> Vec<String> {
-        let text = |event: Event| format!("{} {}", event.name, event.key.escape_ascii());
+        let text = |event: Event| event_text(event.database, event.name, &event.key);
         self.effects.events.drain(..).map(text).collect()
     }
 
