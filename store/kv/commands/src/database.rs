@@ -2,7 +2,7 @@
 //! The database that a client has selected, as its commands see it: each key lies in the shard of
 //! its hash slot, and changes are noted in the [`Effects`].
 
-use freeport_kv_keyspace::{Expiry, Keyspace, Kind, Type};
+use freeport_kv_keyspace::{Expiry, Keyspace, Kind, Options, Type};
 use freeport_kv_types::Limits;
 
 use crate::effects::{Class, Effects};
@@ -81,6 +81,51 @@ impl<'a> Database<'a> {
         Ok(self.keyspace_mut(key).set_string(key, value, expiry, now_ms)?)
     }
 
+    /// Changes the bytes of a string. Zeros are appended up to `length` bytes if it is shorter, and
+    /// a string that does not exist is made. Its time of expiry stays. A string that is long enough
+    /// is changed where it lies.
+    ///
+    /// # Errors
+    /// The value has another type, or no memory is left; nothing has changed.
+    pub fn edit_string<R>(
+        &mut self,
+        key: &[u8],
+        length: usize,
+        edit: impl FnOnce(&mut [u8]) -> R,
+    ) -> Result<R, Error> {
+        let now_ms = self.now_ms;
+        let old = self.string(key)?;
+        if old.is_some_and(|old| old.len() >= length) {
+            let edited = self.keyspace_mut(key).update_string(key, now_ms, edit)?;
+            return Ok(edited.expect("the string was found"));
+        }
+        // The length may be a number that a client made up.
+        if length > self.options(key).engine.memory_bytes {
+            return Err(Error::OUT_OF_MEMORY);
+        }
+        let mut bytes = Vec::with_capacity(length);
+        bytes.extend_from_slice(old.unwrap_or_default());
+        bytes.resize(length, 0);
+        let result = edit(&mut bytes);
+        self.set_string(key, &bytes, Expiry::Keep)?;
+        Ok(result)
+    }
+
+    /// Sizes of values, the same for all keys of a server.
+    pub fn limits(&self, key: &[u8]) -> &Limits {
+        &self.options(key).limits
+    }
+
+    fn options(&self, key: &[u8]) -> &Options {
+        &self.store.shard(self.store.shard_of(key)).options().keyspace
+    }
+
+    /// The keys among which a key is, to be changed, if there are any.
+    pub fn keyspace_mut_if_any(&mut self, key: &[u8]) -> Option<&mut Keyspace> {
+        let shard = self.store.shard_of(key);
+        self.store.shard_mut(shard).database_mut(self.number)
+    }
+
     /// Reads a value where it lies; none: no such key.
     ///
     /// # Errors
@@ -118,9 +163,8 @@ impl<'a> Database<'a> {
 
     /// Removes a key; returns whether there was one. The caller notes the event.
     pub fn remove(&mut self, key: &[u8]) -> bool {
-        let (shard, now_ms) = (self.store.shard_of(key), self.now_ms);
-        let keyspace = self.store.shard_mut(shard).database_mut(self.number);
-        keyspace.is_some_and(|keyspace| keyspace.remove(key, now_ms))
+        let now_ms = self.now_ms;
+        self.keyspace_mut_if_any(key).is_some_and(|keyspace| keyspace.remove(key, now_ms))
     }
 
     /// Time of expiry; see [`Keyspace::expires_ms`].
@@ -142,12 +186,18 @@ impl<'a> Database<'a> {
     /// the change, and once for each event.
     #[inline]
     pub fn changed(&mut self, key: &[u8], class: Class, event: &'static str) {
+        self.changed_silently(key);
+        self.effects.note(class, event, self.number, key);
+    }
+
+    /// As [`Database::changed`], for a change that has no event.
+    #[inline]
+    pub fn changed_silently(&mut self, key: &[u8]) {
         self.effects.changes += 1;
         let shard = self.store.shard_of(key);
         if self.store.shard_mut(shard).changed(self.number, key) {
             self.effects.has_ready_keys = true;
         }
-        self.effects.note(class, event, self.number, key);
     }
 
     /// As [`Database::changed`], and, if the key is gone with its last element, its removal.

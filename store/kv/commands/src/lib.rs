@@ -15,17 +15,20 @@
 #![forbid(unsafe_code)]
 
 pub mod arguments;
+pub mod bits;
 mod call;
 mod command;
 mod database;
 mod effects;
 mod error;
+pub mod hyperloglog;
 mod keys;
 mod session;
 mod shard;
 mod store;
 pub mod strings;
 mod table;
+pub mod vectors;
 
 pub use call::Call;
 pub use command::{Command, Flags, Group, Run, Spec};
@@ -39,4 +42,5 @@ pub use store::{Store, slot_of};
 pub use table::Table;
 
 /// All commands of this crate.
-pub const FAMILIES: &[&[Command]] = &[strings::COMMANDS];
+pub const FAMILIES: &[&[Command]] =
+    &[strings::COMMANDS, bits::COMMANDS, hyperloglog::COMMANDS, vectors::COMMANDS];

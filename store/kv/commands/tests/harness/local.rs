@@ -4,11 +4,12 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use freeport_kv_commands::{
-    Call, Effects, Error, FAMILIES, Run, Session, Shard, ShardOptions, Store, Table,
+    Call, Database, Effects, Error, FAMILIES, Run, Session, Shard, ShardOptions, Store, Table,
 };
 use freeport_kv_engine::Options as EngineOptions;
 use freeport_kv_keyspace::Options;
 use freeport_kv_protocol::resp::Writer;
+use freeport_kv_types::list::{End, List};
 
 /// A store and a client.
 pub struct Local {
@@ -28,7 +29,12 @@ impl Local {
 
     /// An empty store of several shards.
     pub fn with_shards(shards: usize) -> Self {
-        let engine = EngineOptions { memory_bytes: 256 << 20, ..EngineOptions::default() };
+        Self::with_memory(shards, 256 << 20)
+    }
+
+    /// An empty store of several shards, each with an amount of memory.
+    pub fn with_memory(shards: usize, memory_bytes: usize) -> Self {
+        let engine = EngineOptions { memory_bytes, ..EngineOptions::default() };
         let keyspace = Options { engine, ..Options::default() };
         let mut store = Store::new(shards);
         for number in 0..shards {
@@ -49,6 +55,22 @@ impl Local {
         self.call(&line.split(' ').map(str::as_bytes).collect::<Vec<_>>())
     }
 
+    /// Names and keys of the events since the last call.
+    pub fn take_events(&mut self) -> Vec<(String, Vec<u8>)> {
+        let events = std::mem::take(&mut self.effects.events);
+        events.into_iter().map(|event| (event.name.to_owned(), event.key)).collect()
+    }
+
+    /// Appends an element to a list.
+    pub fn push(&mut self, key: &str, element: &str) {
+        let parts = (&mut self.store, &mut self.effects);
+        let mut database = Database::new(parts.0, parts.1, self.session.database, now_ms());
+        let pushed = database.change::<List, _>(key.as_bytes(), |list, limits| {
+            list.push(limits, End::Back, element.as_bytes());
+        });
+        pushed.expect("the key has a list, and there is memory");
+    }
+
     /// The reply to a command.
     pub fn call(&mut self, arguments: &[&[u8]]) -> Vec<u8> {
         let mut output = vec![];
@@ -64,13 +86,15 @@ impl Local {
             Writer::new(&mut output, self.session.version).error(error.text());
             return output;
         }
-        let now_ms = self.now_ms.unwrap_or_else(|| {
-            let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
-            since.as_millis() as u64
-        });
+        let now_ms = self.now_ms.unwrap_or_else(now_ms);
         let parts = (&mut self.store, &mut self.effects);
         let mut call = Call::new(arguments, self.session, parts, now_ms, &mut output);
         command.execute(&mut call);
         output
     }
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
+    since.as_millis() as u64
 }

@@ -2,12 +2,14 @@
 //! Commands executed here, and beside them by an installed redis-server: replies have to be the
 //! same bytes.
 
+mod events;
 mod local;
 mod redis;
 
 use freeport_kv_protocol::resp::{Value, ValueLimits, ValueProgress, ValueReader, Version};
 use freeport_testbed::{seed, skip};
 
+pub use events::Listener;
 pub use local::Local;
 pub use redis::Redis;
 
@@ -77,6 +79,12 @@ impl Compared {
         let (ours, theirs) = (parsed(&ours), parsed(&theirs));
         assert_eq!(sorted(&ours), sorted(&theirs), "{line}");
         ours
+    }
+
+    /// Appends an element to a list on both sides, as a value of another type.
+    pub fn push(&mut self, key: &str, element: &str) {
+        self.ours.push(key, element);
+        self.redis.call(&[b"RPUSH", key.as_bytes(), element.as_bytes()]);
     }
 
     /// The replies of both, as bytes.
