@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Tests of commands, most of them beside an installed redis-server 7.0.
 
+mod bits;
 mod harness;
+mod hyperloglog;
 mod specs;
 mod strings;
+mod strings_lines;
+mod strings_random;
+mod vectors;

@@ -6,6 +6,7 @@ use freeport_kv_protocol::resp::reply::shared;
 use freeport_kv_types::hyperloglog;
 
 use crate::call::Call;
+use crate::database::Database;
 use crate::effects::Class;
 use crate::error::Error;
 
@@ -62,8 +63,7 @@ pub fn pfcount(call: &mut Call<'_>) -> Result<(), Error> {
     let count = match call.arguments[1..] {
         [key] => count_one(call, key)?,
         ref keys => {
-            let strings = keys.iter().filter_map(|key| call.database.string(key).transpose());
-            let strings: Vec<&[u8]> = strings.collect::<Result<_, _>>()?;
+            let strings = strings_of(&call.database, keys)?;
             hyperloglog::count_union(&strings).map_err(Error::of)?
         }
     };
@@ -86,13 +86,35 @@ fn count_one(call: &mut Call<'_>, key: &[u8]) -> Result<u64, Error> {
 /// `PFMERGE target [key ...]`.
 pub fn pfmerge(call: &mut Call<'_>) -> Result<(), Error> {
     let target = call.arguments[1];
+    let strings = strings_of(&call.database, &call.arguments[1..])?;
     let mut bytes = call.database.string(target)?.map_or_else(hyperloglog::new, <[u8]>::to_vec);
-    let sources = call.arguments[2..].iter();
-    let sources = sources.filter_map(|key| call.database.string(key).transpose());
-    let sources: Vec<&[u8]> = sources.collect::<Result<_, _>>()?;
-    hyperloglog::merge(call.database.limits(target), &mut bytes, &sources).map_err(Error::of)?;
+    hyperloglog::merge(call.database.limits(target), &mut bytes, &strings).map_err(Error::of)?;
     call.database.set_string(target, &bytes, Expiry::Keep)?;
     call.database.changed(target, Class::String, "pfadd");
     call.reply.raw(shared::OK);
     Ok(())
+}
+
+/// The strings of the keys that exist, each of them a HyperLogLog.
+///
+/// # Errors
+/// That of the first key that has another value. The registers of a string are looked at before
+/// the next key is.
+fn strings_of<'a>(database: &'a Database<'_>, keys: &[&[u8]]) -> Result<Vec<&'a [u8]>, Error> {
+    let mut strings = Vec::with_capacity(keys.len());
+    for key in keys {
+        let string = match database.string(key) {
+            Ok(None) => continue,
+            Ok(Some(bytes)) => hyperloglog::is_dense(bytes).map(|_| bytes).map_err(Error::of),
+            Err(error) => Err(error),
+        };
+        match string {
+            Ok(bytes) => strings.push(bytes),
+            Err(error) => {
+                hyperloglog::count_union(&strings).map_err(Error::of)?;
+                return Err(error);
+            }
+        }
+    }
+    Ok(strings)
 }

@@ -11,12 +11,15 @@ use crate::error::Error;
 /// # Errors
 /// There is none.
 pub fn find<'a>(registry: &'a Registry, kind: Kind, word: &[u8]) -> Result<Signature<'a>, Error> {
-    let text = String::from_utf8_lossy(word);
-    let signature = match text.parse::<u8>() {
+    let name = std::str::from_utf8(word).unwrap_or_default();
+    let signature = match name.parse::<u8>() {
         Ok(id) => Some(registry.signature(id).map_err(Error::of)?),
-        Err(_) => registry.named(kind, &text),
+        Err(_) => registry.named(kind, name),
     };
-    let unknown = || Error::new(format!("ERR no {kind} is named '{text}'; KV.FUNCTIONS lists all"));
+    let unknown = || {
+        let name = excerpt(word);
+        Error::new(format!("ERR no {kind} is named '{name}'; KV.FUNCTIONS lists all"))
+    };
     signature.ok_or_else(unknown)
 }
 
@@ -52,6 +55,12 @@ pub fn operand(
     Ok(bytes)
 }
 
+/// The beginning of a name, fit for a message.
+fn excerpt(name: &[u8]) -> String {
+    const LONGEST: usize = 64;
+    name[..name.len().min(LONGEST)].escape_ascii().to_string()
+}
+
 /// The error of an operation that did nothing.
 pub fn refused(error: OperationError) -> Error {
     match error {
@@ -75,7 +84,8 @@ mod tests {
         let unknown = "ERR no reduction is named 'add'; KV.FUNCTIONS lists all";
         assert_eq!(error(Kind::Reduce, b"add"), unknown);
         assert_eq!(error(Kind::Reduce, b"99"), "ERR no function has id 99");
-        assert!(error(Kind::Filter, b"\xff").contains("is named"));
+        assert!(error(Kind::Filter, b"\xff").contains("is named '\\xff'"));
+        assert!(error(Kind::Filter, &[b'x'; 100_000]).len() < 200);
     }
 
     #[test]

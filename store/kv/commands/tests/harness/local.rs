@@ -61,11 +61,19 @@ impl Local {
         events.into_iter().map(|event| (event.name.to_owned(), event.key)).collect()
     }
 
+    fn database(&mut self) -> Database<'_> {
+        let now_ms = self.now_ms.unwrap_or_else(now_ms);
+        Database::new(&mut self.store, &mut self.effects, self.session.database, now_ms)
+    }
+
+    /// Time of expiry of a key, as [`Database::expires_ms`] has it.
+    pub fn expires_ms(&mut self, key: &[u8]) -> Option<Option<u64>> {
+        self.database().expires_ms(key)
+    }
+
     /// Appends an element to a list.
     pub fn push(&mut self, key: &str, element: &str) {
-        let parts = (&mut self.store, &mut self.effects);
-        let mut database = Database::new(parts.0, parts.1, self.session.database, now_ms());
-        let pushed = database.change::<List, _>(key.as_bytes(), |list, limits| {
+        let pushed = self.database().change::<List, _>(key.as_bytes(), |list, limits| {
             list.push(limits, End::Back, element.as_bytes());
         });
         pushed.expect("the key has a list, and there is memory");

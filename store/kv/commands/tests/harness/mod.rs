@@ -2,6 +2,8 @@
 //! Commands executed here, and beside them by an installed redis-server: replies have to be the
 //! same bytes.
 
+#![allow(dead_code, reason = "each family of commands uses what it needs")]
+
 mod events;
 mod local;
 mod redis;
