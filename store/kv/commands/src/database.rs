@@ -82,8 +82,8 @@ impl<'a> Database<'a> {
     }
 
     /// Changes the bytes of a string. Zeros are appended up to `length` bytes if it is shorter, and
-    /// a string that does not exist is made. Its time of expiry stays. A string that is long enough
-    /// is changed where it lies.
+    /// a string that does not exist is made. Its time of expiry stays. It is changed where it lies,
+    /// unless it needs a larger block.
     ///
     /// # Errors
     /// The value has another type, or no memory is left; nothing has changed.
@@ -94,8 +94,13 @@ impl<'a> Database<'a> {
         edit: impl FnOnce(&mut [u8]) -> R,
     ) -> Result<R, Error> {
         let now_ms = self.now_ms;
-        let old = self.string(key)?;
-        if old.is_some_and(|old| old.len() >= length) {
+        let old_length = self.string(key)?.map(<[u8]>::len);
+        let is_in_place = match old_length {
+            None => false,
+            Some(old_length) if old_length >= length => true,
+            Some(_) => self.keyspace_mut(key).lengthen_string(key, now_ms, length)?,
+        };
+        if is_in_place {
             let edited = self.keyspace_mut(key).update_string(key, now_ms, edit)?;
             return Ok(edited.expect("the string was found"));
         }
@@ -104,7 +109,7 @@ impl<'a> Database<'a> {
             return Err(Error::OUT_OF_MEMORY);
         }
         let mut bytes = Vec::with_capacity(length);
-        bytes.extend_from_slice(old.unwrap_or_default());
+        bytes.extend_from_slice(self.string(key)?.unwrap_or_default());
         bytes.resize(length, 0);
         let result = edit(&mut bytes);
         self.set_string(key, &bytes, Expiry::Keep)?;

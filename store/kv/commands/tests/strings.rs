@@ -122,6 +122,22 @@ fn several_strings_in_different_shards() {
 }
 
 #[test]
+fn a_string_grows_by_small_parts() {
+    let mut local = Local::with_shards(3);
+    let mut expected = vec![];
+    for number in 0..3_000_u32 {
+        let part = number.to_string();
+        expected.extend_from_slice(part.as_bytes());
+        let reply = local.call(&[b"APPEND", b"key", part.as_bytes()]);
+        assert_eq!(reply, format!(":{}\r\n", expected.len()).as_bytes());
+    }
+    let mut reply = format!("${}\r\n", expected.len()).into_bytes();
+    reply.extend_from_slice(&expected);
+    reply.extend_from_slice(b"\r\n");
+    assert_eq!(local.line("GET key"), reply);
+}
+
+#[test]
 fn reads_make_no_database() {
     let mut local = Local::with_shards(3);
     for line in ["GET a", "MGET a b c d", "STRLEN a", "GETDEL a", "GETEX a EX 1", "BITCOUNT b"] {

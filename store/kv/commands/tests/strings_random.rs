@@ -3,9 +3,10 @@
 //! events, bytes and times of expiry are the same.
 
 use fastrand::Rng;
-use freeport_kv_protocol::resp::Version;
+use freeport_kv_protocol::resp::{Value, Version};
+use freeport_testbed::{seed, usual_or_long};
 
-use crate::harness::{Compared, Listener, Local};
+use crate::harness::{Compared, Listener, Local, parsed};
 
 /// Forms of commands. Words of capital letters alone that [`argument`] knows are chosen at random.
 const FORMS: &[&str] = &[
@@ -61,6 +62,25 @@ const FORMS: &[&str] = &[
     "PFDEBUG ENCODING COUNTED",
 ];
 
+/// Forms of commands that Redis does not have.
+const OTHER_FORMS: &[&str] = &[
+    "KV.UPDATE KEY add u8 INTEGER",
+    "KV.UPDATEV KEY FUNCTION u16 DELTA INTEGER RETURN",
+    "KV.UPDATEV KEY FUNCTION u8 DELTAS VALUE",
+    "KV.REDUCE KEY FUNCTION i8 INTEGER",
+    "KV.FILTER KEY FUNCTION i8 INTEGER",
+    "KV.FUNCTIONS",
+    "PFDEBUG GETREG COUNTED",
+    "PFDEBUG TODENSE KEY",
+    "PFDEBUG DECODE COUNTED",
+    "SETRANGE KEY 500000 VALUE",
+    "SETRANGE KEY 536870911 VALUE",
+    "SETBIT KEY 4294967295 1",
+    "BITFIELD KEY SET FIELD 4294967290 INTEGER",
+    "SET KEY VALUE EX INTEGER",
+    "GETEX KEY PX INTEGER",
+];
+
 const KEYS: [&str; 8] = ["a", "b", "c", "{a}d", "e", "f", "list", "hll1"];
 const COUNTED: [&str; 4] = ["hll1", "hll2", "hll3", "none"];
 
@@ -95,6 +115,7 @@ fn argument(word: &str, random: &mut Rng) -> Vec<u8> {
             _ => random.u32(0..400).to_string(),
         },
         "BIT" => random.u32(0..2).to_string(),
+        "FUNCTION" => random.u8(..80).to_string(),
         "UNIT" => one_of(&["BIT", "BYTE"], random),
         "OPERATION" => one_of(&["AND", "OR", "XOR"], random),
         "FIELD" => match random.bool() {
@@ -117,6 +138,39 @@ fn is_checked_later(arguments: &[&[u8]]) -> bool {
     [&b"BITCOUNT"[..], b"BITPOS"].contains(&arguments[0])
 }
 
+/// Whatever the arguments are: the reply is one value, and a refused command has changed nothing.
+/// The store is small, so that memory ends now and then.
+#[test]
+fn refused_commands_change_nothing() {
+    let mut random = Rng::with_seed(seed());
+    let mut local = Local::with_memory(3, 1 << 20);
+    local.push("list", "element");
+    let (mut refused, mut full) = (0, 0);
+    for _ in 0..usual_or_long(30_000, 1_000_000) {
+        let forms = if random.u32(0..4) == 0 { OTHER_FORMS } else { FORMS };
+        let words = random_words(forms[random.usize(0..forms.len())], &mut random);
+        let arguments: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+        let before = local.effects.changes;
+        let reply = local.call(&arguments);
+        let shown = arguments.join(&b' ').escape_ascii().to_string();
+        if let Value::Error(_) = parsed(&reply) {
+            // The pairs before the one that did not fit are stored.
+            let is_partial = arguments[0] == b"MSET";
+            assert!(is_partial || local.effects.changes == before, "{shown}");
+            assert!(is_partial || local.take_events().is_empty(), "{shown}");
+            refused += 1;
+            full += u32::from(reply.starts_with(b"-OOM"));
+        }
+        local.take_events();
+    }
+    assert!(refused > 1_000 && full > 10, "{refused} refused, {full} for lack of memory");
+}
+
+fn random_words(form: &str, random: &mut Rng) -> Vec<Vec<u8>> {
+    let words = form.split(' ').enumerate();
+    words.map(|(at, word)| if at == 0 { word.into() } else { argument(word, random) }).collect()
+}
+
 #[test]
 #[ignore = "long: needs redis-server"]
 fn random_commands() {
@@ -129,18 +183,12 @@ fn random_commands() {
         compared.ours.take_events();
         for _ in 0..2_000 {
             let form = FORMS[random.usize(0..FORMS.len())];
-            let words = form.split(' ').enumerate();
-            let words: Vec<Vec<u8>> = words
-                .map(|(at, word)| if at == 0 { word.into() } else { argument(word, random) })
-                .collect();
+            let words = random_words(form, random);
             let arguments: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
             let (ours, theirs) = compared.both(&arguments);
             let is_older = is_checked_later(&arguments)
                 && (theirs.starts_with(b":") || theirs.starts_with(b"-WRONGTYPE"));
-            let shown = || {
-                let words = arguments.iter().map(|word| word.escape_ascii().to_string());
-                words.collect::<Vec<_>>().join(" ")
-            };
+            let shown = || arguments.join(&b' ').escape_ascii().to_string();
             assert!(
                 ours == theirs || is_older && ours.starts_with(b"-ERR"),
                 "{}\n ours:  {}\n redis: {}",
