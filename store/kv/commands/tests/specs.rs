@@ -15,7 +15,7 @@ const UNKNOWN: &[&str] = &["kv.update", "kv.updatev", "kv.reduce", "kv.filter", 
 const OTHER_FLAGS: &[&str] =
     &["asking", "may_replicate", "module", "no_async_loading", "no_mandatory_keys", "skip_slowlog"];
 
-/// What `COMMAND INFO` says of a command.
+/// Properties of a command as `COMMAND INFO` reports them.
 #[derive(Debug, PartialEq, Eq)]
 struct Described {
     name: String,

@@ -165,7 +165,7 @@ fn a_full_store_refuses_growth_and_keeps_what_it_has() {
     assert_eq!(local.line("SETBIT key0 4294967295 1"), OUT_OF_MEMORY);
     assert_eq!(local.line("BITFIELD key0 SET u8 4294960000 1"), OUT_OF_MEMORY);
     assert_eq!(local.effects.changes, 0);
-    // What keeps the size, or gives memory back, is still possible.
+    // Commands that keep the size, or give memory back, are still possible.
     assert_eq!(local.line("SETRANGE key0 9 yy"), b":10000\r\n");
     assert_eq!(local.line("GETRANGE key0 8 11"), b"$4\r\nxyyx\r\n");
     local.line("GETDEL key0");

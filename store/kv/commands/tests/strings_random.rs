@@ -138,7 +138,7 @@ fn is_checked_later(arguments: &[&[u8]]) -> bool {
     [&b"BITCOUNT"[..], b"BITPOS"].contains(&arguments[0])
 }
 
-/// Whatever the arguments are: the reply is one value, and a refused command has changed nothing.
+/// For any arguments, the reply is one value, and a refused command has changed nothing.
 /// The store is small, so that memory ends now and then.
 #[test]
 fn refused_commands_change_nothing() {

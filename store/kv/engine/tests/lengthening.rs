@@ -15,7 +15,7 @@ fn a_longer_value_ends_with_zeros() {
         let key = vec![b'k'; random.usize(1..300)];
         let mut value = vec![b'v'; random.usize(0..3_000) >> random.u32(0..10)];
         let is_tagged = random.bool();
-        // What lay there before is not seen.
+        // Bytes that lay there before are not seen.
         engine.put(&key, &vec![0xFF; value.len() + 200]).expect("there is memory");
         engine.put_tagged(&key, &value, is_tagged).expect("there is memory");
         value.resize(value.len() + random.usize(0..60), 0);

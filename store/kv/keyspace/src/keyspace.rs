@@ -157,8 +157,8 @@ impl Keyspace {
         }))
     }
 
-    /// Appends zeros to a string, up to `length` bytes in all, if it can stay where it lies. Returns
-    /// whether it was done.
+    /// Appends zeros to a string, up to `length` bytes in all, if it can stay where it lies.
+    /// Returns whether it was done.
     ///
     /// # Errors
     /// [`Error::WrongType`].

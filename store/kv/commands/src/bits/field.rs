@@ -19,7 +19,7 @@ struct Operation {
     action: Action,
 }
 
-/// What an operation does.
+/// Effect of an operation.
 enum Action {
     Get,
     Set { value: i64, overflow: Overflow },
@@ -33,8 +33,8 @@ struct Operations {
     length: Option<usize>,
 }
 
-/// `BITFIELD key [GET type offset | [OVERFLOW WRAP | SAT | FAIL] SET type offset value | INCRBY type
-/// offset increment]...`.
+/// `BITFIELD key` and then `GET type offset`, `SET type offset value`, `INCRBY type offset number`
+/// or `OVERFLOW WRAP | SAT | FAIL`, in any order and number.
 pub fn bitfield(call: &mut Call<'_>) -> Result<(), Error> {
     let operations = Operations::read(call)?;
     match operations.length {

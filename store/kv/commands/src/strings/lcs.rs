@@ -10,7 +10,7 @@ use crate::arguments::{integer, is};
 use crate::call::Call;
 use crate::error::Error;
 
-/// What LCS replies with.
+/// Form of the reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Options {
     has_length: bool,

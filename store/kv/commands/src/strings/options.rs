@@ -28,7 +28,7 @@ pub enum Unit {
     AtMilliseconds,
 }
 
-/// What a command says about the expiry.
+/// The part of a command that is about the expiry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lifetime<'a> {
     /// Nothing.

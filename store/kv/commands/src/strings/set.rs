@@ -10,7 +10,8 @@ use crate::call::Call;
 use crate::effects::Class;
 use crate::error::Error;
 
-/// `SET key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT time | PXAT time | KEEPTTL]`.
+/// `SET key value [NX | XX] [GET]`, and `EX seconds`, `PX milliseconds`, `EXAT time`, `PXAT time`
+/// or `KEEPTTL`.
 pub fn set(call: &mut Call<'_>) -> Result<(), Error> {
     let (key, value) = (call.arguments[1], call.arguments[2]);
     let options = Options::of_set(&call.arguments[3..])?;

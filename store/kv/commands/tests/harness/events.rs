@@ -6,7 +6,7 @@ use freeport_kv_protocol::resp::Value;
 use super::parsed;
 use super::redis::{Connection, Redis};
 
-/// A client that is told of all events but expiries, which happen at any time.
+/// A client that is notified of all events but expiries, which happen at any time.
 pub struct Listener(Connection);
 
 impl Listener {
