@@ -2,7 +2,7 @@
 //! The database that a client has selected, as its commands see it: each key lies in the shard of
 //! its hash slot, and changes are noted in the [`Effects`].
 
-use freeport_kv_keyspace::{Detached, Expiry, Form, Keyspace, Kind, Type, ValueRef};
+use freeport_kv_keyspace::{Detached, Expiry, Form, Keyspace, Kind, Options, Type, ValueRef};
 use freeport_kv_types::Limits;
 
 use crate::effects::{Class, Effects};
@@ -44,12 +44,12 @@ impl<'a> Database<'a> {
         self.store.shard(self.store.shard_of(key)).database(self.number)
     }
 
-    /// The keys among which a key is, for changes that the methods of this type do not have. Those
-    /// also note that a value in the way has expired.
+    /// The keys among which a key is, if there are any, for changes of values where they lie. Other
+    /// changes have methods here, which note what has expired or is new.
     #[inline]
-    pub fn keyspace_mut(&mut self, key: &[u8]) -> &mut Keyspace {
+    pub fn keyspace_mut(&mut self, key: &[u8]) -> Option<&mut Keyspace> {
         let shard = self.store.shard_of(key);
-        self.store.shard_mut(shard).database_or_new(self.number)
+        self.store.shard_mut(shard).database_mut(self.number)
     }
 
     /// Changes the keys among which a key is. If a value whose time had passed had to go for that,
@@ -128,11 +128,6 @@ impl<'a> Database<'a> {
         self.keyspace(key)?.memory_of(key, self.now_ms)
     }
 
-    /// Limits of the values among which a key is.
-    pub fn limits(&self, key: &[u8]) -> &Limits {
-        &self.store.shard(self.store.shard_of(key)).options().keyspace.limits
-    }
-
     /// Type of a value; none: no such key.
     pub fn kind(&self, key: &[u8]) -> Option<Kind> {
         self.keyspace(key)?.kind(key, self.now_ms)
@@ -161,6 +156,47 @@ impl<'a> Database<'a> {
     pub fn set_string(&mut self, key: &[u8], value: &[u8], expiry: Expiry) -> Result<(), Error> {
         let set = |keyspace: &mut Keyspace, now_ms| keyspace.set_string(key, value, expiry, now_ms);
         self.grow(key, set)
+    }
+
+    /// Changes the bytes of a string. Zeros are appended up to `length` bytes if it is shorter, and
+    /// a string that does not exist is made. Its time of expiry stays. It is changed where it lies,
+    /// unless it needs a larger block.
+    ///
+    /// # Errors
+    /// The value has another type, or no memory is left; nothing has changed.
+    pub fn edit_string<R>(
+        &mut self,
+        key: &[u8],
+        length: usize,
+        edit: impl FnOnce(&mut [u8]) -> R,
+    ) -> Result<R, Error> {
+        let (old_length, now_ms) = (self.string(key)?.map(<[u8]>::len), self.now_ms);
+        if let (Some(old_length), Some(keyspace)) = (old_length, self.keyspace_mut(key)) {
+            let is_long = old_length >= length;
+            if is_long || keyspace.lengthen_string(key, now_ms, length)? {
+                let edited = keyspace.update_string(key, now_ms, edit)?;
+                return Ok(edited.expect("the string was found"));
+            }
+        }
+        // The length may be a number that a client made up.
+        if length > self.options(key).engine.memory_bytes {
+            return Err(Error::OUT_OF_MEMORY);
+        }
+        let mut bytes = Vec::with_capacity(length);
+        bytes.extend_from_slice(self.string(key)?.unwrap_or_default());
+        bytes.resize(length, 0);
+        let result = edit(&mut bytes);
+        self.set_string(key, &bytes, Expiry::Keep)?;
+        Ok(result)
+    }
+
+    /// Sizes of values, the same for all keys of a server.
+    pub fn limits(&self, key: &[u8]) -> &Limits {
+        &self.options(key).limits
+    }
+
+    fn options(&self, key: &[u8]) -> &Options {
+        &self.store.shard(self.store.shard_of(key)).options().keyspace
     }
 
     /// Reads a value where it lies; none: no such key.

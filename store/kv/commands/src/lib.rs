@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arguments;
+pub mod bits;
 mod call;
 mod command;
 mod database;
@@ -25,6 +26,7 @@ mod expiry;
 mod flush;
 pub mod generic;
 pub mod hashes;
+pub mod hyperloglog;
 mod keys;
 pub mod lists;
 mod sample;
@@ -36,6 +38,7 @@ mod store;
 pub mod strings;
 pub(crate) mod subcommand;
 mod table;
+pub mod vectors;
 
 pub use call::Call;
 pub use command::{Command, Flags, Group, Run, Spec};
@@ -49,5 +52,13 @@ pub use store::{Store, slot_of};
 pub use table::Table;
 
 /// All commands of this crate.
-pub const FAMILIES: &[&[Command]] =
-    &[generic::COMMANDS, strings::COMMANDS, hashes::COMMANDS, sets::COMMANDS, lists::COMMANDS];
+pub const FAMILIES: &[&[Command]] = &[
+    generic::COMMANDS,
+    strings::COMMANDS,
+    bits::COMMANDS,
+    hyperloglog::COMMANDS,
+    vectors::COMMANDS,
+    hashes::COMMANDS,
+    sets::COMMANDS,
+    lists::COMMANDS,
+];

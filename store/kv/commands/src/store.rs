@@ -2,6 +2,9 @@
 //! The shards that a worker holds. It always holds its own, except while another worker executes a
 //! command on it; it borrows others for a command whose keys they have.
 
+use std::sync::Arc;
+
+use freeport_kv_functions::Registry;
 use freeport_kv_keyspace::Keyspace;
 
 use crate::shard::Shard;
@@ -10,20 +13,35 @@ use crate::shard::Shard;
 pub const SLOTS: u16 = 16_384;
 
 /// The shards of a server, of which some are here.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Store {
     shards: Vec<Option<Box<Shard>>>,
+    functions: Arc<Registry>,
 }
 
 impl Store {
     /// A store of `count` shards, none of them here.
     pub fn new(count: usize) -> Self {
-        Self { shards: (0..count).map(|_| None).collect() }
+        let functions = Arc::new(Registry::built_in());
+        Self { shards: (0..count).map(|_| None).collect(), functions }
     }
 
     /// A store that consists of one shard.
     pub fn of(shard: Shard) -> Self {
-        Self { shards: vec![Some(Box::new(shard))] }
+        let mut store = Self::new(1);
+        store.insert(0, Box::new(shard));
+        store
+    }
+
+    /// Functions that requests can name.
+    pub fn functions(&self) -> &Arc<Registry> {
+        &self.functions
+    }
+
+    /// Gives the store other functions: the built-in ones and those of a user. A server does so
+    /// before its first request, and gives each worker a registry of its own.
+    pub fn set_functions(&mut self, functions: Registry) {
+        self.functions = Arc::new(functions);
     }
 
     /// Number of shards, here or elsewhere.

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Tests of commands, most of them beside an installed redis-server 7.0.
 
+mod bits;
 mod collections;
 mod generic;
 mod generic_beside_redis;
 mod generic_effects;
 mod harness;
 mod hashes;
+mod hyperloglog;
 mod lists;
 mod sets;
+mod specs;
 mod strings;
+mod strings_lines;
+mod strings_random;
+mod vectors;

@@ -191,6 +191,24 @@ impl Keyspace {
         }))
     }
 
+    /// Appends zeros to a string, up to `length` bytes in all, if it can stay where it lies.
+    /// Returns whether it was done.
+    ///
+    /// # Errors
+    /// [`Error::WrongType`].
+    pub fn lengthen_string(
+        &mut self,
+        key: &[u8],
+        now_ms: u64,
+        length: usize,
+    ) -> Result<bool, Error> {
+        let Some(bytes) = self.string(key, now_ms)? else { return Ok(false) };
+        let old_length = bytes.len();
+        let stored_length = self.engine.get(key).map_or(0, |value| value.bytes.len());
+        // The bytes of a string end its value.
+        Ok(self.engine.lengthen(key, stored_length - old_length + length))
+    }
+
     /// Reads a value where it lies; none: no such key.
     ///
     /// # Errors

@@ -4,7 +4,8 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use freeport_kv_commands::{
-    Call, Class, Effects, Error, Event, FAMILIES, Run, Session, Shard, ShardOptions, Store, Table,
+    Call, Class, Database, Effects, Error, Event, FAMILIES, Run, Session, Shard, ShardOptions,
+    Store, Table,
 };
 use freeport_kv_engine::Options as EngineOptions;
 use freeport_kv_keyspace::Options;
@@ -66,6 +67,18 @@ impl Local {
         self.effects.events.drain(..).map(text).collect()
     }
 
+    /// Takes the events since the last call; only their names.
+    pub fn event_names(&mut self) -> Vec<&'static str> {
+        self.effects.events.drain(..).map(|event| event.name).collect()
+    }
+
+    /// Time of expiry of a key, as [`Database::expires_ms`] has it.
+    pub fn expires_ms(&mut self, key: &[u8]) -> Option<Option<u64>> {
+        let now_ms = self.now_ms.unwrap_or_else(now_ms);
+        let number = self.session.database;
+        Database::new(&mut self.store, &mut self.effects, number, now_ms).expires_ms(key)
+    }
+
     /// The reply to a command.
     pub fn call(&mut self, arguments: &[&[u8]]) -> Vec<u8> {
         let mut output = vec![];
@@ -81,10 +94,7 @@ impl Local {
             Writer::new(&mut output, self.session.version).error(error.text());
             return output;
         }
-        let now_ms = self.now_ms.unwrap_or_else(|| {
-            let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
-            since.as_millis() as u64
-        });
+        let now_ms = self.now_ms.unwrap_or_else(now_ms);
         let parts = (&mut self.store, &mut self.effects);
         let mut call = Call::new(arguments, self.session, parts, now_ms, &mut output);
         command.execute(&mut call);
@@ -127,4 +137,9 @@ pub fn scanned(
         cursor.clone_from(next);
         between(local);
     }
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
+    since.as_millis() as u64
 }
