@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Numbers and words among the arguments of commands, with the errors of Redis.
 
+use std::ops::RangeInclusive;
+
 use freeport_kv_types::number::parse_integer;
+use freeport_kv_types::zset::parse_score;
 
 use crate::error::Error;
 
@@ -12,6 +15,33 @@ use crate::error::Error;
 #[inline]
 pub fn integer(argument: &[u8]) -> Result<i64, Error> {
     parse_integer(argument).ok_or(Error::NOT_AN_INTEGER)
+}
+
+/// An integer of a range.
+///
+/// # Errors
+/// `error`, if it is no integer or lies outside.
+pub fn integer_in(argument: &[u8], range: RangeInclusive<i64>, error: Error) -> Result<i64, Error> {
+    parse_integer(argument).filter(|value| range.contains(value)).ok_or(error)
+}
+
+/// A number that counts something, 0 or above.
+///
+/// # Errors
+/// It is no integer, or negative.
+pub fn count(argument: &[u8]) -> Result<i64, Error> {
+    const NEGATIVE: Error = Error::fixed("ERR value is out of range, must be positive");
+    let count = integer(argument)?;
+    if count < 0 { Err(NEGATIVE) } else { Ok(count) }
+}
+
+/// A double, which may be infinite.
+///
+/// # Errors
+/// [`Error::NOT_A_FLOAT`].
+#[inline]
+pub fn float(argument: &[u8]) -> Result<f64, Error> {
+    parse_score(argument).ok_or(Error::NOT_A_FLOAT)
 }
 
 /// An argument is a word, in any case.
@@ -52,6 +82,20 @@ pub fn deadline_ms(argument: &[u8], now_ms: u64) -> Result<Option<u64>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_have_the_errors_of_redis() {
+        const OTHER: Error = Error::fixed("ERR other");
+        assert_eq!(integer_in(b"3", 1..=3, OTHER), Ok(3));
+        assert_eq!(integer_in(b"4", 1..=3, OTHER), Err(OTHER));
+        assert_eq!(integer_in(b"x", 1..=3, OTHER), Err(OTHER));
+        assert_eq!(count(b"0"), Ok(0));
+        assert_eq!(count(b"x"), Err(Error::NOT_AN_INTEGER));
+        let error = count(b"-1").expect_err("it is negative");
+        assert_eq!(error.text(), "ERR value is out of range, must be positive");
+        assert_eq!(float(b"-1.5e3"), Ok(-1500.0));
+        assert_eq!(float(b"nan"), Err(Error::NOT_A_FLOAT));
+    }
 
     #[test]
     fn a_timeout_of_zero_never_ends() {

@@ -20,9 +20,11 @@ mod command;
 mod database;
 mod effects;
 mod error;
+pub mod geo;
 mod keys;
 mod session;
 mod shard;
+pub mod sorted_sets;
 mod store;
 pub mod strings;
 mod table;
@@ -39,4 +41,4 @@ pub use store::{Store, slot_of};
 pub use table::Table;
 
 /// All commands of this crate.
-pub const FAMILIES: &[&[Command]] = &[strings::COMMANDS];
+pub const FAMILIES: &[&[Command]] = &[strings::COMMANDS, sorted_sets::COMMANDS, geo::COMMANDS];

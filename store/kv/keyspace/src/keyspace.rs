@@ -138,6 +138,23 @@ impl Keyspace {
         Ok(())
     }
 
+    /// Stores a whole value in place of any value, without an expiry. An empty one removes the key,
+    /// except for a stream.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; nothing has changed.
+    pub fn store<T: Type>(&mut self, key: &[u8], value: T) -> Result<(), Error> {
+        if T::IS_REMOVED_WHEN_EMPTY && value.is_empty() {
+            self.discard(key);
+            return Ok(());
+        }
+        let old = self.stored_or_expired(key);
+        let header = Header { kind: T::KIND, expires_ms: None };
+        self.put_form::<T>(key, header, value.into_form())?;
+        self.replaced(old, header);
+        Ok(())
+    }
+
     /// Changes a string in place; its length stays.
     ///
     /// # Errors
@@ -277,16 +294,7 @@ impl Keyspace {
                 }
                 return Ok(result);
             }
-            Form::Packed(bytes) => self.put(key, header, None, &bytes)?,
-            Form::Large(large) => {
-                let memory_bytes = T::large_bytes(&large);
-                self.check_memory(memory_bytes)?;
-                let number = self.large.insert(large, memory_bytes);
-                if let Err(error) = self.put(key, header, Some(number), &[]) {
-                    self.large.remove(number);
-                    return Err(error);
-                }
-            }
+            form => self.put_form::<T>(key, header, form)?,
         }
         self.replaced(old, header);
         Ok(result)
@@ -401,6 +409,27 @@ impl Keyspace {
         self.scratch.extend_from_slice(bytes);
         self.engine.put_tagged(key, &self.scratch, true)?;
         Ok(())
+    }
+
+    /// Writes a value of either form. A large one counts against the memory of the engine.
+    fn put_form<T: Type>(
+        &mut self,
+        key: &[u8],
+        header: Header,
+        form: Form<T::Large>,
+    ) -> Result<(), Error> {
+        let large = match form {
+            Form::Packed(bytes) => return self.put(key, header, None, &bytes),
+            Form::Large(large) => large,
+        };
+        let memory_bytes = T::large_bytes(&large);
+        self.check_memory(memory_bytes)?;
+        let number = self.large.insert(large, memory_bytes);
+        let result = self.put(key, header, Some(number), &[]);
+        if result.is_err() {
+            self.large.remove(number);
+        }
+        result
     }
 
     /// Frees what belonged to the value before, and counts what changed.
