@@ -31,8 +31,7 @@ pub fn integer_in(argument: &[u8], range: RangeInclusive<i64>, error: Error) -> 
 /// It is no integer, or negative.
 pub fn count(argument: &[u8]) -> Result<i64, Error> {
     const NEGATIVE: Error = Error::fixed("ERR value is out of range, must be positive");
-    let count = integer(argument)?;
-    if count < 0 { Err(NEGATIVE) } else { Ok(count) }
+    integer_in(argument, 0..=i64::MAX, NEGATIVE)
 }
 
 /// A double, which may be infinite.
@@ -90,9 +89,10 @@ mod tests {
         assert_eq!(integer_in(b"4", 1..=3, OTHER), Err(OTHER));
         assert_eq!(integer_in(b"x", 1..=3, OTHER), Err(OTHER));
         assert_eq!(count(b"0"), Ok(0));
-        assert_eq!(count(b"x"), Err(Error::NOT_AN_INTEGER));
-        let error = count(b"-1").expect_err("it is negative");
-        assert_eq!(error.text(), "ERR value is out of range, must be positive");
+        for text in [&b"-1"[..], b"x"] {
+            let error = count(text).expect_err("it counts nothing");
+            assert_eq!(error.text(), "ERR value is out of range, must be positive");
+        }
         assert_eq!(float(b"-1.5e3"), Ok(-1500.0));
         assert_eq!(float(b"nan"), Err(Error::NOT_A_FLOAT));
     }

@@ -2,4 +2,6 @@
 //! Tests of commands, most of them beside an installed redis-server 7.0.
 
 mod harness;
+mod sorted_sets_redis;
+mod specs_of_family;
 mod strings;

@@ -62,6 +62,8 @@ impl<'a> Step<'a> {
         let mut step = Self { pattern: None, count: COUNT };
         for pair in words.chunks(2) {
             match *pair {
+                // The matcher does not find an empty member by `*`.
+                [word, b"*"] if is(word, "match") => step.pattern = None,
                 [word, pattern] if is(word, "match") => step.pattern = Some(pattern),
                 [word, count] if is(word, "count") => {
                     let count = integer(count)?;

@@ -28,7 +28,12 @@ impl Local {
 
     /// An empty store of several shards.
     pub fn with_shards(shards: usize) -> Self {
-        let engine = EngineOptions { memory_bytes: 256 << 20, ..EngineOptions::default() };
+        Self::with_memory(shards, 256 << 20)
+    }
+
+    /// An empty store of several shards, each with an amount of memory.
+    pub fn with_memory(shards: usize, memory_bytes: usize) -> Self {
+        let engine = EngineOptions { memory_bytes, ..EngineOptions::default() };
         let keyspace = Options { engine, ..Options::default() };
         let mut store = Store::new(shards);
         for number in 0..shards {
@@ -42,6 +47,12 @@ impl Local {
             effects: Effects { listened: u16::MAX, ..Effects::default() },
             now_ms: None,
         }
+    }
+
+    /// Names and keys of the events since the last call.
+    pub fn take_events(&mut self) -> Vec<(String, Vec<u8>)> {
+        let events = std::mem::take(&mut self.effects.events);
+        events.into_iter().map(|event| (event.name.to_owned(), event.key)).collect()
     }
 
     /// The reply to a command whose arguments are separated by single spaces.

@@ -2,14 +2,20 @@
 //! Commands executed here, and beside them by an installed redis-server: replies have to be the
 //! same bytes.
 
+mod events;
 mod local;
+mod numbers;
 mod redis;
+mod templates;
 
 use freeport_kv_protocol::resp::{Value, ValueLimits, ValueProgress, ValueReader, Version};
 use freeport_testbed::{seed, skip};
 
+pub use events::Listener;
 pub use local::Local;
+pub use numbers::are_equal;
 pub use redis::Redis;
+pub use templates::Templates;
 
 /// Both sides.
 pub struct Compared {

@@ -2,7 +2,7 @@
 //! A redis-server on a free port, which ends with its value.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 
 use freeport_kv_protocol::resp::{ValueLimits, ValueProgress, ValueReader, Version, Writer};
@@ -31,6 +31,23 @@ impl Redis {
             connection.is_some()
         });
         Some(Self { process, connection: connection? })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.connection.peer_addr().expect("it is connected")
+    }
+
+    /// The reply to a command that does not wait, as bytes: it is executed in a transaction.
+    pub fn call_without_waiting(&mut self, arguments: &[&[u8]]) -> Vec<u8> {
+        self.call(&[b"MULTI"]);
+        let reply = self.call(arguments);
+        if reply != b"+QUEUED\r\n" {
+            self.call(&[b"DISCARD"]);
+            return reply;
+        }
+        let replies = self.call(&[b"EXEC"]);
+        replies.strip_prefix(b"*1\r\n").expect("there is one reply").to_vec()
     }
 
     /// The reply to a command, as bytes.
