@@ -2,10 +2,9 @@
 //! Sorted sets beside redis-server.
 
 use freeport_kv_protocol::resp::Version;
-use freeport_kv_types::Set;
 use freeport_testbed::usual_or_long;
 
-use crate::harness::{Compared, Listener, Local, Templates, are_equal, parsed};
+use crate::harness::{Compared, Sides, Templates};
 
 /// Commands of which each reply is compared. Two spaces have an empty word between them.
 const LINES: &str = include_str!("sorted_sets.txt");
@@ -30,7 +29,6 @@ ZREVRANK KEY M
 ZRANGE KEY I I withscores? rev?
 ZRANGE KEY B B byscore rev? withscores? [ limit I I ]
 ZRANGE SAME L L bylex rev? [ limit I I ]
-ZADD SAME nx? xx? ch? 0 M [ 0 M ] [ 0 M ]
 ZRANGE SAME I I byscore? bylex? rev? withscores? [ limit I I ]
 ZREVRANGE KEY I I withscores?
 ZRANGEBYSCORE KEY B B withscores? [ limit I I ]
@@ -80,7 +78,7 @@ const CHOICES: &[(&str, &[&str])] = &[
         &["one", "two", "three", "4", "55", "-6", "", "m1", "m2", "m3", "m4", "m5", "x y", "7.0"],
     ),
     ("B", &["-inf", "+inf", "0", "(1", "1", "2", "(3", "5", "1e3", "(inf", "x", "(x", "-2"]),
-    ("L", &["-", "+", "[m2", "(m2", "[m4", "(one", "[", "x", "[4"]),
+    ("L", &["-", "+", "[1", "(1", "[15", "(3", "[", "x", "[4"]),
     ("I", &["0", "1", "2", "3", "5", "-1", "-2", "-3", "100", "-100", "x"]),
     ("COUNT", &["0", "1", "2", "3", "10", "-1", "x"]),
     ("END", &["min", "max", "MAX"]),
@@ -90,71 +88,10 @@ const CHOICES: &[(&str, &[&str])] = &[
     ("P", &["*", "m*", "?", "[^m]*"]),
 ];
 
-/// Both sides, and the events of both.
-struct Sides<'a> {
-    compared: &'a mut Compared,
-    listener: Listener,
-}
-
-impl<'a> Sides<'a> {
-    fn new(compared: &'a mut Compared) -> Self {
-        compared.ours = Local::with_shards(3);
-        compared.ours.session.may_block = false;
-        let listener = Listener::new(&mut compared.redis);
-        Self { compared, listener }
-    }
-
-    /// Replies are the same but for digits, and so are the events.
-    #[track_caller]
-    fn same(&mut self, arguments: &[&[u8]]) {
-        // Redis 7.0 does not have `ZRANK key member WITHSCORE`; `SET` is tested elsewhere.
-        let has_more = |name: &[u8], words| arguments[0].ends_with(name) && arguments.len() > words;
-        if has_more(b"RANK", 3) || has_more(b"SET", 3) {
-            return;
-        }
-        let is_waiting = arguments[0].first().is_some_and(|first| b"bB".contains(first));
-        if is_waiting {
-            let ours = self.compared.ours.call(arguments);
-            let theirs = self.compared.redis.call_without_waiting(arguments);
-            let (ours, theirs) = (parsed(&ours), parsed(&theirs));
-            assert!(are_equal(&ours, &theirs), "{}\n {ours}\n {theirs}", shown(arguments));
-        } else {
-            self.compared.same_numbers(arguments);
-        }
-        let (ours, theirs) = (self.compared.ours.take_events(), self.listener.take());
-        assert_eq!(ours, theirs, "events of {}", shown(arguments));
-    }
-
-    /// Stores a set, which these commands read too.
-    fn store_members(&mut self, key: &[u8], members: &[&[u8]]) {
-        let mut request = vec![&b"SADD"[..], key];
-        request.extend_from_slice(members);
-        self.compared.redis.call(&[b"DEL", key]);
-        self.compared.redis.call(&request);
-        let mut set = Set::default();
-        let store = &mut self.compared.ours.store;
-        let keyspace = {
-            let shard = store.shard_of(key);
-            store.shard_mut(shard).database_or_new(0)
-        };
-        for member in members {
-            set.add(keyspace.limits(), *member);
-        }
-        keyspace.store(key, set).expect("there is memory");
-        self.listener.take();
-    }
-
-    fn delete(&mut self, key: &[u8]) {
-        self.compared.redis.call(&[b"DEL", key]);
-        let store = &mut self.compared.ours.store;
-        let shard = store.shard_of(key);
-        store.shard_mut(shard).database_or_new(0).remove(key, 0);
-        self.listener.take();
-    }
-}
-
-fn shown(arguments: &[&[u8]]) -> String {
-    arguments.join(&b' ').escape_ascii().to_string()
+/// Redis 7.0 does not have `ZRANK key member WITHSCORE`; `SET` is tested elsewhere.
+fn is_comparable(arguments: &[Vec<u8>]) -> bool {
+    let has_more = |name: &[u8], words| arguments[0].ends_with(name) && arguments.len() > words;
+    !has_more(b"RANK", 3) && !has_more(b"SET", 3)
 }
 
 #[test]
@@ -166,10 +103,7 @@ fn odd_lines_have_the_replies_of_redis() {
             let mut sides = Sides::new(compared);
             sides.compared.use_version(version);
             sides.store_members(b"members", &[b"one", b"3", b"five"]);
-            for line in LINES.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
-                let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
-                sides.same(&words);
-            }
+            sides.same_lines(LINES);
         }
     });
 }
@@ -178,7 +112,7 @@ fn odd_lines_have_the_replies_of_redis() {
 #[ignore = "long: needs redis-server"]
 fn random_commands_have_the_replies_of_redis() {
     let templates = Templates::new(TEMPLATES, CHOICES);
-    Compared::for_seeds(usual_or_long(4, 12), |compared, random| {
+    Compared::for_seeds(usual_or_long(10, 40), |compared, random| {
         let mut sides = Sides::new(compared);
         let version = if random.bool() { Version::Two } else { Version::Three };
         sides.compared.use_version(version);
@@ -187,9 +121,14 @@ fn random_commands_have_the_replies_of_redis() {
                 sides.store_members(b"members", &[b"one", b"m2", b"m4", b"55"]);
                 sides.delete([b"a", b"b", b"c"][random.usize(..3)]);
             }
+            if step % 5 == 0 {
+                let member = random.u8(..20).to_string();
+                sides.same(&[b"ZADD", b"same", b"0", member.as_bytes()]);
+            }
             let command = templates.command(random);
-            let words: Vec<&[u8]> = command.iter().map(Vec::as_slice).collect();
-            sides.same(&words);
+            if is_comparable(&command) {
+                sides.same(&command.iter().map(Vec::as_slice).collect::<Vec<_>>());
+            }
             if step % 10 == 0 {
                 let key = [b"a", b"b", b"c", b"d", b"e"][random.usize(..5)];
                 sides.same(&[b"ZRANGE", key, b"0", b"-1", b"WITHSCORES"]);
@@ -205,12 +144,13 @@ fn large_sets_have_the_replies_of_redis() {
     let members: Vec<String> = (0..400).map(|number| format!("m{number}")).collect();
     let members: Vec<&str> = members.iter().map(String::as_str).collect();
     let mut choices = CHOICES.to_vec();
-    choices.retain(|(name, _)| !["M", "I", "COUNT"].contains(name));
+    choices.retain(|(name, _)| !["M", "L", "I", "COUNT"].contains(name));
     choices.push(("M", &members));
+    choices.push(("L", &["-", "+", "[m2", "(m2", "[m4", "(m150", "[m300", "(m399"]));
     choices.push(("I", &["0", "10", "-1", "50", "-70", "200", "3"]));
     choices.push(("COUNT", &["1", "2", "3"]));
     let templates = Templates::new(TEMPLATES, &choices);
-    Compared::for_seeds(usual_or_long(2, 6), |compared, random| {
+    Compared::for_seeds(usual_or_long(3, 20), |compared, random| {
         let mut sides = Sides::new(compared);
         sides.compared.use_version(Version::Three);
         for step in 0..10_000 {
@@ -224,10 +164,13 @@ fn large_sets_have_the_replies_of_redis() {
                     request.push(members[random.usize(..members.len())].as_bytes());
                 }
                 sides.same(&request);
+                request[1] = b"same";
+                request[2..].iter_mut().step_by(2).for_each(|score| *score = b"0");
+                sides.same(&request);
             }
             let command = templates.command(random);
             // Scans of large sets have another order; these are compared below.
-            if command[0] != b"ZSCAN" {
+            if is_comparable(&command) && command[0] != b"ZSCAN" {
                 sides.same(&command.iter().map(Vec::as_slice).collect::<Vec<_>>());
             }
         }

@@ -5,3 +5,4 @@ mod expiry;
 mod memory;
 mod model;
 mod operations;
+mod store;

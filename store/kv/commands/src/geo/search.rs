@@ -72,14 +72,14 @@ fn search(call: &mut Call<'_>, form: Form) -> Result<(), Error> {
 /// Writes results with the parts that the client asked for.
 fn write(reply: &mut Writer<'_>, request: &Request<'_>, found: &[Match<'_>]) {
     reply.array(found.len());
-    let parts = request.parts();
+    let (parts, mut text) = (request.parts(), vec![]);
     for one in found {
         if parts > 0 {
             reply.array(parts + 1);
         }
         one.member.with_bytes(|member| reply.bulk(member));
         if request.has_distance {
-            let mut text = vec![];
+            text.clear();
             push_distance(one.distance_m / request.unit.meters(), &mut text);
             reply.bulk(&text);
         }
@@ -101,4 +101,23 @@ fn stored(limits: &Limits, request: &Request<'_>, found: &[Match<'_>]) -> Result
         one.member.with_bytes(|member| set.add(limits, member, score, AddOptions::default()))?;
     }
     Ok(set)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_target_is_a_key() {
+        let keys = |line: &str| {
+            let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+            keys_with_target(&words)
+        };
+        assert_eq!(keys("georadius g 1 2 3 km"), [1]);
+        assert_eq!(keys("georadius g 1 2 3 km store to"), [1, 7]);
+        assert_eq!(keys("georadius g 1 2 3 km STOREDIST store store to"), [1, 9]);
+        assert_eq!(keys("georadiusbymember g m 3 km store"), [1]);
+        assert_eq!(keys("georadiusbymember g m 3 km storedist to"), [1, 6]);
+        assert!(keys("georadius").is_empty());
+    }
 }

@@ -45,9 +45,21 @@ pub(super) fn zscan(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
+/// Reads a cursor as `strtoul` does: it may have a sign, and may be empty.
 fn parse_cursor(argument: &[u8]) -> Result<u64, Error> {
-    let text = std::str::from_utf8(argument).map_err(|_| CURSOR)?;
-    text.parse().map_err(|_| CURSOR)
+    let (is_negative, digits) = match argument {
+        [] => return Ok(0),
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        digits => (false, digits),
+    };
+    // The integer itself may begin with a sign.
+    if !digits.first().is_some_and(u8::is_ascii_digit) {
+        return Err(CURSOR);
+    }
+    let cursor: Option<u64> = std::str::from_utf8(digits).ok().and_then(|text| text.parse().ok());
+    let cursor = cursor.ok_or(CURSOR)?;
+    Ok(if is_negative { cursor.wrapping_neg() } else { cursor })
 }
 
 /// What a step is to return.
@@ -76,5 +88,22 @@ impl<'a> Step<'a> {
             }
         }
         Ok(step)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cursors_are_read_as_redis_reads_them() {
+        let cursors: [(&[u8], u64); 5] =
+            [(b"", 0), (b"17", 17), (b"+5", 5), (b"-1", u64::MAX), (b"007", 7)];
+        for (text, cursor) in cursors {
+            assert_eq!(parse_cursor(text), Ok(cursor));
+        }
+        for text in [&b"-"[..], b"+-5", b" 5", b"5x", b"x", b"99999999999999999999"] {
+            assert_eq!(parse_cursor(text), Err(CURSOR));
+        }
     }
 }

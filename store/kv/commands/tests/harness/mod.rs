@@ -6,6 +6,7 @@ mod events;
 mod local;
 mod numbers;
 mod redis;
+mod sides;
 mod templates;
 
 use freeport_kv_protocol::resp::{Value, ValueLimits, ValueProgress, ValueReader, Version};
@@ -15,6 +16,7 @@ pub use events::Listener;
 pub use local::Local;
 pub use numbers::are_equal;
 pub use redis::Redis;
+pub use sides::Sides;
 pub use templates::Templates;
 
 /// Both sides.
