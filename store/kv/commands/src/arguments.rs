@@ -34,6 +34,21 @@ pub fn count(argument: &[u8]) -> Result<i64, Error> {
     integer_in(argument, 0..=i64::MAX, NEGATIVE)
 }
 
+/// An integer whose sign is a choice and whose magnitude is a number.
+///
+/// # Errors
+/// [`Error::NOT_AN_INTEGER`], or it is the least integer, which has no magnitude.
+pub fn signed_count(argument: &[u8]) -> Result<i64, Error> {
+    const OUT_OF_RANGE: Error = Error::fixed(
+        "ERR value is out of range, value must between \
+         -9223372036854775807 and 9223372036854775807",
+    );
+    match integer(argument)? {
+        i64::MIN => Err(OUT_OF_RANGE),
+        number => Ok(number),
+    }
+}
+
 /// A double, which may be infinite.
 ///
 /// # Errors
@@ -47,6 +62,26 @@ pub fn float(argument: &[u8]) -> Result<f64, Error> {
 #[inline]
 pub fn is(argument: &[u8], word: &str) -> bool {
     argument.eq_ignore_ascii_case(word.as_bytes())
+}
+
+/// A cursor of a scan, read as the C library reads an unsigned number.
+///
+/// # Errors
+/// It is no number of 64 bits.
+pub fn cursor(argument: &[u8]) -> Result<u64, Error> {
+    const INVALID: Error = Error::fixed("ERR invalid cursor");
+    let (is_negative, digits) = match argument {
+        [] => return Ok(0),
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        digits => (false, digits),
+    };
+    if !digits.iter().all(u8::is_ascii_digit) {
+        return Err(INVALID);
+    }
+    let digits = str::from_utf8(digits).map_err(|_| INVALID)?;
+    let number: u64 = digits.parse().map_err(|_| INVALID)?;
+    Ok(if is_negative { number.wrapping_neg() } else { number })
 }
 
 /// Timeout of a command that waits, in seconds with a fraction; the time when it ends, in
@@ -83,17 +118,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_the_errors_of_redis() {
-        const OTHER: Error = Error::fixed("ERR other");
-        assert_eq!(integer_in(b"3", 1..=3, OTHER), Ok(3));
-        assert_eq!(integer_in(b"4", 1..=3, OTHER), Err(OTHER));
-        assert_eq!(integer_in(b"x", 1..=3, OTHER), Err(OTHER));
-        assert_eq!(count(b"0"), Ok(0));
-        for text in [&b"-1"[..], b"x"] {
-            let error = count(text).expect_err("it counts nothing");
+    fn numbers_of_elements_have_their_ranges() {
+        assert_eq!(count(b"9223372036854775807"), Ok(i64::MAX));
+        for text in [&b"-1"[..], b"x", b"", b"9223372036854775808"] {
+            let error = count(text).expect_err("no number of elements");
             assert_eq!(error.text(), "ERR value is out of range, must be positive");
         }
+        assert_eq!(integer_in(b"3", 1..=3, Error::SYNTAX), Ok(3));
+        assert_eq!(integer_in(b"4", 1..=3, Error::SYNTAX), Err(Error::SYNTAX));
+        assert_eq!(signed_count(b"-9223372036854775807"), Ok(-i64::MAX));
+        assert_eq!(signed_count(b"1.5"), Err(Error::NOT_AN_INTEGER));
+        assert!(signed_count(b"-9223372036854775808").is_err());
+    }
+
+    #[test]
+    fn cursors_are_read_as_the_c_library_does() {
+        let right: [(&[u8], u64); 5] = [
+            (b"", 0),
+            (b"+17", 17),
+            (b"0012", 12),
+            (b"-1", u64::MAX),
+            (b"18446744073709551615", u64::MAX),
+        ];
+        for (text, expected) in right {
+            assert_eq!(cursor(text), Ok(expected));
+        }
+        for wrong in [&b"18446744073709551616"[..], b"-", b"+", b" 1", b"1x", b"--1"] {
+            assert!(cursor(wrong).is_err(), "{}", wrong.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn doubles_are_read_as_c_reads_them() {
         assert_eq!(float(b"-1.5e3"), Ok(-1500.0));
+        assert_eq!(float(b"+inf"), Ok(f64::INFINITY));
         assert_eq!(float(b"nan"), Err(Error::NOT_A_FLOAT));
     }
 

@@ -2,7 +2,7 @@
 //! The database that a client has selected, as its commands see it: each key lies in the shard of
 //! its hash slot, and changes are noted in the [`Effects`].
 
-use freeport_kv_keyspace::{Expiry, Keyspace, Kind, Type};
+use freeport_kv_keyspace::{Expiry, Form, Keyspace, Kind, Type};
 use freeport_kv_types::Limits;
 
 use crate::effects::{Class, Effects};
@@ -103,7 +103,7 @@ impl<'a> Database<'a> {
         Ok(self.keyspace_mut(key).change(key, now_ms, change)?)
     }
 
-    /// Removes elements of a value; see [`Keyspace::shrink`].
+    /// Removes elements of a value, which is empty if there is none; see [`Keyspace::shrink`].
     ///
     /// # Errors
     /// See [`Database::change`].
@@ -112,8 +112,13 @@ impl<'a> Database<'a> {
         key: &[u8],
         change: impl FnOnce(&mut T, &Limits) -> R,
     ) -> Result<R, Error> {
-        let now_ms = self.now_ms;
-        Ok(self.keyspace_mut(key).shrink(key, now_ms, change)?)
+        let (shard, now_ms) = (self.store.shard_of(key), self.now_ms);
+        let shard = self.store.shard_mut(shard);
+        if shard.database(self.number).is_none() {
+            let mut value = T::from_form(Form::Packed(vec![]));
+            return Ok(change(&mut value, &shard.options().keyspace.limits));
+        }
+        Ok(shard.database_or_new(self.number).shrink(key, now_ms, change)?)
     }
 
     /// Stores a whole value in place of any value; see [`Keyspace::store`]. The caller notes the

@@ -65,12 +65,9 @@ fn results_are_stored_in_other_shards_with_their_events() {
         ("GEOADD sicily 13.361389 38.115556 Palermo", 0, &[]),
         ("GEOADD sicily nx ch 1 1 Palermo 2 2 new", 1, &["zadd sicily"]),
     ] {
-        local.take_events();
+        local.events();
         assert_eq!(local.line(line), format!(":{reply}\r\n").into_bytes(), "{line}");
-        let found = local.take_events().into_iter();
-        let found: Vec<String> =
-            found.map(|(name, key)| format!("{name} {}", String::from_utf8_lossy(&key))).collect();
-        assert_eq!(found, events, "{line}");
+        assert_eq!(local.events(), events, "{line}");
     }
     check(&mut local, &[("ZRANGE c 0 -1 withscores", "*2|$7|Palermo|$1|0|")]);
 }

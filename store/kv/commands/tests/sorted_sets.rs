@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use freeport_kv_keyspace::Kind;
 use freeport_kv_protocol::resp::{Value, Version};
 
-use crate::harness::{Local, parsed};
+use crate::harness::{Local, fill, parsed, scanned};
 
 /// Replies as text, as `redis-cli` shows them, with all values in one line.
 #[track_caller]
@@ -16,11 +16,6 @@ fn check(local: &mut Local, cases: &[(&str, &str)]) {
         let shown: Vec<&str> = reply.lines().map(str::trim).collect();
         assert_eq!(shown.join("; "), *expected, "{line}");
     }
-}
-
-fn events(local: &mut Local) -> Vec<String> {
-    let events = local.take_events().into_iter();
-    events.map(|(name, key)| format!("{name} {}", String::from_utf8_lossy(&key))).collect()
 }
 
 fn texts(reply: &[u8]) -> Vec<String> {
@@ -125,7 +120,7 @@ fn events_tell_what_changed() {
         ("ZUNIONSTORE to 1 none", &[]),
     ] {
         local.line(line);
-        assert_eq!(events(&mut local), expected, "{line}");
+        assert_eq!(local.events(), expected, "{line}");
     }
     assert_eq!(local.effects.changes, 7);
 }
@@ -181,20 +176,14 @@ fn a_full_store_takes_removals_only() {
     local.line("ZADD z 1 a 2 b 3 c 4 d 5 e");
     local.line("ZADD to 7 before");
     local.line(&format!("ZADD wide 1 {} 2 {}", "one".repeat(40), "two".repeat(40)));
-    let mut number = 0;
-    while local.call(&[b"SET", format!("{number}").as_bytes(), &[b'x'; 300]]) != FULL {
-        number += 1;
-    }
-    while local.call(&[b"SET", format!("{number}").as_bytes(), b"x"]) != FULL {
-        number += 1;
-    }
-    local.take_events();
+    fill(&mut local);
+    local.events();
     let long = format!("ZADD z 9 {}", "long".repeat(50));
     assert_eq!(local.line(&long), FULL);
     assert_eq!(local.line("ZRANGESTORE other wide 0 -1"), FULL);
     let large = format!("ZADD to 1 {} 2 x", "long".repeat(50));
     assert_eq!(local.line(&large), FULL);
-    assert!(events(&mut local).is_empty());
+    assert!(local.events().is_empty());
     check(
         &mut local,
         &[
@@ -277,28 +266,19 @@ fn a_scan_returns_what_stays() {
     for number in 0..600 {
         local.line(&format!("ZADD z {number} m{number}"));
     }
-    let (mut found, mut cursor, mut steps) = (BTreeSet::new(), "0".to_owned(), 0);
-    loop {
-        let reply = parsed(&local.line(&format!("ZSCAN z {cursor} COUNT 25 MATCH m*0")));
-        let Value::Array(parts) = reply else { panic!("{reply}") };
-        let [Value::Bulk(next), Value::Array(elements)] = &parts[..] else { panic!("two parts") };
-        for pair in elements.chunks(2) {
-            assert_eq!(
-                pair[0].to_string(),
-                format!("\"m{}\"", pair[1].to_string().trim_matches('"'))
-            );
-            found.insert(pair[0].to_string());
-        }
-        // Half of the members go meanwhile.
+    let mut steps = 0;
+    let found = scanned(&mut local, "ZSCAN z", "COUNT 25 MATCH m*0", |local| {
+        // Others go meanwhile.
         local.line(&format!("ZREM z m{} m{}", 2 * steps + 1, 2 * steps + 301));
-        cursor = String::from_utf8_lossy(next).into_owned();
         steps += 1;
-        if cursor == "0" {
-            break;
-        }
-    }
+    });
     assert!(steps > 10);
-    assert_eq!(found.len(), 60);
+    let mut different = BTreeSet::new();
+    for pair in found.chunks(2) {
+        assert_eq!(pair[0], [b"m", &pair[1][..]].concat());
+        different.insert(&pair[0]);
+    }
+    assert_eq!(different.len(), 60);
 }
 
 #[test]

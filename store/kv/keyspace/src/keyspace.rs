@@ -250,14 +250,15 @@ impl Keyspace {
     ) -> Result<R, Error> {
         let mut value = T::from_form(Form::Large(self.large.take::<T::Large>(number)));
         let result = change(&mut value, &self.limits);
-        let is_removed = T::IS_REMOVED_WHEN_EMPTY && value.is_empty();
+        if T::IS_REMOVED_WHEN_EMPTY && value.is_empty() {
+            self.engine.delete(key);
+            self.replaced(Some((header, Some(number))), Header::PLAIN);
+            return Ok(result);
+        }
         match value.into_form() {
             Form::Large(large) => {
                 let bytes = T::large_bytes(&large);
                 self.large.restore(number, large, bytes);
-                if is_removed {
-                    self.discard(key);
-                }
             }
             Form::Packed(bytes) => {
                 // No type takes its packed form again, but nothing here depends on that.

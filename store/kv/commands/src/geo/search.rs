@@ -10,6 +10,7 @@ use super::arguments::write_point;
 use super::request::{Form, Request};
 use crate::arguments::is;
 use crate::call::Call;
+use crate::entries::bulk;
 use crate::error::Error;
 use crate::sorted_sets::store::store;
 
@@ -77,7 +78,7 @@ fn write(reply: &mut Writer<'_>, request: &Request<'_>, found: &[Match<'_>]) {
         if parts > 0 {
             reply.array(parts + 1);
         }
-        one.member.with_bytes(|member| reply.bulk(member));
+        bulk(reply, one.member);
         if request.has_distance {
             text.clear();
             push_distance(one.distance_m / request.unit.meters(), &mut text);

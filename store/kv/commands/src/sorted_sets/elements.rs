@@ -5,6 +5,8 @@
 use freeport_kv_protocol::resp::{Version, Writer};
 use freeport_kv_types::Entry;
 
+use crate::entries::bulk;
+
 /// Writes elements, with their scores if `has_scores`.
 pub fn write<'v>(
     reply: &mut Writer<'_>,
@@ -28,13 +30,8 @@ pub fn write_element(reply: &mut Writer<'_>, member: Entry<'_>, score: Option<f6
     if score.is_some() && reply.version() == Version::Three {
         reply.array(2);
     }
-    write_member(reply, member);
+    bulk(reply, member);
     if let Some(score) = score {
         reply.double(score);
     }
-}
-
-/// Writes a member.
-pub fn write_member(reply: &mut Writer<'_>, member: Entry<'_>) {
-    member.with_bytes(|bytes| reply.bulk(bytes));
 }

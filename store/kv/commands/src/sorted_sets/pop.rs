@@ -6,10 +6,10 @@ use freeport_kv_protocol::resp::Version;
 use freeport_kv_protocol::resp::reply::shared;
 use freeport_kv_types::ZSet;
 
-use super::elements;
 use crate::arguments::{count, deadline_ms, integer_in, is};
 use crate::call::Call;
 use crate::effects::{Block, Class};
+use crate::entries::bulk;
 use crate::error::Error;
 
 const NO_KEYS: Error = Error::fixed("ERR numkeys should be greater than 0");
@@ -159,7 +159,7 @@ fn pop(call: &mut Call<'_>, at: usize, end: End, wanted: i64, shape: Shape) -> R
         if is_nested {
             call.reply.array(2);
         }
-        elements::write_member(&mut call.reply, member);
+        bulk(&mut call.reply, member);
         call.reply.double(score);
     }
     call.database.shrink(key, |set: &mut ZSet, _| set.remove_ranks(ranks))?;

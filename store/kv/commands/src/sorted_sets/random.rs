@@ -1,97 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Random members.
 
+use freeport_kv_protocol::resp::Writer;
 use freeport_kv_protocol::resp::reply::shared;
-use freeport_kv_types::ZSet;
+use freeport_kv_types::{ZSet, ZSetRef};
 
 use super::elements;
-use crate::arguments::{integer, is};
+use crate::arguments::is;
 use crate::call::Call;
+use crate::entries::bulk_or_null;
 use crate::error::Error;
-
-/// Bytes of the largest reply with repeated members, whose number is the client's.
-const MOST_BYTES: usize = 1 << 30;
-/// Bytes that each member takes in a reply, at least.
-const LEAST_BYTES: usize = 6;
-
-const OUT_OF_RANGE: Error = Error::fixed("ERR value is out of range");
-const NO_OPPOSITE: Error = Error::fixed(
-    "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807",
-);
+use crate::sample::{Sample, choose, repeat};
 
 pub(super) fn zrandmember(call: &mut Call<'_>) -> Result<(), Error> {
-    let (count, has_scores) = match call.arguments {
-        [_, _] => return reply_one(call),
-        [_, _, count, words @ ..] => (parse_count(count, words)?, !words.is_empty()),
+    let Some(number) = call.arguments.get(2) else {
+        let set = call.database.read::<ZSet>(call.arguments[1])?;
+        let element = set.and_then(|set| set.random(&mut choose));
+        bulk_or_null(&mut call.reply, element.map(|(member, _)| member));
+        return Ok(());
+    };
+    let sample = Sample::parse(number)?;
+    let has_scores = match call.arguments[3..] {
+        [] => false,
+        [word] if is(word, "withscores") => true,
         _ => return Err(Error::SYNTAX),
     };
-    match usize::try_from(count) {
-        Ok(count) => reply_different(call, count, has_scores),
-        Err(_) => reply_any(call, count.unsigned_abs(), has_scores),
+    if has_scores {
+        sample.check_pairs()?;
     }
-}
-
-/// The number of members, with the words behind it.
-fn parse_count(count: &[u8], words: &[&[u8]]) -> Result<i64, Error> {
-    let count = integer(count)?;
-    if count == i64::MIN {
-        return Err(NO_OPPOSITE);
-    }
-    match words {
-        [] => Ok(count),
-        [word] if is(word, "withscores") => {
-            let is_in_range = count.unsigned_abs() <= (i64::MAX / 2).unsigned_abs();
-            is_in_range.then_some(count).ok_or(OUT_OF_RANGE)
-        }
-        _ => Err(Error::SYNTAX),
-    }
-}
-
-fn choose(below: usize) -> usize {
-    fastrand::usize(..below)
-}
-
-fn reply_one(call: &mut Call<'_>) -> Result<(), Error> {
-    let set = call.database.read::<ZSet>(call.arguments[1])?;
-    match set.and_then(|set| set.random(&mut choose)) {
-        Some((member, _)) => elements::write_member(&mut call.reply, member),
-        None => call.reply.null(),
-    }
-    Ok(())
-}
-
-/// Replies with different members, or with all if there are fewer.
-fn reply_different(call: &mut Call<'_>, count: usize, has_scores: bool) -> Result<(), Error> {
-    let Some(set) = call.database.read::<ZSet>(call.arguments[1])? else {
-        call.reply.raw(shared::EMPTY_ARRAY);
-        return Ok(());
-    };
-    elements::write_header(&mut call.reply, count.min(set.len()), has_scores);
-    set.random_distinct(count, &mut choose, |member, score| {
-        elements::write_element(&mut call.reply, member, has_scores.then_some(score));
-    });
-    Ok(())
-}
-
-/// Replies with exactly this number of members, any of them repeatedly. Redis has no limit but the
-/// memory for replies; here the number is refused that would exceed [`MOST_BYTES`].
-fn reply_any(call: &mut Call<'_>, count: u64, has_scores: bool) -> Result<(), Error> {
-    let Some(set) = call.database.read::<ZSet>(call.arguments[1])? else {
-        call.reply.raw(shared::EMPTY_ARRAY);
-        return Ok(());
-    };
-    let count = usize::try_from(count).unwrap_or(usize::MAX);
-    if count > MOST_BYTES / LEAST_BYTES {
-        return Err(OUT_OF_RANGE);
-    }
-    let start = call.reply.len();
-    elements::write_header(&mut call.reply, count, has_scores);
-    for _ in 0..count {
-        let (member, score) = set.random(&mut choose).expect("a stored set has members");
-        elements::write_element(&mut call.reply, member, has_scores.then_some(score));
-        if call.reply.len() - start > MOST_BYTES {
-            return Err(OUT_OF_RANGE);
+    match call.database.read::<ZSet>(call.arguments[1])? {
+        Some(set) => write_sample(&mut call.reply, set, sample, has_scores),
+        None => {
+            call.reply.raw(shared::EMPTY_ARRAY);
+            Ok(())
         }
     }
-    Ok(())
+}
+
+fn write_sample(
+    reply: &mut Writer<'_>,
+    set: ZSetRef<'_>,
+    sample: Sample,
+    has_scores: bool,
+) -> Result<(), Error> {
+    match sample {
+        Sample::Distinct(count) => {
+            elements::write_header(reply, count.min(set.len()), has_scores);
+            set.random_distinct(count, &mut choose, |member, score| {
+                elements::write_element(reply, member, has_scores.then_some(score));
+            });
+            Ok(())
+        }
+        Sample::Repeated(number) => {
+            elements::write_header(reply, number as usize, has_scores);
+            repeat(reply, number, |reply| {
+                let (member, score) = set.random(&mut choose).expect("a stored set has a member");
+                elements::write_element(reply, member, has_scores.then_some(score));
+            })
+        }
+    }
 }

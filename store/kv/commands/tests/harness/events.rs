@@ -1,70 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Events of keys, as a redis-server publishes them.
+//! Keyspace events of a redis-server.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use freeport_kv_protocol::resp::{Value, ValueLimits, ValueProgress, ValueReader};
 
-use super::Redis;
+use super::redis::{Redis, request};
 
-/// A connection that hears the events of database 0.
+/// A client that is told of all events.
 pub struct Listener {
     connection: TcpStream,
-    reader: ValueReader,
-    /// What was received behind the values that were read.
     received: Vec<u8>,
 }
 
-/// Name of an event, and the key.
-pub type Heard = (String, Vec<u8>);
+/// Channel of the message that ends the events so far.
+const END: &[u8] = b"end of events";
 
 impl Listener {
-    /// Hears the events from now on.
+    /// Listens from now on.
     pub fn new(redis: &mut Redis) -> Self {
         redis.call(&[b"CONFIG", b"SET", b"notify-keyspace-events", b"EA"]);
-        let connection = TcpStream::connect(redis.address()).expect("the server accepts");
-        let reader = ValueReader::new(ValueLimits::default());
-        let mut listener = Self { connection, reader, received: vec![] };
-        listener.send(b"PSUBSCRIBE __keyevent@0__:*\r\n");
-        listener.next();
+        let mut listener = Self { connection: redis.connect(), received: vec![] };
+        let subscribe = request(&[b"PSUBSCRIBE", b"__keyevent@0__:*", END]);
+        listener.connection.write_all(&subscribe).expect("the server reads");
+        // Both patterns are acknowledged.
+        listener.message();
+        listener.message();
         listener
     }
 
-    /// The events since the last call. Those of a command come before its reply.
-    pub fn take(&mut self) -> Vec<Heard> {
-        self.send(b"PING\r\n");
-        let mut heard = vec![];
+    /// Names and keys of the events since the last call, such as `hset key`.
+    pub fn events(&mut self, redis: &mut Redis) -> Vec<String> {
+        redis.call(&[b"PUBLISH", END, b""]);
+        let mut events = vec![];
         loop {
-            let Value::Array(parts) = self.next() else { panic!("the server sends arrays") };
-            // The reply to `PING` is an array of two here.
-            let [_, _, Value::Bulk(channel), Value::Bulk(key)] = &parts[..] else { return heard };
-            let channel = String::from_utf8_lossy(channel);
-            let name = channel.rsplit(':').next().expect("there is at least one part");
-            heard.push((name.to_owned(), key.clone()));
+            let message = self.message();
+            let [.., Value::Bulk(channel), Value::Bulk(key)] = &message[..] else {
+                panic!("{message:?} is no message")
+            };
+            if channel == END {
+                return events;
+            }
+            let name = channel.rsplit(|byte| *byte == b':').next().expect("it has one part");
+            events.push(format!("{} {}", name.escape_ascii(), key.escape_ascii()));
         }
     }
 
-    fn send(&mut self, line: &[u8]) {
-        self.connection.write_all(line).expect("the server reads");
-    }
-
-    fn next(&mut self) -> Value {
+    fn message(&mut self) -> Vec<Value> {
         let mut part = [0; 4096];
         loop {
-            if !self.received.is_empty() {
-                let progress = self.reader.read(&self.received).expect("the server speaks RESP");
-                match progress {
-                    ValueProgress::Complete { value, bytes } => {
-                        self.received.drain(..bytes);
-                        return value;
-                    }
-                    ValueProgress::Incomplete { .. } => self.received.clear(),
+            let mut reader = ValueReader::new(ValueLimits::default());
+            match reader.read(&self.received).expect("the server speaks RESP") {
+                ValueProgress::Complete { value: Value::Array(message), bytes } => {
+                    self.received.drain(..bytes);
+                    return message;
+                }
+                ValueProgress::Complete { value, .. } => panic!("{value} is no message"),
+                ValueProgress::Incomplete { .. } => {
+                    let length = self.connection.read(&mut part).expect("the server sends");
+                    assert_ne!(length, 0, "the server closed the connection");
+                    self.received.extend_from_slice(&part[..length]);
                 }
             }
-            let length = self.connection.read(&mut part).expect("the server sends");
-            assert_ne!(length, 0, "the server closed the connection");
-            self.received.extend_from_slice(&part[..length]);
         }
     }
 }

@@ -4,11 +4,13 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use freeport_kv_commands::{
-    Call, Effects, Error, FAMILIES, Run, Session, Shard, ShardOptions, Store, Table,
+    Call, Effects, Error, Event, FAMILIES, Run, Session, Shard, ShardOptions, Store, Table,
 };
 use freeport_kv_engine::Options as EngineOptions;
 use freeport_kv_keyspace::Options;
-use freeport_kv_protocol::resp::Writer;
+use freeport_kv_protocol::resp::{Value, Writer};
+
+use super::parsed;
 
 /// A store and a client.
 pub struct Local {
@@ -31,7 +33,7 @@ impl Local {
         Self::with_memory(shards, 256 << 20)
     }
 
-    /// An empty store of several shards, each with an amount of memory.
+    /// An empty store of several shards, each with this memory.
     pub fn with_memory(shards: usize, memory_bytes: usize) -> Self {
         let engine = EngineOptions { memory_bytes, ..EngineOptions::default() };
         let keyspace = Options { engine, ..Options::default() };
@@ -49,15 +51,15 @@ impl Local {
         }
     }
 
-    /// Names and keys of the events since the last call.
-    pub fn take_events(&mut self) -> Vec<(String, Vec<u8>)> {
-        let events = std::mem::take(&mut self.effects.events);
-        events.into_iter().map(|event| (event.name.to_owned(), event.key)).collect()
-    }
-
     /// The reply to a command whose arguments are separated by single spaces.
     pub fn line(&mut self, line: &str) -> Vec<u8> {
         self.call(&line.split(' ').map(str::as_bytes).collect::<Vec<_>>())
+    }
+
+    /// Names and keys of the events since the last call, such as `hset key`.
+    pub fn events(&mut self) -> Vec<String> {
+        let text = |event: Event| format!("{} {}", event.name, event.key.escape_ascii());
+        self.effects.events.drain(..).map(text).collect()
     }
 
     /// The reply to a command.
@@ -83,5 +85,42 @@ impl Local {
         let mut call = Call::new(arguments, self.session, parts, now_ms, &mut output);
         command.execute(&mut call);
         output
+    }
+}
+
+/// Stores strings until no memory is left, large ones first.
+pub fn fill(local: &mut Local) {
+    let mut number = 0;
+    for bytes in [100_000, 10_000, 1_000, 100, 1] {
+        let value = "f".repeat(bytes);
+        while local.line(&format!("SET fill{number} {value}")).starts_with(b"+OK") {
+            number += 1;
+        }
+    }
+}
+
+/// All that a scan returns. `line` is command and key, and `between` is called between two steps.
+pub fn scanned(
+    local: &mut Local,
+    line: &str,
+    words: &str,
+    mut between: impl FnMut(&mut Local),
+) -> Vec<Vec<u8>> {
+    let (mut cursor, mut found) = (b"0".to_vec(), vec![]);
+    loop {
+        let reply = local.line(&format!("{line} {} {words}", cursor.escape_ascii()));
+        let Value::Array(parts) = parsed(&reply) else { panic!("no array") };
+        let [Value::Bulk(next), Value::Array(elements)] = &parts[..] else {
+            panic!("{parts:?} is no part of a scan")
+        };
+        for element in elements {
+            let Value::Bulk(element) = element else { panic!("{element} is no element") };
+            found.push(element.clone());
+        }
+        if next == b"0" {
+            return found;
+        }
+        cursor.clone_from(next);
+        between(local);
     }
 }

@@ -13,7 +13,7 @@ use freeport_kv_protocol::resp::{Value, ValueLimits, ValueProgress, ValueReader,
 use freeport_testbed::{seed, skip};
 
 pub use events::Listener;
-pub use local::Local;
+pub use local::{Local, fill, scanned};
 pub use numbers::are_equal;
 pub use redis::Redis;
 pub use sides::Sides;
@@ -114,7 +114,7 @@ pub fn sorted(value: &Value) -> Vec<String> {
     elements
 }
 
-fn shown(arguments: &[&[u8]]) -> String {
+pub fn shown(arguments: &[&[u8]]) -> String {
     let words: Vec<String> =
         arguments.iter().map(|argument| argument.escape_ascii().to_string()).collect();
     words.join(" ")

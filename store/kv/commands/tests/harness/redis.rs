@@ -2,7 +2,7 @@
 //! A redis-server on a free port, which ends with its value.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::process::{Child, Command, Stdio};
 
 use freeport_kv_protocol::resp::{ValueLimits, ValueProgress, ValueReader, Version, Writer};
@@ -12,6 +12,7 @@ use freeport_testbed::wait_until;
 /// A server and a connection to it.
 pub struct Redis {
     process: Child,
+    port: u16,
     connection: TcpStream,
 }
 
@@ -30,33 +31,17 @@ impl Redis {
             connection = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok();
             connection.is_some()
         });
-        Some(Self { process, connection: connection? })
+        Some(Self { process, port, connection: connection? })
     }
 
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.connection.peer_addr().expect("it is connected")
-    }
-
-    /// The reply to a command that does not wait, as bytes: it is executed in a transaction.
-    pub fn call_without_waiting(&mut self, arguments: &[&[u8]]) -> Vec<u8> {
-        self.call(&[b"MULTI"]);
-        let reply = self.call(arguments);
-        if reply != b"+QUEUED\r\n" {
-            self.call(&[b"DISCARD"]);
-            return reply;
-        }
-        let replies = self.call(&[b"EXEC"]);
-        replies.strip_prefix(b"*1\r\n").expect("there is one reply").to_vec()
+    /// Another connection.
+    pub fn connect(&self) -> TcpStream {
+        TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).expect("the server runs")
     }
 
     /// The reply to a command, as bytes.
     pub fn call(&mut self, arguments: &[&[u8]]) -> Vec<u8> {
-        let mut request = vec![];
-        let mut writer = Writer::new(&mut request, Version::Two);
-        writer.array(arguments.len());
-        arguments.iter().for_each(|argument| writer.bulk(argument));
-        self.connection.write_all(&request).expect("the server reads");
+        self.connection.write_all(&request(arguments)).expect("the server reads");
         let mut reader = ValueReader::new(ValueLimits::default());
         let (mut reply, mut part) = (vec![], [0; 4096]);
         loop {
@@ -69,6 +54,15 @@ impl Redis {
             }
         }
     }
+}
+
+/// The bytes of a command.
+pub fn request(arguments: &[&[u8]]) -> Vec<u8> {
+    let mut request = vec![];
+    let mut writer = Writer::new(&mut request, Version::Two);
+    writer.array(arguments.len());
+    arguments.iter().for_each(|argument| writer.bulk(argument));
+    request
 }
 
 impl Drop for Redis {

@@ -27,7 +27,7 @@ impl<'a> Sides<'a> {
         let is_waiting = arguments[0].first().is_some_and(|first| b"bB".contains(first));
         if is_waiting {
             let ours = self.compared.ours.call(arguments);
-            let theirs = self.compared.redis.call_without_waiting(arguments);
+            let theirs = self.in_transaction(arguments);
             let (ours, theirs) = (parsed(&ours), parsed(&theirs));
             // Redis 7.0 takes an infinite timeout for a negative one.
             let is_infinite = ours.to_string().ends_with("timeout is out of range");
@@ -39,8 +39,22 @@ impl<'a> Sides<'a> {
         } else {
             self.compared.same_numbers(arguments);
         }
-        let (ours, theirs) = (self.compared.ours.take_events(), self.listener.take());
+        let (ours, theirs) =
+            (self.compared.ours.events(), self.listener.events(&mut self.compared.redis));
         assert_eq!(ours, theirs, "events of {}", shown(arguments));
+    }
+
+    /// The reply of Redis to a command that does not wait.
+    fn in_transaction(&mut self, arguments: &[&[u8]]) -> Vec<u8> {
+        let redis = &mut self.compared.redis;
+        redis.call(&[b"MULTI"]);
+        let queued = redis.call(arguments);
+        if queued.starts_with(b"-") {
+            redis.call(&[b"DISCARD"]);
+            return queued;
+        }
+        let replies = redis.call(&[b"EXEC"]);
+        replies.strip_prefix(b"*1\r\n").expect("one command was queued").to_vec()
     }
 
     /// As [`Sides::same`], for lines of words that are separated by single spaces. Lines that begin
@@ -68,7 +82,7 @@ impl<'a> Sides<'a> {
             set.add(keyspace.limits(), *member);
         }
         keyspace.store(key, set).expect("there is memory");
-        self.listener.take();
+        self.listener.events(&mut self.compared.redis);
     }
 
     /// Removes a key without an event.
@@ -77,6 +91,6 @@ impl<'a> Sides<'a> {
         let store = &mut self.compared.ours.store;
         let shard = store.shard_of(key);
         store.shard_mut(shard).database_or_new(0).remove(key, 0);
-        self.listener.take();
+        self.listener.events(&mut self.compared.redis);
     }
 }
