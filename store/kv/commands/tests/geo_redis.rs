@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Places beside redis-server.
 
+use freeport_kv_commands::geo;
 use freeport_kv_protocol::resp::Version;
 use freeport_testbed::usual_or_long;
 
 use crate::harness::{Compared, Sides, Templates};
+use crate::specs_of_family::{check, check_keys};
 
 /// Commands of which each reply is compared.
 const LINES: &str = include_str!("geo.txt");
@@ -90,4 +92,15 @@ fn random_commands_have_the_replies_of_redis() {
 
 fn words(words: &[String]) -> Vec<&str> {
     words.iter().map(String::as_str).collect()
+}
+
+#[test]
+#[ignore = "long: needs redis-server"]
+fn properties_are_those_of_redis() {
+    Compared::once(|compared| {
+        for command in geo::COMMANDS {
+            check(&mut compared.redis, command);
+        }
+        check_keys(&mut compared.redis, &compared.ours.table, LINES);
+    });
 }

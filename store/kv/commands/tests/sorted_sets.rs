@@ -175,6 +175,9 @@ fn a_full_store_takes_removals_only() {
     let mut local = Local::with_memory(1, 1 << 20);
     local.line("ZADD z 1 a 2 b 3 c 4 d 5 e");
     local.line("ZADD to 7 before");
+    for number in 0..300 {
+        local.line(&format!("ZADD large {number} m{number}"));
+    }
     local.line(&format!("ZADD wide 1 {} 2 {}", "one".repeat(40), "two".repeat(40)));
     fill(&mut local);
     local.events();
@@ -193,6 +196,11 @@ fn a_full_store_takes_removals_only() {
             ("ZPOPMIN z", "1) \"a\"; 2) \"1\""),
             ("ZREMRANGEBYSCORE z 5 5", "(integer) 1"),
             ("ZUNIONSTORE to 1 none", "(integer) 0"),
+            ("ZREM large m7 m8", "(integer) 2"),
+            ("ZPOPMAX large", "1) \"m299\"; 2) \"299\""),
+            ("ZREMRANGEBYRANK large 1 -1", "(integer) 296"),
+            ("ZPOPMIN large", "1) \"m0\"; 2) \"0\""),
+            ("ZCARD large", "(integer) 0"),
             ("ZRANGE z 0 -1", "1) \"b\"; 2) \"d\""),
         ],
     );

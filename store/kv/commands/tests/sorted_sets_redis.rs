@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Sorted sets beside redis-server.
 
+use freeport_kv_commands::sorted_sets;
 use freeport_kv_protocol::resp::Version;
 use freeport_testbed::usual_or_long;
 
 use crate::harness::{Compared, Sides, Templates};
+use crate::specs_of_family::{check, check_keys};
 
 /// Commands of which each reply is compared. Two spaces have an empty word between them.
 const LINES: &str = include_str!("sorted_sets.txt");
@@ -180,10 +182,10 @@ fn large_sets_have_the_replies_of_redis() {
 #[test]
 #[ignore = "long: needs redis-server"]
 fn properties_are_those_of_redis() {
-    use freeport_kv_commands::{geo, sorted_sets};
     Compared::once(|compared| {
-        for command in sorted_sets::COMMANDS.iter().chain(geo::COMMANDS) {
-            crate::specs_of_family::check(&mut compared.redis, command);
+        for command in sorted_sets::COMMANDS {
+            check(&mut compared.redis, command);
         }
+        check_keys(&mut compared.redis, &compared.ours.table, LINES);
     });
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Properties of sorted sets and places beside those that redis-server reports.
 
-use freeport_kv_commands::{Command, Keys};
+use freeport_kv_commands::{Command, Keys, Run, Table};
 use freeport_kv_protocol::resp::Value;
 
 use crate::harness::{Redis, parsed};
@@ -31,4 +31,32 @@ pub fn check(redis: &mut Redis, command: &Command) {
     };
     let numbers = [first, last, step].map(Value::Integer);
     assert_eq!(parts[3..6], numbers, "{}", spec.name);
+}
+
+/// The keys of each line are those that Redis finds, if it finds any.
+pub fn check_keys(redis: &mut Redis, table: &Table<Run>, lines: &str) {
+    let mut found_lines = 0;
+    for line in lines.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
+        let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+        let mut request = vec![&b"COMMAND"[..], b"GETKEYS"];
+        request.extend_from_slice(&words);
+        let Value::Array(theirs) = parsed(&redis.call(&request)) else { continue };
+        let command = table.get(words[0]).expect("lines have commands of the family");
+        let mut ours = vec![];
+        let visited = command.spec.keys.visit(&words, |at| ours.push(words[at].to_vec()));
+        assert!(visited.is_ok(), "{line}");
+        let mut theirs: Vec<Vec<u8>> = theirs
+            .into_iter()
+            .map(|key| match key {
+                Value::Bulk(key) => key,
+                other => panic!("{other} is no key"),
+            })
+            .collect();
+        // Redis has the target behind the sources.
+        ours.sort();
+        theirs.sort();
+        assert_eq!(ours, theirs, "{line}");
+        found_lines += 1;
+    }
+    assert!(found_lines > 100, "{found_lines}");
 }

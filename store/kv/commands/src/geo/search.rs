@@ -38,19 +38,19 @@ pub(super) fn georadiusbymember_ro(call: &mut Call<'_>) -> Result<(), Error> {
     search(call, Form::Radius { by_member: true, may_store: false })
 }
 
-/// Keys of `GEORADIUS` and `GEORADIUSBYMEMBER`: the set, and the last key behind `STORE` or
-/// `STOREDIST`.
+/// Keys of `GEORADIUS` and `GEORADIUSBYMEMBER`: the set, and those behind `STORE` or `STOREDIST`, of
+/// which the last is written.
 pub(super) fn keys_with_target(arguments: &[&[u8]]) -> Vec<usize> {
-    let mut target = None;
+    let mut keys = Vec::from_iter((arguments.len() > 1).then_some(1));
     let mut at = 5;
     while at + 1 < arguments.len() {
         if is(arguments[at], "store") || is(arguments[at], "storedist") {
-            target = Some(at + 1);
+            keys.push(at + 1);
             at += 1;
         }
         at += 1;
     }
-    std::iter::once(1).chain(target).filter(|at| *at < arguments.len()).collect()
+    keys
 }
 
 fn search(call: &mut Call<'_>, form: Form) -> Result<(), Error> {
@@ -109,14 +109,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_target_is_a_key() {
+    fn all_targets_are_keys() {
         let keys = |line: &str| {
             let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
             keys_with_target(&words)
         };
         assert_eq!(keys("georadius g 1 2 3 km"), [1]);
         assert_eq!(keys("georadius g 1 2 3 km store to"), [1, 7]);
-        assert_eq!(keys("georadius g 1 2 3 km STOREDIST store store to"), [1, 9]);
+        assert_eq!(keys("georadius g 1 2 3 km STOREDIST store store to"), [1, 7, 9]);
         assert_eq!(keys("georadiusbymember g m 3 km store"), [1]);
         assert_eq!(keys("georadiusbymember g m 3 km storedist to"), [1, 6]);
         assert!(keys("georadius").is_empty());
