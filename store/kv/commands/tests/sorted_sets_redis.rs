@@ -92,8 +92,8 @@ const CHOICES: &[(&str, &[&str])] = &[
 
 /// Redis 7.0 does not have `ZRANK key member WITHSCORE`; `SET` is tested elsewhere.
 fn is_comparable(arguments: &[Vec<u8>]) -> bool {
-    let has_more = |name: &[u8], words| arguments[0].ends_with(name) && arguments.len() > words;
-    !has_more(b"RANK", 3) && !has_more(b"SET", 3)
+    let has_more = |name: &[u8]| arguments[0] == name && arguments.len() > 3;
+    ![&b"ZRANK"[..], b"ZREVRANK", b"SET"].into_iter().any(has_more)
 }
 
 #[test]

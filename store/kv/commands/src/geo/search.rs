@@ -38,8 +38,8 @@ pub(super) fn georadiusbymember_ro(call: &mut Call<'_>) -> Result<(), Error> {
     search(call, Form::Radius { by_member: true, may_store: false })
 }
 
-/// Keys of `GEORADIUS` and `GEORADIUSBYMEMBER`: the set, and those behind `STORE` or `STOREDIST`, of
-/// which the last is written.
+/// Keys of `GEORADIUS` and `GEORADIUSBYMEMBER`: the set, and those behind `STORE` or `STOREDIST`,
+/// of which the last is written.
 pub(super) fn keys_with_target(arguments: &[&[u8]]) -> Vec<usize> {
     let mut keys = Vec::from_iter((arguments.len() > 1).then_some(1));
     let mut at = 5;
