@@ -95,7 +95,8 @@ pub fn deadline_ms(argument: &[u8], now_ms: u64) -> Result<Option<u64>, Error> {
     const OUT_OF_RANGE: Error = Error::fixed("ERR timeout is out of range");
 
     let text = std::str::from_utf8(argument).map_err(|_| NOT_A_FLOAT)?;
-    let seconds: f64 = text.parse().map_err(|_| NOT_A_FLOAT)?;
+    // Redis reads hexadecimal numbers too.
+    let seconds: f64 = text.parse().ok().or_else(|| parse_score(argument)).ok_or(NOT_A_FLOAT)?;
     if seconds.is_nan() {
         return Err(NOT_A_FLOAT);
     }
@@ -160,6 +161,7 @@ mod tests {
         assert_eq!(deadline_ms(b"0", 5), Ok(None));
         assert_eq!(deadline_ms(b"0.5", 5), Ok(Some(505)));
         assert_eq!(deadline_ms(b"0.0001", 5), Ok(Some(6)));
+        assert_eq!(deadline_ms(b"0x10", 5), Ok(Some(16_005)));
     }
 
     #[test]
