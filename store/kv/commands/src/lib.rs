@@ -25,6 +25,7 @@ mod error;
 mod expiry;
 mod flush;
 pub mod generic;
+pub mod geo;
 pub mod hashes;
 pub mod hyperloglog;
 mod keys;
@@ -34,6 +35,7 @@ mod scan;
 mod session;
 pub mod sets;
 mod shard;
+pub mod sorted_sets;
 mod store;
 pub mod strings;
 pub(crate) mod subcommand;
@@ -61,4 +63,6 @@ pub const FAMILIES: &[&[Command]] = &[
     hashes::COMMANDS,
     sets::COMMANDS,
     lists::COMMANDS,
+    sorted_sets::COMMANDS,
+    geo::COMMANDS,
 ];

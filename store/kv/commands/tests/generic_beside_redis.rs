@@ -3,8 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use freeport_kv_commands::generic::COMMANDS;
-use freeport_kv_commands::{Call, Keys};
+use freeport_kv_commands::Call;
 use freeport_kv_keyspace::ValueRef;
 use freeport_kv_protocol::resp::{Value, Version};
 use freeport_kv_types::list::End;
@@ -178,31 +177,6 @@ fn replies_to_odd_lines_are_those_of_redis() {
             }
         });
     }
-}
-
-#[test]
-#[ignore = "long: needs redis-server"]
-fn properties_are_those_of_redis() {
-    Compared::once(|compared| {
-        for command in COMMANDS {
-            let spec = command.spec;
-            let reply = compared.redis.call(&[b"COMMAND", b"INFO", spec.name.as_bytes()]);
-            let Value::Array(commands) = parsed(&reply) else { panic!("no array") };
-            let Value::Array(parts) = &commands[0] else { panic!("no command {}", spec.name) };
-            let (first, last, step) = match spec.keys {
-                Keys::Range { first, last, step } => (first as i64, last as i64, step as i64),
-                // Subcommands have the keys, in Redis; the command has none.
-                _ => (0, 0, 0),
-            };
-            let numbers = [i64::from(spec.arity), first, last, step].map(Value::Integer);
-            let theirs = [1, 3, 4, 5].map(|at| parts[at].clone());
-            assert_eq!(theirs, numbers, "{}", spec.name);
-            let (Value::Array(flags) | Value::Set(flags)) = &parts[2] else { panic!("no flags") };
-            let flags: BTreeSet<String> = flags.iter().map(text).collect();
-            let ours: BTreeSet<String> = spec.flags.names().map(str::to_owned).collect();
-            assert_eq!(flags, ours, "{}", spec.name);
-        }
-    });
 }
 
 fn text(value: &Value) -> String {

@@ -5,7 +5,9 @@
 mod beside;
 mod events;
 mod local;
+mod numbers;
 mod redis;
+mod templates;
 
 use freeport_kv_commands::Class;
 use freeport_kv_protocol::resp::{Value, ValueLimits, ValueProgress, ValueReader, Version};
@@ -15,6 +17,7 @@ pub use beside::{Beside, are_same};
 pub use events::Listener;
 pub use local::{Local, fill, scanned};
 pub use redis::Redis;
+pub use templates::Templates;
 
 /// Both sides.
 pub struct Compared {
