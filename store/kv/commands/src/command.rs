@@ -182,9 +182,14 @@ impl Spec {
     /// # Errors
     /// It is not.
     pub fn check_arity(&self, arguments: usize) -> Result<(), Error> {
-        let wanted = self.arity.unsigned_abs() as usize;
-        let is_right = if self.arity < 0 { arguments >= wanted } else { arguments == wanted };
+        let is_right = Self::has_arguments(self.arity, arguments);
         if is_right { Ok(()) } else { Err(Error::arity(self.name)) }
+    }
+
+    /// A number of arguments is right for an arity.
+    pub fn has_arguments(arity: i32, arguments: usize) -> bool {
+        let wanted = arity.unsigned_abs() as usize;
+        if arity < 0 { arguments >= wanted } else { arguments == wanted }
     }
 }
 

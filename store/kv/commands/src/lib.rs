@@ -24,7 +24,9 @@ mod keys;
 mod session;
 mod shard;
 mod store;
+pub mod streams;
 pub mod strings;
+mod subcommand;
 mod table;
 
 pub use call::Call;
@@ -36,7 +38,8 @@ pub use keys::Keys;
 pub use session::Session;
 pub use shard::{Shard, ShardOptions, Waiter};
 pub use store::{Store, slot_of};
+pub use subcommand::Subcommand;
 pub use table::Table;
 
 /// All commands of this crate.
-pub const FAMILIES: &[&[Command]] = &[strings::COMMANDS];
+pub const FAMILIES: &[&[Command]] = &[streams::COMMANDS, strings::COMMANDS];

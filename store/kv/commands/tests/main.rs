@@ -2,4 +2,5 @@
 //! Tests of commands, most of them beside an installed redis-server 7.0.
 
 mod harness;
+mod streams;
 mod strings;

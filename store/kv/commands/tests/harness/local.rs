@@ -28,7 +28,12 @@ impl Local {
 
     /// An empty store of several shards.
     pub fn with_shards(shards: usize) -> Self {
-        let engine = EngineOptions { memory_bytes: 256 << 20, ..EngineOptions::default() };
+        Self::with_memory(shards, 256 << 20)
+    }
+
+    /// An empty store of several shards, each with this much memory.
+    pub fn with_memory(shards: usize, memory_bytes: usize) -> Self {
+        let engine = EngineOptions { memory_bytes, ..EngineOptions::default() };
         let keyspace = Options { engine, ..Options::default() };
         let mut store = Store::new(shards);
         for number in 0..shards {

@@ -94,6 +94,11 @@ impl StreamRef<'_> {
     pub fn has_group(self, name: &[u8]) -> bool {
         self.group(name).is_ok()
     }
+
+    /// Returns whether a group has a consumer of this name.
+    pub fn has_consumer(self, group: &[u8], name: &[u8]) -> bool {
+        self.group(group).is_ok_and(|group| group.number_of(name).is_some())
+    }
 }
 
 impl Stream {
