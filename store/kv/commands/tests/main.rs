@@ -3,4 +3,5 @@
 
 mod harness;
 mod streams;
+mod streams_table;
 mod strings;

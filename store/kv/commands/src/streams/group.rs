@@ -58,6 +58,9 @@ fn create(call: &mut Call<'_>) -> Result<(), Error> {
         None if !options.is_stream_made => return Err(Options::KEY_NEEDED),
         stream => stream.is_none(),
     };
+    if call.arguments.len() > 8 {
+        return Err(Subcommand::syntax_error(NAME, call));
+    }
     let start = GroupStart::parse(call.arguments[4])?;
     let create = |stream: &mut Stream| stream.create_group(group, start, options.entries_read);
     call.database.change(key, |stream, _| create(stream))??;
@@ -75,6 +78,9 @@ fn set_id(call: &mut Call<'_>) -> Result<(), Error> {
     let (key, group) = (call.arguments[2], call.arguments[3]);
     let options = Options::parse(call, false)?;
     check_group(call, key, group)?;
+    if call.arguments.len() > 7 {
+        return Err(Subcommand::syntax_error(NAME, call));
+    }
     let start = GroupStart::parse_any(call.arguments[4])?;
     let set = |stream: &mut Stream| stream.set_group(group, start, options.entries_read);
     call.database.shrink(key, |stream, _| set(stream))??;

@@ -118,7 +118,7 @@ fn full_group(output: &mut Writer<'_>, FullGroup { group, pending, consumers }: 
     progress(output, group);
     reply::name(output, "pel-count");
     reply::count(output, group.pending);
-    reply::name(output, "pel");
+    reply::name(output, "pending");
     output.array(pending.len());
     for PendingEntry { id, consumer, delivered_ms, deliveries } in pending {
         output.array(4);
@@ -150,7 +150,7 @@ fn full_consumer(output: &mut Writer<'_>, consumer: &FullConsumer<'_>) {
     output.integer(consumer.active_ms.map_or(-1, |active| active as i64));
     reply::name(output, "pel-count");
     reply::count(output, consumer.pending_count);
-    reply::name(output, "pel");
+    reply::name(output, "pending");
     output.array(consumer.pending.len());
     for entry in &consumer.pending {
         output.array(3);

@@ -83,10 +83,8 @@ impl TrimReader {
         const LIMIT_ALONE: Error = Error::fixed(
             "ERR syntax error, LIMIT cannot be used without specifying a trimming strategy",
         );
-        const NONE: Error = Error::fixed(
-            "ERR syntax error, XTRIM must be called with one of the following options: MAXLEN, \
-             MINID",
-        );
+        const NONE: Error =
+            Error::fixed("ERR syntax error, XTRIM must be called with a trimming strategy");
         const LIMIT_EXACT: Error =
             Error::fixed("ERR syntax error, LIMIT cannot be used without the special ~ option");
 
