@@ -3,5 +3,8 @@
 
 mod harness;
 mod streams;
+mod streams_events;
+mod streams_random;
+mod streams_specs;
 mod streams_table;
 mod strings;

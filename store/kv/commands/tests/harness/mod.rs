@@ -9,7 +9,7 @@ use freeport_kv_protocol::resp::{Value, ValueLimits, ValueProgress, ValueReader,
 use freeport_testbed::{seed, skip};
 
 pub use local::Local;
-pub use redis::Redis;
+pub use redis::{Connection, Redis};
 
 /// Both sides.
 pub struct Compared {

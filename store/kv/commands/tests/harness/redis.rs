@@ -12,8 +12,12 @@ use freeport_testbed::wait_until;
 /// A server and a connection to it.
 pub struct Redis {
     process: Child,
-    connection: TcpStream,
+    port: u16,
+    connection: Connection,
 }
+
+/// A connection to a server.
+pub struct Connection(TcpStream);
 
 impl Redis {
     /// Starts a server; `None` if none is installed.
@@ -30,27 +34,55 @@ impl Redis {
             connection = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok();
             connection.is_some()
         });
-        Some(Self { process, connection: connection? })
+        Some(Self { process, port, connection: Connection(connection?) })
     }
 
+    /// One more connection.
+    pub fn connect(&self) -> Connection {
+        let connection = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port));
+        Connection(connection.expect("the server accepts connections"))
+    }
+
+    /// The reply to a command, as bytes.
+    pub fn call(&mut self, arguments: &[&[u8]]) -> Vec<u8> {
+        self.connection.call(arguments)
+    }
+}
+
+impl Connection {
     /// The reply to a command, as bytes.
     pub fn call(&mut self, arguments: &[&[u8]]) -> Vec<u8> {
         let mut request = vec![];
         let mut writer = Writer::new(&mut request, Version::Two);
         writer.array(arguments.len());
         arguments.iter().for_each(|argument| writer.bulk(argument));
-        self.connection.write_all(&request).expect("the server reads");
+        self.0.write_all(&request).expect("the server reads");
         let mut reader = ValueReader::new(ValueLimits::default());
-        let (mut reply, mut part) = (vec![], [0; 4096]);
+        let mut reply = vec![];
         loop {
-            let length = self.connection.read(&mut part).expect("the server replies");
-            assert_ne!(length, 0, "the server closed the connection");
-            reply.extend_from_slice(&part[..length]);
-            match reader.read(&part[..length]).expect("the server speaks RESP") {
+            let start = reply.len();
+            self.read(&mut reply);
+            match reader.read(&reply[start..]).expect("the server speaks RESP") {
                 ValueProgress::Complete { .. } => return reply,
                 ValueProgress::Incomplete { .. } => {}
             }
         }
+    }
+
+    /// Everything that the server sends up to `end`.
+    pub fn read_until(&mut self, end: &[u8]) -> Vec<u8> {
+        let mut received = vec![];
+        while !received.ends_with(end) {
+            self.read(&mut received);
+        }
+        received
+    }
+
+    fn read(&mut self, received: &mut Vec<u8>) {
+        let mut part = [0; 4096];
+        let length = self.0.read(&mut part).expect("the server replies");
+        assert_ne!(length, 0, "the server closed the connection");
+        received.extend_from_slice(&part[..length]);
     }
 }
 
