@@ -116,6 +116,23 @@ impl<'a> Database<'a> {
         Ok(self.keyspace_mut(key).shrink(key, now_ms, change)?)
     }
 
+    /// Stores a value in place of any value of any type; see [`Keyspace::store`].
+    ///
+    /// # Errors
+    /// No memory is left; nothing has changed.
+    pub fn store<T: Type>(&mut self, key: &[u8], value: T) -> Result<(), Error> {
+        Ok(self.keyspace_mut(key).store(key, value)?)
+    }
+
+    /// Sizes up to which a value of this key stays packed.
+    pub fn limits(&self, key: &[u8]) -> &Limits {
+        let shard = self.store.shard(self.store.shard_of(key));
+        match shard.database(self.number) {
+            Some(keyspace) => keyspace.limits(),
+            None => &shard.options().keyspace.limits,
+        }
+    }
+
     /// Removes a key; returns whether there was one. The caller notes the event.
     pub fn remove(&mut self, key: &[u8]) -> bool {
         let (shard, now_ms) = (self.store.shard_of(key), self.now_ms);

@@ -23,6 +23,7 @@ mod error;
 mod keys;
 mod session;
 mod shard;
+pub mod sort;
 mod store;
 pub mod streams;
 pub mod strings;
@@ -42,4 +43,4 @@ pub use subcommand::Subcommand;
 pub use table::Table;
 
 /// All commands of this crate.
-pub const FAMILIES: &[&[Command]] = &[streams::COMMANDS, strings::COMMANDS];
+pub const FAMILIES: &[&[Command]] = &[sort::COMMANDS, streams::COMMANDS, strings::COMMANDS];

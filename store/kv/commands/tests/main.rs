@@ -2,6 +2,8 @@
 //! Tests of commands, most of them beside an installed redis-server 7.0.
 
 mod harness;
+mod sort;
+mod sort_beside_redis;
 mod streams;
 mod streams_events;
 mod streams_random;

@@ -233,14 +233,15 @@ impl Keyspace {
     ) -> Result<R, Error> {
         let mut value = T::from_form(Form::Large(self.large.take::<T::Large>(number)));
         let result = change(&mut value, &self.limits);
-        let is_removed = T::IS_REMOVED_WHEN_EMPTY && value.is_empty();
+        if T::IS_REMOVED_WHEN_EMPTY && value.is_empty() {
+            self.engine.delete(key);
+            self.replaced(Some((header, Some(number))), Header::PLAIN);
+            return Ok(result);
+        }
         match value.into_form() {
             Form::Large(large) => {
                 let bytes = T::large_bytes(&large);
                 self.large.restore(number, large, bytes);
-                if is_removed {
-                    self.discard(key);
-                }
             }
             Form::Packed(bytes) => {
                 // No type takes its packed form again, but nothing here depends on that.
@@ -275,8 +276,36 @@ impl Keyspace {
                 if old.is_some() {
                     self.discard(key);
                 }
-                return Ok(result);
             }
+            form => self.put_form::<T>(key, header, form, old)?,
+        }
+        Ok(result)
+    }
+
+    /// Stores a value in place of any value of any type. It does not expire. An empty value only
+    /// removes the one before, except for a stream.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; nothing has changed.
+    pub fn store<T: Type>(&mut self, key: &[u8], value: T) -> Result<(), Error> {
+        if T::IS_REMOVED_WHEN_EMPTY && value.is_empty() {
+            self.discard(key);
+            return Ok(());
+        }
+        let old = self.stored_or_expired(key);
+        let header = Header { kind: T::KIND, expires_ms: None };
+        self.put_form::<T>(key, header, value.into_form(), old)
+    }
+
+    /// Stores a value of either form, in place of the old one of the key.
+    fn put_form<T: Type>(
+        &mut self,
+        key: &[u8],
+        header: Header,
+        form: Form<T::Large>,
+        old: Option<(Header, Option<u32>)>,
+    ) -> Result<(), Error> {
+        match form {
             Form::Packed(bytes) => self.put(key, header, None, &bytes)?,
             Form::Large(large) => {
                 let memory_bytes = T::large_bytes(&large);
@@ -289,7 +318,7 @@ impl Keyspace {
             }
         }
         self.replaced(old, header);
-        Ok(result)
+        Ok(())
     }
 
     /// Removes a value; returns whether there was one.
