@@ -39,7 +39,6 @@ pub use keys::Keys;
 pub use session::Session;
 pub use shard::{Shard, ShardOptions, Waiter};
 pub use store::{Store, slot_of};
-pub use subcommand::Subcommand;
 pub use table::Table;
 
 /// All commands of this crate.

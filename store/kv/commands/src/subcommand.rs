@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Commands that consist of others: the second word says which, as in `XGROUP CREATE`.
+//! Commands that consist of subcommands, such as OBJECT ENCODING.
+
+use freeport_kv_protocol::resp::Writer;
 
 use crate::arguments::is;
 use crate::call::Call;
-use crate::command::{Run, Spec};
+use crate::command::Run;
 use crate::error::Error;
 
-/// A part of a command.
-#[derive(Clone, Copy, Debug)]
-pub struct Subcommand {
+/// Bytes of a word that an error repeats.
+const SHOWN_BYTES: usize = 128;
+
+/// A subcommand.
+pub(crate) struct Subcommand {
     /// Name in lower case.
     pub name: &'static str,
     /// Number of arguments with both names; a negative one is the least number.
@@ -17,49 +21,63 @@ pub struct Subcommand {
     pub run: Run,
 }
 
-impl Subcommand {
-    /// A subcommand.
-    pub const fn new(name: &'static str, arity: i32, run: Run) -> Self {
-        Self { name, arity, run }
+/// Executes the subcommand that the first argument names.
+///
+/// # Errors
+/// Those of the subcommand; there is none of that name; the number of arguments is wrong.
+pub(crate) fn run(
+    call: &mut Call<'_>,
+    command: &'static str,
+    subcommands: &[Subcommand],
+) -> Result<(), Error> {
+    let word = call.arguments[1];
+    let Some(found) = subcommands.iter().find(|subcommand| is(word, subcommand.name)) else {
+        return Err(Error::new(format!(
+            "ERR unknown subcommand '{}'. Try {} HELP.",
+            shown(word),
+            command.to_ascii_uppercase()
+        )));
+    };
+    let wanted = found.arity.unsigned_abs() as usize;
+    let given = call.arguments.len();
+    if given < wanted || found.arity > 0 && given > wanted {
+        return Err(Error::arity(&format!("{command}|{}", found.name)));
+    }
+    (found.run)(call)
+}
+
+/// The beginning of a word, as errors repeat it.
+pub(crate) fn shown(word: &[u8]) -> std::borrow::Cow<'_, str> {
+    String::from_utf8_lossy(&word[..word.len().min(SHOWN_BYTES)])
+}
+
+/// Replies the lines of HELP, with those that each command has.
+pub(crate) fn help(reply: &mut Writer<'_>, command: &str, lines: &[&str]) {
+    reply.array(lines.len() + 3);
+    reply.status(&format!("{command} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"));
+    lines.iter().for_each(|line| reply.status(line));
+    reply.status("HELP");
+    reply.status("    Prints this help.");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use freeport_kv_protocol::resp::Version;
+
+    #[test]
+    fn errors_repeat_the_beginning_of_a_word() {
+        assert_eq!(shown(b"word"), "word");
+        assert_eq!(shown(&[b'x'; 1_000]).len(), SHOWN_BYTES);
+        assert_eq!(shown(&[0xFF]), "\u{FFFD}");
     }
 
-    /// Executes the one of `all` that the call names.
-    ///
-    /// # Errors
-    /// There is none of this name, or it was given too few or too many arguments; its own errors.
-    pub fn dispatch(command: &str, all: &[Self], call: &mut Call<'_>) -> Result<(), Error> {
-        let name = call.arguments[1];
-        let Some(one) = all.iter().find(|one| is(name, one.name)) else {
-            return Err(Error::new(format!(
-                "ERR unknown subcommand '{:.128}'. Try {} HELP.",
-                Error::shown(name),
-                command.to_uppercase()
-            )));
-        };
-        if !Spec::has_arguments(one.arity, call.arguments.len()) {
-            return Err(Error::arity(&format!("{command}|{}", one.name)));
-        }
-        (one.run)(call)
-    }
-
-    /// Options of the one that the call names are wrong.
-    pub fn syntax_error(command: &str, call: &Call<'_>) -> Error {
-        Error::new(format!(
-            "ERR unknown subcommand or wrong number of arguments for '{:.128}'. Try {} HELP.",
-            Error::shown(call.arguments[1]),
-            command.to_uppercase()
-        ))
-    }
-
-    /// Replies with lines of help, between the usual first and last ones.
-    pub fn help(command: &str, lines: &[&str], call: &mut Call<'_>) {
-        call.reply.array(lines.len() + 3);
-        call.reply.status(&format!(
-            "{} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-            command.to_uppercase()
-        ));
-        for line in lines.iter().chain(&["HELP", "    Prints this help."]) {
-            call.reply.status(line);
-        }
+    #[test]
+    fn help_begins_and_ends_with_the_lines_of_all_commands() {
+        let mut output = vec![];
+        help(&mut Writer::new(&mut output, Version::Two), "X", &["LINE"]);
+        let expected = "*4\r\n+X <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\r\n\
+                        +LINE\r\n+HELP\r\n+    Prints this help.\r\n";
+        assert_eq!(String::from_utf8_lossy(&output), expected);
     }
 }

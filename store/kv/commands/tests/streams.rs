@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use freeport_kv_commands::Block;
+use freeport_kv_commands::{Block, Waiter};
 use freeport_kv_keyspace::Kind;
 use freeport_kv_protocol::resp::Version;
 
@@ -108,6 +108,27 @@ fn a_member_waits_for_an_entry_or_the_end_of_its_group() {
     assert!(local.line(wait).is_empty());
     local.line("XGROUP DESTROY s g");
     assert!(text(&local.line(wait)).starts_with("-NOGROUP"));
+}
+
+#[test]
+fn clients_that_wait_are_told_of_entries_and_lost_groups() {
+    let mut local = Local::with_shards(3);
+    local.line("XGROUP CREATE s g $ MKSTREAM");
+    let shard = local.store.shard_of(b"s");
+    let waiter = Waiter { worker: 0, client: 1, kind: Kind::Stream, wakes_on_removal: true };
+    local.store.shard_mut(shard).wait(0, b"s", waiter);
+    for (line, wakes) in [
+        ("XADD s 1-1 a b", true),
+        ("XREADGROUP GROUP g c STREAMS s >", false),
+        ("XACK s g 1-1", false),
+        ("XGROUP DESTROY s g", true),
+        ("XGROUP DESTROY s g", false),
+    ] {
+        local.line(line);
+        assert_eq!(std::mem::take(&mut local.effects.has_ready_keys), wakes, "{line}");
+        let ready = local.store.shard_mut(shard).take_ready();
+        assert_eq!(!ready.is_empty(), wakes, "{line}");
+    }
 }
 
 #[test]

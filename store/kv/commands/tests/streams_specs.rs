@@ -1,23 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Properties of stream commands, beside redis-server.
+//! Properties of commands and their subcommands, beside redis-server.
 
-use freeport_kv_commands::{Keys, Spec, streams};
+use freeport_kv_commands::{Keys, Spec, sort, streams};
 use freeport_kv_protocol::resp::Value;
 
 use crate::harness::{Compared, parsed};
-
-/// Commands whose second word says what they do. Redis has properties of each such word; here they
-/// belong to the command: those that any of the words has, except that a full store takes most.
-const PARTS: [(&str, &[&str]); 2] = [
-    ("xgroup", &["create", "setid", "destroy", "createconsumer", "delconsumer"]),
-    ("xinfo", &["stream", "groups", "consumers"]),
-];
 
 /// Arity, flags and positions of keys, as text.
 type Properties = (i64, Vec<String>, [i64; 3]);
 
 fn own(spec: &Spec) -> Properties {
     let keys = match spec.keys {
+        Keys::Made { .. } => [1; 3],
         Keys::Range { first, last, step } => [first as i64, last as i64, step as i64],
         _ => [0; 3],
     };
@@ -48,19 +42,16 @@ fn properties_in_redis(compared: &mut Compared, name: &str) -> Properties {
 #[ignore = "long: needs redis-server"]
 fn properties_are_those_of_redis() {
     Compared::once(|compared| {
-        for command in streams::COMMANDS {
-            let name = command.spec.name;
-            let (arity, flags, keys) = own(&command.spec);
-            let Some((_, parts)) = PARTS.iter().find(|(parent, _)| *parent == name) else {
-                assert_eq!((arity, flags, keys), properties_in_redis(compared, name), "{name}");
-                continue;
-            };
-            assert_eq!(arity, properties_in_redis(compared, name).0, "{name}");
-            for part in *parts {
-                let theirs = properties_in_redis(compared, &format!("{name}|{part}"));
-                assert_eq!(keys, theirs.2, "{name} {part}");
-                let usual: Vec<_> = theirs.1.into_iter().filter(|it| it != "denyoom").collect();
-                assert_eq!(flags, usual, "{name} {part}");
+        for command in streams::COMMANDS.iter().chain(sort::COMMANDS) {
+            let spec = &command.spec;
+            let name = spec.name;
+            assert_eq!(own(spec), properties_in_redis(compared, name), "{name}");
+            for part in spec.subcommands {
+                let theirs = properties_in_redis(compared, &format!("{name}|{}", part.name));
+                let (arity, flags, keys) = own(part);
+                // Redis has no position of a key for `HELP`, which has no place for one.
+                let keys = if part.name == "help" { [0; 3] } else { keys };
+                assert_eq!((arity, flags, keys), theirs, "{name} {}", part.name);
             }
         }
     });

@@ -18,7 +18,7 @@ const MOST_CLAIMED: i64 = i64::MAX / 16;
 pub fn xclaim(call: &mut Call<'_>) -> Result<(), Error> {
     let (key, group, consumer) = (call.arguments[1], call.arguments[2], call.arguments[3]);
     stream_with_group(&call.database, key, group)?;
-    let min_idle_ms = milliseconds(call.arguments[4], "min-idle-time", "XCLAIM")?.max(0) as u64;
+    let min_idle_ms = number(call.arguments[4], "min-idle-time", "XCLAIM")?.max(0) as u64;
     let parsed = call.arguments[5..].iter().map_while(|word| StreamId::parse_strict(word, 0).ok());
     let ids: Vec<StreamId> = parsed.collect();
     let now_ms = call.now_ms();
@@ -54,15 +54,15 @@ fn options(words: &[&[u8]], min_idle_ms: u64, now_ms: u64) -> Result<Claim, Erro
                 rest
             }
             [value, rest @ ..] if is(word, "idle") => {
-                claim.delivered = ClaimTime::Idle(milliseconds(value, "IDLE option", "XCLAIM")?);
+                claim.delivered = ClaimTime::Idle(number(value, "IDLE option", "XCLAIM")?);
                 rest
             }
             [value, rest @ ..] if is(word, "time") => {
-                claim.delivered = ClaimTime::At(milliseconds(value, "TIME option", "XCLAIM")?);
+                claim.delivered = ClaimTime::At(number(value, "TIME option", "XCLAIM")?);
                 rest
             }
             [value, rest @ ..] if is(word, "retrycount") => {
-                let count = milliseconds(value, "RETRYCOUNT option", "XCLAIM")?;
+                let count = number(value, "RETRYCOUNT option", "XCLAIM")?;
                 claim.deliveries = u64::try_from(count).ok();
                 rest
             }
@@ -80,7 +80,7 @@ fn options(words: &[&[u8]], min_idle_ms: u64, now_ms: u64) -> Result<Claim, Erro
 }
 
 /// A number that has its own words for a wrong one.
-fn milliseconds(text: &[u8], what: &str, command: &str) -> Result<i64, Error> {
+fn number(text: &[u8], what: &str, command: &str) -> Result<i64, Error> {
     integer(text).map_err(|_| Error::new(format!("ERR Invalid {what} argument for {command}")))
 }
 
@@ -115,7 +115,7 @@ pub fn xautoclaim(call: &mut Call<'_>) -> Result<(), Error> {
 fn automatic_options(words: &[&[u8]], now_ms: u64) -> Result<AutoClaim, Error> {
     const NO_COUNT: Error = Error::fixed("ERR COUNT must be > 0");
 
-    let min_idle_ms = milliseconds(words[0], "min-idle-time", "XAUTOCLAIM")?.max(0) as u64;
+    let min_idle_ms = number(words[0], "min-idle-time", "XAUTOCLAIM")?.max(0) as u64;
     let start = StreamId::parse_start(words[1])?;
     let mut claim = AutoClaim { min_idle_ms, start, count: 100, is_silent: false, now_ms };
     let mut words = &words[2..];

@@ -5,23 +5,37 @@ use freeport_kv_protocol::resp::reply::shared;
 use freeport_kv_types::stream::GroupStart;
 use freeport_kv_types::{Stream, StreamRef};
 
-use super::{ids, no_group, reply};
+use super::{ids, no_group, reply, specs, wrong_subcommand};
 use crate::arguments::{integer, is};
 use crate::call::Call;
+use crate::command::{Flags, Spec};
 use crate::effects::Class;
 use crate::error::Error;
-use crate::subcommand::Subcommand;
+use crate::subcommand::{self, Subcommand};
 
-const NAME: &str = "xgroup";
+const NAME: &str = "XGROUP";
 
-const SUBCOMMANDS: &[Subcommand] = &[
-    Subcommand::new("create", -5, create),
-    Subcommand::new("setid", -5, set_id),
-    Subcommand::new("destroy", 4, destroy),
-    Subcommand::new("createconsumer", 5, create_consumer),
-    Subcommand::new("delconsumer", 5, delete_consumer),
-    Subcommand::new("help", 2, help),
+const SUBCOMMANDS: [Subcommand; 6] = [
+    Subcommand { name: "create", arity: -5, run: create },
+    Subcommand { name: "setid", arity: -5, run: set_id },
+    Subcommand { name: "destroy", arity: 4, run: destroy },
+    Subcommand { name: "createconsumer", arity: 5, run: create_consumer },
+    Subcommand { name: "delconsumer", arity: 5, run: delete_consumer },
+    Subcommand { name: "help", arity: 2, run: help },
 ];
+
+/// Properties of the subcommands.
+pub const SPECS: &[Spec] = &specs(
+    &SUBCOMMANDS,
+    [
+        Flags::WRITE.with(Flags::GROWS),
+        Flags::WRITE,
+        Flags::WRITE,
+        Flags::WRITE.with(Flags::GROWS),
+        Flags::WRITE,
+        Flags::LOADING.with(Flags::STALE),
+    ],
+);
 
 const HELP: &[&str] = &[
     "CREATE <key> <groupname> <id|$> [option]",
@@ -42,11 +56,11 @@ const HELP: &[&str] = &[
 
 /// `XGROUP CREATE|SETID|DESTROY|CREATECONSUMER|DELCONSUMER|HELP ...`
 pub fn xgroup(call: &mut Call<'_>) -> Result<(), Error> {
-    Subcommand::dispatch(NAME, SUBCOMMANDS, call)
+    subcommand::run(call, "xgroup", &SUBCOMMANDS)
 }
 
 fn help(call: &mut Call<'_>) -> Result<(), Error> {
-    Subcommand::help(NAME, HELP, call);
+    subcommand::help(&mut call.reply, NAME, HELP);
     Ok(())
 }
 
@@ -59,7 +73,7 @@ fn create(call: &mut Call<'_>) -> Result<(), Error> {
         stream => stream.is_none(),
     };
     if call.arguments.len() > 8 {
-        return Err(Subcommand::syntax_error(NAME, call));
+        return Err(wrong_subcommand(NAME, call));
     }
     let start = GroupStart::parse(call.arguments[4])?;
     let create = |stream: &mut Stream| stream.create_group(group, start, options.entries_read);
@@ -79,7 +93,7 @@ fn set_id(call: &mut Call<'_>) -> Result<(), Error> {
     let options = Options::parse(call, false)?;
     check_group(call, key, group)?;
     if call.arguments.len() > 7 {
-        return Err(Subcommand::syntax_error(NAME, call));
+        return Err(wrong_subcommand(NAME, call));
     }
     let start = GroupStart::parse_any(call.arguments[4])?;
     let set = |stream: &mut Stream| stream.set_group(group, start, options.entries_read);
@@ -119,7 +133,7 @@ impl Options {
                     };
                     rest
                 }
-                _ => return Err(Subcommand::syntax_error(NAME, call)),
+                _ => return Err(wrong_subcommand(NAME, call)),
             };
         }
         Ok(options)

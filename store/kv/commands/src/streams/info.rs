@@ -7,21 +7,28 @@ use freeport_kv_types::stream::{
 };
 use freeport_kv_types::{Stream, StreamRef};
 
-use super::{no_group, reply};
+use super::{no_group, reply, specs, wrong_subcommand};
 use crate::arguments::{integer, is};
 use crate::call::Call;
+use crate::command::{Flags, Spec};
 use crate::database::Database;
 use crate::error::Error;
-use crate::subcommand::Subcommand;
+use crate::subcommand::{self, Subcommand};
 
-const NAME: &str = "xinfo";
+const NAME: &str = "XINFO";
 
-const SUBCOMMANDS: &[Subcommand] = &[
-    Subcommand::new("stream", -3, stream),
-    Subcommand::new("groups", 3, groups),
-    Subcommand::new("consumers", 4, consumers),
-    Subcommand::new("help", 2, help),
+const SUBCOMMANDS: [Subcommand; 4] = [
+    Subcommand { name: "stream", arity: -3, run: stream },
+    Subcommand { name: "groups", arity: 3, run: groups },
+    Subcommand { name: "consumers", arity: 4, run: consumers },
+    Subcommand { name: "help", arity: 2, run: help },
 ];
+
+/// Properties of the subcommands.
+pub const SPECS: &[Spec] = &specs(
+    &SUBCOMMANDS,
+    [Flags::READ, Flags::READ, Flags::READ, Flags::LOADING.with(Flags::STALE)],
+);
 
 const HELP: &[&str] = &[
     "CONSUMERS <key> <groupname>",
@@ -37,11 +44,11 @@ const USUAL_COUNT: u64 = 10;
 
 /// `XINFO STREAM|GROUPS|CONSUMERS|HELP ...`
 pub fn xinfo(call: &mut Call<'_>) -> Result<(), Error> {
-    Subcommand::dispatch(NAME, SUBCOMMANDS, call)
+    subcommand::run(call, "xinfo", &SUBCOMMANDS)
 }
 
 fn help(call: &mut Call<'_>) -> Result<(), Error> {
-    Subcommand::help(NAME, HELP, call);
+    subcommand::help(&mut call.reply, NAME, HELP);
     Ok(())
 }
 
@@ -54,7 +61,7 @@ fn stream(call: &mut Call<'_>) -> Result<(), Error> {
         [full, name, count] if is(full, "full") && is(name, "count") => {
             Some(u64::try_from(integer(count)?).unwrap_or(USUAL_COUNT))
         }
-        _ => return Err(Subcommand::syntax_error(NAME, call)),
+        _ => return Err(wrong_subcommand(NAME, call)),
     };
     let output = &mut call.reply;
     let Some(count) = full_count else {

@@ -22,10 +22,12 @@ mod trim;
 
 use freeport_kv_types::{Stream, StreamId, StreamRef};
 
-use crate::command::{Command, Flags, Group};
+use crate::call::Call;
+use crate::command::{Command, Flags, Group, Run, Spec};
 use crate::database::Database;
 use crate::error::Error;
 use crate::keys::Keys;
+use crate::subcommand::{self, Subcommand};
 
 const READ: Flags = Flags::READ;
 const WRITE: Flags = Flags::WRITE;
@@ -33,8 +35,8 @@ const ADD: Flags = WRITE.with(Flags::GROWS).with(Flags::FAST);
 const BLOCKING: Flags = Flags::BLOCKING.with(Flags::MOVABLE_KEYS);
 const STREAM: Group = Group::Stream;
 
-/// The key of a command whose second word says what it does.
-const SECOND: Keys = Keys::Range { first: 2, last: 2, step: 1 };
+/// The key of a command with subcommands, all of which but `HELP` have one.
+const SECOND: Keys = Keys::Found(|arguments| if arguments.len() > 2 { vec![2] } else { vec![] });
 
 /// Commands of streams.
 pub const COMMANDS: &[Command] = &[
@@ -53,7 +55,7 @@ pub const COMMANDS: &[Command] = &[
     Command::new(("xdel", -3), STREAM, WRITE.with(Flags::FAST), Keys::FIRST, entries::xdel),
     Command::new(("xtrim", -4), STREAM, WRITE, Keys::FIRST, add::xtrim),
     Command::new(("xsetid", -3), STREAM, ADD, Keys::FIRST, entries::xsetid),
-    Command::new(("xgroup", -2), STREAM, WRITE, SECOND, group::xgroup),
+    divided("xgroup", group::xgroup, group::SPECS),
     Command::new(("xack", -4), STREAM, WRITE.with(Flags::FAST), Keys::FIRST, group::xack),
     Command::new(("xpending", -3), STREAM, READ, Keys::FIRST, pending::xpending),
     Command::new(("xclaim", -6), STREAM, WRITE.with(Flags::FAST), Keys::FIRST, claim::xclaim),
@@ -64,8 +66,44 @@ pub const COMMANDS: &[Command] = &[
         Keys::FIRST,
         claim::xautoclaim,
     ),
-    Command::new(("xinfo", -2), STREAM, READ, SECOND, info::xinfo),
+    divided("xinfo", info::xinfo, info::SPECS),
 ];
+
+/// A command that consists of subcommands.
+const fn divided(name: &'static str, run: Run, subcommands: &'static [Spec]) -> Command {
+    Command::new((name, -2), STREAM, Flags::NONE, SECOND, run).with_subcommands(subcommands)
+}
+
+/// Properties of subcommands, each with its flags.
+const fn specs<const COUNT: usize>(
+    subcommands: &[Subcommand; COUNT],
+    flags: [Flags; COUNT],
+) -> [Spec; COUNT] {
+    let mut specs = [Spec {
+        name: "",
+        arity: 0,
+        flags: Flags::NONE,
+        keys: Keys::Range { first: 2, last: 2, step: 1 },
+        group: STREAM,
+        subcommands: &[],
+    }; COUNT];
+    let mut at = 0;
+    while at < COUNT {
+        specs[at].name = subcommands[at].name;
+        specs[at].arity = subcommands[at].arity;
+        specs[at].flags = flags[at];
+        at += 1;
+    }
+    specs
+}
+
+/// The words behind a subcommand are wrong.
+fn wrong_subcommand(command: &str, call: &Call<'_>) -> Error {
+    Error::new(format!(
+        "ERR unknown subcommand or wrong number of arguments for '{}'. Try {command} HELP.",
+        subcommand::shown(call.arguments[1]),
+    ))
+}
 
 /// Complete ids of entries.
 fn ids(arguments: &[&[u8]]) -> Result<Vec<StreamId>, Error> {
