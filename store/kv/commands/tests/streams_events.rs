@@ -10,7 +10,7 @@ use crate::streams_random::{Generator, KEYS, commands};
 /// Last message of the events of a command.
 const MARK: &[u8] = b"end of events\r\n";
 
-/// What a command did besides its reply.
+/// Effects of a command besides its reply.
 #[derive(Debug, PartialEq, Eq)]
 struct Effects {
     events: Vec<String>,

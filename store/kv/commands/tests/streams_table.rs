@@ -5,7 +5,7 @@ use freeport_kv_protocol::resp::{Value, Version};
 
 use crate::harness::{Compared, Local, parsed};
 
-/// What both reply to a line is the same, apart from times and what depends on the nodes.
+/// Both reply the same, apart from times and numbers that depend on the nodes.
 #[track_caller]
 pub fn same_but_times(compared: &mut Compared, arguments: &[&[u8]]) {
     let depends_on_time = match arguments[0].to_ascii_uppercase().as_slice() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is sorted.
+//! Values whose elements can be sorted.
 
 use std::ops::Range;
 

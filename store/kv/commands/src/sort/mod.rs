@@ -68,8 +68,7 @@ fn run(call: &mut Call<'_>, may_store: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// Calls `emit` with what the command returns of each element: itself, or the values that the
-/// patterns name.
+/// Calls `emit` with each element, or with the values that the patterns name for it.
 fn each_result(
     database: &Database<'_>,
     sorted: &[Entry<'_>],

@@ -47,7 +47,7 @@ pub struct Options<'a> {
     pub is_alphabetic: bool,
     /// Where the weights are, if not in the elements.
     pub by: Option<Pattern<'a>>,
-    /// What is returned of each element; nothing: the element itself.
+    /// The values that are returned for each element; none: the element itself.
     pub gets: Vec<Pattern<'a>>,
     /// The key that gets the result.
     pub target: Option<&'a [u8]>,
@@ -111,7 +111,7 @@ impl<'a> Options<'a> {
         Ok(options)
     }
 
-    /// The places of a result of so many elements that are wanted.
+    /// The wanted places among this number of elements.
     pub fn range(&self, elements: usize) -> Range<usize> {
         let within = |number: i64| usize::try_from(number).unwrap_or(0).min(elements);
         let start = within(self.offset);

@@ -11,7 +11,7 @@ use crate::call::Call;
 use crate::effects::Class;
 use crate::error::Error;
 
-/// What `XADD` has before the fields.
+/// The arguments of `XADD` before the fields.
 struct Addition {
     id: Result<NewId, StreamError>,
     trim: Option<TrimOption>,

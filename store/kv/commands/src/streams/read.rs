@@ -59,8 +59,10 @@ fn position(call: &Call<'_>, key: &[u8], id: &[u8]) -> Result<StreamId, Error> {
 
 /// `XREADGROUP GROUP group consumer [COUNT count] [BLOCK milliseconds] [NOACK] STREAMS key ... id ...`
 pub fn xreadgroup(call: &mut Call<'_>) -> Result<(), Error> {
+    const NO_MEMBER: Error = Error::fixed("ERR Missing GROUP option for XREADGROUP");
+
     let read = Read::parse(call.arguments, true, call.now_ms())?;
-    let member = read.member.ok_or(Error::SYNTAX)?;
+    let member = read.member.ok_or(NO_MEMBER)?;
     let mut positions = Vec::with_capacity(read.ids.len());
     for (key, id) in read.streams() {
         positions.push(position_of_group(call, key, member.group, id)?);

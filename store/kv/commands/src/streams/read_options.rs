@@ -40,7 +40,7 @@ pub struct Read<'a> {
     pub count: u64,
     /// New entries do not become pending.
     pub is_acknowledged: bool,
-    /// The reader; none: not as a member of a group.
+    /// The reader, if the words name one.
     pub member: Option<Member<'a>>,
     /// Position of the first key.
     keys_at: usize,
@@ -107,9 +107,6 @@ impl<'a> Read<'a> {
                 }
                 _ => return Err(Error::SYNTAX),
             }
-        }
-        if is_group && read.member.is_none() {
-            return Err(Error::fixed("ERR Missing GROUP option for XREADGROUP"));
         }
         Ok(read)
     }

@@ -320,6 +320,16 @@ mod tests {
     }
 
     #[test]
+    fn groups_have_the_consumers_that_read() {
+        let mut stream = Stream::default();
+        assert!(!stream.view().has_consumer(b"g", b"c"));
+        stream.create_group(b"g", GroupStart::Last, None).unwrap();
+        assert!(!stream.view().has_consumer(b"g", b"c"));
+        stream.create_consumer(b"g", b"c", 0).unwrap();
+        assert!(stream.view().has_consumer(b"g", b"c") && !stream.view().has_consumer(b"h", b"c"));
+    }
+
+    #[test]
     fn memory_returns_to_its_start() {
         let mut stream = Stream::default();
         stream.enlarge();
