@@ -60,10 +60,14 @@ impl Generator<'_> {
     pub fn line(&mut self) -> String {
         let key = self.pick(&KEYS);
         let (group, consumer) = (self.pick(&GROUPS), self.pick(&CONSUMERS));
+        // A value of another type stays for a time, and streams grow in between.
+        match self.random.u16(0..600) {
+            0 => return format!("SET {key} value"),
+            1..7 => return format!("DEL {key}"),
+            _ => {}
+        }
         match self.random.u8(0..40) {
-            0 => format!("SET {key} value"),
-            1 => format!("DEL {key}"),
-            2..12 => self.add(key),
+            0..12 => self.add(key),
             12 => format!("XDEL {key} {} {}", self.id(), self.id()),
             13 => format!("XTRIM {key} {}", self.trim()),
             14 => self.set_id(key),
