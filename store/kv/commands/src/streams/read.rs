@@ -57,7 +57,8 @@ fn position(call: &Call<'_>, key: &[u8], id: &[u8]) -> Result<StreamId, Error> {
     }
 }
 
-/// `XREADGROUP GROUP group consumer [COUNT count] [BLOCK milliseconds] [NOACK] STREAMS key ... id ...`
+/// `XREADGROUP GROUP group consumer [COUNT count] [BLOCK milliseconds] [NOACK]
+/// STREAMS key ... id ...`
 pub fn xreadgroup(call: &mut Call<'_>) -> Result<(), Error> {
     const NO_MEMBER: Error = Error::fixed("ERR Missing GROUP option for XREADGROUP");
 
