@@ -111,6 +111,11 @@ impl Scripts {
         Ok(hash)
     }
 
+    /// The hash by which a script is known: its SHA-1 in hexadecimal.
+    pub fn hash(script: &[u8]) -> String {
+        hash(script)
+    }
+
     /// `SCRIPT EXISTS`: whether the script with this hash is known.
     pub fn exists(&self, hash: &[u8]) -> bool {
         self.find(hash).is_some()

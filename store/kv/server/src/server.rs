@@ -71,11 +71,13 @@ impl Server {
         for (number, (poll, mail)) in polls.into_iter().zip(receivers).enumerate() {
             let shard = Box::new(Shard::new(shard_options.clone()));
             // The first worker accepts clients, and hands them to all in turn.
-            let listeners = std::mem::take(&mut listeners);
-            let worker =
-                Worker::new((number, shard), server.shared.clone(), poll, mail, listeners)?;
+            let mut listeners = std::mem::take(&mut listeners);
+            Worker::register(&mut listeners, &poll)?;
+            let shared = server.shared.clone();
             let thread = std::thread::Builder::new().name(format!("kv-worker-{number}"));
-            server.workers.push(thread.spawn(move || worker.run())?);
+            server.workers.push(thread.spawn(move || {
+                Worker::new((number, shard), shared, poll, mail, listeners).run()
+            })?);
         }
         Ok(server)
     }

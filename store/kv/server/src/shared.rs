@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use crate::channels::Channels;
 use crate::mail::{Mailbox, Message};
 use crate::options::Options;
+use crate::scripting::Library;
 
 /// State of a server.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub struct Shared {
     pub mailboxes: Vec<Mailbox>,
     /// Channels of publish and subscribe.
     pub channels: Channels,
+    /// Scripts and functions.
+    pub library: Library,
     /// Time of the start.
     pub started: Instant,
     /// Number of connected clients.
@@ -32,6 +35,7 @@ impl Shared {
             options,
             mailboxes,
             channels: Channels::default(),
+            library: Library::default(),
             started: Instant::now(),
             clients: AtomicUsize::new(0),
             last_client: AtomicU64::new(0),

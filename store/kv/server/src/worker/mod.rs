@@ -33,6 +33,7 @@ use crate::commands::{Action, table};
 use crate::connection::Connection;
 use crate::listener::Listener;
 use crate::mail::Message;
+use crate::scripting::Engine;
 use crate::shared::{Shared, now_ms};
 pub use lending::Forgotten;
 use lending::Lending;
@@ -82,25 +83,22 @@ pub struct Core {
     pub table: Arc<Table<Action>>,
     /// Time of this turn in milliseconds since 1970.
     pub now_ms: u64,
+    /// Lua states, once a client has used them.
+    pub engine: Option<Box<Engine>>,
     /// State of the server.
     pub shared: Arc<Shared>,
 }
 
 impl Worker {
-    /// A worker with its shard.
-    ///
-    /// # Errors
-    /// A listener cannot be waited for.
+    /// A worker with its shard, in its thread: Lua states do not leave it. Listeners are registered
+    /// with its poll already, with the tokens of [`Worker::register`].
     pub fn new(
         (number, shard): (usize, Box<Shard>),
         shared: Arc<Shared>,
         poll: Poll,
         mail: Receiver<Message>,
-        mut listeners: Vec<Listener>,
-    ) -> io::Result<Self> {
-        for (at, listener) in listeners.iter_mut().enumerate() {
-            listener.register(poll.registry(), Token(LISTENERS + at))?;
-        }
+        listeners: Vec<Listener>,
+    ) -> Self {
         let mut store = Store::new(shared.mailboxes.len());
         store.insert(number, shard);
         let core = Core {
@@ -110,9 +108,10 @@ impl Worker {
             deliveries: vec![],
             table: Arc::new(table()),
             now_ms: now_ms(),
+            engine: None,
             shared,
         };
-        Ok(Self {
+        Self {
             poll,
             mail,
             listeners,
@@ -125,7 +124,18 @@ impl Worker {
             next_expiry_ms: 0,
             is_stopping: false,
             core,
-        })
+        }
+    }
+
+    /// Makes events of listeners arrive at the poll of a worker.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn register(listeners: &mut [Listener], poll: &Poll) -> io::Result<()> {
+        for (at, listener) in listeners.iter_mut().enumerate() {
+            listener.register(poll.registry(), Token(LISTENERS + at))?;
+        }
+        Ok(())
     }
 
     /// Works until the server stops.
