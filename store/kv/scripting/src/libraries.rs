@@ -345,27 +345,30 @@ fn from_table(arguments: &Arguments, named: &Table) -> Outcome<Registered> {
     let mut flags = Flags::default();
     for entry in named.pairs::<Value, Value>() {
         let (key, value) = entry?;
-        let Value::String(key) = key else {
+        let Some(key) = arguments.lua.coerce_string(key)? else {
             return Err(fail(
                 "named argument key given to redis.register_function is not a string",
             ));
         };
-        match (&*key.as_bytes().to_ascii_lowercase(), value) {
-            (b"function_name", Value::String(text)) => name = Some(text.to_string_lossy()),
-            (b"description", Value::String(text)) => {
-                description = Some(Rc::from(&*text.as_bytes()));
-            }
-            (b"callback", Value::Function(function)) => callback = Some(function),
-            (b"flags", Value::Table(names)) => flags = read_flags(arguments, &names)?,
+        let text = || arguments.lua.coerce_string(value.clone());
+        match (&*key.as_bytes().to_ascii_lowercase(), &value) {
+            (b"function_name", _) => match text()? {
+                Some(text) => name = Some(text.to_string_lossy()),
+                None => return Err(fail(&wrong_type("function_name", "string"))),
+            },
+            (b"description", _) => match text()? {
+                Some(text) => description = Some(Rc::from(&*text.as_bytes())),
+                None => return Err(fail(&wrong_type("description", "string"))),
+            },
+            (b"callback", Value::Function(function)) => callback = Some(function.clone()),
+            (b"callback", _) => return Err(fail(&wrong_type("callback", "function"))),
+            (b"flags", Value::Table(names)) => flags = read_flags(arguments, names)?,
             (b"flags", _) => {
                 return Err(fail(
                     "flags argument to redis.register_function must be a table representing \
                      function flags",
                 ));
             }
-            (b"callback", _) => return Err(fail(&wrong_type("callback", "function"))),
-            (b"function_name", _) => return Err(fail(&wrong_type("function_name", "string"))),
-            (b"description", _) => return Err(fail(&wrong_type("description", "string"))),
             _ => return Err(fail("unknown argument given to redis.register_function")),
         }
     }
