@@ -3,8 +3,8 @@
 //! or raised as Redis does, and the check whether a script has to stop.
 //!
 //! The safe interface wraps each error of a native function in an object of its own, and adds a
-//! trace to texts. Scripts of Redis see tables with a field `err`, so a native function here returns
-//! its error as a value, and [`raising`] raises that.
+//! trace to texts. Scripts of Redis see tables with a field `err`, so a native function here
+//! returns its error as a value, and [`raising`] raises that.
 
 use crate::session::Session;
 use crate::stack::Stack;

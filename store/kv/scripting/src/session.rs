@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What native functions know of the running script: the caller, the version of replies, the state
+//! Native functions know this of the running script: the caller, the version of replies, the state
 //! of the random numbers. A session belongs to one state of Lua, whose functions share it.
 
-use crate::libraries::Registration;
+use crate::caller::{Caller, StopReason};
 use crate::random::Random;
-use crate::{Caller, StopReason};
+use crate::registration::Registration;
 use freeport_kv_protocol::resp::Version;
 use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;

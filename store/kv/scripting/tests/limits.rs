@@ -48,7 +48,7 @@ fn eval(scripts: &mut Scripts, script: &str) -> String {
     String::from_utf8_lossy(&reply).into_owned()
 }
 
-/// What a healthy state answers.
+/// A healthy state answers as ever.
 #[track_caller]
 fn is_healthy(scripts: &mut Scripts) {
     let script = "return {#string.rep('x', 100000), redis.call('x'), cjson.encode({1})}";
