@@ -39,6 +39,11 @@ pub(crate) fn protected_call(lua: &Lua) -> mlua::Result<Function> {
     native(lua, call_protected)
 }
 
+/// `xpcall` of scripts. That of Lua writes beyond its frame if there are many results.
+pub(crate) fn handled_call(lua: &Lua) -> mlua::Result<Function> {
+    native(lua, call_handled)
+}
+
 /// The function through which errors of scripts go: adds source and line to their table.
 pub(crate) fn error_handler(lua: &Lua) -> mlua::Result<Function> {
     native(lua, describe_error)
@@ -137,6 +142,23 @@ extern "C-unwind" fn call_protected(state: *mut ffi::lua_State) -> c_int {
     stack.push_boolean(false);
     stack.replace(1);
     2
+}
+
+extern "C-unwind" fn call_handled(state: *mut ffi::lua_State) -> c_int {
+    // SAFETY: the state is that of this call.
+    let stack = unsafe { Stack::new(state) };
+    stack.require(2);
+    stack.set_top(2);
+    stack.insert(1);
+    stack.push_boolean(true);
+    stack.insert(1);
+    let status = stack.call_protected(0, ffi::LUA_MULTRET, 2);
+    stack.remove(2);
+    if status != 0 {
+        stack.push_boolean(false);
+        stack.replace(1);
+    }
+    stack.top()
 }
 
 /// Makes a table of an error that is none, and adds where it was raised: the place of the function

@@ -228,7 +228,7 @@ fn build(
         globals.raw_set(name, standard.raw_get::<Value>(name)?)?;
     }
     globals.raw_set("pcall", frames::protected_call(lua)?)?;
-    globals.raw_set("xpcall", standard.raw_get::<Value>("xpcall")?)?;
+    globals.raw_set("xpcall", frames::handled_call(lua)?)?;
     add_loaders(lua, &globals)?;
     let math: Table = globals.raw_get("math")?;
     api::add_random(lua, &math, session)?;

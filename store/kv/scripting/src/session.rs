@@ -17,7 +17,7 @@ pub(crate) struct Session {
     stop: Cell<Option<StopReason>>,
     /// Version of replies to the script.
     pub(crate) version: Cell<Version>,
-    /// Random numbers of `math.random`, which go on from script to script.
+    /// Random numbers of `math.random`. A script continues the sequence of the one before.
     pub(crate) random: Cell<Random>,
     /// Functions of the library that is being loaded.
     pub(crate) registration: RefCell<Option<Registration>>,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Limits of states of Lua, and what they are for.
 
-/// Limits of scripts, and what they are told of the server.
+/// Limits of scripts, and the version of the server that they find.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// Maximum bytes of a state of Lua. There is one for scripts, and one for functions.
