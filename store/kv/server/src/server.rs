@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 
 use freeport_kv_commands::{Shard, ShardOptions};
 use freeport_kv_engine::{Engine, Options as EngineOptions};
+use freeport_kv_items::Items;
 use freeport_kv_keyspace::Options as KeyspaceOptions;
 use mio::{Poll, Waker};
 
@@ -127,6 +128,11 @@ fn shard_options(options: &Options) -> Result<ShardOptions, ServerError> {
         ..EngineOptions::default()
     };
     Engine::new(engine).map_err(|error| ServerError::Memory(error.to_string()))?;
+    if !options.memcached.is_empty() {
+        let memory_bytes = options.memcached_memory_bytes;
+        let items = freeport_kv_items::Options { memory_bytes, ..Default::default() };
+        Items::new(items).map_err(|error| ServerError::Memory(error.to_string()))?;
+    }
     let keyspace = KeyspaceOptions { engine, ..KeyspaceOptions::default() };
     Ok(ShardOptions { databases: options.databases, keyspace })
 }

@@ -22,6 +22,8 @@ pub struct Shared {
     pub library: Library,
     /// Time of the start.
     pub started: Instant,
+    /// The same time in seconds since 1970.
+    pub started_s: u64,
     /// Number of connected clients.
     pub clients: AtomicUsize,
     last_client: AtomicU64,
@@ -37,6 +39,7 @@ impl Shared {
             channels: Channels::default(),
             library: Library::default(),
             started: Instant::now(),
+            started_s: now_ms() / 1000,
             clients: AtomicUsize::new(0),
             last_client: AtomicU64::new(0),
             is_stopping: AtomicBool::new(false),

@@ -14,6 +14,7 @@ mod accepting;
 mod blocking;
 mod delivering;
 mod lending;
+mod memcached;
 mod parcels;
 mod requests;
 mod serving;
@@ -26,6 +27,7 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use freeport_kv_commands::{Effects, Shard, Store, Table};
+use freeport_kv_items::Items;
 use mio::{Events, Poll, Token};
 
 use crate::channels::Delivery;
@@ -61,6 +63,8 @@ pub struct Worker {
     /// Ends of waits: time, client.
     deadlines: BTreeSet<(u64, u64)>,
     lending: Lending,
+    /// Items of memcached, which the first worker has, with all their clients.
+    items: Option<Items>,
     /// Bytes that are being read.
     buffer: Vec<u8>,
     next_worker: usize,
@@ -111,6 +115,7 @@ impl Worker {
             engine: None,
             shared,
         };
+        let items = memcached::items(&core, &listeners);
         Self {
             poll,
             mail,
@@ -119,6 +124,7 @@ impl Worker {
             again: VecDeque::new(),
             deadlines: BTreeSet::new(),
             lending: Lending::default(),
+            items,
             buffer: vec![0; BUFFER_BYTES],
             next_worker: number,
             next_expiry_ms: 0,
