@@ -32,7 +32,7 @@ impl Items {
         let needed = key.len() + stored.len();
         let mut freed = 0;
         for attempt in 0..ATTEMPTS {
-            // What was freed may lie in pieces, so that more of it is needed.
+            // The freed bytes may lie in pieces, so that more of them are needed.
             let mut is_over = false;
             while freed < needed << attempt && !is_over {
                 let bytes = self.evict(now);

@@ -16,7 +16,7 @@ use crate::now::Now;
 use crate::number::Unchanged;
 use crate::store::NewItem;
 
-/// What the server has to do after a request. The reply is complete, unless a variant says more.
+/// The server's part after a request. The reply is complete, unless a variant says more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
     /// Nothing.
