@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport bench kv` with the peers' own servers in the place of ours: every reply is as expected,
-//! every line exists, and no process or file remains.
+//! `freeport bench kv` with the peers' own servers in the place of ours: every reply is as
+//! expected, every line exists, and no file remains.
 
 use freeport_testbed::{preload, skip};
 use serde_json::Value;

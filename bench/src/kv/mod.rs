@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `freeport bench kv`: the key-value engine in the memory of one process, and servers.
 //!
-//! Of the engine, one thread, pinned to a core, works on a store that was filled before. The engine and its peers
-//! take turns in each round, with the same keys in the same order. The limit beside them reads
-//! random lines of as much memory, and does nothing else.
+//! For the engine, one thread, pinned to a core, works on a store that was filled before. The
+//! engine and its peers take turns in each round, with the same keys in the same order. The limit
+//! beside them reads random lines of as much memory, and does nothing else. The module `servers`
+//! describes how servers are measured.
 
 mod accesses;
 mod aims;

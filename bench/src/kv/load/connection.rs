@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::ops::Range;
 use std::time::Instant;
 
-/// One of so many replies is compared in every byte; begin, length and end of all are.
+/// One of this number of replies is compared in every byte; begin, length and end of all are.
 const COMPARED: usize = 64;
 
 /// A connection with a batch of requests.

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 /// Time limit for a reply.
 const PATIENCE_MS: i32 = 10_000;
 
-/// What is done with a script.
+/// The way in which a script is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Plan {
     /// Port of the server on this machine.
@@ -43,12 +43,12 @@ pub struct Plan {
 pub enum Span {
     /// Each request of the script is sent once, and all are measured.
     Once,
-    /// The script is repeated. What is answered in `window` is measured, which begins after
-    /// `warm_up`, and lasts until something is answered.
+    /// The script is repeated. Replies in `window` are measured, which begins after `warm_up`, and
+    /// lasts until something is answered.
     Time { warm_up: Duration, window: Duration },
 }
 
-/// What a load has measured.
+/// The result of a load.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
     /// Requests that were sent. All were answered.

@@ -97,7 +97,7 @@ fn bulk(bytes: &[u8], out: &mut Vec<u8>) {
     append(&[b"$", bytes.len().to_string().as_bytes(), b"\r\n", bytes, b"\r\n"], out);
 }
 
-/// What all replies to requests of one kind have in common.
+/// The common part of all replies to requests of one kind.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Shape {
     bytes: usize,

@@ -90,7 +90,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// What its servers hold.
+    /// Its name, with the contents of its servers.
     pub fn title(&self) -> String {
         let Contents { key_bytes, value_bytes, .. } = self.contents;
         format!("{}, {key_bytes} + {value_bytes} B", self.case.title)

@@ -60,7 +60,7 @@ pub struct Load {
     pub window: Duration,
 }
 
-/// What one load has measured.
+/// The figures of one load.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Figures {
     /// All requests, with those before and after the measured time.

@@ -38,7 +38,7 @@ const LIMIT: &str = "limit: null server";
 #[derive(Default)]
 pub struct Measured {
     pub results: Vec<MetricResult>,
-    /// What could not be measured because something is not installed.
+    /// Cases that could not be measured because something is not installed, and other remarks.
     pub notes: Vec<String>,
     /// Servers that failed.
     pub failures: Vec<String>,

@@ -22,7 +22,7 @@ pub(crate) struct Spare {
     pub bytes: Vec<u8>,
 }
 
-/// What a retrieval wants to know of a key.
+/// The facts that a retrieval asks for of a key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Asked<'a> {
     /// `get` or `gets`.

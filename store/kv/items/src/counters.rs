@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is counted while requests are carried out. Each worker has its own counters, and a server
+//! Counts of requests and of what became of them. Each worker has its own counters, and a server
 //! adds them up.
 
 macro_rules! counters {

@@ -5,7 +5,7 @@
 
 use std::io::Write;
 
-use crate::item::{CLASS, FETCHED, Header, counted_bytes};
+use crate::item::{self, CLASS, FETCHED, Header, counted_bytes};
 use crate::items::Items;
 use crate::now::Now;
 
@@ -31,7 +31,7 @@ impl Items {
         let (mut cursor, begin) = (dump.cursor, output.len());
         for _ in 0..CHAINS {
             cursor = self.engine.scan(cursor, |key, stored| {
-                if !crate::item::has_expired(stored.bytes, now) {
+                if !item::has_expired(stored.bytes, now) {
                     line(output, key, stored.bytes);
                 }
             });

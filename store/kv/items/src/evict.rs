@@ -18,7 +18,7 @@ const SAMPLED_CHAINS: usize = 20;
 /// Chains that are searched for expired items if nothing else may be removed.
 const SEARCHED_CHAINS: usize = 1_000;
 /// Attempts to store an item. Before each one, twice as many bytes are evicted.
-const ATTEMPTS: u32 = 7;
+const ATTEMPTS: u32 = 5;
 
 impl Items {
     /// Stores an item for which there was no memory.
@@ -32,7 +32,7 @@ impl Items {
         let needed = key.len() + stored.len();
         let mut freed = 0;
         for attempt in 0..ATTEMPTS {
-            // What was freed may lie in pieces, so that more of it is needed.
+            // The freed bytes may lie in pieces, so that more of them are needed.
             let mut is_over = false;
             while freed < needed << attempt && !is_over {
                 let bytes = self.evict(now);
@@ -77,7 +77,7 @@ impl Items {
             // A few items may have none of the expired ones.
             let before = self.engine.used_bytes();
             let count = self.expire_some(now, SEARCHED_CHAINS);
-            (count > 0).then(|| before - self.engine.used_bytes())
+            (count > 0).then(|| before.saturating_sub(self.engine.used_bytes()))
         };
         self.victim = victim;
         bytes

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Carrying out one request. Meta requests are in `meta`, commands for operators in `operator`.
 
+use freeport_kv_engine::OutOfMemory;
 use freeport_kv_protocol::memcached::meta_reply::Status;
 use freeport_kv_protocol::memcached::reply::{self, Line};
 use freeport_kv_protocol::memcached::{
-    Change, Expiry, Get, KEY_BYTES_MAX, Refusal, Request, Store, StoreMode,
+    Change, Error, Expiry, Get, KEY_BYTES_MAX, Refusal, Request, Store, StoreMode,
 };
 
+use crate::batch::append_value;
 use crate::dump::Dump;
-use crate::item::FETCHED;
+use crate::item::{self, FETCHED};
 use crate::items::Items;
 use crate::now::Now;
 use crate::number::Unchanged;
 use crate::store::NewItem;
 
-/// What the server has to do after a request. The reply is complete, unless a variant says more.
+/// The server's part after a request. The reply is complete, unless a variant says more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
     /// Nothing.
@@ -76,7 +78,7 @@ impl Items {
         if let Some(key) = refusal.removes {
             self.engine.delete(key.bytes(&mut [0; KEY_BYTES_MAX]));
         }
-        if refusal.error == freeport_kv_protocol::memcached::Error::TooLarge {
+        if refusal.error == Error::TooLarge {
             self.counters.store_too_large += 1;
         }
         output.extend_from_slice(refusal.reply());
@@ -104,8 +106,8 @@ impl Items {
         };
         if is_found {
             let _ = self.engine.update(key, |stored| {
-                crate::batch::append_value(output, key, stored.bytes, get.returns_cas);
-                crate::item::note_use(stored.bytes, now, FETCHED);
+                append_value(output, key, stored.bytes, get.returns_cas);
+                item::note_use(stored.bytes, now, FETCHED);
             });
         }
     }
@@ -115,7 +117,7 @@ impl Items {
         key: &[u8],
         expiry: Expiry,
         now: Now,
-    ) -> Result<bool, freeport_kv_engine::OutOfMemory> {
+    ) -> Result<bool, OutOfMemory> {
         let is_found = self.touch(key, now.time_of(expiry), now, FETCHED)?;
         self.counters.cmd_touch += 1;
         self.counters.touch_hits += u64::from(is_found);

@@ -35,7 +35,7 @@ pub(crate) const HEADER_BYTES_MAX: usize = 21;
 /// Class of all items: blocks of memory have no classes that an operator has to know.
 pub(crate) const CLASS: u32 = 1;
 
-/// What an item has besides its value.
+/// The parts of an item besides its value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Header {
     /// [`FETCHED`], [`STALE`], [`HAS_WINNER`], [`BINARY_KEY`].

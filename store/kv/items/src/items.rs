@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The items of one worker: finding, storing and removing them. What requests do with them is in
-//! `store`, `number`, `classic` and `meta`.
+//! The items of one worker: finding, storing and removing them. Requests are carried out in
+//! `execute` and `meta`.
 
 use freeport_kv_engine::{Engine, OptionsError, OutOfMemory};
 

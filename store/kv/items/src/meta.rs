@@ -240,7 +240,7 @@ impl Items {
     }
 }
 
-/// What a request changed before it replies.
+/// The change that a request made before it replies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Changed {
     /// When the item would have expired before.

@@ -3,7 +3,8 @@
 //! of `set` and `ms`, are carried out in batches.
 //!
 //! Replies may be far longer than requests: a line of a megabyte has half a million keys. So
-//! serving ends once there is enough output, also amid a retrieval, and goes on when that is sent.
+//! serving ends once there is enough output, also amid a retrieval, and continues when that is
+//! sent.
 
 use freeport_kv_protocol::memcached::reply::{self, Line};
 use freeport_kv_protocol::memcached::{Get, Limits, Read, Reader, Request, Step, Words};
@@ -22,16 +23,16 @@ pub struct Connection {
     rest: Vec<u8>,
 }
 
-/// What was done with received bytes.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
     /// Number of bytes that the caller has to drop from the begin of its buffer.
     pub taken: usize,
-    /// What comes next.
+    /// The next step.
     pub next: Next,
 }
 
-/// What comes next on a connection.
+/// The next step on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// At least that many bytes have to be there, those not taken included.
@@ -173,7 +174,7 @@ impl Items {
                 }
                 _ => true,
             };
-            // What is read ahead has to be carried out.
+            // A request that is read ahead has to be carried out.
             if !is_done || batch.asked.is_empty() && output.is_full() {
                 break None;
             }

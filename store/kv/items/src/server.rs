@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What `stats` reports and only the server knows.
+//! Facts that `stats` reports and only the server knows.
 
 use crate::now::Now;
 
-/// What only the server knows. It sets these before it passes on `stats`.
+/// Facts that only the server knows. It sets these before it passes on `stats`.
 #[derive(Clone, Debug, Default)]
 pub struct Server {
     /// When it started.

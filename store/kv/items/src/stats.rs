@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `stats`. Names are those of the original. What it counts of its lists, its classes of memory and
-//! its threads has no counterpart here, and is left out rather than invented.
+//! `stats`. Names are those of the original. Its counts of lists, of classes of memory and of
+//! threads have no counterpart here, and are left out rather than invented.
 
 use std::ops::AddAssign;
 
@@ -147,7 +147,7 @@ impl Statistics {
 }
 
 impl Items {
-    /// What `stats` says of the server.
+    /// Facts of the server for `stats`, to be set.
     pub fn server_mut(&mut self) -> &mut Server {
         &mut self.server
     }

@@ -6,7 +6,7 @@ use freeport_kv_engine::OutOfMemory;
 use freeport_kv_protocol::memcached::StoreMode;
 use freeport_kv_protocol::memcached::meta_reply::Status;
 
-use crate::item::{BINARY_KEY, HAS_WINNER, Header, STALE, counted_bytes};
+use crate::item::{self, BINARY_KEY, HAS_WINNER, Header, STALE, counted_bytes};
 use crate::items::Items;
 use crate::now::Now;
 
@@ -59,7 +59,7 @@ impl Items {
             (StoreMode::Add, Some(_)) => {
                 // As in the original, an attempt to add is a use.
                 let _ = self.engine.update(new.key, |stored| {
-                    crate::item::note_use(stored.bytes, now, 0);
+                    item::note_use(stored.bytes, now, 0);
                 });
                 Ok((Status::NotStored, 0))
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a full memory does: it evicts what was not used for long, or refuses.
+//! A full memory evicts what was not used for long, or refuses.
 
 use super::client::Client;
 use freeport_kv_items::Options;
@@ -96,7 +96,7 @@ fn a_full_memory_without_eviction_refuses() {
     let quiet = set("k1", 100_000).replacen("\r\n", " noreply\r\n", 1);
     assert_eq!(client.ask(&quiet), "");
     assert_eq!(client.ask("get k1\r\n"), "END\r\n");
-    // What was removed makes room.
+    // The removed items make room.
     assert_eq!(client.ask(&set("new", 900)), "STORED\r\n");
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Tests of the crate as its users see it.
 
-/// What the tests of the protocol have: examples, a model, an installed server.
+/// Parts of the tests of the protocol: examples, a model, an installed server.
 #[path = "../../protocol/tests/memcached"]
 mod protocol {
     pub mod examples;

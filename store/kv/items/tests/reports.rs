@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What operators are told.
+//! Answers to operators.
 
 use super::client::Client;
 use freeport_kv_items::{Items, Options, Statistics};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What time does to items.
+//! Items and time.
 
 use super::client::{BEGIN, Client};
 use freeport_kv_items::Now;

@@ -3,11 +3,11 @@
 
 use crate::caller::LogLevel;
 use crate::from_reply::{error, field, from_reply};
-use crate::machine::Purpose;
+use crate::hash::hash;
 use crate::native::{Arguments, Failure, Outcome, function, set};
 use crate::number::{EXACT_DIGITS, general};
-use crate::scripts::{Settings, hash};
 use crate::session::Session;
+use crate::settings::{Purpose, Settings};
 use freeport_kv_protocol::resp::Version;
 use mlua::{Lua, LuaString, MultiValue, Table, Value};
 use std::rc::Rc;
@@ -50,7 +50,7 @@ pub(crate) fn table(
     Ok(table)
 }
 
-/// What is there also while a library is loaded: the log, and the version.
+/// Fields that are there also while a library is loaded: the log, and the version.
 pub(crate) fn common(lua: &Lua, session: &Rc<Session>, settings: &Settings) -> mlua::Result<Table> {
     let table = lua.create_table()?;
     for (number, name) in LEVELS.iter().enumerate() {

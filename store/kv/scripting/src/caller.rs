@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a script needs from the server that runs it.
+//! The interface of a script to the server that runs it.
 
-use crate::Flags;
+use crate::header::Flags;
 use freeport_kv_protocol::resp::Version;
 
 /// The server, as a running script sees it.

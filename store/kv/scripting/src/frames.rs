@@ -3,8 +3,8 @@
 //! or raised as Redis does, and the check whether a script has to stop.
 //!
 //! The safe interface wraps each error of a native function in an object of its own, and adds a
-//! trace to texts. Scripts of Redis see tables with a field `err`, so a native function here returns
-//! its error as a value, and [`raising`] raises that.
+//! trace to texts. Scripts of Redis see tables with a field `err`, so a native function here
+//! returns its error as a value, and [`raising`] raises that.
 
 use crate::session::Session;
 use crate::stack::Stack;
@@ -37,6 +37,11 @@ pub(crate) fn runner(lua: &Lua) -> mlua::Result<Function> {
 /// `pcall` of scripts: an error that is a table with a text `err` is that text.
 pub(crate) fn protected_call(lua: &Lua) -> mlua::Result<Function> {
     native(lua, call_protected)
+}
+
+/// `xpcall` of scripts. That of Lua writes beyond its frame if there are many results.
+pub(crate) fn handled_call(lua: &Lua) -> mlua::Result<Function> {
+    native(lua, call_handled)
 }
 
 /// The function through which errors of scripts go: adds source and line to their table.
@@ -137,6 +142,23 @@ extern "C-unwind" fn call_protected(state: *mut ffi::lua_State) -> c_int {
     stack.push_boolean(false);
     stack.replace(1);
     2
+}
+
+extern "C-unwind" fn call_handled(state: *mut ffi::lua_State) -> c_int {
+    // SAFETY: the state is that of this call.
+    let stack = unsafe { Stack::new(state) };
+    stack.require(2);
+    stack.set_top(2);
+    stack.insert(1);
+    stack.push_boolean(true);
+    stack.insert(1);
+    let status = stack.call_protected(0, ffi::LUA_MULTRET, 2);
+    stack.remove(2);
+    if status != 0 {
+        stack.push_boolean(false);
+        stack.replace(1);
+    }
+    stack.top()
 }
 
 /// Makes a table of an error that is none, and adds where it was raised: the place of the function

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Replies of commands as values of Lua. What Lua has no type for is a table with one field, whose
-//! name says what it is: `ok`, `err`, `map`, `set`, `double`, `big_number`, `verbatim_string`.
+//! Replies of commands as values of Lua. A type that Lua does not have is a table with one field,
+//! whose name says what it is: `ok`, `err`, `map`, `set`, `double`, `big_number` or
+//! `verbatim_string`.
 
 use freeport_kv_protocol::resp::{
     Value as Reply, ValueLimits, ValueProgress, ValueReader, Version,

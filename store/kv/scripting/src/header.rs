@@ -3,7 +3,7 @@
 
 use std::ops::{BitOr, BitOrAssign};
 
-/// What a script or function declares of itself.
+/// Properties that a script or function declares.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Flags(u8);
 

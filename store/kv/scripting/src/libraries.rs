@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `FUNCTION` and `FCALL`: libraries of functions. A library is a text whose run registers them.
 
-use crate::header::{self, BAD_NAME, is_name};
-use crate::machine::{Ended, Machine, Purpose};
-use crate::native::{Arguments, Outcome, set};
-use crate::scripts::{Run, Settings, TooLittleMemory, admit};
-use crate::session::Session;
-use crate::{Caller, Flags, api, payload, sandbox};
+use crate::caller::Caller;
+use crate::header::{self, Flags};
+use crate::machine::{Ended, Machine};
+use crate::native::set;
+use crate::register::register;
+use crate::registration::{Registered, Registration};
+use crate::run::{Run, admit};
+use crate::settings::{Purpose, Settings, TooLittleMemory};
+use crate::{api, payload, sandbox};
 use freeport_kv_protocol::resp::{Version, Writer};
 use mlua::{Function, Table, Value};
 use std::collections::BTreeMap;
@@ -16,7 +19,7 @@ use std::rc::Rc;
 pub struct Libraries {
     settings: Settings,
     machine: Machine,
-    /// What a library finds in the place of the globals while it is loaded.
+    /// The globals of a library while it is loaded.
     loading: Table,
     known: BTreeMap<String, Library>,
 }
@@ -27,19 +30,7 @@ struct Library {
     functions: Vec<Registered>,
 }
 
-/// A function of a library.
-#[derive(Clone)]
-pub(crate) struct Registered {
-    name: String,
-    callback: Function,
-    description: Option<Rc<[u8]>>,
-    flags: Flags,
-}
-
-/// Functions of the library that is being loaded.
-pub(crate) type Registration = Vec<Registered>;
-
-/// What `FUNCTION RESTORE` does with libraries that exist.
+/// The treatment of existing libraries by `FUNCTION RESTORE`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum RestorePolicy {
     /// Deletes all of them.
@@ -291,102 +282,10 @@ fn loading_globals(machine: &Machine, settings: &Settings) -> mlua::Result<Table
     let redis = api::common(lua, &machine.session, settings)?;
     let session = machine.session.clone();
     set(lua, &redis, "register_function", move |arguments| register(arguments, &session))?;
-    // What is missing here is an error, in the table too.
+    // A missing name is an error, in the table too.
     redis.set_metatable(machine.globals.metatable())?;
     let globals = lua.create_table()?;
     globals.raw_set("redis", sandbox::readonly(lua, &redis)?)?;
     globals.set_metatable(machine.globals.metatable())?;
     Ok(globals)
-}
-
-/// `redis.register_function`, with a name and a function, or with a table of named arguments.
-fn register(arguments: &Arguments, session: &Session) -> Outcome<()> {
-    let fail = |text: &str| api::raised(arguments.lua, text);
-    let mut registration = session.registration.borrow_mut();
-    let Some(functions) = registration.as_mut() else {
-        return Err(fail("redis.register_function can only be called on FUNCTION LOAD command"));
-    };
-    let function = match arguments.values() {
-        [Value::Table(named)] => from_table(arguments, named)?,
-        [_] => {
-            return Err(fail(
-                "calling redis.register_function with a single argument is only applicable to Lua \
-                 table (representing named arguments).",
-            ));
-        }
-        [name, callback] => from_pair(arguments, name, callback)?,
-        _ => return Err(fail("wrong number of arguments to redis.register_function")),
-    };
-    if !is_name(function.name.as_bytes()) {
-        return Err(fail(BAD_NAME));
-    }
-    if functions.iter().any(|known| known.name == function.name) {
-        return Err(fail("Function already exists in the library"));
-    }
-    functions.push(function);
-    Ok(())
-}
-
-fn from_pair(arguments: &Arguments, name: &Value, callback: &Value) -> Outcome<Registered> {
-    let fail = |text: &str| api::raised(arguments.lua, text);
-    let Some(name) = arguments.lua.coerce_string(name.clone())? else {
-        return Err(fail("first argument to redis.register_function must be a string"));
-    };
-    let Value::Function(callback) = callback else {
-        return Err(fail("second argument to redis.register_function must be a function"));
-    };
-    let (name, callback) = (name.to_string_lossy(), callback.clone());
-    Ok(Registered { name, callback, description: None, flags: Flags::default() })
-}
-
-fn from_table(arguments: &Arguments, named: &Table) -> Outcome<Registered> {
-    let fail = |text: &str| api::raised(arguments.lua, text);
-    let (mut name, mut callback, mut description) = (None, None, None);
-    let mut flags = Flags::default();
-    for entry in named.pairs::<Value, Value>() {
-        let (key, value) = entry?;
-        let Value::String(key) = key else {
-            return Err(fail(
-                "named argument key given to redis.register_function is not a string",
-            ));
-        };
-        match (&*key.as_bytes().to_ascii_lowercase(), value) {
-            (b"function_name", Value::String(text)) => name = Some(text.to_string_lossy()),
-            (b"description", Value::String(text)) => {
-                description = Some(Rc::from(&*text.as_bytes()));
-            }
-            (b"callback", Value::Function(function)) => callback = Some(function),
-            (b"flags", Value::Table(names)) => flags = read_flags(arguments, &names)?,
-            (b"flags", _) => {
-                return Err(fail(
-                    "flags argument to redis.register_function must be a table representing \
-                     function flags",
-                ));
-            }
-            (b"callback", _) => return Err(fail(&wrong_type("callback", "function"))),
-            (b"function_name", _) => return Err(fail(&wrong_type("function_name", "string"))),
-            (b"description", _) => return Err(fail(&wrong_type("description", "string"))),
-            _ => return Err(fail("unknown argument given to redis.register_function")),
-        }
-    }
-    let missing = |what: &str| fail(&format!("redis.register_function must get a {what} argument"));
-    let name = name.ok_or_else(|| missing("function name"))?;
-    let callback = callback.ok_or_else(|| missing("callback"))?;
-    Ok(Registered { name, callback, description, flags })
-}
-
-fn wrong_type(argument: &str, expected: &str) -> String {
-    format!("{argument} argument given to redis.register_function must be a {expected}")
-}
-
-fn read_flags(arguments: &Arguments, names: &Table) -> Outcome<Flags> {
-    let mut flags = Flags::default();
-    for name in names.sequence_values::<Value>() {
-        let known = match name? {
-            Value::String(name) => Flags::named(&name.as_bytes()),
-            _ => None,
-        };
-        flags |= known.ok_or_else(|| api::raised(arguments.lua, "unknown flag given"))?;
-    }
-    Ok(flags)
 }

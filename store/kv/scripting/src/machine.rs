@@ -2,24 +2,16 @@
 //! A state of Lua with its sandbox: what scripts find in it, and how one of them runs. Scripts and
 //! functions have a state each, as their globals differ.
 
+use crate::caller::Caller;
 use crate::native::{Failure, function, message};
-use crate::scripts::Settings;
 use crate::session::Session;
+use crate::settings::{Purpose, Settings};
 use crate::to_reply::{error_line, line, to_reply};
-use crate::{Caller, api, bit, frames, json, packing, pickle, sandbox};
+use crate::{api, bit, frames, json, packing, pickle, sandbox};
 use freeport_kv_protocol::resp::{Version, Writer};
 use mlua::chunk::ChunkMode;
 use mlua::{Function, IntoLuaMulti, Lua, LuaOptions, LuaString, MultiValue, StdLib, Table, Value};
 use std::rc::Rc;
-
-/// What a state is for.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Purpose {
-    /// `EVAL`.
-    Scripts,
-    /// `FCALL`.
-    Functions,
-}
 
 /// Standard functions that scripts have, beside the tables.
 const KEPT: [&str; 22] = [
@@ -53,7 +45,7 @@ const RUNS_BETWEEN_COLLECTIONS: u32 = 50;
 pub(crate) struct Machine {
     pub(crate) lua: Lua,
     pub(crate) session: Rc<Session>,
-    /// What the front of globals reads from.
+    /// The table from which the front of globals reads.
     pub(crate) globals: Table,
     /// The metatable of the front of globals.
     pub(crate) front: Table,
@@ -236,7 +228,7 @@ fn build(
         globals.raw_set(name, standard.raw_get::<Value>(name)?)?;
     }
     globals.raw_set("pcall", frames::protected_call(lua)?)?;
-    globals.raw_set("xpcall", standard.raw_get::<Value>("xpcall")?)?;
+    globals.raw_set("xpcall", frames::handled_call(lua)?)?;
     add_loaders(lua, &globals)?;
     let math: Table = globals.raw_get("math")?;
     api::add_random(lua, &math, session)?;

@@ -93,14 +93,14 @@ fn write_header(
 fn write_integer(number: i64, output: &mut Vec<u8>) {
     match number {
         -32..=127 => output.push(number as u8),
-        0..=0xff => output.extend_from_slice(&[0xcc, number as u8]),
-        0..=0xffff => write_code(0xcd, &(number as u16).to_be_bytes(), output),
-        0..=0xffff_ffff => write_code(0xce, &(number as u32).to_be_bytes(), output),
-        0.. => write_code(0xcf, &number.to_be_bytes(), output),
-        -0x80.. => write_code(0xd0, &(number as i8).to_be_bytes(), output),
-        -0x8000.. => write_code(0xd1, &(number as i16).to_be_bytes(), output),
-        -0x8000_0000.. => write_code(0xd2, &(number as i32).to_be_bytes(), output),
-        _ => write_code(0xd3, &number.to_be_bytes(), output),
+        128..=0xff => output.extend_from_slice(&[0xcc, number as u8]),
+        0x100..=0xffff => write_code(0xcd, &(number as u16).to_be_bytes(), output),
+        0x1_0000..=0xffff_ffff => write_code(0xce, &(number as u32).to_be_bytes(), output),
+        0x1_0000_0000.. => write_code(0xcf, &number.to_be_bytes(), output),
+        -0x80..-32 => write_code(0xd0, &(number as i8).to_be_bytes(), output),
+        -0x8000..-0x80 => write_code(0xd1, &(number as i16).to_be_bytes(), output),
+        -0x8000_0000..-0x8000 => write_code(0xd2, &(number as i32).to_be_bytes(), output),
+        ..-0x8000_0000 => write_code(0xd3, &number.to_be_bytes(), output),
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Random numbers of scripts: the generator of `lrand48`, which POSIX defines. All servers start with
-//! the same state.
+//! Random numbers of scripts: the generator of `lrand48`, which POSIX defines. All servers start
+//! with the same state.
 
 /// Multiplier and increment of the sequence.
 const MULTIPLIER: u64 = 0x5_DEEC_E66D;

@@ -1,53 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `EVAL`, `EVALSHA` and `SCRIPT`: scripts, known by the hash of their text.
 
-use crate::machine::{Ended, Machine, Purpose};
-use crate::{Caller, Flags, header};
-use freeport_kv_protocol::resp::{Version, Writer};
+use crate::caller::Caller;
+use crate::hash::hash;
+use crate::header::{self, Flags};
+use crate::machine::{Ended, Machine};
+use crate::run::{Run, admit};
+use crate::settings::{Purpose, Settings, TooLittleMemory};
+use freeport_kv_protocol::resp::Writer;
 use mlua::Function;
-use sha1::{Digest, Sha1};
 use std::collections::HashMap;
-
-/// Limits of scripts, and what they are told of the server.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// Maximum bytes of a state of Lua. There is one for scripts, and one for functions.
-    pub memory_bytes: usize,
-    /// Instructions of Lua between two calls of [`Caller::interrupt`].
-    pub instructions_between_checks: u32,
-    /// The version of Redis whose behaviour the server has: major, minor, patch.
-    pub redis_version: [u8; 3],
-}
-
-impl Default for Settings {
-    /// 1 GiB, 100000 instructions, version 7.2.4.
-    fn default() -> Self {
-        Self {
-            memory_bytes: 1 << 30,
-            instructions_between_checks: 100_000,
-            redis_version: [7, 2, 4],
-        }
-    }
-}
-
-/// The limit of memory does not suffice for an empty state of Lua.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("scripts need more memory than {0} bytes: raise the limit")]
-pub struct TooLittleMemory(pub usize);
-
-/// A call of a script or function.
-#[derive(Clone, Copy, Debug)]
-pub struct Run<'a> {
-    /// Names of keys.
-    pub keys: &'a [&'a [u8]],
-    /// Other arguments.
-    pub arguments: &'a [&'a [u8]],
-    /// Version of the reply.
-    pub version: Version,
-    /// It comes from a command that may not write, such as `EVAL_RO`: a script that declares that it
-    /// writes is refused. The caller refuses single commands.
-    pub read_only: bool,
-}
 
 /// Scripts of a worker thread.
 pub struct Scripts {
@@ -109,6 +71,11 @@ impl Scripts {
         let hash = hash(script);
         self.find_or_compile(&hash, script, true)?;
         Ok(hash)
+    }
+
+    /// The hash by which a script is known: its SHA-1 in hexadecimal.
+    pub fn hash(script: &[u8]) -> String {
+        hash(script)
     }
 
     /// `SCRIPT EXISTS`: whether the script with this hash is known.
@@ -196,20 +163,4 @@ impl Scripts {
         self.machine.globals.raw_set("KEYS", self.machine.strings(run.keys)?)?;
         self.machine.globals.raw_set("ARGV", self.machine.strings(run.arguments)?)
     }
-}
-
-/// Whether a script or function with these flags may start.
-pub(crate) fn admit(flags: Flags, read_only: bool, caller: &mut dyn Caller) -> Result<(), String> {
-    let may_write = !flags.contains(Flags::NO_WRITES) && !flags.contains(Flags::UNDECLARED);
-    if read_only && may_write {
-        return Err("ERR Can not execute a script with write flag using *_ro command.".into());
-    }
-    caller.begin(flags)
-}
-
-/// The SHA-1 of a text, in hexadecimal.
-pub(crate) fn hash(text: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digits = |byte: u8| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
-    Sha1::digest(text).iter().flat_map(|&byte| digits(byte)).map(char::from).collect()
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What native functions know of the running script: the caller, the version of replies, the state
+//! Native functions know this of the running script: the caller, the version of replies, the state
 //! of the random numbers. A session belongs to one state of Lua, whose functions share it.
 
-use crate::libraries::Registration;
+use crate::caller::{Caller, StopReason};
 use crate::random::Random;
-use crate::{Caller, StopReason};
+use crate::registration::Registration;
 use freeport_kv_protocol::resp::Version;
 use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
@@ -17,7 +17,7 @@ pub(crate) struct Session {
     stop: Cell<Option<StopReason>>,
     /// Version of replies to the script.
     pub(crate) version: Cell<Version>,
-    /// Random numbers of `math.random`, which go on from script to script.
+    /// Random numbers of `math.random`. A script continues the sequence of the one before.
     pub(crate) random: Cell<Random>,
     /// Functions of the library that is being loaded.
     pub(crate) registration: RefCell<Option<Registration>>,

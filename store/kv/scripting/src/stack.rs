@@ -100,6 +100,12 @@ impl Stack {
         unsafe { ffi::lua_insert(self.0, index) }
     }
 
+    /// Removes the value at `index`.
+    pub(crate) fn remove(self, index: c_int) {
+        // SAFETY: callers name an index of the frame.
+        unsafe { ffi::lua_remove(self.0, index) }
+    }
+
     /// Puts the last value in the place of that at `index`.
     pub(crate) fn replace(self, index: c_int) {
         // SAFETY: callers name an index of the frame.
@@ -227,6 +233,12 @@ impl Stack {
     pub(crate) fn get(self, index: c_int) {
         // SAFETY: callers have seen that the value is a table.
         unsafe { ffi::lua_rawget_(self.0, index) }
+    }
+
+    /// Requires any value at `index`, or raises the usual error.
+    pub(crate) fn require(self, index: c_int) {
+        // SAFETY: any index may be asked for.
+        unsafe { ffi::luaL_checkany(self.0, index) }
     }
 
     /// Requires a table at `index`, or raises the usual error.

@@ -48,7 +48,7 @@ pub(crate) fn to_reply(
     let start = reply.len();
     let mut writer = Writer::new(reply, version);
     if let Err(error) = write(value, script_version, &mut writer) {
-        // Memory was short. What was written is no complete reply.
+        // Memory was short, and the reply is incomplete.
         reply.truncate(start);
         Writer::new(reply, version).error(&format!("ERR {}", message(&error)));
     }

@@ -48,7 +48,7 @@ fn eval(scripts: &mut Scripts, script: &str) -> String {
     String::from_utf8_lossy(&reply).into_owned()
 }
 
-/// What a healthy state answers.
+/// A healthy state answers as ever.
 #[track_caller]
 fn is_healthy(scripts: &mut Scripts) {
     let script = "return {#string.rep('x', 100000), redis.call('x'), cjson.encode({1})}";
@@ -89,6 +89,17 @@ fn no_script_recurses_too_deeply() {
          return t.x",
         "local f f = function() return ('x'):gsub('x', f) end return f()",
         "local function f() return coroutine.wrap(f)() end return f()",
+        "local function f() return load(f) end return f()",
+        "local function f() return xpcall(f, f) end return f()",
+        "local function f() error({}) end return xpcall(f, f)",
+        "local function f() return pcall(pcall, pcall, f) end return f()",
+        "local function f() redis.call('x') return cjson.encode(f()) end return f()",
+        "return tostring(setmetatable({}, {__tostring = tostring}))",
+        "local t = {} setmetatable(t, {__index = t}) return t.x",
+        "local t = {} setmetatable(t, {__eq = function(a, b) return a == b end}) \
+         return t == setmetatable({}, getmetatable(t))",
+        "return (string.rep('x', 100):gsub('.', function() return coroutine.yield(1) end))",
+        "return table.sort({3, 1, 2, 5, 4}, function() return true end)",
         "return loadstring(string.rep('(', 1e5))",
         "return loadstring(string.rep('{', 1e5))",
         "return loadstring('return ' .. string.rep('a.', 1e5) .. 'a')",

@@ -3,3 +3,4 @@
 
 mod limits;
 mod redis;
+mod values;

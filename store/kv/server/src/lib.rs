@@ -22,6 +22,7 @@ mod error;
 mod listener;
 mod mail;
 mod options;
+mod scripting;
 mod server;
 mod shared;
 mod worker;

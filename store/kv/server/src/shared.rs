@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use crate::channels::Channels;
 use crate::mail::{Mailbox, Message};
 use crate::options::Options;
+use crate::scripting::Library;
 
 /// State of a server.
 #[derive(Debug)]
@@ -17,8 +18,12 @@ pub struct Shared {
     pub mailboxes: Vec<Mailbox>,
     /// Channels of publish and subscribe.
     pub channels: Channels,
+    /// Scripts and functions.
+    pub library: Library,
     /// Time of the start.
     pub started: Instant,
+    /// The same time in seconds since 1970.
+    pub started_s: u64,
     /// Number of connected clients.
     pub clients: AtomicUsize,
     last_client: AtomicU64,
@@ -32,7 +37,9 @@ impl Shared {
             options,
             mailboxes,
             channels: Channels::default(),
+            library: Library::default(),
             started: Instant::now(),
+            started_s: now_ms() / 1000,
             clients: AtomicUsize::new(0),
             last_client: AtomicU64::new(0),
             is_stopping: AtomicBool::new(false),

@@ -30,7 +30,7 @@ struct Settings {
     digits: i64,
 }
 
-/// What becomes of numbers that JSON does not have.
+/// Treatment of numbers that JSON does not have.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Invalid {
     Refused,

@@ -2,13 +2,16 @@
 //! Commands that need more than values: the connection, the client's transaction, the server.
 
 mod connection;
+mod functions;
 mod pubsub;
+mod scripts;
 mod transactions;
 
 use freeport_kv_commands::{Command, Error, FAMILIES, Run, Table};
 use freeport_kv_protocol::resp::Writer;
 
 use crate::client::Client;
+use crate::scripting::Engine;
 use crate::worker::Core;
 
 /// Function of a command.
@@ -45,6 +48,18 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// Calls a function with the worker's Lua states. Meanwhile the client is inside a script: it may
+    /// not wait, and a database that the script selects is forgotten after it.
+    pub fn with_engine<R>(&mut self, run: impl FnOnce(&mut Engine, &mut Self) -> R) -> R {
+        let mut engine = self.core.engine.take().unwrap_or_else(|| Box::new(Engine::new()));
+        let session = self.client.session;
+        self.client.session.may_block = false;
+        let result = run(&mut engine, self);
+        self.client.session = session;
+        self.core.engine = Some(engine);
+        result
+    }
+
     /// Writes the reply in the client's version.
     pub fn reply(&mut self) -> Writer<'_> {
         Writer::new(self.output, self.client.session.version)
@@ -65,9 +80,15 @@ pub fn table() -> Table<Action> {
         .copied()
         .flatten()
         .map(|command| Command { spec: command.spec, run: Action::Data(command.run) });
-    let server = [connection::COMMANDS, pubsub::COMMANDS, transactions::COMMANDS]
-        .into_iter()
-        .flatten()
-        .map(|command| Command { spec: command.spec, run: Action::Server(command.run) });
+    let server = [
+        connection::COMMANDS,
+        functions::COMMANDS,
+        pubsub::COMMANDS,
+        scripts::COMMANDS,
+        transactions::COMMANDS,
+    ]
+    .into_iter()
+    .flatten()
+    .map(|command| Command { spec: command.spec, run: Action::Server(command.run) });
     Table::new(data.chain(server))
 }

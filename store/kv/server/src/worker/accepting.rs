@@ -40,8 +40,13 @@ impl Worker {
             return;
         }
         shared.clients.fetch_add(1, Ordering::Relaxed);
-        let worker = self.next_worker;
-        self.next_worker = (worker + 1) % shared.mailboxes.len();
+        let worker = match protocol {
+            Protocol::Memcached => self.core.number,
+            Protocol::Resp => self.next_worker,
+        };
+        if protocol == Protocol::Resp {
+            self.next_worker = (worker + 1) % shared.mailboxes.len();
+        }
         if worker == self.core.number {
             self.welcome(stream, protocol, address);
         } else {
@@ -50,14 +55,20 @@ impl Worker {
     }
 
     /// Takes a client in.
-    pub(super) fn welcome(&mut self, mut stream: Stream, _protocol: Protocol, _address: String) {
+    pub(super) fn welcome(&mut self, mut stream: Stream, protocol: Protocol, _address: String) {
         let id = self.core.shared.next_client();
         let token = Token(id as usize + CONNECTIONS);
         if stream.register(self.poll.registry(), token).is_err() {
             self.core.shared.clients.fetch_sub(1, Ordering::Relaxed);
             return;
         }
-        let connection = Connection::resp(stream, Client::new(id));
+        let connection = match (protocol, &self.items) {
+            (Protocol::Memcached, Some(items)) => {
+                let limits = items.options().limits;
+                Connection::memcached(stream, freeport_kv_items::Connection::new(limits))
+            }
+            _ => Connection::resp(stream, Client::new(id)),
+        };
         self.connections.insert(id, Box::new(connection));
     }
 }

@@ -459,3 +459,17 @@ return {math.frexp(8)}
 return math.random(3,3)
 --
 math.randomseed(7) return {math.random(1000000),math.random(5,10)}
+--
+return xpcall()
+--
+return xpcall(type)
+--
+return {xpcall(1,type)}
+--
+return {xpcall(function() return 1,2 end,type)}
+--
+return {xpcall(function() error("a") end,1)}
+--
+return {xpcall(function() error("a") end,function() error("b") end)}
+--
+return {xpcall(function(...) return select("#",...) end,type,1,2)}
