@@ -61,7 +61,7 @@ fn stream(call: &mut Call<'_>) -> Result<(), Error> {
         [full, name, count] if is(full, "full") && is(name, "count") => {
             Some(u64::try_from(integer(count)?).unwrap_or(USUAL_COUNT))
         }
-        _ => return Err(wrong_subcommand(NAME, call)),
+        _ => return Err(Error::unknown_subcommand(NAME, call.arguments[1])),
     };
     let output = &mut call.reply;
     let Some(count) = full_count else {

@@ -97,14 +97,6 @@ const fn specs<const COUNT: usize>(
     specs
 }
 
-/// The words behind a subcommand are wrong.
-fn wrong_subcommand(command: &str, call: &Call<'_>) -> Error {
-    Error::new(format!(
-        "ERR unknown subcommand or wrong number of arguments for '{}'. Try {command} HELP.",
-        subcommand::shown(call.arguments[1]),
-    ))
-}
-
 /// Complete ids of entries.
 fn ids(arguments: &[&[u8]]) -> Result<Vec<StreamId>, Error> {
     arguments.iter().map(|text| Ok(StreamId::parse_strict(text, 0)?)).collect()
