@@ -5,7 +5,7 @@ use freeport_kv_protocol::resp::reply::shared;
 use freeport_kv_types::stream::GroupStart;
 use freeport_kv_types::{Stream, StreamRef};
 
-use super::{ids, no_group, reply, specs, wrong_subcommand};
+use super::{ids, no_group, reply, specs};
 use crate::arguments::{integer, is};
 use crate::call::Call;
 use crate::command::{Flags, Spec};

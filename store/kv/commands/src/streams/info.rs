@@ -7,7 +7,7 @@ use freeport_kv_types::stream::{
 };
 use freeport_kv_types::{Stream, StreamRef};
 
-use super::{no_group, reply, specs, wrong_subcommand};
+use super::{no_group, reply, specs};
 use crate::arguments::{integer, is};
 use crate::call::Call;
 use crate::command::{Flags, Spec};

@@ -22,12 +22,11 @@ mod trim;
 
 use freeport_kv_types::{Stream, StreamId, StreamRef};
 
-use crate::call::Call;
 use crate::command::{Command, Flags, Group, Run, Spec};
 use crate::database::Database;
 use crate::error::Error;
 use crate::keys::Keys;
-use crate::subcommand::{self, Subcommand};
+use crate::subcommand::Subcommand;
 
 const READ: Flags = Flags::READ;
 const WRITE: Flags = Flags::WRITE;

@@ -94,7 +94,7 @@ impl Worker {
         let mut bytes = 0;
         for (number, &(_, bytes_end)) in batch.ends.iter().enumerate() {
             let arguments = batch.request(number);
-            if has_others && client.transaction.is_none() {
+            if has_others && client.is_free() {
                 let rest = (number..batch.ends.len()).map(|at| batch.request(at));
                 let sent = self.send_parcels(client, rest);
                 if sent > 0 {
@@ -156,7 +156,7 @@ impl Worker {
             return Flow::Continue;
         }
         if client.queues(&command.spec) {
-            client.queue(&command.spec, arguments, output);
+            client.queue(command.spec.of(arguments), arguments, output);
             return Flow::Continue;
         }
         if self.core.store.count() > 1 {
