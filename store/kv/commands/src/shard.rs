@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use freeport_kv_keyspace::{Keyspace, Kind, Options};
+use freeport_kv_types::Limits;
 
 /// Options of a shard.
 #[derive(Clone, Debug)]
@@ -99,6 +100,15 @@ impl Shard {
     pub fn database_or_new(&mut self, number: u16) -> &mut Keyspace {
         self.databases[usize::from(number)]
             .get_or_insert_with(|| new_keyspace(&self.options.keyspace))
+    }
+
+    /// Sets the sizes up to which values stay packed, in all databases. Values that are large stay
+    /// so.
+    pub fn set_limits(&mut self, limits: &Limits) {
+        for database in self.databases.iter_mut().flatten() {
+            database.set_limits(limits.clone());
+        }
+        self.options.keyspace.limits = limits.clone();
     }
 
     /// Exchanges two databases.

@@ -58,6 +58,11 @@ impl Keyspace {
         &self.limits
     }
 
+    /// Sets the sizes up to which values stay packed. Values that are large stay so.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
     /// Number of keys, with those whose time has passed and that nothing has removed yet.
     pub fn len(&self) -> usize {
         self.engine.len()
