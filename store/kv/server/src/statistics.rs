@@ -16,12 +16,20 @@ const CODES: usize = 128;
 pub struct Counter(AtomicU64);
 
 /// What is known of the calls of one command.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct CommandCounters {
     nanoseconds: Counter,
     failed: Counter,
     rejected: Counter,
     durations: [Counter; CLASSES],
+}
+
+impl Default for CommandCounters {
+    fn default() -> Self {
+        let counter = Counter::default;
+        let durations = std::array::from_fn(|_| counter());
+        Self { nanoseconds: counter(), failed: counter(), rejected: counter(), durations }
+    }
 }
 
 /// Counts of a worker.
