@@ -28,6 +28,8 @@ pub struct Options {
     pub databases: u16,
     /// Maximum number of clients.
     pub clients_max: usize,
+    /// Where counts are served for Prometheus (`GET /metrics`); port 0 lets the system choose.
+    pub metrics: Option<SocketAddr>,
 }
 
 impl Default for Options {
@@ -40,6 +42,7 @@ impl Default for Options {
             memory_bytes: 1 << 30,
             databases: 16,
             clients_max: 10_000,
+            metrics: None,
         }
     }
 }

@@ -14,6 +14,7 @@ use mio::{Poll, Waker};
 use crate::error::ServerError;
 use crate::listener::{Listener, Protocol};
 use crate::mail::Mailbox;
+use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::shared::Shared;
 use crate::worker::{WAKER, Worker};
@@ -24,6 +25,7 @@ pub struct Server {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<io::Result<()>>>,
     addresses: Vec<SocketAddr>,
+    metrics: Option<Metrics>,
 }
 
 /// Makes a server end.
@@ -67,7 +69,13 @@ impl Server {
             receivers.push(receiver);
         }
         let shared = Arc::new(Shared::new(options, mailboxes));
-        let mut server = Self { shared, workers: vec![], addresses };
+        let metrics = match shared.options.metrics {
+            Some(address) => Some(Metrics::start(address, shared.clone()).map_err(|error| {
+                ServerError::Listen { address: address.to_string(), error }
+            })?),
+            None => None,
+        };
+        let mut server = Self { shared, workers: vec![], addresses, metrics };
         for (number, (poll, mail)) in polls.into_iter().zip(receivers).enumerate() {
             let shard = Box::new(Shard::new(shard_options.clone()));
             // The first worker accepts clients, and hands them to all in turn.
@@ -84,6 +92,11 @@ impl Server {
     /// clients of memcached, in the order of the options.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// TCP address where counts are served, if they are.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref().map(Metrics::address)
     }
 
     /// What makes the server end, for example after a signal.
