@@ -126,7 +126,12 @@ fn text(shared: &Shared) -> String {
     };
     let gauge = "gauge";
     let count = "counter";
-    add(gauge, "uptime_seconds", "Time since the start.", one(shared.started.elapsed().as_secs_f64()));
+    add(
+        gauge,
+        "uptime_seconds",
+        "Time since the start.",
+        one(shared.started.elapsed().as_secs_f64()),
+    );
     add(gauge, "workers", "Worker threads.", one(shared.mailboxes.len() as f64));
     let clients = shared.clients.load(Ordering::Relaxed);
     add(gauge, "connected_clients", "Connected clients.", one(clients as f64));
@@ -159,9 +164,8 @@ fn text(shared: &Shared) -> String {
         .collect();
     commands.sort_by_key(|(name, _)| *name);
     let of_each = |value: fn(&Calls) -> f64| {
-        let labelled = commands.iter().map(|(name, calls)| {
-            (format!("{{command=\"{name}\"}}"), value(calls))
-        });
+        let labelled =
+            commands.iter().map(|(name, calls)| (format!("{{command=\"{name}\"}}"), value(calls)));
         labelled.collect::<Vec<_>>()
     };
     add(count, "commands_total", "Executed commands.", of_each(|calls| calls.count() as f64));

@@ -15,7 +15,7 @@ use crate::error::ServerError;
 use crate::listener::{Listener, Protocol};
 use crate::mail::Mailbox;
 use crate::metrics::Metrics;
-use crate::options::Options;
+use crate::options::{Bind, Options};
 use crate::shared::Shared;
 use crate::worker::{WAKER, Worker};
 
@@ -46,7 +46,7 @@ impl Server {
     ///
     /// # Errors
     /// See [`ServerError`].
-    pub fn start(options: Options) -> Result<Self, ServerError> {
+    pub fn start(mut options: Options) -> Result<Self, ServerError> {
         if !(1..=64).contains(&options.workers) {
             return Err(ServerError::Workers(options.workers));
         }
@@ -60,6 +60,13 @@ impl Server {
             }
         }
         let addresses = listeners.iter().filter_map(Listener::address).collect();
+        // What the system has chosen in place of port 0 is what the server reports.
+        let binds = options.resp.iter_mut().chain(&mut options.memcached);
+        for (bind, listener) in binds.zip(&listeners) {
+            if let (Bind::Tcp(address), Some(chosen)) = (bind, listener.address()) {
+                *address = chosen;
+            }
+        }
         let (mut polls, mut mailboxes, mut receivers) = (vec![], vec![], vec![]);
         for _ in 0..options.workers {
             let poll = Poll::new()?;
@@ -70,9 +77,10 @@ impl Server {
         }
         let shared = Arc::new(Shared::new(options, mailboxes));
         let metrics = match shared.options.metrics {
-            Some(address) => Some(Metrics::start(address, shared.clone()).map_err(|error| {
-                ServerError::Listen { address: address.to_string(), error }
-            })?),
+            Some(address) => Some(
+                Metrics::start(address, shared.clone())
+                    .map_err(|error| ServerError::Listen { address: address.to_string(), error })?,
+            ),
             None => None,
         };
         let mut server = Self { shared, workers: vec![], addresses, metrics };

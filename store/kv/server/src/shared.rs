@@ -69,8 +69,7 @@ impl Shared {
     /// State at the start.
     pub fn new(options: Options, mailboxes: Vec<Mailbox>) -> Self {
         let table = Arc::new(table());
-        let statistics =
-            mailboxes.iter().map(|_| Arc::new(Statistics::new(table.len()))).collect();
+        let statistics = mailboxes.iter().map(|_| Arc::new(Statistics::new(table.len()))).collect();
         Self {
             refused_clients: AtomicU64::new(0),
             registry: Clients::default(),

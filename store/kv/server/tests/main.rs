@@ -2,3 +2,8 @@
 //! A server and its clients, on loopback.
 
 mod basics;
+mod beside_redis;
+mod clients;
+mod configuration;
+mod harness;
+mod reports;

@@ -109,7 +109,7 @@ fn show_categories(context: &mut Context<'_>) -> Result<Flow, Error> {
         return Ok(Flow::Continue);
     };
     if context.arguments.len() > 3 {
-        return Err(Error::arity("acl|cat"));
+        return Err(Error::unknown_subcommand("ACL", context.arguments[1]));
     }
     let word = category.to_ascii_lowercase();
     let Some(known) = CATEGORIES.iter().find(|name| name.as_bytes() == word) else {
@@ -162,7 +162,7 @@ fn read_random(bytes: &mut [u8]) -> Result<(), Error> {
 
 fn user(context: &mut Context<'_>) -> Result<Flow, Error> {
     if context.arguments[2] != USER.as_bytes() {
-        context.reply().null_array();
+        context.reply().null();
         return Ok(Flow::Continue);
     }
     let has_password = !context.core.settings.password.is_empty();
@@ -210,8 +210,7 @@ fn own_name(context: &mut Context<'_>) -> Result<Flow, Error> {
 
 /// Nothing is refused to the only user, so nothing is logged.
 fn log(context: &mut Context<'_>) -> Result<Flow, Error> {
-    let is_reset =
-        context.arguments.get(2).is_some_and(|word| word.eq_ignore_ascii_case(b"reset"));
+    let is_reset = context.arguments.get(2).is_some_and(|word| word.eq_ignore_ascii_case(b"reset"));
     match is_reset {
         true => context.reply().raw(shared::OK),
         false => context.reply().array(0),

@@ -56,6 +56,7 @@ pub fn categories(spec: &Spec) -> Vec<&'static str> {
     add(!spec.flags.has(Flags::FAST), "slow");
     add(spec.flags.has(Flags::BLOCKING), "blocking");
     add(spec.flags.has(Flags::ADMIN) || DANGEROUS.contains(&spec.name), "dangerous");
+    all.sort_by_key(|name| CATEGORIES.iter().position(|one| one == name));
     all
 }
 

@@ -83,7 +83,7 @@ fn info(context: &mut Context<'_>) -> Result<Flow, Error> {
         match (table.get(name), subcommand(name)) {
             (Some(command), _) => show(&mut reply, &command.spec),
             (None, Some((container, found))) => show_subcommand(&mut reply, container, found),
-            (None, None) => reply.null_array(),
+            (None, None) => reply.null(),
         }
     }
     Ok(Flow::Continue)
@@ -150,11 +150,7 @@ fn show_categories(reply: &mut Writer<'_>, spec: &Spec) {
 
 /// What a command does with its keys.
 fn access(spec: &Spec) -> &'static [&'static str] {
-    if spec.flags.has(Flags::WRITE) {
-        &["RW", "access", "update"]
-    } else {
-        &["RO", "access"]
-    }
+    if spec.flags.has(Flags::WRITE) { &["RW", "access", "update"] } else { &["RO", "access"] }
 }
 
 /// Where the keys of a command are.
@@ -246,7 +242,7 @@ fn list(context: &mut Context<'_>) -> Result<Flow, Error> {
         _ => return Err(Error::SYNTAX),
     };
     let mut reply = context.reply();
-    reply.set(found.len());
+    reply.array(found.len());
     found.iter().for_each(|spec| reply.bulk(spec.name.as_bytes()));
     Ok(Flow::Continue)
 }
@@ -254,7 +250,8 @@ fn list(context: &mut Context<'_>) -> Result<Flow, Error> {
 fn keys(context: &mut Context<'_>, has_flags: bool) -> Result<Flow, Error> {
     const UNKNOWN: Error = Error::fixed("ERR Invalid command specified");
     const NO_KEYS: Error = Error::fixed("ERR The command has no key arguments");
-    const WRONG_NUMBER: Error = Error::fixed("ERR Invalid number of arguments specified for command");
+    const WRONG_NUMBER: Error =
+        Error::fixed("ERR Invalid number of arguments specified for command");
     const INVALID: Error = Error::fixed("ERR Invalid arguments specified for command");
     let arguments = &context.arguments[2..];
     let spec = context.core.table.get(arguments[0]).ok_or(UNKNOWN)?.spec;

@@ -2,7 +2,7 @@
 //! Commands that consist of subcommands, such as `CLIENT LIST`.
 
 use freeport_kv_commands::arguments::is;
-use freeport_kv_commands::{Error, Flags};
+use freeport_kv_commands::{Error, Flags, Spec};
 
 use super::{Context, Flow, ServerRun};
 
@@ -31,6 +31,15 @@ pub struct Subcommand {
     pub flags: Flags,
     /// The function.
     pub run: ServerRun,
+}
+
+/// Flags of a command, with those of its subcommand.
+pub fn flags_of(spec: &Spec, arguments: &[&[u8]]) -> Flags {
+    let container = super::container(spec.name.as_bytes());
+    let found = container
+        .zip(arguments.get(1))
+        .and_then(|(container, word)| container.subcommands.iter().find(|one| is(word, one.name)));
+    found.map_or(spec.flags, |found| spec.flags | found.flags)
 }
 
 /// `HELP` of every container.

@@ -21,7 +21,7 @@ use freeport_kv_protocol::resp::Writer;
 
 use crate::client::Client;
 use crate::worker::Core;
-pub use container::{Container, Subcommand};
+pub use container::{Container, Subcommand, flags_of};
 pub use info::process;
 
 /// Function of a command.

@@ -15,8 +15,7 @@ const TIME: Flags = READY.with(Flags::FAST);
 const ADMIN: Flags = Flags::ADMIN.with(Flags::NO_SCRIPT);
 const DEBUG: Flags = ADMIN.with(READY);
 const MONITOR: Flags = ADMIN.with(READY);
-const SHUTDOWN: Flags =
-    ADMIN.with(READY).with(Flags::NO_MULTI).with(Flags::ALLOW_BUSY);
+const SHUTDOWN: Flags = ADMIN.with(READY).with(Flags::NO_MULTI).with(Flags::ALLOW_BUSY);
 const NO_SAVING: Error = Error::fixed("ERR persistence is not configured");
 const NO_REPLICATION: Error = Error::fixed("ERR replication is not configured");
 
@@ -50,13 +49,7 @@ pub const COMMANDS: &[Command<ServerRun>] = &[
         no_replicas,
     ),
     Command::new(("replconf", -1), Group::Server, DEBUG, Keys::None, no_replicas),
-    Command::new(
-        ("wait", 3),
-        Group::Generic,
-        Flags::BLOCKING,
-        Keys::None,
-        wait,
-    ),
+    Command::new(("wait", 3), Group::Generic, Flags::BLOCKING, Keys::None, wait),
     Command::new(("waitaof", 4), Group::Generic, Flags::BLOCKING, Keys::None, wait_for_file),
 ];
 

@@ -56,12 +56,9 @@ pub fn text(flags: u16) -> String {
         let classes = LETTERS.iter().filter(|(_, class)| class & ALL & flags != 0);
         text.extend(classes.map(|(letter, _)| char::from(*letter)));
     }
-    for (letter, flag) in [
-        ('K', KEYSPACE),
-        ('E', KEYEVENT),
-        ('m', Class::Miss as u16),
-        ('n', Class::New as u16),
-    ] {
+    for (letter, flag) in
+        [('K', KEYSPACE), ('E', KEYEVENT), ('m', Class::Miss as u16), ('n', Class::New as u16)]
+    {
         if flags & flag != 0 {
             text.push(letter);
         }

@@ -47,15 +47,24 @@ impl Configuration {
         Self { values: RwLock::new(initial.clone()), initial }
     }
 
-    /// Names and values of the parameters whose names match one of several patterns.
-    pub fn matching(&self, patterns: &[&[u8]]) -> Vec<(&'static str, String)> {
+    /// Names and values of the parameters whose names match one of several patterns. A name that
+    /// is no pattern is found as it is written.
+    pub fn matching(&self, patterns: &[&[u8]]) -> Vec<(String, String)> {
         let values = self.values.read().unwrap_or_else(PoisonError::into_inner);
         let mut found = vec![];
+        let (patterns, names): (Vec<&[u8]>, Vec<&[u8]>) =
+            patterns.iter().partition(|pattern| pattern.iter().any(|byte| b"*?[".contains(byte)));
+        for name in names {
+            if let Some(at) = parameters::find(name) {
+                found.push((String::from_utf8_lossy(name).into_owned(), values[at].clone()));
+            }
+        }
         for (parameter, value) in PARAMETERS.iter().zip(values.iter()) {
             for name in [Some(parameter.name), parameter.alias].into_iter().flatten() {
                 let matches = |pattern: &&[u8]| matches_ignoring_case(pattern, name.as_bytes());
-                if patterns.iter().any(matches) {
-                    found.push((name, value.clone()));
+                let is_known = || found.iter().any(|(one, _)| one.eq_ignore_ascii_case(name));
+                if patterns.iter().any(matches) && !is_known() {
+                    found.push((name.to_owned(), value.clone()));
                 }
             }
         }
@@ -122,9 +131,7 @@ fn initial(parameter: &Parameter, options: &Options) -> String {
     };
     match parameter.name {
         "port" => addresses().next().map_or(0, |address| address.port()).to_string(),
-        "bind" => {
-            addresses().map(|address| address.ip().to_string()).collect::<Vec<_>>().join(" ")
-        }
+        "bind" => addresses().map(|address| address.ip().to_string()).collect::<Vec<_>>().join(" "),
         "unixsocket" => {
             let path = options.resp.iter().find_map(|bind| match bind {
                 Bind::Unix(path) => Some(path.display().to_string()),
@@ -161,7 +168,10 @@ mod tests {
         assert_eq!(configuration.value(slow), "128");
         assert_eq!(refused(&configuration, "hz 1 HZ 2"), "HZ: duplicate parameter");
         configuration.set(&[(b"SlowLog-Max-Len", b"7"), (b"hz", b"3")]).expect("both are right");
-        assert_eq!((configuration.value(slow), configuration.value("hz")), ("7".into(), "3".into()));
+        assert_eq!(
+            (configuration.value(slow), configuration.value("hz")),
+            ("7".into(), "3".into())
+        );
         configuration.set(&[(b"lua-time-limit", b"9")]).expect("it is right");
         assert_eq!(configuration.value("busy-reply-threshold"), "9");
     }
@@ -180,14 +190,14 @@ mod tests {
     #[test]
     fn older_names_are_found_by_patterns() {
         let configuration = Configuration::new(&Options::default());
-        let names = |patterns: &[&[u8]]| -> Vec<&str> {
+        let names = |patterns: &[&[u8]]| -> Vec<String> {
             configuration.matching(patterns).into_iter().map(|(name, _)| name).collect()
         };
-        assert_eq!(names(&[b"HASH-max-*-value"]), [
-            "hash-max-listpack-value",
-            "hash-max-ziplist-value"
-        ]);
-        assert_eq!(names(&[b"hz", b"h?"]), ["hz"]);
+        assert_eq!(
+            names(&[b"HASH-max-*-value"]),
+            ["hash-max-listpack-value", "hash-max-ziplist-value"]
+        );
+        assert_eq!(names(&[b"HZ", b"h?"]), ["HZ"]);
         assert!(names(&[b"none"]).is_empty());
         assert_eq!(names(&[b"*"]).len(), names(&[b"*", b"hz"]).len());
     }

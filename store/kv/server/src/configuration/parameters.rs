@@ -43,12 +43,7 @@ const SCHEDULE: Effect = Ignored("workers keep time by themselves");
 const EVICTION: Effect = Ignored("nothing is evicted");
 const FILES: Effect = Ignored("nothing is written to files");
 
-const fn new(
-    name: &'static str,
-    kind: Kind,
-    default: &'static str,
-    effect: Effect,
-) -> Parameter {
+const fn new(name: &'static str, kind: Kind, default: &'static str, effect: Effect) -> Parameter {
     Parameter { name, alias: None, kind, default, effect }
 }
 

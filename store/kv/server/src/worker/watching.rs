@@ -16,7 +16,7 @@ use super::{Core, Worker};
 use crate::channels::Kind;
 use crate::client::{Client, Replies, slices};
 use crate::clients::flag;
-use crate::commands::Flow;
+use crate::commands::{Flow, flags_of};
 use crate::configuration::{Settings, events};
 use crate::connection::Connection;
 use crate::mail::Message;
@@ -83,12 +83,7 @@ impl Core {
     }
 
     #[cold]
-    fn note_slow(
-        &self,
-        spec: &Spec,
-        (client, arguments): (u64, &[&[u8]]),
-        nanoseconds: u64,
-    ) {
+    fn note_slow(&self, spec: &Spec, (client, arguments): (u64, &[&[u8]]), nanoseconds: u64) {
         let Settings { slow_log_ns, slow_log_entries, latency_ms, .. } = self.settings;
         let time_s = crate::shared::now_ms() / 1_000;
         let milliseconds = nanoseconds / 1_000_000;
@@ -239,11 +234,12 @@ impl Worker {
     }
 
     fn show_command(&self, client: &Client, spec: &Spec, arguments: &[&[u8]]) {
+        let flags = flags_of(spec, arguments);
         if let (Some(transaction), "exec") = (&client.transaction, spec.name) {
             for queued in &transaction.queued {
                 self.core.show(client, &slices(queued));
             }
-        } else if !spec.flags.has(Flags::ADMIN) && !spec.flags.has(Flags::SKIP_MONITOR) {
+        } else if !flags.has(Flags::ADMIN) && !flags.has(Flags::SKIP_MONITOR) {
             self.core.show(client, arguments);
         }
     }

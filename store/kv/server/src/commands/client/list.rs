@@ -26,10 +26,8 @@ pub(super) fn list(context: &mut Context<'_>) -> Result<Flow, Error> {
         }
         [word, ref ids @ ..] if is(word, "id") && !ids.is_empty() => {
             const INVALID: Error = Error::fixed("ERR Invalid client ID");
-            let ids: Vec<i64> = ids
-                .iter()
-                .map(|id| integer(id).map_err(|_| INVALID))
-                .collect::<Result<_, _>>()?;
+            let ids: Vec<i64> =
+                ids.iter().map(|id| integer(id).map_err(|_| INVALID)).collect::<Result<_, _>>()?;
             records.retain(|it| i64::try_from(it.origin.id).is_ok_and(|id| ids.contains(&id)));
         }
         _ => return Err(Error::SYNTAX),

@@ -116,11 +116,11 @@ fn pause(context: &mut Context<'_>) -> Result<Flow, Error> {
         [word] if is(word, "all") => true,
         [word] if is(word, "write") => false,
         [_] => return Err(Error::fixed("ERR CLIENT PAUSE mode must be WRITE or ALL")),
-        _ => return Err(Error::SYNTAX),
+        _ => return Err(Error::unknown_subcommand("CLIENT", context.arguments[1])),
     };
     let milliseconds = integer(context.arguments[2]).map_err(|_| NO_INTEGER)?;
-    let milliseconds = u64::try_from(milliseconds)
-        .map_err(|_| Error::fixed("ERR timeout is negative"))?;
+    let milliseconds =
+        u64::try_from(milliseconds).map_err(|_| Error::fixed("ERR timeout is negative"))?;
     let end_ms = context.core.now_ms.checked_add(milliseconds).ok_or(NO_INTEGER)?;
     context.core.shared.set_pause(Some(Pause { end_ms, is_for_all }));
     context.core.follow();

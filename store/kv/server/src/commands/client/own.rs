@@ -36,9 +36,8 @@ pub(super) fn set_name(context: &mut Context<'_>) -> Result<Flow, Error> {
 /// # Errors
 /// It would.
 pub fn check_name(name: &[u8]) -> Result<(), Error> {
-    const INVALID: Error = Error::fixed(
-        "ERR Client names cannot contain spaces, newlines or special characters.",
-    );
+    const INVALID: Error =
+        Error::fixed("ERR Client names cannot contain spaces, newlines or special characters.");
     if name.iter().all(u8::is_ascii_graphic) { Ok(()) } else { Err(INVALID) }
 }
 

@@ -10,9 +10,7 @@ fn called(core: &Core) -> Vec<(&'static str, Calls)> {
     let mut called: Vec<_> = core
         .table
         .iter()
-        .map(|command| {
-            (command.spec.name, Calls::of(core.shared.workers(), command.spec.number))
-        })
+        .map(|command| (command.spec.name, Calls::of(core.shared.workers(), command.spec.number)))
         .filter(|(_, calls)| calls.count() > 0 || calls.rejected > 0)
         .collect();
     called.sort_by_key(|(name, _)| *name);
