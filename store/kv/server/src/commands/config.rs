@@ -49,7 +49,7 @@ fn get(context: &mut Context<'_>) -> Result<Flow, Error> {
 
 fn set(context: &mut Context<'_>) -> Result<Flow, Error> {
     let words = &context.arguments[2..];
-    if words.len() % 2 != 0 {
+    if !words.len().is_multiple_of(2) {
         return Err(Error::SYNTAX);
     }
     let pairs: Vec<(&[u8], &[u8])> = words.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();

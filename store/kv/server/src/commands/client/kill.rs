@@ -55,7 +55,7 @@ pub(super) fn kill(context: &mut Context<'_>) -> Result<Flow, Error> {
 impl<'a> Filter<'a> {
     fn parse(words: &[&'a [u8]]) -> Result<Self, Error> {
         let mut filter = Self::default();
-        if words.len() % 2 != 0 {
+        if !words.len().is_multiple_of(2) {
             return Err(Error::SYNTAX);
         }
         for pair in words.chunks_exact(2) {
