@@ -29,7 +29,7 @@ impl Arguments {
     /// Returns whether this process is a part of another measurement, and prints no results of its
     /// own.
     pub fn is_part(&self) -> bool {
-        matches!(self.bench, Bench::Peer(_))
+        matches!(self.bench, Bench::Peer(_) | Bench::KvLoad(_))
     }
 }
 
@@ -43,7 +43,7 @@ enum Bench {
     Ports(ports::Arguments),
     /// Bytes between two processes, beside the kernel's sockets and pipes
     Fabric(fabric::Arguments),
-    /// The key-value engine in memory, beside the standard library's map
+    /// The key-value engine in memory, and the key-value server beside redis and memcached
     Kv(kv::Arguments),
     /// Unmodified programs, with and without accelerated sockets
     Sockets(sockets::Arguments),
@@ -51,6 +51,8 @@ enum Bench {
     Xdp(xdp::Arguments),
     #[command(hide = true)]
     Peer(sockets::peer::Arguments),
+    #[command(hide = true)]
+    KvLoad(kv::LoadArguments),
 }
 
 /// Runs the measurement that the command line names. `library` holds the folders of Freeport's
@@ -72,5 +74,6 @@ pub fn run(
         Bench::Sockets(arguments) => sockets::run(arguments, progress),
         Bench::Xdp(arguments) => xdp::run(arguments, progress),
         Bench::Peer(arguments) => sockets::peer::run(arguments).map(|()| Output::default()),
+        Bench::KvLoad(arguments) => kv::run_load(arguments),
     }
 }

@@ -3,6 +3,7 @@
 //! `accelerated` is another one, whose tests run its own binary as the programs that they connect.
 
 mod applications;
+mod bench_kv;
 mod bench_sockets;
 mod catalogue;
 mod commands;

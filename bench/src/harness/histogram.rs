@@ -52,8 +52,13 @@ impl Histogram {
 
     /// Counts a time.
     pub fn add(&mut self, time: Duration) {
+        self.add_times(time, 1);
+    }
+
+    /// Counts a time that occurred `times` times.
+    pub fn add_times(&mut self, time: Duration, times: u64) {
         let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        self.counts[bucket(nanoseconds)] += 1;
+        self.counts[bucket(nanoseconds)] += times;
     }
 
     /// Adds the counts of another histogram.

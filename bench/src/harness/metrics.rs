@@ -73,7 +73,7 @@ impl Series {
     }
 
     /// Returns the value that 99 % of the rounds reach, or for costs do not exceed.
-    fn reached(&self, metric: usize, is_rate: bool) -> f64 {
+    pub fn reached(&self, metric: usize, is_rate: bool) -> f64 {
         let values = self.sorted(metric);
         let spare = values.len() / 100;
         let at = if is_rate { spare } else { values.len().saturating_sub(spare + 1) };
@@ -142,6 +142,9 @@ impl MetricResult {
 
 /// Formats a value with its unit for a table.
 fn shown(value: f64, unit: &str) -> String {
+    if value.is_nan() {
+        return "-".into();
+    }
     let digits = match value {
         _ if value.fract() == 0.0 => 0,
         ..1.0 => 3,

@@ -63,6 +63,21 @@ pub enum Traffic {
         /// Operations in a batch.
         batch: usize,
     },
+    /// Operations on a key-value server.
+    Operations {
+        /// Bytes per key.
+        key_bytes: usize,
+        /// Bytes per value.
+        value_bytes: usize,
+        /// Number of pairs in the store.
+        pairs: usize,
+        /// How operations choose their keys.
+        distribution: &'static str,
+        /// Number of connections at the same time.
+        connections: usize,
+        /// Number of outstanding requests per connection.
+        pipeline: usize,
+    },
     /// Requests to a server.
     Requests {
         /// Bytes of the requested value.

@@ -27,18 +27,35 @@ pub enum CaseName {
     EngineVector,
     /// Memory accesses per operation, beside the published ones
     Accesses,
+    /// A server with the protocol of Redis, beside redis
+    Resp,
+    /// The same, servers and clients under `freeport exec`
+    RespExec,
+    /// A server with memcached's text protocol, beside memcached
+    Memcached,
+    /// The same with memcached's meta commands
+    MemcachedMeta,
 }
 
 impl CaseName {
     /// All cases.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 10] = [
         Self::EngineGet,
         Self::EnginePut,
         Self::EngineAdd,
         Self::EngineMix,
         Self::EngineVector,
         Self::Accesses,
+        Self::Resp,
+        Self::RespExec,
+        Self::Memcached,
+        Self::MemcachedMeta,
     ];
+
+    /// Returns whether it is measured in this process.
+    pub fn is_in_process(self) -> bool {
+        !matches!(self, Self::Resp | Self::RespExec | Self::Memcached | Self::MemcachedMeta)
+    }
 }
 
 /// The contents of the stores, and the choice of keys.
@@ -99,7 +116,7 @@ impl Work {
             CaseName::EnginePut => &[Self::Put],
             CaseName::EngineAdd => &[Self::Add, Self::AddToOne],
             CaseName::EngineMix => &[Self::Mix(Mix::A), Self::Mix(Mix::B), Self::Mix(Mix::F)],
-            CaseName::EngineVector | CaseName::Accesses => &[],
+            _ => &[],
         }
     }
 

@@ -25,7 +25,8 @@ impl Spread {
         }
     }
 
-    fn distribution(self) -> Distribution {
+    /// The generator of ranks.
+    pub fn distribution(self) -> Distribution {
         match self {
             Self::Zipf => Distribution::ScrambledZipf,
             Self::Uniform => Distribution::Uniform,

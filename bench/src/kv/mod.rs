@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport bench kv`: the key-value engine in the memory of one process.
+//! `freeport bench kv`: the key-value engine in the memory of one process, and servers.
 //!
-//! One thread, pinned to a core, works on a store that was filled before. The engine and its peers
-//! take turns in each round, with the same keys in the same order. The limit beside them reads
-//! random lines of as much memory, and does nothing else.
+//! For the engine, one thread, pinned to a core, works on a store that was filled before. The
+//! engine and its peers take turns in each round, with the same keys in the same order. The limit
+//! beside them reads random lines of as much memory, and does nothing else. The module `servers`
+//! describes how servers are measured.
 
 mod accesses;
 mod aims;
 mod case;
 mod draws;
+mod load;
 mod plot;
+mod servers;
 mod stores;
 mod vectors;
 
@@ -20,10 +23,12 @@ use crate::harness::{Output, folder, report};
 use anyhow::{Result, ensure};
 use case::{CaseName, Setting};
 use draws::Spread;
+use load::script::Workload;
+pub use servers::client::{Arguments as LoadArguments, run as run_load};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Measures the key-value engine in memory, beside the standard library's map
+/// Measures the key-value engine in memory, and the key-value server beside redis and memcached
 ///
 /// Example: freeport bench kv --case engine-get --value 2 --memory 1024 --out results
 #[derive(Clone, Debug, clap::Args)]
@@ -40,17 +45,18 @@ pub struct Arguments {
         value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(4..=255)
     )]
     pub key: usize,
-    /// Bytes per value; may be repeated [default: 2, 92 and 1024]
+    /// Bytes per value; may be repeated [default: 2, 92 and 1024, for servers 2 and 92]
     #[arg(
         long = "value",
         value_name = "BYTES",
         value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1 << 20)
     )]
     pub values: Vec<usize>,
-    /// How operations choose keys; may be repeated [default: both]
+    /// How operations choose keys; may be repeated [default: both, for servers zipf]
     #[arg(long = "distribution", value_enum, value_name = "DISTRIBUTION")]
     pub distributions: Vec<Spread>,
-    /// MiB of memory of the engine, half of which is filled with keys and values
+    /// MiB of memory of the engine or the server; keys and values take half of it, in a server at
+    /// most a million
     #[arg(
         long,
         value_name = "MIB",
@@ -66,6 +72,28 @@ pub struct Arguments {
         value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=65_536)
     )]
     pub batch: usize,
+    /// Outstanding requests of a connection to a server; may be repeated [default: 1, 16 and 64]
+    #[arg(
+        long = "pipeline",
+        value_name = "COUNT",
+        value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=PIPELINE_MAX)
+    )]
+    pub pipelines: Vec<usize>,
+    /// Connections to a server
+    #[arg(
+        long,
+        value_name = "COUNT",
+        default_value_t = 50,
+        value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1000)
+    )]
+    pub connections: usize,
+    /// Operations on a server, as in YCSB; may be repeated [default: a and c]
+    #[arg(long = "workload", value_enum, value_name = "WORKLOAD")]
+    pub workloads: Vec<Workload>,
+    /// Command of a server to measure instead of `freeport kv serve`; `{port}` and
+    /// `{memcached-port}` in it are replaced
+    #[arg(long, value_name = "COMMAND")]
+    pub server: Option<String>,
     /// Number of rounds; each subject runs once per round [default: 7]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub rounds: Option<u32>,
@@ -78,11 +106,13 @@ pub struct Arguments {
     /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
-    /// Also write kv.csv, kv-rates.svg and kv-accesses.svg to this folder
+    /// Also write kv.csv, kv-rates.svg, kv-accesses.svg and kv-servers.svg to this folder
     #[arg(long)]
     pub out: Option<PathBuf>,
 }
 
+/// Longest pipeline.
+const PIPELINE_MAX: u64 = 1024;
 const VALUES: [usize; 3] = [2, 92, 1024];
 const ROUNDS: u32 = 7;
 const WINDOW_MS: u64 = 200;
@@ -105,13 +135,58 @@ pub(crate) struct Pace {
 pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Output> {
     let machine = Machine::describe();
     let load = machine::load();
+    let cases = chosen(&arguments.cases, &CaseName::ALL);
+    let pace = pace(arguments);
+    // First, because the engine's cases pin this process to a core.
+    let cores = machine::allowed_cores();
+    let servers = servers::measure(arguments, cases, pace, &cores, progress)?;
+    let engine = of_engine(arguments, cases, pace, progress)?;
+    let accesses = if cases.contains(&CaseName::Accesses) {
+        accesses::measure(arguments.quick, progress)?
+    } else {
+        accesses::Accesses::default()
+    };
+    if let Some(out) = &arguments.out {
+        folder::make(out)?;
+        let all: Vec<&MetricResult> = engine.iter().chain(&servers.results).collect();
+        folder::save(out, "kv.csv", metrics::csv(&all, &machine))?;
+        let rates = plot::rates(&engine, &machine);
+        let counts = plot::accesses(accesses.rows(), &machine);
+        let of_servers = plot::servers(&servers.results, &machine);
+        for (name, drawing) in
+            [("kv-rates.svg", rates), ("kv-accesses.svg", counts), ("kv-servers.svg", of_servers)]
+        {
+            if let Some(drawing) = drawing {
+                folder::save(out, name, drawing)?;
+            }
+        }
+    }
+    let mut notes = aims::aims(&engine);
+    notes.extend(servers.notes.iter().cloned());
+    notes.extend(machine::disturbances(load));
+    let tables = engine.iter().map(MetricResult::text).chain(accesses.text());
+    let lines = engine.iter().flat_map(MetricResult::lines).chain(accesses.lines());
+    let lines = lines.chain(servers.results.iter().flat_map(MetricResult::lines));
+    let tables = tables.chain(servers.tables());
+    let output = report::tables_or_lines(tables, lines, &notes, &machine, arguments.json)?;
+    Ok(Output { failures: servers.failures, ..output })
+}
+
+/// Measures the chosen cases of the engine, on one core.
+fn of_engine(
+    arguments: &Arguments,
+    cases: &[CaseName],
+    pace: Pace,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Vec<MetricResult>> {
+    let mut results = vec![];
+    if !cases.iter().any(|case| case.is_in_process()) {
+        return Ok(results);
+    }
     ensure!(
         machine::pin_to_one_core().is_some(),
         "cannot pin this process to a core; run it where sched_setaffinity is permitted"
     );
-    let cases = chosen(&arguments.cases, &CaseName::ALL);
-    let pace = pace(arguments);
-    let mut results = vec![];
     let settings = settings(arguments);
     for (at, setting) in settings.iter().enumerate() {
         let of = format!("{} of {} settings", at + 1, settings.len());
@@ -123,28 +198,7 @@ pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Outp
         progress("vectors");
         results.extend(vectors::measure(pace, arguments.quick)?);
     }
-    let accesses = if cases.contains(&CaseName::Accesses) {
-        accesses::measure(arguments.quick, progress)?
-    } else {
-        accesses::Accesses::default()
-    };
-    if let Some(out) = &arguments.out {
-        folder::make(out)?;
-        let all: Vec<&MetricResult> = results.iter().collect();
-        folder::save(out, "kv.csv", metrics::csv(&all, &machine))?;
-        let rates = plot::rates(&results, &machine);
-        let counts = plot::accesses(accesses.rows(), &machine);
-        for (name, drawing) in [("kv-rates.svg", rates), ("kv-accesses.svg", counts)] {
-            if let Some(drawing) = drawing {
-                folder::save(out, name, drawing)?;
-            }
-        }
-    }
-    let mut notes = aims::aims(&results);
-    notes.extend(machine::disturbances(load));
-    let tables = results.iter().map(MetricResult::text).chain(accesses.text());
-    let lines = results.iter().flat_map(MetricResult::lines).chain(accesses.lines());
-    report::tables_or_lines(tables, lines, &notes, &machine, arguments.json)
+    Ok(results)
 }
 
 fn pace(arguments: &Arguments) -> Pace {

@@ -2,33 +2,51 @@
 //! Drawings of the results: rates as bars, and memory accesses against the utilisation of memory.
 
 use super::case::OPS;
+use super::servers::{self, OF_SERVERS};
 use crate::harness::Measurement;
 use crate::harness::chart::{self, Axis, Panel};
 use crate::harness::machine::Machine;
-use crate::harness::metrics::MetricResult;
+use crate::harness::metrics::{Metric, MetricResult, Series};
 use crate::harness::plot::{self, Group};
 use crate::harness::report::Traffic;
 use freeport_kv_study::sweep::{Costs, Row};
 
 /// Draws the operations per second of every case; none if there are none.
 pub fn rates(results: &[MetricResult], machine: &Machine) -> Option<String> {
-    let group = |it: &MetricResult| {
-        let Traffic::Pairs { key_bytes, value_bytes, distribution, .. } = it.traffic else {
-            return None;
-        };
-        let bar = |series: &crate::harness::metrics::Series| Measurement {
-            name: series.name.into(),
-            rates: series.rounds.iter().map(|round| round[0]).collect(),
-        };
-        Some(Group {
-            title: format!("{}, {key_bytes} + {value_bytes} B, {distribution}", it.case),
-            bars: it.series.iter().map(bar).collect(),
-        })
+    let title = |it: &MetricResult| match it.traffic {
+        Traffic::Pairs { key_bytes, value_bytes, distribution, .. } => {
+            Some(format!("{}, {key_bytes} + {value_bytes} B, {distribution}", it.case))
+        }
+        _ => None,
     };
-    let of_rates = results.iter().filter(|it| it.metrics == OPS);
-    let groups: Vec<Group> = of_rates.filter_map(group).collect();
-    let draw = || plot::bars("The key-value engine in memory", OPS[0].unit, &groups, machine);
-    (!groups.is_empty()).then(draw)
+    bars("The key-value engine in memory", &OPS, results, title, machine)
+}
+
+/// Draws the operations per second of servers; none if there are none.
+pub fn servers(results: &[MetricResult], machine: &Machine) -> Option<String> {
+    let title = |it: &MetricResult| Some(servers::title(it));
+    bars("Key-value servers", &OF_SERVERS, results, title, machine)
+}
+
+/// Draws the first metric of all results that have these metrics and a title.
+fn bars(
+    heading: &str,
+    metrics: &[Metric],
+    results: &[MetricResult],
+    title: impl Fn(&MetricResult) -> Option<String>,
+    machine: &Machine,
+) -> Option<String> {
+    let bar = |series: &Series| Measurement {
+        name: series.name.into(),
+        rates: series.rounds.iter().map(|round| round[0]).collect(),
+    };
+    let group = |it: &MetricResult| {
+        let measured = it.series.iter().filter(|series| !series.rounds.is_empty());
+        Some(Group { title: title(it)?, bars: measured.map(bar).collect() })
+    };
+    let of_metrics = results.iter().filter(|it| it.metrics == metrics);
+    let groups: Vec<Group> = of_metrics.filter_map(group).collect();
+    (!groups.is_empty()).then(|| plot::bars(heading, metrics[0].unit, &groups, machine))
 }
 
 /// A kind of operation with its mean costs.

@@ -7,16 +7,16 @@
 //! differs.
 
 mod aims;
-mod applications;
+pub(crate) mod applications;
 mod busy;
 mod carriers;
 mod cells;
 mod crowds;
 mod deaths;
 mod idle;
-mod launcher;
+pub(crate) mod launcher;
 pub mod peer;
-mod programs;
+pub(crate) mod programs;
 mod table;
 
 use crate::between;

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -188,6 +189,20 @@ pub fn until(
 pub fn is_installed(program: &str) -> bool {
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
     program.contains('/') || path.split(':').any(|folder| Path::new(folder).join(program).is_file())
+}
+
+/// Returns whether a process listens on a port.
+pub fn does_answer(port: u16) -> bool {
+    TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok()
+}
+
+/// Returns a port that is free at the moment.
+///
+/// # Errors
+/// There is no TCP on this machine.
+pub fn free_port() -> Result<u16> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no TCP on 127.0.0.1")?;
+    Ok(listener.local_addr()?.port())
 }
 
 fn last_lines(said: &str) -> String {

@@ -20,11 +20,16 @@ const STORED: &[u8] = b"STORED\r\n";
 /// Time limit for storing a value.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Returns the command of a server with the cell's number of threads, on TCP only.
-pub fn server(new: impl Fn(&str) -> Command, site: &Site<'_>, cell: &Cell) -> Command {
+/// Returns the command of a server with this number of threads and memory, on TCP only.
+pub fn server(
+    new: impl Fn(&str) -> Command,
+    site: &Site<'_>,
+    threads: usize,
+    memory_mib: usize,
+) -> Command {
     let mut command = new(PROGRAMS[0]);
-    command.args(["-l", "127.0.0.1", "-U", "0", "-m", "64"]);
-    command.args(["-p", &site.port.to_string(), "-t", &cell.workers.to_string()]);
+    command.args(["-l", "127.0.0.1", "-U", "0", "-m", &memory_mib.to_string()]);
+    command.args(["-p", &site.port.to_string(), "-t", &threads.to_string()]);
     // SAFETY: the call returns a number.
     if unsafe { libc::geteuid() } == 0 {
         command.args(["-u", "root"]);

@@ -3,17 +3,16 @@
 //! folders, ports and configurations.
 
 mod bulk;
-mod memcached;
+pub mod memcached;
 mod nginx;
 mod php;
-mod redis;
+pub mod redis;
 
 use super::launcher::{Launcher, Mode};
-use super::programs::{Program, is_installed, until};
+use super::programs::{Program, does_answer, free_port, is_installed, until};
 use crate::harness::metrics::{Metric, MetricResult, Round, Series, cost, rate};
 use crate::harness::report::Traffic;
 use anyhow::{Context, Error, Result, ensure};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -88,6 +87,8 @@ const BEGINNING: Duration = Duration::from_secs(20);
 const ATTEMPTS: usize = 3;
 /// Time that a client may take beyond the length of a round.
 const LONGEST: Duration = Duration::from_secs(60);
+/// Memory of memcached.
+const MEMCACHED_MIB: usize = 64;
 /// Initial requests per second, where their number must be given in advance.
 const FIRST_RATE: f64 = 4_000.0;
 
@@ -277,7 +278,7 @@ impl Service {
             Application::RedisSet | Application::RedisGet => redis::server(new, &site),
             Application::Nginx => nginx::server(new, &site, cell)?,
             Application::Php => php::server(new, &site, cell, backend_port)?,
-            Application::Memcached => memcached::server(new, &site, cell),
+            Application::Memcached => memcached::server(new, &site, cell.workers, MEMCACHED_MIB),
             Application::Bulk => bulk::server(new, &site),
         };
         let name = cell.application.programs()[0];
@@ -359,15 +360,4 @@ impl Service {
         let ended = Program::start(name, command, cores, &output)?.finish(within)?;
         Ok((ended.output, ended.processor_time))
     }
-}
-
-/// Returns whether a process listens on a port.
-fn does_answer(port: u16) -> bool {
-    TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok()
-}
-
-/// Returns a port that is free at the moment.
-fn free_port() -> Result<u16> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no TCP on 127.0.0.1")?;
-    Ok(listener.local_addr()?.port())
 }

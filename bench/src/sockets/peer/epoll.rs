@@ -31,10 +31,35 @@ impl Epoll {
     /// # Errors
     /// The system refuses.
     pub fn add(&self, descriptor: &impl AsRawFd, number: usize) -> Result<()> {
-        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: number as u64 };
+        self.control(libc::EPOLL_CTL_ADD, descriptor, libc::EPOLLIN, number)
+    }
+
+    /// Has a descriptor reported when it becomes readable, and if `also_writable`, when it has room
+    /// to send.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn change(
+        &self,
+        descriptor: &impl AsRawFd,
+        number: usize,
+        also_writable: bool,
+    ) -> Result<()> {
+        let writable = if also_writable { libc::EPOLLOUT } else { 0 };
+        self.control(libc::EPOLL_CTL_MOD, descriptor, libc::EPOLLIN | writable, number)
+    }
+
+    fn control(
+        &self,
+        operation: i32,
+        descriptor: &impl AsRawFd,
+        events: i32,
+        number: usize,
+    ) -> Result<()> {
+        let mut event = libc::epoll_event { events: events as u32, u64: number as u64 };
         let (set, it) = (self.0.as_raw_fd(), descriptor.as_raw_fd());
         // SAFETY: the call reads the event.
-        match unsafe { libc::epoll_ctl(set, libc::EPOLL_CTL_ADD, it, &mut event) } {
+        match unsafe { libc::epoll_ctl(set, operation, it, &mut event) } {
             0 => Ok(()),
             _ => Err(Error::last_os_error()).context("a connection cannot be watched"),
         }

@@ -8,7 +8,7 @@ mod connecting;
 mod crowd;
 mod death;
 mod echo;
-mod epoll;
+pub(crate) mod epoll;
 mod load;
 
 use crate::between::channel::{Blocking, Channel, tcp_end};

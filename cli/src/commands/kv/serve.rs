@@ -40,6 +40,9 @@ pub struct Arguments {
     /// Memory for keys and values, such as 512MiB or 4GiB
     #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = bytes)]
     memory: usize,
+    /// Memory for items of memcached, such as 64MiB
+    #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = bytes)]
+    memcached_memory: usize,
     /// Number of databases
     #[arg(long, value_name = "COUNT", default_value_t = 16)]
     databases: u16,
@@ -70,6 +73,7 @@ impl Arguments {
                 .collect(),
             workers: self.workers,
             memory_bytes: self.memory,
+            memcached_memory_bytes: self.memcached_memory,
             databases: self.databases,
             clients_max: self.clients,
             metrics: self.metrics,

@@ -42,6 +42,13 @@ pub enum Peer {
         /// Its state.
         client: Box<Client>,
     },
+    /// A client of memcached.
+    Memcached {
+        /// Reads its requests.
+        connection: freeport_kv_items::Connection,
+        /// The connection ends when all replies are sent.
+        is_closing: bool,
+    },
 }
 
 /// Result of reading from a socket.
@@ -70,10 +77,24 @@ impl Connection {
         }
     }
 
+    /// The connection of a client of memcached.
+    pub fn memcached(stream: Stream, connection: freeport_kv_items::Connection) -> Self {
+        Self {
+            stream,
+            input: vec![],
+            output: vec![],
+            sent: 0,
+            is_readable: true,
+            is_input_left: false,
+            peer: Peer::Memcached { connection, is_closing: false },
+        }
+    }
+
     /// The client, if it is one of Redis.
     pub fn client(&self) -> Option<&Client> {
         match &self.peer {
             Peer::Resp { client, .. } => Some(client),
+            Peer::Memcached { .. } => None,
         }
     }
 
@@ -81,17 +102,24 @@ impl Connection {
     pub fn client_mut(&mut self) -> Option<(&mut Client, &mut Vec<u8>)> {
         match &mut self.peer {
             Peer::Resp { client, .. } => Some((client, &mut self.output)),
+            Peer::Memcached { .. } => None,
         }
     }
 
     /// Its requests are executed now.
     pub fn is_ready(&self) -> bool {
-        self.client().is_none_or(Client::is_ready)
+        match &self.peer {
+            Peer::Resp { client, .. } => client.is_ready(),
+            Peer::Memcached { is_closing, .. } => !is_closing,
+        }
     }
 
     /// It ends when all replies are sent.
     pub fn is_closing(&self) -> bool {
-        self.client().is_some_and(|client| client.is_closing)
+        match &self.peer {
+            Peer::Resp { client, .. } => client.is_closing,
+            Peer::Memcached { is_closing, .. } => *is_closing,
+        }
     }
 
     /// Reads once. The next event reports more only if this did not fill the buffer.

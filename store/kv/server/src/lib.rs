@@ -26,6 +26,7 @@ mod mail;
 mod metrics;
 mod options;
 mod rates;
+mod scripting;
 mod server;
 mod shared;
 mod slow_log;

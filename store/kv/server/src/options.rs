@@ -24,6 +24,8 @@ pub struct Options {
     pub workers: usize,
     /// Bytes of memory for keys and values of all workers.
     pub memory_bytes: usize,
+    /// Bytes of memory for items of memcached.
+    pub memcached_memory_bytes: usize,
     /// Number of databases that `SELECT` knows.
     pub databases: u16,
     /// Maximum number of clients.
@@ -33,13 +35,14 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// One worker with 1 GiB, 16 databases, 10,000 clients, and no address.
+    /// One worker with 1 GiB, 64 MiB for memcached, 16 databases, 10,000 clients, and no address.
     fn default() -> Self {
         Self {
             resp: vec![],
             memcached: vec![],
             workers: 1,
             memory_bytes: 1 << 30,
+            memcached_memory_bytes: 64 << 20,
             databases: 16,
             clients_max: 10_000,
             metrics: None,

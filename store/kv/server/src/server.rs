@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 
 use freeport_kv_commands::{Shard, ShardOptions};
 use freeport_kv_engine::{Engine, Options as EngineOptions};
+use freeport_kv_items::Items;
 use freeport_kv_keyspace::Options as KeyspaceOptions;
 use mio::{Poll, Waker};
 
@@ -87,11 +88,13 @@ impl Server {
         for (number, (poll, mail)) in polls.into_iter().zip(receivers).enumerate() {
             let shard = Box::new(Shard::new(shard_options.clone()));
             // The first worker accepts clients, and hands them to all in turn.
-            let listeners = std::mem::take(&mut listeners);
-            let worker =
-                Worker::new((number, shard), server.shared.clone(), poll, mail, listeners)?;
+            let mut listeners = std::mem::take(&mut listeners);
+            Worker::register(&mut listeners, &poll)?;
+            let shared = server.shared.clone();
             let thread = std::thread::Builder::new().name(format!("kv-worker-{number}"));
-            server.workers.push(thread.spawn(move || worker.run())?);
+            server.workers.push(thread.spawn(move || {
+                Worker::new((number, shard), shared, poll, mail, listeners).run()
+            })?);
         }
         Ok(server)
     }
@@ -146,6 +149,11 @@ fn shard_options(options: &Options) -> Result<ShardOptions, ServerError> {
         ..EngineOptions::default()
     };
     Engine::new(engine).map_err(|error| ServerError::Memory(error.to_string()))?;
+    if !options.memcached.is_empty() {
+        let memory_bytes = options.memcached_memory_bytes;
+        let items = freeport_kv_items::Options { memory_bytes, ..Default::default() };
+        Items::new(items).map_err(|error| ServerError::Memory(error.to_string()))?;
+    }
     let keyspace = KeyspaceOptions { engine, ..KeyspaceOptions::default() };
     Ok(ShardOptions { databases: options.databases, keyspace })
 }

@@ -14,6 +14,7 @@ use crate::configuration::Configuration;
 use crate::mail::{Mailbox, Message};
 use crate::options::Options;
 use crate::rates::Rates;
+use crate::scripting::Library;
 use crate::slow_log::{LatencyMonitor, SlowLog};
 use crate::statistics::Statistics;
 
@@ -26,8 +27,12 @@ pub struct Shared {
     pub mailboxes: Vec<Mailbox>,
     /// Channels of publish and subscribe.
     pub channels: Channels,
+    /// Scripts and functions.
+    pub library: Library,
     /// Time of the start.
     pub started: Instant,
+    /// The same time in seconds since 1970.
+    pub started_s: u64,
     /// Number of connected clients.
     pub clients: AtomicUsize,
     /// Number of clients that were refused because there were too many.
@@ -86,7 +91,9 @@ impl Shared {
             options,
             mailboxes,
             channels: Channels::default(),
+            library: Library::default(),
             started: Instant::now(),
+            started_s: now_ms() / 1000,
             clients: AtomicUsize::new(0),
             last_client: AtomicU64::new(0),
             is_stopping: AtomicBool::new(false),

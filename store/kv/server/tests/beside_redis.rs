@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Replies of commands of operators and drivers beside those of redis-server, byte by byte.
 
-use super::harness::{Client, Redis, server};
+use super::client::{Client, server};
+use super::redis::Redis;
 
 /// Commands whose replies depend on nothing but the commands before.
 const LINES: &str = "
@@ -165,13 +166,13 @@ fn replies_are_those_of_redis() {
     let mut differing = vec![];
     for (workers, version) in [(1, "2"), (3, "3")] {
         let server = server(workers);
-        let mut clients = [Client::new(server.addresses()[0]), Client::new(redis.address)];
-        clients.iter_mut().for_each(|client| _ = client.call(&format!("HELLO {version}")));
+        let mut clients = [Client::connect(server.addresses()[0]), Client::connect(redis.address)];
+        clients.iter_mut().for_each(|client| _ = client.ask(&format!("HELLO {version}")));
         // These of Redis 7.0 have other users and lines in the help than 7.2.
         let is_newer = |line: &str| matches!(line, "ACL HELP" | "ACL GETUSER default");
         for line in LINES.lines().filter(|line| !line.is_empty() && !is_newer(line)) {
             let line = line.replace("\\t", "\t");
-            let [ours, theirs] = [0, 1].map(|at| clients[at].call(&line));
+            let [ours, theirs] = [0, 1].map(|at| clients[at].ask(&line));
             if ours != theirs {
                 differing.push(format!("{line} ({version})\n ours:  {ours:?}\n redis: {theirs:?}"));
             }

@@ -3,7 +3,12 @@
 
 mod basics;
 mod beside_redis;
+mod blocking;
+mod client;
 mod clients;
 mod configuration;
-mod harness;
+mod pubsub;
+mod redis;
 mod reports;
+mod slow;
+mod workers;

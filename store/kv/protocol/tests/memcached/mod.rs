@@ -3,7 +3,10 @@
 
 mod examples;
 mod model;
+mod original;
 mod pieces;
+mod pipelines;
+mod replies;
 mod round_trip;
 mod server;
 mod speed;

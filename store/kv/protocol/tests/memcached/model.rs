@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A plain model of memcached: one connection, a map, and no clock. Durations never pass.
+//! A plain model of memcached: one connection, a map, and no clock. Durations never pass. The tests
+//! of the items use it as well.
 
 use freeport_kv_protocol::memcached::meta_reply::{self, Item, Status};
 use freeport_kv_protocol::memcached::reply::{self, Line};
@@ -14,7 +15,8 @@ pub struct Model {
     reader: Reader,
     buffer: Vec<u8>,
     items: BTreeMap<Vec<u8>, Entry>,
-    last_cas: u64,
+    /// The last CAS number that was given out.
+    pub last_cas: u64,
     /// Replies so far.
     pub replies: Vec<u8>,
     /// Refusals so far.
@@ -110,6 +112,7 @@ impl Model {
             Request::Touch { key, expiry, is_quiet } => match self.find(key) {
                 Some(entry) => {
                     entry.expiry = expiry;
+                    entry.is_fetched = true;
                     (Line::Touched, is_quiet)
                 }
                 None => (Line::NotFound, is_quiet),
@@ -117,6 +120,7 @@ impl Model {
             Request::FlushAll { time, is_quiet } => {
                 if time == Expiry::Now {
                     self.items.clear();
+                    self.last_cas += 1;
                 }
                 (Line::Ok, is_quiet)
             }
@@ -242,8 +246,11 @@ impl Model {
             Arithmetic::Increment => number.wrapping_add(delta),
             Arithmetic::Decrement => number.saturating_sub(delta),
         };
-        // A shorter number is padded in place.
+        // A shorter number is padded in place; a longer one makes a new item without marks.
         let width = entry.value.len();
+        if number.to_string().len() > width {
+            (entry.is_stale, entry.has_winner, entry.is_fetched) = (false, false, false);
+        }
         entry.value = format!("{number:<width$}").into_bytes();
         entry.cas = cas;
         self.last_cas = cas;
@@ -260,14 +267,20 @@ impl Model {
             self.items.insert(key.to_vec(), made);
         }
         let mut replies = std::mem::take(&mut self.replies);
+        let before = match self.find(key) {
+            Some(entry) if !is_created => entry.expiry,
+            _ => Expiry::Never,
+        };
+        let expiry_at = |flag| expiry_at(meta, flag, before, is_created);
         // An item may be made already expired.
         let found = if is_created { self.items.get_mut(key) } else { self.find(key) };
         if let Some(entry) = found {
             if let (false, Some(expiry)) = (is_created, meta.expiry) {
                 entry.expiry = expiry;
             }
-            let is_due = match (entry.expiry, meta.recache) {
+            let is_due = match (expiry_at(b'R'), meta.recache) {
                 (Expiry::InSeconds(left), Some(Expiry::InSeconds(limit))) => left < limit,
+                (Expiry::Now, Some(Expiry::InSeconds(_))) => true,
                 _ => false,
             };
             let is_won = is_created || !entry.has_winner && (is_due || entry.is_stale);
@@ -277,10 +290,7 @@ impl Model {
                 value: &entry.value,
                 client_flags: entry.client_flags,
                 cas: entry.cas,
-                ttl_s: match entry.expiry {
-                    Expiry::InSeconds(left) => Some(left),
-                    _ => None,
-                },
+                ttl_s: ttl_s(expiry_at(b't')),
                 idle_s: 0,
                 is_fetched: entry.is_fetched,
                 is_stale: entry.is_stale,
@@ -350,13 +360,11 @@ impl Model {
         match changed {
             Ok(number) => {
                 let entry = self.items.get_mut(key).expect("it was changed");
+                let mut ttl_s = ttl_s(entry.expiry);
                 if let (false, Some(expiry)) = (is_made, meta.expiry) {
+                    ttl_s = self::ttl_s(expiry_at(meta, b't', entry.expiry, false));
                     entry.expiry = expiry;
                 }
-                let ttl_s = match entry.expiry {
-                    Expiry::InSeconds(left) => Some(left),
-                    _ => None,
-                };
                 if is_made || !meta.is_quiet() {
                     meta_reply::changed(&mut self.replies, meta, number, entry.cas, ttl_s);
                 }
@@ -366,6 +374,28 @@ impl Model {
             }
             Err(line) => reply::line(&mut self.replies, line),
         }
+    }
+}
+
+/// The expiry that a flag sees: flags take effect one after the other.
+fn expiry_at(meta: &Meta, flag: u8, before: Expiry, is_created: bool) -> Expiry {
+    let mut expiry = before;
+    for word in meta.flags.take_while(|word| word[0] != flag) {
+        match word[0] {
+            b'T' => expiry = meta.expiry.unwrap_or(expiry),
+            b'N' if is_created => expiry = meta.vivify.unwrap_or(expiry),
+            _ => {}
+        }
+    }
+    expiry
+}
+
+/// Time to live. Times since 1970 are not modelled.
+fn ttl_s(expiry: Expiry) -> Option<u32> {
+    match expiry {
+        Expiry::InSeconds(left) => Some(left),
+        Expiry::Now => Some(0),
+        _ => None,
     }
 }
 

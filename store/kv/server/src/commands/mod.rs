@@ -8,10 +8,12 @@ mod command;
 mod config;
 mod connection;
 mod container;
+mod functions;
 mod info;
 mod parts;
 mod pubsub;
 mod reports;
+mod scripts;
 mod server;
 mod transactions;
 
@@ -20,6 +22,7 @@ use freeport_kv_commands::{Call, Command, Error, FAMILIES, Run, Table};
 use freeport_kv_protocol::resp::Writer;
 
 use crate::client::Client;
+use crate::scripting::Engine;
 use crate::worker::Core;
 pub use container::{Container, Subcommand, flags_of};
 pub use info::process;
@@ -58,6 +61,18 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// Calls a function with the worker's Lua states. Meanwhile the client is inside a script: it may
+    /// not wait, and a database that the script selects is forgotten after it.
+    pub fn with_engine<R>(&mut self, run: impl FnOnce(&mut Engine, &mut Self) -> R) -> R {
+        let mut engine = self.core.engine.take().unwrap_or_else(|| Box::new(Engine::new()));
+        let session = self.client.session;
+        self.client.session.may_block = false;
+        let result = run(&mut engine, self);
+        self.client.session = session;
+        self.core.engine = Some(engine);
+        result
+    }
+
     /// Writes the reply in the client's version.
     pub fn reply(&mut self) -> Writer<'_> {
         Writer::new(self.output, self.client.session.version)
@@ -94,10 +109,12 @@ const SERVER_FAMILIES: &[&[Command<ServerRun>]] = &[
     command::COMMANDS,
     config::COMMANDS,
     connection::COMMANDS,
+    functions::COMMANDS,
     info::COMMANDS,
     parts::COMMANDS,
     pubsub::COMMANDS,
     reports::COMMANDS,
+    scripts::COMMANDS,
     server::COMMANDS,
     transactions::COMMANDS,
 ];

@@ -42,8 +42,13 @@ impl Worker {
             return;
         }
         shared.clients.fetch_add(1, Ordering::Relaxed);
-        let worker = self.next_worker;
-        self.next_worker = (worker + 1) % shared.mailboxes.len();
+        let worker = match protocol {
+            Protocol::Memcached => self.core.number,
+            Protocol::Resp => self.next_worker,
+        };
+        if protocol == Protocol::Resp {
+            self.next_worker = (worker + 1) % shared.mailboxes.len();
+        }
         if worker == self.core.number {
             self.welcome(stream, protocol, address);
         } else {
@@ -52,7 +57,7 @@ impl Worker {
     }
 
     /// Takes a client in.
-    pub(super) fn welcome(&mut self, mut stream: Stream, _protocol: Protocol, address: String) {
+    pub(super) fn welcome(&mut self, mut stream: Stream, protocol: Protocol, address: String) {
         let id = self.core.shared.next_client();
         let token = Token(id as usize + CONNECTIONS);
         if stream.register(self.poll.registry(), token).is_err() {
@@ -60,6 +65,21 @@ impl Worker {
             return;
         }
         self.core.statistics.connections.add(1);
+        let connection = match (protocol, &self.items) {
+            (Protocol::Memcached, Some(items)) => {
+                let limits = items.options().limits;
+                Connection::memcached(stream, freeport_kv_items::Connection::new(limits))
+            }
+            _ => {
+                let client = self.introduce(id, &stream, address);
+                Connection::resp(stream, client)
+            }
+        };
+        self.connections.insert(id, Box::new(connection));
+    }
+
+    /// A new client of Redis, which the others know from now on.
+    fn introduce(&self, id: u64, stream: &Stream, address: String) -> Client {
         let origin = Origin {
             id,
             worker: self.core.number,
@@ -70,9 +90,7 @@ impl Worker {
             connected_ms: self.core.now_ms,
         };
         let record = self.core.shared.registry.insert(origin);
-        let client = Client::new(record, self.core.settings.password.is_empty());
-        let connection = Connection::resp(stream, client);
-        self.connections.insert(id, Box::new(connection));
+        Client::new(record, self.core.settings.password.is_empty())
     }
 }
 

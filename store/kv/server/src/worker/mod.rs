@@ -14,6 +14,7 @@ mod accepting;
 mod blocking;
 mod delivering;
 mod lending;
+mod memcached;
 mod parcels;
 mod requests;
 mod serving;
@@ -27,6 +28,7 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use freeport_kv_commands::{Effects, Shard, Store, Table};
+use freeport_kv_items::Items;
 use mio::{Events, Poll, Token};
 
 use crate::channels::Delivery;
@@ -35,6 +37,7 @@ use crate::configuration::Settings;
 use crate::connection::Connection;
 use crate::listener::Listener;
 use crate::mail::Message;
+use crate::scripting::Engine;
 use crate::shared::{Pause, Shared, now_ms};
 use crate::statistics::Statistics;
 pub use lending::Forgotten;
@@ -63,6 +66,8 @@ pub struct Worker {
     /// Ends of waits: time, client.
     deadlines: BTreeSet<(u64, u64)>,
     lending: Lending,
+    /// Items of memcached, which the first worker has, with all their clients.
+    items: Option<Items>,
     /// Bytes that are being read.
     buffer: Vec<u8>,
     next_worker: usize,
@@ -89,6 +94,8 @@ pub struct Core {
     pub table: Arc<Table<Action>>,
     /// Time of this turn in milliseconds since 1970.
     pub now_ms: u64,
+    /// Lua states, once a client has used them.
+    pub engine: Option<Box<Engine>>,
     /// State of the server.
     pub shared: Arc<Shared>,
     /// What follows from the parameters.
@@ -108,20 +115,15 @@ pub struct Core {
 }
 
 impl Worker {
-    /// A worker with its shard.
-    ///
-    /// # Errors
-    /// A listener cannot be waited for.
+    /// A worker with its shard, in its thread: Lua states do not leave it. Listeners are registered
+    /// with its poll already, with the tokens of [`Worker::register`].
     pub fn new(
         (number, shard): (usize, Box<Shard>),
         shared: Arc<Shared>,
         poll: Poll,
         mail: Receiver<Message>,
-        mut listeners: Vec<Listener>,
-    ) -> io::Result<Self> {
-        for (at, listener) in listeners.iter_mut().enumerate() {
-            listener.register(poll.registry(), Token(LISTENERS + at))?;
-        }
+        listeners: Vec<Listener>,
+    ) -> Self {
         let mut store = Store::new(shared.mailboxes.len());
         store.insert(number, shard);
         let core = Core {
@@ -138,9 +140,11 @@ impl Worker {
             pause: None,
             monitors: vec![],
             is_watchful: false,
+            engine: None,
             shared,
         };
-        Ok(Self {
+        let items = memcached::items(&core, &listeners);
+        Self {
             poll,
             mail,
             listeners,
@@ -148,6 +152,7 @@ impl Worker {
             again: VecDeque::new(),
             deadlines: BTreeSet::new(),
             lending: Lending::default(),
+            items,
             buffer: vec![0; BUFFER_BYTES],
             next_worker: number,
             next_expiry_ms: 0,
@@ -155,7 +160,18 @@ impl Worker {
             paused: vec![],
             is_stopping: false,
             core,
-        })
+        }
+    }
+
+    /// Makes events of listeners arrive at the poll of a worker.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn register(listeners: &mut [Listener], poll: &Poll) -> io::Result<()> {
+        for (at, listener) in listeners.iter_mut().enumerate() {
+            listener.register(poll.registry(), Token(LISTENERS + at))?;
+        }
+        Ok(())
     }
 
     /// Works until the server stops.

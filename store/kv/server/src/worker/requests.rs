@@ -261,6 +261,9 @@ impl Core {
             }
         };
         self.measure(&command.spec, client.id(), arguments);
+        if output.get(start) == Some(&b'-') && result.is_ok() {
+            self.count_failure(&command.spec, &output[start..]);
+        }
         result.unwrap_or_else(|error| {
             output.truncate(start);
             self.statistics.failed(command.spec.number, error.text());

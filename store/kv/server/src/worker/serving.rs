@@ -108,6 +108,9 @@ impl Worker {
                 self.limit_requests(reader, client);
                 self.execute_requests((reader, client), received, output)
             }
+            Peer::Memcached { connection, is_closing } => {
+                self.execute_memcached((connection, is_closing), received, output)
+            }
         };
         connection.is_input_left = progress.is_input_left && progress.used < received.len();
         progress.used

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use super::Worker;
 
+/// Time between searches for what has expired.
+const EXPIRY_MS: u64 = 100;
 /// Longest sleep of a worker.
 const SLEEP_MAX: Duration = Duration::from_millis(100);
 
@@ -21,6 +23,10 @@ impl Worker {
 
     /// Does what is due.
     pub(super) fn keep_time(&mut self) {
+        if self.core.now_ms >= self.next_expiry_ms {
+            self.next_expiry_ms = self.core.now_ms + EXPIRY_MS;
+            self.expire_items();
+        }
         if !self.deadlines.is_empty() {
             self.end_waits();
         }

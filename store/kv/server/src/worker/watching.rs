@@ -3,7 +3,8 @@
 //! treats those with care that concern more than their client.
 //!
 //! Nearly all commands need none of this care, so they pay for it with one comparison: the server
-//! has no monitor and no pause, and the client has authenticated and wants its replies.
+//! has no monitor and no pause, and the client has authenticated, wants its replies, and does not
+//! listen to channels, which forbids it many commands.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -203,7 +204,10 @@ impl Worker {
     /// A request of this client cannot be executed without further ado.
     #[inline]
     pub(super) fn needs_care(&self, client: &Client) -> bool {
-        self.core.is_watchful | !client.is_authenticated | (client.replies != Replies::On)
+        self.core.is_watchful
+            | !client.is_authenticated
+            | (client.replies != Replies::On)
+            | !client.subscriptions.is_empty()
     }
 
     /// Returns false if the request has to wait.

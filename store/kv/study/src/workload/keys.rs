@@ -11,6 +11,8 @@ pub enum Keys {
     Binary(usize),
     /// `user` and the rank in this many decimal digits, as in YCSB.
     User(usize),
+    /// The rank in this many decimal digits: short keys for protocols of text.
+    Decimal(usize),
 }
 
 impl Keys {
@@ -19,6 +21,7 @@ impl Keys {
         match self {
             Keys::Binary(bytes) => bytes,
             Keys::User(digits) => "user".len() + digits,
+            Keys::Decimal(digits) => digits,
         }
     }
 
@@ -26,7 +29,7 @@ impl Keys {
     pub fn ranks(self) -> u64 {
         let (base, digits) = match self {
             Keys::Binary(bytes) => (256, bytes),
-            Keys::User(digits) => (10u64, digits),
+            Keys::User(digits) | Keys::Decimal(digits) => (10u64, digits),
         };
         u32::try_from(digits).ok().and_then(|digits| base.checked_pow(digits)).unwrap_or(u64::MAX)
     }
@@ -43,13 +46,9 @@ impl Keys {
             }
             Keys::User(digits) => {
                 key.extend_from_slice(b"user");
-                key.resize("user".len() + digits, b'0');
-                let mut rest = rank;
-                for digit in key["user".len()..].iter_mut().rev() {
-                    *digit += (rest % 10) as u8;
-                    rest /= 10;
-                }
+                append_decimal(rank, digits, key);
             }
+            Keys::Decimal(digits) => append_decimal(rank, digits, key),
         }
     }
 
@@ -58,6 +57,18 @@ impl Keys {
         let mut key = vec![];
         self.write(rank, &mut key);
         key
+    }
+}
+
+/// Appends the last decimal digits of `rank`, with leading zeros.
+#[inline]
+fn append_decimal(rank: u64, digits: usize, key: &mut Vec<u8>) {
+    let start = key.len();
+    key.resize(start + digits, b'0');
+    let mut rest = rank;
+    for digit in key[start..].iter_mut().rev() {
+        *digit += (rest % 10) as u8;
+        rest /= 10;
     }
 }
 
@@ -121,9 +132,10 @@ mod tests {
     fn keys_are_different_and_have_their_form() {
         assert_eq!(Keys::User(8).key(4201), b"user00004201");
         assert_eq!(Keys::User(2).key(99), b"user99");
+        assert_eq!(Keys::Decimal(6).key(4201), b"004201");
         assert_eq!(Keys::Binary(3).key(0x0102), [2, 1, 0]);
         assert_eq!(Keys::Binary(10).key(1 << 56), [0, 0, 0, 0, 0, 0, 0, 1, 0, 0]);
-        for keys in [Keys::Binary(2), Keys::Binary(16), Keys::User(5)] {
+        for keys in [Keys::Binary(2), Keys::Binary(16), Keys::User(5), Keys::Decimal(4)] {
             let all: HashSet<_> = (0..10_000).map(|rank| keys.key(rank)).collect();
             assert_eq!(all.len(), 10_000, "{keys:?}");
             assert!(all.iter().all(|key| key.len() == keys.bytes()), "{keys:?}");
@@ -135,6 +147,7 @@ mod tests {
         let keys =
             [Keys::Binary(1), Keys::Binary(7), Keys::Binary(8), Keys::User(3), Keys::User(40)];
         assert_eq!(keys.map(Keys::ranks), [256, 1 << 56, u64::MAX, 1000, u64::MAX]);
+        assert_eq!(Keys::Decimal(8).ranks(), 100_000_000);
     }
 
     #[test]

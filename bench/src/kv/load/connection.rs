@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A connection of the load generator. It sends a batch of requests, and checks the replies as they
+//! arrive. Nothing blocks: a server that stops reading until its replies are read is served.
+
+use super::script::Script;
+use anyhow::{Context, Result, ensure};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::ops::Range;
+use std::time::Instant;
+
+/// One of this number of replies is compared in every byte; begin, length and end of all are.
+const COMPARED: usize = 64;
+
+/// A connection with a batch of requests.
+pub struct Connection {
+    pub stream: TcpStream,
+    /// Requests of the batch that are not answered.
+    open: Range<usize>,
+    /// Bytes of the script that are not sent.
+    unsent: Range<usize>,
+    batch: Range<usize>,
+    asked: Instant,
+    received: Vec<u8>,
+    /// Bytes that were received, of which the first have been checked.
+    filled: usize,
+    checked: usize,
+    compares: bool,
+}
+
+impl Connection {
+    /// Connects to a server of this machine. `compares` is whether values are compared.
+    ///
+    /// # Errors
+    /// Nothing listens.
+    pub fn open(port: u16, compares: bool) -> Result<Self> {
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).context("no connection")?;
+        stream.set_nodelay(true)?;
+        stream.set_nonblocking(true)?;
+        Ok(Self {
+            stream,
+            open: 0..0,
+            unsent: 0..0,
+            batch: 0..0,
+            asked: Instant::now(),
+            received: vec![],
+            filled: 0,
+            checked: 0,
+            compares,
+        })
+    }
+
+    /// When the present batch was begun.
+    pub fn asked(&self) -> Instant {
+        self.asked
+    }
+
+    /// Returns whether the batch is answered.
+    pub fn is_done(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// Returns whether requests wait for room.
+    pub fn is_stuck(&self) -> bool {
+        !self.unsent.is_empty()
+    }
+
+    /// Begins a batch.
+    ///
+    /// # Errors
+    /// The server has closed the connection.
+    pub fn ask(&mut self, script: &Script, batch: Range<usize>, now: Instant) -> Result<()> {
+        // One byte more shows that there is more than was asked for.
+        let room = script.reply_bytes(&batch) + 1;
+        if self.received.len() < room {
+            self.received.resize(room, 0);
+        }
+        (self.filled, self.checked, self.asked) = (0, 0, now);
+        self.unsent = 0..script.requests(&batch).len();
+        self.open = batch.clone();
+        self.batch = batch;
+        self.send(script)
+    }
+
+    /// Sends what there is room for.
+    ///
+    /// # Errors
+    /// The server has closed the connection.
+    pub fn send(&mut self, script: &Script) -> Result<()> {
+        let requests = script.requests(&self.batch);
+        while !self.unsent.is_empty() {
+            match self.stream.write(&requests[self.unsent.clone()]) {
+                Ok(count) => self.unsent.start += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error).context("a request cannot be sent"),
+            }
+        }
+        Ok(())
+    }
+
+    /// Receives once; returns the number of replies that are complete by that.
+    ///
+    /// # Errors
+    /// The server has closed the connection, or a reply is not what it has to be.
+    pub fn receive(&mut self, script: &Script) -> Result<usize> {
+        match self.stream.read(&mut self.received[self.filled..]) {
+            Ok(0) => anyhow::bail!("the server has closed the connection instead of replying"),
+            Ok(count) => self.filled += count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(0),
+            Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(0),
+            Err(error) => return Err(error).context("no reply"),
+        }
+        let before = self.open.start;
+        while !self.open.is_empty() {
+            let received = &self.received[self.checked..self.filled];
+            let Some(length) = script.reply(self.open.start, received)? else { break };
+            if self.compares && self.open.start.is_multiple_of(COMPARED) {
+                script.compare(self.open.start, &received[..length])?;
+            }
+            self.checked += length;
+            self.open.start += 1;
+        }
+        let is_surplus = self.open.is_empty() && self.filled > self.checked;
+        ensure!(!is_surplus, "the server has sent more than it was asked for");
+        Ok(self.open.start - before)
+    }
+}

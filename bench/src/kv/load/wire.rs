@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Requests of each protocol, and the replies that they have to get. All keys of a load are of one
+//! length, and so are all values. So every reply of a kind has the same length, begin and end, and
+//! is told from others without being parsed.
+
+use anyhow::{Result, bail};
+
+/// A protocol of key-value servers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum Wire {
+    /// RESP, as arrays of strings
+    Resp,
+    /// memcached's text protocol
+    Text,
+    /// memcached's meta commands
+    Meta,
+}
+
+impl Wire {
+    /// All of them.
+    #[cfg(test)]
+    pub const ALL: [Self; 3] = [Self::Resp, Self::Text, Self::Meta];
+
+    /// Bytes of the longest key.
+    pub fn key_bytes_max(self) -> usize {
+        match self {
+            Self::Resp => 512 << 20,
+            Self::Text | Self::Meta => 250,
+        }
+    }
+
+    /// Appends a request for the value of `key`.
+    pub fn read(self, key: &[u8], out: &mut Vec<u8>) {
+        match self {
+            Self::Resp => {
+                out.extend_from_slice(b"*2\r\n$3\r\nGET\r\n");
+                bulk(key, out);
+            }
+            Self::Text => append(&[b"get ", key, b"\r\n"], out),
+            Self::Meta => append(&[b"mg ", key, b" v\r\n"], out),
+        }
+    }
+
+    /// Appends a request that stores `value`.
+    pub fn write(self, key: &[u8], value: &[u8], out: &mut Vec<u8>) {
+        let length = value.len().to_string();
+        let length = length.as_bytes();
+        match self {
+            Self::Resp => {
+                out.extend_from_slice(b"*3\r\n$3\r\nSET\r\n");
+                bulk(key, out);
+                bulk(value, out);
+            }
+            Self::Text => append(&[b"set ", key, b" 0 0 ", length, b"\r\n", value, b"\r\n"], out),
+            Self::Meta => append(&[b"ms ", key, b" ", length, b"\r\n", value, b"\r\n"], out),
+        }
+    }
+
+    /// Appends the reply to a request for a value that is there.
+    pub fn value(self, key: &[u8], value: &[u8], out: &mut Vec<u8>) {
+        let length = value.len().to_string();
+        let length = length.as_bytes();
+        match self {
+            Self::Resp => bulk(value, out),
+            Self::Text => {
+                append(&[b"VALUE ", key, b" 0 ", length, b"\r\n", value, b"\r\nEND\r\n"], out);
+            }
+            Self::Meta => append(&[b"VA ", length, b"\r\n", value, b"\r\n"], out),
+        }
+    }
+
+    /// The reply to a request that stored a value.
+    pub fn stored(self) -> &'static [u8] {
+        match self {
+            Self::Resp => b"+OK\r\n",
+            Self::Text => b"STORED\r\n",
+            Self::Meta => b"HD\r\n",
+        }
+    }
+
+    /// The byte of a request that tells writes from reads: its place, and its value in writes.
+    pub fn mark_of_writes(self) -> (usize, u8) {
+        match self {
+            Self::Resp => (1, b'3'),
+            Self::Text => (0, b's'),
+            Self::Meta => (1, b's'),
+        }
+    }
+}
+
+fn append(parts: &[&[u8]], out: &mut Vec<u8>) {
+    parts.iter().for_each(|part| out.extend_from_slice(part));
+}
+
+/// Appends a string of RESP.
+fn bulk(bytes: &[u8], out: &mut Vec<u8>) {
+    append(&[b"$", bytes.len().to_string().as_bytes(), b"\r\n", bytes, b"\r\n"], out);
+}
+
+/// The common part of all replies to requests of one kind.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Shape {
+    bytes: usize,
+    head: Box<[u8]>,
+    tail: Box<[u8]>,
+}
+
+/// Bytes of a reply that an error shows.
+const SHOWN: usize = 80;
+
+impl Shape {
+    /// Replies that return values.
+    pub fn of_values(wire: Wire, key_bytes: usize, value_bytes: usize) -> Self {
+        let reply = |byte: u8| {
+            let mut reply = vec![];
+            wire.value(&vec![byte; key_bytes], &vec![byte; value_bytes], &mut reply);
+            reply
+        };
+        // Keys and values differ in every byte, so what is equal is in all replies.
+        let (one, other) = (reply(0), reply(1));
+        let is_same = |(a, b): &(&u8, &u8)| a == b;
+        let head = one.iter().zip(&other).take_while(is_same).count();
+        let tail = one.iter().rev().zip(other.iter().rev()).take_while(is_same).count();
+        Self { bytes: one.len(), head: one[..head].into(), tail: one[one.len() - tail..].into() }
+    }
+
+    /// Replies that say that a value was stored.
+    pub fn of_stored(wire: Wire) -> Self {
+        let reply = wire.stored();
+        Self { bytes: reply.len(), head: reply.into(), tail: [].into() }
+    }
+
+    /// Bytes of a reply.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Returns whether `received` begins with a complete reply.
+    ///
+    /// # Errors
+    /// It begins with something else.
+    #[inline]
+    pub fn is_complete(&self, received: &[u8]) -> Result<bool> {
+        let has_head = match received.get(..self.head.len()) {
+            Some(head) => *head == *self.head,
+            None => self.head.starts_with(received),
+        };
+        let whole = received.get(..self.bytes);
+        if has_head && whole.is_none_or(|reply| reply.ends_with(&self.tail)) {
+            return Ok(whole.is_some());
+        }
+        let shown = &received[..received.len().min(SHOWN)];
+        bail!("an unexpected reply: {:?}", String::from_utf8_lossy(shown));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(wire: Wire) -> Vec<u8> {
+        let mut reply = vec![];
+        wire.value(b"key", b"value", &mut reply);
+        reply
+    }
+
+    #[test]
+    fn replies_are_known_by_begin_length_and_end() {
+        for wire in Wire::ALL {
+            let shape = Shape::of_values(wire, 3, 5);
+            let reply = value(wire);
+            assert_eq!(shape.bytes(), reply.len());
+            for end in 0..reply.len() {
+                assert!(!shape.is_complete(&reply[..end]).expect("the begin of a reply"));
+            }
+            let more = [&reply[..], b"$"].concat();
+            assert!(shape.is_complete(&more).expect("a reply"));
+            let mut longer = vec![];
+            wire.value(b"key", b"values", &mut longer);
+            assert!(shape.is_complete(&longer).is_err(), "{wire:?}");
+            let stored = Shape::of_stored(wire);
+            assert!(stored.is_complete(wire.stored()).expect("a reply"));
+            assert!(stored.is_complete(&reply).is_err());
+        }
+    }
+
+    #[test]
+    fn errors_and_misses_are_noticed_before_they_are_complete() {
+        for (wire, reply) in [
+            (Wire::Resp, "$-1\r\n"),
+            (Wire::Resp, "-ERR"),
+            (Wire::Text, "END\r\n"),
+            (Wire::Text, "SERVER_ERROR out of memory"),
+            (Wire::Meta, "EN\r\n"),
+        ] {
+            let error = Shape::of_values(wire, 3, 5).is_complete(reply.as_bytes());
+            let error = error.expect_err("not a value").to_string();
+            assert!(error.contains(reply.trim_end()), "{error}");
+        }
+    }
+
+    #[test]
+    fn requests_are_those_of_the_protocols_and_are_told_apart() {
+        let of = |wire: Wire| {
+            let (mut read, mut write) = (vec![], vec![]);
+            wire.read(b"key", &mut read);
+            wire.write(b"key", b"value", &mut write);
+            let (place, byte) = wire.mark_of_writes();
+            assert!(read[place] != byte && write[place] == byte, "{wire:?}");
+            [read, write].map(|request| String::from_utf8(request).expect("ASCII"))
+        };
+        let resp = of(Wire::Resp);
+        assert_eq!(resp[0], "*2\r\n$3\r\nGET\r\n$3\r\nkey\r\n");
+        assert_eq!(resp[1], "*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$5\r\nvalue\r\n");
+        assert_eq!(of(Wire::Text), ["get key\r\n", "set key 0 0 5\r\nvalue\r\n"]);
+        assert_eq!(of(Wire::Meta), ["mg key v\r\n", "ms key 5\r\nvalue\r\n"]);
+    }
+}

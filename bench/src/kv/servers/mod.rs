@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Key-value servers: ours and its peer have the same contents, get the same requests in turn, and
+//! each has the same core. The load generator has another core, where there is one.
+//!
+//! The limit beside them is a server that stores nothing: where a server comes near it, the
+//! generator and the kernel's sockets are measured.
+
+mod cases;
+pub mod client;
+mod server;
+mod table;
+
+use super::case::CaseName;
+use super::load::null::{Canned, Null};
+use super::load::script::Script;
+use super::{Arguments, Pace};
+use crate::harness::metrics::{Metric, MetricResult, Round, Series, cost, rate};
+use crate::harness::report::Traffic;
+use crate::sockets::launcher::Launcher;
+use anyhow::{Context, Result};
+use cases::{Group, groups};
+use client::Load;
+use server::{Kind, Server, Starting};
+use std::time::Duration;
+pub use table::title;
+
+/// Metrics of a server. Latencies are of requests from the begin of their batch.
+pub const OF_SERVERS: [Metric; 4] = [
+    rate("ops", "op/s", "operations"),
+    cost("latency_p50", "us", "median latency"),
+    cost("latency_p99", "us", "99th percentile"),
+    cost("server_cpu", "s/million requests", "processor time of the server"),
+];
+const MEMORY: [Metric; 1] = [cost("bytes_per_pair", "B", "memory per pair")];
+const LIMIT: &str = "limit: null server";
+
+/// Results of all servers.
+#[derive(Default)]
+pub struct Measured {
+    pub results: Vec<MetricResult>,
+    /// Cases that could not be measured because something is not installed, and other remarks.
+    pub notes: Vec<String>,
+    /// Servers that failed.
+    pub failures: Vec<String>,
+}
+
+impl Measured {
+    /// Formats every result as a table.
+    pub fn tables(&self) -> impl Iterator<Item = String> {
+        self.results.iter().map(|result| match result.metrics.len() {
+            1 => result.text(),
+            _ => table::of_rates(result),
+        })
+    }
+
+    fn note(&mut self, note: String) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+}
+
+/// Measures the chosen cases, on the given cores.
+///
+/// # Errors
+/// Nothing can be started. A server that fails is reported with the results.
+pub fn measure(
+    arguments: &Arguments,
+    cases: &[CaseName],
+    pace: Pace,
+    cores: &[usize],
+    progress: &mut dyn FnMut(&str),
+) -> Result<Measured> {
+    let mut measured = Measured::default();
+    let groups = groups(arguments, cases, pace);
+    if groups.is_empty() {
+        return Ok(measured);
+    }
+    let folder = tempfile::tempdir().context("no temporary folder can be created for servers")?;
+    let needs_launcher = groups.iter().any(|group| group.case.is_accelerated);
+    let launcher = needs_launcher.then(|| Launcher::new(None, folder.path())).transpose()?;
+    let core = *cores.first().context("there is no core")?;
+    for group in &groups {
+        let launcher = launcher.as_ref().filter(|_| group.case.is_accelerated);
+        if let Some(why) = launcher.and_then(Launcher::missing) {
+            measured.note(format!("{}: {why}", group.case.title));
+            continue;
+        }
+        let starting = Starting {
+            launcher,
+            core,
+            memory_mib: arguments.memory,
+            command: arguments.server.as_deref(),
+            folder: folder.path(),
+        };
+        let client_core = *cores.get(1).unwrap_or(&core);
+        let rounds = pace.rounds;
+        let mut place = Place { starting, client_core, rounds, measured: &mut measured };
+        place.measure(group, progress);
+    }
+    if let Some(command) = &arguments.server {
+        measured.note(format!("freeport stands for the server of --server: {command}"));
+    }
+    if cores.len() < 2 {
+        measured.note("servers and the load generator share the only core".into());
+    }
+    Ok(measured)
+}
+
+/// A subject in a group.
+enum Subject {
+    Server(Server),
+    Null(Null),
+}
+
+impl Subject {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Server(server) => server.kind.name(),
+            Self::Null(_) => LIMIT,
+        }
+    }
+
+    fn port(&self) -> u16 {
+        match self {
+            Self::Server(server) => server.port,
+            Self::Null(null) => null.port(),
+        }
+    }
+
+    fn processor_time(&self) -> Option<Duration> {
+        match self {
+            Self::Server(server) => Some(server.processor_time()),
+            Self::Null(_) => None,
+        }
+    }
+}
+
+/// Where servers and clients run, and what has been measured there.
+struct Place<'a> {
+    starting: Starting<'a>,
+    client_core: usize,
+    rounds: usize,
+    measured: &'a mut Measured,
+}
+
+impl Place<'_> {
+    /// Starts the servers of a group, fills them, and measures all its loads.
+    fn measure(&mut self, group: &Group, progress: &mut dyn FnMut(&str)) {
+        if let Err(error) = group.contents.check() {
+            self.measured.failures.push(format!("{}: {error}", group.title()));
+            return;
+        }
+        progress(&format!("{}: filling", group.title()));
+        let mut subjects = vec![];
+        let mut memory = self.nothing(group, "memory", &MEMORY, None);
+        for (number, kind) in [Kind::Ours, group.case.peer].into_iter().enumerate() {
+            if let Some(why) = kind.missing() {
+                self.measured.note(why);
+                continue;
+            }
+            match self.filled(kind, group) {
+                Ok((server, bytes)) => {
+                    memory.series[number].rounds.push(vec![bytes]);
+                    subjects.push(Subject::Server(server));
+                }
+                Err(error) => self.fail(&group.title(), kind.name(), &error),
+            }
+        }
+        // Memory of accelerated servers is also that of their connections.
+        if !group.case.is_accelerated {
+            self.measured.results.push(memory);
+            match Null::start(Canned::new(&group.contents), Some(self.starting.core)) {
+                Ok(null) => subjects.push(Subject::Null(null)),
+                Err(error) => self.fail(&group.title(), LIMIT, &error),
+            }
+        }
+        for loads in &group.loads {
+            let script = loads.first().map(Load::script);
+            for (load, script) in loads.iter().zip(script.iter().cycle()) {
+                let result = self.rounds(group, load, script, &subjects, progress);
+                self.measured.results.push(result);
+            }
+        }
+        for subject in subjects {
+            let Subject::Null(null) = subject else { continue };
+            if let Err(error) = null.end() {
+                self.fail(&group.title(), LIMIT, &error);
+            }
+        }
+    }
+
+    fn filled(&self, kind: Kind, group: &Group) -> Result<(Server, f64)> {
+        let server = Server::start(kind, group.case.wire, &self.starting)?;
+        let bytes = server.fill(&group.contents).map_err(|error| server.blame(error))?;
+        Ok((server, bytes))
+    }
+
+    fn fail(&mut self, title: &str, subject: &str, error: &anyhow::Error) {
+        self.measured.failures.push(format!("{title}: {subject}: {error:#}"));
+    }
+
+    /// Measures all subjects in turn, round after round. The first round does not count. A subject
+    /// that fails is left out from then on.
+    fn rounds(
+        &mut self,
+        group: &Group,
+        load: &Load,
+        script: &Script,
+        subjects: &[Subject],
+        progress: &mut dyn FnMut(&str),
+    ) -> MetricResult {
+        let name = format!("ycsb-{}", load.workload.letter());
+        let title = format!("{}, {name}, {} deep", group.title(), load.pipeline);
+        progress(&title);
+        let mut result = self.nothing(group, &name, &OF_SERVERS, Some(load));
+        let before = self.starting.launcher.and_then(Launcher::accelerated);
+        let mut working: Vec<&Subject> = subjects.iter().collect();
+        for round in 0..=self.rounds {
+            working.retain(|subject| match self.round(load, script, subject) {
+                Ok(_) if round == 0 => true,
+                Ok(values) => {
+                    let series = result.series.iter_mut().find(|it| it.name == subject.name());
+                    series.expect("all subjects have a series").rounds.push(values);
+                    true
+                }
+                Err(error) => {
+                    self.fail(&title, subject.name(), &error);
+                    false
+                }
+            });
+        }
+        result.note = self.starting.launcher.and_then(|launcher| launcher.doubt_since(before));
+        result
+    }
+
+    fn round(&self, load: &Load, script: &Script, subject: &Subject) -> Result<Round> {
+        let Starting { launcher, folder, .. } = self.starting;
+        let (port, core) = (subject.port(), self.client_core);
+        let before = subject.processor_time();
+        let figures = match (launcher, subject) {
+            (Some(launcher), _) => load.in_process(launcher, port, core, folder),
+            // The null server has no values that could be compared.
+            (None, Subject::Null(_)) => load.in_thread(script, port, core, false),
+            (None, Subject::Server(_)) => load.in_thread(script, port, core, true),
+        };
+        let figures = figures.map_err(|error| match subject {
+            Subject::Server(server) => server.blame(error),
+            Subject::Null(_) => error,
+        })?;
+        let used = before.zip(subject.processor_time());
+        let processor = used.map_or(f64::NAN, |(before, after)| {
+            after.saturating_sub(before).as_secs_f64() / figures.requests as f64 * 1e6
+        });
+        Ok(vec![figures.rate, figures.p50_us, figures.p99_us, processor])
+    }
+
+    /// A result without values.
+    fn nothing(
+        &self,
+        group: &Group,
+        name: &str,
+        metrics: &'static [Metric],
+        load: Option<&Load>,
+    ) -> MetricResult {
+        let mut names = vec![Kind::Ours.name(), group.case.peer.name()];
+        if load.is_some() && !group.case.is_accelerated {
+            names.push(LIMIT);
+        }
+        let contents = group.contents;
+        MetricResult {
+            bench: "kv",
+            case: format!("{}-{name}", group.case.title),
+            traffic: Traffic::Operations {
+                key_bytes: contents.key_bytes,
+                value_bytes: contents.value_bytes,
+                pairs: contents.pairs as usize,
+                distribution: group.spread.name(),
+                connections: load.map_or(1, |load| load.connections),
+                pipeline: load.map_or(1, |load| load.pipeline),
+            },
+            metrics,
+            series: names.into_iter().map(|name| Series { name, rounds: vec![] }).collect(),
+            note: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn measured(cases: &[CaseName], words: &[&str]) -> Measured {
+        let usual = ["kv", "--quick", "--memory", "16", "--connections", "3"];
+        let words = usual.iter().chain(words);
+        let arguments = Command::try_parse_from(words).expect("valid options").arguments;
+        let pace = Pace { rounds: 2, window: Duration::from_millis(20) };
+        let cores = crate::harness::machine::allowed_cores();
+        measure(&arguments, cases, pace, &cores, &mut |_| {}).expect("servers are optional")
+    }
+
+    #[test]
+    fn a_server_that_fails_is_reported_and_the_others_are_measured() {
+        let measured = measured(&[CaseName::Resp], &["--server", "false"]);
+        let [failure] = &measured.failures[..] else { panic!("{:?}", measured.failures) };
+        assert!(failure.starts_with("resp, 8 + 92 B: freeport: "), "{failure}");
+        let [memory, rates] = &measured.results[..] else { panic!("two results") };
+        assert_eq!((&memory.case[..], &rates.case[..]), ("resp-memory", "resp-ycsb-a"));
+        let [ours, _, limit] = &rates.series[..] else { panic!("three subjects") };
+        assert_eq!((ours.rounds.len(), limit.rounds.len(), limit.name), (0, 2, LIMIT));
+        let says = |text: &str| measured.notes.iter().any(|note| note.contains(text));
+        assert!(says("--server: false"), "{:?}", measured.notes);
+        assert_eq!(says("apt-get"), Kind::Redis.missing().is_some(), "{:?}", measured.notes);
+    }
+
+    #[test]
+    fn keys_that_are_too_short_are_a_failure_and_nothing_is_started() {
+        let measured = measured(&[CaseName::Resp], &["--key", "4", "--server", "false"]);
+        let [failure] = &measured.failures[..] else { panic!("{:?}", measured.failures) };
+        assert!(failure.contains("too short") && measured.results.is_empty(), "{failure}");
+    }
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The server, as a running script sees it.
+
+use freeport_kv_commands::{Error, Flags as CommandFlags};
+use freeport_kv_protocol::resp::{Version, Writer};
+use freeport_kv_scripting::{Caller, Flags, LogLevel, StopReason};
+
+use crate::client::Client;
+use crate::commands::flags_of;
+use crate::worker::Core;
+
+/// Executes the commands of a script for its client.
+pub struct ScriptCaller<'a> {
+    core: &'a mut Core,
+    client: &'a mut Client,
+    /// The script may not write: it says so, or the command does.
+    is_read_only: bool,
+    has_written: bool,
+}
+
+impl<'a> ScriptCaller<'a> {
+    /// A caller for one script.
+    pub fn new(core: &'a mut Core, client: &'a mut Client, is_read_only: bool) -> Self {
+        // A wish that came too late for an earlier script is not for this one.
+        core.shared.library.take_kill();
+        Self { core, client, is_read_only, has_written: false }
+    }
+
+    fn check(&self, arguments: &[&[u8]]) -> Result<(), Error> {
+        let name = arguments.first().copied().unwrap_or_default();
+        let Some(command) = self.core.table.get(name) else {
+            return Err(Error::fixed("ERR Unknown Redis command called from script"));
+        };
+        let spec = &command.spec;
+        if spec.check_arity(arguments.len()).is_err() {
+            return Err(Error::fixed("ERR Wrong number of args calling Redis command from script"));
+        }
+        if flags_of(spec, arguments).has(CommandFlags::NO_SCRIPT) {
+            return Err(Error::fixed("ERR This Redis command is not allowed from script"));
+        }
+        if self.is_read_only && spec.flags.has(CommandFlags::WRITE) {
+            return Err(Error::fixed("ERR Write commands are not allowed from read-only scripts."));
+        }
+        Ok(())
+    }
+}
+
+impl Caller for ScriptCaller<'_> {
+    fn begin(&mut self, flags: Flags) -> Result<(), String> {
+        self.is_read_only |= flags.contains(Flags::NO_WRITES);
+        Ok(())
+    }
+
+    fn call(&mut self, arguments: &[&[u8]], version: Version, reply: &mut Vec<u8>) {
+        if let Err(error) = self.check(arguments) {
+            return Writer::new(reply, version).error(error.text());
+        }
+        let table = self.core.table.clone();
+        let Some(command) = table.get(arguments[0]) else { return };
+        self.has_written |= command.spec.flags.has(CommandFlags::WRITE);
+        let own_version = std::mem::replace(&mut self.client.session.version, version);
+        self.core.run(command, self.client, arguments, reply);
+        self.client.session.version = own_version;
+    }
+
+    fn log(&mut self, level: LogLevel, text: &[u8]) {
+        let text = String::from_utf8_lossy(text);
+        match level {
+            LogLevel::Debug | LogLevel::Verbose => tracing::debug!(script = %text),
+            LogLevel::Notice => tracing::info!(script = %text),
+            LogLevel::Warning => tracing::warn!(script = %text),
+        }
+    }
+
+    fn is_allowed(&mut self, arguments: &[&[u8]]) -> Option<bool> {
+        let command = self.core.table.get(arguments.first()?)?;
+        command.spec.check_arity(arguments.len()).ok()?;
+        Some(true)
+    }
+
+    fn interrupt(&mut self) -> Option<StopReason> {
+        // What a script has written stays, so it is executed to its end.
+        let is_killed = !self.has_written && self.core.shared.library.take_kill();
+        is_killed.then_some(StopReason::Killed)
+    }
+}
+
+/// Loads functions that were checked before: they call nothing.
+pub struct Silent;
+
+impl Caller for Silent {
+    fn call(&mut self, _: &[&[u8]], version: Version, reply: &mut Vec<u8>) {
+        Writer::new(reply, version).error("ERR redis.call can only be called inside a script");
+    }
+
+    fn log(&mut self, _: LogLevel, _: &[u8]) {}
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A server on a free port, and clients of it.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use freeport_kv_protocol::resp::{Value, ValueLimits, ValueProgress, ValueReader, Version, Writer};
+use freeport_kv_server::{Bind, Options, Server};
+
+/// A server with a number of workers, on a free port.
+pub fn server(workers: usize) -> Server {
+    server_with(Options { workers, ..Options::default() })
+}
+
+/// A server with options, on a free port.
+pub fn server_with(options: Options) -> Server {
+    let address = "127.0.0.1:0".parse().expect("it is an address");
+    let options = Options { resp: vec![Bind::Tcp(address)], ..options };
+    Server::start(options).expect("a free port is listened on")
+}
+
+/// A client.
+pub struct Client {
+    pub stream: TcpStream,
+    reader: ValueReader,
+    rest: Vec<u8>,
+}
+
+impl Client {
+    /// Connects to a server.
+    pub fn new(server: &Server) -> Self {
+        Self::connect(server.addresses()[0])
+    }
+
+    /// Connects to an address.
+    pub fn connect(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).expect("the server listens");
+        stream.set_nodelay(true).expect("it is TCP");
+        stream.set_read_timeout(Some(freeport_testbed::wait::PATIENCE)).expect("it is not 0");
+        Self { stream, reader: ValueReader::new(ValueLimits::default()), rest: vec![] }
+    }
+
+    /// Sends a command whose arguments are separated by single spaces. `_` is an empty argument.
+    pub fn send(&mut self, line: &str) {
+        let argument = |word| if word == "_" { "" } else { word };
+        let arguments: Vec<&[u8]> = line.split(' ').map(|word| argument(word).as_bytes()).collect();
+        self.send_arguments(&arguments);
+    }
+
+    /// Sends a command.
+    pub fn send_arguments(&mut self, arguments: &[&[u8]]) {
+        let mut request = vec![];
+        let mut writer = Writer::new(&mut request, Version::Two);
+        writer.array(arguments.len());
+        arguments.iter().for_each(|argument| writer.bulk(argument));
+        self.stream.write_all(&request).expect("the server reads");
+    }
+
+    /// The next reply.
+    pub fn reply(&mut self) -> Value {
+        self.receive().0
+    }
+
+    /// The bytes of the next reply, as text.
+    pub fn raw(&mut self) -> String {
+        String::from_utf8_lossy(&self.receive().1).into_owned()
+    }
+
+    fn receive(&mut self) -> (Value, Vec<u8>) {
+        let (mut part, mut raw) = ([0; 4096], vec![]);
+        loop {
+            match self.reader.read(&self.rest).expect("the server speaks RESP") {
+                ValueProgress::Complete { value, bytes } => {
+                    raw.extend(self.rest.drain(..bytes));
+                    return (value, raw);
+                }
+                ValueProgress::Incomplete { .. } => raw.append(&mut self.rest),
+            }
+            let length = self.stream.read(&mut part).expect("the server replies");
+            assert_ne!(length, 0, "the server closed the connection");
+            self.rest.extend_from_slice(&part[..length]);
+        }
+    }
+
+    /// Sends a command, and returns the bytes of its reply.
+    pub fn ask(&mut self, line: &str) -> String {
+        self.send(line);
+        self.raw()
+    }
+
+    /// The bytes of the reply to a command are these.
+    #[track_caller]
+    pub fn check(&mut self, line: &str, expected: &str) {
+        let reply = self.ask(line);
+        assert_eq!(reply, expected, "{line}");
+    }
+
+    /// The server has closed the connection, or does it now.
+    pub fn is_closed(&mut self) -> bool {
+        let mut part = [0; 4096];
+        loop {
+            match self.stream.read(&mut part) {
+                Ok(0) => return true,
+                Ok(_) => {}
+                Err(error) => return error.kind() == ErrorKind::ConnectionReset,
+            }
+        }
+    }
+
+    /// Sends a command, and returns its reply as text without line ends.
+    pub fn call(&mut self, line: &str) -> String {
+        self.send(line);
+        self.text()
+    }
+
+    /// The next reply as `redis-cli` shows it, in one line.
+    pub fn text(&mut self) -> String {
+        self.reply().to_string().replace('\n', " ")
+    }
+}
