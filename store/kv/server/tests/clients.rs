@@ -24,7 +24,7 @@ fn a_driver_introduces_itself() {
     client.check("CLIENT SETINFO lib-ver 5.0.1", "+OK\r\n");
     client.check(
         "CLIENT SETINFO lib-ver a\tb",
-        concat!("-ERR lib-ver cannot contain spaces, newlines or special characters.\r\n"),
+        "-ERR lib-ver cannot contain spaces, newlines or special characters.\r\n",
     );
     client.check("CLIENT SETINFO x y", "-ERR Unrecognized option 'x'\r\n");
     client.check("CLIENT NO-EVICT ON", "+OK\r\n");
@@ -46,7 +46,7 @@ fn a_driver_introduces_itself() {
     assert_eq!(line.matches(" addr=").count(), 1, "{line}");
     other.check(
         "CLIENT TRACKING ON",
-        concat!("-ERR client side caching is not supported by this server\r\n"),
+        "-ERR client side caching is not supported by this server\r\n",
     );
 }
 

@@ -38,6 +38,14 @@ fn sections_are_shown_as_asked_for() {
     assert_eq!(sections(&client.ask("INFO keyspace CPU")), ["CPU", "Keyspace"]);
     assert_eq!(client.ask("INFO nosuch"), "$0\r\n\r\n");
     assert!(!sections(&client.ask("INFO")).contains(&"Commandstats".to_owned()));
+    for line in ["MULTI", "PING", "PING", "ECHO x", "EXEC"] {
+        client.ask(line);
+    }
+    let calls = client.ask("INFO commandstats");
+    for (name, count) in [("ping", 2), ("echo", 1), ("exec", 1), ("multi", 1)] {
+        let value = field(&calls, &format!("cmdstat_{name}")).unwrap_or_default();
+        assert!(value.starts_with(&format!("calls={count},")), "{name}: {value}");
+    }
     client.check("CONFIG RESETSTAT", "+OK\r\n");
     let statistics = client.ask("INFO commandstats");
     assert_eq!(field(&statistics, "cmdstat_set"), None);
