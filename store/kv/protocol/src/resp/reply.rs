@@ -73,6 +73,15 @@ impl<'a> Writer<'a> {
         self.output.truncate(bytes);
     }
 
+    /// Writes `header` in front of everything behind the first `bytes` bytes of the buffer: of an
+    /// array whose elements are counted while they are written. They move once.
+    pub fn before(&mut self, bytes: usize, header: impl FnOnce(&mut Self)) {
+        let end = self.output.len();
+        header(self);
+        let header_bytes = self.output.len() - end;
+        self.output[bytes..].rotate_right(header_bytes);
+    }
+
     /// The version in which replies are written.
     pub fn version(&self) -> Version {
         self.version
@@ -176,13 +185,17 @@ impl<'a> Writer<'a> {
     /// A double, with the digits that Redis 7.2 prints: the shortest that give it again. A string
     /// in version 2.
     pub fn double(&mut self, value: f64) {
-        let text = number::double(value);
+        self.double_text(number::double(value).as_bytes());
+    }
+
+    /// A double whose digits the caller has chosen. A string in version 2.
+    pub fn double_text(&mut self, digits: &[u8]) {
         if self.is_three() {
             self.output.push(b',');
-            self.output.extend_from_slice(text.as_bytes());
+            self.output.extend_from_slice(digits);
             self.end();
         } else {
-            self.bulk(text.as_bytes());
+            self.bulk(digits);
         }
     }
 
@@ -293,12 +306,26 @@ mod tests {
         check(|it| it.boolean(false), ":0 ", "#f ");
         check(|it| it.double(0.1), "$3 0.1 ", ",0.1 ");
         check(|it| it.double(f64::NEG_INFINITY), "$4 -inf ", ",-inf ");
+        check(|it| it.double_text(b"0.10"), "$4 0.10 ", ",0.10 ");
         check(
             |it| it.big_number("-12345678901234567890"),
             "$21 -12345678901234567890 ",
             "(-12345678901234567890 ",
         );
         check(|it| it.verbatim(*b"txt", b"Some"), "$4 Some ", "=8 txt:Some ");
+    }
+
+    #[test]
+    fn a_header_can_follow_its_elements() {
+        let write = |it: &mut Writer| {
+            it.integer(1);
+            let start = it.len();
+            it.integer(2);
+            it.bulk(b"three");
+            it.before(start, |it| it.map(1));
+            it.before(start, |it| it.array(1));
+        };
+        check(write, ":1 *1 *2 :2 $5 three ", ":1 *1 %1 :2 $5 three ");
     }
 
     #[test]

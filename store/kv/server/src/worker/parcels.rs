@@ -140,7 +140,7 @@ impl Worker {
         let command: &Command<Action> = self.core.table.get(arguments.first()?)?;
         let spec = &command.spec;
         if !matches!(command.run, Action::Data(_))
-            || spec.flags.has(Flags::BLOCKING)
+            || spec.of(arguments).flags.has(Flags::BLOCKING)
             || spec.check_arity(arguments.len()).is_err()
         {
             return None;

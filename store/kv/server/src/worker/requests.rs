@@ -98,7 +98,7 @@ impl Worker {
         let mut bytes = 0;
         for (number, &(_, bytes_end)) in batch.ends.iter().enumerate() {
             let arguments = batch.request(number);
-            if has_others && client.transaction.is_none() && !self.needs_care(client) {
+            if has_others && client.is_free() && !self.needs_care(client) {
                 let rest = (number..batch.ends.len()).map(|at| batch.request(at));
                 let sent = self.send_parcels(client, rest);
                 if sent > 0 {
@@ -176,7 +176,7 @@ impl Worker {
         }
         client.last_command = u32::from(command.spec.number) + 1;
         if client.queues(&command.spec) {
-            client.queue(&command.spec, arguments, output);
+            client.queue(command.spec.of(arguments), arguments, output);
             return Flow::Continue;
         }
         if self.core.store.count() > 1 {
@@ -338,7 +338,7 @@ impl Core {
     }
 
     pub(super) fn shards_of(&self, keys: &Keys, arguments: &[&[u8]]) -> Result<u64, Error> {
-        if let Keys::All = keys {
+        if keys.needs_all(arguments) {
             return Ok(u64::MAX >> (64 - self.store.count()));
         }
         let mut needed = 0;

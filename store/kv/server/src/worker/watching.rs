@@ -3,8 +3,7 @@
 //! that concern more than their client.
 //!
 //! Nearly all commands need none of this care, so they pay for it with one comparison: the server
-//! has no monitor and no pause, and the client has authenticated, wants its replies, and does not
-//! listen to channels, which forbids it many commands.
+//! has no monitor and no pause, and the client has authenticated and wants its replies.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,7 +14,7 @@ use freeport_kv_protocol::resp::{RequestReader, Writer};
 use super::{Core, Worker};
 use crate::channels::Kind;
 use crate::client::{Client, Replies, slices};
-use crate::commands::{Flow, flags_of};
+use crate::commands::Flow;
 use crate::configuration::{Settings, events};
 use crate::connection::Connection;
 use crate::mail::Message;
@@ -156,10 +155,7 @@ impl Worker {
     /// A request of this client cannot be executed without further ado.
     #[inline]
     pub(super) fn needs_care(&self, client: &Client) -> bool {
-        self.core.is_watchful
-            | !client.is_authenticated
-            | (client.replies != Replies::On)
-            | !client.subscriptions.is_empty()
+        self.core.is_watchful | !client.is_authenticated | (client.replies != Replies::On)
     }
 
     /// Returns false if the request has to wait.
@@ -177,7 +173,7 @@ impl Worker {
         }
         if let Some(pause) = self.core.pause
             && self.core.now_ms < pause.end_ms
-            && (pause.is_for_all || self.may_write(client, &spec))
+            && (pause.is_for_all || self.may_write(client, spec.of(arguments)))
         {
             client.is_suspended = true;
             self.paused.push(client.id());
@@ -190,7 +186,7 @@ impl Worker {
     }
 
     fn show_command(&self, client: &Client, spec: &Spec, arguments: &[&[u8]]) {
-        let flags = flags_of(spec, arguments);
+        let flags = spec.of(arguments).flags;
         if let (Some(transaction), "exec") = (&client.transaction, spec.name) {
             for queued in &transaction.queued {
                 self.core.show(client, &slices(queued));
