@@ -74,6 +74,8 @@ COMMAND INFO get
 COMMAND INFO echo select
 COMMAND INFO nosuch
 COMMAND INFO client|id
+COMMAND INFO client|nosuch
+COMMAND INFO acl|whoami client|pause
 COMMAND LIST FILTERBY MODULE x
 COMMAND LIST FILTERBY PATTERN ech*
 COMMAND LIST FILTERBY x y
@@ -107,13 +109,17 @@ CONFIG SET notify-keyspace-events _
 CONFIG GET notify-keyspace-events
 CONFIG SET port
 CONFIG SET slowlog-max-len -4
-CONFIG SET slowlog-max-len 77 latency-monitor-threshold 5
+CONFIG SET slowlog-max-len 77 latency-monitor-threshold 1000000
 CONFIG GET slowlog-max-len
 CONFIG SET client-query-buffer-limit 1mb
 CONFIG GET client-query-buffer-limit
 CONFIG SET save _
 CONFIG SET timeout 1 x
 DEBUG SLEEP 0
+DEBUG DIGEST
+DEBUG OBJECT none
+DEBUG SLEEP
+OBJECT ENCODING none
 FAILOVER
 HELLO 4
 HELLO foo
@@ -129,6 +135,9 @@ LATENCY NOSUCH
 LATENCY RESET nosuch
 MEMORY NOSUCH
 MEMORY PURGE
+MEMORY USAGE
+MEMORY USAGE none
+MEMORY USAGE none SAMPLES x
 MODULE LIST
 MODULE NOSUCH
 NOSUCH a b

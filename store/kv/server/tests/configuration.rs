@@ -41,6 +41,37 @@ fn events_of_keys_are_published() {
 }
 
 #[test]
+fn sizes_of_packed_values_take_effect() {
+    let server = server(3);
+    let address = server.addresses()[0];
+    let (mut operator, mut client) = (Client::connect(address), Client::connect(address));
+    let mut encodings = |expected: &str| {
+        for key in ["a", "b", "c", "d", "e", "f"] {
+            client.check(&format!("HSET {key} 1 1 2 2 3 3"), ":3\r\n");
+            let expected = format!("${}\r\n{expected}\r\n", expected.len());
+            client.check(&format!("OBJECT ENCODING {key}"), &expected);
+            client.check(&format!("DEL {key}"), ":1\r\n");
+        }
+    };
+    encodings("listpack");
+    operator.check("CONFIG SET hash-max-ziplist-entries 2", "+OK\r\n");
+    encodings("hashtable");
+}
+
+#[test]
+fn expired_keys_are_told_of() {
+    let server = server(2);
+    let address = server.addresses()[0];
+    let (mut listener, mut client) = (Client::connect(address), Client::connect(address));
+    client.check("CONFIG SET notify-keyspace-events Ex", "+OK\r\n");
+    listener.ask("SUBSCRIBE __keyevent@0__:expired");
+    for key in ["a", "b", "c"] {
+        client.check(&format!("SET {key} 1 PX 1"), "+OK\r\n");
+        assert!(listener.raw().ends_with(&format!("$1\r\n{key}\r\n")));
+    }
+}
+
+#[test]
 fn limits_of_requests_take_effect() {
     let server = server(1);
     let mut client = Client::connect(server.addresses()[0]);

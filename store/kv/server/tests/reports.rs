@@ -137,6 +137,9 @@ fn the_server_says_what_it_has_not() {
     assert!(client.ask("TIME").starts_with("*2\r\n$10\r\n"));
     assert!(client.ask("LOLWUT").contains("Redis ver. 7.2"));
     assert!(client.ask("MEMORY STATS").contains("keys.count"));
+    client.check("SET key value", "+OK\r\n");
+    assert!(client.ask("MEMORY USAGE key").starts_with(':'));
+    assert!(client.ask("DEBUG OBJECT key").contains("encoding:embstr"));
     client.send("SHUTDOWN NOSAVE");
     assert!(client.is_closed());
     server.join().expect("it has ended");
