@@ -33,6 +33,8 @@ pub struct Spec {
     pub keys: Keys,
     /// The group that the documentation has it in.
     pub group: Group,
+    /// Number in its table, below the number of commands there: where a server counts its calls.
+    pub number: u16,
     /// Properties of its subcommands, as `COMMAND` lists them: whether `XGROUP` writes depends on
     /// its second word.
     pub subcommands: &'static [Spec],
@@ -208,7 +210,7 @@ impl<R> Command<R> {
         keys: Keys,
         run: R,
     ) -> Self {
-        Self { spec: Spec { name, arity, flags, keys, group, subcommands: &[] }, run }
+        Self { spec: Spec { name, arity, flags, keys, group, subcommands: &[], number: 0 }, run }
     }
 
     /// The command with properties of its subcommands.
@@ -252,6 +254,7 @@ mod tests {
             flags: Flags::NONE,
             keys: Keys::None,
             group: Group::Server,
+            number: 0,
             subcommands: &[],
         };
         assert!(spec(2).check_arity(2).is_ok());
@@ -270,6 +273,7 @@ mod tests {
             keys: Keys::None,
             group: Group::Server,
             subcommands: &[],
+            number: 0,
         };
         let whole = Spec { name: "whole", flags: Flags::NONE, subcommands: &[PART], ..PART };
         assert_eq!(whole.of(&[b"whole", b"PART", b"x"]).flags, Flags::WRITE);

@@ -85,6 +85,7 @@ const fn specs<const COUNT: usize>(
         keys: Keys::Range { first: 2, last: 2, step: 1 },
         group: STREAM,
         subcommands: &[],
+        number: 0,
     }; COUNT];
     let mut at = 0;
     while at < COUNT {
