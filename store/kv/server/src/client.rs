@@ -103,8 +103,13 @@ impl Client {
         output.extend_from_slice(shared::QUEUED);
     }
 
-    /// A client of version 2 that listens can send few commands, because it cannot tell replies from
-    /// messages.
+    /// It is a client of version 2 that listens. It can send few commands, because it cannot tell
+    /// replies from messages.
+    pub fn is_restricted(&self) -> bool {
+        !self.subscriptions.is_empty() && self.session.version == Version::Two
+    }
+
+    /// Checks that it may send a command; see [`Client::is_restricted`].
     ///
     /// # Errors
     /// The command is none of them.
@@ -120,8 +125,7 @@ impl Client {
             "quit",
             "reset",
         ];
-        let is_free = self.subscriptions.is_empty() || self.session.version == Version::Three;
-        if is_free || ALLOWED.contains(&spec.name) {
+        if !self.is_restricted() || ALLOWED.contains(&spec.name) {
             return Ok(());
         }
         Err(Error::new(format!(

@@ -14,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+mod census;
 mod channels;
 mod client;
 mod commands;
@@ -27,6 +28,7 @@ mod server;
 mod shared;
 mod worker;
 
+pub use census::Census;
 pub use error::ServerError;
 pub use options::{Bind, Options};
 pub use server::{Server, Stopper};

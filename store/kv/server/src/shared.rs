@@ -51,6 +51,11 @@ impl Shared {
         self.last_client.fetch_add(1, Ordering::Relaxed) + 1
     }
 
+    /// The workers end.
+    pub fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Relaxed)
+    }
+
     /// Makes all workers end.
     pub fn stop(&self) {
         if !self.is_stopping.swap(true, Ordering::Relaxed) {

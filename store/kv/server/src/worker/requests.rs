@@ -292,8 +292,7 @@ impl Core {
         if let (Some(transaction), "exec") = (&client.transaction, spec.name) {
             let mut needed = 0;
             for queued in &transaction.queued {
-                let command = self.table.get(&queued[0]).expect("checked when it was queued");
-                needed |= self.shards_of(&command.spec.keys, &slices(queued))?;
+                needed |= self.shards_of_queued(queued);
             }
             for (_, key, _) in &client.watch.keys {
                 needed |= 1 << self.store.shard_of(key);
@@ -301,6 +300,14 @@ impl Core {
             return Ok(needed);
         }
         self.shards_of(&spec.keys, arguments)
+    }
+
+    /// Shards that a command needs which was checked before, as bits. If its keys cannot be told, it
+    /// gets all shards, and says itself what is wrong.
+    pub(super) fn shards_of_queued(&self, arguments: &[Vec<u8>]) -> u64 {
+        let command = self.table.get(&arguments[0]).expect("commands are checked when they come");
+        let needed = self.shards_of(&command.spec.keys, &slices(arguments));
+        needed.unwrap_or(u64::MAX >> (64 - self.store.count()))
     }
 
     pub(super) fn shards_of(&self, keys: &Keys, arguments: &[&[u8]]) -> Result<u64, Error> {

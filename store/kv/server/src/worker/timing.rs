@@ -27,6 +27,7 @@ impl Worker {
         if self.core.now_ms >= self.next_expiry_ms {
             self.next_expiry_ms = self.core.now_ms + EXPIRY_MS;
             self.expire_items();
+            self.accept_again();
         }
         if !self.deadlines.is_empty() {
             self.end_waits();
