@@ -4,6 +4,7 @@
 mod basics;
 mod blocking;
 mod client;
+mod history;
 mod pubsub;
 mod slow;
 mod workers;
