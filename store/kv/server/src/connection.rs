@@ -137,7 +137,8 @@ impl Connection {
             match self.stream.read(buffer) {
                 Ok(0) => return Received::End,
                 Ok(bytes) => {
-                    self.is_readable = bytes == buffer.len();
+                    // The end of the client's side was reported already, if it was.
+                    self.is_readable = bytes == buffer.len() || self.has_ended;
                     return Received::Bytes(bytes);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -4,7 +4,9 @@
 mod basics;
 mod blocking;
 mod client;
+mod ending;
 mod history;
 mod pubsub;
 mod slow;
+mod vanishing;
 mod workers;

@@ -67,12 +67,11 @@ pub fn is_linearizable(history: &[Operation]) -> bool {
             if operation.reply.as_ref().is_some_and(|wanted| *wanted != reply) {
                 continue;
             }
-            if after != state {
-                next.push((taken.with(number), after));
-            } else if operation.reply.is_some() {
+            if after == state && operation.reply.is_some() {
                 next = vec![(taken.with(number), after)];
                 break;
             }
+            next.push((taken.with(number), after));
         }
         // The one that was called first is tried first.
         left.extend(next.into_iter().rev().filter(|one| seen.insert(one.clone())));
