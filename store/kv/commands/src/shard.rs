@@ -30,6 +30,8 @@ pub struct Waiter {
     pub kind: Kind,
     /// It also has to know when the value is removed.
     pub wakes_on_removal: bool,
+    /// Its worker was told of a change, and has not looked at the key since.
+    pub is_told: bool,
 }
 
 /// A key of a database.
@@ -171,11 +173,14 @@ impl Shard {
         self.waiting.entry((database, key.into())).or_default().push_back(waiter);
     }
 
-    /// Removes a client from those that wait for a key.
+    /// Removes the oldest wait of a client for a key. A shard on loan hears of an end late, when the
+    /// client may wait again.
     pub fn stop_waiting(&mut self, database: u16, key: &[u8], client: u64) {
         let place = (database, key.into());
         if let Some(waiters) = self.waiting.get_mut(&place) {
-            waiters.retain(|waiter| waiter.client != client);
+            if let Some(oldest) = waiters.iter().position(|waiter| waiter.client == client) {
+                waiters.remove(oldest);
+            }
             if waiters.is_empty() {
                 self.waiting.remove(&place);
             }
@@ -188,9 +193,22 @@ impl Shard {
         waiters.map(|waiters| waiters.iter().copied().collect()).unwrap_or_default()
     }
 
+    /// Notes that the worker of a waiting client is told of a change, or that it has looked at the
+    /// key. Returns whether it was told before.
+    pub fn set_told(&mut self, database: u16, key: &[u8], client: u64, is_told: bool) -> bool {
+        let waiters = self.waiting.get_mut(&(database, key.into()));
+        let waits = waiters.into_iter().flatten().filter(|waiter| waiter.client == client);
+        waits.fold(false, |was_told, one| was_told | std::mem::replace(&mut one.is_told, is_told))
+    }
+
     /// Number of keys that clients wait for.
     pub fn awaited_keys(&self) -> usize {
         self.waiting.len()
+    }
+
+    /// Number of keys that transactions watch.
+    pub fn watched_keys(&self) -> usize {
+        self.watches.len()
     }
 
     /// Takes the keys that were changed and that clients wait for.
@@ -265,7 +283,7 @@ mod tests {
     }
 
     fn waiter(client: u64) -> Waiter {
-        Waiter { worker: 0, client, kind: Kind::List, wakes_on_removal: false }
+        Waiter { worker: 0, client, kind: Kind::List, wakes_on_removal: false, is_told: false }
     }
 
     #[test]
@@ -295,9 +313,20 @@ mod tests {
         shard.stop_waiting(0, b"list", 1);
         let clients: Vec<u64> = shard.waiters(0, b"list").iter().map(|one| one.client).collect();
         assert_eq!(clients, [3, 2]);
+        assert!(!shard.set_told(0, b"list", 2, true) && shard.set_told(0, b"list", 2, true));
+        assert!(!shard.set_told(0, b"list", 3, false));
         shard.stop_waiting(0, b"list", 3);
         shard.stop_waiting(0, b"list", 2);
         assert_eq!(shard.awaited_keys(), 0);
+    }
+
+    #[test]
+    fn an_end_that_is_heard_of_late_does_not_end_the_next_wait() {
+        let mut shard = shard();
+        shard.wait(0, b"list", waiter(1));
+        shard.wait(0, b"list", waiter(1));
+        shard.stop_waiting(0, b"list", 1);
+        assert_eq!(shard.waiters(0, b"list"), [waiter(1)]);
     }
 
     #[test]

@@ -59,6 +59,15 @@ pub struct Delivery {
     pub clients: Vec<u64>,
 }
 
+impl Delivery {
+    /// Bytes that it takes while it is on its way.
+    pub fn bytes(&self) -> usize {
+        let Published { pattern, channel, payload, .. } = &*self.published;
+        let names = pattern.len() + channel.len() + payload.len();
+        size_of::<Self>() + size_of::<Published>() + names + size_of_val(&self.clients[..])
+    }
+}
+
 impl Kind {
     /// The word before a message.
     fn word(self) -> &'static [u8] {

@@ -139,17 +139,13 @@ impl Client {
         output.extend_from_slice(shared::QUEUED);
     }
 
-    /// It listens, and cannot tell replies from messages.
-    fn is_listening(&self) -> bool {
+    /// It is a client of version 2 that listens. It can send few commands, because it cannot tell
+    /// replies from messages.
+    pub fn is_restricted(&self) -> bool {
         !self.subscriptions.is_empty() && self.session.version == Version::Two
     }
 
-    /// Its commands are executed at once, whatever they are.
-    pub fn is_free(&self) -> bool {
-        self.transaction.is_none() && !self.is_listening()
-    }
-
-    /// A client of version 2 that listens can send few commands.
+    /// Checks that it may send a command; see [`Client::is_restricted`].
     ///
     /// # Errors
     /// The command is none of them.
@@ -165,7 +161,7 @@ impl Client {
             "quit",
             "reset",
         ];
-        if !self.is_listening() || ALLOWED.contains(&spec.name) {
+        if !self.is_restricted() || ALLOWED.contains(&spec.name) {
             return Ok(());
         }
         Err(Error::new(format!(

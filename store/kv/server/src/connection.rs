@@ -28,6 +28,8 @@ pub struct Connection {
     pub is_readable: bool,
     /// The input may have a complete request.
     pub is_input_left: bool,
+    /// The client has closed its side: it sends nothing beyond what can be read now.
+    pub has_ended: bool,
     /// The other side.
     pub peer: Peer,
 }
@@ -73,6 +75,7 @@ impl Connection {
             sent: 0,
             is_readable: true,
             is_input_left: false,
+            has_ended: false,
             peer: Peer::Resp { reader, client: Box::new(client) },
         }
     }
@@ -86,6 +89,7 @@ impl Connection {
             sent: 0,
             is_readable: true,
             is_input_left: false,
+            has_ended: false,
             peer: Peer::Memcached { connection, is_closing: false },
         }
     }
@@ -114,6 +118,11 @@ impl Connection {
         }
     }
 
+    /// The client waits for a key.
+    pub fn is_blocked(&self) -> bool {
+        self.client().is_some_and(|client| client.blocked.is_some())
+    }
+
     /// It ends when all replies are sent.
     pub fn is_closing(&self) -> bool {
         match &self.peer {
@@ -128,7 +137,8 @@ impl Connection {
             match self.stream.read(buffer) {
                 Ok(0) => return Received::End,
                 Ok(bytes) => {
-                    self.is_readable = bytes == buffer.len();
+                    // The end of the client's side was reported already, if it was.
+                    self.is_readable = bytes == buffer.len() || self.has_ended;
                     return Received::Bytes(bytes);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -14,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+mod census;
 mod channels;
 mod client;
 mod clients;
@@ -33,6 +34,7 @@ mod slow_log;
 mod statistics;
 mod worker;
 
+pub use census::Census;
 pub use error::ServerError;
 pub use options::{Bind, Options};
 pub use server::{Server, Stopper};

@@ -1,17 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Messages between workers. A worker that sleeps is woken; one that works looks into its mailbox
 //! at each turn, so that no system call is needed.
+//!
+//! A mailbox takes every message, so that no worker ever waits for another one's mailbox. What
+//! bounds the number of messages in it, while its worker does not look:
+//!
+//! | message | bound |
+//! |---|---|
+//! | `Accepted` | the maximum number of clients |
+//! | `Borrow`, `Lent`, `Returned` | one of each for a worker, which has one loan in progress |
+//! | `Execute`, `Executed` | one for a client and worker: it sends no request meanwhile. A parcel has at most the requests that are read at once, and their replies |
+//! | `Ready` | one for a wait and key, until the worker has looked at the key |
+//! | `Forget` | the keys that a client has watched or waited for. It can do so again only by a loan of the shard, which is behind the message |
+//! | `Deliver` | [`DELIVERIES_BYTES_MAX`]. Messages beyond it are lost and counted, and their receivers are disconnected, as those are that read too slowly |
+//! | `Count` | one for a thread that asks |
+//! | `Stop` | one |
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, PoisonError};
 
 use freeport_kv_commands::Shard;
 use mio::Waker;
 
+use crate::census::Census;
 use crate::channels::Delivery;
 use crate::listener::{Protocol, Stream};
 use crate::worker::{Forgotten, Parcel};
+
+/// Bytes of published messages that are on their way to a worker at most, unless it is only one.
+pub const DELIVERIES_BYTES_MAX: usize = 64 << 20;
 
 /// A message to a worker.
 #[derive(Debug)]
@@ -90,6 +110,11 @@ pub enum Message {
         /// What it forgets.
         what: Forgotten,
     },
+    /// The receiver counts what it holds.
+    Count {
+        /// Where the answer goes.
+        census: Sender<Census>,
+    },
     /// The server stops.
     Stop,
 }
@@ -100,21 +125,81 @@ pub struct Mailbox {
     sender: Sender<Message>,
     is_asleep: AtomicBool,
     waker: Waker,
+    /// Bytes of published messages on their way.
+    message_bytes: AtomicUsize,
+    /// Clients that a message was lost for, and that have to be disconnected.
+    behind: Mutex<BTreeSet<u64>>,
+    has_behind: AtomicBool,
+    lost_messages: AtomicU64,
 }
 
 impl Mailbox {
     /// A mailbox of the worker that the waker wakes.
     pub fn new(waker: Waker) -> (Self, Receiver<Message>) {
         let (sender, receiver) = channel();
-        (Self { sender, is_asleep: AtomicBool::new(false), waker }, receiver)
+        let mailbox = Self {
+            sender,
+            is_asleep: AtomicBool::new(false),
+            waker,
+            message_bytes: AtomicUsize::new(0),
+            behind: Mutex::default(),
+            has_behind: AtomicBool::new(false),
+            lost_messages: AtomicU64::new(0),
+        };
+        (mailbox, receiver)
     }
 
     /// Sends a message. A worker that has ended loses it.
     pub fn send(&self, message: Message) {
-        if self.sender.send(message).is_ok() && self.is_asleep.swap(false, Ordering::SeqCst) {
+        if self.sender.send(message).is_ok() {
+            self.rouse();
+        }
+    }
+
+    fn rouse(&self) {
+        if self.is_asleep.swap(false, Ordering::SeqCst) {
             // The descriptor exists while the mailbox does.
             let _ = self.waker.wake();
         }
+    }
+
+    /// Returns a published message that may be sent to the worker. There is no room for others:
+    /// their receivers are disconnected.
+    pub fn admit(&self, delivery: Delivery) -> Option<Delivery> {
+        let bytes = delivery.bytes();
+        let before = self.message_bytes.fetch_add(bytes, Ordering::Relaxed);
+        if before == 0 || before.saturating_add(bytes) <= DELIVERIES_BYTES_MAX {
+            return Some(delivery);
+        }
+        self.delivered(&delivery);
+        self.lost_messages.fetch_add(1, Ordering::Relaxed);
+        self.behind.lock().unwrap_or_else(PoisonError::into_inner).extend(delivery.clients);
+        self.has_behind.store(true, Ordering::Release);
+        self.rouse();
+        None
+    }
+
+    /// A published message has left the mailbox.
+    pub fn delivered(&self, delivery: &Delivery) {
+        self.message_bytes.fetch_sub(delivery.bytes(), Ordering::Relaxed);
+    }
+
+    /// Takes the clients that a published message was lost for.
+    pub fn take_behind(&self) -> BTreeSet<u64> {
+        if !self.has_behind.swap(false, Ordering::Acquire) {
+            return BTreeSet::new();
+        }
+        std::mem::take(&mut *self.behind.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Bytes of published messages on their way.
+    pub fn message_bytes(&self) -> usize {
+        self.message_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Number of published messages that were lost.
+    pub fn lost_messages(&self) -> u64 {
+        self.lost_messages.load(Ordering::Relaxed)
     }
 
     /// The worker is going to sleep; it has to look into its mailbox once more afterwards.
@@ -125,5 +210,42 @@ impl Mailbox {
     /// The worker is awake.
     pub fn wake_up(&self) {
         self.is_asleep.store(false, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use mio::{Poll, Token};
+
+    use super::*;
+    use crate::channels::{Kind, Published};
+
+    fn delivery(bytes: usize, clients: Vec<u64>) -> Delivery {
+        let published = Published {
+            kind: Kind::Channel,
+            pattern: vec![],
+            channel: b"news".to_vec(),
+            payload: vec![0; bytes],
+        };
+        Delivery { published: Arc::new(published), clients }
+    }
+
+    #[test]
+    fn published_messages_beyond_the_limit_are_lost() {
+        let poll = Poll::new().expect("the system has events");
+        let waker = Waker::new(poll.registry(), Token(0)).expect("a waker");
+        let (mailbox, _receiver) = Mailbox::new(waker);
+        // One of any size is taken.
+        let first = mailbox.admit(delivery(DELIVERIES_BYTES_MAX, vec![1])).expect("it is alone");
+        assert!(mailbox.take_behind().is_empty());
+        assert!(mailbox.admit(delivery(1, vec![3, 2])).is_none());
+        assert!(mailbox.admit(delivery(1, vec![2])).is_none());
+        assert_eq!(mailbox.lost_messages(), 2);
+        assert_eq!(mailbox.take_behind(), BTreeSet::from([2, 3]));
+        mailbox.delivered(&first);
+        assert_eq!(mailbox.message_bytes(), 0);
+        assert!(mailbox.admit(delivery(1, vec![2])).is_some());
     }
 }

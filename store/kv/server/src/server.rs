@@ -12,6 +12,7 @@ use freeport_kv_items::Items;
 use freeport_kv_keyspace::Options as KeyspaceOptions;
 use mio::{Poll, Waker};
 
+use crate::census::Census;
 use crate::error::ServerError;
 use crate::listener::{Listener, Protocol};
 use crate::mail::Mailbox;
@@ -91,12 +92,27 @@ impl Server {
             let mut listeners = std::mem::take(&mut listeners);
             Worker::register(&mut listeners, &poll)?;
             let shared = server.shared.clone();
-            let thread = std::thread::Builder::new().name(format!("kv-worker-{number}"));
-            server.workers.push(thread.spawn(move || {
+            server.spawn(number, move || {
                 Worker::new((number, shard), shared, poll, mail, listeners).run()
-            })?);
+            })?;
         }
         Ok(server)
+    }
+
+    /// Starts the thread of a worker. When it ends, for whatever reason, all others do: they would
+    /// wait for its shard, and its clients for them.
+    fn spawn(
+        &mut self,
+        number: usize,
+        run: impl FnOnce() -> io::Result<()> + Send + 'static,
+    ) -> io::Result<()> {
+        let end = StopAtEnd(self.stopper());
+        let thread = std::thread::Builder::new().name(format!("kv-worker-{number}"));
+        self.workers.push(thread.spawn(move || {
+            let _end = end;
+            run()
+        })?);
+        Ok(())
     }
 
     /// TCP addresses that the server listens on: those for clients of Redis, and then those for
@@ -115,19 +131,32 @@ impl Server {
         Stopper { shared: self.shared.clone() }
     }
 
+    /// Counts what the workers hold. Waits for all of them.
+    pub fn census(&self) -> Census {
+        Census::take(&self.shared)
+    }
+
     /// Waits until the server has ended, because a client sent `SHUTDOWN` or [`Stopper::stop`] was
-    /// called.
+    /// called, or a worker failed.
     ///
     /// # Errors
     /// A worker could not wait for events.
     ///
     /// # Panics
-    /// A worker has panicked.
+    /// A worker has panicked, which is a fault. Its thread has told where, and all others have ended.
     pub fn join(mut self) -> io::Result<()> {
-        for worker in std::mem::take(&mut self.workers) {
-            worker.join().expect("workers do not panic")?;
-        }
-        Ok(())
+        let workers = std::mem::take(&mut self.workers);
+        let ends: Vec<_> = workers.into_iter().map(JoinHandle::join).collect();
+        ends.into_iter().try_for_each(|end| end.expect("workers do not panic"))
+    }
+}
+
+/// Makes the server end when a worker does.
+struct StopAtEnd(Stopper);
+
+impl Drop for StopAtEnd {
+    fn drop(&mut self) {
+        self.0.stop();
     }
 }
 
@@ -156,4 +185,29 @@ fn shard_options(options: &Options) -> Result<ShardOptions, ServerError> {
     }
     let keyspace = KeyspaceOptions { engine, ..KeyspaceOptions::default() };
     Ok(ShardOptions { databases: options.databases, keyspace })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// If the others went on, this test would not end.
+    #[test]
+    fn a_panic_of_a_worker_ends_the_server() {
+        let options = Options { workers: 3, ..Options::default() };
+        let mut server = Server::start(options).expect("a server without addresses starts");
+        server.spawn(3, || panic!("as a test wants it")).expect("a thread starts");
+        let end = std::thread::spawn(move || server.join()).join();
+        assert!(end.is_err(), "the caller hears of the panic");
+    }
+
+    #[test]
+    fn a_worker_that_fails_ends_the_server() {
+        let options = Options { workers: 2, ..Options::default() };
+        let mut server = Server::start(options).expect("a server without addresses starts");
+        let error = || Err(io::Error::other("as a test wants it"));
+        server.spawn(2, error).expect("a thread starts");
+        let error = server.join().expect_err("the caller hears of the error");
+        assert_eq!(error.to_string(), "as a test wants it");
+    }
 }

@@ -155,6 +155,11 @@ impl Shared {
         self.statistics.iter().map(|worker| &**worker)
     }
 
+    /// The workers end.
+    pub fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Relaxed)
+    }
+
     /// Makes all workers end.
     pub fn stop(&self) {
         if !self.is_stopping.swap(true, Ordering::Relaxed) {

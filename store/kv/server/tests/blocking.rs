@@ -1,22 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Clients that wait for keys, of one worker and of several.
 
+use freeport_kv_server::Server;
 use freeport_testbed::wait_until;
 
 use crate::client::{Client, server};
 
 /// Waits until some number of clients is blocked, so that the order of events is known.
-fn wait_for_blocked(control: &mut Client, clients: usize) {
-    wait_until("clients are blocked", || {
-        let mut seen = 0;
-        control.send("INFO clients");
-        if let freeport_kv_protocol::resp::Value::Bulk(text) = control.reply() {
-            let text = String::from_utf8_lossy(&text).into_owned();
-            let line = text.lines().find_map(|line| line.strip_prefix("blocked_clients:"));
-            seen = line.and_then(|count| count.parse().ok()).unwrap_or(0);
-        }
-        seen == clients
-    });
+fn wait_for_blocked(server: &Server, clients: usize) {
+    wait_until("clients are blocked", || server.census().blocked == clients);
 }
 
 #[test]
@@ -26,7 +18,7 @@ fn clients_are_served_in_the_order_in_which_they_waited() {
     let mut clients: Vec<Client> = (0..5).map(|_| Client::new(&server)).collect();
     for (number, client) in clients.iter_mut().enumerate() {
         client.send("BLPOP other list 0");
-        wait_for_blocked(&mut control, number + 1);
+        wait_for_blocked(&server, number + 1);
     }
     // One push serves two clients, a transaction three.
     assert_eq!(control.call("RPUSH list 1 2"), "(integer) 2");
@@ -39,7 +31,7 @@ fn clients_are_served_in_the_order_in_which_they_waited() {
         assert_eq!(client.text(), format!("1) \"list\" 2) \"{}\"", number + 1));
     }
     assert_eq!(control.call("LRANGE list 0 -1"), "1) \"6\"");
-    wait_for_blocked(&mut control, 0);
+    wait_for_blocked(&server, 0);
 }
 
 #[test]
@@ -49,9 +41,9 @@ fn a_wait_ends_with_its_time_or_its_client() {
     let mut client = Client::new(&server);
     assert_eq!(client.call("BLPOP list 0.01"), "(nil)");
     client.send("BRPOP list 0");
-    wait_for_blocked(&mut control, 1);
+    wait_for_blocked(&server, 1);
     drop(client);
-    wait_for_blocked(&mut control, 0);
+    wait_for_blocked(&server, 0);
     // The element stays, because nobody waits for it.
     assert_eq!(control.call("RPUSH list 1"), "(integer) 1");
     assert_eq!(control.call("LLEN list"), "(integer) 1");
@@ -63,7 +55,7 @@ fn requests_behind_a_wait_are_executed_after_it() {
     let (mut control, mut client) = (Client::new(&server), Client::new(&server));
     client.send("BLPOP list 0");
     client.send("SET after 1");
-    wait_for_blocked(&mut control, 1);
+    wait_for_blocked(&server, 1);
     assert_eq!(control.call("GET after"), "(nil)");
     control.call("LPUSH list x");
     assert_eq!(client.text(), "1) \"list\" 2) \"x\"");
@@ -77,7 +69,7 @@ fn elements_travel_through_waiting_clients() {
     let mut clients: Vec<Client> = (0..4).map(|_| Client::new(&server)).collect();
     for (number, client) in clients.iter_mut().enumerate() {
         client.send(&format!("BLMOVE l{number} l{} LEFT RIGHT 0", number + 1));
-        wait_for_blocked(&mut control, number + 1);
+        wait_for_blocked(&server, number + 1);
     }
     control.call("RPUSH l0 x");
     clients.iter_mut().for_each(|client| assert_eq!(client.text(), "\"x\""));

@@ -49,11 +49,7 @@ impl Client {
 
     /// Sends a command.
     pub fn send_arguments(&mut self, arguments: &[&[u8]]) {
-        let mut request = vec![];
-        let mut writer = Writer::new(&mut request, Version::Two);
-        writer.array(arguments.len());
-        arguments.iter().for_each(|argument| writer.bulk(argument));
-        self.stream.write_all(&request).expect("the server reads");
+        self.stream.write_all(&request(arguments)).expect("the server reads");
     }
 
     /// The next reply.
@@ -117,4 +113,13 @@ impl Client {
     pub fn text(&mut self) -> String {
         self.reply().to_string().replace('\n', " ")
     }
+}
+
+/// The bytes of a command.
+pub fn request(arguments: &[&[u8]]) -> Vec<u8> {
+    let mut request = vec![];
+    let mut writer = Writer::new(&mut request, Version::Two);
+    writer.array(arguments.len());
+    arguments.iter().for_each(|argument| writer.bulk(argument));
+    request
 }

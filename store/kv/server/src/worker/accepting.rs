@@ -22,10 +22,20 @@ impl Worker {
             match listener.accept() {
                 Ok((stream, address)) => self.assign(stream, protocol, address),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // One connection failed, or descriptors are short; the others are waited for.
                 Err(error) if is_of_one_connection(&error) => {}
-                Err(_) => return,
+                // Descriptors or memory are short. No event tells of the clients that wait.
+                Err(_) => {
+                    self.accepts_later = true;
+                    return;
+                }
             }
+        }
+    }
+
+    /// Accepts the clients that descriptors were missing for.
+    pub(super) fn accept_again(&mut self) {
+        if std::mem::take(&mut self.accepts_later) {
+            (0..self.listeners.len()).for_each(|listener| self.accept(listener));
         }
     }
 

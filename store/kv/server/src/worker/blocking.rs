@@ -21,6 +21,7 @@ impl Worker {
             client: client.id(),
             kind: blocked.block.kind,
             wakes_on_removal: blocked.block.wakes_on_removal,
+            is_told: false,
         };
         for key in blocked.keys() {
             let shard = self.core.store.shard_of(key);
@@ -54,9 +55,15 @@ impl Worker {
                     let kind = shard
                         .database(database)
                         .and_then(|keyspace| keyspace.kind(&key, self.core.now_ms));
-                    let concerned =
-                        |waiter: &Waiter| waiter.wakes_on_removal || kind == Some(waiter.kind);
-                    waiters.extend(shard.waiters(database, &key).into_iter().filter(concerned));
+                    let own = self.core.number;
+                    let mut found = shard.waiters(database, &key);
+                    found.retain(|waiter| waiter.wakes_on_removal || kind == Some(waiter.kind));
+                    // One message is enough until the worker has looked at the key.
+                    found.retain(|waiter| {
+                        usize::from(waiter.worker) == own
+                            || !shard.set_told(database, &key, waiter.client, true)
+                    });
+                    waiters.extend(found);
                 }
             }
             for waiter in waiters {
@@ -68,12 +75,6 @@ impl Worker {
                 }
             }
         }
-    }
-
-    /// A client waits for a key.
-    pub(super) fn is_blocked(&self, client: u64) -> bool {
-        let client = self.connections.get(&client).and_then(|connection| connection.client());
-        client.is_some_and(|client| client.blocked.is_some())
     }
 
     /// Executes the command of a blocked client again, if the shards of its keys are here.
@@ -96,8 +97,8 @@ impl Worker {
         if client.is_suspended {
             return false;
         }
-        let shard_of = |key| 1 << self.core.store.shard_of(key);
-        let needed = blocked.keys().fold(0, |needed, key| needed | shard_of(key));
+        // Also those of keys that it does not wait for, such as the target of `BLMOVE`.
+        let needed = self.core.shards_of_queued(&blocked.arguments);
         if self.has_shards(needed) {
             return self.try_again(client, output);
         }
@@ -110,6 +111,13 @@ impl Worker {
         let Some(blocked) = client.blocked.take() else { return false };
         self.core.run_inner(client, &blocked.arguments, output);
         let is_over = self.core.effects.block.take().is_none();
+        if !is_over {
+            for key in blocked.keys() {
+                let shard = self.core.store.shard_of(key);
+                let shard = self.core.store.shard_mut(shard);
+                shard.set_told(client.session.database, key, client.id(), false);
+            }
+        }
         client.blocked = Some(blocked);
         if is_over {
             self.stop_blocking(client);

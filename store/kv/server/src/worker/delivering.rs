@@ -15,7 +15,22 @@ impl Worker {
     /// Writes messages of this worker's clients to their listeners on it.
     pub(super) fn deliver_own(&mut self) {
         for delivery in std::mem::take(&mut self.core.deliveries) {
-            self.deliver(&delivery);
+            self.receive_delivery(&delivery);
+        }
+    }
+
+    /// A message has come.
+    pub(super) fn receive_delivery(&mut self, delivery: &Delivery) {
+        self.core.shared.mailboxes[self.core.number].delivered(delivery);
+        self.deliver(delivery);
+    }
+
+    /// Disconnects the clients that a message was not sent to, because too many were on their way.
+    pub(super) fn leave_behind(&mut self) {
+        for client in self.core.shared.mailboxes[self.core.number].take_behind() {
+            if let Some(connection) = self.connections.remove(&client) {
+                self.farewell(*connection);
+            }
         }
     }
 
@@ -44,10 +59,11 @@ impl Core {
     pub fn publish(&mut self, kind: Kind, channel: &[u8], payload: &[u8]) -> usize {
         let Self { shared, deliveries, number, .. } = self;
         shared.channels.publish(kind, channel, payload, |worker, delivery| {
-            if worker == *number {
-                deliveries.push(delivery);
-            } else {
-                shared.mailboxes[worker].send(Message::Deliver { delivery });
+            let mailbox = &shared.mailboxes[worker];
+            match mailbox.admit(delivery) {
+                Some(delivery) if worker == *number => deliveries.push(delivery),
+                Some(delivery) => mailbox.send(Message::Deliver { delivery }),
+                None => {}
             }
         })
     }

@@ -62,6 +62,13 @@ struct Loan {
     held: u64,
 }
 
+impl Lending {
+    /// Number of loans, own and others', and of parcels that wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.loans.len() + self.borrowers.len() + self.parcels.len()
+    }
+}
+
 impl Worker {
     /// All these shards are here, and stay until the end of the command.
     pub(super) fn has_shards(&self, needed: u64) -> bool {
@@ -164,7 +171,6 @@ impl Worker {
         // Those that waited come first, so that a busy borrower cannot keep the shard.
         for client in std::mem::take(&mut self.lending.stalled) {
             self.resume(client);
-            self.serve(client);
         }
         self.lend();
         self.advance_loan();
@@ -175,12 +181,17 @@ impl Worker {
         self.lending.parcels.push(parcel);
     }
 
-    /// A client need not wait any more.
-    pub(super) fn resume(&mut self, client: u64) {
-        if let Some((client, _)) =
-            self.connections.get_mut(&client).and_then(|connection| connection.client_mut())
-        {
-            client.is_suspended = false;
+    /// A client need not wait for shards any more: it continues with its request, or looks again at the
+    /// keys that it waits for.
+    pub(super) fn resume(&mut self, id: u64) {
+        // The client may have gone.
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let Some((client, _)) = connection.client_mut() else { return };
+        client.is_suspended = false;
+        if client.blocked.is_some() {
+            self.retry_by_message(id);
+        } else {
+            self.serve(id);
         }
     }
 
@@ -189,12 +200,6 @@ impl Worker {
         let Some(client) = self.lending.loans.front().map(|loan| loan.client) else { return };
         self.lending.is_granted = true;
         self.resume(client);
-        let is_blocked = self.is_blocked(client);
-        if is_blocked {
-            self.retry_by_message(client);
-        } else {
-            self.serve(client);
-        }
         // Unless the command has ended it: the client may have gone.
         self.return_shards();
     }

@@ -12,6 +12,7 @@
 
 mod accepting;
 mod blocking;
+mod counting;
 mod delivering;
 mod lending;
 mod measuring;
@@ -74,6 +75,8 @@ pub struct Worker {
     /// Bytes that are being read.
     buffer: Vec<u8>,
     next_worker: usize,
+    /// Clients could not be accepted.
+    accepts_later: bool,
     next_expiry_ms: u64,
     /// When what changes slowly is looked at, in milliseconds since 1970.
     next_look_ms: u64,
@@ -158,6 +161,7 @@ impl Worker {
             items,
             buffer: vec![0; BUFFER_BYTES],
             next_worker: number,
+            accepts_later: false,
             next_expiry_ms: 0,
             next_look_ms: 0,
             paused: vec![],
@@ -195,7 +199,8 @@ impl Worker {
                         let client = (token - CONNECTIONS) as u64;
                         if let Some(connection) = self.connections.get_mut(&client) {
                             connection.is_readable |= event.is_readable();
-                            self.serve_event(client, event.is_read_closed());
+                            connection.has_ended |= event.is_read_closed();
+                            self.serve(client);
                         }
                     }
                 }
@@ -235,6 +240,7 @@ impl Worker {
     }
 
     fn read_mail(&mut self) {
+        self.leave_behind();
         while let Ok(message) = self.mail.try_recv() {
             self.receive(message);
         }
@@ -251,13 +257,17 @@ impl Worker {
             Message::Lent { number, shard } => self.borrowed(number, shard),
             Message::Returned { shard } => self.returned(shard),
             Message::Ready { client } => self.retry_by_message(client),
-            Message::Deliver { delivery } => self.deliver(&delivery),
+            Message::Deliver { delivery } => self.receive_delivery(&delivery),
             Message::Execute { parcel } => self.execute_for(parcel),
             Message::Executed { number, parcel } => self.parcel_done(number, parcel),
             Message::Disconnect { client } => self.disconnect(client),
             Message::Unblock { client, is_error } => self.unblock(client, is_error),
             Message::Show { client, line } => self.show_to(client, &line),
             Message::Forget { place, what } => self.forget(place, what),
+            Message::Count { census } => {
+                // Nobody may wait for it any more.
+                let _ = census.send(self.census());
+            }
             Message::Stop => self.is_stopping = true,
         }
     }

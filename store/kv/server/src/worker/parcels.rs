@@ -89,6 +89,9 @@ impl Worker {
         client: &mut Client,
         requests: impl Iterator<Item = &'a [&'a [u8]]>,
     ) -> usize {
+        if client.is_restricted() {
+            return 0;
+        }
         let own = self.core.number;
         let mut gathering = Gathering {
             order: vec![],

@@ -98,7 +98,7 @@ impl Worker {
         let mut bytes = 0;
         for (number, &(_, bytes_end)) in batch.ends.iter().enumerate() {
             let arguments = batch.request(number);
-            if has_others && client.is_free() && !self.needs_care(client) {
+            if has_others && client.transaction.is_none() && !self.needs_care(client) {
                 let rest = (number..batch.ends.len()).map(|at| batch.request(at));
                 let sent = self.send_parcels(client, rest);
                 if sent > 0 {
@@ -315,8 +315,7 @@ impl Core {
         if let (Some(transaction), "exec") = (&client.transaction, spec.name) {
             let mut needed = 0;
             for queued in &transaction.queued {
-                let command = self.table.get(&queued[0]).expect("checked when it was queued");
-                needed |= self.shards_of(&command.spec.keys, &slices(queued));
+                needed |= self.shards_of_queued(queued);
             }
             for (_, key, _) in &client.watch.keys {
                 needed |= 1 << self.store.shard_of(key);
@@ -326,6 +325,13 @@ impl Core {
         self.shards_of(&spec.keys, arguments)
     }
 
+    /// Shards that a command needs which was checked before, as bits.
+    pub(super) fn shards_of_queued(&self, arguments: &[Vec<u8>]) -> u64 {
+        let command = self.table.get(&arguments[0]).expect("commands are checked when they come");
+        self.shards_of(&command.spec.keys, &slices(arguments))
+    }
+
+    /// Shards that a command needs, as bits.
     pub(super) fn shards_of(&self, keys: &Keys, arguments: &[&[u8]]) -> u64 {
         if keys.needs_all(arguments) {
             return u64::MAX >> (64 - self.store.count());

@@ -21,16 +21,6 @@ impl Worker {
         }
     }
 
-    /// Gives a connection its turn after an event. A client that waits for a key and has closed its
-    /// connection is gone; any other one is read to its end first.
-    pub(super) fn serve_event(&mut self, client: u64, is_closed: bool) {
-        if is_closed && self.is_blocked(client) {
-            let connection = self.connections.remove(&client).expect("it was found");
-            return self.farewell(*connection);
-        }
-        self.serve(client);
-    }
-
     /// Returns false if the connection has ended.
     fn turn(&mut self, id: u64, connection: &mut Connection) -> bool {
         if let Some((client, _)) = connection.client_mut() {
@@ -55,6 +45,10 @@ impl Worker {
         recording::record(connection);
         if connection.is_closing() {
             return connection.backlog_bytes() > 0;
+        }
+        // A client that waits for a key is not read from, so its end would not be seen.
+        if connection.has_ended && connection.is_blocked() {
+            return false;
         }
         if connection.is_ready() && (connection.is_readable || has_more(connection)) {
             self.again.push_back(id);

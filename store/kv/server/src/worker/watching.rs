@@ -246,7 +246,6 @@ impl Worker {
         }
         for client in std::mem::take(&mut self.paused) {
             self.resume(client);
-            self.again.push_back(client);
         }
     }
 
