@@ -79,7 +79,7 @@ impl Caller for ScriptCaller<'_> {
     }
 
     fn interrupt(&mut self) -> Option<StopReason> {
-        // What a script has written stays, so it is executed to its end.
+        // Values that a script has written stay, so it is executed to its end.
         let is_killed = !self.has_written && self.core.shared.library.take_kill();
         is_killed.then_some(StopReason::Killed)
     }

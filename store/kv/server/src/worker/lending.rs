@@ -38,8 +38,9 @@ pub(super) struct Lending {
     /// Clients that wait for the own shard, which is on loan.
     stalled: Vec<u64>,
     /// Commands of other clients that wait for it.
+    #[expect(clippy::vec_box, reason = "messages carry parcels in boxes")]
     parcels: Vec<Box<Parcel>>,
-    /// What the own shard has to forget when it is back.
+    /// Things that the own shard has to forget when it is back.
     forgotten: Vec<((u16, Vec<u8>), Forgotten)>,
 }
 
