@@ -95,7 +95,8 @@ impl Channels {
         }
     }
 
-    /// Calls `deliver` for each worker with receivers of a message. Returns the number of receivers.
+    /// Calls `deliver` for each worker with receivers of a message. Returns the number of
+    /// receivers.
     pub fn publish(
         &self,
         kind: Kind,

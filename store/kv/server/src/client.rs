@@ -169,8 +169,8 @@ impl Client {
             return Ok(());
         }
         Err(Error::new(format!(
-            "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are \
-             allowed in this context",
+            "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET \
+             are allowed in this context",
             spec.name
         )))
     }
