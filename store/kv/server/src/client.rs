@@ -18,15 +18,15 @@ pub type Arguments = Vec<Vec<u8>>;
 /// A client of Redis.
 #[derive(Debug)]
 pub struct Client {
-    /// What commands on values need to know.
+    /// State that commands on values need.
     pub session: Session,
     /// The transaction that `MULTI` has begun.
     pub transaction: Option<Transaction>,
     /// Keys of `WATCH`.
     pub watch: Watch,
-    /// What it waits for; it sends nothing meanwhile.
+    /// The command that waits; it sends nothing meanwhile.
     pub blocked: Option<Blocked>,
-    /// What it listens to.
+    /// Channels that it listens to.
     pub subscriptions: Vec<(Kind, Vec<u8>)>,
     /// A message was written to it, and it has a turn to come.
     pub is_told: bool,
@@ -36,7 +36,7 @@ pub struct Client {
     pub gathering: Option<Box<Gathering>>,
     /// The connection ends when all replies are sent.
     pub is_closing: bool,
-    /// What others see of it.
+    /// Its record, which others read.
     pub record: Arc<ClientRecord>,
     /// It has given the password, or need not.
     pub is_authenticated: bool,
@@ -50,7 +50,7 @@ pub struct Client {
     pub is_no_touch: bool,
     /// Number of the last command and one more, or 0 before the first.
     pub last_command: u32,
-    /// Version of the parameters that its requests are limited by, and whether it had authenticated.
+    /// Version of the parameters that limit its requests, and whether it had authenticated.
     pub limited: (u64, bool),
 }
 
@@ -88,7 +88,7 @@ pub struct Watch {
 pub struct Blocked {
     /// Its arguments.
     pub arguments: Arguments,
-    /// What it waits for.
+    /// Keys and end of the wait.
     pub block: Block,
 }
 
@@ -165,8 +165,8 @@ impl Client {
             return Ok(());
         }
         Err(Error::new(format!(
-            "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are \
-             allowed in this context",
+            "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET \
+             are allowed in this context",
             spec.name
         )))
     }

@@ -47,7 +47,7 @@ pub mod flag {
     ];
 }
 
-/// What never changes of a connection.
+/// The constant properties of a connection.
 #[derive(Clone, Debug, Default)]
 pub struct Origin {
     /// Number of the client.
@@ -77,10 +77,10 @@ pub struct Names {
     pub library_version: Vec<u8>,
 }
 
-/// What is shown of a client.
+/// The public state of a client.
 #[derive(Debug, Default)]
 pub struct ClientRecord {
-    /// What never changes.
+    /// Its constant properties.
     pub origin: Origin,
     /// When it sent something last, in milliseconds since 1970.
     pub active_ms: AtomicU64,
@@ -191,7 +191,7 @@ impl ClientRecord {
         }
     }
 
-    /// The line of `CLIENT LIST`, without its end. What has no meaning here is 0, because
+    /// The line of `CLIENT LIST`, without its end. Fields without a meaning here are 0, because
     /// programs look for it.
     pub fn line(&self, command: &str, now_ms: u64) -> String {
         let Origin { id, address, local, descriptor, connected_ms, .. } = &self.origin;

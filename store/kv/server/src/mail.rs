@@ -107,7 +107,7 @@ pub enum Message {
     Forget {
         /// Database and key.
         place: (u16, Vec<u8>),
-        /// What it forgets.
+        /// The thing to forget.
         what: Forgotten,
     },
     /// The receiver counts what it holds.

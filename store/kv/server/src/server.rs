@@ -62,7 +62,7 @@ impl Server {
             }
         }
         let addresses = listeners.iter().filter_map(Listener::address).collect();
-        // What the system has chosen in place of port 0 is what the server reports.
+        // The server reports ports that the system has chosen in place of port 0.
         let binds = options.resp.iter_mut().chain(&mut options.memcached);
         for (bind, listener) in binds.zip(&listeners) {
             if let (Bind::Tcp(address), Some(chosen)) = (bind, listener.address()) {
@@ -126,7 +126,7 @@ impl Server {
         self.metrics.as_ref().map(Metrics::address)
     }
 
-    /// What makes the server end, for example after a signal.
+    /// A handle that ends the server, for example after a signal.
     pub fn stopper(&self) -> Stopper {
         Stopper { shared: self.shared.clone() }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What all workers of a server know. Nothing here is on the path of an operation on values.
+//! State that all workers of a server know. Nothing here is on the path of an operation on values.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

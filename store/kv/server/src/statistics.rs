@@ -15,7 +15,7 @@ const CODES: usize = 128;
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
-/// What is known of the calls of one command.
+/// Counts of the calls of one command.
 #[derive(Debug)]
 pub struct CommandCounters {
     nanoseconds: Counter,
@@ -198,8 +198,8 @@ impl Calls {
         self.nanoseconds / 1_000
     }
 
-    /// The duration in microseconds that a share of the calls, in percent, did not exceed, up to the
-    /// next power of two of nanoseconds.
+    /// The duration in microseconds that a share of the calls, in percent, did not exceed, rounded
+    /// up to a power of two of nanoseconds.
     pub fn percentile(&self, percent: f64) -> f64 {
         let wanted = (self.count() as f64 * percent / 100.0).ceil().max(1.0);
         let mut seen = 0;

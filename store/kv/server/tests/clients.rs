@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What clients say of themselves, and what operators do with them.
+//! Clients introduce themselves, and operators manage them.
 
 use std::io::Write;
 

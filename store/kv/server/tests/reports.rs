@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the server reports of itself.
+//! Reports of the server on itself.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};

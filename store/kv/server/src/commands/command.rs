@@ -142,7 +142,7 @@ fn show_categories(reply: &mut Writer<'_>, spec: &Spec) {
     categories.iter().for_each(|name| reply.status(&format!("@{name}")));
 }
 
-/// What a command does with its keys.
+/// The way in which a command uses its keys.
 fn access(spec: &Spec) -> &'static [&'static str] {
     if spec.flags.has(Flags::WRITE) { &["RW", "access", "update"] } else { &["RO", "access"] }
 }

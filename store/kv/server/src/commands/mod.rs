@@ -61,8 +61,8 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Calls a function with the worker's Lua states. Meanwhile the client is inside a script: it may
-    /// not wait, and a database that the script selects is forgotten after it.
+    /// Calls a function with the worker's Lua states. Meanwhile the client is inside a script: it
+    /// may not wait, and a database that the script selects is forgotten after it.
     pub fn with_engine<R>(&mut self, run: impl FnOnce(&mut Engine, &mut Self) -> R) -> R {
         let mut engine = self.core.engine.take().unwrap_or_else(|| Box::new(Engine::new()));
         let session = self.client.session;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `MEMORY`, `MODULE` and `CLUSTER`: what is asked of parts that a server may have.
+//! `MEMORY`, `MODULE` and `CLUSTER`: optional parts of a server.
 
 use freeport_kv_commands::{Command, Error, Flags, Group, Keys};
 use freeport_kv_protocol::resp::reply::shared;

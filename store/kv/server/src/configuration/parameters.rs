@@ -15,11 +15,11 @@ pub struct Parameter {
     pub kind: Kind,
     /// Its value at the start, unless the options of the server say something else.
     pub default: &'static str,
-    /// What another value does.
+    /// The effect of another value.
     pub effect: Effect,
 }
 
-/// What a parameter does.
+/// The effect of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// It is used.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a worker derives from the parameters.
+//! Settings that a worker derives from the parameters.
 
 use std::sync::Arc;
 

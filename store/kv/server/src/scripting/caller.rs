@@ -82,7 +82,7 @@ impl Caller for ScriptCaller<'_> {
         if self.core.shared.is_stopping() {
             return Some(StopReason::Killed);
         }
-        // What a script has written stays, so it is executed to its end.
+        // Values that a script has written stay, so it is executed to its end.
         let is_killed = !self.has_written && self.core.shared.library.take_kill();
         is_killed.then_some(StopReason::Killed)
     }

@@ -4,8 +4,8 @@
 //!
 //! Life of a loan:
 //! 1. The client is suspended, and its request stays in its input.
-//! 2. The worker takes hold of the shards in ascending order: it asks their owners, and reserves its
-//!    own. One loan of a worker is in progress at a time. No two loans can wait for each other,
+//! 2. The worker takes hold of the shards in ascending order: it asks their owners, and reserves
+//!    its own. One loan of a worker is in progress at a time. No two loans can wait for each other,
 //!    because the one that holds the highest shard waits for none that the other holds.
 //! 3. All shards are here: the request is read again and executed, as a whole.
 //! 4. The shards return. Owners then look at requests that waited for their shard.
@@ -38,8 +38,9 @@ pub(super) struct Lending {
     /// Clients that wait for the own shard, which is on loan.
     stalled: Vec<u64>,
     /// Commands of other clients that wait for it.
+    #[expect(clippy::vec_box, reason = "messages carry parcels in boxes")]
     parcels: Vec<Box<Parcel>>,
-    /// What the own shard has to forget when it is back.
+    /// Things that the own shard has to forget when it is back.
     forgotten: Vec<((u16, Vec<u8>), Forgotten)>,
 }
 

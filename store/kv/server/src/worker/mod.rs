@@ -86,7 +86,7 @@ pub struct Worker {
     core: Core,
 }
 
-/// What the execution of commands needs.
+/// State that the execution of commands needs.
 pub struct Core {
     /// Number of the worker and of its shard.
     pub number: usize,
@@ -104,7 +104,7 @@ pub struct Core {
     pub engine: Option<Box<Engine>>,
     /// State of the server.
     pub shared: Arc<Shared>,
-    /// What follows from the parameters.
+    /// Settings that follow from the parameters.
     pub settings: Settings,
     /// Sizes of packed values have changed, and the own shard does not know it yet.
     pub has_new_limits: bool,

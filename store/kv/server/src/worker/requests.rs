@@ -34,7 +34,7 @@ enum End {
     Failed(ProtocolError),
 }
 
-/// What was done with received bytes.
+/// Progress with received bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Progress {
     /// Number of bytes that are not needed any more.
@@ -191,7 +191,7 @@ impl Worker {
         flow
     }
 
-    /// What follows from an executed command: its client waits for a key, others have got what they
+    /// Consequences of an executed command: its client waits for a key, others have got what they
     /// waited for, shards return to their workers.
     pub(super) fn finish_command(&mut self, client: &mut Client, arguments: &[&[u8]]) {
         if let Some(block) = self.core.effects.block.take() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A connection's turn: read once, execute what is complete, send replies.
 //!
-//! Bytes are read into a buffer of the worker, and requests executed where they lie. What is left
+//! Bytes are read into a buffer of the worker, and requests executed where they lie. The rest
 //! of an incomplete request moves to the connection. A client that does not read its replies is not
 //! read from either, so a slow one keeps little memory.
 

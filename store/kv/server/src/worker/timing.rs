@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What happens at certain times.
+//! Work that is due at certain times.
 
 use std::time::Duration;
 

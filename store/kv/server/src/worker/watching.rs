@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a worker does besides its commands: it follows the parameters, and treats those with care
+//! Work of a worker besides its commands: it follows the parameters, and treats those with care
 //! that concern more than their client.
 //!
 //! Nearly all commands need none of this care, so they pay for it with one comparison: the server

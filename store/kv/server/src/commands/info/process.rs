@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the system knows of the process. A file that cannot be read gives 0.
+//! Figures of the process from the system. A file that cannot be read gives 0.
 
 use std::fs::read_to_string;
 
