@@ -4,6 +4,7 @@
 use std::ops::RangeInclusive;
 
 use freeport_kv_types::number::parse_integer;
+use freeport_kv_types::zset::parse_score;
 
 use crate::error::Error;
 
@@ -48,6 +49,15 @@ pub fn signed_count(argument: &[u8]) -> Result<i64, Error> {
     }
 }
 
+/// A double, which may be infinite.
+///
+/// # Errors
+/// [`Error::NOT_A_FLOAT`].
+#[inline]
+pub fn float(argument: &[u8]) -> Result<f64, Error> {
+    parse_score(argument).ok_or(Error::NOT_A_FLOAT)
+}
+
 /// An argument is a word, in any case.
 #[inline]
 pub fn is(argument: &[u8], word: &str) -> bool {
@@ -85,7 +95,8 @@ pub fn deadline_ms(argument: &[u8], now_ms: u64) -> Result<Option<u64>, Error> {
     const OUT_OF_RANGE: Error = Error::fixed("ERR timeout is out of range");
 
     let text = std::str::from_utf8(argument).map_err(|_| NOT_A_FLOAT)?;
-    let seconds: f64 = text.parse().map_err(|_| NOT_A_FLOAT)?;
+    // Redis reads hexadecimal numbers too.
+    let seconds: f64 = text.parse().ok().or_else(|| parse_score(argument)).ok_or(NOT_A_FLOAT)?;
     if seconds.is_nan() {
         return Err(NOT_A_FLOAT);
     }
@@ -139,10 +150,18 @@ mod tests {
     }
 
     #[test]
+    fn doubles_are_read_as_c_reads_them() {
+        assert_eq!(float(b"-1.5e3"), Ok(-1500.0));
+        assert_eq!(float(b"+inf"), Ok(f64::INFINITY));
+        assert_eq!(float(b"nan"), Err(Error::NOT_A_FLOAT));
+    }
+
+    #[test]
     fn a_timeout_of_zero_never_ends() {
         assert_eq!(deadline_ms(b"0", 5), Ok(None));
         assert_eq!(deadline_ms(b"0.5", 5), Ok(Some(505)));
         assert_eq!(deadline_ms(b"0.0001", 5), Ok(Some(6)));
+        assert_eq!(deadline_ms(b"0x10", 5), Ok(Some(16_005)));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! The database that a client has selected, as its commands see it: each key lies in the shard of
 //! its hash slot, and changes are noted in the [`Effects`].
 
-use freeport_kv_keyspace::{Expiry, Form, Keyspace, Kind, Type};
+use freeport_kv_keyspace::{Detached, Expiry, Form, Keyspace, Kind, Options, Type, ValueRef};
 use freeport_kv_types::Limits;
 
 use crate::effects::{Class, Effects};
@@ -44,11 +44,88 @@ impl<'a> Database<'a> {
         self.store.shard(self.store.shard_of(key)).database(self.number)
     }
 
-    /// The keys among which a key is, to be changed.
+    /// The keys among which a key is, if there are any, for changes of values where they lie. Other
+    /// changes have methods here, which note what has expired or is new.
     #[inline]
-    pub fn keyspace_mut(&mut self, key: &[u8]) -> &mut Keyspace {
+    pub fn keyspace_mut(&mut self, key: &[u8]) -> Option<&mut Keyspace> {
         let shard = self.store.shard_of(key);
-        self.store.shard_mut(shard).database_or_new(self.number)
+        self.store.shard_mut(shard).database_mut(self.number)
+    }
+
+    /// Changes the keys among which a key is. If a value whose time had passed had to go for that,
+    /// it is noted that it expired.
+    #[inline]
+    fn write<R>(&mut self, key: &[u8], write: impl FnOnce(&mut Keyspace, u64) -> R) -> R {
+        self.write_in(self.store.shard_of(key), key, write)
+    }
+
+    /// As [`Database::write`], for a write that may make the key. If it does, that is noted.
+    #[inline]
+    fn grow<R>(
+        &mut self,
+        key: &[u8],
+        write: impl FnOnce(&mut Keyspace, u64) -> Result<R, freeport_kv_keyspace::Error>,
+    ) -> Result<R, Error> {
+        let may_be_new = self.effects.listens_to(Class::New) && !self.contains(key);
+        let result = self.write(key, write)?;
+        if may_be_new && self.contains(key) {
+            self.note_new(key);
+        }
+        Ok(result)
+    }
+
+    #[inline]
+    fn write_in<R>(
+        &mut self,
+        shard: usize,
+        key: &[u8],
+        write: impl FnOnce(&mut Keyspace, u64) -> R,
+    ) -> R {
+        let keyspace = self.store.shard_mut(shard).database_or_new(self.number);
+        let result = write(keyspace, self.now_ms);
+        if keyspace.take_lapsed() {
+            self.note_expired(key);
+        }
+        result
+    }
+
+    /// As [`Database::write`], if there are any keys; else nothing is done.
+    fn write_existing<R: Default>(
+        &mut self,
+        key: &[u8],
+        write: impl FnOnce(&mut Keyspace, u64) -> R,
+    ) -> R {
+        let shard = self.store.shard_of(key);
+        match self.store.shard(shard).database(self.number) {
+            Some(_) => self.write_in(shard, key, write),
+            None => R::default(),
+        }
+    }
+
+    #[cold]
+    fn note_expired(&mut self, key: &[u8]) {
+        let shard = self.store.shard_of(key);
+        self.store.shard_mut(shard).note_expired(self.number, key, self.effects);
+    }
+
+    /// Another database, during the same command.
+    pub fn other(&mut self, number: u16) -> Database<'_> {
+        Database::new(self.store, self.effects, number, self.now_ms)
+    }
+
+    /// There is a database of this number.
+    pub fn has_database(&self, number: u16) -> bool {
+        self.store.shards().next().is_some_and(|shard| number < shard.options().databases)
+    }
+
+    /// A value of any type; none: no such key.
+    pub fn value(&self, key: &[u8]) -> Option<ValueRef<'_>> {
+        self.keyspace(key)?.value(key, self.now_ms)
+    }
+
+    /// Bytes of memory of a key and its value; none: no such key.
+    pub fn memory_of(&self, key: &[u8]) -> Option<usize> {
+        self.keyspace(key)?.memory_of(key, self.now_ms)
     }
 
     /// Type of a value; none: no such key.
@@ -77,8 +154,49 @@ impl<'a> Database<'a> {
     /// No memory is left; nothing has changed.
     #[inline]
     pub fn set_string(&mut self, key: &[u8], value: &[u8], expiry: Expiry) -> Result<(), Error> {
-        let now_ms = self.now_ms;
-        Ok(self.keyspace_mut(key).set_string(key, value, expiry, now_ms)?)
+        let set = |keyspace: &mut Keyspace, now_ms| keyspace.set_string(key, value, expiry, now_ms);
+        self.grow(key, set)
+    }
+
+    /// Changes the bytes of a string. Zeros are appended up to `length` bytes if it is shorter, and
+    /// a string that does not exist is made. Its time of expiry stays. It is changed where it lies,
+    /// unless it needs a larger block.
+    ///
+    /// # Errors
+    /// The value has another type, or no memory is left; nothing has changed.
+    pub fn edit_string<R>(
+        &mut self,
+        key: &[u8],
+        length: usize,
+        edit: impl FnOnce(&mut [u8]) -> R,
+    ) -> Result<R, Error> {
+        let (old_length, now_ms) = (self.string(key)?.map(<[u8]>::len), self.now_ms);
+        if let (Some(old_length), Some(keyspace)) = (old_length, self.keyspace_mut(key)) {
+            let is_long = old_length >= length;
+            if is_long || keyspace.lengthen_string(key, now_ms, length)? {
+                let edited = keyspace.update_string(key, now_ms, edit)?;
+                return Ok(edited.expect("the string was found"));
+            }
+        }
+        // The length may be a number that a client made up.
+        if length > self.options(key).engine.memory_bytes {
+            return Err(Error::OUT_OF_MEMORY);
+        }
+        let mut bytes = Vec::with_capacity(length);
+        bytes.extend_from_slice(self.string(key)?.unwrap_or_default());
+        bytes.resize(length, 0);
+        let result = edit(&mut bytes);
+        self.set_string(key, &bytes, Expiry::Keep)?;
+        Ok(result)
+    }
+
+    /// Sizes of values, the same for all keys of a server.
+    pub fn limits(&self, key: &[u8]) -> &Limits {
+        &self.options(key).limits
+    }
+
+    fn options(&self, key: &[u8]) -> &Options {
+        &self.store.shard(self.store.shard_of(key)).options().keyspace
     }
 
     /// Reads a value where it lies; none: no such key.
@@ -99,8 +217,7 @@ impl<'a> Database<'a> {
         key: &[u8],
         change: impl FnOnce(&mut T, &Limits) -> R,
     ) -> Result<R, Error> {
-        let now_ms = self.now_ms;
-        Ok(self.keyspace_mut(key).change(key, now_ms, change)?)
+        self.grow(key, |keyspace, now_ms| keyspace.change(key, now_ms, change))
     }
 
     /// Removes elements of a value, which is empty if there is none; see [`Keyspace::shrink`].
@@ -112,13 +229,14 @@ impl<'a> Database<'a> {
         key: &[u8],
         change: impl FnOnce(&mut T, &Limits) -> R,
     ) -> Result<R, Error> {
-        let (shard, now_ms) = (self.store.shard_of(key), self.now_ms);
-        let shard = self.store.shard_mut(shard);
-        if shard.database(self.number).is_none() {
+        let shard = self.store.shard_of(key);
+        let here = self.store.shard(shard);
+        if here.database(self.number).is_none() {
             let mut value = T::from_form(Form::Packed(vec![]));
-            return Ok(change(&mut value, &shard.options().keyspace.limits));
+            return Ok(change(&mut value, &here.options().keyspace.limits));
         }
-        Ok(shard.database_or_new(self.number).shrink(key, now_ms, change)?)
+        let shrink = |keyspace: &mut Keyspace, now_ms| keyspace.shrink(key, now_ms, change);
+        Ok(self.write_in(shard, key, shrink)?)
     }
 
     /// Stores a whole value in place of any value; see [`Keyspace::store`]. The caller notes the
@@ -127,23 +245,12 @@ impl<'a> Database<'a> {
     /// # Errors
     /// No memory is left; nothing has changed.
     pub fn store<T: Type>(&mut self, key: &[u8], value: T) -> Result<(), Error> {
-        Ok(self.keyspace_mut(key).store(key, value)?)
-    }
-
-    /// Sizes up to which a value with this key stays packed.
-    pub fn limits(&self, key: &[u8]) -> &Limits {
-        let shard = self.store.shard(self.store.shard_of(key));
-        match shard.database(self.number) {
-            Some(keyspace) => keyspace.limits(),
-            None => &shard.options().keyspace.limits,
-        }
+        self.grow(key, |keyspace, now_ms| keyspace.store(key, value, now_ms))
     }
 
     /// Removes a key; returns whether there was one. The caller notes the event.
     pub fn remove(&mut self, key: &[u8]) -> bool {
-        let (shard, now_ms) = (self.store.shard_of(key), self.now_ms);
-        let keyspace = self.store.shard_mut(shard).database_mut(self.number);
-        keyspace.is_some_and(|keyspace| keyspace.remove(key, now_ms))
+        self.write_existing(key, |keyspace, now_ms| keyspace.remove(key, now_ms))
     }
 
     /// Time of expiry; see [`Keyspace::expires_ms`].
@@ -156,8 +263,53 @@ impl<'a> Database<'a> {
     /// # Errors
     /// No memory is left; nothing has changed.
     pub fn set_expiry(&mut self, key: &[u8], expires_ms: Option<u64>) -> Result<bool, Error> {
-        let now_ms = self.now_ms;
-        Ok(self.keyspace_mut(key).set_expiry(key, expires_ms, now_ms)?)
+        let set =
+            |keyspace: &mut Keyspace, now_ms| Some(keyspace.set_expiry(key, expires_ms, now_ms));
+        Ok(self.write_existing(key, set).transpose()?.unwrap_or(false))
+    }
+
+    /// A copy of a value, with its time of expiry; none: no such key.
+    pub fn copy(&self, key: &[u8]) -> Option<Detached> {
+        self.keyspace(key)?.copy(key, self.now_ms)
+    }
+
+    /// Stores a value in place of any other.
+    ///
+    /// # Errors
+    /// No memory is left; nothing has changed.
+    pub fn insert(&mut self, key: &[u8], value: Detached) -> Result<(), Error> {
+        Ok(self.write(key, |keyspace, now_ms| keyspace.insert(key, value, now_ms))?)
+    }
+
+    /// Gives a value another key, in place of any value there. Returns whether there was one.
+    ///
+    /// # Errors
+    /// No memory is left; nothing has changed.
+    pub fn rename(&mut self, from: &[u8], to: &[u8]) -> Result<bool, Error> {
+        if self.store.shard_of(from) == self.store.shard_of(to) {
+            return Ok(self.write(to, |keyspace, now_ms| keyspace.rename(from, to, now_ms))?);
+        }
+        self.transfer(from, (self.number, to))
+    }
+
+    /// Moves a value to another database, in place of any value there. Returns whether there was
+    /// one.
+    ///
+    /// # Errors
+    /// No memory is left; nothing has changed.
+    pub fn move_to(&mut self, key: &[u8], number: u16) -> Result<bool, Error> {
+        self.transfer(key, (number, key))
+    }
+
+    fn transfer(&mut self, from: &[u8], (number, to): (u16, &[u8])) -> Result<bool, Error> {
+        let (source, target) = (self.store.shard_of(from), self.store.shard_of(to));
+        let places = [(source, self.number), (target, number)];
+        let [keyspace, other] = self.store.two_keyspaces(places);
+        let is_moved = keyspace.move_to(from, (other, to), self.now_ms)?;
+        if other.take_lapsed() {
+            self.other(number).note_expired(to);
+        }
+        Ok(is_moved)
     }
 
     /// A key was changed: transactions that watch it fail, clients that wait for it are looked at,
@@ -165,12 +317,24 @@ impl<'a> Database<'a> {
     /// the change, and once for each event.
     #[inline]
     pub fn changed(&mut self, key: &[u8], class: Class, event: &'static str) {
+        self.touch_watchers(key);
+        self.effects.note(class, event, self.number, key);
+    }
+
+    /// A key was changed, as in [`Database::changed`], but the change is no event.
+    #[inline]
+    pub fn touch_watchers(&mut self, key: &[u8]) {
         self.effects.changes += 1;
         let shard = self.store.shard_of(key);
         if self.store.shard_mut(shard).changed(self.number, key) {
             self.effects.has_ready_keys = true;
         }
-        self.effects.note(class, event, self.number, key);
+    }
+
+    /// A key was made anew by a value that belonged to another key, or to none. Other writes that
+    /// make a key note it themselves.
+    pub fn note_new(&mut self, key: &[u8]) {
+        self.effects.note(Class::New, "new", self.number, key);
     }
 
     /// As [`Database::changed`], and, if the key is gone with its last element, its removal.

@@ -66,6 +66,8 @@ pub struct Block {
 pub struct Effects {
     /// Number of changed keys.
     pub changes: u64,
+    /// Number of keys that were removed because their time had passed.
+    pub expired: u64,
     /// Classes of events that somebody listens to, as bits.
     pub listened: u16,
     /// Events of those classes.
@@ -77,10 +79,16 @@ pub struct Effects {
 }
 
 impl Effects {
+    /// Somebody listens to a class of events.
+    #[inline]
+    pub fn listens_to(&self, class: Class) -> bool {
+        self.listened & class as u16 != 0
+    }
+
     /// Notes an event, if its class is listened to.
     #[inline]
     pub fn note(&mut self, class: Class, name: &'static str, database: u16, key: &[u8]) {
-        if self.listened & class as u16 != 0 {
+        if self.listens_to(class) {
             self.events.push(Event { class, name, database, key: key.to_vec() });
         }
     }

@@ -15,13 +15,19 @@
 #![forbid(unsafe_code)]
 
 pub mod arguments;
+pub mod bits;
 mod call;
 mod command;
 mod database;
 mod effects;
 mod entries;
 mod error;
+mod expiry;
+mod flush;
+pub mod generic;
+pub mod geo;
 pub mod hashes;
+pub mod hyperloglog;
 mod keys;
 pub mod lists;
 mod sample;
@@ -29,9 +35,12 @@ mod scan;
 mod session;
 pub mod sets;
 mod shard;
+pub mod sorted_sets;
 mod store;
 pub mod strings;
+pub(crate) mod subcommand;
 mod table;
+pub mod vectors;
 
 pub use call::Call;
 pub use command::{Command, Flags, Group, Run, Spec};
@@ -45,5 +54,15 @@ pub use store::{Store, slot_of};
 pub use table::Table;
 
 /// All commands of this crate.
-pub const FAMILIES: &[&[Command]] =
-    &[strings::COMMANDS, hashes::COMMANDS, sets::COMMANDS, lists::COMMANDS];
+pub const FAMILIES: &[&[Command]] = &[
+    generic::COMMANDS,
+    strings::COMMANDS,
+    bits::COMMANDS,
+    hyperloglog::COMMANDS,
+    vectors::COMMANDS,
+    hashes::COMMANDS,
+    sets::COMMANDS,
+    lists::COMMANDS,
+    sorted_sets::COMMANDS,
+    geo::COMMANDS,
+];

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use freeport_kv_keyspace::{Keyspace, Kind, Options};
+use freeport_kv_types::Limits;
 
 /// Options of a shard.
 #[derive(Clone, Debug)]
@@ -38,6 +39,8 @@ type Place = (u16, Box<[u8]>);
 pub struct Shard {
     options: ShardOptions,
     databases: Vec<Option<Box<Keyspace>>>,
+    /// Keys whose time has passed are searched for.
+    expires: bool,
     /// Flags of transactions that watch a key; set when it changes.
     watches: HashMap<Place, Vec<Arc<AtomicBool>>>,
     /// Clients that wait for a key, in the order in which they are served.
@@ -61,7 +64,14 @@ impl Shard {
     /// A shard without keys. Memory is taken when a database gets its first key.
     pub fn new(options: ShardOptions) -> Self {
         let databases = (0..options.databases).map(|_| None).collect();
-        Self { options, databases, watches: HashMap::new(), waiting: HashMap::new(), ready: vec![] }
+        Self {
+            options,
+            databases,
+            expires: true,
+            watches: HashMap::new(),
+            waiting: HashMap::new(),
+            ready: vec![],
+        }
     }
 
     /// Options that it was made with.
@@ -101,9 +111,40 @@ impl Shard {
             .get_or_insert_with(|| new_keyspace(&self.options.keyspace))
     }
 
+    /// Two different databases that get keys.
+    ///
+    /// # Panics
+    /// See [`Shard::database_or_new`].
+    pub fn two_databases(&mut self, one: u16, other: u16) -> [&mut Keyspace; 2] {
+        self.database_or_new(one);
+        self.database_or_new(other);
+        let databases = self.databases.get_disjoint_mut([one, other].map(usize::from));
+        let databases = databases.expect("the numbers are different, and those of databases");
+        databases.map(|database| database.as_deref_mut().expect("it was just made"))
+    }
+
+    /// Sets the sizes up to which values stay packed, in all databases. Values that are large stay
+    /// so.
+    pub fn set_limits(&mut self, limits: &Limits) {
+        for database in self.databases.iter_mut().flatten() {
+            database.set_limits(limits.clone());
+        }
+        self.options.keyspace.limits = limits.clone();
+    }
+
     /// Exchanges two databases.
     pub fn swap_databases(&mut self, one: u16, other: u16) {
         self.databases.swap(usize::from(one), usize::from(other));
+    }
+
+    /// Whether keys are searched for whose time has passed (`DEBUG SET-ACTIVE-EXPIRE`).
+    pub fn expires(&self) -> bool {
+        self.expires
+    }
+
+    /// Sets what [`Shard::expires`] returns.
+    pub fn set_expires(&mut self, expires: bool) {
+        self.expires = expires;
     }
 
     /// Sets a flag when a key changes.
@@ -166,10 +207,15 @@ impl Shard {
         self.tell(database, key)
     }
 
-    /// All keys of a database may have changed. Returns whether clients wait for some.
-    pub fn changed_all(&mut self, database: u16) -> bool {
-        for ((number, _), flags) in &self.watches {
-            if *number == database {
+    /// All keys of a database are about to be removed, or exchanged with those of `replacement`:
+    /// transactions fail that watch a key which is in one of both. Returns whether clients wait for
+    /// some key.
+    pub fn change_all(&mut self, database: u16, replacement: Option<u16>, now_ms: u64) -> bool {
+        for ((number, key), flags) in &self.watches {
+            let has_key = |database: u16| {
+                self.database(database).is_some_and(|keys| keys.kind(key, now_ms).is_some())
+            };
+            if *number == database && (has_key(database) || replacement.is_some_and(has_key)) {
                 flags.iter().for_each(|flag| flag.store(true, Ordering::Relaxed));
             }
         }
@@ -258,5 +304,15 @@ mod tests {
         shard.swap_databases(2, 3);
         assert!(shard.database(2).is_none() && shard.database(3).is_some());
         assert!(shard.database(9).is_none());
+    }
+
+    #[test]
+    fn limits_hold_in_all_databases_and_in_later_ones() {
+        let mut shard = shard();
+        shard.database_or_new(1);
+        shard.set_limits(&Limits { set_entries: 7, ..Limits::default() });
+        let entries =
+            |shard: &mut Shard, number| shard.database_or_new(number).limits().set_entries;
+        assert_eq!((entries(&mut shard, 1), entries(&mut shard, 2)), (7, 7));
     }
 }

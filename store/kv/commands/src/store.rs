@@ -2,26 +2,46 @@
 //! The shards that a worker holds. It always holds its own, except while another worker executes a
 //! command on it; it borrows others for a command whose keys they have.
 
+use std::sync::Arc;
+
+use freeport_kv_functions::Registry;
+use freeport_kv_keyspace::Keyspace;
+
 use crate::shard::Shard;
 
 /// Number of hash slots, as in Redis Cluster.
 pub const SLOTS: u16 = 16_384;
 
 /// The shards of a server, of which some are here.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Store {
     shards: Vec<Option<Box<Shard>>>,
+    functions: Arc<Registry>,
 }
 
 impl Store {
     /// A store of `count` shards, none of them here.
     pub fn new(count: usize) -> Self {
-        Self { shards: (0..count).map(|_| None).collect() }
+        let functions = Arc::new(Registry::built_in());
+        Self { shards: (0..count).map(|_| None).collect(), functions }
     }
 
     /// A store that consists of one shard.
     pub fn of(shard: Shard) -> Self {
-        Self { shards: vec![Some(Box::new(shard))] }
+        let mut store = Self::new(1);
+        store.insert(0, Box::new(shard));
+        store
+    }
+
+    /// Functions that requests can name.
+    pub fn functions(&self) -> &Arc<Registry> {
+        &self.functions
+    }
+
+    /// Gives the store other functions: the built-in ones and those of a user. A server does so
+    /// before its first request, and gives each worker a registry of its own.
+    pub fn set_functions(&mut self, functions: Registry) {
+        self.functions = Arc::new(functions);
     }
 
     /// Number of shards, here or elsewhere.
@@ -72,6 +92,22 @@ impl Store {
         self.shards[number].as_deref_mut().expect("the shards of a command are held")
     }
 
+    /// Two different databases, each of a shard, that are changed; they are made if necessary.
+    ///
+    /// # Panics
+    /// See [`Store::shard`] and [`Shard::database_or_new`].
+    pub fn two_keyspaces(&mut self, places: [(usize, u16); 2]) -> [&mut Keyspace; 2] {
+        let [(one, first), (other, second)] = places;
+        if one == other {
+            return self.shard_mut(one).two_databases(first, second);
+        }
+        let shards = self.shards.get_disjoint_mut([one, other]);
+        let shards = shards.expect("the numbers are different, and those of shards");
+        let [one, other] =
+            shards.map(|shard| shard.as_deref_mut().expect("the shards of a command are held"));
+        [one.database_or_new(first), other.database_or_new(second)]
+    }
+
     /// The shards that are here.
     pub fn shards(&self) -> impl Iterator<Item = &Shard> {
         self.shards.iter().flatten().map(|shard| &**shard)
@@ -117,7 +153,7 @@ const CRC16: [u16; 256] = {
 
 #[cfg(test)]
 mod tests {
-    use freeport_kv_keyspace::Options;
+    use freeport_kv_keyspace::{Expiry, Options};
 
     use super::*;
     use crate::shard::ShardOptions;
@@ -147,5 +183,24 @@ mod tests {
         store.insert(1, Box::new(Shard::new(options)));
         assert!(store.has(1) && store.shards().count() == 1);
         assert!(store.take(1).is_some() && !store.has(1));
+    }
+
+    #[test]
+    fn two_databases_are_changed_at_once() {
+        let mut store = Store::new(2);
+        for number in 0..2 {
+            let options = ShardOptions { databases: 3, keyspace: Options::default() };
+            store.insert(number, Box::new(Shard::new(options)));
+        }
+        for places in [[(0, 1), (1, 1)], [(1, 2), (0, 0)], [(1, 0), (1, 2)]] {
+            let [one, other] = store.two_keyspaces(places);
+            one.set_string(b"one", b"1", Expiry::Never, 0).expect("there is memory");
+            other.set_string(b"other", b"2", Expiry::Never, 0).expect("there is memory");
+            let kind = |(shard, number): (usize, u16), key| {
+                let database = store.shard(shard).database(number);
+                database.is_some_and(|database| database.kind(key, 0).is_some())
+            };
+            assert!(kind(places[0], b"one") && kind(places[1], b"other"));
+        }
     }
 }

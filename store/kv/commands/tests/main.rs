@@ -1,9 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Tests of commands, most of them beside an installed redis-server 7.0.
 
+mod bits;
 mod collections;
+mod generic;
+mod generic_beside_redis;
+mod generic_effects;
+mod geo;
+mod geo_redis;
 mod harness;
 mod hashes;
+mod hyperloglog;
 mod lists;
 mod sets;
+mod sorted_sets;
+mod sorted_sets_redis;
+mod specs;
 mod strings;
+mod strings_lines;
+mod strings_random;
+mod vectors;

@@ -58,20 +58,37 @@ pub fn write(
     is_tagged: bool,
     unit_shift: u32,
 ) {
+    let lengths = (key.len(), value.len());
+    let start = write_header(memory, (offset, class), lengths, is_tagged, unit_shift);
+    let pair = memory.bytes_mut(start, key.len() + value.len());
+    pair[..key.len()].copy_from_slice(key);
+    pair[key.len()..].copy_from_slice(value);
+}
+
+/// Writes the header of a block for lengths of key and value that it has room for. Returns the
+/// offset of the key.
+#[inline]
+pub fn write_header(
+    memory: &mut Memory,
+    (offset, class): (usize, Class),
+    (key_bytes, value_bytes): (usize, usize),
+    is_tagged: bool,
+    unit_shift: u32,
+) -> usize {
     let capacity = (class.units() as usize) << unit_shift;
-    let header = if capacity <= SHORT_BLOCK_BYTES { SHORT_HEADER } else { LONG_HEADER };
-    let block = memory.bytes_mut(offset, header + key.len() + value.len());
     if capacity <= SHORT_BLOCK_BYTES {
-        let unused = (capacity - block.len()) as u8;
-        block[0] = key.len() as u8;
-        block[1] = unused | if is_tagged { TAG } else { 0 };
+        let unused = (capacity - SHORT_HEADER - key_bytes - value_bytes) as u8;
+        let header = memory.bytes_mut(offset, SHORT_HEADER);
+        header[0] = key_bytes as u8;
+        header[1] = unused | if is_tagged { TAG } else { 0 };
+        offset + SHORT_HEADER
     } else {
         let tag = if is_tagged { LONG_TAG } else { 0 };
-        block[..4].copy_from_slice(&(key.len() as u32 | tag).to_le_bytes());
-        block[4..8].copy_from_slice(&(value.len() as u32).to_le_bytes());
+        let header = memory.bytes_mut(offset, LONG_HEADER);
+        header[..4].copy_from_slice(&(key_bytes as u32 | tag).to_le_bytes());
+        header[4..8].copy_from_slice(&(value_bytes as u32).to_le_bytes());
+        offset + LONG_HEADER
     }
-    block[header..][..key.len()].copy_from_slice(key);
-    block[header + key.len()..].copy_from_slice(value);
 }
 
 /// The pair in a block.

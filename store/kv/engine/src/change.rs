@@ -85,6 +85,22 @@ impl<M: Meter> Table<M> {
         }
     }
 
+    /// Appends zeros to a value whose block has room for them, up to `value_bytes` in all.
+    pub fn lengthen(&mut self, found: &Found, (unit, class): (u32, Class), value_bytes: usize) {
+        let place = (self.memory.offset_of(unit), class);
+        let lengths = (found.pair.key_bytes, value_bytes);
+        block::write_header(
+            &mut self.memory,
+            place,
+            lengths,
+            found.pair.is_tagged,
+            self.unit_shift,
+        );
+        let (at, old_bytes) = found.value();
+        self.memory.bytes_mut(at + old_bytes, value_bytes - old_bytes).fill(0);
+        self.meter.write(Cause::Data);
+    }
+
     /// Removes a pair that was found.
     pub fn remove(&mut self, hash: Hash, found: &Found) {
         self.memory.bucket_mut(found.bucket).clear(found.slot, found.span);

@@ -276,6 +276,23 @@ impl<M: Meter> Engine<M> {
         Some(change(self.change_at(place)))
     }
 
+    /// Appends zeros to a value, up to `value_bytes` in all, if its block has room for them. Then
+    /// nothing of the value is moved or copied. Returns whether it was done.
+    pub fn lengthen(&mut self, key: &[u8], value_bytes: usize) -> bool {
+        let Some(place) = self.table.find::<Portable>(key, self.hash(key)) else { return false };
+        let found = self.table.found_at(place);
+        let old_bytes = found.pair.value_bytes;
+        let form = self.table.form(key, value_bytes, self.inline_threshold);
+        match (found.block, form) {
+            (Some(block), Some(form)) if value_bytes >= old_bytes && found.has(form) => {
+                self.pair_bytes += value_bytes - old_bytes;
+                self.table.lengthen(&found, block, value_bytes);
+                true
+            }
+            _ => false,
+        }
+    }
+
     #[inline(always)]
     pub(crate) fn change_at(&mut self, place: Place) -> ValueMut<'_> {
         let found = self.table.found_at(place);

@@ -20,7 +20,8 @@ impl<M: Meter> Engine<M> {
             if cursor < buckets {
                 self.visit_chain(cursor as usize, &mut visit);
             }
-            return if cursor + 1 < buckets { cursor + 1 } else { 0 };
+            let next = cursor.saturating_add(1);
+            return if next < buckets { next } else { 0 };
         };
         let near = cursor as usize & mask;
         self.visit_chain(near, &mut visit);
@@ -30,6 +31,16 @@ impl<M: Meter> Engine<M> {
         }
         let above = cursor | !(mask as u64);
         above.reverse_bits().wrapping_add(1).reverse_bits()
+    }
+
+    /// The cursor at a chain that a random number of 64 bits chooses, each chain with about the
+    /// same probability.
+    pub fn cursor_from(&self, random: u64) -> u64 {
+        let index = &self.table.index;
+        match index.round() {
+            Some(mask) => random & mask as u64,
+            None => ((u128::from(random) * index.buckets() as u128) >> u64::BITS) as u64,
+        }
     }
 
     fn visit_chain(&self, bucket: usize, visit: &mut impl FnMut(&[u8], Value<'_>)) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! State of an engine, for commands and for limits.
 
-use crate::bucket::SLOTS;
+use crate::bucket::{BUCKET_BYTES, SLOTS};
 use crate::engine::Engine;
 use crate::meter::Meter;
+use crate::search::Portable;
 
 /// State of an engine.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,5 +54,13 @@ impl<M: Meter> Engine<M> {
             fill: table.slots as f64 / (buckets * SLOTS) as f64,
             slab_lines: table.slabs.statistics().events.transfers,
         }
+    }
+
+    /// Bytes that the pair of a key takes: its share of a bucket, and its block; none: no such key.
+    pub fn memory_of(&self, key: &[u8]) -> Option<usize> {
+        let place = self.table.find::<Portable>(key, self.hash(key))?;
+        let found = self.table.found_at(place);
+        let block_bytes = found.block.map_or(0, |(_, class)| self.table.bytes_of(class));
+        Some((found.span * BUCKET_BYTES).div_ceil(SLOTS) + block_bytes)
     }
 }

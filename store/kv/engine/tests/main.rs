@@ -3,6 +3,7 @@
 
 mod accesses;
 mod batches;
+mod lengthening;
 mod memory;
 mod model;
 mod scans;

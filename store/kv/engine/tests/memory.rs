@@ -126,3 +126,14 @@ fn values_above_512_mib_are_refused_before_memory_is_taken() {
     assert_eq!(engine.put(b"key", &value), Err(OutOfMemory));
     assert!(engine.is_empty());
 }
+
+#[test]
+fn memory_of_pairs_is_their_share_of_buckets_and_their_blocks() {
+    let mut engine = Engine::new(Options::default()).expect("options are sound");
+    engine.put(b"key", b"1234567").expect("there is memory");
+    engine.put(b"long", &[1; 94]).expect("there is memory");
+    // Two of ten slots of a line, and one with a block of 112 bytes.
+    assert_eq!(engine.memory_of(b"key"), Some(13));
+    assert_eq!(engine.memory_of(b"long"), Some(7 + 112));
+    assert_eq!(engine.memory_of(b"none"), None);
+}

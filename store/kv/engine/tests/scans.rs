@@ -77,3 +77,25 @@ fn a_cursor_that_no_scan_gave_ends_too() {
         }
     }
 }
+
+#[test]
+fn random_cursors_reach_every_pair() {
+    for index in [Index::Growing { fill: 0.8 }, Index::Fixed { ratio: 0.01 }] {
+        let options = Options { memory_bytes: 1 << 20, index, ..Options::default() };
+        let mut engine = Engine::new(options).expect("options are sound");
+        for number in 0..500 {
+            engine.put(&key(number), b"").expect("there is memory");
+        }
+        let mut random = fastrand::Rng::with_seed(7);
+        let mut seen = HashMap::new();
+        for _ in 0..5_000 {
+            let cursor = engine.cursor_from(random.u64(..));
+            engine.scan(cursor, |key, _| *seen.entry(key.to_vec()).or_insert(0) += 1);
+        }
+        assert_eq!(seen.len(), 500);
+        // Any number is a cursor.
+        for cursor in [u64::MAX, u64::MAX - 1, 1 << 63] {
+            engine.scan(cursor, |_, _| {});
+        }
+    }
+}

@@ -26,7 +26,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 6] =
+    /// All kinds, each at its number.
+    pub const ALL: [Self; 6] =
         [Self::String, Self::Hash, Self::List, Self::Set, Self::SortedSet, Self::Stream];
 
     /// Name, as TYPE prints it.

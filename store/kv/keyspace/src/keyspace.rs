@@ -21,11 +21,13 @@ pub struct Options {
 /// Keys and their values.
 pub struct Keyspace {
     pub(crate) engine: Engine,
-    large: LargeValues,
+    pub(crate) large: LargeValues,
     limits: Limits,
     /// Values with a time of expiry.
     pub(crate) expiring: usize,
     pub(crate) expiry_cursor: u64,
+    /// Since the last question, a value was replaced or removed after its time.
+    lapsed: bool,
     /// Bytes of the value that is written next.
     scratch: Vec<u8>,
 }
@@ -49,6 +51,7 @@ impl Keyspace {
             limits: options.limits,
             expiring: 0,
             expiry_cursor: 0,
+            lapsed: false,
             scratch: vec![],
         })
     }
@@ -56,6 +59,18 @@ impl Keyspace {
     /// Sizes up to which values stay packed.
     pub fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// Sets the sizes up to which values stay packed. Values that are large stay so.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
+    /// Whether a write has replaced or removed a value whose time had passed, since the last call.
+    /// The write saw no value, so its caller tells those who want to know what has expired.
+    #[inline]
+    pub fn take_lapsed(&mut self) -> bool {
+        std::mem::take(&mut self.lapsed)
     }
 
     /// Number of keys, with those whose time has passed and that nothing has removed yet.
@@ -135,6 +150,7 @@ impl Keyspace {
         let header = Header { kind: Kind::String, expires_ms };
         self.put(key, header, None, value)?;
         self.replaced(old, header);
+        self.note_lapsed(old, now_ms);
         Ok(())
     }
 
@@ -143,15 +159,16 @@ impl Keyspace {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; nothing has changed.
-    pub fn store<T: Type>(&mut self, key: &[u8], value: T) -> Result<(), Error> {
+    pub fn store<T: Type>(&mut self, key: &[u8], value: T, now_ms: u64) -> Result<(), Error> {
         if T::IS_REMOVED_WHEN_EMPTY && value.is_empty() {
-            self.discard(key);
+            self.remove(key, now_ms);
             return Ok(());
         }
         let old = self.stored_or_expired(key);
         let header = Header { kind: T::KIND, expires_ms: None };
         self.put_form::<T>(key, header, value.into_form())?;
         self.replaced(old, header);
+        self.note_lapsed(old, now_ms);
         Ok(())
     }
 
@@ -174,6 +191,24 @@ impl Keyspace {
         }))
     }
 
+    /// Appends zeros to a string, up to `length` bytes in all, if it can stay where it lies.
+    /// Returns whether it was done.
+    ///
+    /// # Errors
+    /// [`Error::WrongType`].
+    pub fn lengthen_string(
+        &mut self,
+        key: &[u8],
+        now_ms: u64,
+        length: usize,
+    ) -> Result<bool, Error> {
+        let Some(bytes) = self.string(key, now_ms)? else { return Ok(false) };
+        let old_length = bytes.len();
+        let stored_length = self.engine.get(key).map_or(0, |value| value.bytes.len());
+        // The bytes of a string end its value.
+        Ok(self.engine.lengthen(key, stored_length - old_length + length))
+    }
+
     /// Reads a value where it lies; none: no such key.
     ///
     /// # Errors
@@ -182,10 +217,7 @@ impl Keyspace {
         match self.stored(key, now_ms) {
             None => Ok(None),
             Some(stored) if stored.header.kind != T::KIND => Err(Error::WrongType),
-            Some(stored) => Ok(Some(match stored.body {
-                Body::Packed(bytes) => T::read_packed(bytes),
-                Body::Large(number) => T::read_large(self.large.get(number)),
-            })),
+            Some(stored) => Ok(Some(self.view::<T>(stored))),
         }
     }
 
@@ -231,15 +263,16 @@ impl Keyspace {
         if living.is_some_and(|(header, _)| header.kind != T::KIND) {
             return Err(Error::WrongType);
         }
-        match living {
-            Some((header, Some(number))) => {
-                if growth == Growth::Possible {
-                    self.check_memory(1)?;
-                }
-                self.change_large(key, (header, number), change)
+        if let Some((header, Some(number))) = living {
+            if growth == Growth::Possible {
+                self.check_memory(1)?;
             }
-            _ => self.change_packed(key, (old, living.map(|(header, _)| header)), change),
+            return self.change_large(key, (header, number), change);
         }
+        let living = living.map(|(header, _)| header);
+        let result = self.change_packed(key, (old, living), change)?;
+        self.note_lapsed(old, now_ms);
+        Ok(result)
     }
 
     fn change_large<T: Type, R>(
@@ -303,9 +336,11 @@ impl Keyspace {
 
     /// Removes a value; returns whether there was one.
     pub fn remove(&mut self, key: &[u8], now_ms: u64) -> bool {
-        let is_there = self.stored(key, now_ms).is_some();
-        self.discard(key);
-        is_there
+        let Some(old) = self.stored_or_expired(key) else { return false };
+        self.engine.delete(key);
+        self.replaced(Some(old), Header::PLAIN);
+        self.note_lapsed(Some(old), now_ms);
+        !old.0.has_expired(now_ms)
     }
 
     /// Sets or removes the time of expiry. Returns whether there is such a key. A time that has
@@ -337,29 +372,6 @@ impl Keyspace {
         Ok(true)
     }
 
-    /// Gives a value another key, in place of any value there. Returns whether there was one.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`]; nothing has changed.
-    pub fn rename(&mut self, from: &[u8], to: &[u8], now_ms: u64) -> Result<bool, Error> {
-        let Some(stored) = self.stored(from, now_ms) else { return Ok(false) };
-        if from == to {
-            return Ok(true);
-        }
-        let header = stored.header;
-        let (number, bytes) = match stored.body {
-            Body::Large(number) => (Some(number), vec![]),
-            Body::Packed(bytes) => (None, bytes.to_vec()),
-        };
-        let old = self.stored_or_expired(to);
-        self.put(to, header, number, &bytes)?;
-        self.replaced(old, header);
-        // The structure has its new key already.
-        self.engine.delete(from);
-        self.count_expiring(Some(header), Header::PLAIN);
-        Ok(true)
-    }
-
     /// Visits the keys of the next chain of buckets, and returns the next cursor; see
     /// [`Engine::scan`]. Values whose time has passed are left out.
     pub fn scan(&self, cursor: u64, now_ms: u64, mut visit: impl FnMut(&[u8], Kind)) -> u64 {
@@ -378,13 +390,13 @@ impl Keyspace {
         (self.expiring, self.expiry_cursor) = (0, 0);
     }
 
-    fn stored(&self, key: &[u8], now_ms: u64) -> Option<Stored<'_>> {
+    pub(crate) fn stored(&self, key: &[u8], now_ms: u64) -> Option<Stored<'_>> {
         let stored = Stored::read(self.engine.get(key)?);
         (!stored.header.has_expired(now_ms)).then_some(stored)
     }
 
     /// Header of a value and number of a large one, also after its time.
-    fn stored_or_expired(&self, key: &[u8]) -> Option<(Header, Option<u32>)> {
+    pub(crate) fn stored_or_expired(&self, key: &[u8]) -> Option<(Header, Option<u32>)> {
         let stored = Stored::read(self.engine.get(key)?);
         let number = match stored.body {
             Body::Large(number) => Some(number),
@@ -394,7 +406,7 @@ impl Keyspace {
     }
 
     /// Writes header and bytes of a value.
-    fn put(
+    pub(crate) fn put(
         &mut self,
         key: &[u8],
         header: Header,
@@ -434,14 +446,20 @@ impl Keyspace {
     }
 
     /// Frees what belonged to the value before, and counts what changed.
-    fn replaced(&mut self, old: Option<(Header, Option<u32>)>, new: Header) {
+    pub(crate) fn replaced(&mut self, old: Option<(Header, Option<u32>)>, new: Header) {
         if let Some((_, Some(number))) = old {
             self.large.remove(number);
         }
         self.count_expiring(old.map(|(header, _)| header), new);
     }
 
-    fn count_expiring(&mut self, old: Option<Header>, new: Header) {
+    /// Notes that a write took the place of a value whose time had passed.
+    #[inline]
+    pub(crate) fn note_lapsed(&mut self, old: Option<(Header, Option<u32>)>, now_ms: u64) {
+        self.lapsed |= old.is_some_and(|(header, _)| header.has_expired(now_ms));
+    }
+
+    pub(crate) fn count_expiring(&mut self, old: Option<Header>, new: Header) {
         self.expiring += usize::from(new.expires_ms.is_some());
         self.expiring -= usize::from(old.is_some_and(|old| old.expires_ms.is_some()));
     }
@@ -456,7 +474,7 @@ impl Keyspace {
     }
 
     /// Large values count against the memory of the engine.
-    fn check_memory(&self, more_bytes: usize) -> Result<(), Error> {
+    pub(crate) fn check_memory(&self, more_bytes: usize) -> Result<(), Error> {
         match self.memory_bytes() + more_bytes > self.engine.options().memory_bytes {
             true => Err(Error::OutOfMemory),
             false => Ok(()),

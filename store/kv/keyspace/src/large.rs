@@ -40,11 +40,21 @@ impl LargeValues {
         cell.structure.downcast_ref().expect("the kind of a value is that of its structure")
     }
 
+    /// A copy of the structure of a number.
+    pub fn copy<T: Clone + Send + 'static>(&self, number: u32) -> Box<dyn Any + Send> {
+        Box::new(self.get::<T>(number).clone())
+    }
+
     /// Takes a structure out, to change it; its number stays in use.
     pub fn take<T: 'static>(&mut self, number: u32) -> Box<T> {
+        self.take_any(number).downcast().expect("the kind of a value is that of its structure")
+    }
+
+    /// As [`LargeValues::take`], for a structure of any type.
+    pub fn take_any(&mut self, number: u32) -> Box<dyn Any + Send> {
         let cell = self.cells[number as usize].take().expect("values name structures that exist");
         self.memory_bytes -= cell.memory_bytes;
-        cell.structure.downcast().expect("the kind of a value is that of its structure")
+        cell.structure
     }
 
     /// Puts a structure back that was taken out.
@@ -69,6 +79,11 @@ impl LargeValues {
     /// Number of structures.
     pub fn len(&self) -> usize {
         self.cells.len() - self.free.len()
+    }
+
+    /// Bytes of the structure of a number.
+    pub fn bytes_of(&self, number: u32) -> usize {
+        self.cells[number as usize].as_ref().map_or(0, |cell| cell.memory_bytes)
     }
 
     /// Bytes of all structures, and of the table of them.

@@ -18,10 +18,15 @@ mod header;
 mod keyspace;
 mod large;
 mod operations;
+mod random;
+mod transfer;
 mod value;
+mod view;
 
 pub use error::Error;
 pub use header::{Expiry, Kind};
 pub use keyspace::{Keyspace, Options};
 pub use operations::OperationError;
+pub use transfer::Detached;
 pub use value::{Form, Type};
+pub use view::ValueRef;

@@ -28,7 +28,7 @@ pub trait Type: Sized {
     /// A value left without elements is removed.
     const IS_REMOVED_WHEN_EMPTY: bool = true;
     /// The large form.
-    type Large: Send + 'static;
+    type Large: Clone + Send + 'static;
     /// A value that is read where it lies.
     type Ref<'a>;
 

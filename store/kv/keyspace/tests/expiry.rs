@@ -69,3 +69,28 @@ fn nothing_is_made_of_a_change_that_does_nothing() {
     let length = keyspace.change(b"stream", 0, |stream: &mut Stream, _| stream.view().len());
     assert_eq!((length, keyspace.len()), (Ok(0), 0));
 }
+
+#[test]
+fn a_write_in_place_of_a_value_whose_time_has_passed_is_noted() {
+    let mut keyspace = keyspace();
+    let expiring = |keyspace: &mut Keyspace, key: &[u8]| {
+        keyspace.set_string(key, b"value", Expiry::AtMs(10), 0).expect("there is memory");
+        assert!(!keyspace.take_lapsed());
+    };
+    expiring(&mut keyspace, b"key");
+    keyspace.set_string(b"key", b"new", Expiry::Never, 9).expect("there is memory");
+    assert!(!keyspace.take_lapsed());
+    expiring(&mut keyspace, b"key");
+    keyspace.set_string(b"key", b"new", Expiry::Never, 10).expect("there is memory");
+    assert!(keyspace.take_lapsed() && !keyspace.take_lapsed());
+    expiring(&mut keyspace, b"key");
+    let removed = keyspace.change(b"key", 10, |hash: &mut Hash, _| hash.remove(b"field"));
+    assert_eq!((removed, keyspace.len()), (Ok(false), 0));
+    assert!(keyspace.take_lapsed());
+    expiring(&mut keyspace, b"key");
+    assert!(!keyspace.remove(b"key", 10) && keyspace.take_lapsed());
+    expiring(&mut keyspace, b"to");
+    keyspace.set_string(b"from", b"value", Expiry::Never, 10).expect("there is memory");
+    assert_eq!(keyspace.rename(b"from", b"to", 10), Ok(true));
+    assert!(keyspace.take_lapsed());
+}

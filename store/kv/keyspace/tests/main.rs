@@ -6,3 +6,4 @@ mod memory;
 mod model;
 mod operations;
 mod store;
+mod transfer;

@@ -108,3 +108,23 @@ fn a_full_keyspace_takes_removals_of_elements() {
     }
     assert_eq!((keyspace.len(), keyspace.large_values()), (strings as usize, 0));
 }
+
+#[test]
+fn a_string_is_lengthened_where_it_lies() {
+    let mut keyspace = keyspace(1 << 30);
+    for (key, expiry) in [(b"a", Expiry::Never), (b"b", Expiry::AtMs(50))] {
+        keyspace.set_string(key, &[7; 1_000], expiry, 0).expect("there is memory");
+        let before = keyspace.memory_bytes();
+        assert_eq!(keyspace.lengthen_string(key, 0, 1_002), Ok(true));
+        assert_eq!(keyspace.lengthen_string(key, 0, 900), Ok(false));
+        assert_eq!(keyspace.lengthen_string(key, 0, 9_000), Ok(false));
+        let mut expected = vec![7; 1_000];
+        expected.extend([0; 2]);
+        assert_eq!(keyspace.string(key, 0), Ok(Some(&expected[..])));
+        assert_eq!(keyspace.memory_bytes(), before);
+    }
+    assert_eq!(keyspace.expires_ms(b"b", 0), Some(Some(50)));
+    assert_eq!(keyspace.lengthen_string(b"b", 50, 1_003), Ok(false));
+    keyspace.change(b"h", 0, |hash: &mut Hash, limits| hash.set(limits, b"f", b"v")).expect("room");
+    assert_eq!(keyspace.lengthen_string(b"h", 0, 100), Err(Error::WrongType));
+}

@@ -33,10 +33,10 @@ fn a_value_of_either_form_replaces_values_of_all_types() {
                 (0..1_000).for_each(|_| list.push(limits, End::Back, &[7; 100]));
             })
             .expect("there is memory");
-        keyspace.store(b"set", set(2_000)).expect("there is memory");
+        keyspace.store(b"set", set(2_000), NOW_MS).expect("there is memory");
         assert_eq!((keyspace.large_values(), keyspace.expiring()), (2, 1));
         for key in [&b"string"[..], b"list", b"set", b"new"] {
-            keyspace.store(key, set(members)).expect("there is memory");
+            keyspace.store(key, set(members), NOW_MS).expect("there is memory");
             assert_eq!(keyspace.kind(key, NOW_MS), Some(Kind::Set));
             let view = keyspace.read::<Set>(key, NOW_MS).expect("a set").expect("it is there");
             assert_eq!(view.len() as i64, members);
@@ -44,7 +44,7 @@ fn a_value_of_either_form_replaces_values_of_all_types() {
         let large = if members > 512 { 4 } else { 0 };
         assert_eq!((keyspace.large_values(), keyspace.expiring()), (large, 0));
         for key in [&b"string"[..], b"list", b"set", b"new", b"none"] {
-            keyspace.store(key, Set::default()).expect("nothing grows");
+            keyspace.store(key, Set::default(), NOW_MS).expect("nothing grows");
         }
         assert_eq!((keyspace.len(), keyspace.large_values()), (0, 0));
     }
@@ -53,14 +53,14 @@ fn a_value_of_either_form_replaces_values_of_all_types() {
 #[test]
 fn a_large_value_that_is_emptied_at_once_leaves_no_key() {
     let mut keyspace = keyspace(1 << 26);
-    keyspace.store(b"set", set(2_000)).expect("there is memory");
+    keyspace.store(b"set", set(2_000), NOW_MS).expect("there is memory");
     keyspace.set_expiry(b"set", Some(9_999), NOW_MS).expect("there is memory");
     let popped = keyspace
         .shrink(b"set", NOW_MS, |set: &mut Set, _| set.pop_many(5_000, &mut |range| range - 1))
         .expect("it shrinks");
     assert_eq!(popped.len(), 2_000);
     assert_eq!((keyspace.len(), keyspace.large_values(), keyspace.expiring()), (0, 0, 0));
-    keyspace.store(b"set", set(1)).expect("there is memory");
+    keyspace.store(b"set", set(1), NOW_MS).expect("there is memory");
     assert_eq!(keyspace.expires_ms(b"set", NOW_MS), Some(None));
 }
 
@@ -69,7 +69,7 @@ fn a_value_without_room_leaves_the_one_before() {
     let mut keyspace = keyspace(1 << 20);
     keyspace.set_string(b"key", b"text", Expiry::AtMs(9_999), NOW_MS).expect("there is memory");
     let before = keyspace.memory_bytes();
-    assert_eq!(keyspace.store(b"key", set(1_000_000)), Err(Error::OutOfMemory));
+    assert_eq!(keyspace.store(b"key", set(1_000_000), NOW_MS), Err(Error::OutOfMemory));
     assert_eq!(keyspace.string(b"key", NOW_MS), Ok(Some(&b"text"[..])));
     assert_eq!((keyspace.large_values(), keyspace.expiring()), (0, 1));
     assert_eq!(keyspace.memory_bytes(), before);

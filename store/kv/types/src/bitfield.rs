@@ -107,13 +107,28 @@ pub fn set(
     value: i64,
     overflow: Overflow,
 ) -> Result<Option<i64>, OffsetOutOfRange> {
-    let old = grow(limits, bytes, kind, offset)?;
+    grow(limits, bytes, kind, offset)?;
+    Ok(set_within(bytes, kind, offset, value, overflow))
+}
+
+/// As [`set`], for a string that has all bytes of the integer.
+///
+/// # Panics
+/// It is too short.
+pub fn set_within(
+    bytes: &mut [u8],
+    kind: FieldType,
+    offset: u64,
+    value: i64,
+    overflow: Overflow,
+) -> Option<i64> {
+    let old = get(bytes, kind, offset);
     // As in Redis, a negative value is a large one to an unsigned type.
     let value = if kind.is_signed { i128::from(value) } else { i128::from(value as u64) };
-    Ok(kind.fit(value, overflow).map(|value| {
+    kind.fit(value, overflow).map(|value| {
         Window::new(kind, offset).write(bytes, kind, value);
         old
-    }))
+    })
 }
 
 /// Adds to the integer at bit `offset` (INCRBY). Returns the sum; `None` if it does not fit and
@@ -130,27 +145,49 @@ pub fn increment(
     increment: i64,
     overflow: Overflow,
 ) -> Result<Option<i64>, OffsetOutOfRange> {
-    let old = grow(limits, bytes, kind, offset)?;
+    grow(limits, bytes, kind, offset)?;
+    Ok(increment_within(bytes, kind, offset, increment, overflow))
+}
+
+/// As [`increment`], for a string that has all bytes of the integer.
+///
+/// # Panics
+/// It is too short.
+pub fn increment_within(
+    bytes: &mut [u8],
+    kind: FieldType,
+    offset: u64,
+    increment: i64,
+    overflow: Overflow,
+) -> Option<i64> {
+    let old = get(bytes, kind, offset);
     let sum = kind.fit(i128::from(old) + i128::from(increment), overflow);
     if let Some(sum) = sum {
         Window::new(kind, offset).write(bytes, kind, sum);
     }
-    Ok(sum)
+    sum
 }
 
-/// Fills the string up to the end of an integer, and returns the integer.
+/// Returns the number of bytes that a string needs to have an integer.
+///
+/// # Errors
+/// [`OffsetOutOfRange`] if it would begin behind the largest string.
+pub fn end(limits: &Limits, kind: FieldType, offset: u64) -> Result<usize, OffsetOutOfRange> {
+    Ok(check_offset(limits, offset)? + Window::new(kind, offset).len)
+}
+
+/// Fills the string up to the end of an integer.
 fn grow(
     limits: &Limits,
     bytes: &mut Vec<u8>,
     kind: FieldType,
     offset: u64,
-) -> Result<i64, OffsetOutOfRange> {
-    let start = check_offset(limits, offset)?;
-    let end = start + Window::new(kind, offset).len;
+) -> Result<(), OffsetOutOfRange> {
+    let end = end(limits, kind, offset)?;
     if bytes.len() < end {
         bytes.resize(end, 0);
     }
-    Ok(get(bytes, kind, offset))
+    Ok(())
 }
 
 /// The bytes that an integer lies in, at most nine, as one large integer.

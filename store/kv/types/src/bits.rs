@@ -65,11 +65,20 @@ pub fn set(
     if bytes.len() <= at {
         bytes.resize(at + 1, 0);
     }
-    let old = bytes[at] & mask_of(offset) != 0;
+    Ok(set_within(bytes, offset, bit))
+}
+
+/// As [`set`], for a string that has the bit.
+///
+/// # Panics
+/// It is too short.
+pub fn set_within(bytes: &mut [u8], offset: u64, bit: bool) -> bool {
+    let byte = &mut bytes[(offset / 8) as usize];
+    let old = *byte & mask_of(offset) != 0;
     if old != bit {
-        bytes[at] ^= mask_of(offset);
+        *byte ^= mask_of(offset);
     }
-    Ok(old)
+    old
 }
 
 /// Returns the index of the byte that has bit `offset`.

@@ -58,8 +58,7 @@ pub fn set_range(
     if bytes.is_empty() {
         return Ok(());
     }
-    check_size(limits, offset, bytes.len())?;
-    let end = offset + bytes.len();
+    let end = check_size(limits, offset, bytes.len())?;
     if text.len() < end {
         text.resize(end, 0);
     }
@@ -117,9 +116,13 @@ pub fn increment_float(text: Option<&[u8]>, increment: Extended) -> Result<Strin
     Ok(old.checked_add(increment).ok_or(TextError::NotFinite)?.to_text())
 }
 
-fn check_size(limits: &Limits, one: usize, other: usize) -> Result<(), TextError> {
-    let fits = one.checked_add(other).is_some_and(|sum| sum <= limits.text_bytes);
-    fits.then_some(()).ok_or(TextError::TooLong)
+/// Returns the sum of two sizes, if a string may have it.
+///
+/// # Errors
+/// [`TextError::TooLong`].
+pub fn check_size(limits: &Limits, one: usize, other: usize) -> Result<usize, TextError> {
+    let sum = one.checked_add(other).filter(|sum| *sum <= limits.text_bytes);
+    sum.ok_or(TextError::TooLong)
 }
 
 #[cfg(test)]

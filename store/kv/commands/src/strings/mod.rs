@@ -1,36 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Strings.
+//! Strings and counters.
+//!
+//! A string is stored as its bytes, and a counter as its decimal text. A change that keeps the
+//! length is made where the string lies; any other stores the string anew.
 
-use freeport_kv_keyspace::Expiry;
-use freeport_kv_protocol::resp::reply::shared;
+mod count;
+mod edit;
+mod lcs;
+mod options;
+mod read;
+mod set;
+mod several;
 
-use crate::call::Call;
-use crate::command::{Command, Flags, Group};
-use crate::effects::Class;
-use crate::error::Error;
+use crate::command::{Command, Flags, Group, Run};
 use crate::keys::Keys;
 
-const READ: Flags = Flags::READ.with(Flags::FAST);
-const WRITE: Flags = Flags::WRITE.with(Flags::GROWS);
+const READ: Flags = Flags::READ;
+const WRITE: Flags = Flags::WRITE;
+const GROW: Flags = Flags::WRITE.with(Flags::GROWS);
 
 /// Commands of strings.
 pub const COMMANDS: &[Command] = &[
-    Command::new(("get", 2), Group::String, READ, Keys::FIRST, get),
-    Command::new(("set", -3), Group::String, WRITE, Keys::FIRST, set),
+    with("get", 2, READ.with(Flags::FAST), read::get),
+    with("getdel", 2, WRITE.with(Flags::FAST), read::getdel),
+    with("getex", -2, WRITE.with(Flags::FAST), read::getex),
+    with("strlen", 2, READ.with(Flags::FAST), read::strlen),
+    with("getrange", 4, READ, read::getrange),
+    with("substr", 4, READ, read::getrange),
+    with("set", -3, GROW, set::set),
+    with("setnx", 3, GROW.with(Flags::FAST), set::setnx),
+    with("setex", 4, GROW, set::setex),
+    with("psetex", 4, GROW, set::psetex),
+    with("getset", 3, GROW.with(Flags::FAST), set::getset),
+    with("append", 3, GROW.with(Flags::FAST), edit::append),
+    with("setrange", 4, GROW, edit::setrange),
+    with("incr", 2, GROW.with(Flags::FAST), count::incr),
+    with("decr", 2, GROW.with(Flags::FAST), count::decr),
+    with("incrby", 3, GROW.with(Flags::FAST), count::incrby),
+    with("decrby", 3, GROW.with(Flags::FAST), count::decrby),
+    with("incrbyfloat", 3, GROW.with(Flags::FAST), count::incrbyfloat),
+    of_several("mget", -2, READ.with(Flags::FAST), Keys::REST, several::mget),
+    of_several("mset", -3, GROW, PAIRS, several::mset),
+    of_several("msetnx", -3, GROW, PAIRS, several::msetnx),
+    of_several("lcs", -3, READ, Keys::TWO, lcs::lcs),
 ];
 
-fn get(call: &mut Call<'_>) -> Result<(), Error> {
-    match call.database.string(call.arguments[1])? {
-        Some(value) => call.reply.bulk(value),
-        None => call.reply.null(),
-    }
-    Ok(())
+/// Keys that alternate with values.
+const PAIRS: Keys = Keys::Range { first: 1, last: -1, step: 2 };
+
+const fn with(name: &'static str, arity: i32, flags: Flags, run: Run) -> Command {
+    of_several(name, arity, flags, Keys::FIRST, run)
 }
 
-fn set(call: &mut Call<'_>) -> Result<(), Error> {
-    let (key, value) = (call.arguments[1], call.arguments[2]);
-    call.database.set_string(key, value, Expiry::Never)?;
-    call.database.changed(key, Class::String, "set");
-    call.reply.raw(shared::OK);
-    Ok(())
+const fn of_several(name: &'static str, arity: i32, flags: Flags, keys: Keys, run: Run) -> Command {
+    Command::new((name, arity), Group::String, flags, keys, run)
 }

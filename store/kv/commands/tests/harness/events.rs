@@ -1,68 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Keyspace events of a redis-server.
+//! Keyspace events of a redis-server, heard on a connection of its own.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use freeport_kv_protocol::resp::Value;
 
-use freeport_kv_protocol::resp::{Value, ValueLimits, ValueProgress, ValueReader};
+use super::parsed;
+use super::redis::{Connection, Redis};
 
-use super::redis::{Redis, request};
-
-/// A client that is told of all events.
-pub struct Listener {
-    connection: TcpStream,
-    received: Vec<u8>,
-}
-
-/// Channel of the message that ends the events so far.
-const END: &[u8] = b"end of events";
+/// A connection that has subscribed to all keyspace events but those of keys not found.
+pub struct Listener(Connection);
 
 impl Listener {
     /// Listens from now on.
     pub fn new(redis: &mut Redis) -> Self {
-        redis.call(&[b"CONFIG", b"SET", b"notify-keyspace-events", b"EA"]);
-        let mut listener = Self { connection: redis.connect(), received: vec![] };
-        let subscribe = request(&[b"PSUBSCRIBE", b"__keyevent@0__:*", END]);
-        listener.connection.write_all(&subscribe).expect("the server reads");
-        // Both patterns are acknowledged.
-        listener.message();
-        listener.message();
-        listener
+        redis.call(&[b"CONFIG", b"SET", b"notify-keyspace-events", b"EAn"]);
+        let mut connection = redis.connect();
+        connection.call(&[b"PSUBSCRIBE", b"__keyevent@*__:*"]);
+        Self(connection)
     }
 
-    /// Names and keys of the events since the last call, such as `hset key`.
-    pub fn events(&mut self, redis: &mut Redis) -> Vec<String> {
-        redis.call(&[b"PUBLISH", END, b""]);
+    /// The events since the last call, as [`event_text`] has them.
+    pub fn events(&mut self) -> Vec<String> {
+        // The reply to a ping comes after all events of commands that were replied to before.
+        self.0.send(&[b"PING"]);
         let mut events = vec![];
         loop {
-            let message = self.message();
-            let [.., Value::Bulk(channel), Value::Bulk(key)] = &message[..] else {
-                panic!("{message:?} is no message")
-            };
-            if channel == END {
-                return events;
+            let Value::Array(parts) = parsed(&self.0.receive()) else { panic!("no message") };
+            match &parts[..] {
+                [_, _, Value::Bulk(channel), Value::Bulk(key)] => events.push(event(channel, key)),
+                [Value::Bulk(kind), ..] if kind == b"pong" => return events,
+                other => panic!("no event: {other:?}"),
             }
-            let name = channel.rsplit(|byte| *byte == b':').next().expect("it has one part");
-            events.push(format!("{} {}", name.escape_ascii(), key.escape_ascii()));
         }
     }
+}
 
-    fn message(&mut self) -> Vec<Value> {
-        let mut part = [0; 4096];
-        loop {
-            let mut reader = ValueReader::new(ValueLimits::default());
-            match reader.read(&self.received).expect("the server speaks RESP") {
-                ValueProgress::Complete { value: Value::Array(message), bytes } => {
-                    self.received.drain(..bytes);
-                    return message;
-                }
-                ValueProgress::Complete { value, .. } => panic!("{value} is no message"),
-                ValueProgress::Incomplete { .. } => {
-                    let length = self.connection.read(&mut part).expect("the server sends");
-                    assert_ne!(length, 0, "the server closed the connection");
-                    self.received.extend_from_slice(&part[..length]);
-                }
-            }
-        }
-    }
+/// Name and key of an event, such as `hset key`; behind the number of its database unless that is
+/// 0.
+pub fn event_text(database: u16, name: &str, key: &[u8]) -> String {
+    let text = format!("{name} {}", key.escape_ascii());
+    if database == 0 { text } else { format!("{database} {text}") }
+}
+
+fn event(channel: &[u8], key: &[u8]) -> String {
+    let channel = str::from_utf8(channel).expect("channels of events are text");
+    let (number, name) = channel
+        .strip_prefix("__keyevent@")
+        .and_then(|rest| rest.split_once("__:"))
+        .expect("only such channels were subscribed to");
+    event_text(number.parse().expect("databases have numbers"), name, key)
 }

@@ -4,13 +4,18 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use freeport_kv_commands::{
-    Call, Effects, Error, Event, FAMILIES, Run, Session, Shard, ShardOptions, Store, Table,
+    Call, Class, Database, Effects, Error, Event, FAMILIES, Run, Session, Shard, ShardOptions,
+    Store, Table,
 };
 use freeport_kv_engine::Options as EngineOptions;
 use freeport_kv_keyspace::Options;
 use freeport_kv_protocol::resp::{Value, Writer};
 
+use super::events::event_text;
 use super::parsed;
+
+/// Classes of events that are noted: as `A` means them, neither new keys nor those not found.
+const USUAL: u16 = !(Class::New as u16 | Class::Miss as u16);
 
 /// A store and a client.
 pub struct Local {
@@ -33,7 +38,7 @@ impl Local {
         Self::with_memory(shards, 256 << 20)
     }
 
-    /// An empty store of several shards, each with this memory.
+    /// An empty store of several shards, each of whose databases may use this memory.
     pub fn with_memory(shards: usize, memory_bytes: usize) -> Self {
         let engine = EngineOptions { memory_bytes, ..EngineOptions::default() };
         let keyspace = Options { engine, ..Options::default() };
@@ -46,7 +51,7 @@ impl Local {
             table: Table::new(FAMILIES.iter().copied().flatten().copied()),
             store,
             session: Session::new(1),
-            effects: Effects { listened: u16::MAX, ..Effects::default() },
+            effects: Effects { listened: USUAL, ..Effects::default() },
             now_ms: None,
         }
     }
@@ -56,10 +61,22 @@ impl Local {
         self.call(&line.split(' ').map(str::as_bytes).collect::<Vec<_>>())
     }
 
-    /// Names and keys of the events since the last call, such as `hset key`.
+    /// Takes the events since the last call, as [`event_text`] has them.
     pub fn events(&mut self) -> Vec<String> {
-        let text = |event: Event| format!("{} {}", event.name, event.key.escape_ascii());
+        let text = |event: Event| event_text(event.database, event.name, &event.key);
         self.effects.events.drain(..).map(text).collect()
+    }
+
+    /// Takes the events since the last call; only their names.
+    pub fn event_names(&mut self) -> Vec<&'static str> {
+        self.effects.events.drain(..).map(|event| event.name).collect()
+    }
+
+    /// Time of expiry of a key, as [`Database::expires_ms`] has it.
+    pub fn expires_ms(&mut self, key: &[u8]) -> Option<Option<u64>> {
+        let now_ms = self.now_ms.unwrap_or_else(now_ms);
+        let number = self.session.database;
+        Database::new(&mut self.store, &mut self.effects, number, now_ms).expires_ms(key)
     }
 
     /// The reply to a command.
@@ -77,10 +94,7 @@ impl Local {
             Writer::new(&mut output, self.session.version).error(error.text());
             return output;
         }
-        let now_ms = self.now_ms.unwrap_or_else(|| {
-            let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
-            since.as_millis() as u64
-        });
+        let now_ms = self.now_ms.unwrap_or_else(now_ms);
         let parts = (&mut self.store, &mut self.effects);
         let mut call = Call::new(arguments, self.session, parts, now_ms, &mut output);
         command.execute(&mut call);
@@ -123,4 +137,9 @@ pub fn scanned(
         cursor.clone_from(next);
         between(local);
     }
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
+    since.as_millis() as u64
 }

@@ -5,8 +5,11 @@
 mod beside;
 mod events;
 mod local;
+mod numbers;
 mod redis;
+mod templates;
 
+use freeport_kv_commands::Class;
 use freeport_kv_protocol::resp::{Value, ValueLimits, ValueProgress, ValueReader, Version};
 use freeport_testbed::{seed, skip};
 
@@ -14,6 +17,7 @@ pub use beside::{Beside, are_same};
 pub use events::Listener;
 pub use local::{Local, fill, scanned};
 pub use redis::Redis;
+pub use templates::Templates;
 
 /// Both sides.
 pub struct Compared {
@@ -49,6 +53,21 @@ impl Compared {
         self.ours.session.version = version;
         let number: &[u8] = if version == Version::Three { b"3" } else { b"2" };
         self.redis.call(&[b"HELLO", number]);
+    }
+
+    /// Selects a database on both sides.
+    pub fn select(&mut self, number: u16) {
+        self.ours.session.database = number;
+        self.redis.call(&[b"SELECT", number.to_string().as_bytes()]);
+    }
+
+    /// A listener to the events of the server, new keys among them. Here the same events are noted
+    /// from now on.
+    pub fn listener(&mut self) -> Listener {
+        let effects = &mut self.ours.effects;
+        effects.listened |= Class::New as u16;
+        effects.events.clear();
+        Listener::new(&mut self.redis)
     }
 
     /// The replies of both to a command whose arguments are separated by single spaces are the same

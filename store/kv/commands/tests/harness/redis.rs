@@ -13,7 +13,7 @@ use freeport_testbed::wait_until;
 pub struct Redis {
     process: Child,
     port: u16,
-    connection: TcpStream,
+    connection: Connection,
 }
 
 impl Redis {
@@ -28,41 +28,21 @@ impl Redis {
             .ok()?;
         let mut connection = None;
         wait_until("the server accepts connections", || {
-            connection = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok();
+            connection = Connection::open(port);
             connection.is_some()
         });
         Some(Self { process, port, connection: connection? })
     }
 
-    /// Another connection.
-    pub fn connect(&self) -> TcpStream {
-        TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).expect("the server runs")
-    }
-
     /// The reply to a command, as bytes.
     pub fn call(&mut self, arguments: &[&[u8]]) -> Vec<u8> {
-        self.connection.write_all(&request(arguments)).expect("the server reads");
-        let mut reader = ValueReader::new(ValueLimits::default());
-        let (mut reply, mut part) = (vec![], [0; 4096]);
-        loop {
-            let length = self.connection.read(&mut part).expect("the server replies");
-            assert_ne!(length, 0, "the server closed the connection");
-            reply.extend_from_slice(&part[..length]);
-            match reader.read(&part[..length]).expect("the server speaks RESP") {
-                ValueProgress::Complete { .. } => return reply,
-                ValueProgress::Incomplete { .. } => {}
-            }
-        }
+        self.connection.call(arguments)
     }
-}
 
-/// The bytes of a command.
-pub fn request(arguments: &[&[u8]]) -> Vec<u8> {
-    let mut request = vec![];
-    let mut writer = Writer::new(&mut request, Version::Two);
-    writer.array(arguments.len());
-    arguments.iter().for_each(|argument| writer.bulk(argument));
-    request
+    /// Another connection.
+    pub fn connect(&self) -> Connection {
+        Connection::open(self.port).expect("the server accepts connections")
+    }
 }
 
 impl Drop for Redis {
@@ -70,5 +50,50 @@ impl Drop for Redis {
         // It may have ended by itself.
         let _ = self.process.kill();
         let _ = self.process.wait();
+    }
+}
+
+/// A connection to a server.
+pub struct Connection {
+    stream: TcpStream,
+    received: Vec<u8>,
+}
+
+impl Connection {
+    fn open(port: u16) -> Option<Self> {
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
+        Some(Self { stream, received: vec![] })
+    }
+
+    /// The reply to a command, as bytes.
+    pub fn call(&mut self, arguments: &[&[u8]]) -> Vec<u8> {
+        self.send(arguments);
+        self.receive()
+    }
+
+    /// Sends a command.
+    pub fn send(&mut self, arguments: &[&[u8]]) {
+        let mut request = vec![];
+        let mut writer = Writer::new(&mut request, Version::Two);
+        writer.array(arguments.len());
+        arguments.iter().for_each(|argument| writer.bulk(argument));
+        self.stream.write_all(&request).expect("the server reads");
+    }
+
+    /// The next reply, as bytes.
+    pub fn receive(&mut self) -> Vec<u8> {
+        let mut reader = ValueReader::new(ValueLimits::default());
+        let (mut start, mut part) = (0, [0; 4096]);
+        loop {
+            match reader.read(&self.received[start..]).expect("the server speaks RESP") {
+                ValueProgress::Complete { bytes, .. } => {
+                    return self.received.drain(..start + bytes).collect();
+                }
+                ValueProgress::Incomplete { .. } => start = self.received.len(),
+            }
+            let length = self.stream.read(&mut part).expect("the server replies");
+            assert_ne!(length, 0, "the server closed the connection");
+            self.received.extend_from_slice(&part[..length]);
+        }
     }
 }

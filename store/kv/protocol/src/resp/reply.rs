@@ -176,13 +176,17 @@ impl<'a> Writer<'a> {
     /// A double, with the digits that Redis 7.2 prints: the shortest that give it again. A string
     /// in version 2.
     pub fn double(&mut self, value: f64) {
-        let text = number::double(value);
+        self.double_text(number::double(value).as_bytes());
+    }
+
+    /// A double whose digits the caller has chosen. A string in version 2.
+    pub fn double_text(&mut self, digits: &[u8]) {
         if self.is_three() {
             self.output.push(b',');
-            self.output.extend_from_slice(text.as_bytes());
+            self.output.extend_from_slice(digits);
             self.end();
         } else {
-            self.bulk(text.as_bytes());
+            self.bulk(digits);
         }
     }
 
@@ -293,6 +297,7 @@ mod tests {
         check(|it| it.boolean(false), ":0 ", "#f ");
         check(|it| it.double(0.1), "$3 0.1 ", ",0.1 ");
         check(|it| it.double(f64::NEG_INFINITY), "$4 -inf ", ",-inf ");
+        check(|it| it.double_text(b"0.10"), "$4 0.10 ", ",0.10 ");
         check(
             |it| it.big_number("-12345678901234567890"),
             "$21 -12345678901234567890 ",

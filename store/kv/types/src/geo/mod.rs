@@ -82,7 +82,7 @@ impl Point {
 
     /// The middle of the rectangle whose geohash is `score`.
     pub fn from_score(score: f64) -> Self {
-        let cell = Cell::from_hash(score as u64, BITS);
+        let cell = Cell::from_hash(hash_of(score), BITS);
         let ([west, east], [south, north]) = (cell.longitudes(), cell.latitudes());
         Self {
             longitude: f64::midpoint(west, east).clamp(-MAX_LONGITUDE, MAX_LONGITUDE),
@@ -135,6 +135,14 @@ pub fn push_coordinate(degrees: f64, out: &mut Vec<u8>) {
     let text = format!("{degrees:.17}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     out.extend_from_slice(if text == "-0" { b"0" } else { text.as_bytes() });
+}
+
+/// The integer that C on x86-64 makes of a score. For scores that are no geohashes C leaves it
+/// open; clients may see the places that they stand for, which are those of Redis.
+fn hash_of(score: f64) -> u64 {
+    const HALF: f64 = (1u64 << 63) as f64;
+    let signed = |value: f64| if value.abs() < HALF { value as i64 } else { i64::MIN };
+    if score < HALF { signed(score) as u64 } else { signed(score - HALF) as u64 ^ 1 << 63 }
 }
 
 /// A rectangle of the map: both coordinates, cut to some bits.
@@ -292,6 +300,9 @@ mod tests {
             let point = Point::from_score(score);
             assert!(Point::new(point.longitude, point.latitude).is_some(), "{score}");
         }
+        assert_eq!([-1.0, 3.9, 1e19, 1e300].map(hash_of), [u64::MAX, 3, 10u64.pow(19), 0]);
+        assert_eq!([-1e300, f64::NEG_INFINITY].map(hash_of), [1 << 63; 2]);
+        assert_eq!(hash_of(f64::INFINITY), 0);
     }
 
     #[test]

@@ -12,9 +12,11 @@
 
 mod dense;
 mod estimate;
+mod inspect;
 mod sparse;
 
 use crate::limits::Limits;
+pub use inspect::{describe_runs, is_dense, registers};
 use sparse::Change;
 use thiserror::Error;
 
@@ -35,7 +37,7 @@ const COUNT_AT: usize = 8;
 const OUTDATED: u8 = 0x80;
 
 /// Values of all registers.
-type Registers = [u8; REGISTERS];
+pub type Registers = [u8; REGISTERS];
 
 /// Strings that cannot be counted. The texts are those of Redis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -66,9 +68,35 @@ pub fn add(limits: &Limits, bytes: &mut Vec<u8>, element: &[u8]) -> Result<bool,
     let (index, value) = estimate::place(element);
     let is_changed = raise(limits, bytes, index, value)?;
     if is_changed {
-        bytes[COUNT_AT + 7] |= OUTDATED;
+        mark_outdated(bytes)?;
     }
     Ok(is_changed)
+}
+
+/// As [`add`], for a string with dense registers, which keeps its length.
+///
+/// # Errors
+/// [`InvalidString`], also if the registers are sparse.
+pub fn add_dense(bytes: &mut [u8], element: &[u8]) -> Result<bool, InvalidString> {
+    if !is_dense(bytes)? {
+        return Err(InvalidString::WrongType);
+    }
+    let (index, value) = estimate::place(element);
+    let is_changed = dense::raise(&mut bytes[HEADER_BYTES..], index, value);
+    if is_changed {
+        mark_outdated(bytes)?;
+    }
+    Ok(is_changed)
+}
+
+/// Says that the stored count is not that of the registers any more.
+///
+/// # Errors
+/// [`InvalidString::WrongType`].
+pub fn mark_outdated(bytes: &mut [u8]) -> Result<(), InvalidString> {
+    check(bytes)?;
+    bytes[COUNT_AT + 7] |= OUTDATED;
+    Ok(())
 }
 
 /// Returns the approximate number of distinct elements (PFCOUNT with one key): the stored one, or a
@@ -129,8 +157,7 @@ pub fn merge(limits: &Limits, bytes: &mut Vec<u8>, sources: &[&[u8]]) -> Result<
     for (index, &value) in registers.iter().enumerate().filter(|&(_, &value)| value != 0) {
         raise(limits, bytes, index, value)?;
     }
-    bytes[COUNT_AT + 7] |= OUTDATED;
-    Ok(())
+    mark_outdated(bytes)
 }
 
 /// Checks the header.
@@ -162,7 +189,11 @@ fn raise(
     Ok(dense::raise(&mut bytes[HEADER_BYTES..], index, value))
 }
 
-fn make_dense(bytes: &mut Vec<u8>) -> Result<(), InvalidString> {
+/// Stores the registers one by one.
+///
+/// # Errors
+/// [`InvalidString`]; the string is unchanged.
+pub fn make_dense(bytes: &mut Vec<u8>) -> Result<(), InvalidString> {
     if bytes[ENCODING_AT] == DENSE {
         return Ok(());
     }

@@ -31,11 +31,13 @@ pub(super) enum Change {
 
 /// Equal registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
-    value: u8,
-    len: usize,
+pub(super) struct Run {
+    /// Value of the registers.
+    pub value: u8,
+    /// Number of the registers.
+    pub len: usize,
     /// Bytes that encode it.
-    bytes: usize,
+    pub bytes: usize,
 }
 
 impl Run {
@@ -54,6 +56,19 @@ impl Run {
             _ => None,
         }
     }
+}
+
+/// The runs in `body`; the last one is `None` if it is cut off.
+pub(super) fn runs_of(body: &[u8]) -> impl Iterator<Item = Option<Run>> {
+    let mut rest = body;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let run = Run::read(rest);
+        rest = run.map_or(&[], |run| &rest[run.bytes..]);
+        Some(run)
+    })
 }
 
 /// Appends a run of at most 16384 zeros.
@@ -142,15 +157,14 @@ fn merge_runs(bytes: &mut Vec<u8>, mut at: usize) {
 /// # Errors
 /// [`InvalidString::Corrupt`] if the runs are not of all registers exactly.
 pub(super) fn merge_into(registers: &mut Registers, body: &[u8]) -> Result<(), InvalidString> {
-    let (mut at, mut index) = (0, 0);
-    while at < body.len() {
-        let run = Run::read(&body[at..]).ok_or(InvalidString::Corrupt)?;
+    let mut index = 0;
+    for run in runs_of(body) {
+        let run = run.ok_or(InvalidString::Corrupt)?;
         let range = registers.get_mut(index..index + run.len).ok_or(InvalidString::Corrupt)?;
         if run.value != 0 {
             range.iter_mut().for_each(|register| *register = (*register).max(run.value));
         }
         index += run.len;
-        at += run.bytes;
     }
     if index == REGISTERS { Ok(()) } else { Err(InvalidString::Corrupt) }
 }
