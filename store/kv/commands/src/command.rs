@@ -32,6 +32,8 @@ pub struct Spec {
     pub keys: Keys,
     /// The group that the documentation has it in.
     pub group: Group,
+    /// Number in its table, below the number of commands there: where a server counts its calls.
+    pub number: u16,
 }
 
 /// Set of properties of a command, named as `COMMAND` prints them.
@@ -197,7 +199,7 @@ impl<R> Command<R> {
         keys: Keys,
         run: R,
     ) -> Self {
-        Self { spec: Spec { name, arity, flags, keys, group }, run }
+        Self { spec: Spec { name, arity, flags, keys, group, number: 0 }, run }
     }
 }
 
@@ -230,6 +232,7 @@ mod tests {
             flags: Flags::NONE,
             keys: Keys::None,
             group: Group::Server,
+            number: 0,
         };
         assert!(spec(2).check_arity(2).is_ok());
         assert!(spec(-2).check_arity(9).is_ok());

@@ -2,6 +2,7 @@
 //! Messages between workers. A worker that sleeps is woken; one that works looks into its mailbox
 //! at each turn, so that no system call is needed.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -62,6 +63,25 @@ pub enum Message {
     Deliver {
         /// The message.
         delivery: Delivery,
+    },
+    /// A client of the receiver is disconnected.
+    Disconnect {
+        /// The client.
+        client: u64,
+    },
+    /// A client of the receiver need not wait for a key any more.
+    Unblock {
+        /// The client.
+        client: u64,
+        /// Whether its reply is an error.
+        is_error: bool,
+    },
+    /// A client of the receiver that monitors sees a command.
+    Show {
+        /// The client.
+        client: u64,
+        /// The line with the command.
+        line: Arc<[u8]>,
     },
     /// The receiver's shard forgets something of a client.
     Forget {

@@ -19,24 +19,27 @@ mod parcels;
 mod requests;
 mod serving;
 mod timing;
+mod watching;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use freeport_kv_commands::{Effects, Shard, Store, Table};
 use freeport_kv_items::Items;
 use mio::{Events, Poll, Token};
 
 use crate::channels::Delivery;
-use crate::commands::{Action, table};
+use crate::commands::Action;
+use crate::configuration::Settings;
 use crate::connection::Connection;
 use crate::listener::Listener;
 use crate::mail::Message;
 use crate::scripting::Engine;
-use crate::shared::{Shared, now_ms};
+use crate::shared::{Pause, Shared, now_ms};
+use crate::statistics::Statistics;
 pub use lending::Forgotten;
 use lending::Lending;
 pub use parcels::{Gathering, Parcel};
@@ -69,6 +72,10 @@ pub struct Worker {
     buffer: Vec<u8>,
     next_worker: usize,
     next_expiry_ms: u64,
+    /// When what changes slowly is looked at, in milliseconds since 1970.
+    next_look_ms: u64,
+    /// Clients whose requests wait for the end of a pause.
+    paused: Vec<u64>,
     is_stopping: bool,
     core: Core,
 }
@@ -91,6 +98,20 @@ pub struct Core {
     pub engine: Option<Box<Engine>>,
     /// State of the server.
     pub shared: Arc<Shared>,
+    /// What follows from the parameters.
+    pub settings: Settings,
+    /// Sizes of packed values have changed, and the own shard does not know it yet.
+    pub has_new_limits: bool,
+    /// Counts of this worker.
+    pub statistics: Arc<Statistics>,
+    /// When the last command ended, or the next one began.
+    pub clock: Instant,
+    /// Requests wait until its end.
+    pub pause: Option<Pause>,
+    /// Workers and clients that see all commands.
+    pub monitors: Vec<(usize, u64)>,
+    /// There is a pause or a monitor.
+    pub is_watchful: bool,
 }
 
 impl Worker {
@@ -110,9 +131,16 @@ impl Worker {
             store,
             effects: Effects::default(),
             deliveries: vec![],
-            table: Arc::new(table()),
+            table: shared.table.clone(),
             now_ms: now_ms(),
             engine: None,
+            settings: Settings::new(0, &shared.configuration),
+            has_new_limits: true,
+            statistics: shared.statistics[number].clone(),
+            clock: Instant::now(),
+            pause: None,
+            monitors: vec![],
+            is_watchful: false,
             shared,
         };
         let items = memcached::items(&core, &listeners);
@@ -128,6 +156,8 @@ impl Worker {
             buffer: vec![0; BUFFER_BYTES],
             next_worker: number,
             next_expiry_ms: 0,
+            next_look_ms: 0,
+            paused: vec![],
             is_stopping: false,
             core,
         }
@@ -153,6 +183,7 @@ impl Worker {
         while !self.is_stopping {
             self.wait(&mut events)?;
             self.core.now_ms = now_ms();
+            self.look_around();
             for event in &events {
                 match event.token() {
                     WAKER => {}
@@ -207,6 +238,8 @@ impl Worker {
     }
 
     fn receive(&mut self, message: Message) {
+        self.core.clock = Instant::now();
+        self.core.follow();
         match message {
             Message::Accepted { stream, protocol, address } => {
                 self.welcome(stream, protocol, address);
@@ -218,6 +251,9 @@ impl Worker {
             Message::Deliver { delivery } => self.deliver(&delivery),
             Message::Execute { parcel } => self.execute_for(parcel),
             Message::Executed { number, parcel } => self.parcel_done(number, parcel),
+            Message::Disconnect { client } => self.disconnect(client),
+            Message::Unblock { client, is_error } => self.unblock(client, is_error),
+            Message::Show { client, line } => self.show_to(client, &line),
             Message::Forget { place, what } => self.forget(place, what),
             Message::Stop => self.is_stopping = true,
         }

@@ -164,6 +164,7 @@ impl Worker {
 
     fn execute_parcel(&mut self, parcel: &mut Parcel) {
         let table = self.core.table.clone();
+        self.core.clock = std::time::Instant::now();
         let (mut replies, mut ends) = (vec![], Vec::with_capacity(parcel.commands.len()));
         for number in 0..parcel.commands.len() {
             if let Some(key) = parcel.arguments(number).get(1) {

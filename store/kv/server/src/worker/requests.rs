@@ -5,6 +5,7 @@
 use freeport_kv_commands::{Call, Command, Error, Keys, Session, Spec};
 use freeport_kv_protocol::resp::{ProtocolError, Read, RequestReader, Writer};
 use smallvec::SmallVec;
+use std::time::Instant;
 
 use super::{Core, Worker};
 use crate::client::{Client, slices};
@@ -54,7 +55,10 @@ impl Worker {
         let mut used = 0;
         while client.is_ready() && output.len() <= BACKLOG_BYTES {
             let mut batch = Batch::default();
-            let end = batch.read(reader, &received[used..]);
+            // Its password decides how long the next request may be.
+            let most = if client.is_authenticated { BATCH } else { 1 };
+            let end = batch.read(reader, &received[used..], most);
+            self.core.clock = Instant::now();
             if !batch.ends.is_empty() {
                 let (count, bytes) = self.execute_batch(&batch, client, output);
                 used += bytes;
@@ -94,14 +98,14 @@ impl Worker {
         let mut bytes = 0;
         for (number, &(_, bytes_end)) in batch.ends.iter().enumerate() {
             let arguments = batch.request(number);
-            if has_others && client.transaction.is_none() {
+            if has_others && client.transaction.is_none() && !self.needs_care(client) {
                 let rest = (number..batch.ends.len()).map(|at| batch.request(at));
                 let sent = self.send_parcels(client, rest);
                 if sent > 0 {
                     return (number + sent, batch.ends[number + sent - 1].1);
                 }
             }
-            if !arguments.is_empty() && self.execute(client, arguments, output) == Flow::Suspend {
+            if !arguments.is_empty() && self.request(client, arguments, output) == Flow::Suspend {
                 return (number, bytes);
             }
             bytes = bytes_end;
@@ -131,18 +135,32 @@ impl Worker {
         reader.restart();
         let Ok(Read::Complete(request)) = reader.read(received) else { return 0 };
         let arguments: SmallVec<[&[u8]; 16]> = request.iter().collect();
-        if !arguments.is_empty() && self.execute(client, &arguments, output) == Flow::Suspend {
+        if !arguments.is_empty() && self.request(client, &arguments, output) == Flow::Suspend {
             return 0;
         }
         request.bytes()
     }
 
+    /// Executes a request, as its client and the server demand it.
+    #[inline]
+    fn request(&mut self, client: &mut Client, arguments: &[&[u8]], output: &mut Vec<u8>) -> Flow {
+        if self.needs_care(client) {
+            return self.execute_with_care(client, arguments, output);
+        }
+        self.execute(client, arguments, output)
+    }
+
     /// Executes a request, with what follows from it for other clients.
-    fn execute(&mut self, client: &mut Client, arguments: &[&[u8]], output: &mut Vec<u8>) -> Flow {
-        let table = self.core.table.clone();
-        let Some(command) = table.get(arguments[0]) else {
+    pub(super) fn execute(
+        &mut self,
+        client: &mut Client,
+        arguments: &[&[u8]],
+        output: &mut Vec<u8>,
+    ) -> Flow {
+        let Some(command) = &self.core.table.get(arguments[0]).copied() else {
             client.refuse_transaction();
             let error = unknown_command(arguments);
+            self.core.statistics.error(error.text());
             Writer::new(output, client.session.version).error(error.text());
             return Flow::Continue;
         };
@@ -152,9 +170,11 @@ impl Worker {
             .and_then(|()| client.check_listening(&command.spec));
         if let Err(error) = checked {
             client.refuse_transaction();
+            self.core.statistics.rejected(command.spec.number, error.text());
             Writer::new(output, client.session.version).error(error.text());
             return Flow::Continue;
         }
+        client.last_command = u32::from(command.spec.number) + 1;
         if client.queues(&command.spec) {
             client.queue(&command.spec, arguments, output);
             return Flow::Continue;
@@ -198,9 +218,9 @@ impl<'a> Batch<'a> {
     }
 
     /// Reads requests until one is incomplete, or must be executed alone.
-    fn read(&mut self, reader: &mut RequestReader, received: &'a [u8]) -> End {
+    fn read(&mut self, reader: &mut RequestReader, received: &'a [u8], most: usize) -> End {
         let mut start = 0;
-        while self.ends.len() < BATCH {
+        while self.ends.len() < most {
             match reader.read(&received[start..]) {
                 Err(error) => return End::Failed(error),
                 Ok(Read::Incomplete { .. }) => return End::Incomplete,
@@ -240,8 +260,10 @@ impl Core {
                 run(&mut context)
             }
         };
+        self.measure(&command.spec, client.id(), arguments);
         result.unwrap_or_else(|error| {
             output.truncate(start);
+            self.statistics.failed(command.spec.number, error.text());
             Writer::new(output, client.session.version).error(error.text());
             Flow::Continue
         })
@@ -255,9 +277,16 @@ impl Core {
         arguments: &[&[u8]],
         output: &mut Vec<u8>,
     ) {
+        let start = output.len();
         let parts = (&mut self.store, &mut self.effects);
         let mut call = Call::new(arguments, session, parts, self.now_ms, output);
-        command.execute(&mut call);
+        if !command.execute(&mut call) {
+            self.count_failure(&command.spec, &output[start..]);
+        }
+        self.measure(&command.spec, session.client, arguments);
+        if !self.effects.events.is_empty() {
+            self.publish_events();
+        }
     }
 
     /// Fetches the memory of a key, if its shard is here.

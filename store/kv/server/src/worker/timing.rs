@@ -14,12 +14,11 @@ impl Worker {
     /// Time until something has to be done without an event.
     pub(super) fn next_time(&self) -> Duration {
         let now_ms = crate::shared::now_ms();
-        match self.deadlines.first() {
-            Some(&(deadline_ms, _)) => {
-                Duration::from_millis(deadline_ms.saturating_sub(now_ms)).min(SLEEP_MAX)
-            }
-            None => SLEEP_MAX,
-        }
+        let deadline_ms = self.deadlines.first().map(|&(deadline_ms, _)| deadline_ms);
+        let pause = self.core.pause.filter(|_| !self.paused.is_empty());
+        let times = deadline_ms.into_iter().chain(pause.map(|pause| pause.end_ms));
+        let until = |time_ms: u64| Duration::from_millis(time_ms.saturating_sub(now_ms));
+        times.map(until).min().unwrap_or(SLEEP_MAX).min(SLEEP_MAX)
     }
 
     /// Does what is due.
