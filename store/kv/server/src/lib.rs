@@ -23,6 +23,7 @@ mod connection;
 mod error;
 mod listener;
 mod mail;
+mod metrics;
 mod options;
 mod rates;
 mod scripting;

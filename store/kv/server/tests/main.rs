@@ -2,8 +2,13 @@
 //! A server and its clients, on loopback.
 
 mod basics;
+mod beside_redis;
 mod blocking;
 mod client;
+mod clients;
+mod configuration;
+mod harness;
 mod pubsub;
+mod reports;
 mod slow;
 mod workers;

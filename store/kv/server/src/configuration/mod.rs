@@ -47,15 +47,24 @@ impl Configuration {
         Self { values: RwLock::new(initial.clone()), initial }
     }
 
-    /// Names and values of the parameters whose names match one of several patterns.
-    pub fn matching(&self, patterns: &[&[u8]]) -> Vec<(&'static str, String)> {
+    /// Names and values of the parameters whose names match one of several patterns. A name that
+    /// is no pattern is found as it is written.
+    pub fn matching(&self, patterns: &[&[u8]]) -> Vec<(String, String)> {
         let values = self.values.read().unwrap_or_else(PoisonError::into_inner);
         let mut found = vec![];
+        let (patterns, names): (Vec<&[u8]>, Vec<&[u8]>) =
+            patterns.iter().partition(|pattern| pattern.iter().any(|byte| b"*?[".contains(byte)));
+        for name in names {
+            if let Some(at) = parameters::find(name) {
+                found.push((String::from_utf8_lossy(name).into_owned(), values[at].clone()));
+            }
+        }
         for (parameter, value) in PARAMETERS.iter().zip(values.iter()) {
             for name in [Some(parameter.name), parameter.alias].into_iter().flatten() {
                 let matches = |pattern: &&[u8]| matches_ignoring_case(pattern, name.as_bytes());
-                if patterns.iter().any(matches) {
-                    found.push((name, value.clone()));
+                let is_known = || found.iter().any(|(one, _)| one.eq_ignore_ascii_case(name));
+                if patterns.iter().any(matches) && !is_known() {
+                    found.push((name.to_owned(), value.clone()));
                 }
             }
         }
@@ -181,14 +190,14 @@ mod tests {
     #[test]
     fn older_names_are_found_by_patterns() {
         let configuration = Configuration::new(&Options::default());
-        let names = |patterns: &[&[u8]]| -> Vec<&str> {
+        let names = |patterns: &[&[u8]]| -> Vec<String> {
             configuration.matching(patterns).into_iter().map(|(name, _)| name).collect()
         };
         assert_eq!(
             names(&[b"HASH-max-*-value"]),
             ["hash-max-listpack-value", "hash-max-ziplist-value"]
         );
-        assert_eq!(names(&[b"hz", b"h?"]), ["hz"]);
+        assert_eq!(names(&[b"HZ", b"h?"]), ["HZ"]);
         assert!(names(&[b"none"]).is_empty());
         assert_eq!(names(&[b"*"]).len(), names(&[b"*", b"hz"]).len());
     }

@@ -16,7 +16,7 @@ use super::{Core, Worker};
 use crate::channels::Kind;
 use crate::client::{Client, Replies, slices};
 use crate::clients::flag;
-use crate::commands::Flow;
+use crate::commands::{Flow, flags_of};
 use crate::configuration::{Settings, events};
 use crate::connection::Connection;
 use crate::mail::Message;
@@ -234,11 +234,12 @@ impl Worker {
     }
 
     fn show_command(&self, client: &Client, spec: &Spec, arguments: &[&[u8]]) {
+        let flags = flags_of(spec, arguments);
         if let (Some(transaction), "exec") = (&client.transaction, spec.name) {
             for queued in &transaction.queued {
                 self.core.show(client, &slices(queued));
             }
-        } else if !spec.flags.has(Flags::ADMIN) && !spec.flags.has(Flags::SKIP_MONITOR) {
+        } else if !flags.has(Flags::ADMIN) && !flags.has(Flags::SKIP_MONITOR) {
             self.core.show(client, arguments);
         }
     }
