@@ -210,8 +210,12 @@ impl Command {
     pub fn execute(&self, call: &mut Call<'_>) -> bool {
         let start = call.reply.len();
         match (self.run)(call) {
-            Ok(()) => true,
+            Ok(()) => {
+                call.database.effects.tell_all_made();
+                true
+            }
             Err(error) => {
+                call.database.effects.made.clear();
                 call.reply.truncate(start);
                 call.reply.error(error.text());
                 false

@@ -68,8 +68,10 @@ impl<'a> Database<'a> {
     ) -> Result<R, Error> {
         let may_be_new = self.effects.listens_to(Class::New) && !self.contains(key);
         let result = self.write(key, write)?;
-        if may_be_new && self.contains(key) {
-            self.note_new(key);
+        // Its time may have passed already.
+        if may_be_new && self.keyspace(key).is_some_and(|keyspace| keyspace.kind(key, 0).is_some())
+        {
+            self.effects.make(self.number, key);
         }
         Ok(result)
     }
@@ -325,6 +327,7 @@ impl<'a> Database<'a> {
     #[inline]
     pub fn touch_watchers(&mut self, key: &[u8]) {
         self.effects.changes += 1;
+        self.effects.tell_made(self.number, key);
         let shard = self.store.shard_of(key);
         if self.store.shard_mut(shard).changed(self.number, key) {
             self.effects.has_ready_keys = true;
