@@ -348,6 +348,24 @@ impl<'a> Database<'a> {
         }
     }
 
+    /// A part of a value was changed that transactions do not watch, such as a group of a stream.
+    /// Those that listen are told, if there is an event.
+    pub fn changed_unwatched(&mut self, key: &[u8], event: Option<(Class, &'static str)>) {
+        self.effects.changes += 1;
+        self.effects.tell_made(self.number, key);
+        if let Some((class, event)) = event {
+            self.effects.note(class, event, self.number, key);
+        }
+    }
+
+    /// Clients that wait for a key are looked at, although transactions that watch it do not fail.
+    pub fn wake(&mut self, key: &[u8]) {
+        let shard = self.store.shard_of(key);
+        if self.store.shard_mut(shard).wake(self.number, key) {
+            self.effects.has_ready_keys = true;
+        }
+    }
+
     /// Removes a key with its event; returns whether there was one.
     pub fn delete(&mut self, key: &[u8]) -> bool {
         let is_removed = self.remove(key);

@@ -58,6 +58,12 @@ impl Error {
         ))
     }
 
+    /// Part of a text that a client gave, as errors show it: up to its first zero byte.
+    pub fn shown(bytes: &[u8]) -> Cow<'_, str> {
+        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+        String::from_utf8_lossy(&bytes[..end])
+    }
+
     /// The text of the reply.
     pub fn text(&self) -> &str {
         &self.0
@@ -78,6 +84,12 @@ impl From<freeport_kv_keyspace::Error> for Error {
             freeport_kv_keyspace::Error::WrongType => Self::WRONG_TYPE,
             freeport_kv_keyspace::Error::OutOfMemory => Self::OUT_OF_MEMORY,
         }
+    }
+}
+
+impl From<freeport_kv_types::StreamError> for Error {
+    fn from(error: freeport_kv_types::StreamError) -> Self {
+        Self::of(error)
     }
 }
 

@@ -28,6 +28,14 @@ pub enum Keys {
     },
     /// A function finds the positions, for commands whose keys follow some word.
     Found(fn(&[&[u8]]) -> Vec<usize>),
+    /// The first argument, and those that a function finds. Some calls need all keys besides,
+    /// because they make names of keys from values.
+    Made {
+        /// Finds positions of keys behind the first argument.
+        find: fn(&[&[u8]]) -> Vec<usize>,
+        /// The command with these arguments makes names of keys.
+        needs_all: fn(&[&[u8]]) -> bool,
+    },
     /// The command needs all keys that there are.
     All,
 }
@@ -39,6 +47,16 @@ impl Keys {
     pub const REST: Self = Self::Range { first: 1, last: -1, step: 1 };
     /// Keys at positions 1 and 2.
     pub const TWO: Self = Self::Range { first: 1, last: 2, step: 1 };
+
+    /// A command with these arguments needs the shards of all keys, whatever positions
+    /// [`Keys::visit`] finds.
+    pub fn needs_all(&self, arguments: &[&[u8]]) -> bool {
+        match self {
+            Self::All => true,
+            Self::Made { needs_all, .. } => needs_all(arguments),
+            _ => false,
+        }
+    }
 
     /// Calls `visit` with the position of each key. Keys of a malformed command may be left out;
     /// the command itself refuses it.
@@ -67,6 +85,9 @@ impl Keys {
                     return Err(Error::TOO_MANY_KEYS);
                 }
                 (count + 1..=count + number).for_each(visit);
+            }
+            Self::Made { find, .. } => {
+                (1..arguments.len().min(2)).chain(find(arguments)).for_each(visit);
             }
             Self::Found(find) => find(arguments).into_iter().for_each(visit),
         }

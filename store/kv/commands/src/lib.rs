@@ -35,8 +35,10 @@ mod scan;
 mod session;
 pub mod sets;
 mod shard;
+pub mod sort;
 pub mod sorted_sets;
 mod store;
+pub mod streams;
 pub mod strings;
 pub(crate) mod subcommand;
 mod table;
@@ -65,4 +67,6 @@ pub const FAMILIES: &[&[Command]] = &[
     lists::COMMANDS,
     sorted_sets::COMMANDS,
     geo::COMMANDS,
+    streams::COMMANDS,
+    sort::COMMANDS,
 ];

@@ -139,8 +139,17 @@ impl Client {
         output.extend_from_slice(shared::QUEUED);
     }
 
-    /// A client of version 2 that listens can send few commands, because it cannot tell replies from
-    /// messages.
+    /// It listens, and cannot tell replies from messages.
+    fn is_listening(&self) -> bool {
+        !self.subscriptions.is_empty() && self.session.version == Version::Two
+    }
+
+    /// Its commands are executed at once, whatever they are.
+    pub fn is_free(&self) -> bool {
+        self.transaction.is_none() && !self.is_listening()
+    }
+
+    /// A client of version 2 that listens can send few commands.
     ///
     /// # Errors
     /// The command is none of them.
@@ -156,8 +165,7 @@ impl Client {
             "quit",
             "reset",
         ];
-        let is_free = self.subscriptions.is_empty() || self.session.version == Version::Three;
-        if is_free || ALLOWED.contains(&spec.name) {
+        if !self.is_listening() || ALLOWED.contains(&spec.name) {
             return Ok(());
         }
         Err(Error::new(format!(

@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::channels::Kind;
 use crate::commands::process;
 use crate::shared::Shared;
-use crate::statistics::{Calls, errors, sum};
+use crate::statistics::{Calls, Counter, Statistics, errors, sum};
 
 /// Bytes of a request that are read.
 const REQUEST_BYTES: u64 = 8 << 10;
@@ -108,79 +108,129 @@ fn answer(mut stream: &TcpStream, shared: &Shared) -> io::Result<()> {
     Ok(())
 }
 
-/// All counts, in Prometheus' text format.
+/// All counts, in the text format of Prometheus.
 fn text(shared: &Shared) -> String {
-    let workers = || shared.workers();
-    let mut text = String::new();
-    let mut add = |kind: &str, name: &str, help: &str, values: Vec<(String, f64)>| {
+    let mut text = Text::default();
+    text.add_server(shared);
+    text.add_process();
+    text.add_traffic(shared);
+    text.add_commands(shared);
+    text.0
+}
+
+/// Counts as text.
+#[derive(Default)]
+struct Text(String);
+
+/// Labels and a value.
+type Labelled = (String, f64);
+
+impl Text {
+    /// One count with several labels.
+    fn add_all(&mut self, name: &str, help: &str, values: &[Labelled]) {
+        let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
         // Writing to a text does not fail.
-        let _ = writeln!(text, "# HELP freeport_kv_{name} {help}");
-        let _ = writeln!(text, "# TYPE freeport_kv_{name} {kind}");
+        let _ = writeln!(self.0, "# HELP freeport_kv_{name} {help}");
+        let _ = writeln!(self.0, "# TYPE freeport_kv_{name} {kind}");
         for (labels, value) in values {
-            let _ = writeln!(text, "freeport_kv_{name}{labels} {value}");
+            let _ = writeln!(self.0, "freeport_kv_{name}{labels} {value}");
         }
-    };
-    let one = |value: f64| vec![(String::new(), value)];
-    let total = |count: fn(&crate::statistics::Statistics) -> &crate::statistics::Counter| {
-        one(sum(workers(), count) as f64)
-    };
-    let gauge = "gauge";
-    let count = "counter";
-    add(
-        gauge,
-        "uptime_seconds",
-        "Time since the start.",
-        one(shared.started.elapsed().as_secs_f64()),
-    );
-    add(gauge, "workers", "Worker threads.", one(shared.mailboxes.len() as f64));
-    let clients = shared.clients.load(Ordering::Relaxed);
-    add(gauge, "connected_clients", "Connected clients.", one(clients as f64));
-    add(gauge, "keys", "Keys in all databases.", total(|worker| &worker.keys));
-    let memory = "Bytes of keys and values.";
-    add(gauge, "memory_used_bytes", memory, total(|worker| &worker.memory_bytes));
-    let memory = "Bytes that keys and values may use.";
-    add(gauge, "memory_max_bytes", memory, one(shared.options.memory_bytes as f64));
-    let memory = "Bytes of memory that the process has.";
-    add(gauge, "memory_resident_bytes", memory, one(process::resident_bytes() as f64));
-    let (program_s, system_s) = process::seconds();
-    add(
-        count,
-        "cpu_seconds_total",
-        "Processor time.",
-        vec![("{mode=\"user\"}".into(), program_s), ("{mode=\"system\"}".into(), system_s)],
-    );
-    let channels = shared.channels.count(Kind::Channel);
-    add(gauge, "pubsub_channels", "Channels that clients listen to.", one(channels as f64));
-    add(count, "connections_total", "Clients taken in.", total(|worker| &worker.connections));
-    let refused = shared.refused_clients.load(Ordering::Relaxed);
-    add(count, "connections_refused_total", "Clients refused.", one(refused as f64));
-    add(count, "received_bytes_total", "Bytes from clients.", total(|it| &it.received_bytes));
-    add(count, "sent_bytes_total", "Bytes to clients.", total(|worker| &worker.sent_bytes));
-    let mut commands: Vec<(&str, Calls)> = shared
-        .table
-        .iter()
-        .map(|command| (command.spec.name, Calls::of(workers(), command.spec.number)))
-        .filter(|(_, calls)| calls.count() > 0 || calls.rejected > 0)
-        .collect();
-    commands.sort_by_key(|(name, _)| *name);
-    let of_each = |value: fn(&Calls) -> f64| {
-        let labelled =
-            commands.iter().map(|(name, calls)| (format!("{{command=\"{name}\"}}"), value(calls)));
-        labelled.collect::<Vec<_>>()
-    };
-    add(count, "commands_total", "Executed commands.", of_each(|calls| calls.count() as f64));
-    let seconds = of_each(|calls| calls.nanoseconds as f64 / 1e9);
-    add(count, "command_seconds_total", "Time of executed commands.", seconds);
-    let failed = of_each(|calls| calls.failed as f64);
-    add(count, "commands_failed_total", "Commands that replied an error.", failed);
-    let rejected = of_each(|calls| calls.rejected as f64);
-    add(count, "commands_rejected_total", "Commands refused before execution.", rejected);
-    let label = |(code, count): (String, u64)| {
-        let code = code.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-        (format!("{{code=\"{code}\"}}"), count as f64)
-    };
-    let errors = errors(workers()).into_iter().map(label).collect();
-    add(count, "errors_total", "Error replies by code.", errors);
-    add(gauge, "slow_log_entries", "Entries in the slow log.", one(shared.slow_log.len() as f64));
-    text
+    }
+
+    /// One count.
+    fn add(&mut self, name: &str, help: &str, value: f64) {
+        self.add_all(name, help, &[(String::new(), value)]);
+    }
+
+    fn add_server(&mut self, shared: &Shared) {
+        let total = |count: fn(&Statistics) -> &Counter| sum(shared.workers(), count) as f64;
+        let clients = shared.clients.load(Ordering::Relaxed);
+        let channels = shared.channels.count(Kind::Channel);
+        let memory_max = shared.options.memory_bytes as f64;
+        let uptime_s = shared.started.elapsed().as_secs_f64();
+        self.add("uptime_seconds", "Time since the start.", uptime_s);
+        self.add("workers", "Worker threads.", shared.mailboxes.len() as f64);
+        self.add("connected_clients", "Connected clients.", clients as f64);
+        self.add("keys", "Keys in all databases.", total(|worker| &worker.keys));
+        let used = total(|worker| &worker.memory_bytes);
+        self.add("memory_used_bytes", "Bytes of keys and values.", used);
+        self.add("memory_max_bytes", "Bytes that keys and values may use.", memory_max);
+        self.add("pubsub_channels", "Channels that clients listen to.", channels as f64);
+        self.add("slow_log_entries", "Entries in the slow log.", shared.slow_log.len() as f64);
+    }
+
+    fn add_process(&mut self) {
+        let (program_s, system_s) = process::seconds();
+        let resident = process::resident_bytes() as f64;
+        self.add("memory_resident_bytes", "Bytes of memory that the process has.", resident);
+        let seconds =
+            [("{mode=\"user\"}".into(), program_s), ("{mode=\"system\"}".into(), system_s)];
+        self.add_all("cpu_seconds_total", "Processor time.", &seconds);
+    }
+
+    fn add_traffic(&mut self, shared: &Shared) {
+        let total = |count: fn(&Statistics) -> &Counter| sum(shared.workers(), count) as f64;
+        let refused = shared.refused_clients.load(Ordering::Relaxed);
+        let connections = total(|worker| &worker.connections);
+        self.add("connections_total", "Clients taken in.", connections);
+        self.add("connections_refused_total", "Clients refused.", refused as f64);
+        let received = total(|worker| &worker.received_bytes);
+        self.add("received_bytes_total", "Bytes from clients.", received);
+        self.add("sent_bytes_total", "Bytes to clients.", total(|worker| &worker.sent_bytes));
+    }
+
+    fn add_commands(&mut self, shared: &Shared) {
+        let mut commands: Vec<(&str, Calls)> = shared
+            .table
+            .iter()
+            .map(|command| (command.spec.name, Calls::of(shared.workers(), command.spec.number)))
+            .filter(|(_, calls)| calls.count() > 0 || calls.rejected > 0)
+            .collect();
+        commands.sort_by_key(|(name, _)| *name);
+        let of_each = |value: fn(&Calls) -> f64| -> Vec<Labelled> {
+            let label = |name: &str| format!("{{command=\"{name}\"}}");
+            commands.iter().map(|(name, calls)| (label(name), value(calls))).collect()
+        };
+        let counts = of_each(|calls| calls.count() as f64);
+        self.add_all("commands_total", "Executed commands.", &counts);
+        let seconds = of_each(|calls| calls.nanoseconds as f64 / 1e9);
+        self.add_all("command_seconds_total", "Time of executed commands.", &seconds);
+        let failed = of_each(|calls| calls.failed as f64);
+        self.add_all("commands_failed_total", "Commands that replied an error.", &failed);
+        let rejected = of_each(|calls| calls.rejected as f64);
+        self.add_all("commands_rejected_total", "Commands refused before execution.", &rejected);
+        let errors: Vec<Labelled> = errors(shared.workers())
+            .into_iter()
+            .map(|(code, count)| label_of(code, count))
+            .collect();
+        self.add_all("errors_total", "Error replies by code.", &errors);
+    }
+}
+
+/// The label of an error code, which scripts may have made up.
+fn label_of(code: String, count: u64) -> Labelled {
+    let code = code.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    (format!("{{code=\"{code}\"}}"), count as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_quoted() {
+        let (label, count) = label_of("A\"\\\n".into(), 2);
+        assert_eq!((label.as_str(), count), (r#"{code="A\"\\\n"}"#, 2.0));
+    }
+
+    #[test]
+    fn a_name_says_its_kind() {
+        let mut text = Text::default();
+        text.add("x_total", "Help.", 1.5);
+        text.add("x", "Help.", 2.0);
+        let expected = "# HELP freeport_kv_x_total Help.\n# TYPE freeport_kv_x_total counter\n\
+                        freeport_kv_x_total 1.5\n# HELP freeport_kv_x Help.\n\
+                        # TYPE freeport_kv_x gauge\nfreeport_kv_x 2\n";
+        assert_eq!(text.0, expected);
+    }
 }

@@ -92,13 +92,13 @@ impl Statistics {
         Self { commands: (0..commands).map(|_| Default::default()).collect(), ..Self::default() }
     }
 
-    /// Counts an executed command.
+    /// Counts executions of a command, and the nanoseconds of all of them.
     #[inline]
-    pub fn executed(&self, command: u16, nanoseconds: u64) {
-        self.calls.add(1);
+    pub fn executed(&self, command: u16, count: u64, nanoseconds: u64) {
+        self.calls.add(count);
         let Some(counters) = self.commands.get(usize::from(command)) else { return };
         counters.nanoseconds.add(nanoseconds);
-        counters.durations[class_of(nanoseconds)].add(1);
+        counters.durations[class_of(nanoseconds / count.max(1))].add(count);
     }
 
     /// Counts an error reply, whose first word is its code, of an executed command.
@@ -235,11 +235,11 @@ mod tests {
     #[test]
     fn calls_are_summed_over_workers() {
         let workers = [Statistics::new(2), Statistics::new(2)];
-        workers[0].executed(1, 500);
-        workers[1].executed(1, 3_000);
+        workers[0].executed(1, 1, 500);
+        workers[1].executed(1, 1, 3_000);
         workers[1].failed(1, "ERR x");
         workers[1].rejected(0, "NOAUTH Authentication required.");
-        workers[1].executed(9, 1);
+        workers[1].executed(9, 1, 1);
         let calls = Calls::of(&workers, 1);
         assert_eq!((calls.count(), calls.nanoseconds, calls.failed), (2, 3_500, 1));
         assert_eq!(calls.cumulative(), [(1, 1), (4, 2)]);
@@ -255,8 +255,8 @@ mod tests {
     #[test]
     fn any_duration_has_a_class() {
         let worker = Statistics::new(1);
-        worker.executed(0, 0);
-        worker.executed(0, u64::MAX);
+        worker.executed(0, 0, 0);
+        worker.executed(0, 2, u64::MAX);
         assert_eq!(Calls::of([&worker], 0).count(), 2);
     }
 }

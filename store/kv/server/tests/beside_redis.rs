@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Replies of commands of operators and drivers beside those of redis-server, byte by byte.
 
-use super::harness::{Client, Redis, server};
+use super::client::{Client, server};
+use super::redis::Redis;
 
 /// Commands whose replies depend on nothing but the commands before.
 const LINES: &str = "
@@ -73,6 +74,8 @@ COMMAND INFO get
 COMMAND INFO echo select
 COMMAND INFO nosuch
 COMMAND INFO client|id
+COMMAND INFO client|nosuch
+COMMAND INFO acl|whoami client|pause
 COMMAND LIST FILTERBY MODULE x
 COMMAND LIST FILTERBY PATTERN ech*
 COMMAND LIST FILTERBY x y
@@ -106,13 +109,17 @@ CONFIG SET notify-keyspace-events _
 CONFIG GET notify-keyspace-events
 CONFIG SET port
 CONFIG SET slowlog-max-len -4
-CONFIG SET slowlog-max-len 77 latency-monitor-threshold 5
+CONFIG SET slowlog-max-len 77 latency-monitor-threshold 1000000
 CONFIG GET slowlog-max-len
 CONFIG SET client-query-buffer-limit 1mb
 CONFIG GET client-query-buffer-limit
 CONFIG SET save _
 CONFIG SET timeout 1 x
 DEBUG SLEEP 0
+DEBUG DIGEST
+DEBUG OBJECT none
+DEBUG SLEEP
+OBJECT ENCODING none
 FAILOVER
 HELLO 4
 HELLO foo
@@ -128,6 +135,9 @@ LATENCY NOSUCH
 LATENCY RESET nosuch
 MEMORY NOSUCH
 MEMORY PURGE
+MEMORY USAGE
+MEMORY USAGE none
+MEMORY USAGE none SAMPLES x
 MODULE LIST
 MODULE NOSUCH
 NOSUCH a b
@@ -165,13 +175,13 @@ fn replies_are_those_of_redis() {
     let mut differing = vec![];
     for (workers, version) in [(1, "2"), (3, "3")] {
         let server = server(workers);
-        let mut clients = [Client::new(server.addresses()[0]), Client::new(redis.address)];
-        clients.iter_mut().for_each(|client| _ = client.call(&format!("HELLO {version}")));
+        let mut clients = [Client::connect(server.addresses()[0]), Client::connect(redis.address)];
+        clients.iter_mut().for_each(|client| _ = client.ask(&format!("HELLO {version}")));
         // These of Redis 7.0 have other users and lines in the help than 7.2.
         let is_newer = |line: &str| matches!(line, "ACL HELP" | "ACL GETUSER default");
         for line in LINES.lines().filter(|line| !line.is_empty() && !is_newer(line)) {
             let line = line.replace("\\t", "\t");
-            let [ours, theirs] = [0, 1].map(|at| clients[at].call(&line));
+            let [ours, theirs] = [0, 1].map(|at| clients[at].ask(&line));
             if ours != theirs {
                 differing.push(format!("{line} ({version})\n ours:  {ours:?}\n redis: {theirs:?}"));
             }

@@ -5,11 +5,11 @@ use std::io::Write;
 
 use freeport_testbed::wait_until;
 
-use super::harness::{Client, server};
+use super::client::{Client, server};
 
 /// A client on each of several workers.
 fn clients<const COUNT: usize>(server: &freeport_kv_server::Server) -> [Client; COUNT] {
-    std::array::from_fn(|_| Client::new(server.addresses()[0]))
+    std::array::from_fn(|_| Client::connect(server.addresses()[0]))
 }
 
 #[test]
@@ -18,21 +18,21 @@ fn a_driver_introduces_itself() {
     let [mut client, mut other] = clients(&server);
     let request = "*5\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$7\r\nSETNAME\r\n$2\r\nme\r\n$0\r\n\r\n";
     client.stream.write_all(request.as_bytes()).expect("the server reads");
-    assert_eq!(client.next(), "-ERR Syntax error in HELLO option ''\r\n");
-    assert!(client.call("HELLO 3 SETNAME me").starts_with("%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n"));
+    assert_eq!(client.raw(), "-ERR Syntax error in HELLO option ''\r\n");
+    assert!(client.ask("HELLO 3 SETNAME me").starts_with("%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n"));
     client.check("CLIENT SETINFO LIB-NAME redis-py", "+OK\r\n");
     client.check("CLIENT SETINFO lib-ver 5.0.1", "+OK\r\n");
     client.check(
         "CLIENT SETINFO lib-ver a\tb",
-        concat!("-ERR lib-ver cannot contain spaces, newlines or special characters.\r\n"),
+        "-ERR lib-ver cannot contain spaces, newlines or special characters.\r\n",
     );
     client.check("CLIENT SETINFO x y", "-ERR Unrecognized option 'x'\r\n");
     client.check("CLIENT NO-EVICT ON", "+OK\r\n");
     client.check("CLIENT NO-TOUCH ON", "+OK\r\n");
     client.check("CLIENT GETNAME", "$2\r\nme\r\n");
-    let id = client.call("CLIENT ID");
+    let id = client.ask("CLIENT ID");
     let id = id.trim_start_matches(':').trim_end();
-    let info = client.call("CLIENT INFO");
+    let info = client.ask("CLIENT INFO");
     for part in [
         format!("id={id} addr=127.0.0.1:"),
         " name=me ".into(),
@@ -41,12 +41,12 @@ fn a_driver_introduces_itself() {
     ] {
         assert!(info.contains(&part), "{info} has no {part}");
     }
-    let line = other.call(&format!("CLIENT LIST ID {id} 999"));
+    let line = other.ask(&format!("CLIENT LIST ID {id} 999"));
     assert!(line.contains(" name=me ") && line.contains(" cmd=client "), "{line}");
     assert_eq!(line.matches(" addr=").count(), 1, "{line}");
     other.check(
         "CLIENT TRACKING ON",
-        concat!("-ERR client side caching is not supported by this server\r\n"),
+        "-ERR client side caching is not supported by this server\r\n",
     );
 }
 
@@ -70,7 +70,7 @@ fn clients_of_any_worker_are_disconnected() {
 fn a_blocked_client_is_released() {
     let server = server(2);
     let [mut one, mut operator] = clients(&server);
-    let id = one.call("CLIENT ID");
+    let id = one.ask("CLIENT ID");
     let id = id.trim_start_matches(':').trim_end().to_owned();
     operator.check(&format!("CLIENT UNBLOCK {id}"), ":0\r\n");
     for (word, reply) in [
@@ -80,9 +80,9 @@ fn a_blocked_client_is_released() {
     ] {
         one.send("BLPOP none 0");
         wait_until("the client is blocked", || {
-            operator.call(&format!("CLIENT UNBLOCK {id}{word}")) == ":1\r\n"
+            operator.ask(&format!("CLIENT UNBLOCK {id}{word}")) == ":1\r\n"
         });
-        assert_eq!(one.next(), reply);
+        assert_eq!(one.raw(), reply);
         one.check("PING", "+PONG\r\n");
     }
 }
@@ -100,7 +100,7 @@ fn requests_wait_for_the_end_of_a_pause() {
     operator.check("GET a", "$-1\r\n");
     operator.check("CLIENT UNPAUSE", "+OK\r\n");
     for client in [&mut one, &mut two] {
-        assert_eq!((client.next(), client.next()), ("+OK\r\n".into(), "$1\r\n1\r\n".into()));
+        assert_eq!((client.raw(), client.raw()), ("+OK\r\n".into(), "$1\r\n1\r\n".into()));
     }
     operator.check("CLIENT PAUSE 10", "+OK\r\n");
     operator.check("GET a", "$1\r\n1\r\n");
@@ -113,7 +113,7 @@ fn replies_are_left_out_on_demand() {
     for line in ["CLIENT REPLY SKIP", "SET a 1", "GET a", "CLIENT REPLY OFF", "NOSUCH", "GET a"] {
         client.send(line);
     }
-    assert_eq!(client.next(), "$1\r\n1\r\n");
+    assert_eq!(client.raw(), "$1\r\n1\r\n");
     client.check("CLIENT REPLY ON", "+OK\r\n");
     client.check("PING", "+PONG\r\n");
 }
@@ -125,18 +125,18 @@ fn a_monitor_sees_the_commands_of_all_workers() {
     one.check("SELECT 3", "+OK\r\n");
     monitor.check("MONITOR", "+OK\r\n");
     one.check("SET a \"b\"", "+OK\r\n");
-    let line = monitor.next();
+    let line = monitor.raw();
     let address = one.stream.local_addr().expect("it is connected");
     let end = format!(" [3 {address}] \"SET\" \"a\" \"\\\"b\\\"\"\r\n");
     assert!(line.starts_with('+') && line.ends_with(&end), "{line}");
-    two.call("AUTH default secret");
-    assert!(monitor.next().ends_with("\"AUTH\" \"(redacted)\" \"(redacted)\"\r\n"));
+    two.ask("AUTH default secret");
+    assert!(monitor.raw().ends_with("\"AUTH\" \"(redacted)\" \"(redacted)\"\r\n"));
     one.check("CONFIG GET nosuch", "*0\r\n");
     for line in ["MULTI", "SET b 1", "EXEC"] {
-        two.call(line);
+        two.ask(line);
     }
-    assert!(monitor.next().ends_with("\"MULTI\"\r\n"));
-    assert!(monitor.next().ends_with("\"SET\" \"b\" \"1\"\r\n"));
+    assert!(monitor.raw().ends_with("\"MULTI\"\r\n"));
+    assert!(monitor.raw().ends_with("\"SET\" \"b\" \"1\"\r\n"));
     monitor.check("RESET", "+RESET\r\n");
 }
 
@@ -152,14 +152,14 @@ fn a_password_is_wanted_of_new_clients() {
     let wrong = "-WRONGPASS invalid username-password pair or user is disabled.\r\n";
     client.check("AUTH wrong", wrong);
     client.check("AUTH nobody secret", wrong);
-    assert!(client.call("HELLO 3").starts_with("-NOAUTH HELLO must be called"));
+    assert!(client.ask("HELLO 3").starts_with("-NOAUTH HELLO must be called"));
     // A long request right behind the password has the limits of a client that has given it.
     let words = (0..20).map(|number| format!("{number} {number}")).collect::<Vec<_>>().join(" ");
     let mut pipeline = "AUTH secret\r\n".to_owned();
     pipeline += &format!("HSET h {words}\r\n");
     client.stream.write_all(pipeline.as_bytes()).expect("the server reads");
-    assert_eq!((client.next(), client.next()), ("+OK\r\n".into(), ":20\r\n".into()));
-    assert!(other.call("HELLO 3 AUTH default secret SETNAME x").starts_with("%7\r\n"));
+    assert_eq!((client.raw(), client.raw()), ("+OK\r\n".into(), ":20\r\n".into()));
+    assert!(other.ask("HELLO 3 AUTH default secret SETNAME x").starts_with("%7\r\n"));
     other.check("CLIENT GETNAME", "$1\r\nx\r\n");
     other.check("RESET", "+RESET\r\n");
     other.check("GET a", "-NOAUTH Authentication required.\r\n");
@@ -175,7 +175,7 @@ fn an_unauthenticated_client_sends_little() {
     operator.check("CONFIG SET requirepass secret", "+OK\r\n");
     let [mut client] = clients(&server);
     client.stream.write_all(b"*11\r\n").expect("the server reads");
-    assert_eq!(client.next(), "-ERR Protocol error: unauthenticated multibulk length\r\n");
+    assert_eq!(client.raw(), "-ERR Protocol error: unauthenticated multibulk length\r\n");
     assert!(client.is_closed());
 }
 
@@ -185,7 +185,7 @@ fn too_many_clients_are_refused() {
     let [mut operator] = clients(&server);
     operator.check("CONFIG SET maxclients 1", "+OK\r\n");
     let [mut refused] = clients(&server);
-    assert_eq!(refused.next(), "-ERR max number of clients reached\r\n");
+    assert_eq!(refused.raw(), "-ERR max number of clients reached\r\n");
     operator.check("CONFIG SET maxclients 2", "+OK\r\n");
     let [mut second] = clients(&server);
     second.check("PING", "+PONG\r\n");

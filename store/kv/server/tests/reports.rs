@@ -2,23 +2,25 @@
 //! What the server reports of itself.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{Ipv4Addr, TcpStream};
 
+use freeport_kv_server::Options;
 use freeport_testbed::wait_until;
 
-use super::harness::{Client, field, server};
+use super::client::{Client, server, server_with};
+use super::redis::field;
 
 #[test]
 fn sections_are_shown_as_asked_for() {
     let server = server(3);
-    let mut client = Client::new(server.addresses()[0]);
+    let mut client = Client::connect(server.addresses()[0]);
     for key in 0..20 {
         client.check(&format!("SET {key} 1"), "+OK\r\n");
     }
     client.check("SELECT 5", "+OK\r\n");
     client.check("SADD key 1", ":1\r\n");
-    client.call("GET key");
-    let all = client.call("INFO everything");
+    client.ask("GET key");
+    let all = client.ask("INFO everything");
     let value = |name: &str| field(&all, name);
     assert_eq!(value("role").as_deref(), Some("master"));
     assert_eq!(value("db0").as_deref(), Some("keys=20,expires=0,avg_ttl=0"));
@@ -33,30 +35,38 @@ fn sections_are_shown_as_asked_for() {
         let titles = reply.lines().filter_map(|line| line.strip_prefix("# "));
         titles.map(str::to_owned).collect()
     };
-    assert_eq!(sections(&client.call("INFO keyspace CPU")), ["CPU", "Keyspace"]);
-    assert_eq!(client.call("INFO nosuch"), "$0\r\n\r\n");
-    assert!(!sections(&client.call("INFO")).contains(&"Commandstats".to_owned()));
+    assert_eq!(sections(&client.ask("INFO keyspace CPU")), ["CPU", "Keyspace"]);
+    assert_eq!(client.ask("INFO nosuch"), "$0\r\n\r\n");
+    assert!(!sections(&client.ask("INFO")).contains(&"Commandstats".to_owned()));
+    for line in ["MULTI", "PING", "PING", "ECHO x", "EXEC"] {
+        client.ask(line);
+    }
+    let calls = client.ask("INFO commandstats");
+    for (name, count) in [("ping", 2), ("echo", 1), ("exec", 1), ("multi", 1)] {
+        let value = field(&calls, &format!("cmdstat_{name}")).unwrap_or_default();
+        assert!(value.starts_with(&format!("calls={count},")), "{name}: {value}");
+    }
     client.check("CONFIG RESETSTAT", "+OK\r\n");
-    let statistics = client.call("INFO commandstats");
+    let statistics = client.ask("INFO commandstats");
     assert_eq!(field(&statistics, "cmdstat_set"), None);
 }
 
 #[test]
 fn slow_commands_are_noted() {
     let server = server(2);
-    let mut client = Client::new(server.addresses()[0]);
+    let mut client = Client::connect(server.addresses()[0]);
     client.check("CLIENT SETNAME slow", "+OK\r\n");
     client.check("CONFIG SET slowlog-log-slower-than 0 latency-monitor-threshold 1", "+OK\r\n");
     client.check("DEBUG SLEEP 0.002", "+OK\r\n");
     client.check("CONFIG SET slowlog-log-slower-than -1", "+OK\r\n");
     client.check("PING", "+PONG\r\n");
-    let entries = client.call("SLOWLOG GET -1");
+    let entries = client.ask("SLOWLOG GET -1");
     assert!(entries.contains("*3\r\n$5\r\nDEBUG\r\n$5\r\nSLEEP\r\n$5\r\n0.002\r\n"), "{entries}");
     assert!(entries.contains("\r\n$4\r\nslow\r\n") && !entries.contains("PING"), "{entries}");
-    let latest = client.call("LATENCY LATEST");
+    let latest = client.ask("LATENCY LATEST");
     assert!(latest.starts_with("*1\r\n*4\r\n$7\r\ncommand\r\n:"), "{latest}");
-    assert!(client.call("LATENCY HISTORY command").starts_with("*1\r\n*2\r\n:"));
-    let histogram = client.call("LATENCY HISTOGRAM debug nosuch");
+    assert!(client.ask("LATENCY HISTORY command").starts_with("*1\r\n*2\r\n:"));
+    let histogram = client.ask("LATENCY HISTOGRAM debug nosuch");
     assert!(histogram.starts_with("*2\r\n$5\r\ndebug\r\n*4\r\n$5\r\ncalls\r\n:1\r\n"));
     client.check("SLOWLOG RESET", "+OK\r\n");
     client.check("SLOWLOG LEN", ":0\r\n");
@@ -66,26 +76,27 @@ fn slow_commands_are_noted() {
 #[test]
 fn commands_are_described() {
     let server = server(1);
-    let mut client = Client::new(server.addresses()[0]);
-    let count: usize = client.call("COMMAND COUNT")[1..].trim_end().parse().expect("a number");
-    assert!(client.call("COMMAND").starts_with(&format!("*{count}\r\n*10\r\n")));
-    assert!(client.call("COMMAND INFO").starts_with(&format!("*{count}\r\n*10\r\n")));
-    assert!(client.call("COMMAND LIST").starts_with(&format!("*{count}\r\n$")));
-    let docs = client.call("COMMAND DOCS client nosuch");
+    let mut client = Client::connect(server.addresses()[0]);
+    let count: usize = client.ask("COMMAND COUNT")[1..].trim_end().parse().expect("a number");
+    assert!(client.ask("COMMAND").starts_with(&format!("*{count}\r\n*10\r\n")));
+    assert!(client.ask("COMMAND INFO").starts_with(&format!("*{count}\r\n*10\r\n")));
+    assert!(client.ask("COMMAND LIST").starts_with(&format!("*{count}\r\n$")));
+    let docs = client.ask("COMMAND DOCS client nosuch");
     assert!(docs.starts_with("*2\r\n$6\r\nclient\r\n*8\r\n$7\r\nsummary\r\n"), "{docs}");
     assert!(docs.contains("$11\r\nclient|list\r\n"));
-    let strings = client.call("ACL CAT string");
+    let strings = client.ask("ACL CAT string");
     assert!(strings.contains("$3\r\nget\r\n") && !strings.contains("$4\r\nping\r\n"));
 }
 
 #[test]
 fn counts_are_served_to_prometheus() {
-    let server = server(2);
-    let mut client = Client::new(server.addresses()[0]);
+    let metrics = Some((Ipv4Addr::LOCALHOST, 0).into());
+    let server = server_with(Options { workers: 2, metrics, ..Options::default() });
+    let mut client = Client::connect(server.addresses()[0]);
     for key in 0..10 {
         client.check(&format!("SET {key} 1"), "+OK\r\n");
     }
-    client.call("SADD 1 1");
+    client.ask("SADD 1 1");
     let get = |path: &str| {
         let address = server.metrics_address().expect("it serves counts");
         let mut stream = TcpStream::connect(address).expect("it listens");
@@ -115,7 +126,7 @@ fn counts_are_served_to_prometheus() {
 #[test]
 fn the_server_says_what_it_has_not() {
     let server = server(1);
-    let mut client = Client::new(server.addresses()[0]);
+    let mut client = Client::connect(server.addresses()[0]);
     for line in ["SAVE", "BGSAVE", "BGREWRITEAOF", "SHUTDOWN SAVE"] {
         client.check(line, "-ERR persistence is not configured\r\n");
     }
@@ -123,9 +134,12 @@ fn the_server_says_what_it_has_not() {
         client.check(line, "-ERR replication is not configured\r\n");
     }
     client.check("WAITAOF 0 0 0", "*2\r\n:0\r\n:0\r\n");
-    assert!(client.call("TIME").starts_with("*2\r\n$10\r\n"));
-    assert!(client.call("LOLWUT").contains("Redis ver. 7.2"));
-    assert!(client.call("MEMORY STATS").contains("keys.count"));
+    assert!(client.ask("TIME").starts_with("*2\r\n$10\r\n"));
+    assert!(client.ask("LOLWUT").contains("Redis ver. 7.2"));
+    assert!(client.ask("MEMORY STATS").contains("keys.count"));
+    client.check("SET key value", "+OK\r\n");
+    assert!(client.ask("MEMORY USAGE key").starts_with(':'));
+    assert!(client.ask("DEBUG OBJECT key").contains("encoding:embstr"));
     client.send("SHUTDOWN NOSAVE");
     assert!(client.is_closed());
     server.join().expect("it has ended");

@@ -30,6 +30,7 @@ pub const COMMANDS: &[Command<ServerRun>] = &[
 /// Subcommands of `ACL`.
 pub const ACL: Container = Container {
     name: "acl",
+    group: Group::Server,
     subcommands: &[
         Subcommand::new("cat", -2, FLAGS, show_categories),
         Subcommand::new("deluser", -3, ADMIN, only_one),

@@ -76,7 +76,15 @@ mod tests {
     #[test]
     fn categories_follow_from_group_and_flags() {
         let of = |name, flags, group| {
-            categories(&Spec { name, arity: 1, flags, keys: Keys::None, group, number: 0 })
+            categories(&Spec {
+                name,
+                arity: 1,
+                flags,
+                keys: Keys::None,
+                group,
+                subcommands: &[],
+                number: 0,
+            })
         };
         assert_eq!(of("get", Flags::READ | Flags::FAST, Group::String), ["read", "string", "fast"]);
         assert_eq!(of("client", Flags::NONE, Group::Connection), ["slow"]);

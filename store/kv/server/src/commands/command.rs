@@ -8,7 +8,7 @@ use freeport_kv_protocol::resp::Writer;
 use freeport_kv_types::pattern::matches_ignoring_case;
 
 use super::categories::{CATEGORIES, categories};
-use super::{Action, Container, Context, Flow, ServerRun, Subcommand, container};
+use super::{Action, Container, Context, Flow, ServerRun, Subcommand};
 
 const FLAGS: Flags = Flags::LOADING.with(Flags::STALE);
 
@@ -19,6 +19,7 @@ pub const COMMANDS: &[Command<ServerRun>] =
 /// Its subcommands.
 pub const COMMAND: Container = Container {
     name: "command",
+    group: Group::Server,
     subcommands: &[
         Subcommand::new("count", 2, FLAGS, count),
         Subcommand::new("docs", -2, FLAGS, docs),
@@ -67,7 +68,7 @@ fn show_all(context: &mut Context<'_>) {
     let table = context.core.table.clone();
     let mut reply = context.reply();
     reply.array(table.len());
-    table.iter().for_each(|command| show(&mut reply, &command.spec));
+    table.iter().for_each(|command| show(&mut reply, &command.spec, None));
 }
 
 fn info(context: &mut Context<'_>) -> Result<Flow, Error> {
@@ -80,60 +81,53 @@ fn info(context: &mut Context<'_>) -> Result<Flow, Error> {
     let mut reply = context.reply();
     reply.array(names.len());
     for name in names {
-        match (table.get(name), subcommand(name)) {
-            (Some(command), _) => show(&mut reply, &command.spec),
-            (None, Some((container, found))) => show_subcommand(&mut reply, container, found),
-            (None, None) => reply.null(),
+        let mut words = name.splitn(2, |byte| *byte == b'|');
+        let command = words.next().and_then(|word| table.get(word));
+        match (command, words.next()) {
+            (Some(command), None) => show(&mut reply, &command.spec, None),
+            (Some(Command { spec, .. }), Some(word)) => {
+                match spec.subcommands.iter().find(|part| is(word, part.name)) {
+                    Some(part) => show(&mut reply, part, Some(spec.name)),
+                    None => reply.null(),
+                }
+            }
+            (None, _) => reply.null(),
         }
     }
     Ok(Flow::Continue)
 }
 
-/// A subcommand by both names, such as `client|list`.
-fn subcommand(name: &[u8]) -> Option<(&'static Container, &'static Subcommand)> {
-    let at = name.iter().position(|byte| *byte == b'|')?;
-    let container = container(&name[..at])?;
-    let found = container.subcommands.iter().find(|one| is(&name[at + 1..], one.name))?;
-    Some((container, found))
-}
-
 /// The ten properties of a command.
-fn show(reply: &mut Writer<'_>, spec: &Spec) {
+fn show(reply: &mut Writer<'_>, spec: &Spec, parent: Option<&str>) {
     let (first, last, step) = match spec.keys {
         Keys::Range { first, last, step } => (first as i64, last as i64, step as i64),
         Keys::Counted { target, .. } if target > 0 => (target as i64, target as i64, 1),
         _ => (0, 0, 0),
     };
     reply.array(10);
-    reply.bulk(spec.name.as_bytes());
+    reply.bulk(full_name(spec, parent).as_bytes());
     reply.integer(i64::from(spec.arity));
     show_flags(reply, spec.flags);
     [first, last, step].into_iter().for_each(|number| reply.integer(number));
     show_categories(reply, spec);
     reply.set(0);
-    show_keys(reply, spec);
-    match container(spec.name.as_bytes()) {
-        None => reply.set(0),
-        Some(container) => {
-            reply.array(container.subcommands.len() + 1);
-            container.all().for_each(|one| show_subcommand(reply, container, one));
+    match spec.subcommands {
+        [] => {
+            show_keys(reply, spec);
+            reply.set(0);
+        }
+        parts => {
+            // Each subcommand has its own keys.
+            reply.set(0);
+            reply.array(parts.len());
+            parts.iter().for_each(|part| show(reply, part, Some(spec.name)));
         }
     }
 }
 
-fn show_subcommand(reply: &mut Writer<'_>, container: &Container, one: &Subcommand) {
-    let group = if container.name == "client" { Group::Connection } else { Group::Server };
-    let Subcommand { arity, flags, .. } = *one;
-    let spec = Spec { name: one.name, arity, flags, keys: Keys::None, group, number: 0 };
-    reply.array(10);
-    reply.bulk(format!("{}|{}", container.name, one.name).as_bytes());
-    reply.integer(i64::from(arity));
-    show_flags(reply, flags);
-    (0..3).for_each(|_| reply.integer(0));
-    show_categories(reply, &spec);
-    reply.set(0);
-    reply.set(0);
-    reply.set(0);
+/// A name, such as `client|list` of a subcommand.
+fn full_name(spec: &Spec, parent: Option<&str>) -> String {
+    parent.map_or_else(|| spec.name.to_owned(), |parent| format!("{parent}|{}", spec.name))
 }
 
 fn show_flags(reply: &mut Writer<'_>, flags: Flags) {
@@ -171,7 +165,7 @@ fn show_keys(reply: &mut Writer<'_>, spec: &Spec) {
             reply.bulk(b"keynum");
             show_numbers(reply, &[("keynumidx", 0), ("firstkey", 1), ("keystep", 1)]);
         }
-        Keys::Found(_) => {
+        Keys::Found(_) | Keys::Made { .. } => {
             reply.set(1);
             begin_keys(reply, spec, None);
             reply.bulk(b"unknown");
@@ -254,7 +248,7 @@ fn keys(context: &mut Context<'_>, has_flags: bool) -> Result<Flow, Error> {
         Error::fixed("ERR Invalid number of arguments specified for command");
     const INVALID: Error = Error::fixed("ERR Invalid arguments specified for command");
     let arguments = &context.arguments[2..];
-    let spec = context.core.table.get(arguments[0]).ok_or(UNKNOWN)?.spec;
+    let spec = *context.core.table.get(arguments[0]).ok_or(UNKNOWN)?.spec.of(arguments);
     if matches!(spec.keys, Keys::None | Keys::All) {
         return Err(NO_KEYS);
     }
@@ -289,16 +283,15 @@ fn docs(context: &mut Context<'_>) -> Result<Flow, Error> {
     };
     let mut reply = context.reply();
     reply.map(found.len());
-    for command in found {
-        let container = container(command.spec.name.as_bytes());
-        reply.bulk(command.spec.name.as_bytes());
-        show_documentation(&mut reply, command.spec.group, container.is_some());
-        if let Some(container) = container {
+    for Command { spec, .. } in found {
+        reply.bulk(spec.name.as_bytes());
+        show_documentation(&mut reply, spec.group, !spec.subcommands.is_empty());
+        if !spec.subcommands.is_empty() {
             reply.bulk(b"subcommands");
-            reply.map(container.subcommands.len() + 1);
-            for one in container.all() {
-                reply.bulk(format!("{}|{}", container.name, one.name).as_bytes());
-                show_documentation(&mut reply, command.spec.group, false);
+            reply.map(spec.subcommands.len());
+            for part in spec.subcommands {
+                reply.bulk(full_name(part, Some(spec.name)).as_bytes());
+                show_documentation(&mut reply, spec.group, false);
             }
         }
     }

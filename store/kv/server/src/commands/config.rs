@@ -18,6 +18,7 @@ pub const COMMANDS: &[Command<ServerRun>] =
 /// Its subcommands.
 pub const CONFIG: Container = Container {
     name: "config",
+    group: Group::Server,
     subcommands: &[
         Subcommand::new("get", -3, FLAGS, get),
         Subcommand::new("set", -4, FLAGS, set),

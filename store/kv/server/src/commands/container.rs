@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Commands that consist of subcommands, such as `CLIENT LIST`.
 
+use std::sync::LazyLock;
+
 use freeport_kv_commands::arguments::is;
-use freeport_kv_commands::{Error, Flags, Spec};
+use freeport_kv_commands::{Error, Flags, Group, Keys, Spec};
 
 use super::{Context, Flow, ServerRun};
 
@@ -14,6 +16,8 @@ const SHOWN_BYTES: usize = 128;
 pub struct Container {
     /// Its name in lower case.
     pub name: &'static str,
+    /// The group that the documentation has it in.
+    pub group: Group,
     /// Its subcommands; `HELP` is one of all containers.
     pub subcommands: &'static [Subcommand],
     /// Lines of `HELP` between the first and the last two.
@@ -33,13 +37,15 @@ pub struct Subcommand {
     pub run: ServerRun,
 }
 
-/// Flags of a command, with those of its subcommand.
-pub fn flags_of(spec: &Spec, arguments: &[&[u8]]) -> Flags {
-    let container = super::container(spec.name.as_bytes());
-    let found = container
-        .zip(arguments.get(1))
-        .and_then(|(container, word)| container.subcommands.iter().find(|one| is(word, one.name)));
-    found.map_or(spec.flags, |found| spec.flags | found.flags)
+/// Properties of all subcommands, by container.
+static SPECS: LazyLock<Vec<Vec<Spec>>> = LazyLock::new(|| {
+    super::CONTAINERS.iter().map(|one| one.all().map(|part| one.spec_of(part)).collect()).collect()
+});
+
+/// Properties of the subcommands of a command; empty if it has none.
+pub fn subcommands(name: &str) -> &'static [Spec] {
+    let at = super::CONTAINERS.iter().position(|container| container.name == name);
+    at.map_or(&[], |at| &SPECS[at])
 }
 
 /// `HELP` of every container.
@@ -75,8 +81,19 @@ impl Container {
     }
 
     /// Its subcommands with `HELP`.
-    pub fn all(&self) -> impl Iterator<Item = &Subcommand> {
+    fn all(&self) -> impl Iterator<Item = &Subcommand> {
         self.subcommands.iter().chain([&HELP])
+    }
+
+    /// Properties of a subcommand. None of them has a key but `MEMORY USAGE`.
+    fn spec_of(&self, one: &Subcommand) -> Spec {
+        let is_usage = self.name == "memory" && one.name == "usage";
+        let keys = match is_usage {
+            true => Keys::Range { first: 2, last: 2, step: 1 },
+            false => Keys::None,
+        };
+        let Subcommand { name, arity, flags, .. } = *one;
+        Spec { name, arity, flags, keys, group: self.group, subcommands: &[], number: 0 }
     }
 
     /// There is no such subcommand.

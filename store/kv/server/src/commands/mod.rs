@@ -24,7 +24,7 @@ use freeport_kv_protocol::resp::Writer;
 use crate::client::Client;
 use crate::scripting::Engine;
 use crate::worker::Core;
-pub use container::{Container, Subcommand, flags_of};
+pub use container::{Container, Subcommand};
 pub use info::process;
 
 /// Function of a command.
@@ -97,7 +97,11 @@ pub fn table() -> Table<Action> {
         .iter()
         .copied()
         .flatten()
-        .map(|command| Command { spec: command.spec, run: Action::Server(command.run) });
+        .map(|command| Command { spec: command.spec, run: Action::Server(command.run) })
+        .map(|command| match container::subcommands(command.spec.name) {
+            [] => command,
+            subcommands => command.with_subcommands(subcommands),
+        });
     // A server's command of the same name replaces one on values, and may execute it.
     Table::new(data.chain(server))
 }

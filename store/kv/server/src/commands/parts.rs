@@ -31,6 +31,7 @@ pub const COMMANDS: &[Command<ServerRun>] = &[
 /// Subcommands of `MEMORY`.
 pub const MEMORY: Container = Container {
     name: "memory",
+    group: Group::Server,
     subcommands: &[
         Subcommand::new("doctor", 2, Flags::NONE, doctor),
         Subcommand::new("malloc-stats", 2, Flags::NONE, allocator),
@@ -58,6 +59,7 @@ pub const MEMORY: Container = Container {
 /// Subcommands of `MODULE`.
 pub const MODULE: Container = Container {
     name: "module",
+    group: Group::Server,
     subcommands: &[
         Subcommand::new("list", 2, ADMIN, no_modules),
         Subcommand::new("load", -3, ADMIN, cannot_load),

@@ -24,6 +24,7 @@ pub const COMMANDS: &[Command<ServerRun>] = &[
 /// Subcommands of `SLOWLOG`.
 pub const SLOW_LOG: Container = Container {
     name: "slowlog",
+    group: Group::Server,
     subcommands: &[
         Subcommand::new("get", -2, FLAGS, slow_commands),
         Subcommand::new("len", 2, FLAGS, slow_count),
@@ -45,6 +46,7 @@ pub const SLOW_LOG: Container = Container {
 /// Subcommands of `LATENCY`.
 pub const LATENCY: Container = Container {
     name: "latency",
+    group: Group::Server,
     subcommands: &[
         Subcommand::new("doctor", 2, LATENCY_FLAGS, doctor),
         Subcommand::new("graph", 3, LATENCY_FLAGS, graph),

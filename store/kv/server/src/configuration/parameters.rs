@@ -219,6 +219,44 @@ mod tests {
         }
     }
 
+    /// The page of all parameters.
+    fn page() -> String {
+        let mut page = String::from(
+            "<!-- SPDX-License-Identifier: Apache-2.0 OR MIT -->\n# Parameters of the key-value \
+             server\n\n`CONFIG GET` shows these parameters, with the names of Redis 7.2, and \
+             `CONFIG SET` changes\nthem while the server runs. One that has no meaning here says \
+             why: it is either accepted and\nignored, or keeps its value, and every other value \
+             is refused.\n\nA test writes this page, with `BLESS=1`.\n\n\
+             | parameter | at the start | `CONFIG SET` |\n|---|---|---|\n",
+        );
+        for Parameter { name, alias, default, effect, .. } in PARAMETERS {
+            let names = alias.map_or(format!("`{name}`"), |alias| format!("`{name}`, `{alias}`"));
+            let default = match *name {
+                "maxmemory" | "port" | "bind" | "unixsocket" => "option of the server".to_owned(),
+                _ if default.is_empty() => "empty".to_owned(),
+                _ => format!("`{default}`"),
+            };
+            let effect = match effect {
+                Used => "takes effect".to_owned(),
+                Ignored(reason) => format!("ignored: {reason}"),
+                Fixed(reason) => format!("keeps its value: {reason}"),
+                AtStart => "refused, as by Redis".to_owned(),
+            };
+            page += &format!("| {names} | {default} | {effect} |\n");
+        }
+        page
+    }
+
+    #[test]
+    fn the_page_of_parameters_is_up_to_date() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/reference/kv-parameters.md");
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(path, page()).expect("the page is written");
+        }
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        assert_eq!(text, page(), "BLESS=1 writes the page");
+    }
+
     #[test]
     fn names_are_different() {
         for (at, parameter) in PARAMETERS.iter().enumerate() {

@@ -64,19 +64,22 @@ impl Worker {
             self.core.shared.clients.fetch_sub(1, Ordering::Relaxed);
             return;
         }
+        self.core.statistics.connections.add(1);
         let connection = match (protocol, &self.items) {
             (Protocol::Memcached, Some(items)) => {
                 let limits = items.options().limits;
                 Connection::memcached(stream, freeport_kv_items::Connection::new(limits))
             }
-            _ => self.resp_connection(stream, id, address),
+            _ => {
+                let client = self.introduce(id, &stream, address);
+                Connection::resp(stream, client)
+            }
         };
         self.connections.insert(id, Box::new(connection));
     }
 
-    /// The connection of a client of Redis, which others can see.
-    fn resp_connection(&mut self, stream: Stream, id: u64, address: String) -> Connection {
-        self.core.statistics.connections.add(1);
+    /// A new client of Redis, which the others know from now on.
+    fn introduce(&self, id: u64, stream: &Stream, address: String) -> Client {
         let origin = Origin {
             id,
             worker: self.core.number,
@@ -87,8 +90,7 @@ impl Worker {
             connected_ms: self.core.now_ms,
         };
         let record = self.core.shared.registry.insert(origin);
-        let client = Client::new(record, self.core.settings.password.is_empty());
-        Connection::resp(stream, client)
+        Client::new(record, self.core.settings.password.is_empty())
     }
 }
 

@@ -14,8 +14,10 @@ mod accepting;
 mod blocking;
 mod delivering;
 mod lending;
+mod measuring;
 mod memcached;
 mod parcels;
+mod recording;
 mod requests;
 mod serving;
 mod timing;
@@ -25,7 +27,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use freeport_kv_commands::{Effects, Shard, Store, Table};
 use freeport_kv_items::Items;
@@ -42,6 +44,7 @@ use crate::shared::{Pause, Shared, now_ms};
 use crate::statistics::Statistics;
 pub use lending::Forgotten;
 use lending::Lending;
+use measuring::Stopwatch;
 pub use parcels::{Gathering, Parcel};
 
 /// Token of the mailbox.
@@ -104,8 +107,8 @@ pub struct Core {
     pub has_new_limits: bool,
     /// Counts of this worker.
     pub statistics: Arc<Statistics>,
-    /// When the last command ended, or the next one began.
-    pub clock: Instant,
+    /// Measures commands.
+    pub stopwatch: Stopwatch,
     /// Requests wait until its end.
     pub pause: Option<Pause>,
     /// Workers and clients that see all commands.
@@ -133,14 +136,14 @@ impl Worker {
             deliveries: vec![],
             table: shared.table.clone(),
             now_ms: now_ms(),
-            engine: None,
             settings: Settings::new(0, &shared.configuration),
             has_new_limits: true,
             statistics: shared.statistics[number].clone(),
-            clock: Instant::now(),
+            stopwatch: Stopwatch::new(),
             pause: None,
             monitors: vec![],
             is_watchful: false,
+            engine: None,
             shared,
         };
         let items = memcached::items(&core, &listeners);
@@ -238,7 +241,7 @@ impl Worker {
     }
 
     fn receive(&mut self, message: Message) {
-        self.core.clock = Instant::now();
+        self.core.begin_commands();
         self.core.follow();
         match message {
             Message::Accepted { stream, protocol, address } => {

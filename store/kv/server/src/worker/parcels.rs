@@ -140,7 +140,7 @@ impl Worker {
         let command: &Command<Action> = self.core.table.get(arguments.first()?)?;
         let spec = &command.spec;
         if !matches!(command.run, Action::Data(_))
-            || spec.flags.has(Flags::BLOCKING)
+            || spec.of(arguments).flags.has(Flags::BLOCKING)
             || spec.check_arity(arguments.len()).is_err()
         {
             return None;
@@ -164,7 +164,7 @@ impl Worker {
 
     fn execute_parcel(&mut self, parcel: &mut Parcel) {
         let table = self.core.table.clone();
-        self.core.clock = std::time::Instant::now();
+        self.core.begin_commands();
         let (mut replies, mut ends) = (vec![], Vec::with_capacity(parcel.commands.len()));
         for number in 0..parcel.commands.len() {
             if let Some(key) = parcel.arguments(number).get(1) {
@@ -182,6 +182,7 @@ impl Worker {
             }
             ends.push(replies.len());
         }
+        self.core.end_commands();
         (parcel.replies, parcel.reply_ends) = (replies, ends);
     }
 

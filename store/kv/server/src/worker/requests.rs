@@ -5,7 +5,6 @@
 use freeport_kv_commands::{Call, Command, Error, Keys, Session, Spec};
 use freeport_kv_protocol::resp::{ProtocolError, Read, RequestReader, Writer};
 use smallvec::SmallVec;
-use std::time::Instant;
 
 use super::{Core, Worker};
 use crate::client::{Client, slices};
@@ -58,9 +57,10 @@ impl Worker {
             // Its password decides how long the next request may be.
             let most = if client.is_authenticated { BATCH } else { 1 };
             let end = batch.read(reader, &received[used..], most);
-            self.core.clock = Instant::now();
+            self.core.begin_commands();
             if !batch.ends.is_empty() {
                 let (count, bytes) = self.execute_batch(&batch, client, output);
+                self.core.end_commands();
                 used += bytes;
                 if count < batch.ends.len() || !client.is_ready() {
                     reader.restart();
@@ -98,7 +98,7 @@ impl Worker {
         let mut bytes = 0;
         for (number, &(_, bytes_end)) in batch.ends.iter().enumerate() {
             let arguments = batch.request(number);
-            if has_others && client.transaction.is_none() && !self.needs_care(client) {
+            if has_others && client.is_free() && !self.needs_care(client) {
                 let rest = (number..batch.ends.len()).map(|at| batch.request(at));
                 let sent = self.send_parcels(client, rest);
                 if sent > 0 {
@@ -176,7 +176,7 @@ impl Worker {
         }
         client.last_command = u32::from(command.spec.number) + 1;
         if client.queues(&command.spec) {
-            client.queue(&command.spec, arguments, output);
+            client.queue(command.spec.of(arguments), arguments, output);
             return Flow::Continue;
         }
         if self.core.store.count() > 1 {
@@ -249,6 +249,7 @@ impl Core {
         output: &mut Vec<u8>,
     ) -> Flow {
         let start = output.len();
+        self.begin_command(&command.spec);
         let result = match command.run {
             Action::Data(run) => {
                 let command = Command { spec: command.spec, run };
@@ -260,7 +261,10 @@ impl Core {
                 run(&mut context)
             }
         };
-        self.measure(&command.spec, client.id(), arguments);
+        self.end_command(&command.spec, client.id(), arguments);
+        if output.get(start) == Some(&b'-') && result.is_ok() {
+            self.count_failure(&command.spec, &output[start..]);
+        }
         result.unwrap_or_else(|error| {
             output.truncate(start);
             self.statistics.failed(command.spec.number, error.text());
@@ -278,12 +282,13 @@ impl Core {
         output: &mut Vec<u8>,
     ) {
         let start = output.len();
+        self.begin_command(&command.spec);
         let parts = (&mut self.store, &mut self.effects);
         let mut call = Call::new(arguments, session, parts, self.now_ms, output);
         if !command.execute(&mut call) {
             self.count_failure(&command.spec, &output[start..]);
         }
-        self.measure(&command.spec, session.client, arguments);
+        self.end_command(&command.spec, session.client, arguments);
         if !self.effects.events.is_empty() {
             self.publish_events();
         }
@@ -333,7 +338,7 @@ impl Core {
     }
 
     pub(super) fn shards_of(&self, keys: &Keys, arguments: &[&[u8]]) -> Result<u64, Error> {
-        if let Keys::All = keys {
+        if keys.needs_all(arguments) {
             return Ok(u64::MAX >> (64 - self.store.count()));
         }
         let mut needed = 0;

@@ -7,7 +7,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::{Worker, watching};
+use super::{Worker, recording};
 use crate::connection::{BACKLOG_BYTES, Connection, Peer, Received};
 
 impl Worker {
@@ -52,7 +52,7 @@ impl Worker {
             return false;
         }
         self.core.statistics.sent_bytes.add((backlog - connection.backlog_bytes()) as u64);
-        watching::record(connection);
+        recording::record(connection);
         if connection.is_closing() {
             return connection.backlog_bytes() > 0;
         }

@@ -7,6 +7,9 @@ use super::Worker;
 
 /// Time between searches for what has expired.
 const EXPIRY_MS: u64 = 100;
+/// Chains of keys that are looked at for expired ones at once, and how often without a pause.
+const EXPIRY_BUDGET: usize = 400;
+const EXPIRY_TURNS: usize = 16;
 /// Longest sleep of a worker.
 const SLEEP_MAX: Duration = Duration::from_millis(100);
 
@@ -25,10 +28,28 @@ impl Worker {
     pub(super) fn keep_time(&mut self) {
         if self.core.now_ms >= self.next_expiry_ms {
             self.next_expiry_ms = self.core.now_ms + EXPIRY_MS;
+            self.expire_keys();
             self.expire_items();
         }
         if !self.deadlines.is_empty() {
             self.end_waits();
+        }
+    }
+
+    /// Removes some keys whose time has passed, and more of them while they are many.
+    fn expire_keys(&mut self) {
+        let core = &mut self.core;
+        for _ in 0..EXPIRY_TURNS {
+            let removed = core.store.expire_some(core.now_ms, EXPIRY_BUDGET, &mut core.effects);
+            if removed * 4 < EXPIRY_BUDGET {
+                break;
+            }
+        }
+        if !core.effects.events.is_empty() {
+            core.publish_events();
+        }
+        if core.effects.has_ready_keys {
+            self.serve_waiters();
         }
     }
 }

@@ -1,27 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a worker does besides its commands: it follows the parameters, measures commands, and
-//! treats those with care that concern more than their client.
+//! What a worker does besides its commands: it follows the parameters, and treats those with care
+//! that concern more than their client.
 //!
 //! Nearly all commands need none of this care, so they pay for it with one comparison: the server
 //! has no monitor and no pause, and the client has authenticated and wants its replies.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 use freeport_kv_commands::{Error, Flags, Spec};
-use freeport_kv_protocol::resp::{RequestReader, Version, Writer};
+use freeport_kv_protocol::resp::{RequestReader, Writer};
 
 use super::{Core, Worker};
 use crate::channels::Kind;
 use crate::client::{Client, Replies, slices};
-use crate::clients::flag;
-use crate::commands::{Flow, flags_of};
+use crate::commands::Flow;
 use crate::configuration::{Settings, events};
 use crate::connection::Connection;
 use crate::mail::Message;
 use crate::shared::Pause;
-use crate::slow_log::{Entry, is_secret, shortened};
+use crate::slow_log::is_secret;
 
 /// Milliseconds between two looks at what changes slowly.
 const LOOK_MS: u64 = 100;
@@ -58,52 +56,6 @@ impl Core {
             let limits = self.settings.limits(&shard.options().keyspace.limits);
             shard.set_limits(&limits);
             self.has_new_limits = false;
-        }
-    }
-
-    /// Counts an executed command, with the time since the one before.
-    #[inline]
-    pub fn measure(&mut self, spec: &Spec, client: u64, arguments: &[&[u8]]) {
-        let now = Instant::now();
-        let elapsed = now.duration_since(self.clock);
-        self.clock = now;
-        let nanoseconds = elapsed.as_secs() * 1_000_000_000 + u64::from(elapsed.subsec_nanos());
-        self.statistics.executed(spec.number, nanoseconds);
-        if nanoseconds >= self.settings.slow_ns {
-            self.note_slow(spec, (client, arguments), nanoseconds);
-        }
-    }
-
-    /// Counts a command that has replied an error.
-    #[cold]
-    pub fn count_failure(&self, spec: &Spec, reply: &[u8]) {
-        let line = reply.split(|byte| *byte == b'\r').next().unwrap_or_default();
-        let error = String::from_utf8_lossy(line.strip_prefix(b"-").unwrap_or(line));
-        self.statistics.failed(spec.number, &error);
-    }
-
-    #[cold]
-    fn note_slow(&self, spec: &Spec, (client, arguments): (u64, &[&[u8]]), nanoseconds: u64) {
-        let Settings { slow_log_ns, slow_log_entries, latency_ms, .. } = self.settings;
-        let time_s = crate::shared::now_ms() / 1_000;
-        let milliseconds = nanoseconds / 1_000_000;
-        if latency_ms > 0 && milliseconds >= latency_ms {
-            let is_fast = spec.flags.has(Flags::FAST);
-            let event = if is_fast { "fast-command" } else { "command" };
-            self.shared.latency.add(event, time_s, milliseconds);
-        }
-        // The commands of a transaction have entries of their own.
-        if nanoseconds >= slow_log_ns && spec.name != "exec" {
-            let record = self.shared.registry.get(client);
-            let entry = Entry {
-                id: 0,
-                time_s,
-                microseconds: nanoseconds / 1_000,
-                arguments: shortened(arguments),
-                address: record.as_ref().map(|it| it.origin.address.clone()).unwrap_or_default(),
-                name: record.map(|record| record.names().name.clone()).unwrap_or_default(),
-            };
-            self.shared.slow_log.add(entry, slow_log_entries);
         }
     }
 
@@ -221,7 +173,7 @@ impl Worker {
         }
         if let Some(pause) = self.core.pause
             && self.core.now_ms < pause.end_ms
-            && (pause.is_for_all || self.may_write(client, &spec))
+            && (pause.is_for_all || self.may_write(client, spec.of(arguments)))
         {
             client.is_suspended = true;
             self.paused.push(client.id());
@@ -234,7 +186,7 @@ impl Worker {
     }
 
     fn show_command(&self, client: &Client, spec: &Spec, arguments: &[&[u8]]) {
-        let flags = flags_of(spec, arguments);
+        let flags = spec.of(arguments).flags;
         if let (Some(transaction), "exec") = (&client.transaction, spec.name) {
             for queued in &transaction.queued {
                 self.core.show(client, &slices(queued));
@@ -365,40 +317,6 @@ impl Core {
             self.statistics.keys.set(shard.keys() as u64);
             self.statistics.memory_bytes.set(shard.memory_bytes() as u64);
         }
-    }
-}
-
-/// Updates the record of a client.
-pub(super) fn record(connection: &Connection) {
-    let Some(client) = connection.client() else { return };
-    let record = &client.record;
-    let small = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    let mut flags = record.flags.load(Ordering::Relaxed) & flag::UNIX;
-    for (is_set, flag) in [
-        (client.is_monitor, flag::MONITOR),
-        (!client.subscriptions.is_empty(), flag::LISTENS),
-        (client.transaction.is_some(), flag::MULTI),
-        (client.blocked.is_some(), flag::BLOCKED),
-        (client.watch.has_changed(), flag::DIRTY),
-        (client.is_closing, flag::CLOSING),
-        (client.is_no_evict, flag::NO_EVICT),
-        (client.is_no_touch, flag::NO_TOUCH),
-    ] {
-        flags |= if is_set { flag } else { 0 };
-    }
-    let queued = client.transaction.as_ref().map_or(0, |it| it.queued.len() + 1);
-    record.flags.store(flags, Ordering::Relaxed);
-    record.database.store(u32::from(client.session.database), Ordering::Relaxed);
-    record.queued.store(small(queued), Ordering::Relaxed);
-    record.watched.store(small(client.watch.keys.len()), Ordering::Relaxed);
-    record.input_bytes.store(connection.input.len() as u64, Ordering::Relaxed);
-    record.output_bytes.store(connection.backlog_bytes() as u64, Ordering::Relaxed);
-    record.command.store(client.last_command, Ordering::Relaxed);
-    let is_three = client.session.version == Version::Three;
-    record.version.store(if is_three { 3 } else { 2 }, Ordering::Relaxed);
-    for kind in [Kind::Channel, Kind::Pattern, Kind::Sharded] {
-        let count = client.subscriptions.iter().filter(|(one, _)| *one == kind).count();
-        record.subscriptions[kind as usize].store(small(count), Ordering::Relaxed);
     }
 }
 

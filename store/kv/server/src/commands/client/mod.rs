@@ -27,6 +27,7 @@ pub const COMMANDS: &[Command<ServerRun>] =
 /// Its subcommands.
 pub const CLIENT: Container = Container {
     name: "client",
+    group: Group::Connection,
     subcommands: &[
         Subcommand::new("caching", 3, FLAGS, own::caching),
         Subcommand::new("getredir", 2, FLAGS, own::redirection),
