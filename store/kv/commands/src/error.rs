@@ -54,7 +54,8 @@ impl Error {
     pub fn unknown_subcommand(name: &str, subcommand: &[u8]) -> Self {
         let subcommand = String::from_utf8_lossy(&subcommand[..subcommand.len().min(128)]);
         Self::new(format!(
-            "ERR unknown subcommand or wrong number of arguments for '{subcommand}'. Try {name} HELP."
+            "ERR unknown subcommand or wrong number of arguments for '{subcommand}'. \
+             Try {name} HELP."
         ))
     }
 

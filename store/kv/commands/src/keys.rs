@@ -59,10 +59,10 @@ impl Keys {
     }
 
     /// Calls `visit` with the position of each key. Keys of a malformed command may be left out;
-    /// the command itself refuses it.
+    /// the command itself refuses it, in its own words.
     ///
     /// # Errors
-    /// The number of keys is none, or above that of the arguments.
+    /// The number of keys is above that of the arguments. Those that exist have been visited.
     pub fn visit(&self, arguments: &[&[u8]], mut visit: impl FnMut(usize)) -> Result<(), Error> {
         match *self {
             Self::None | Self::All => {}
@@ -81,10 +81,11 @@ impl Keys {
                 // The command has its own words for a number that is none.
                 let Ok(number) = integer(number) else { return Ok(()) };
                 let number = usize::try_from(number).unwrap_or(0);
-                if number > arguments.len() - count - 1 {
+                let given = arguments.len() - count - 1;
+                (count + 1..=count + number.min(given)).for_each(visit);
+                if number > given {
                     return Err(Error::TOO_MANY_KEYS);
                 }
-                (count + 1..=count + number).for_each(visit);
             }
             Self::Made { find, .. } => {
                 (1..arguments.len().min(2)).chain(find(arguments)).for_each(visit);
@@ -120,9 +121,11 @@ mod tests {
     }
 
     #[test]
-    fn more_keys_than_arguments_are_refused() {
-        let arguments: [&[u8]; 3] = [b"eval", b"x", b"5"];
-        let keys = Keys::Counted { count: 2, target: 0 };
-        assert!(keys.visit(&arguments, |_| ()).is_err());
+    fn more_keys_than_arguments_are_an_error_but_those_that_exist_are_visited() {
+        let arguments: [&[u8]; 5] = [b"zinterstore", b"to", b"5", b"a", b"b"];
+        let keys = Keys::Counted { count: 2, target: 1 };
+        let mut found = vec![];
+        assert!(keys.visit(&arguments, |at| found.push(at)).is_err());
+        assert_eq!(found, [1, 3, 4]);
     }
 }

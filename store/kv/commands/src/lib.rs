@@ -10,7 +10,7 @@
 //! 1. The server finds it in its [`Table`], and checks the number of arguments.
 //! 2. It takes hold of the shards that have the keys ([`Spec::keys`]).
 //! 3. [`Command::execute`] runs the function, which replies. An error replaces what it had written.
-//! 4. What happened besides is in the [`Effects`]: changed keys, events, and a wait for a key.
+//! 4. The [`Effects`] have all that happened besides: changed keys, events, and a wait for a key.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! DEBUG: what test suites of clients ask of a server. SLEEP belongs to the server.
+//! DEBUG, as far as test suites of clients use it. SLEEP belongs to the server.
 
 use freeport_kv_keyspace::Expiry;
 use freeport_kv_protocol::resp::Version;

@@ -5,7 +5,7 @@ use freeport_kv_protocol::resp::reply::shared;
 use freeport_kv_types::stream::GroupStart;
 use freeport_kv_types::{Stream, StreamRef};
 
-use super::{ids, no_group, reply, specs, wrong_subcommand};
+use super::{ids, no_group, reply, specs};
 use crate::arguments::{integer, is};
 use crate::call::Call;
 use crate::command::{Flags, Spec};
@@ -73,7 +73,7 @@ fn create(call: &mut Call<'_>) -> Result<(), Error> {
         stream => stream.is_none(),
     };
     if call.arguments.len() > 8 {
-        return Err(wrong_subcommand(NAME, call));
+        return Err(Error::unknown_subcommand(NAME, call.arguments[1]));
     }
     let start = GroupStart::parse(call.arguments[4])?;
     let create = |stream: &mut Stream| stream.create_group(group, start, options.entries_read);
@@ -93,7 +93,7 @@ fn set_id(call: &mut Call<'_>) -> Result<(), Error> {
     let options = Options::parse(call, false)?;
     check_group(call, key, group)?;
     if call.arguments.len() > 7 {
-        return Err(wrong_subcommand(NAME, call));
+        return Err(Error::unknown_subcommand(NAME, call.arguments[1]));
     }
     let start = GroupStart::parse_any(call.arguments[4])?;
     let set = |stream: &mut Stream| stream.set_group(group, start, options.entries_read);
@@ -133,7 +133,7 @@ impl Options {
                     };
                     rest
                 }
-                _ => return Err(wrong_subcommand(NAME, call)),
+                _ => return Err(Error::unknown_subcommand(NAME, call.arguments[1])),
             };
         }
         Ok(options)

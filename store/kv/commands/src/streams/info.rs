@@ -7,7 +7,7 @@ use freeport_kv_types::stream::{
 };
 use freeport_kv_types::{Stream, StreamRef};
 
-use super::{no_group, reply, specs, wrong_subcommand};
+use super::{no_group, reply, specs};
 use crate::arguments::{integer, is};
 use crate::call::Call;
 use crate::command::{Flags, Spec};
@@ -61,7 +61,7 @@ fn stream(call: &mut Call<'_>) -> Result<(), Error> {
         [full, name, count] if is(full, "full") && is(name, "count") => {
             Some(u64::try_from(integer(count)?).unwrap_or(USUAL_COUNT))
         }
-        _ => return Err(wrong_subcommand(NAME, call)),
+        _ => return Err(Error::unknown_subcommand(NAME, call.arguments[1])),
     };
     let output = &mut call.reply;
     let Some(count) = full_count else {

@@ -22,12 +22,11 @@ mod trim;
 
 use freeport_kv_types::{Stream, StreamId, StreamRef};
 
-use crate::call::Call;
 use crate::command::{Command, Flags, Group, Run, Spec};
 use crate::database::Database;
 use crate::error::Error;
 use crate::keys::Keys;
-use crate::subcommand::{self, Subcommand};
+use crate::subcommand::Subcommand;
 
 const READ: Flags = Flags::READ;
 const WRITE: Flags = Flags::WRITE;
@@ -96,14 +95,6 @@ const fn specs<const COUNT: usize>(
         at += 1;
     }
     specs
-}
-
-/// The words behind a subcommand are wrong.
-fn wrong_subcommand(command: &str, call: &Call<'_>) -> Error {
-    Error::new(format!(
-        "ERR unknown subcommand or wrong number of arguments for '{}'. Try {command} HELP.",
-        subcommand::shown(call.arguments[1]),
-    ))
 }
 
 /// Complete ids of entries.

@@ -67,8 +67,8 @@ impl<'a> Writer<'a> {
         self.output.is_empty()
     }
 
-    /// Takes back everything behind the first `bytes` bytes of the buffer: an error replaces a reply
-    /// that had begun.
+    /// Takes back everything behind the first `bytes` bytes of the buffer: an error replaces a
+    /// reply that had begun.
     pub fn truncate(&mut self, bytes: usize) {
         self.output.truncate(bytes);
     }

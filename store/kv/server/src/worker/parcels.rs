@@ -145,7 +145,7 @@ impl Worker {
         {
             return None;
         }
-        let needed = self.core.shards_of(&spec.keys, arguments).ok()?;
+        let needed = self.core.shards_of(&spec.keys, arguments);
         (needed.count_ones() == 1).then(|| needed.trailing_zeros() as usize)
     }
 
