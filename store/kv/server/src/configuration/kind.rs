@@ -37,6 +37,8 @@ impl Kind {
     pub const COUNT: Self = Self::Integer { least: 0, most: i64::MAX };
     /// A number of at most 32 bits.
     pub const SMALL: Self = Self::Integer { least: 0, most: 2_147_483_647 };
+    /// Bytes of a list's node by a negative code, or a positive number of elements.
+    pub const LIST_NODE: Self = Self::Integer { least: -2_147_483_648, most: 2_147_483_647 };
     /// A number of bytes: 0 or more.
     pub const SIZE: Self = Self::Bytes { least: 0, most: i64::MAX };
 

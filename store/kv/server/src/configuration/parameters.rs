@@ -154,12 +154,12 @@ pub const PARAMETERS: &[Parameter] = &[
         "zset-max-ziplist-entries",
     ),
     with_alias(new("zset-max-listpack-value", Kind::SIZE, "64", Used), "zset-max-ziplist-value"),
-    // Positive sizes are numbers of elements, by which nodes are not divided here.
+    // Positive sizes are numbers of elements. Only the 8 KiB of such a node divide lists here.
     with_alias(
-        new("list-max-listpack-size", Kind::Integer { least: -5, most: -1 }, "-2", Used),
+        new("list-max-listpack-size", Kind::LIST_NODE, "-2", Used),
         "list-max-ziplist-size",
     ),
-    new("list-compress-depth", Kind::SMALL, "0", Fixed("lists are not compressed")),
+    new("list-compress-depth", Kind::SMALL, "0", Ignored("lists are not compressed")),
     new("stream-node-max-bytes", Kind::SIZE, "4096", Used),
     new("stream-node-max-entries", Kind::COUNT, "100", Used),
     new("hll-sparse-max-bytes", Kind::SIZE, "3000", Used),

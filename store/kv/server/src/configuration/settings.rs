@@ -10,6 +10,8 @@ use super::{Configuration, events};
 
 /// Sizes of list nodes for `list-max-listpack-size` -1 to -5.
 const LIST_NODE_BYTES: [usize; 5] = [4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10];
+/// Size of a list node whose number of elements is given: the largest one in Redis as well.
+const COUNTED_NODE_BYTES: usize = 8 << 10;
 
 /// Values of parameters as workers use them.
 #[derive(Clone, Debug)]
@@ -53,7 +55,6 @@ impl Settings {
             0 => u64::MAX,
             milliseconds => milliseconds.saturating_mul(1_000_000),
         };
-        let list_size = (number("list-max-listpack-size") + 1).unsigned_abs() as usize;
         Self {
             version,
             events: events::parse(configuration.value("notify-keyspace-events").as_bytes())
@@ -80,7 +81,7 @@ impl Settings {
                 set_value_bytes: count("set-max-listpack-value"),
                 zset_entries: count("zset-max-listpack-entries"),
                 zset_value_bytes: count("zset-max-listpack-value"),
-                list_node_bytes: LIST_NODE_BYTES[list_size.min(LIST_NODE_BYTES.len() - 1)],
+                list_node_bytes: list_node_bytes(number("list-max-listpack-size")),
                 stream_node_bytes: count("stream-node-max-bytes"),
                 stream_node_entries: count("stream-node-max-entries"),
                 hash_seed: 0,
@@ -96,6 +97,14 @@ impl Settings {
     /// Limits of a client's requests.
     pub fn requests_of(&self, is_authenticated: bool) -> RequestLimits {
         RequestLimits { is_authenticated, ..self.requests }
+    }
+}
+
+/// Bytes of a list's node for `list-max-listpack-size`.
+fn list_node_bytes(size: i64) -> usize {
+    match size {
+        0.. => COUNTED_NODE_BYTES,
+        code => LIST_NODE_BYTES[(code.unsigned_abs() as usize).min(LIST_NODE_BYTES.len()) - 1],
     }
 }
 
@@ -127,5 +136,6 @@ mod tests {
         let settings = Settings::new(1, &configuration);
         assert_eq!(settings.slow_ns, 3_000_000);
         assert_eq!(settings.limits(&Limits::default()).list_node_bytes, 65_536);
+        assert_eq!([-6, -2, -1, 0, 3].map(list_node_bytes), [65_536, 8_192, 4_096, 8_192, 8_192]);
     }
 }
