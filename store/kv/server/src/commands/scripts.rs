@@ -28,10 +28,13 @@ pub const COMMANDS: &[Command<ServerRun>] = &[
     Command::new(("script", -2), Group::Scripting, SCRIPT, Keys::None, script),
 ];
 
+/// Arguments of a command.
+type Words<'a> = &'a [&'a [u8]];
+
 /// Keys and other arguments of a script, from position 2.
 pub(super) fn keys_and_arguments<'a>(
-    arguments: &'a [&'a [u8]],
-) -> Result<(&'a [&'a [u8]], &'a [&'a [u8]]), Error> {
+    arguments: Words<'a>,
+) -> Result<(Words<'a>, Words<'a>), Error> {
     const NEGATIVE: Error = Error::fixed("ERR Number of keys can't be negative");
     const TOO_MANY: Error = Error::fixed("ERR Number of keys can't be greater than number of args");
     let number = integer(arguments[2])?;

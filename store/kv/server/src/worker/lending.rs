@@ -38,7 +38,7 @@ pub(super) struct Lending {
     /// Clients that wait for the own shard, which is on loan.
     stalled: Vec<u64>,
     /// Commands of other clients that wait for it.
-    parcels: Vec<Box<Parcel>>,
+    parcels: Vec<Parcel>,
     /// What the own shard has to forget when it is back.
     forgotten: Vec<((u16, Vec<u8>), Forgotten)>,
 }
@@ -166,7 +166,7 @@ impl Worker {
             self.forget(place, what);
         }
         for parcel in std::mem::take(&mut self.lending.parcels) {
-            self.execute_for(parcel);
+            self.execute_for(Box::new(parcel));
         }
         // Those that waited come first, so that a busy borrower cannot keep the shard.
         for client in std::mem::take(&mut self.lending.stalled) {
@@ -177,7 +177,7 @@ impl Worker {
     }
 
     /// Commands wait until the own shard is back.
-    pub(super) fn lending_wait(&mut self, parcel: Box<Parcel>) {
+    pub(super) fn lending_wait(&mut self, parcel: Parcel) {
         self.lending.parcels.push(parcel);
     }
 
