@@ -181,8 +181,8 @@ impl Worker {
         self.lending.parcels.push(parcel);
     }
 
-    /// A client need not wait for shards any more: it goes on with its request, or looks again at the
-    /// keys that it waits for.
+    /// A client need not wait for shards any more: it goes on with its request, or looks again at
+    /// the keys that it waits for.
     fn resume(&mut self, id: u64) {
         // The client may have gone.
         let Some(connection) = self.connections.get_mut(&id) else { return };

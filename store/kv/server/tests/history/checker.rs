@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Decides whether a concurrent history is linearizable: whether each operation can have taken
-//! effect at one moment between its call and its return, so that all replies are those of the model.
+//! effect at one moment between its call and its return, so that all replies are the model's.
 //!
 //! The search is that of Wing and Gong, which takes one operation after the other that may be the
-//! next one, and returns to the last choice when replies differ. As Lowe found, what follows depends
+//! next one, and returns to the last choice when replies differ. As Lowe found, the rest depends
 //! only on the set of operations taken and on the state, so each such pair is visited once. An
 //! operation that only reads and whose reply is right is taken without a choice: whatever order
 //! explains the history without it here, does so with it here. That does not hold for one that
