@@ -29,8 +29,12 @@ use std::sync::Arc;
 mod bpf_lift;
 mod bpf_program;
 mod bpf_rows;
+mod kv_commands;
+mod kv_detached;
+pub mod kv_scripts;
 pub mod kv_values;
 mod memcached_request;
+mod memcached_server;
 mod monitor_messages;
 mod resp;
 mod ring;
@@ -39,8 +43,12 @@ mod shared_queue;
 pub use bpf_lift::bpf_lift;
 pub use bpf_program::{bpf_analysis, bpf_program};
 pub use bpf_rows::bpf_rows;
+pub use kv_commands::kv_commands;
+pub use kv_detached::kv_detached;
+pub use kv_scripts::kv_scripts;
 pub use kv_values::kv_values;
 pub use memcached_request::memcached_request;
+pub use memcached_server::memcached_server;
 pub use monitor_messages::monitor_messages;
 pub use resp::{resp_request, resp_value};
 pub use ring::ring;
@@ -50,7 +58,7 @@ pub use shared_queue::shared_queue;
 pub type Reader = (&'static str, fn(&[u8]));
 
 /// All readers.
-pub const READERS: [Reader; 22] = [
+pub const READERS: [Reader; 26] = [
     ("language", language),
     ("format", format),
     ("representation", representation),
@@ -73,6 +81,10 @@ pub const READERS: [Reader; 22] = [
     ("resp_request", resp_request),
     ("resp_value", resp_value),
     ("memcached_request", memcached_request),
+    ("memcached_server", memcached_server),
+    ("kv_commands", kv_commands),
+    ("kv_detached", kv_detached),
+    ("kv_scripts", kv_scripts),
 ];
 
 /// A program with everything that calls and initial values can name: numbers, structs, arrays,

@@ -4,6 +4,7 @@
 
 use fastrand::Rng;
 use freeport_ebpf::instruction::assemble;
+use freeport_kv_keyspace::Kind;
 use freeport_port::trace::{Sizes, Trace};
 use freeport_port::{Generator, PcapTransmitter, Receive, Transmit};
 use freeport_testbed::is_long;
@@ -143,6 +144,19 @@ fn written(reader: &str) -> Vec<Vec<u8>> {
         "resp_request" => texts(RESP_REQUESTS),
         "resp_value" => texts(RESP_VALUES),
         "memcached_request" => texts(MEMCACHED_REQUESTS),
+        "memcached_server" => texts(MEMCACHED_REQUESTS),
+        "kv_commands" => texts(KV_COMMANDS),
+        // Strings are the first type, and no part of the other samples.
+        "kv_detached" => {
+            let values = freeport_tests::untrusted::kv_values::samples();
+            let kind = |kind: u8| {
+                [Kind::Hash, Kind::List, Kind::Set, Kind::SortedSet, Kind::Stream]
+                    [usize::from(kind)] as u8
+            };
+            let values = values.into_iter().map(|value| [&[kind(value[0])], &value[1..]].concat());
+            values.chain([b"\0text".to_vec()]).collect()
+        }
+        "kv_scripts" => freeport_tests::untrusted::kv_scripts::samples(),
         other => panic!("{other} has no samples"),
     }
 }
@@ -296,6 +310,22 @@ const RESP_REQUESTS: &[&str] = &[
     "\x05SET key \"a\\x41\\n b\" 'it\\'s'\r\n\r\n*0\r\n*-1\r\nPING\n",
     "\x0a*2\r\n$4\r\nECHO\r\n$12\r\n0123456789ab\r\nGET k\r\n",
     "\x20*10\r\n$16385\r\n",
+];
+
+/// The first byte gives the version of the replies.
+const KV_COMMANDS: &[&str] = &[
+    "\x02SET a 1\nINCR a\nAPPEND a 12\nSETRANGE a 5 x\nGETRANGE a 0 -1\nMSET a 1 b 2 c 3\n\
+     MGET a b c\nSETBIT a 7 1\nBITCOUNT a\nBITFIELD a GET u8 0 INCRBY i5 3 1\nEXPIRE a 10\n\
+     TTL a\nRENAME a b\nDUMP b\nRESTORE a 0 x\nOBJECT ENCODING b\nPFADD p a b\nPFCOUNT p\n",
+    "\x03HSET h f 1 g 2\nHGETALL h\nHINCRBYFLOAT h f 1.5\nHSCAN h 0 COUNT 5\nSADD s a b 1\n\
+     SADD t 1 2\nSINTERSTORE u s t\nSUNION s t\nSPOP s\nLPUSH l a b c\nLINSERT l BEFORE b x\n\
+     LRANGE l 0 -1\nLMOVE l m LEFT RIGHT\nBLPOP none 0\nLMPOP 2 l m LEFT COUNT 2\nLPOS m c\n",
+    "\x02ZADD z 1 a 2 b\nZADD y NX 1.5 c\nZRANGE z 0 -1 WITHSCORES\n\
+     ZUNIONSTORE x 2 z y WEIGHTS 1 2\nZRANGEBYSCORE x (1 +inf LIMIT 0 5\nZPOPMIN x\nGEOADD g 13.36 38.11 P 15.08 37.5 C\n\
+     GEODIST g P C km\nGEOSEARCH g FROMMEMBER P BYRADIUS 200 km ASC WITHDIST\nSCAN 0\n\
+     KEYS *\nTYPE z\nCOPY z w\nDEL z y\nRANDOMKEY\nFLUSHALL\nDBSIZE\n",
+    "\x03*5\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n$2\r\nPX\r\n$2\r\n10\r\nGETEX k PERSIST\n\
+     SET n 5 GET\nLCS k n IDX\nSORT l BY nosort GET #\nSUBSTR k 0 1\nTOUCH k n\n",
 ];
 
 /// The first byte gives the portions.

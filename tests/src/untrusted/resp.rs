@@ -95,3 +95,9 @@ fn values(portions: &[&[u8]], limits: ValueLimits) -> (Vec<String>, Option<Value
     }
     (values, None)
 }
+
+/// The bytes are one reply, and nothing else.
+pub(super) fn is_one_value(bytes: &[u8]) -> bool {
+    let read = ValueReader::new(ValueLimits::default()).read(bytes);
+    matches!(read, Ok(ValueProgress::Complete { bytes: read, .. }) if read == bytes.len())
+}

@@ -94,7 +94,13 @@ fn whole_databases_change_the_watched_keys_that_they_have() {
 #[test]
 fn clients_that_wait_are_looked_at_when_a_key_appears() {
     let mut local = Local::with_shards(3);
-    let waiter = Waiter { worker: 0, client: 7, kind: Kind::String, wakes_on_removal: false };
+    let waiter = Waiter {
+        worker: 0,
+        client: 7,
+        kind: Kind::String,
+        wakes_on_removal: false,
+        is_told: false,
+    };
     let ready = |local: &mut Local| -> Vec<(u16, Box<[u8]>)> {
         let is_noted = std::mem::take(&mut local.effects.has_ready_keys);
         let ready: Vec<_> = local.store.shards_mut().flat_map(|shard| shard.take_ready()).collect();

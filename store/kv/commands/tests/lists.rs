@@ -121,7 +121,8 @@ fn a_wait_names_its_keys_and_its_end() {
 #[test]
 fn a_push_wakes_those_that_wait() {
     let mut local = Local::with_shards(3);
-    let waiter = Waiter { worker: 0, client: 7, kind: Kind::List, wakes_on_removal: false };
+    let waiter =
+        Waiter { worker: 0, client: 7, kind: Kind::List, wakes_on_removal: false, is_told: false };
     let shard = local.store.shard_of(b"to");
     local.store.shard_mut(shard).wait(0, b"to", waiter);
     local.line("RPUSH l a");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A count of what a server keeps for its clients. Tests see from it that nothing is left of clients
-//! that have gone.
+//! A count of what a server keeps for its clients. Tests see from it that nothing is left of
+//! clients that have gone.
 
 use std::sync::mpsc::channel;
 

@@ -9,12 +9,16 @@
 //! |---|---|
 //! | `Accepted` | the maximum number of clients |
 //! | `Borrow`, `Lent`, `Returned` | one of each for a worker, which has one loan in progress |
-//! | `Execute`, `Executed` | one for a client and worker: it sends no request meanwhile. A parcel has at most the requests that are read at once, and their replies |
+//! | `Execute`, `Executed` | one for a client and worker, with the requests that are read at once |
 //! | `Ready` | one for a wait and key, until the worker has looked at the key |
-//! | `Forget` | the keys that a client has watched or waited for. It can do so again only by a loan of the shard, which is behind the message |
-//! | `Deliver` | [`DELIVERIES_BYTES_MAX`]. Messages beyond it are lost and counted, and their receivers are disconnected, as those are that read too slowly |
+//! | `Forget` | the keys that a client has watched or waited for |
+//! | `Deliver` | [`DELIVERIES_BYTES_MAX`] |
 //! | `Count` | one for a thread that asks |
 //! | `Stop` | one |
+//!
+//! A client that was forgotten can watch or wait again only by a loan of the shard, which is behind
+//! the message. Published messages beyond the limit are lost and counted, and their receivers are
+//! disconnected, as those are that read too slowly.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

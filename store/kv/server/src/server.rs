@@ -143,7 +143,7 @@ impl Server {
     /// A worker could not wait for events.
     ///
     /// # Panics
-    /// A worker has panicked, which is a fault. Its thread has told where, and all others have ended.
+    /// A worker has panicked, which is a fault. Its thread has told where; all others have ended.
     pub fn join(mut self) -> io::Result<()> {
         let workers = std::mem::take(&mut self.workers);
         let ends: Vec<_> = workers.into_iter().map(JoinHandle::join).collect();

@@ -136,7 +136,7 @@ fn a_client_that_ends_with_its_wait_is_forgotten() {
     }
 }
 
-/// The list and its waiting client belong to one worker; another one, on which its shard is on loan,
+/// The list and its waiting client belong to one worker. Another one, which has borrowed its shard,
 /// makes the list.
 #[test]
 fn a_wait_goes_on_when_its_shard_returns() {

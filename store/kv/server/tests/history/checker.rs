@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Decides whether a concurrent history is linearizable: whether each operation can have taken
-//! effect at one moment between its call and its return, so that all replies are those of the model.
+//! effect at one moment between its call and its return, so that all replies are the model's.
 //!
 //! The search is that of Wing and Gong, which takes one operation after the other that may be the
-//! next one, and returns to the last choice when replies differ. As Lowe found, what follows depends
+//! next one, and returns to the last choice when replies differ. As Lowe found, the rest depends
 //! only on the set of operations taken and on the state, so each such pair is visited once. An
-//! operation that changes nothing and whose reply is right is taken without a choice: whatever order
-//! explains the history without it here, does so with it here.
+//! operation that only reads and whose reply is right is taken without a choice: whatever order
+//! explains the history without it here, does so with it here. That does not hold for one that
+//! writes and happens to leave all as it was, because elsewhere it may leave something else.
 
 use std::collections::HashSet;
 
@@ -67,7 +68,7 @@ pub fn is_linearizable(history: &[Operation]) -> bool {
             if operation.reply.as_ref().is_some_and(|wanted| *wanted != reply) {
                 continue;
             }
-            if after == state && operation.reply.is_some() {
+            if operation.call.only_reads() && operation.reply.is_some() {
                 next = vec![(taken.with(number), after)];
                 break;
             }

@@ -117,6 +117,19 @@ fn the_checker_refuses_parts_of_transactions() {
     }
 }
 
+/// The transaction changes nothing if it is the first, but it explains why the key is missing.
+#[test]
+fn the_checker_tries_writes_that_change_nothing_later_too() {
+    let written = Command::Set(0, "1".into());
+    let exec = Operation {
+        call: Call::Exec(vec![written, Command::Del(0)]),
+        reply: Some(Value::Array(vec![Value::Status(b"OK".to_vec()), Value::Integer(1)])),
+        ..set(0, "1", [0, 9])
+    };
+    let nothing = operation(1, Command::Get(0), Value::Null, [4, 5]);
+    assert!(is_linearizable(&[exec, set(1, "2", [1, 2]), nothing]));
+}
+
 #[test]
 fn the_checker_knows_what_watch_promises() {
     let watch = Operation {

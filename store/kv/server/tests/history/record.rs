@@ -168,7 +168,7 @@ impl Recorder {
             // `EXEC` comes after the replies to the commands that it executes.
             let reply = (0..count).map(|_| self.client.reply()).last();
             let returned_ns = self.now_ns();
-            let reply: Option<Value> = reply.inspect(|reply| assert_known(reply));
+            let reply: Option<Value> = reply.inspect(assert_known);
             Operation { client: self.number, call, reply, called_ns, returned_ns, after: vec![] }
         });
         let burst = burst.collect();
