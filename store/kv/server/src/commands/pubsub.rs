@@ -140,7 +140,8 @@ fn listeners(context: &mut Context<'_>, kind: Kind, names: &[&[u8]]) {
     let channels = &context.core.shared.channels;
     let counts: Vec<usize> = names.iter().map(|name| channels.listeners(kind, name)).collect();
     let mut reply = context.reply();
-    reply.map(names.len());
+    // A list of both also in version 3: clients take it apart themselves.
+    reply.array(2 * names.len());
     for (name, count) in names.iter().zip(counts) {
         reply.bulk(name);
         reply.integer(count as i64);
