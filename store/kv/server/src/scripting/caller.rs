@@ -15,6 +15,8 @@ pub struct ScriptCaller<'a> {
     /// The script may not write: it says so, or the command does.
     is_read_only: bool,
     has_written: bool,
+    /// The script says that it may grow values while memory is short.
+    allows_short_memory: bool,
 }
 
 impl<'a> ScriptCaller<'a> {
@@ -22,7 +24,7 @@ impl<'a> ScriptCaller<'a> {
     pub fn new(core: &'a mut Core, client: &'a mut Client, is_read_only: bool) -> Self {
         // A wish that came too late for an earlier script is not for this one.
         core.shared.library.take_kill();
-        Self { core, client, is_read_only, has_written: false }
+        Self { core, client, is_read_only, has_written: false, allows_short_memory: false }
     }
 
     fn check(&self, arguments: &[&[u8]]) -> Result<(), Error> {
@@ -41,6 +43,11 @@ impl<'a> ScriptCaller<'a> {
         if self.is_read_only && flags.has(CommandFlags::WRITE) {
             return Err(Error::fixed("ERR Write commands are not allowed from read-only scripts."));
         }
+        // A script that has written goes on, so that it is executed to its end.
+        let may_grow = self.allows_short_memory || self.has_written;
+        if flags.has(CommandFlags::GROWS) && !may_grow && self.core.is_memory_short() {
+            return Err(Error::OUT_OF_MEMORY);
+        }
         Ok(())
     }
 }
@@ -48,6 +55,7 @@ impl<'a> ScriptCaller<'a> {
 impl Caller for ScriptCaller<'_> {
     fn begin(&mut self, flags: Flags) -> Result<(), String> {
         self.is_read_only |= flags.contains(Flags::NO_WRITES);
+        self.allows_short_memory = flags.contains(Flags::ALLOW_OOM);
         Ok(())
     }
 
