@@ -47,6 +47,8 @@ pub(super) fn clients(core: &Core, lines: &mut Lines) {
     lines.add("cluster_connections", 0);
     lines.add("maxclients", core.settings.clients_max);
     lines.add("blocked_clients", count(flag::BLOCKED));
+    let awaited: usize = core.store.shards().map(|shard| shard.awaited_keys()).sum();
+    lines.add("total_blocking_keys", awaited);
     lines.add("pubsub_clients", count(flag::LISTENS));
     lines.add("tracking_clients", 0);
 }
