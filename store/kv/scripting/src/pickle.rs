@@ -122,28 +122,34 @@ fn write_code(code: u8, bytes: &[u8], output: &mut Vec<u8>) {
 }
 
 fn write_table(table: &Table, depth: usize, output: &mut Vec<u8>) -> Outcome<()> {
-    let entries: Vec<(Value, Value)> = table.pairs().collect::<mlua::Result<_>>()?;
-    if is_array(&entries) {
-        write_header(output, entries.len(), 0x90, 16, [None, Some(0xdc), Some(0xdd)]);
-        for index in 1..=entries.len() {
+    let (count, is_array) = extent(table)?;
+    if is_array {
+        write_header(output, count, 0x90, 16, [None, Some(0xdc), Some(0xdd)]);
+        for index in 1..=count {
             write(&table.raw_get(index)?, depth + 1, output)?;
         }
         return Ok(());
     }
-    write_header(output, entries.len(), 0x80, 16, [None, Some(0xde), Some(0xdf)]);
-    for (key, value) in &entries {
-        write(key, depth + 1, output)?;
-        write(value, depth + 1, output)?;
+    write_header(output, count, 0x80, 16, [None, Some(0xde), Some(0xdf)]);
+    for pair in table.pairs::<Value, Value>() {
+        let (key, value) = pair?;
+        write(&key, depth + 1, output)?;
+        write(&value, depth + 1, output)?;
     }
     Ok(())
 }
 
-/// Keys are the numbers from 1 to their count.
-fn is_array(entries: &[(Value, Value)]) -> bool {
-    let is_index = |key: &Value| {
-        key.as_integer().is_some_and(|index| (1..=entries.len() as i64).contains(&index))
-    };
-    entries.iter().all(|(key, _)| is_index(key))
+/// Number of pairs, and whether keys are the numbers from 1 to it. Pairs are not kept: Lua has room
+/// for a few thousand values outside of it.
+fn extent(table: &Table) -> Outcome<(usize, bool)> {
+    let (mut count, mut largest) = (0, Some(0));
+    for pair in table.pairs::<Value, Value>() {
+        let index = pair?.0.as_integer().filter(|index| *index > 0);
+        largest = largest.zip(index).map(|(largest, index)| index.max(largest));
+        count += 1;
+    }
+    // Keys are different, so none is missing if the largest is their number.
+    Ok((count, largest == Some(count as i64)))
 }
 
 /// Reads `limit` values from `offset` on, or all if both are 0. A limited call first returns where

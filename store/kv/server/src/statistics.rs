@@ -47,6 +47,8 @@ pub struct Statistics {
     pub sent_bytes: Counter,
     /// Number of clients that were taken in.
     pub connections: Counter,
+    /// Number of changes of keys, as of a moment ago.
+    pub changes: Counter,
     /// Number of keys, as of a moment ago.
     pub keys: Counter,
     /// Bytes of keys and values, as of a moment ago.

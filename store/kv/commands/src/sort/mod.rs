@@ -44,7 +44,10 @@ fn sort_ro(call: &mut Call<'_>) -> Result<(), Error> {
 fn run(call: &mut Call<'_>, may_store: bool) -> Result<(), Error> {
     let options = Options::parse(call.arguments, may_store)?;
     let database = &call.database;
-    let sorted = order::sorted(database, &Elements::of(database, call.arguments[1])?, &options)?;
+    // Copies of what is stored are equal, and so are results in scripts and transactions.
+    let is_repeatable = options.target.is_some() || !call.session.may_block;
+    let elements = Elements::of(database, call.arguments[1])?;
+    let sorted = order::sorted(database, &elements, &options, is_repeatable)?;
     let Some(target) = options.target else {
         call.reply.array(sorted.len() * options.gets.len().max(1));
         each_result(database, &sorted, &options, |value| match value {

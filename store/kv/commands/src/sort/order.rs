@@ -15,7 +15,8 @@ use crate::error::Error;
 
 const NO_NUMBER: Error = Error::fixed("ERR One or more scores can't be converted into double");
 
-/// The elements that are wanted, in their order.
+/// The elements that are wanted, in their order. If it has to be repeatable, equal sets have the
+/// same order also where none was asked for.
 ///
 /// # Errors
 /// Some weight is no number.
@@ -23,12 +24,12 @@ pub fn sorted<'a>(
     database: &Database<'_>,
     elements: &Elements<'a>,
     options: &Options<'_>,
+    is_repeatable: bool,
 ) -> Result<Vec<Entry<'a>>, Error> {
     let range = options.range(elements.len());
-    let is_stored_set = matches!(elements, Elements::Set(_)) && options.target.is_some();
+    let is_ordered_set = matches!(elements, Elements::Set(_)) && is_repeatable;
     let mut sorted = match options.by {
-        // A stored set has the same order each time, so that copies of it are equal.
-        Some(Pattern::Nothing) if is_stored_set => by_text(elements.all(), options.is_descending),
+        Some(Pattern::Nothing) if is_ordered_set => by_text(elements.all(), options.is_descending),
         Some(Pattern::Nothing) => {
             return Ok(elements.in_their_order(range, options.is_descending));
         }

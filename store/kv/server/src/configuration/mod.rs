@@ -77,6 +77,13 @@ impl Configuration {
         parameters::find(name.as_bytes()).map(|at| values[at].clone()).unwrap_or_default()
     }
 
+    /// The number of a parameter, if it is less than at the start.
+    pub fn lowered(&self, name: &str) -> Option<u64> {
+        let at = parameters::find(name.as_bytes())?;
+        let value = number(&self.value(name));
+        (value < number(&self.initial[at])).then_some(value.unsigned_abs())
+    }
+
     /// Sets several parameters, all or none.
     ///
     /// # Errors
@@ -104,6 +111,12 @@ impl Configuration {
                 };
                 return Err(refuse(format!("{reason}, so only {only} is accepted")));
             }
+            if let Effect::Lowered(reason) = parameter.effect
+                && number(&value) > number(&self.initial[at])
+            {
+                let most = &self.initial[at];
+                return Err(refuse(format!("{reason}, so at most {most} is accepted")));
+            }
             changes.push((at, value));
         }
         let mut values = self.values.write().unwrap_or_else(PoisonError::into_inner);
@@ -119,6 +132,11 @@ impl Configuration {
         }
         Ok(())
     }
+}
+
+/// The number that a checked value of its kind is.
+fn number(value: &str) -> i64 {
+    value.parse().unwrap_or_default()
 }
 
 /// Value of a parameter at the start.

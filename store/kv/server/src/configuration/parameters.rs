@@ -28,11 +28,13 @@ pub enum Effect {
     Ignored(&'static str),
     /// Only the value at the start is accepted, because of the reason.
     Fixed(&'static str),
+    /// It is used. At most the value at the start is accepted, because of the reason.
+    Lowered(&'static str),
     /// It cannot be set while the server runs, as in Redis.
     AtStart,
 }
 
-use Effect::{AtStart, Fixed, Ignored, Used};
+use Effect::{AtStart, Fixed, Ignored, Lowered, Used};
 
 const SAVING: Effect = Fixed("persistence is not configured");
 const REPLICATION: Effect = Fixed("replication is not configured");
@@ -122,7 +124,7 @@ pub const PARAMETERS: &[Parameter] = &[
     new("tracking-table-max-keys", Kind::COUNT, "1000000", Ignored("no keys are tracked")),
     new("acllog-max-len", Kind::COUNT, "128", Ignored("there is one user")),
     // Memory.
-    new("maxmemory", Kind::SIZE, "0", Fixed("memory is given when the server starts")),
+    new("maxmemory", Kind::SIZE, "0", Lowered("memory is given when the server starts")),
     new("maxmemory-policy", Kind::Word(POLICIES), "noeviction", Fixed("nothing is evicted")),
     new("maxmemory-samples", Kind::Integer { least: 1, most: 64 }, "5", EVICTION),
     new("maxmemory-eviction-tenacity", Kind::Integer { least: 0, most: 100 }, "10", EVICTION),
@@ -155,10 +157,7 @@ pub const PARAMETERS: &[Parameter] = &[
     ),
     with_alias(new("zset-max-listpack-value", Kind::SIZE, "64", Used), "zset-max-ziplist-value"),
     // Positive sizes are numbers of elements. Only the 8 KiB of such a node divide lists here.
-    with_alias(
-        new("list-max-listpack-size", Kind::LIST_NODE, "-2", Used),
-        "list-max-ziplist-size",
-    ),
+    with_alias(new("list-max-listpack-size", Kind::LIST_NODE, "-2", Used), "list-max-ziplist-size"),
     new("list-compress-depth", Kind::SMALL, "0", Ignored("lists are not compressed")),
     new("stream-node-max-bytes", Kind::SIZE, "4096", Used),
     new("stream-node-max-entries", Kind::COUNT, "100", Used),
@@ -240,6 +239,7 @@ mod tests {
                 Used => "takes effect".to_owned(),
                 Ignored(reason) => format!("ignored: {reason}"),
                 Fixed(reason) => format!("keeps its value: {reason}"),
+                Lowered(reason) => format!("takes effect below the value at the start: {reason}"),
                 AtStart => "refused, as by Redis".to_owned(),
             };
             page += &format!("| {names} | {default} | {effect} |\n");

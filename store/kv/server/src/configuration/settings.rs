@@ -24,6 +24,9 @@ pub struct Settings {
     pub password: Arc<str>,
     /// Maximum number of clients.
     pub clients_max: usize,
+    /// Bytes of all keys and values above which none may be added; none: only the memory that the
+    /// server was given limits them.
+    pub memory_max: Option<u64>,
     /// Seconds after which a client without requests is disconnected; 0: never.
     pub idle_s: u64,
     /// Nanoseconds above which a command is noted in the slow log.
@@ -61,6 +64,7 @@ impl Settings {
                 .unwrap_or_default(),
             password: configuration.value("requirepass").into(),
             clients_max: count("maxclients"),
+            memory_max: configuration.lowered("maxmemory").filter(|bytes| *bytes > 0),
             idle_s: number("timeout").unsigned_abs(),
             slow_log_ns,
             slow_log_entries: count("slowlog-max-len"),

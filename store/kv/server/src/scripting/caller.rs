@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The server, as a running script sees it.
 
+use std::sync::atomic::Ordering;
+
 use freeport_kv_commands::{Error, Flags as CommandFlags};
 use freeport_kv_protocol::resp::{Version, Writer};
 use freeport_kv_scripting::{Caller, Flags, LogLevel, StopReason};
 
 use crate::client::Client;
 use crate::worker::Core;
+
+const SHORT_MEMORY: &str = "OOM allow-oom flag is not set on the script, can not run it when used \
+                            memory > 'maxmemory'";
 
 /// Executes the commands of a script for its client.
 pub struct ScriptCaller<'a> {
@@ -15,6 +20,8 @@ pub struct ScriptCaller<'a> {
     /// The script may not write: it says so, or the command does.
     is_read_only: bool,
     has_written: bool,
+    /// The script says that it may grow values while memory is short.
+    allows_short_memory: bool,
 }
 
 impl<'a> ScriptCaller<'a> {
@@ -22,7 +29,7 @@ impl<'a> ScriptCaller<'a> {
     pub fn new(core: &'a mut Core, client: &'a mut Client, is_read_only: bool) -> Self {
         // A wish that came too late for an earlier script is not for this one.
         core.shared.library.take_kill();
-        Self { core, client, is_read_only, has_written: false }
+        Self { core, client, is_read_only, has_written: false, allows_short_memory: false }
     }
 
     fn check(&self, arguments: &[&[u8]]) -> Result<(), Error> {
@@ -35,19 +42,42 @@ impl<'a> ScriptCaller<'a> {
             return Err(Error::fixed("ERR Wrong number of args calling Redis command from script"));
         }
         let flags = spec.of(arguments).flags;
-        if flags.has(CommandFlags::NO_SCRIPT) {
+        let allows_all = self.core.shared.library.allows_all.load(Ordering::Relaxed);
+        if flags.has(CommandFlags::NO_SCRIPT) && !allows_all {
             return Err(Error::fixed("ERR This Redis command is not allowed from script"));
         }
         if self.is_read_only && flags.has(CommandFlags::WRITE) {
             return Err(Error::fixed("ERR Write commands are not allowed from read-only scripts."));
         }
+        let waits = |argument: &&[u8]| argument.eq_ignore_ascii_case(b"BLOCK");
+        let is_read = matches!(spec.name, "xread" | "xreadgroup");
+        if is_read && options_of(arguments).any(waits) {
+            let name = String::from_utf8_lossy(name);
+            let text = format!("ERR {name} command is not allowed with BLOCK option from scripts");
+            return Err(Error::new(text));
+        }
+        // A script that has written goes on, so that it is executed to its end.
+        let may_grow = self.allows_short_memory || self.has_written;
+        if flags.has(CommandFlags::GROWS) && !may_grow && self.core.is_memory_short() {
+            return Err(Error::OUT_OF_MEMORY);
+        }
         Ok(())
     }
+}
+
+/// Arguments of a command that reads streams, in front of their keys.
+fn options_of<'a>(arguments: &'a [&'a [u8]]) -> impl Iterator<Item = &'a &'a [u8]> {
+    arguments.iter().take_while(|argument| !argument.eq_ignore_ascii_case(b"STREAMS"))
 }
 
 impl Caller for ScriptCaller<'_> {
     fn begin(&mut self, flags: Flags) -> Result<(), String> {
         self.is_read_only |= flags.contains(Flags::NO_WRITES);
+        self.allows_short_memory = flags.contains(Flags::ALLOW_OOM);
+        let is_checked = flags.contains(Flags::UNDECLARED) || self.is_read_only;
+        if !is_checked && !self.allows_short_memory && self.core.is_memory_short() {
+            return Err(SHORT_MEMORY.into());
+        }
         Ok(())
     }
 

@@ -48,6 +48,10 @@ impl Worker {
     /// Looks at the clients that wait for keys which have changed, in their order, until no key has
     /// changed any more.
     pub(super) fn serve_waiters(&mut self) {
+        // The command that made the keys ready may have taken longer than they last.
+        if self.core.effects.has_ready_keys {
+            self.core.now_ms = crate::shared::now_ms();
+        }
         while std::mem::take(&mut self.core.effects.has_ready_keys) {
             let mut waiters = vec![];
             for shard in self.core.store.shards_mut() {

@@ -17,6 +17,7 @@ mod delivering;
 mod lending;
 mod measuring;
 mod memcached;
+mod memory;
 mod parcels;
 mod recording;
 mod requests;
@@ -116,7 +117,7 @@ pub struct Core {
     pub pause: Option<Pause>,
     /// Workers and clients that see all commands.
     pub monitors: Vec<(usize, u64)>,
-    /// There is a pause or a monitor.
+    /// There is a pause, a monitor, or a limit of memory.
     pub is_watchful: bool,
 }
 

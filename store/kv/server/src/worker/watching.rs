@@ -45,7 +45,8 @@ impl Core {
         self.has_new_limits = true;
         self.pause = self.shared.pause();
         self.monitors = self.shared.monitors();
-        self.is_watchful = self.pause.is_some() || !self.monitors.is_empty();
+        self.is_watchful =
+            self.pause.is_some() || !self.monitors.is_empty() || self.settings.memory_max.is_some();
         self.apply_limits();
     }
 
@@ -146,10 +147,18 @@ impl Worker {
         };
         if flow == Flow::Suspend {
             client.replies = before;
-        } else if before == Replies::Skip || client.replies == Replies::Off {
+        } else if (before == Replies::Skip || client.replies == Replies::Off)
+            && !self.is_told_of_channels(arguments)
+        {
             output.truncate(start);
         }
         flow
+    }
+
+    /// A command's replies are messages about channels, which are sent also without replies.
+    fn is_told_of_channels(&self, arguments: &[&[u8]]) -> bool {
+        let name = self.core.table.get(arguments[0]).map_or("", |command| command.spec.name);
+        name.ends_with("subscribe")
     }
 
     /// A request of this client cannot be executed without further ado.
@@ -178,6 +187,12 @@ impl Worker {
             client.is_suspended = true;
             self.paused.push(client.id());
             return Ok(false);
+        }
+        if self.core.settings.memory_max.is_some()
+            && let Err(error) = self.core.check_memory(client, &spec, arguments)
+        {
+            self.core.statistics.rejected(spec.number, error.text());
+            return Err(error);
         }
         if !self.core.monitors.is_empty() && !client.queues(&spec) {
             self.show_command(client, &spec, arguments);
@@ -310,7 +325,8 @@ impl Worker {
 
 impl Core {
     /// Publishes the size of the own shard, if it is here, for those that need no exact number.
-    fn publish_size(&self) {
+    pub fn publish_size(&self) {
+        self.statistics.changes.set(self.effects.changes);
         if self.store.has(self.number) {
             let shard = self.store.shard(self.number);
             self.statistics.keys.set(shard.keys() as u64);

@@ -47,13 +47,19 @@ pub(super) fn clients(core: &Core, lines: &mut Lines) {
     lines.add("cluster_connections", 0);
     lines.add("maxclients", core.settings.clients_max);
     lines.add("blocked_clients", count(flag::BLOCKED));
+    let awaited: usize = core.store.shards().map(|shard| shard.awaited_keys()).sum();
+    lines.add("total_blocking_keys", awaited);
     lines.add("pubsub_clients", count(flag::LISTENS));
     lines.add("tracking_clients", 0);
 }
 
-pub(super) fn persistence(_core: &Core, lines: &mut Lines) {
+pub(super) fn persistence(core: &Core, lines: &mut Lines) {
     lines.add("loading", 0);
     lines.add("async_loading", 0);
+    // Nothing was ever saved, so these are all changes since the start.
+    core.publish_size();
+    let changes = sum(core.shared.workers(), |worker| &worker.changes);
+    lines.add("rdb_changes_since_last_save", changes);
     lines.add("rdb_bgsave_in_progress", 0);
     lines.add("aof_enabled", 0);
     lines.add("aof_rewrite_in_progress", 0);

@@ -11,7 +11,8 @@ pub(super) fn memory(core: &Core, lines: &mut Lines) {
     lines.add_bytes("used_memory_rss", resident);
     lines.add("used_memory_dataset", used);
     lines.add_bytes("total_system_memory", process::machine_bytes());
-    lines.add_bytes("maxmemory", core.shared.options.memory_bytes as u64);
+    let most = core.settings.memory_max.unwrap_or(core.shared.options.memory_bytes as u64);
+    lines.add_bytes("maxmemory", most);
     lines.add("maxmemory_policy", core.shared.configuration.value("maxmemory-policy"));
     let ratio = resident as f64 / used.max(1) as f64;
     lines.add("mem_fragmentation_ratio", format!("{ratio:.2}"));
