@@ -157,4 +157,11 @@ echo "11. the key-value engine: parameters for a mix of sizes, operations in mem
 echo "   standard library's map and the limit of memory, and memory accesses per operation"
 echo "   beside the published ones ('freeport bench kv' measures properly)"
 "$freeport" kv tune --pairs 10:7 --pairs 62:3 --utilisation 0.5
-"$freeport" bench kv --quick --out "$out/kv" 2>"$out/kv.notes"
+"$freeport" bench kv --quick --case engine-get --case engine-put --case accesses \
+    --out "$out/kv" 2>"$out/kv.notes"
+
+echo
+echo "12. the key-value server: commands of any type from redis-cli's counterpart, a script, an"
+echo "   update of a vector inside a value, memcached's protocol; then redis' own benchmark, and"
+echo "   the server beside redis and memcached ('freeport bench kv' measures properly)"
+bash scripts/demo-kv.sh "$freeport" "$out"

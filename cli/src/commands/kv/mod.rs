@@ -9,9 +9,8 @@ use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
 #[derive(Args)]
-#[command(
-    after_help = "Examples:\n  freeport kv serve\n  freeport kv tune --pairs 10:7 --pairs 62:3 --utilisation 0.5"
-)]
+#[command(after_help = "Examples:\n  freeport kv serve\n  \
+                  freeport kv tune --pairs 10:7 --pairs 62:3 --utilisation 0.5")]
 pub struct Arguments {
     #[command(subcommand)]
     what: What,

@@ -49,6 +49,9 @@ pub struct Arguments {
     /// Maximum number of clients
     #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
     clients: usize,
+    /// Address where `GET /metrics` returns counts for Prometheus, such as 127.0.0.1:9121
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
     /// Print the line about the start as a JSON object
     #[arg(long)]
     json: bool,
@@ -73,6 +76,7 @@ impl Arguments {
             memcached_memory_bytes: self.memcached_memory,
             databases: self.databases,
             clients_max: self.clients,
+            metrics: self.metrics,
         }
     }
 }

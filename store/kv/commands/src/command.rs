@@ -3,6 +3,7 @@
 
 use std::ops::BitOr;
 
+use crate::arguments::is;
 use crate::call::Call;
 use crate::error::Error;
 use crate::keys::Keys;
@@ -32,6 +33,11 @@ pub struct Spec {
     pub keys: Keys,
     /// The group that the documentation has it in.
     pub group: Group,
+    /// Number in its table, below the number of commands there: where a server counts its calls.
+    pub number: u16,
+    /// Properties of its subcommands, as `COMMAND` lists them: whether `XGROUP` writes depends on
+    /// its second word.
+    pub subcommands: &'static [Spec],
 }
 
 /// Set of properties of a command, named as `COMMAND` prints them.
@@ -186,6 +192,13 @@ impl Spec {
         let is_right = if self.arity < 0 { arguments >= wanted } else { arguments == wanted };
         if is_right { Ok(()) } else { Err(Error::arity(self.name)) }
     }
+
+    /// Properties of a call with these arguments: of the subcommand that they name, if the command
+    /// has one of this name with properties of its own.
+    pub fn of(&self, arguments: &[&[u8]]) -> &Self {
+        let Some(word) = arguments.get(1) else { return self };
+        self.subcommands.iter().find(|part| is(word, part.name)).unwrap_or(self)
+    }
 }
 
 impl<R> Command<R> {
@@ -197,7 +210,14 @@ impl<R> Command<R> {
         keys: Keys,
         run: R,
     ) -> Self {
-        Self { spec: Spec { name, arity, flags, keys, group }, run }
+        Self { spec: Spec { name, arity, flags, keys, group, subcommands: &[], number: 0 }, run }
+    }
+
+    /// The command with properties of its subcommands.
+    #[must_use]
+    pub const fn with_subcommands(mut self, subcommands: &'static [Spec]) -> Self {
+        self.spec.subcommands = subcommands;
+        self
     }
 }
 
@@ -208,8 +228,12 @@ impl Command {
     pub fn execute(&self, call: &mut Call<'_>) -> bool {
         let start = call.reply.len();
         match (self.run)(call) {
-            Ok(()) => true,
+            Ok(()) => {
+                call.database.effects.tell_all_made();
+                true
+            }
             Err(error) => {
+                call.database.effects.made.clear();
                 call.reply.truncate(start);
                 call.reply.error(error.text());
                 false
@@ -230,12 +254,31 @@ mod tests {
             flags: Flags::NONE,
             keys: Keys::None,
             group: Group::Server,
+            number: 0,
+            subcommands: &[],
         };
         assert!(spec(2).check_arity(2).is_ok());
         assert!(spec(-2).check_arity(9).is_ok());
         let error = spec(-3).check_arity(2).expect_err("one is missing");
         assert_eq!(error.text(), "ERR wrong number of arguments for 'x' command");
         assert!(spec(2).check_arity(3).is_err());
+    }
+
+    #[test]
+    fn a_subcommand_has_its_own_properties() {
+        const PART: Spec = Spec {
+            name: "part",
+            arity: 3,
+            flags: Flags::WRITE,
+            keys: Keys::None,
+            group: Group::Server,
+            subcommands: &[],
+            number: 0,
+        };
+        let whole = Spec { name: "whole", flags: Flags::NONE, subcommands: &[PART], ..PART };
+        assert_eq!(whole.of(&[b"whole", b"PART", b"x"]).flags, Flags::WRITE);
+        assert_eq!(whole.of(&[b"whole", b"other"]).flags, Flags::NONE);
+        assert_eq!(whole.of(&[b"whole"]).name, "whole");
     }
 
     #[test]

@@ -68,8 +68,10 @@ impl<'a> Database<'a> {
     ) -> Result<R, Error> {
         let may_be_new = self.effects.listens_to(Class::New) && !self.contains(key);
         let result = self.write(key, write)?;
-        if may_be_new && self.contains(key) {
-            self.note_new(key);
+        // Its time may have passed already.
+        if may_be_new && self.keyspace(key).is_some_and(|keyspace| keyspace.kind(key, 0).is_some())
+        {
+            self.effects.make(self.number, key);
         }
         Ok(result)
     }
@@ -325,6 +327,7 @@ impl<'a> Database<'a> {
     #[inline]
     pub fn touch_watchers(&mut self, key: &[u8]) {
         self.effects.changes += 1;
+        self.effects.tell_made(self.number, key);
         let shard = self.store.shard_of(key);
         if self.store.shard_mut(shard).changed(self.number, key) {
             self.effects.has_ready_keys = true;
@@ -342,6 +345,24 @@ impl<'a> Database<'a> {
         self.changed(key, class, event);
         if !self.contains(key) {
             self.effects.note(Class::Generic, "del", self.number, key);
+        }
+    }
+
+    /// A part of a value was changed that transactions do not watch, such as a group of a stream.
+    /// Those that listen are told, if there is an event.
+    pub fn changed_unwatched(&mut self, key: &[u8], event: Option<(Class, &'static str)>) {
+        self.effects.changes += 1;
+        self.effects.tell_made(self.number, key);
+        if let Some((class, event)) = event {
+            self.effects.note(class, event, self.number, key);
+        }
+    }
+
+    /// Clients that wait for a key are looked at, although transactions that watch it do not fail.
+    pub fn wake(&mut self, key: &[u8]) {
+        let shard = self.store.shard_of(key);
+        if self.store.shard_mut(shard).wake(self.number, key) {
+            self.effects.has_ready_keys = true;
         }
     }
 

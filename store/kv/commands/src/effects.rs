@@ -72,6 +72,9 @@ pub struct Effects {
     pub listened: u16,
     /// Events of those classes.
     pub events: Vec<Event>,
+    /// Keys that the command has made, with their databases, and without their event so far.
+    /// They are kept only if somebody listens to that.
+    pub made: Vec<(u16, Vec<u8>)>,
     /// The command waits.
     pub block: Option<Block>,
     /// Some key that clients wait for was changed: the shards know which.
@@ -83,6 +86,31 @@ impl Effects {
     #[inline]
     pub fn listens_to(&self, class: Class) -> bool {
         self.listened & class as u16 != 0
+    }
+
+    /// Notes that a key was made. Its event comes before the first other one of the key.
+    #[cold]
+    pub fn make(&mut self, database: u16, key: &[u8]) {
+        self.made.push((database, key.to_vec()));
+    }
+
+    /// Notes the event of a key that was made, if it was, and if that was not done before.
+    #[inline]
+    pub fn tell_made(&mut self, database: u16, key: &[u8]) {
+        if !self.made.is_empty()
+            && let Some(at) = self.made.iter().position(|made| made.0 == database && made.1 == key)
+        {
+            self.made.remove(at);
+            self.note(Class::New, "new", database, key);
+        }
+    }
+
+    /// Notes the events of all keys that were made and have none so far.
+    #[inline]
+    pub fn tell_all_made(&mut self) {
+        for (database, key) in std::mem::take(&mut self.made) {
+            self.note(Class::New, "new", database, &key);
+        }
     }
 
     /// Notes an event, if its class is listened to.

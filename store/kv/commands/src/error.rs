@@ -54,8 +54,15 @@ impl Error {
     pub fn unknown_subcommand(name: &str, subcommand: &[u8]) -> Self {
         let subcommand = String::from_utf8_lossy(&subcommand[..subcommand.len().min(128)]);
         Self::new(format!(
-            "ERR unknown subcommand or wrong number of arguments for '{subcommand}'. Try {name} HELP."
+            "ERR unknown subcommand or wrong number of arguments for '{subcommand}'. \
+             Try {name} HELP."
         ))
+    }
+
+    /// Part of a text that a client gave, as errors show it: up to its first zero byte.
+    pub fn shown(bytes: &[u8]) -> Cow<'_, str> {
+        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+        String::from_utf8_lossy(&bytes[..end])
     }
 
     /// The text of the reply.
@@ -78,6 +85,12 @@ impl From<freeport_kv_keyspace::Error> for Error {
             freeport_kv_keyspace::Error::WrongType => Self::WRONG_TYPE,
             freeport_kv_keyspace::Error::OutOfMemory => Self::OUT_OF_MEMORY,
         }
+    }
+}
+
+impl From<freeport_kv_types::StreamError> for Error {
+    fn from(error: freeport_kv_types::StreamError) -> Self {
+        Self::of(error)
     }
 }
 

@@ -28,6 +28,14 @@ pub enum Keys {
     },
     /// A function finds the positions, for commands whose keys follow some word.
     Found(fn(&[&[u8]]) -> Vec<usize>),
+    /// The first argument, and those that a function finds. Some calls need all keys besides,
+    /// because they make names of keys from values.
+    Made {
+        /// Finds positions of keys behind the first argument.
+        find: fn(&[&[u8]]) -> Vec<usize>,
+        /// The command with these arguments makes names of keys.
+        needs_all: fn(&[&[u8]]) -> bool,
+    },
     /// The command needs all keys that there are.
     All,
 }
@@ -40,11 +48,21 @@ impl Keys {
     /// Keys at positions 1 and 2.
     pub const TWO: Self = Self::Range { first: 1, last: 2, step: 1 };
 
+    /// A command with these arguments needs the shards of all keys, whatever positions
+    /// [`Keys::visit`] finds.
+    pub fn needs_all(&self, arguments: &[&[u8]]) -> bool {
+        match self {
+            Self::All => true,
+            Self::Made { needs_all, .. } => needs_all(arguments),
+            _ => false,
+        }
+    }
+
     /// Calls `visit` with the position of each key. Keys of a malformed command may be left out;
-    /// the command itself refuses it.
+    /// the command itself refuses it, in its own words.
     ///
     /// # Errors
-    /// The number of keys is none, or above that of the arguments.
+    /// The number of keys is above that of the arguments. Those that exist have been visited.
     pub fn visit(&self, arguments: &[&[u8]], mut visit: impl FnMut(usize)) -> Result<(), Error> {
         match *self {
             Self::None | Self::All => {}
@@ -63,10 +81,14 @@ impl Keys {
                 // The command has its own words for a number that is none.
                 let Ok(number) = integer(number) else { return Ok(()) };
                 let number = usize::try_from(number).unwrap_or(0);
-                if number > arguments.len() - count - 1 {
+                let given = arguments.len() - count - 1;
+                (count + 1..=count + number.min(given)).for_each(visit);
+                if number > given {
                     return Err(Error::TOO_MANY_KEYS);
                 }
-                (count + 1..=count + number).for_each(visit);
+            }
+            Self::Made { find, .. } => {
+                (1..arguments.len().min(2)).chain(find(arguments)).for_each(visit);
             }
             Self::Found(find) => find(arguments).into_iter().for_each(visit),
         }
@@ -99,9 +121,11 @@ mod tests {
     }
 
     #[test]
-    fn more_keys_than_arguments_are_refused() {
-        let arguments: [&[u8]; 3] = [b"eval", b"x", b"5"];
-        let keys = Keys::Counted { count: 2, target: 0 };
-        assert!(keys.visit(&arguments, |_| ()).is_err());
+    fn more_keys_than_arguments_are_an_error_but_those_that_exist_are_visited() {
+        let arguments: [&[u8]; 5] = [b"zinterstore", b"to", b"5", b"a", b"b"];
+        let keys = Keys::Counted { count: 2, target: 1 };
+        let mut found = vec![];
+        assert!(keys.visit(&arguments, |at| found.push(at)).is_err());
+        assert_eq!(found, [1, 3, 4]);
     }
 }

@@ -10,7 +10,7 @@
 //! 1. The server finds it in its [`Table`], and checks the number of arguments.
 //! 2. It takes hold of the shards that have the keys ([`Spec::keys`]).
 //! 3. [`Command::execute`] runs the function, which replies. An error replaces what it had written.
-//! 4. What happened besides is in the [`Effects`]: changed keys, events, and a wait for a key.
+//! 4. The [`Effects`] have all that happened besides: changed keys, events, and a wait for a key.
 
 #![forbid(unsafe_code)]
 
@@ -35,8 +35,10 @@ mod scan;
 mod session;
 pub mod sets;
 mod shard;
+pub mod sort;
 pub mod sorted_sets;
 mod store;
+pub mod streams;
 pub mod strings;
 pub(crate) mod subcommand;
 mod table;
@@ -65,4 +67,6 @@ pub const FAMILIES: &[&[Command]] = &[
     lists::COMMANDS,
     sorted_sets::COMMANDS,
     geo::COMMANDS,
+    streams::COMMANDS,
+    sort::COMMANDS,
 ];

@@ -19,7 +19,7 @@ const OUT_OF_RANGE: Error = Error::fixed("ERR value is out of range");
 pub enum Sample {
     /// Different ones, as many as there are at most.
     Distinct(usize),
-    /// So many, of which some may be the same: a negative number.
+    /// This number of them, some of which may be the same: a negative number.
     Repeated(u64),
 }
 

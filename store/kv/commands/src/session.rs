@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What commands need to know of the client that sent them.
+//! Properties of a client that commands need to know.
 
 use freeport_kv_protocol::resp::Version;
 

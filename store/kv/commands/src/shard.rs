@@ -246,10 +246,15 @@ impl Shard {
 
     #[cold]
     fn tell(&mut self, database: u16, key: &[u8]) -> bool {
-        let place = (database, key.into());
-        if let Some(flags) = self.watches.get(&place) {
+        if let Some(flags) = self.watches.get(&(database, key.into())) {
             flags.iter().for_each(|flag| flag.store(true, Ordering::Relaxed));
         }
+        self.wake(database, key)
+    }
+
+    /// Clients that wait for a key have to look at it. Returns whether there are any.
+    pub fn wake(&mut self, database: u16, key: &[u8]) -> bool {
+        let place = (database, key.into());
         let is_awaited = self.waiting.contains_key(&place);
         if is_awaited {
             self.make_ready(place);

@@ -22,13 +22,18 @@ impl<R: Copy> Table<R> {
         let commands: Vec<_> = commands.into_iter().collect();
         let slots = (4 * commands.len()).next_power_of_two();
         let mut table = Self { slots: (0..slots).map(|_| None).collect(), commands: 0 };
-        for command in commands {
+        for mut command in commands {
             let name = command.spec.name.as_bytes();
             debug_assert!(name.len() <= NAME_BYTES && !name.iter().any(u8::is_ascii_uppercase));
             let (at, is_new) = match table.find(name) {
                 Ok(at) => (at, false),
                 Err(at) => (at, true),
             };
+            let number = match &table.slots[at] {
+                Some(replaced) => usize::from(replaced.spec.number),
+                None => table.commands,
+            };
+            command.spec.number = u16::try_from(number).expect("a table has few commands");
             table.slots[at] = Some(command);
             table.commands += usize::from(is_new);
         }
@@ -103,5 +108,8 @@ mod tests {
         assert!(table.get(b"gets").is_none() && table.get(b"").is_none());
         assert!(table.get(&[b'x'; 1000]).is_none());
         assert_eq!((table.len(), table.iter().count()), (2, 2));
+        let mut numbers: Vec<_> = table.iter().map(|command| command.spec.number).collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, [0, 1]);
     }
 }

@@ -9,8 +9,8 @@ use freeport_testbed::seed;
 
 use crate::harness::{Beside, Compared, Local, are_same, shown};
 
-/// Commands. `K` is a key, `F` a field, member or element, `V` a value, `N` an integer, `P` one that
-/// is mostly positive, `E` an end of a list, `M` a pattern, `T` a timeout.
+/// Commands. `K` is a key, `F` a field, member or element, `V` a value, `N` an integer, `P` one
+/// that is mostly positive, `E` an end of a list, `M` a pattern, `T` a timeout.
 const TEMPLATES: &str = "
     set K V
     sdiffstore K none

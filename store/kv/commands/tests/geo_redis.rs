@@ -44,8 +44,8 @@ const CHOICES: &[(&str, &[&str])] = &[
     ("STORE", &["store", "storedist"]),
 ];
 
-/// Coordinates as words, half of them close together. There are so many that no two members have
-/// the same place: the order of equal distances is open.
+/// Coordinates as words, half of them close together. They are enough for all members to have
+/// different places: the order of equal distances is open.
 fn coordinates(random: &mut fastrand::Rng, most: f64) -> Vec<String> {
     let mut coordinate = |number: u32| match number % 2 {
         0 => random.f64() * 4.0 + 9.0,

@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use freeport_kv_protocol::resp::Writer;
 use freeport_kv_types::pattern::matches;
 
-/// What a client listens to.
+/// Kinds of names that a client listens to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     /// A channel.
@@ -104,7 +104,8 @@ impl Channels {
         }
     }
 
-    /// Calls `deliver` for each worker with receivers of a message. Returns the number of receivers.
+    /// Calls `deliver` for each worker with receivers of a message. Returns the number of
+    /// receivers.
     pub fn publish(
         &self,
         kind: Kind,

@@ -9,6 +9,7 @@ use freeport_kv_protocol::resp::reply::shared;
 use freeport_kv_protocol::resp::{Version, Writer};
 
 use crate::channels::Kind;
+use crate::clients::ClientRecord;
 use crate::worker::Gathering;
 
 /// Arguments that outlive the bytes that they were received in.
@@ -17,15 +18,15 @@ pub type Arguments = Vec<Vec<u8>>;
 /// A client of Redis.
 #[derive(Debug)]
 pub struct Client {
-    /// What commands on values need to know.
+    /// State that commands on values need.
     pub session: Session,
     /// The transaction that `MULTI` has begun.
     pub transaction: Option<Transaction>,
     /// Keys of `WATCH`.
     pub watch: Watch,
-    /// What it waits for; it sends nothing meanwhile.
+    /// The command that waits; it sends nothing meanwhile.
     pub blocked: Option<Blocked>,
-    /// What it listens to.
+    /// Channels that it listens to.
     pub subscriptions: Vec<(Kind, Vec<u8>)>,
     /// A message was written to it, and it has a turn to come.
     pub is_told: bool,
@@ -35,6 +36,33 @@ pub struct Client {
     pub gathering: Option<Box<Gathering>>,
     /// The connection ends when all replies are sent.
     pub is_closing: bool,
+    /// Its record, which others read.
+    pub record: Arc<ClientRecord>,
+    /// It has given the password, or need not.
+    pub is_authenticated: bool,
+    /// Which replies it wants.
+    pub replies: Replies,
+    /// It sees the commands of all clients.
+    pub is_monitor: bool,
+    /// It asked not to be disconnected when memory is short.
+    pub is_no_evict: bool,
+    /// It asked that its commands do not count as uses of keys.
+    pub is_no_touch: bool,
+    /// Number of the last command and one more, or 0 before the first.
+    pub last_command: u32,
+    /// Version of the parameters that limit its requests, and whether it had authenticated.
+    pub limited: (u64, bool),
+}
+
+/// Which replies a client wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replies {
+    /// All.
+    On,
+    /// None.
+    Off,
+    /// All but the next one.
+    Skip,
 }
 
 /// Commands that `EXEC` executes.
@@ -60,15 +88,15 @@ pub struct Watch {
 pub struct Blocked {
     /// Its arguments.
     pub arguments: Arguments,
-    /// What it waits for.
+    /// Keys and end of the wait.
     pub block: Block,
 }
 
 impl Client {
     /// A client that has just connected.
-    pub fn new(id: u64) -> Self {
+    pub fn new(record: Arc<ClientRecord>, is_authenticated: bool) -> Self {
         Self {
-            session: Session::new(id),
+            session: Session::new(record.origin.id),
             transaction: None,
             watch: Watch::default(),
             blocked: None,
@@ -77,6 +105,14 @@ impl Client {
             is_suspended: false,
             gathering: None,
             is_closing: false,
+            record,
+            is_authenticated,
+            replies: Replies::On,
+            is_monitor: false,
+            is_no_evict: false,
+            is_no_touch: false,
+            last_command: 0,
+            limited: (0, true),
         }
     }
 
@@ -129,8 +165,8 @@ impl Client {
             return Ok(());
         }
         Err(Error::new(format!(
-            "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are \
-             allowed in this context",
+            "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET \
+             are allowed in this context",
             spec.name
         )))
     }

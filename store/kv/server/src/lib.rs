@@ -17,15 +17,21 @@
 mod census;
 mod channels;
 mod client;
+mod clients;
 mod commands;
+mod configuration;
 mod connection;
 mod error;
 mod listener;
 mod mail;
+mod metrics;
 mod options;
+mod rates;
 mod scripting;
 mod server;
 mod shared;
+mod slow_log;
+mod statistics;
 mod worker;
 
 pub use census::Census;

@@ -3,6 +3,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 
 use mio::event::Source;
@@ -137,6 +138,30 @@ impl Stream {
         match self {
             Self::Tcp(stream) => stream.register(registry, token, interests),
             Self::Unix(stream) => stream.register(registry, token, interests),
+        }
+    }
+}
+
+impl Stream {
+    /// Address that the client connected to, as `CLIENT LIST` shows it.
+    pub fn local_address(&self) -> String {
+        match self {
+            Self::Tcp(stream) => {
+                stream.local_addr().map(|address| address.to_string()).unwrap_or_default()
+            }
+            Self::Unix(stream) => {
+                let address = stream.local_addr().ok();
+                let path = address.as_ref().and_then(|address| address.as_pathname());
+                path.map(|path| format!("{}:0", path.display())).unwrap_or_default()
+            }
+        }
+    }
+
+    /// Number of the socket.
+    pub fn descriptor(&self) -> i32 {
+        match self {
+            Self::Tcp(stream) => stream.as_raw_fd(),
+            Self::Unix(stream) => stream.as_raw_fd(),
         }
     }
 }

@@ -21,6 +21,7 @@
 //! disconnected, as those are that read too slowly.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
@@ -87,11 +88,30 @@ pub enum Message {
         /// The message.
         delivery: Delivery,
     },
+    /// A client of the receiver is disconnected.
+    Disconnect {
+        /// The client.
+        client: u64,
+    },
+    /// A client of the receiver need not wait for a key any more.
+    Unblock {
+        /// The client.
+        client: u64,
+        /// Whether its reply is an error.
+        is_error: bool,
+    },
+    /// A client of the receiver that monitors sees a command.
+    Show {
+        /// The client.
+        client: u64,
+        /// The line with the command.
+        line: Arc<[u8]>,
+    },
     /// The receiver's shard forgets something of a client.
     Forget {
         /// Database and key.
         place: (u16, Vec<u8>),
-        /// What it forgets.
+        /// The thing to forget.
         what: Forgotten,
     },
     /// The receiver counts what it holds.

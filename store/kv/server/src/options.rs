@@ -30,6 +30,8 @@ pub struct Options {
     pub databases: u16,
     /// Maximum number of clients.
     pub clients_max: usize,
+    /// Where counts are served for Prometheus (`GET /metrics`); port 0 lets the system choose.
+    pub metrics: Option<SocketAddr>,
 }
 
 impl Default for Options {
@@ -43,6 +45,7 @@ impl Default for Options {
             memcached_memory_bytes: 64 << 20,
             databases: 16,
             clients_max: 10_000,
+            metrics: None,
         }
     }
 }

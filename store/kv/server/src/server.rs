@@ -16,7 +16,8 @@ use crate::census::Census;
 use crate::error::ServerError;
 use crate::listener::{Listener, Protocol};
 use crate::mail::Mailbox;
-use crate::options::Options;
+use crate::metrics::Metrics;
+use crate::options::{Bind, Options};
 use crate::shared::Shared;
 use crate::worker::{WAKER, Worker};
 
@@ -26,6 +27,7 @@ pub struct Server {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<io::Result<()>>>,
     addresses: Vec<SocketAddr>,
+    metrics: Option<Metrics>,
 }
 
 /// Makes a server end.
@@ -46,7 +48,7 @@ impl Server {
     ///
     /// # Errors
     /// See [`ServerError`].
-    pub fn start(options: Options) -> Result<Self, ServerError> {
+    pub fn start(mut options: Options) -> Result<Self, ServerError> {
         if !(1..=64).contains(&options.workers) {
             return Err(ServerError::Workers(options.workers));
         }
@@ -60,6 +62,13 @@ impl Server {
             }
         }
         let addresses = listeners.iter().filter_map(Listener::address).collect();
+        // The server reports ports that the system has chosen in place of port 0.
+        let binds = options.resp.iter_mut().chain(&mut options.memcached);
+        for (bind, listener) in binds.zip(&listeners) {
+            if let (Bind::Tcp(address), Some(chosen)) = (bind, listener.address()) {
+                *address = chosen;
+            }
+        }
         let (mut polls, mut mailboxes, mut receivers) = (vec![], vec![], vec![]);
         for _ in 0..options.workers {
             let poll = Poll::new()?;
@@ -69,7 +78,14 @@ impl Server {
             receivers.push(receiver);
         }
         let shared = Arc::new(Shared::new(options, mailboxes));
-        let mut server = Self { shared, workers: vec![], addresses };
+        let metrics = match shared.options.metrics {
+            Some(address) => Some(
+                Metrics::start(address, shared.clone())
+                    .map_err(|error| ServerError::Listen { address: address.to_string(), error })?,
+            ),
+            None => None,
+        };
+        let mut server = Self { shared, workers: vec![], addresses, metrics };
         for (number, (poll, mail)) in polls.into_iter().zip(receivers).enumerate() {
             let shard = Box::new(Shard::new(shard_options.clone()));
             // The first worker accepts clients, and hands them to all in turn.
@@ -105,7 +121,12 @@ impl Server {
         &self.addresses
     }
 
-    /// What makes the server end, for example after a signal.
+    /// TCP address where counts are served, if they are.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref().map(Metrics::address)
+    }
+
+    /// A handle that ends the server, for example after a signal.
     pub fn stopper(&self) -> Stopper {
         Stopper { shared: self.shared.clone() }
     }

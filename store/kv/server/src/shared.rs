@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What all workers of a server know. Nothing here is on the path of an operation on values.
+//! State that all workers of a server know. Nothing here is on the path of an operation on values.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use freeport_kv_commands::Table;
+
 use crate::channels::Channels;
+use crate::clients::Clients;
+use crate::commands::{Action, table};
+use crate::configuration::Configuration;
 use crate::mail::{Mailbox, Message};
 use crate::options::Options;
+use crate::rates::Rates;
 use crate::scripting::Library;
+use crate::slow_log::{LatencyMonitor, SlowLog};
+use crate::statistics::Statistics;
 
 /// State of a server.
 #[derive(Debug)]
@@ -26,14 +35,59 @@ pub struct Shared {
     pub started_s: u64,
     /// Number of connected clients.
     pub clients: AtomicUsize,
+    /// Number of clients that were refused because there were too many.
+    pub refused_clients: AtomicU64,
+    /// All clients of Redis.
+    pub registry: Clients,
+    /// Commands by name.
+    pub table: Arc<Table<Action>>,
+    /// Parameters.
+    pub configuration: Configuration,
+    /// Changes with every parameter, pause and monitor; workers compare it.
+    pub version: AtomicU64,
+    /// Counts of each worker.
+    pub statistics: Vec<Arc<Statistics>>,
+    /// Commands that took long.
+    pub slow_log: SlowLog,
+    /// Samples of events that took long.
+    pub latency: LatencyMonitor,
+    /// Commands and bytes of the last seconds.
+    pub rates: Mutex<Rates>,
+    /// A random name of this run of the server, 40 hexadecimal digits.
+    pub run_id: String,
+    pause: Mutex<Option<Pause>>,
+    monitors: Mutex<Vec<(usize, u64)>>,
     last_client: AtomicU64,
     is_stopping: AtomicBool,
+}
+
+/// Requests wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// Until when, in milliseconds since 1970.
+    pub end_ms: u64,
+    /// All requests; otherwise those that may change values.
+    pub is_for_all: bool,
 }
 
 impl Shared {
     /// State at the start.
     pub fn new(options: Options, mailboxes: Vec<Mailbox>) -> Self {
+        let table = Arc::new(table());
+        let statistics = mailboxes.iter().map(|_| Arc::new(Statistics::new(table.len()))).collect();
         Self {
+            refused_clients: AtomicU64::new(0),
+            registry: Clients::default(),
+            table,
+            configuration: Configuration::new(&options),
+            version: AtomicU64::new(1),
+            statistics,
+            slow_log: SlowLog::default(),
+            latency: LatencyMonitor::default(),
+            rates: Mutex::default(),
+            run_id: (0..5).map(|_| format!("{:08x}", fastrand::u32(..))).collect(),
+            pause: Mutex::new(None),
+            monitors: Mutex::new(vec![]),
             options,
             mailboxes,
             channels: Channels::default(),
@@ -49,6 +103,56 @@ impl Shared {
     /// Number of a new client.
     pub fn next_client(&self) -> u64 {
         self.last_client.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Workers look at parameters, pause and monitors again.
+    pub fn has_changed(&self) {
+        self.version.fetch_add(1, Ordering::Release);
+    }
+
+    /// The present pause, if there is one that has not ended.
+    pub fn pause(&self) -> Option<Pause> {
+        let pause = *self.pause.lock().unwrap_or_else(PoisonError::into_inner);
+        pause.filter(|pause| now_ms() < pause.end_ms)
+    }
+
+    /// Begins, changes or ends a pause. One pause does not shorten another.
+    pub fn set_pause(&self, pause: Option<Pause>) {
+        let present = self.pause();
+        let joined = pause.map(|pause| {
+            let end_ms = present.map_or(0, |present| present.end_ms).max(pause.end_ms);
+            let is_for_all = pause.is_for_all || present.is_some_and(|present| present.is_for_all);
+            Pause { end_ms, is_for_all }
+        });
+        *self.pause.lock().unwrap_or_else(PoisonError::into_inner) = joined;
+        self.has_changed();
+    }
+
+    /// Workers and clients that see all commands.
+    pub fn monitors(&self) -> Vec<(usize, u64)> {
+        self.monitors.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A client sees all commands from now on, or no more.
+    pub fn set_monitor(&self, worker: usize, client: u64, is_monitor: bool) {
+        let mut monitors = self.monitors.lock().unwrap_or_else(PoisonError::into_inner);
+        monitors.retain(|(_, other)| *other != client);
+        if is_monitor {
+            monitors.push((worker, client));
+        }
+        drop(monitors);
+        self.has_changed();
+    }
+
+    /// Notes how many commands and bytes there were until now.
+    pub fn sample_rates(&self, now_ms: u64) {
+        let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        rates.sample(now_ms, &self.statistics);
+    }
+
+    /// The counts of all workers.
+    pub fn workers(&self) -> impl Iterator<Item = &Statistics> + Clone {
+        self.statistics.iter().map(|worker| &**worker)
     }
 
     /// The workers end.

@@ -29,7 +29,8 @@ fn requests_are_answered_in_their_order() {
         check(&mut stream, "PING\r\n", "+PONG\r\n");
         check(
             &mut stream,
-            "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\nSET b 2\r\n*2\r\n$3\r\nGET\r\n$1\r\na\r\nGET b\r\n",
+            "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\nSET b 2\r\n\
+             *2\r\n$3\r\nGET\r\n$1\r\na\r\nGET b\r\n",
             "+OK\r\n+OK\r\n$1\r\n1\r\n$1\r\n2\r\n",
         );
         for key in 0..100 {

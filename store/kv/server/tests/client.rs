@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A server on a free port, and clients of it.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use freeport_kv_protocol::resp::{Value, ValueLimits, ValueProgress, ValueReader, Version, Writer};
@@ -36,12 +36,14 @@ impl Client {
     pub fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).expect("the server listens");
         stream.set_nodelay(true).expect("it is TCP");
+        stream.set_read_timeout(Some(freeport_testbed::wait::PATIENCE)).expect("it is not 0");
         Self { stream, reader: ValueReader::new(ValueLimits::default()), rest: vec![] }
     }
 
-    /// Sends a command whose arguments are separated by single spaces.
+    /// Sends a command whose arguments are separated by single spaces. `_` is an empty argument.
     pub fn send(&mut self, line: &str) {
-        let arguments: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+        let argument = |word| if word == "_" { "" } else { word };
+        let arguments: Vec<&[u8]> = line.split(' ').map(|word| argument(word).as_bytes()).collect();
         self.send_arguments(&arguments);
     }
 
@@ -52,18 +54,52 @@ impl Client {
 
     /// The next reply.
     pub fn reply(&mut self) -> Value {
-        let mut part = [0; 4096];
+        self.receive().0
+    }
+
+    /// The bytes of the next reply, as text.
+    pub fn raw(&mut self) -> String {
+        String::from_utf8_lossy(&self.receive().1).into_owned()
+    }
+
+    fn receive(&mut self) -> (Value, Vec<u8>) {
+        let (mut part, mut raw) = ([0; 4096], vec![]);
         loop {
             match self.reader.read(&self.rest).expect("the server speaks RESP") {
                 ValueProgress::Complete { value, bytes } => {
-                    self.rest.drain(..bytes);
-                    return value;
+                    raw.extend(self.rest.drain(..bytes));
+                    return (value, raw);
                 }
-                ValueProgress::Incomplete { .. } => self.rest.clear(),
+                ValueProgress::Incomplete { .. } => raw.append(&mut self.rest),
             }
             let length = self.stream.read(&mut part).expect("the server replies");
             assert_ne!(length, 0, "the server closed the connection");
             self.rest.extend_from_slice(&part[..length]);
+        }
+    }
+
+    /// Sends a command, and returns the bytes of its reply.
+    pub fn ask(&mut self, line: &str) -> String {
+        self.send(line);
+        self.raw()
+    }
+
+    /// The bytes of the reply to a command are these.
+    #[track_caller]
+    pub fn check(&mut self, line: &str, expected: &str) {
+        let reply = self.ask(line);
+        assert_eq!(reply, expected, "{line}");
+    }
+
+    /// The server has closed the connection, or does it now.
+    pub fn is_closed(&mut self) -> bool {
+        let mut part = [0; 4096];
+        loop {
+            match self.stream.read(&mut part) {
+                Ok(0) => return true,
+                Ok(_) => {}
+                Err(error) => return error.kind() == ErrorKind::ConnectionReset,
+            }
         }
     }
 

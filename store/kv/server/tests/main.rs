@@ -2,11 +2,16 @@
 //! A server and its clients, on loopback.
 
 mod basics;
+mod beside_redis;
 mod blocking;
 mod client;
+mod clients;
+mod configuration;
 mod ending;
 mod history;
 mod pubsub;
+mod redis;
+mod reports;
 mod slow;
 mod vanishing;
 mod workers;

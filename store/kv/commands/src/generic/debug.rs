@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! DEBUG: what test suites of clients ask of a server. SLEEP belongs to the server.
+//! DEBUG, as far as test suites of clients use it. SLEEP belongs to the server.
 
 use freeport_kv_keyspace::Expiry;
 use freeport_kv_protocol::resp::Version;
@@ -24,6 +24,11 @@ pub(super) fn debug(call: &mut Call<'_>) -> Result<(), Error> {
         [_, word] if is(word, "DIGEST") => digest_all(call),
         [_, word, ref keys @ ..] if is(word, "DIGEST-VALUE") => digest_values(call, keys),
         [_, word, number] if is(word, "SET-ACTIVE-EXPIRE") => set_active_expire(call, number),
+        // Every element that is long has a sequence of its own, so there is nothing to set.
+        [_, word, _] if is(word, "QUICKLIST-PACKED-THRESHOLD") => {
+            call.reply.raw(shared::OK);
+            Ok(())
+        }
         [_, word, ref options @ ..] if is(word, "POPULATE") && matches!(options.len(), 1..=3) => {
             populate(call, options)
         }
@@ -181,6 +186,8 @@ fn show_help(call: &mut Call<'_>) -> Result<(), Error> {
         "PROTOCOL <type>",
         "    Reply with a value of the type: string, integer, double, bignum, null, array,",
         "    set, map, attrib, push, verbatim, true, false.",
+        "QUICKLIST-PACKED-THRESHOLD <size>",
+        "    Accepted without an effect.",
         "SET-ACTIVE-EXPIRE <0|1>",
         "    Whether keys are searched for whose time has passed.",
     ];

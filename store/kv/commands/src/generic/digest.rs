@@ -80,7 +80,7 @@ impl Digest {
         self.add(first.with_bytes(|first| Self::of(&[first, second])));
     }
 
-    /// Goes on with an element whose place among the others counts.
+    /// Continues with an element whose place among the others counts.
     fn append(&mut self, element: Entry<'_>) {
         let before = self.bytes();
         *self = element.with_bytes(|element| Self::of(&[&before, element]));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! All keys: KEYS, SCAN, RANDOMKEY.
 //!
-//! A cursor of SCAN is `place * shards + shard`: the shard in which the scan goes on, and the
+//! A cursor of SCAN is `place * shards + shard`: the shard that the scan continues in, and the
 //! cursor of [`Keyspace::scan`] in it. Shards are scanned one after the other, so cursor 0, the
 //! start of the first shard, is also the end behind the last one. Any number is a cursor; the
 //! number of shards of a server does not change.

@@ -56,7 +56,7 @@ pub struct Request<'a> {
     pub has_coordinates: bool,
 }
 
-/// What was read of the words.
+/// Words as far as they were read.
 struct Parser<'a, 'v> {
     form: Form,
     set: Option<ZSetRef<'v>>,

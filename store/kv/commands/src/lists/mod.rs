@@ -19,7 +19,7 @@ const WRITE: Flags = Flags::WRITE;
 const GROW: Flags = WRITE.with(Flags::GROWS);
 const FAST: Flags = Flags::FAST;
 const COUNTED: Flags = WRITE.with(Flags::MOVABLE_KEYS);
-const BLOCK: Flags = WRITE.with(Flags::BLOCKING).with(Flags::NO_SCRIPT);
+const BLOCK: Flags = WRITE.with(Flags::BLOCKING);
 
 /// All arguments but the last, which is a timeout.
 const ALL_BUT_LAST: Keys = Keys::Range { first: 1, last: -2, step: 1 };

@@ -18,7 +18,7 @@ use crate::error::Error;
 const WEIGHT: Error = Error::fixed("ERR weight value is not a float");
 const LIMIT: Error = Error::fixed("ERR LIMIT can't be negative");
 
-/// What is done with the inputs.
+/// Operation on the inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Operation {
     Union,

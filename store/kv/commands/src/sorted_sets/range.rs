@@ -19,7 +19,7 @@ const LIMIT_OF_RANKS: Error = Error::fixed(
 const SCORES_OF_MEMBERS: Error =
     Error::fixed("ERR syntax error, WITHSCORES not supported in combination with BYLEX");
 
-/// What the ends of a range are.
+/// Kinds of ends of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
     Rank,
@@ -27,7 +27,7 @@ enum By {
     Member,
 }
 
-/// What the name of a command says already; words say the rest.
+/// Properties that the name of a command says already; words say the rest.
 #[derive(Clone, Copy, Debug)]
 struct Form {
     by: Option<By>,

@@ -41,6 +41,13 @@ pub fn event_text(database: u16, name: &str, key: &[u8]) -> String {
     if database == 0 { text } else { format!("{database} {text}") }
 }
 
+/// Events without those of keys whose time has passed: Redis also removes such keys when they are
+/// read, at a time of its own.
+pub fn but_expiries(mut events: Vec<String>) -> Vec<String> {
+    events.retain(|event| !event.starts_with("expired "));
+    events
+}
+
 fn event(channel: &[u8], key: &[u8]) -> String {
     let channel = str::from_utf8(channel).expect("channels of events are text");
     let (number, name) = channel

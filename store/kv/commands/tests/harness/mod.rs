@@ -14,7 +14,7 @@ use freeport_kv_protocol::resp::{Value, ValueLimits, ValueProgress, ValueReader,
 use freeport_testbed::{seed, skip};
 
 pub use beside::{Beside, are_same};
-pub use events::Listener;
+pub use events::{Listener, but_expiries};
 pub use local::{Local, fill, scanned};
 pub use redis::Redis;
 pub use templates::Templates;

@@ -65,10 +65,14 @@ impl Connection {
         Some(Self { stream, received: vec![] })
     }
 
-    /// The reply to a command, as bytes.
+    /// The reply to a command, as bytes, with what is pushed before it.
     pub fn call(&mut self, arguments: &[&[u8]]) -> Vec<u8> {
         self.send(arguments);
-        self.receive()
+        let mut reply = self.receive();
+        if reply.starts_with(b">") {
+            reply.extend(self.receive());
+        }
+        reply
     }
 
     /// Sends a command.

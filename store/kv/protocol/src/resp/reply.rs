@@ -67,10 +67,19 @@ impl<'a> Writer<'a> {
         self.output.is_empty()
     }
 
-    /// Takes back everything behind the first `bytes` bytes of the buffer: an error replaces a reply
-    /// that had begun.
+    /// Takes back everything behind the first `bytes` bytes of the buffer: an error replaces a
+    /// reply that had begun.
     pub fn truncate(&mut self, bytes: usize) {
         self.output.truncate(bytes);
+    }
+
+    /// Writes `header` in front of everything behind the first `bytes` bytes of the buffer: of an
+    /// array whose elements are counted while they are written. They move once.
+    pub fn before(&mut self, bytes: usize, header: impl FnOnce(&mut Self)) {
+        let end = self.output.len();
+        header(self);
+        let header_bytes = self.output.len() - end;
+        self.output[bytes..].rotate_right(header_bytes);
     }
 
     /// The version in which replies are written.
@@ -304,6 +313,19 @@ mod tests {
             "(-12345678901234567890 ",
         );
         check(|it| it.verbatim(*b"txt", b"Some"), "$4 Some ", "=8 txt:Some ");
+    }
+
+    #[test]
+    fn a_header_can_follow_its_elements() {
+        let write = |it: &mut Writer| {
+            it.integer(1);
+            let start = it.len();
+            it.integer(2);
+            it.bulk(b"three");
+            it.before(start, |it| it.map(1));
+            it.before(start, |it| it.array(1));
+        };
+        check(write, ":1 *1 *2 :2 $5 three ", ":1 *1 %1 :2 $5 three ");
     }
 
     #[test]

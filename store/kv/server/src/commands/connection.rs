@@ -7,6 +7,7 @@ use freeport_kv_protocol::resp::Version;
 use freeport_kv_protocol::resp::reply::shared;
 
 use super::{Context, Flow, ServerRun};
+use crate::client::Replies;
 
 /// Version of Redis whose commands the server has.
 pub const REDIS_VERSION: &str = "7.2.4";
@@ -67,6 +68,7 @@ fn quit(context: &mut Context<'_>) -> Result<Flow, Error> {
 }
 
 fn hello(context: &mut Context<'_>) -> Result<Flow, Error> {
+    let mut wanted = None;
     if let Some(version) = context.arguments.get(1) {
         let number = integer(version)
             .map_err(|_| Error::fixed("ERR Protocol version is not an integer or out of range"))?;
@@ -75,16 +77,17 @@ fn hello(context: &mut Context<'_>) -> Result<Flow, Error> {
             3 => Version::Three,
             _ => return Err(Error::fixed("NOPROTO unsupported protocol version")),
         };
-        let mut words = context.arguments[2..].iter();
-        while let Some(word) = words.next() {
-            match (is(word, "setname"), words.next()) {
-                (true, Some(_)) => {}
-                _ => {
-                    let word = String::from_utf8_lossy(word);
-                    return Err(Error::new(format!("ERR Syntax error in HELLO option '{word}'")));
-                }
-            }
-        }
+        wanted = Some(version);
+        agree(context)?;
+    }
+    if !context.client.is_authenticated {
+        return Err(Error::fixed(
+            "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
+             HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
+             select the RESP protocol version at the same time",
+        ));
+    }
+    if let Some(version) = wanted {
         context.client.session.version = version;
     }
     let (id, version) = (context.client.id(), context.client.session.version);
@@ -107,11 +110,50 @@ fn hello(context: &mut Context<'_>) -> Result<Flow, Error> {
     Ok(Flow::Continue)
 }
 
+/// Options of `HELLO`: a password and a name, both or none of which are taken.
+fn agree(context: &mut Context<'_>) -> Result<(), Error> {
+    let (mut login, mut name) = (None, None);
+    let mut words = &context.arguments[2..];
+    while let [option, rest @ ..] = words {
+        words = match rest {
+            [user, password, rest @ ..] if is(option, "auth") => {
+                login = Some((*user, *password));
+                rest
+            }
+            [given, rest @ ..] if is(option, "setname") => {
+                super::client::check_name(given)?;
+                name = Some(given.to_vec());
+                rest
+            }
+            _ => {
+                let option = String::from_utf8_lossy(option);
+                return Err(Error::new(format!("ERR Syntax error in HELLO option '{option}'")));
+            }
+        };
+    }
+    if let Some((user, password)) = login {
+        super::authentication::authenticate(context, user, password)?;
+    }
+    if let Some(name) = name.filter(|_| context.client.is_authenticated) {
+        context.client.record.names().name = name;
+    }
+    Ok(())
+}
+
 fn reset(context: &mut Context<'_>) -> Result<Flow, Error> {
     context.client.transaction = None;
     context.core.unwatch(context.client);
     context.client.session.database = 0;
     context.client.session.version = Version::Two;
+    context.client.replies = Replies::On;
+    context.client.is_no_evict = false;
+    context.client.is_no_touch = false;
+    context.client.is_authenticated = context.core.settings.password.is_empty();
+    context.client.record.names().name.clear();
+    if std::mem::take(&mut context.client.is_monitor) {
+        context.core.shared.set_monitor(context.core.number, context.client.id(), false);
+        context.core.follow();
+    }
     for (kind, name) in std::mem::take(&mut context.client.subscriptions) {
         context.core.shared.channels.unsubscribe(kind, &name, context.client.id());
     }

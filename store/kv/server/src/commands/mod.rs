@@ -1,18 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Commands that need more than values: the connection, the client's transaction, the server.
 
+mod authentication;
+mod categories;
+mod client;
+mod command;
+mod config;
 mod connection;
+mod container;
 mod functions;
+mod info;
+mod parts;
 mod pubsub;
+mod reports;
 mod scripts;
+mod server;
 mod transactions;
 
-use freeport_kv_commands::{Command, Error, FAMILIES, Run, Table};
+use freeport_kv_commands::arguments::is;
+use freeport_kv_commands::{Call, Command, Error, FAMILIES, Run, Table};
 use freeport_kv_protocol::resp::Writer;
 
 use crate::client::Client;
 use crate::scripting::Engine;
 use crate::worker::Core;
+pub use container::{Container, Subcommand};
+pub use info::process;
 
 /// Function of a command.
 #[derive(Clone, Copy, Debug)]
@@ -48,8 +61,8 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Calls a function with the worker's Lua states. Meanwhile the client is inside a script: it may
-    /// not wait, and a database that the script selects is forgotten after it.
+    /// Calls a function with the worker's Lua states. Meanwhile the client is inside a script: it
+    /// may not wait, and a database that the script selects is forgotten after it.
     pub fn with_engine<R>(&mut self, run: impl FnOnce(&mut Engine, &mut Self) -> R) -> R {
         let mut engine = self.core.engine.take().unwrap_or_else(|| Box::new(Engine::new()));
         let session = self.client.session;
@@ -80,15 +93,68 @@ pub fn table() -> Table<Action> {
         .copied()
         .flatten()
         .map(|command| Command { spec: command.spec, run: Action::Data(command.run) });
-    let server = [
-        connection::COMMANDS,
-        functions::COMMANDS,
-        pubsub::COMMANDS,
-        scripts::COMMANDS,
-        transactions::COMMANDS,
-    ]
-    .into_iter()
-    .flatten()
-    .map(|command| Command { spec: command.spec, run: Action::Server(command.run) });
+    let server = SERVER_FAMILIES
+        .iter()
+        .copied()
+        .flatten()
+        .map(|command| Command { spec: command.spec, run: Action::Server(command.run) })
+        .map(|command| match container::subcommands(command.spec.name) {
+            [] => command,
+            subcommands => command.with_subcommands(subcommands),
+        });
+    // A server's command of the same name replaces one on values, and may execute it.
     Table::new(data.chain(server))
+}
+
+/// Commands of the server.
+const SERVER_FAMILIES: &[&[Command<ServerRun>]] = &[
+    authentication::COMMANDS,
+    client::COMMANDS,
+    command::COMMANDS,
+    config::COMMANDS,
+    connection::COMMANDS,
+    functions::COMMANDS,
+    info::COMMANDS,
+    parts::COMMANDS,
+    pubsub::COMMANDS,
+    reports::COMMANDS,
+    scripts::COMMANDS,
+    server::COMMANDS,
+    transactions::COMMANDS,
+];
+
+/// Commands that consist of subcommands.
+const CONTAINERS: [&Container; 8] = [
+    &authentication::ACL,
+    &client::CLIENT,
+    &command::COMMAND,
+    &config::CONFIG,
+    &parts::MEMORY,
+    &parts::MODULE,
+    &reports::LATENCY,
+    &reports::SLOW_LOG,
+];
+
+/// The container of a name.
+fn container(name: &[u8]) -> Option<&'static Container> {
+    CONTAINERS.into_iter().find(|container| is(name, container.name))
+}
+
+/// Executes the command on values that this command of the server has replaced.
+///
+/// # Errors
+/// `unknown`, if there is none.
+fn data_or(
+    context: &mut Context<'_>,
+    unknown: impl FnOnce(&mut Context<'_>) -> Error,
+) -> Result<Flow, Error> {
+    let mut commands = FAMILIES.iter().copied().flatten();
+    let Some(command) = commands.find(|one| is(context.arguments[0], one.spec.name)) else {
+        return Err(unknown(context));
+    };
+    let Context { core, client, arguments, output } = context;
+    let parts = (&mut core.store, &mut core.effects);
+    let mut call = Call::new(arguments, client.session, parts, core.now_ms, output);
+    (command.run)(&mut call)?;
+    Ok(Flow::Continue)
 }

@@ -34,10 +34,11 @@ impl<'a> ScriptCaller<'a> {
         if spec.check_arity(arguments.len()).is_err() {
             return Err(Error::fixed("ERR Wrong number of args calling Redis command from script"));
         }
-        if spec.flags.has(CommandFlags::NO_SCRIPT) {
+        let flags = spec.of(arguments).flags;
+        if flags.has(CommandFlags::NO_SCRIPT) {
             return Err(Error::fixed("ERR This Redis command is not allowed from script"));
         }
-        if self.is_read_only && spec.flags.has(CommandFlags::WRITE) {
+        if self.is_read_only && flags.has(CommandFlags::WRITE) {
             return Err(Error::fixed("ERR Write commands are not allowed from read-only scripts."));
         }
         Ok(())
@@ -56,7 +57,7 @@ impl Caller for ScriptCaller<'_> {
         }
         let table = self.core.table.clone();
         let Some(command) = table.get(arguments[0]) else { return };
-        self.has_written |= command.spec.flags.has(CommandFlags::WRITE);
+        self.has_written |= command.spec.of(arguments).flags.has(CommandFlags::WRITE);
         let own_version = std::mem::replace(&mut self.client.session.version, version);
         self.core.run(command, self.client, arguments, reply);
         self.client.session.version = own_version;
@@ -81,7 +82,7 @@ impl Caller for ScriptCaller<'_> {
         if self.core.shared.is_stopping() {
             return Some(StopReason::Killed);
         }
-        // What a script has written stays, so it is executed to its end.
+        // Values that a script has written stay, so it is executed to its end.
         let is_killed = !self.has_written && self.core.shared.library.take_kill();
         is_killed.then_some(StopReason::Killed)
     }

@@ -8,6 +8,7 @@ use mio::Token;
 
 use super::{CONNECTIONS, Worker};
 use crate::client::Client;
+use crate::clients::Origin;
 use crate::connection::Connection;
 use crate::listener::{Protocol, Stream};
 use crate::mail::Message;
@@ -40,7 +41,8 @@ impl Worker {
 
     fn assign(&mut self, mut stream: Stream, protocol: Protocol, address: String) {
         let shared = &self.core.shared;
-        if shared.clients.load(Ordering::Relaxed) >= shared.options.clients_max {
+        if shared.clients.load(Ordering::Relaxed) >= self.core.settings.clients_max {
+            shared.refused_clients.fetch_add(1, Ordering::Relaxed);
             let text: &[u8] = match protocol {
                 Protocol::Resp => b"-ERR max number of clients reached\r\n",
                 Protocol::Memcached => b"ERROR Too many open connections\r\n",
@@ -65,21 +67,40 @@ impl Worker {
     }
 
     /// Takes a client in.
-    pub(super) fn welcome(&mut self, mut stream: Stream, protocol: Protocol, _address: String) {
+    pub(super) fn welcome(&mut self, mut stream: Stream, protocol: Protocol, address: String) {
         let id = self.core.shared.next_client();
         let token = Token(id as usize + CONNECTIONS);
         if stream.register(self.poll.registry(), token).is_err() {
             self.core.shared.clients.fetch_sub(1, Ordering::Relaxed);
             return;
         }
+        self.core.statistics.connections.add(1);
         let connection = match (protocol, &self.items) {
             (Protocol::Memcached, Some(items)) => {
                 let limits = items.options().limits;
                 Connection::memcached(stream, freeport_kv_items::Connection::new(limits))
             }
-            _ => Connection::resp(stream, Client::new(id)),
+            _ => {
+                let client = self.introduce(id, &stream, address);
+                Connection::resp(stream, client)
+            }
         };
         self.connections.insert(id, Box::new(connection));
+    }
+
+    /// A new client of Redis, which the others know from now on.
+    fn introduce(&self, id: u64, stream: &Stream, address: String) -> Client {
+        let origin = Origin {
+            id,
+            worker: self.core.number,
+            address,
+            local: stream.local_address(),
+            descriptor: stream.descriptor(),
+            is_unix: matches!(stream, Stream::Unix(_)),
+            connected_ms: self.core.now_ms,
+        };
+        let record = self.core.shared.registry.insert(origin);
+        Client::new(record, self.core.settings.password.is_empty())
     }
 }
 

@@ -4,8 +4,8 @@
 //!
 //! Life of a loan:
 //! 1. The client is suspended, and its request stays in its input.
-//! 2. The worker takes hold of the shards in ascending order: it asks their owners, and reserves its
-//!    own. One loan of a worker is in progress at a time. No two loans can wait for each other,
+//! 2. The worker takes hold of the shards in ascending order: it asks their owners, and reserves
+//!    its own. One loan of a worker is in progress at a time. No two loans can wait for each other,
 //!    because the one that holds the highest shard waits for none that the other holds.
 //! 3. All shards are here: the request is read again and executed, as a whole.
 //! 4. The shards return. Owners then look at requests that waited for their shard.
@@ -38,8 +38,9 @@ pub(super) struct Lending {
     /// Clients that wait for the own shard, which is on loan.
     stalled: Vec<u64>,
     /// Commands of other clients that wait for it.
-    parcels: Vec<Parcel>,
-    /// What the own shard has to forget when it is back.
+    #[expect(clippy::vec_box, reason = "messages carry parcels in boxes")]
+    parcels: Vec<Box<Parcel>>,
+    /// Things that the own shard has to forget when it is back.
     forgotten: Vec<((u16, Vec<u8>), Forgotten)>,
 }
 
@@ -166,7 +167,7 @@ impl Worker {
             self.forget(place, what);
         }
         for parcel in std::mem::take(&mut self.lending.parcels) {
-            self.execute_for(Box::new(parcel));
+            self.execute_for(parcel);
         }
         // Those that waited come first, so that a busy borrower cannot keep the shard.
         for client in std::mem::take(&mut self.lending.stalled) {
@@ -177,13 +178,13 @@ impl Worker {
     }
 
     /// Commands wait until the own shard is back.
-    pub(super) fn lending_wait(&mut self, parcel: Parcel) {
+    pub(super) fn lending_wait(&mut self, parcel: Box<Parcel>) {
         self.lending.parcels.push(parcel);
     }
 
-    /// A client need not wait for shards any more: it goes on with its request, or looks again at
+    /// A client need not wait for shards any more: it continues with its request, or looks again at
     /// the keys that it waits for.
-    fn resume(&mut self, id: u64) {
+    pub(super) fn resume(&mut self, id: u64) {
         // The client may have gone.
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let Some((client, _)) = connection.client_mut() else { return };

@@ -15,11 +15,14 @@ mod blocking;
 mod counting;
 mod delivering;
 mod lending;
+mod measuring;
 mod memcached;
 mod parcels;
+mod recording;
 mod requests;
 mod serving;
 mod timing;
+mod watching;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io;
@@ -32,14 +35,17 @@ use freeport_kv_items::Items;
 use mio::{Events, Poll, Token};
 
 use crate::channels::Delivery;
-use crate::commands::{Action, table};
+use crate::commands::Action;
+use crate::configuration::Settings;
 use crate::connection::Connection;
 use crate::listener::Listener;
 use crate::mail::Message;
 use crate::scripting::Engine;
-use crate::shared::{Shared, now_ms};
+use crate::shared::{Pause, Shared, now_ms};
+use crate::statistics::Statistics;
 pub use lending::Forgotten;
 use lending::Lending;
+use measuring::Stopwatch;
 pub use parcels::{Gathering, Parcel};
 
 /// Token of the mailbox.
@@ -72,11 +78,15 @@ pub struct Worker {
     /// Clients could not be accepted.
     accepts_later: bool,
     next_expiry_ms: u64,
+    /// When what changes slowly is looked at, in milliseconds since 1970.
+    next_look_ms: u64,
+    /// Clients whose requests wait for the end of a pause.
+    paused: Vec<u64>,
     is_stopping: bool,
     core: Core,
 }
 
-/// What the execution of commands needs.
+/// State that the execution of commands needs.
 pub struct Core {
     /// Number of the worker and of its shard.
     pub number: usize,
@@ -94,6 +104,20 @@ pub struct Core {
     pub engine: Option<Box<Engine>>,
     /// State of the server.
     pub shared: Arc<Shared>,
+    /// Settings that follow from the parameters.
+    pub settings: Settings,
+    /// Sizes of packed values have changed, and the own shard does not know it yet.
+    pub has_new_limits: bool,
+    /// Counts of this worker.
+    pub statistics: Arc<Statistics>,
+    /// Measures commands.
+    pub stopwatch: Stopwatch,
+    /// Requests wait until its end.
+    pub pause: Option<Pause>,
+    /// Workers and clients that see all commands.
+    pub monitors: Vec<(usize, u64)>,
+    /// There is a pause or a monitor.
+    pub is_watchful: bool,
 }
 
 impl Worker {
@@ -113,8 +137,15 @@ impl Worker {
             store,
             effects: Effects::default(),
             deliveries: vec![],
-            table: Arc::new(table()),
+            table: shared.table.clone(),
             now_ms: now_ms(),
+            settings: Settings::new(0, &shared.configuration),
+            has_new_limits: true,
+            statistics: shared.statistics[number].clone(),
+            stopwatch: Stopwatch::new(),
+            pause: None,
+            monitors: vec![],
+            is_watchful: false,
             engine: None,
             shared,
         };
@@ -132,6 +163,8 @@ impl Worker {
             next_worker: number,
             accepts_later: false,
             next_expiry_ms: 0,
+            next_look_ms: 0,
+            paused: vec![],
             is_stopping: false,
             core,
         }
@@ -157,6 +190,7 @@ impl Worker {
         while !self.is_stopping {
             self.wait(&mut events)?;
             self.core.now_ms = now_ms();
+            self.look_around();
             for event in &events {
                 match event.token() {
                     WAKER => {}
@@ -213,6 +247,8 @@ impl Worker {
     }
 
     fn receive(&mut self, message: Message) {
+        self.core.begin_commands();
+        self.core.follow();
         match message {
             Message::Accepted { stream, protocol, address } => {
                 self.welcome(stream, protocol, address);
@@ -224,6 +260,9 @@ impl Worker {
             Message::Deliver { delivery } => self.receive_delivery(&delivery),
             Message::Execute { parcel } => self.execute_for(parcel),
             Message::Executed { number, parcel } => self.parcel_done(number, parcel),
+            Message::Disconnect { client } => self.disconnect(client),
+            Message::Unblock { client, is_error } => self.unblock(client, is_error),
+            Message::Show { client, line } => self.show_to(client, &line),
             Message::Forget { place, what } => self.forget(place, what),
             Message::Count { census } => {
                 // Nobody may wait for it any more.

@@ -128,7 +128,7 @@ impl Worker {
         client.gathering = Some(Box::new(gathering));
         if let Some(mut parcel) = own_parcel {
             if !self.core.store.has(own) {
-                self.lending_wait(*parcel);
+                self.lending_wait(parcel);
                 return;
             }
             self.execute_parcel(&mut parcel);
@@ -143,19 +143,19 @@ impl Worker {
         let command: &Command<Action> = self.core.table.get(arguments.first()?)?;
         let spec = &command.spec;
         if !matches!(command.run, Action::Data(_))
-            || spec.flags.has(Flags::BLOCKING)
+            || spec.of(arguments).flags.has(Flags::BLOCKING)
             || spec.check_arity(arguments.len()).is_err()
         {
             return None;
         }
-        let needed = self.core.shards_of(&spec.keys, arguments).ok()?;
+        let needed = self.core.shards_of(&spec.keys, arguments);
         (needed.count_ones() == 1).then(|| needed.trailing_zeros() as usize)
     }
 
     /// Another worker has sent commands for the own shard.
     pub(super) fn execute_for(&mut self, mut parcel: Box<Parcel>) {
         if !self.core.store.has(self.core.number) {
-            return self.lending_wait(*parcel);
+            return self.lending_wait(parcel);
         }
         self.execute_parcel(&mut parcel);
         if parcel.worker == self.core.number {
@@ -167,6 +167,7 @@ impl Worker {
 
     fn execute_parcel(&mut self, parcel: &mut Parcel) {
         let table = self.core.table.clone();
+        self.core.begin_commands();
         let (mut replies, mut ends) = (vec![], Vec::with_capacity(parcel.commands.len()));
         for number in 0..parcel.commands.len() {
             if let Some(key) = parcel.arguments(number).get(1) {
@@ -184,6 +185,7 @@ impl Worker {
             }
             ends.push(replies.len());
         }
+        self.core.end_commands();
         (parcel.replies, parcel.reply_ends) = (replies, ends);
     }
 

@@ -34,7 +34,7 @@ enum End {
     Failed(ProtocolError),
 }
 
-/// What was done with received bytes.
+/// Progress with received bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Progress {
     /// Number of bytes that are not needed any more.
@@ -54,9 +54,13 @@ impl Worker {
         let mut used = 0;
         while client.is_ready() && output.len() <= BACKLOG_BYTES {
             let mut batch = Batch::default();
-            let end = batch.read(reader, &received[used..]);
+            // Its password decides how long the next request may be.
+            let most = if client.is_authenticated { BATCH } else { 1 };
+            let end = batch.read(reader, &received[used..], most);
+            self.core.begin_commands();
             if !batch.ends.is_empty() {
                 let (count, bytes) = self.execute_batch(&batch, client, output);
+                self.core.end_commands();
                 used += bytes;
                 if count < batch.ends.len() || !client.is_ready() {
                     reader.restart();
@@ -94,14 +98,14 @@ impl Worker {
         let mut bytes = 0;
         for (number, &(_, bytes_end)) in batch.ends.iter().enumerate() {
             let arguments = batch.request(number);
-            if has_others && client.transaction.is_none() {
+            if has_others && client.transaction.is_none() && !self.needs_care(client) {
                 let rest = (number..batch.ends.len()).map(|at| batch.request(at));
                 let sent = self.send_parcels(client, rest);
                 if sent > 0 {
                     return (number + sent, batch.ends[number + sent - 1].1);
                 }
             }
-            if !arguments.is_empty() && self.execute(client, arguments, output) == Flow::Suspend {
+            if !arguments.is_empty() && self.request(client, arguments, output) == Flow::Suspend {
                 return (number, bytes);
             }
             bytes = bytes_end;
@@ -131,18 +135,32 @@ impl Worker {
         reader.restart();
         let Ok(Read::Complete(request)) = reader.read(received) else { return 0 };
         let arguments: SmallVec<[&[u8]; 16]> = request.iter().collect();
-        if !arguments.is_empty() && self.execute(client, &arguments, output) == Flow::Suspend {
+        if !arguments.is_empty() && self.request(client, &arguments, output) == Flow::Suspend {
             return 0;
         }
         request.bytes()
     }
 
+    /// Executes a request, as its client and the server demand it.
+    #[inline]
+    fn request(&mut self, client: &mut Client, arguments: &[&[u8]], output: &mut Vec<u8>) -> Flow {
+        if self.needs_care(client) {
+            return self.execute_with_care(client, arguments, output);
+        }
+        self.execute(client, arguments, output)
+    }
+
     /// Executes a request, with what follows from it for other clients.
-    fn execute(&mut self, client: &mut Client, arguments: &[&[u8]], output: &mut Vec<u8>) -> Flow {
-        let table = self.core.table.clone();
-        let Some(command) = table.get(arguments[0]) else {
+    pub(super) fn execute(
+        &mut self,
+        client: &mut Client,
+        arguments: &[&[u8]],
+        output: &mut Vec<u8>,
+    ) -> Flow {
+        let Some(command) = &self.core.table.get(arguments[0]).copied() else {
             client.refuse_transaction();
             let error = unknown_command(arguments);
+            self.core.statistics.error(error.text());
             Writer::new(output, client.session.version).error(error.text());
             return Flow::Continue;
         };
@@ -152,24 +170,20 @@ impl Worker {
             .and_then(|()| client.check_listening(&command.spec));
         if let Err(error) = checked {
             client.refuse_transaction();
+            self.core.statistics.rejected(command.spec.number, error.text());
             Writer::new(output, client.session.version).error(error.text());
             return Flow::Continue;
         }
+        client.last_command = u32::from(command.spec.number) + 1;
         if client.queues(&command.spec) {
-            client.queue(&command.spec, arguments, output);
+            client.queue(command.spec.of(arguments), arguments, output);
             return Flow::Continue;
         }
         if self.core.store.count() > 1 {
-            match self.core.needed_shards(client, &command.spec, arguments) {
-                Ok(needed) if self.has_shards(needed) => {}
-                Ok(needed) => {
-                    self.suspend_for(client, needed);
-                    return Flow::Suspend;
-                }
-                Err(error) => {
-                    Writer::new(output, client.session.version).error(error.text());
-                    return Flow::Continue;
-                }
+            let needed = self.core.needed_shards(client, &command.spec, arguments);
+            if !self.has_shards(needed) {
+                self.suspend_for(client, needed);
+                return Flow::Suspend;
             }
         }
         let flow = self.core.run(command, client, arguments, output);
@@ -177,7 +191,7 @@ impl Worker {
         flow
     }
 
-    /// What follows from an executed command: its client waits for a key, others have got what they
+    /// Consequences of an executed command: its client waits for a key, others have got what they
     /// waited for, shards return to their workers.
     pub(super) fn finish_command(&mut self, client: &mut Client, arguments: &[&[u8]]) {
         if let Some(block) = self.core.effects.block.take() {
@@ -198,9 +212,9 @@ impl<'a> Batch<'a> {
     }
 
     /// Reads requests until one is incomplete, or must be executed alone.
-    fn read(&mut self, reader: &mut RequestReader, received: &'a [u8]) -> End {
+    fn read(&mut self, reader: &mut RequestReader, received: &'a [u8], most: usize) -> End {
         let mut start = 0;
-        while self.ends.len() < BATCH {
+        while self.ends.len() < most {
             match reader.read(&received[start..]) {
                 Err(error) => return End::Failed(error),
                 Ok(Read::Incomplete { .. }) => return End::Incomplete,
@@ -229,6 +243,7 @@ impl Core {
         output: &mut Vec<u8>,
     ) -> Flow {
         let start = output.len();
+        self.begin_command(&command.spec);
         let result = match command.run {
             Action::Data(run) => {
                 let command = Command { spec: command.spec, run };
@@ -240,8 +255,13 @@ impl Core {
                 run(&mut context)
             }
         };
+        self.end_command(&command.spec, client.id(), arguments);
+        if output.get(start) == Some(&b'-') && result.is_ok() {
+            self.count_failure(&command.spec, &output[start..]);
+        }
         result.unwrap_or_else(|error| {
             output.truncate(start);
+            self.statistics.failed(command.spec.number, error.text());
             Writer::new(output, client.session.version).error(error.text());
             Flow::Continue
         })
@@ -255,9 +275,17 @@ impl Core {
         arguments: &[&[u8]],
         output: &mut Vec<u8>,
     ) {
+        let start = output.len();
+        self.begin_command(&command.spec);
         let parts = (&mut self.store, &mut self.effects);
         let mut call = Call::new(arguments, session, parts, self.now_ms, output);
-        command.execute(&mut call);
+        if !command.execute(&mut call) {
+            self.count_failure(&command.spec, &output[start..]);
+        }
+        self.end_command(&command.spec, session.client, arguments);
+        if !self.effects.events.is_empty() {
+            self.publish_events();
+        }
     }
 
     /// Fetches the memory of a key, if its shard is here.
@@ -283,12 +311,7 @@ impl Core {
     }
 
     /// Shards that a command needs, as bits.
-    pub(super) fn needed_shards(
-        &self,
-        client: &Client,
-        spec: &Spec,
-        arguments: &[&[u8]],
-    ) -> Result<u64, Error> {
+    pub(super) fn needed_shards(&self, client: &Client, spec: &Spec, arguments: &[&[u8]]) -> u64 {
         if let (Some(transaction), "exec") = (&client.transaction, spec.name) {
             let mut needed = 0;
             for queued in &transaction.queued {
@@ -297,26 +320,26 @@ impl Core {
             for (_, key, _) in &client.watch.keys {
                 needed |= 1 << self.store.shard_of(key);
             }
-            return Ok(needed);
+            return needed;
         }
         self.shards_of(&spec.keys, arguments)
     }
 
-    /// Shards that a command needs which was checked before, as bits. If its keys cannot be told, it
-    /// gets all shards, and says itself what is wrong.
+    /// Shards that a command needs which was checked before, as bits.
     pub(super) fn shards_of_queued(&self, arguments: &[Vec<u8>]) -> u64 {
         let command = self.table.get(&arguments[0]).expect("commands are checked when they come");
-        let needed = self.shards_of(&command.spec.keys, &slices(arguments));
-        needed.unwrap_or(u64::MAX >> (64 - self.store.count()))
+        self.shards_of(&command.spec.keys, &slices(arguments))
     }
 
-    pub(super) fn shards_of(&self, keys: &Keys, arguments: &[&[u8]]) -> Result<u64, Error> {
-        if let Keys::All = keys {
-            return Ok(u64::MAX >> (64 - self.store.count()));
+    /// Shards that a command needs, as bits.
+    pub(super) fn shards_of(&self, keys: &Keys, arguments: &[&[u8]]) -> u64 {
+        if keys.needs_all(arguments) {
+            return u64::MAX >> (64 - self.store.count());
         }
         let mut needed = 0;
-        keys.visit(arguments, |at| needed |= 1 << self.store.shard_of(arguments[at]))?;
-        Ok(needed)
+        // The command itself refuses a number of keys that is too large.
+        let _ = keys.visit(arguments, |at| needed |= 1 << self.store.shard_of(arguments[at]));
+        needed
     }
 }
 

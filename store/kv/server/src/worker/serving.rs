@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A connection's turn: read once, execute what is complete, send replies.
 //!
-//! Bytes are read into a buffer of the worker, and requests executed where they lie. What is left
+//! Bytes are read into a buffer of the worker, and requests executed where they lie. The rest
 //! of an incomplete request moves to the connection. A client that does not read its replies is not
 //! read from either, so a slow one keeps little memory.
 
 use std::sync::atomic::Ordering;
 
-use super::Worker;
+use super::{Worker, recording};
 use crate::connection::{BACKLOG_BYTES, Connection, Peer, Received};
 
 impl Worker {
@@ -36,10 +36,13 @@ impl Worker {
             true => self.read_and_execute(connection),
             false => true,
         };
+        let backlog = connection.backlog_bytes();
         // Also the last replies of a connection that is closing.
         if !connection.send() || !is_open {
             return false;
         }
+        self.core.statistics.sent_bytes.add((backlog - connection.backlog_bytes()) as u64);
+        recording::record(connection);
         if connection.is_closing() {
             return connection.backlog_bytes() > 0;
         }
@@ -69,7 +72,10 @@ impl Worker {
             Received::End => return false,
             Received::Nothing if !connection.is_input_left => return true,
             Received::Nothing => 0,
-            Received::Bytes(bytes) => bytes,
+            Received::Bytes(bytes) => {
+                self.core.statistics.received_bytes.add(bytes as u64);
+                bytes
+            }
         };
         if connection.input.is_empty() {
             let used = self.execute_received(connection, &buffer[..bytes]);
@@ -92,6 +98,8 @@ impl Worker {
         let Connection { output, peer, .. } = connection;
         let progress = match peer {
             Peer::Resp { reader, client } => {
+                client.record.active_ms.store(self.core.now_ms, Ordering::Relaxed);
+                self.limit_requests(reader, client);
                 self.execute_requests((reader, client), received, output)
             }
             Peer::Memcached { connection, is_closing } => {
@@ -111,6 +119,10 @@ impl Worker {
         }
         self.stop_blocking(client);
         self.core.unwatch(client);
+        self.core.shared.registry.remove(client.id());
+        if client.is_monitor {
+            self.core.shared.set_monitor(self.core.number, client.id(), false);
+        }
     }
 }
 

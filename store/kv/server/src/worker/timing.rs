@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What happens at certain times.
+//! Work that is due at certain times.
 
 use std::time::Duration;
 
@@ -7,6 +7,9 @@ use super::Worker;
 
 /// Time between searches for what has expired.
 const EXPIRY_MS: u64 = 100;
+/// Chains of keys that are looked at for expired ones at once, and how often without a pause.
+const EXPIRY_BUDGET: usize = 400;
+const EXPIRY_TURNS: usize = 16;
 /// Longest sleep of a worker.
 const SLEEP_MAX: Duration = Duration::from_millis(100);
 
@@ -14,23 +17,40 @@ impl Worker {
     /// Time until something has to be done without an event.
     pub(super) fn next_time(&self) -> Duration {
         let now_ms = crate::shared::now_ms();
-        match self.deadlines.first() {
-            Some(&(deadline_ms, _)) => {
-                Duration::from_millis(deadline_ms.saturating_sub(now_ms)).min(SLEEP_MAX)
-            }
-            None => SLEEP_MAX,
-        }
+        let deadline_ms = self.deadlines.first().map(|&(deadline_ms, _)| deadline_ms);
+        let pause = self.core.pause.filter(|_| !self.paused.is_empty());
+        let times = deadline_ms.into_iter().chain(pause.map(|pause| pause.end_ms));
+        let until = |time_ms: u64| Duration::from_millis(time_ms.saturating_sub(now_ms));
+        times.map(until).min().unwrap_or(SLEEP_MAX).min(SLEEP_MAX)
     }
 
     /// Does what is due.
     pub(super) fn keep_time(&mut self) {
         if self.core.now_ms >= self.next_expiry_ms {
             self.next_expiry_ms = self.core.now_ms + EXPIRY_MS;
+            self.expire_keys();
             self.expire_items();
             self.accept_again();
         }
         if !self.deadlines.is_empty() {
             self.end_waits();
+        }
+    }
+
+    /// Removes some keys whose time has passed, and more of them while they are many.
+    fn expire_keys(&mut self) {
+        let core = &mut self.core;
+        for _ in 0..EXPIRY_TURNS {
+            let removed = core.store.expire_some(core.now_ms, EXPIRY_BUDGET, &mut core.effects);
+            if removed * 4 < EXPIRY_BUDGET {
+                break;
+            }
+        }
+        if !core.effects.events.is_empty() {
+            core.publish_events();
+        }
+        if core.effects.has_ready_keys {
+            self.serve_waiters();
         }
     }
 }

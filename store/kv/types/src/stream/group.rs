@@ -94,6 +94,11 @@ impl StreamRef<'_> {
     pub fn has_group(self, name: &[u8]) -> bool {
         self.group(name).is_ok()
     }
+
+    /// Returns whether a group has a consumer of this name.
+    pub fn has_consumer(self, group: &[u8], name: &[u8]) -> bool {
+        self.group(group).is_ok_and(|group| group.number_of(name).is_some())
+    }
 }
 
 impl Stream {
@@ -312,6 +317,16 @@ mod tests {
 
     fn id(ms: u64) -> StreamId {
         StreamId::new(ms, 0)
+    }
+
+    #[test]
+    fn groups_have_the_consumers_that_read() {
+        let mut stream = Stream::default();
+        assert!(!stream.view().has_consumer(b"g", b"c"));
+        stream.create_group(b"g", GroupStart::Last, None).unwrap();
+        assert!(!stream.view().has_consumer(b"g", b"c"));
+        stream.create_consumer(b"g", b"c", 0).unwrap();
+        assert!(stream.view().has_consumer(b"g", b"c") && !stream.view().has_consumer(b"h", b"c"));
     }
 
     #[test]

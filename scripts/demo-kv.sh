@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+#
+# demo-kv.sh FREEPORT OUT: the key-value server in the demonstration. FREEPORT is the program, OUT
+# a folder for results.
+
+set -euo pipefail
+
+freeport=$1
+out=$2
+
+# The system chooses the ports; the line about the start names them.
+"$freeport" kv serve --port 0 --memcached-port 0 --json >"$out/kv-serve.json" &
+server=$!
+trap 'kill "$server" 2>/dev/null || true' EXIT
+until [ -s "$out/kv-serve.json" ]; do
+    kill -0 "$server"
+    sleep 0.05
+done
+port=$(sed -E 's/.*"resp":\["[^"]*:([0-9]+)".*/\1/' "$out/kv-serve.json")
+memcached=$(sed -E 's/.*"memcached":\["[^"]*:([0-9]+)".*/\1/' "$out/kv-serve.json")
+
+run() {
+    echo "> $*"
+    "$freeport" kv cli --server "$port" "$@"
+}
+run SET greeting hello EX 100
+run HSET user:1 name Ada language Analytical
+run ZADD ranking 10 one 20 two 30 three
+run ZRANGE ranking 15 +inf BYSCORE WITHSCORES
+run XADD log '*' event started
+run EVAL 'return redis.call("INCRBY", KEYS[1], ARGV[1]) * 2' 1 counter 21
+run KV.FUNCTIONS | head -3
+
+exec 3<>"/dev/tcp/127.0.0.1/$memcached"
+printf 'set item 0 0 5\r\nvalue\r\nmg item v s c\r\nquit\r\n' >&3
+cat <&3
+exec 3>&-
+
+if command -v redis-benchmark >/dev/null; then
+    redis-benchmark -p "$port" -n 200000 -P 16 -t set,get,incr,lpush,sadd,zadd -q |
+        tr '\r' '\n' | grep 'requests per second'
+else
+    echo "redis-benchmark is left out: it is not installed"
+fi
+kill "$server"
+wait "$server"
+
+"$freeport" bench kv --quick --case resp --case memcached --out "$out/kv-servers" \
+    2>"$out/kv-servers.notes"

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Categories of commands, as access control names them. They follow from group and flags, but for
+//! a few commands.
+
+use freeport_kv_commands::{Flags, Group, Spec};
+
+/// All categories.
+pub const CATEGORIES: [&str; 22] = [
+    "keyspace",
+    "read",
+    "write",
+    "set",
+    "sortedset",
+    "list",
+    "hash",
+    "string",
+    "bitmap",
+    "hyperloglog",
+    "geo",
+    "stream",
+    "pubsub",
+    "admin",
+    "fast",
+    "slow",
+    "blocking",
+    "dangerous",
+    "connection",
+    "transaction",
+    "scripting",
+    "vector",
+];
+
+/// Commands that are dangerous although they are not for operators.
+const DANGEROUS: [&str; 9] =
+    ["flushall", "flushdb", "info", "keys", "migrate", "restore", "role", "sort", "swapdb"];
+/// Commands of servers that change or read all keys.
+const OF_KEYS: [&str; 4] = ["dbsize", "flushall", "flushdb", "swapdb"];
+
+/// Categories of a command.
+pub fn categories(spec: &Spec) -> Vec<&'static str> {
+    let is_container = is_container(spec);
+    let mut all = vec![];
+    let mut add = |is_in: bool, name: &'static str| {
+        if is_in {
+            all.push(name);
+        }
+    };
+    add(spec.group == Group::Generic && !is_container || OF_KEYS.contains(&spec.name), "keyspace");
+    add(spec.flags.has(Flags::READ), "read");
+    add(spec.flags.has(Flags::WRITE), "write");
+    let is_of_values = !matches!(spec.group, Group::Generic | Group::Server | Group::PubSub);
+    add(is_of_values && !is_container, spec.group.name());
+    add(spec.flags.has(Flags::PUBSUB), "pubsub");
+    add(spec.flags.has(Flags::ADMIN), "admin");
+    add(spec.flags.has(Flags::FAST), "fast");
+    add(!spec.flags.has(Flags::FAST), "slow");
+    add(spec.flags.has(Flags::BLOCKING), "blocking");
+    add(spec.flags.has(Flags::ADMIN) || DANGEROUS.contains(&spec.name), "dangerous");
+    all.sort_by_key(|name| CATEGORIES.iter().position(|one| one == name));
+    all
+}
+
+/// A command of these groups without flags is a container of subcommands.
+fn is_container(spec: &Spec) -> bool {
+    let is_of_containers =
+        matches!(spec.group, Group::Generic | Group::Connection | Group::Server | Group::PubSub);
+    is_of_containers && spec.flags == Flags::NONE
+}
+
+#[cfg(test)]
+mod tests {
+    use freeport_kv_commands::Keys;
+
+    use super::*;
+
+    #[test]
+    fn categories_follow_from_group_and_flags() {
+        let of = |name, flags, group| {
+            categories(&Spec {
+                name,
+                arity: 1,
+                flags,
+                keys: Keys::None,
+                group,
+                subcommands: &[],
+                number: 0,
+            })
+        };
+        assert_eq!(of("get", Flags::READ | Flags::FAST, Group::String), ["read", "string", "fast"]);
+        assert_eq!(of("client", Flags::NONE, Group::Connection), ["slow"]);
+        let keys = of("keys", Flags::READ, Group::Generic);
+        assert_eq!(keys, ["keyspace", "read", "slow", "dangerous"]);
+        let flush = of("flushall", Flags::WRITE, Group::Server);
+        assert_eq!(flush, ["keyspace", "write", "slow", "dangerous"]);
+        let publish = of("publish", Flags::PUBSUB | Flags::FAST, Group::PubSub);
+        assert_eq!(publish, ["pubsub", "fast"]);
+    }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Sections of `INFO` on the server as a whole.
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::super::connection::REDIS_VERSION;
+use super::{Lines, process};
+use crate::channels::Kind;
+use crate::clients::flag;
+use crate::statistics::sum;
+use crate::worker::Core;
+
+pub(super) fn server(core: &Core, lines: &mut Lines) {
+    const DAY_S: u64 = 86_400;
+    let shared = &core.shared;
+    let uptime_s = shared.started.elapsed().as_secs();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let executable = std::env::current_exe().unwrap_or_default();
+    lines.add("redis_version", REDIS_VERSION);
+    lines.add("redis_mode", "standalone");
+    lines.add("server_name", "freeport");
+    lines.add("freeport_version", env!("CARGO_PKG_VERSION"));
+    lines.add("os", process::system());
+    lines.add("arch_bits", usize::BITS);
+    lines.add("multiplexing_api", "epoll");
+    lines.add("process_id", std::process::id());
+    lines.add("process_supervised", "no");
+    lines.add("run_id", &shared.run_id);
+    lines.add("tcp_port", shared.configuration.value("port"));
+    lines.add("server_time_usec", now.as_micros());
+    lines.add("uptime_in_seconds", uptime_s);
+    lines.add("uptime_in_days", uptime_s / DAY_S);
+    lines.add("hz", shared.configuration.value("hz"));
+    lines.add("configured_hz", shared.configuration.value("hz"));
+    lines.add("executable", executable.display());
+    lines.add("config_file", "");
+    lines.add("io_threads_active", u8::from(shared.mailboxes.len() > 1));
+    lines.add("workers", shared.mailboxes.len());
+}
+
+pub(super) fn clients(core: &Core, lines: &mut Lines) {
+    let records = core.shared.registry.all();
+    let count = |flag: u32| records.iter().filter(|record| record.has(flag)).count();
+    lines.add("connected_clients", core.shared.clients.load(Ordering::Relaxed));
+    lines.add("cluster_connections", 0);
+    lines.add("maxclients", core.settings.clients_max);
+    lines.add("blocked_clients", count(flag::BLOCKED));
+    lines.add("pubsub_clients", count(flag::LISTENS));
+    lines.add("tracking_clients", 0);
+}
+
+pub(super) fn persistence(_core: &Core, lines: &mut Lines) {
+    lines.add("loading", 0);
+    lines.add("async_loading", 0);
+    lines.add("rdb_bgsave_in_progress", 0);
+    lines.add("aof_enabled", 0);
+    lines.add("aof_rewrite_in_progress", 0);
+    lines.add("aof_rewrite_scheduled", 0);
+}
+
+pub(super) fn statistics(core: &Core, lines: &mut Lines) {
+    let shared = &core.shared;
+    let workers = || shared.workers();
+    let rate = shared.rates.lock().unwrap_or_else(PoisonError::into_inner).rate();
+    let kibibytes = |bytes: f64| format!("{:.2}", bytes / 1024.0);
+    lines.add("total_connections_received", sum(workers(), |worker| &worker.connections));
+    lines.add("total_commands_processed", sum(workers(), |worker| &worker.calls));
+    lines.add("instantaneous_ops_per_sec", rate.calls.round());
+    lines.add("total_net_input_bytes", sum(workers(), |worker| &worker.received_bytes));
+    lines.add("total_net_output_bytes", sum(workers(), |worker| &worker.sent_bytes));
+    lines.add("instantaneous_input_kbps", kibibytes(rate.received_bytes));
+    lines.add("instantaneous_output_kbps", kibibytes(rate.sent_bytes));
+    lines.add("rejected_connections", shared.refused_clients.load(Ordering::Relaxed));
+    lines.add("sync_full", 0);
+    lines.add("sync_partial_ok", 0);
+    lines.add("sync_partial_err", 0);
+    lines.add("evicted_keys", 0);
+    lines.add("evicted_clients", 0);
+    lines.add("pubsub_channels", shared.channels.count(Kind::Channel));
+    lines.add("pubsub_patterns", shared.channels.count(Kind::Pattern));
+    lines.add("pubsubshard_channels", shared.channels.count(Kind::Sharded));
+    lines.add("total_forks", 0);
+    lines.add("tracking_total_keys", 0);
+    lines.add("total_error_replies", sum(workers(), |worker| &worker.error_replies));
+}
+
+pub(super) fn replication(core: &Core, lines: &mut Lines) {
+    lines.add("role", "master");
+    lines.add("connected_slaves", 0);
+    lines.add("master_failover_state", "no-failover");
+    lines.add("master_replid", &core.shared.run_id);
+    lines.add("master_replid2", "0".repeat(40));
+    lines.add("master_repl_offset", 0);
+    lines.add("second_repl_offset", -1);
+    lines.add("repl_backlog_active", 0);
+}
+
+pub(super) fn processor(_core: &Core, lines: &mut Lines) {
+    let (program_s, system_s) = process::seconds();
+    lines.add("used_cpu_sys", format!("{system_s:.6}"));
+    lines.add("used_cpu_user", format!("{program_s:.6}"));
+}
+
+pub(super) fn cluster(_core: &Core, lines: &mut Lines) {
+    lines.add("cluster_enabled", 0);
+}

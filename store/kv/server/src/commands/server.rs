@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Commands of the server as a whole. It stores nothing in files and has no replicas, and says so.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use freeport_kv_commands::arguments::{count, integer, is};
+use freeport_kv_commands::{Command, Error, Flags, Group, Keys};
+use freeport_kv_protocol::resp::reply::shared;
+
+use super::connection::REDIS_VERSION;
+use super::{Context, Flow, ServerRun, data_or};
+
+const READY: Flags = Flags::LOADING.with(Flags::STALE);
+const TIME: Flags = READY.with(Flags::FAST);
+const ADMIN: Flags = Flags::ADMIN.with(Flags::NO_SCRIPT);
+const DEBUG: Flags = ADMIN.with(READY);
+const MONITOR: Flags = ADMIN.with(READY);
+const SHUTDOWN: Flags = ADMIN.with(READY).with(Flags::NO_MULTI).with(Flags::ALLOW_BUSY);
+const NO_SAVING: Error = Error::fixed("ERR persistence is not configured");
+const NO_REPLICATION: Error = Error::fixed("ERR replication is not configured");
+
+/// Commands of the server.
+pub const COMMANDS: &[Command<ServerRun>] = &[
+    Command::new(("time", 1), Group::Server, TIME, Keys::None, time),
+    Command::new(("lolwut", -1), Group::Server, Flags::READ.with(Flags::FAST), Keys::None, lolwut),
+    Command::new(("debug", -2), Group::Server, DEBUG, Keys::All, debug),
+    Command::new(("monitor", 1), Group::Server, MONITOR, Keys::None, monitor),
+    Command::new(("shutdown", -1), Group::Server, SHUTDOWN, Keys::None, shutdown),
+    Command::new(("lastsave", 1), Group::Server, TIME, Keys::None, last_save),
+    Command::new(("save", 1), Group::Server, ADMIN.with(Flags::NO_MULTI), Keys::None, no_saving),
+    Command::new(("bgsave", -1), Group::Server, ADMIN, Keys::None, no_saving),
+    Command::new(("bgrewriteaof", 1), Group::Server, ADMIN, Keys::None, no_saving),
+    Command::new(
+        ("role", 1),
+        Group::Server,
+        Flags::NO_SCRIPT.with(READY).with(Flags::FAST),
+        Keys::None,
+        role,
+    ),
+    Command::new(("replicaof", 3), Group::Server, ADMIN.with(Flags::STALE), Keys::None, replica_of),
+    Command::new(("slaveof", 3), Group::Server, ADMIN.with(Flags::STALE), Keys::None, replica_of),
+    Command::new(("failover", -1), Group::Server, ADMIN.with(Flags::STALE), Keys::None, failover),
+    Command::new(("sync", 1), Group::Server, ADMIN.with(Flags::NO_MULTI), Keys::None, no_replicas),
+    Command::new(
+        ("psync", -3),
+        Group::Server,
+        ADMIN.with(Flags::NO_MULTI),
+        Keys::None,
+        no_replicas,
+    ),
+    Command::new(("replconf", -1), Group::Server, DEBUG, Keys::None, no_replicas),
+    Command::new(("wait", 3), Group::Generic, Flags::BLOCKING, Keys::None, wait),
+    Command::new(("waitaof", 4), Group::Generic, Flags::BLOCKING, Keys::None, wait_for_file),
+];
+
+fn since_1970() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+fn time(context: &mut Context<'_>) -> Result<Flow, Error> {
+    let now = since_1970();
+    let mut reply = context.reply();
+    reply.array(2);
+    reply.bulk(now.as_secs().to_string().as_bytes());
+    reply.bulk(now.subsec_micros().to_string().as_bytes());
+    Ok(Flow::Continue)
+}
+
+fn lolwut(context: &mut Context<'_>) -> Result<Flow, Error> {
+    const PICTURE: &str = "\
+           _/\\_     ships of all flags\n  \
+        __/____\\__  land here freely\n  \
+        \\_o__o__o/\n  \
+     ~~~~~~~~~~~~~~~~~~~~~~\n\n";
+    let text = format!("{PICTURE}Redis ver. {REDIS_VERSION}, as Freeport serves it\n");
+    context.reply().verbatim(*b"txt", text.as_bytes());
+    Ok(Flow::Continue)
+}
+
+/// `SLEEP` stops the worker, while it holds all shards, so that the whole server stands still. The
+/// rest is a command on values.
+fn debug(context: &mut Context<'_>) -> Result<Flow, Error> {
+    const LONGEST_S: f64 = 3_600.0;
+    let [_, word, seconds] = *context.arguments else { return data_or(context, unknown) };
+    if !is(word, "sleep") {
+        return data_or(context, unknown);
+    }
+    let seconds = std::str::from_utf8(seconds).ok().and_then(|text| text.parse::<f64>().ok());
+    let seconds = seconds.filter(|seconds| (0.0..=LONGEST_S).contains(seconds));
+    std::thread::sleep(Duration::from_secs_f64(seconds.ok_or(Error::NOT_A_FLOAT)?));
+    context.reply().raw(shared::OK);
+    Ok(Flow::Continue)
+}
+
+fn unknown(context: &mut Context<'_>) -> Error {
+    Error::unknown_subcommand("DEBUG", context.arguments[1])
+}
+
+/// The client sees the commands of all clients from now on.
+fn monitor(context: &mut Context<'_>) -> Result<Flow, Error> {
+    if !context.client.session.may_block {
+        return Err(Error::fixed("ERR MONITOR isn't allowed for DENY BLOCKING client"));
+    }
+    context.client.is_monitor = true;
+    context.core.shared.set_monitor(context.core.number, context.client.id(), true);
+    context.core.follow();
+    context.reply().raw(shared::OK);
+    Ok(Flow::Continue)
+}
+
+/// The client gets no reply: its connection ends.
+fn shutdown(context: &mut Context<'_>) -> Result<Flow, Error> {
+    let (mut saves, mut does_not_save, mut is_abort) = (false, false, false);
+    for word in &context.arguments[1..] {
+        match word.to_ascii_lowercase().as_slice() {
+            b"nosave" => does_not_save = true,
+            b"save" => saves = true,
+            b"now" | b"force" => {}
+            b"abort" => is_abort = true,
+            _ => return Err(Error::SYNTAX),
+        }
+    }
+    if saves && does_not_save || is_abort && context.arguments.len() > 2 {
+        return Err(Error::SYNTAX);
+    }
+    if is_abort {
+        return Err(Error::fixed("ERR No shutdown in progress."));
+    }
+    if saves {
+        return Err(NO_SAVING);
+    }
+    context.client.is_closing = true;
+    context.core.shared.stop();
+    Ok(Flow::Continue)
+}
+
+/// The time of the start, as Redis replies before the first time that it saves.
+fn last_save(context: &mut Context<'_>) -> Result<Flow, Error> {
+    let started = since_1970().saturating_sub(context.core.shared.started.elapsed());
+    context.reply().integer(started.as_secs() as i64);
+    Ok(Flow::Continue)
+}
+
+fn no_saving(_context: &mut Context<'_>) -> Result<Flow, Error> {
+    Err(NO_SAVING)
+}
+
+fn no_replicas(_context: &mut Context<'_>) -> Result<Flow, Error> {
+    Err(NO_REPLICATION)
+}
+
+fn role(context: &mut Context<'_>) -> Result<Flow, Error> {
+    let mut reply = context.reply();
+    reply.array(3);
+    reply.bulk(b"master");
+    reply.integer(0);
+    reply.array(0);
+    Ok(Flow::Continue)
+}
+
+/// `NO ONE` is true already.
+fn replica_of(context: &mut Context<'_>) -> Result<Flow, Error> {
+    if !is(context.arguments[1], "no") || !is(context.arguments[2], "one") {
+        return Err(NO_REPLICATION);
+    }
+    context.reply().raw(shared::OK);
+    Ok(Flow::Continue)
+}
+
+fn failover(context: &mut Context<'_>) -> Result<Flow, Error> {
+    let is_abort = matches!(context.arguments, [_, word] if is(word, "abort"));
+    Err(Error::fixed(match is_abort {
+        true => "ERR No failover in progress.",
+        false => "ERR FAILOVER requires connected replicas.",
+    }))
+}
+
+/// Milliseconds that a client would wait.
+fn check_timeout(argument: &[u8]) -> Result<(), Error> {
+    const NO_INTEGER: Error = Error::fixed("ERR timeout is not an integer or out of range");
+    match integer(argument).map_err(|_| NO_INTEGER)? {
+        ..0 => Err(Error::fixed("ERR timeout is negative")),
+        _ => Ok(()),
+    }
+}
+
+/// No replica will ever confirm anything, so nobody waits for one.
+fn wait(context: &mut Context<'_>) -> Result<Flow, Error> {
+    integer(context.arguments[1])?;
+    check_timeout(context.arguments[2])?;
+    context.reply().integer(0);
+    Ok(Flow::Continue)
+}
+
+fn wait_for_file(context: &mut Context<'_>) -> Result<Flow, Error> {
+    const RANGE: Error = Error::fixed("ERR value is out of range, must be between 0 and 1");
+    const NO_FILE: Error =
+        Error::fixed("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.");
+    let local = integer(context.arguments[1])?;
+    if !(0..=1).contains(&local) {
+        return Err(RANGE);
+    }
+    count(context.arguments[2])?;
+    check_timeout(context.arguments[3])?;
+    if local > 0 {
+        return Err(NO_FILE);
+    }
+    let mut reply = context.reply();
+    reply.array(2);
+    reply.integer(0);
+    reply.integer(0);
+    Ok(Flow::Continue)
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Settings that a worker derives from the parameters.
+
+use std::sync::Arc;
+
+use freeport_kv_protocol::resp::RequestLimits;
+use freeport_kv_types::Limits;
+
+use super::{Configuration, events};
+
+/// Sizes of list nodes for `list-max-listpack-size` -1 to -5.
+const LIST_NODE_BYTES: [usize; 5] = [4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10];
+/// Size of a list node whose number of elements is given: the largest one in Redis as well.
+const COUNTED_NODE_BYTES: usize = 8 << 10;
+
+/// Values of parameters as workers use them.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Version of the values that they were derived from.
+    pub version: u64,
+    /// Flags of `notify-keyspace-events`.
+    pub events: u16,
+    /// The password that clients have to give, unless it is empty.
+    pub password: Arc<str>,
+    /// Maximum number of clients.
+    pub clients_max: usize,
+    /// Seconds after which a client without requests is disconnected; 0: never.
+    pub idle_s: u64,
+    /// Nanoseconds above which a command is noted in the slow log.
+    pub slow_log_ns: u64,
+    /// Number of entries in the slow log.
+    pub slow_log_entries: usize,
+    /// Milliseconds from which a command is a sample of the latency monitor; 0: never.
+    pub latency_ms: u64,
+    /// Nanoseconds from which a command is one of both.
+    pub slow_ns: u64,
+    /// Limits of requests.
+    pub requests: RequestLimits,
+    /// Sizes of packed values. Its seed is not that of any shard.
+    limits: Limits,
+}
+
+impl Settings {
+    /// Settings for the present values.
+    pub fn new(version: u64, configuration: &Configuration) -> Self {
+        // Every value was checked when it was set, so that it is a number if it has to be one.
+        let number = |name: &str| configuration.value(name).parse::<i64>().unwrap_or_default();
+        let count = |name: &str| usize::try_from(number(name)).unwrap_or_default();
+        let slow_log_ns = match number("slowlog-log-slower-than") {
+            ..0 => u64::MAX,
+            microseconds => microseconds.unsigned_abs().saturating_mul(1_000),
+        };
+        let latency_ms = number("latency-monitor-threshold").unsigned_abs();
+        let latency_ns = match latency_ms {
+            0 => u64::MAX,
+            milliseconds => milliseconds.saturating_mul(1_000_000),
+        };
+        Self {
+            version,
+            events: events::parse(configuration.value("notify-keyspace-events").as_bytes())
+                .unwrap_or_default(),
+            password: configuration.value("requirepass").into(),
+            clients_max: count("maxclients"),
+            idle_s: number("timeout").unsigned_abs(),
+            slow_log_ns,
+            slow_log_entries: count("slowlog-max-len"),
+            latency_ms,
+            slow_ns: slow_log_ns.min(latency_ns),
+            requests: RequestLimits {
+                argument_bytes: count("proto-max-bulk-len"),
+                request_bytes: count("client-query-buffer-limit"),
+                ..RequestLimits::default()
+            },
+            limits: Limits {
+                text_bytes: count("proto-max-bulk-len"),
+                sparse_bytes: count("hll-sparse-max-bytes"),
+                hash_entries: count("hash-max-listpack-entries"),
+                hash_value_bytes: count("hash-max-listpack-value"),
+                set_integers: count("set-max-intset-entries"),
+                set_entries: count("set-max-listpack-entries"),
+                set_value_bytes: count("set-max-listpack-value"),
+                zset_entries: count("zset-max-listpack-entries"),
+                zset_value_bytes: count("zset-max-listpack-value"),
+                list_node_bytes: list_node_bytes(number("list-max-listpack-size")),
+                stream_node_bytes: count("stream-node-max-bytes"),
+                stream_node_entries: count("stream-node-max-entries"),
+                hash_seed: 0,
+            },
+        }
+    }
+
+    /// Sizes of packed values for a shard that has some already.
+    pub fn limits(&self, present: &Limits) -> Limits {
+        Limits { hash_seed: present.hash_seed, ..self.limits.clone() }
+    }
+
+    /// Limits of a client's requests.
+    pub fn requests_of(&self, is_authenticated: bool) -> RequestLimits {
+        RequestLimits { is_authenticated, ..self.requests }
+    }
+}
+
+/// Bytes of a list's node for `list-max-listpack-size`.
+fn list_node_bytes(size: i64) -> usize {
+    match size {
+        0.. => COUNTED_NODE_BYTES,
+        code => LIST_NODE_BYTES[(code.unsigned_abs() as usize).min(LIST_NODE_BYTES.len()) - 1],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Options;
+
+    #[test]
+    fn settings_at_the_start_are_the_defaults() {
+        let settings = Settings::new(3, &Configuration::new(&Options::default()));
+        let limits = Limits { hash_entries: 512, ..Limits::default() };
+        assert_eq!(settings.limits(&limits), limits);
+        assert_eq!(settings.requests, RequestLimits::default());
+        assert_eq!((settings.events, settings.slow_ns, settings.version), (0, 10_000_000, 3));
+        assert_eq!((settings.clients_max, &*settings.password), (10_000, ""));
+    }
+
+    #[test]
+    fn values_become_settings() {
+        let configuration = Configuration::new(&Options::default());
+        let set = |name: &str, value: &str| {
+            configuration.set(&[(name.as_bytes(), value.as_bytes())]).expect("a right value");
+        };
+        set("slowlog-log-slower-than", "-1");
+        assert_eq!(Settings::new(1, &configuration).slow_ns, u64::MAX);
+        set("latency-monitor-threshold", "3");
+        set("list-max-listpack-size", "-5");
+        let settings = Settings::new(1, &configuration);
+        assert_eq!(settings.slow_ns, 3_000_000);
+        assert_eq!(settings.limits(&Limits::default()).list_node_bytes, 65_536);
+        assert_eq!([-6, -2, -1, 0, 3].map(list_node_bytes), [65_536, 8_192, 4_096, 8_192, 8_192]);
+    }
+}

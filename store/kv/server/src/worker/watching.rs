@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Work of a worker besides its commands: it follows the parameters, and treats those with care
+//! that concern more than their client.
+//!
+//! Nearly all commands need none of this care, so they pay for it with one comparison: the server
+//! has no monitor and no pause, and the client has authenticated and wants its replies.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use freeport_kv_commands::{Error, Flags, Spec};
+use freeport_kv_protocol::resp::{RequestReader, Writer};
+
+use super::{Core, Worker};
+use crate::channels::Kind;
+use crate::client::{Client, Replies, slices};
+use crate::commands::Flow;
+use crate::configuration::{Settings, events};
+use crate::connection::Connection;
+use crate::mail::Message;
+use crate::shared::Pause;
+use crate::slow_log::is_secret;
+
+/// Milliseconds between two looks at what changes slowly.
+const LOOK_MS: u64 = 100;
+/// Commands that may change values, although they are not marked so.
+const MAY_WRITE: [&str; 7] =
+    ["publish", "spublish", "pfcount", "eval", "evalsha", "fcall", "script"];
+
+impl Core {
+    /// Follows the parameters, if they have changed.
+    #[inline]
+    pub fn follow(&mut self) {
+        if self.shared.version.load(Ordering::Acquire) != self.settings.version {
+            self.follow_changes();
+        }
+    }
+
+    /// Follows the parameters now.
+    #[cold]
+    pub fn follow_changes(&mut self) {
+        let version = self.shared.version.load(Ordering::Acquire);
+        self.settings = Settings::new(version, &self.shared.configuration);
+        self.effects.listened = events::listened(self.settings.events);
+        self.has_new_limits = true;
+        self.pause = self.shared.pause();
+        self.monitors = self.shared.monitors();
+        self.is_watchful = self.pause.is_some() || !self.monitors.is_empty();
+        self.apply_limits();
+    }
+
+    /// Gives the own shard new limits, as soon as it is here.
+    fn apply_limits(&mut self) {
+        if self.has_new_limits && self.store.has(self.number) {
+            let shard = self.store.shard_mut(self.number);
+            let limits = self.settings.limits(&shard.options().keyspace.limits);
+            shard.set_limits(&limits);
+            self.has_new_limits = false;
+        }
+    }
+
+    /// Publishes the events of keys that have happened.
+    #[cold]
+    pub fn publish_events(&mut self) {
+        let flags = self.settings.events;
+        for event in std::mem::take(&mut self.effects.events) {
+            let channel = |kind: &str, name: &[u8]| {
+                [format!("__{kind}@{}__:", event.database).as_bytes(), name].concat()
+            };
+            if flags & events::KEYSPACE != 0 {
+                let channel = channel("keyspace", &event.key);
+                self.publish(Kind::Channel, &channel, event.name.as_bytes());
+            }
+            if flags & events::KEYEVENT != 0 {
+                let channel = channel("keyevent", event.name.as_bytes());
+                self.publish(Kind::Channel, &channel, &event.key);
+            }
+        }
+    }
+
+    /// Shows a command to those that monitor.
+    fn show(&self, client: &Client, arguments: &[&[u8]]) {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let now = now.unwrap_or_default();
+        let address = match client.record.origin.is_unix {
+            true => format!("unix:{}", client.record.origin.address.trim_end_matches(":0")),
+            false => client.record.origin.address.clone(),
+        };
+        let (seconds, microseconds) = (now.as_secs(), now.subsec_micros());
+        let database = client.session.database;
+        let mut line = format!("+{seconds}.{microseconds:06} [{database} {address}]");
+        for (at, argument) in arguments.iter().enumerate() {
+            let shown: &[u8] = if is_secret(arguments, at) { b"(redacted)" } else { argument };
+            line += &format!(" \"{}\"", quoted(shown));
+        }
+        line += "\r\n";
+        let line: Arc<[u8]> = line.into_bytes().into();
+        for (worker, monitor) in &self.monitors {
+            let message = Message::Show { client: *monitor, line: line.clone() };
+            self.shared.mailboxes[*worker].send(message);
+        }
+    }
+}
+
+/// Bytes as between quotes of C.
+fn quoted(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for byte in bytes {
+        match byte {
+            b'"' => text += "\\\"",
+            b'\\' => text += "\\\\",
+            b'\n' => text += "\\n",
+            b'\r' => text += "\\r",
+            b'\t' => text += "\\t",
+            7 => text += "\\a",
+            8 => text += "\\b",
+            0x20..=0x7E => text.push(char::from(*byte)),
+            _ => text += &format!("\\x{byte:02x}"),
+        }
+    }
+    text
+}
+
+impl Worker {
+    /// Executes a request with care: see [`Worker::needs_care`].
+    #[cold]
+    pub(super) fn execute_with_care(
+        &mut self,
+        client: &mut Client,
+        arguments: &[&[u8]],
+        output: &mut Vec<u8>,
+    ) -> Flow {
+        let start = output.len();
+        let before = client.replies;
+        if before == Replies::Skip {
+            client.replies = Replies::On;
+        }
+        let flow = match self.check(client, arguments) {
+            Ok(true) => self.execute(client, arguments, output),
+            Ok(false) => Flow::Suspend,
+            Err(error) => {
+                client.refuse_transaction();
+                Writer::new(output, client.session.version).error(error.text());
+                Flow::Continue
+            }
+        };
+        if flow == Flow::Suspend {
+            client.replies = before;
+        } else if before == Replies::Skip || client.replies == Replies::Off {
+            output.truncate(start);
+        }
+        flow
+    }
+
+    /// A request of this client cannot be executed without further ado.
+    #[inline]
+    pub(super) fn needs_care(&self, client: &Client) -> bool {
+        self.core.is_watchful | !client.is_authenticated | (client.replies != Replies::On)
+    }
+
+    /// Returns false if the request has to wait.
+    fn check(&mut self, client: &mut Client, arguments: &[&[u8]]) -> Result<bool, Error> {
+        const NO_AUTH: Error = Error::fixed("NOAUTH Authentication required.");
+        // Execution finds what is wrong with the request itself.
+        let Some(command) = self.core.table.get(arguments[0]).copied() else { return Ok(true) };
+        let spec = command.spec;
+        if spec.check_arity(arguments.len()).is_err() {
+            return Ok(true);
+        }
+        if !client.is_authenticated && !spec.flags.has(Flags::NO_AUTH) {
+            self.core.statistics.rejected(spec.number, NO_AUTH.text());
+            return Err(NO_AUTH);
+        }
+        if let Some(pause) = self.core.pause
+            && self.core.now_ms < pause.end_ms
+            && (pause.is_for_all || self.may_write(client, spec.of(arguments)))
+        {
+            client.is_suspended = true;
+            self.paused.push(client.id());
+            return Ok(false);
+        }
+        if !self.core.monitors.is_empty() && !client.queues(&spec) {
+            self.show_command(client, &spec, arguments);
+        }
+        Ok(true)
+    }
+
+    fn show_command(&self, client: &Client, spec: &Spec, arguments: &[&[u8]]) {
+        let flags = spec.of(arguments).flags;
+        if let (Some(transaction), "exec") = (&client.transaction, spec.name) {
+            for queued in &transaction.queued {
+                self.core.show(client, &slices(queued));
+            }
+        } else if !flags.has(Flags::ADMIN) && !flags.has(Flags::SKIP_MONITOR) {
+            self.core.show(client, arguments);
+        }
+    }
+
+    fn may_write(&self, client: &Client, spec: &Spec) -> bool {
+        let writes = |spec: &Spec| spec.flags.has(Flags::WRITE) || MAY_WRITE.contains(&spec.name);
+        match (&client.transaction, spec.name) {
+            (Some(transaction), "exec") => transaction.queued.iter().any(|queued| {
+                self.core.table.get(&queued[0]).is_some_and(|queued| writes(&queued.spec))
+            }),
+            _ => writes(spec),
+        }
+    }
+
+    /// The reader of a client keeps the present limits.
+    #[inline]
+    pub(super) fn limit_requests(&self, reader: &mut RequestReader, client: &mut Client) {
+        let wanted = (self.core.settings.version, client.is_authenticated);
+        if client.limited != wanted {
+            reader.set_limits(self.core.settings.requests_of(client.is_authenticated));
+            client.limited = wanted;
+        }
+    }
+
+    /// Does what is due once a turn.
+    pub(super) fn look_around(&mut self) {
+        self.core.follow();
+        if !self.core.effects.events.is_empty() {
+            self.core.publish_events();
+        }
+        if !self.paused.is_empty() {
+            self.end_pause();
+        }
+        if self.core.now_ms >= self.next_look_ms {
+            self.next_look_ms = self.core.now_ms + LOOK_MS;
+            self.core.apply_limits();
+            self.core.publish_size();
+            if self.core.settings.idle_s > 0 {
+                self.disconnect_idle();
+            }
+            if self.core.number == 0 {
+                self.core.shared.sample_rates(self.core.now_ms);
+            }
+        }
+    }
+
+    /// Requests that waited for the end of a pause are executed, if it is over.
+    fn end_pause(&mut self) {
+        let lasts = |pause: Pause| self.core.now_ms < pause.end_ms;
+        if self.core.pause.is_some_and(lasts) {
+            return;
+        }
+        for client in std::mem::take(&mut self.paused) {
+            self.resume(client);
+        }
+    }
+
+    /// Disconnects clients that have sent nothing for long, but not those that wait or listen.
+    fn disconnect_idle(&mut self) {
+        let limit_ms = self.core.settings.idle_s * 1_000;
+        let is_idle = |connection: &Connection| {
+            connection.client().is_some_and(|client| {
+                let active_ms = client.record.active_ms.load(Ordering::Relaxed);
+                client.blocked.is_none()
+                    && client.subscriptions.is_empty()
+                    && !client.is_monitor
+                    && self.core.now_ms.saturating_sub(active_ms) > limit_ms
+            })
+        };
+        let idle: Vec<u64> = self
+            .connections
+            .iter()
+            .filter(|(_, connection)| is_idle(connection))
+            .map(|(id, _)| *id)
+            .collect();
+        idle.into_iter().for_each(|id| self.disconnect(id));
+    }
+
+    /// Ends a connection now.
+    pub(super) fn disconnect(&mut self, id: u64) {
+        // The client may have gone.
+        if let Some(connection) = self.connections.remove(&id) {
+            self.farewell(*connection);
+        }
+    }
+
+    /// Ends the wait of a client by a reply: that of a wait whose time is over, or an error.
+    pub(super) fn unblock(&mut self, id: u64, is_error: bool) {
+        let Some(mut connection) = self.connections.remove(&id) else { return };
+        if let Some((client, output)) = connection.client_mut()
+            && let Some(blocked) = &client.blocked
+        {
+            let mut reply = Writer::new(output, client.session.version);
+            match (is_error, blocked.block.is_null_string) {
+                (true, _) => reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK"),
+                (false, true) => reply.null(),
+                (false, false) => reply.null_array(),
+            }
+            self.stop_blocking(client);
+            self.again.push_back(id);
+        }
+        self.connections.insert(id, connection);
+    }
+
+    /// Writes a line to a client that monitors.
+    pub(super) fn show_to(&mut self, id: u64, line: &[u8]) {
+        // The client may have gone.
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let Some((client, output)) = connection.client_mut() else { return };
+        output.extend_from_slice(line);
+        if !std::mem::replace(&mut client.is_told, true) {
+            self.again.push_back(id);
+        }
+    }
+}
+
+impl Core {
+    /// Publishes the size of the own shard, if it is here, for those that need no exact number.
+    fn publish_size(&self) {
+        if self.store.has(self.number) {
+            let shard = self.store.shard(self.number);
+            self.statistics.keys.set(shard.keys() as u64);
+            self.statistics.memory_bytes.set(shard.memory_bytes() as u64);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_quoted() {
+        assert_eq!(quoted(b"a \"b\"\\\r\n\t\x07\x08\x00\xFF"), r#"a \"b\"\\\r\n\t\a\b\x00\xff"#);
+    }
+}
