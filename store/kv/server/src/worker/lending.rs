@@ -38,7 +38,8 @@ pub(super) struct Lending {
     /// Clients that wait for the own shard, which is on loan.
     stalled: Vec<u64>,
     /// Commands of other clients that wait for it.
-    parcels: Vec<Parcel>,
+    #[expect(clippy::vec_box, reason = "messages carry parcels in boxes")]
+    parcels: Vec<Box<Parcel>>,
     /// Things that the own shard has to forget when it is back.
     forgotten: Vec<((u16, Vec<u8>), Forgotten)>,
 }
@@ -166,7 +167,7 @@ impl Worker {
             self.forget(place, what);
         }
         for parcel in std::mem::take(&mut self.lending.parcels) {
-            self.execute_for(Box::new(parcel));
+            self.execute_for(parcel);
         }
         // Those that waited come first, so that a busy borrower cannot keep the shard.
         for client in std::mem::take(&mut self.lending.stalled) {
@@ -177,12 +178,12 @@ impl Worker {
     }
 
     /// Commands wait until the own shard is back.
-    pub(super) fn lending_wait(&mut self, parcel: Parcel) {
+    pub(super) fn lending_wait(&mut self, parcel: Box<Parcel>) {
         self.lending.parcels.push(parcel);
     }
 
-    /// A client need not wait for shards any more: it continues with its request, or looks again
-    /// at the keys that it waits for.
+    /// A client need not wait for shards any more: it continues with its request, or looks again at
+    /// the keys that it waits for.
     pub(super) fn resume(&mut self, id: u64) {
         // The client may have gone.
         let Some(connection) = self.connections.get_mut(&id) else { return };

@@ -128,7 +128,7 @@ impl Worker {
         client.gathering = Some(Box::new(gathering));
         if let Some(mut parcel) = own_parcel {
             if !self.core.store.has(own) {
-                self.lending_wait(*parcel);
+                self.lending_wait(parcel);
                 return;
             }
             self.execute_parcel(&mut parcel);
@@ -155,7 +155,7 @@ impl Worker {
     /// Another worker has sent commands for the own shard.
     pub(super) fn execute_for(&mut self, mut parcel: Box<Parcel>) {
         if !self.core.store.has(self.core.number) {
-            return self.lending_wait(*parcel);
+            return self.lending_wait(parcel);
         }
         self.execute_parcel(&mut parcel);
         if parcel.worker == self.core.number {
