@@ -7,6 +7,7 @@ mod blocking;
 mod client;
 mod clients;
 mod configuration;
+mod memory;
 mod pubsub;
 mod redis;
 mod reports;
