@@ -172,11 +172,13 @@ compare() {
                     expected += peer[name]
                     less = peer[name] - ours[name]; if (less < 0) less = 0
                     passed += peer[name] - less
-                    if (less) {
-                        if (!lost++) printf "\n**%s**\n\n", unit >> missed
-                        printf "- `%s`%s\n", name, (less > 1 ? " (" less " times)" : "") >> missed
-                    }
+                    if (!less) continue
+                    if (!lost++) printf "\n**%s**\n\n", unit >> missed
+                    if (lost > 40) continue
+                    if (length(name) > 80) name = substr(name, 1, 77) "..."
+                    printf "- `%s`%s\n", name, (less > 1 ? " (" less " times)" : "") >> missed
                 }
+                if (lost > 40) printf "- and %d others\n", lost - 40 >> missed
                 share = expected ? sprintf("%.1f %%", 100 * passed / expected) : ""
                 printf "| %s | %d | %d | %d | %s |\n", unit, tests, expected, passed, share
             }' "$file.peer" "$file.freeport"

@@ -211,6 +211,12 @@ impl Shard {
         self.watches.len()
     }
 
+    /// Number of keys whose removal clients wait for as well.
+    pub fn awaited_removals(&self) -> usize {
+        let is_awaited = |waiters: &&VecDeque<Waiter>| waiters.iter().any(|it| it.wakes_on_removal);
+        self.waiting.values().filter(is_awaited).count()
+    }
+
     /// Takes the keys that were changed and that clients wait for.
     pub fn take_ready(&mut self) -> Vec<(u16, Box<[u8]>)> {
         std::mem::take(&mut self.ready)

@@ -9,6 +9,7 @@ mod clients;
 mod configuration;
 mod ending;
 mod history;
+mod memory;
 mod pubsub;
 mod redis;
 mod reports;

@@ -49,6 +49,8 @@ pub(super) fn clients(core: &Core, lines: &mut Lines) {
     lines.add("blocked_clients", count(flag::BLOCKED));
     let awaited: usize = core.store.shards().map(|shard| shard.awaited_keys()).sum();
     lines.add("total_blocking_keys", awaited);
+    let removals: usize = core.store.shards().map(|shard| shard.awaited_removals()).sum();
+    lines.add("total_blocking_keys_on_nokey", removals);
     lines.add("pubsub_clients", count(flag::LISTENS));
     lines.add("tracking_clients", 0);
 }
