@@ -23,7 +23,7 @@ fn is_missing(program: &str) -> bool {
     is_missing
 }
 
-/// What a program prints that succeeds.
+/// The output of a program that succeeds.
 fn printed(command: Command, input: &str) -> String {
     let shown = format!("{command:?}");
     let output = run_with(command, input);

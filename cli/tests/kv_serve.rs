@@ -11,7 +11,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// What it complains about; it must end with status 1.
+/// Its complaint; it must end with status 1.
 fn complaint(output: &Output) -> String {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     text(&output.stderr)

@@ -10,7 +10,7 @@ use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
 /// A running server; dropping it kills the process.
 pub struct KvServer {
     child: Child,
-    /// What it prints after the line about its start.
+    /// Lines after the one about its start.
     output: BufReader<ChildStdout>,
     /// The line about its start.
     pub ready: String,
@@ -57,7 +57,7 @@ impl KvServer {
         output_of(&[&["kv", "cli", "--server", &server], arguments].concat(), input)
     }
 
-    /// What `freeport kv cli` prints of a command that succeeds.
+    /// The output of `freeport kv cli` for a command that succeeds.
     pub fn reply(&self, arguments: &[&str]) -> String {
         let output = self.cli(arguments, "");
         let said = String::from_utf8_lossy(&output.stderr);

@@ -321,7 +321,8 @@ const KV_COMMANDS: &[&str] = &[
      SADD t 1 2\nSINTERSTORE u s t\nSUNION s t\nSPOP s\nLPUSH l a b c\nLINSERT l BEFORE b x\n\
      LRANGE l 0 -1\nLMOVE l m LEFT RIGHT\nBLPOP none 0\nLMPOP 2 l m LEFT COUNT 2\nLPOS m c\n",
     "\x02ZADD z 1 a 2 b\nZADD y NX 1.5 c\nZRANGE z 0 -1 WITHSCORES\n\
-     ZUNIONSTORE x 2 z y WEIGHTS 1 2\nZRANGEBYSCORE x (1 +inf LIMIT 0 5\nZPOPMIN x\nGEOADD g 13.36 38.11 P 15.08 37.5 C\n\
+     ZUNIONSTORE x 2 z y WEIGHTS 1 2\nZRANGEBYSCORE x (1 +inf LIMIT 0 5\nZPOPMIN x\n\
+     GEOADD g 13.36 38.11 P 15.08 37.5 C\n\
      GEODIST g P C km\nGEOSEARCH g FROMMEMBER P BYRADIUS 200 km ASC WITHDIST\nSCAN 0\n\
      KEYS *\nTYPE z\nCOPY z w\nDEL z y\nRANDOMKEY\nFLUSHALL\nDBSIZE\n",
     "\x03*5\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n$2\r\nPX\r\n$2\r\n10\r\nGETEX k PERSIST\n\

@@ -134,7 +134,8 @@ def streams(client):
     assert [name for name, _ in claimed] == [name for name, _ in entries[4:]]
     assert client.xinfo_stream("stream")["length"] == 10
     assert client.xinfo_groups("stream")[0]["pending"] == 2
-    assert len(client.xrange("stream", count=3)) == 3 and client.xtrim("stream", 2, approximate=False) == 8
+    assert len(client.xrange("stream", count=3)) == 3
+    assert client.xtrim("stream", 2, approximate=False) == 8
 
 
 def locks(client):

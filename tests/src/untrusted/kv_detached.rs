@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What `RESTORE` makes of a payload whose checksum is right: a value that a key gets. It is read
+//! The value that `RESTORE` makes of a payload whose checksum is right, and that a key gets. It is read
 //! from the key, and deserialized again.
 
 use freeport_kv_engine::Options as EngineOptions;

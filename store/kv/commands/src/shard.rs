@@ -30,7 +30,7 @@ pub struct Waiter {
     pub kind: Kind,
     /// It also has to know when the value is removed.
     pub wakes_on_removal: bool,
-    /// Its worker was told of a change, and has not looked at the key since.
+    /// Its worker knows of a change, and has not looked at the key since.
     pub is_told: bool,
 }
 
@@ -173,8 +173,8 @@ impl Shard {
         self.waiting.entry((database, key.into())).or_default().push_back(waiter);
     }
 
-    /// Removes the oldest wait of a client for a key. A shard on loan hears of an end late, when the
-    /// client may wait again.
+    /// Removes the oldest wait of a client for a key. A shard on loan is notified of an end late,
+    /// when the client may wait again.
     pub fn stop_waiting(&mut self, database: u16, key: &[u8], client: u64) {
         let place = (database, key.into());
         if let Some(waiters) = self.waiting.get_mut(&place) {
@@ -193,7 +193,7 @@ impl Shard {
         waiters.map(|waiters| waiters.iter().copied().collect()).unwrap_or_default()
     }
 
-    /// Notes that the worker of a waiting client is told of a change, or that it has looked at the
+    /// Notes that the worker of a waiting client knows of a change, or that it has looked at the
     /// key. Returns whether it was told before.
     pub fn set_told(&mut self, database: u16, key: &[u8], client: u64, is_told: bool) -> bool {
         let waiters = self.waiting.get_mut(&(database, key.into()));

@@ -7,7 +7,7 @@ use std::sync::mpsc::channel;
 use crate::mail::Message;
 use crate::shared::Shared;
 
-/// What the workers of a server hold. Each worker counts at a moment of its own.
+/// State that the workers of a server hold. Each worker counts at a moment of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Census {
     /// Shards that are with their workers; the others are on loan, or on their way.

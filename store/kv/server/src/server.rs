@@ -191,7 +191,7 @@ fn shard_options(options: &Options) -> Result<ShardOptions, ServerError> {
 mod tests {
     use super::*;
 
-    /// If the others went on, this test would not end.
+    /// If the others continued, this test would not end.
     #[test]
     fn a_panic_of_a_worker_ends_the_server() {
         let options = Options { workers: 3, ..Options::default() };

@@ -56,7 +56,7 @@ impl<'a> ScriptCaller<'a> {
             let text = format!("ERR {name} command is not allowed with BLOCK option from scripts");
             return Err(Error::new(text));
         }
-        // A script that has written goes on, so that it is executed to its end.
+        // A script that has written continues, so that it is executed to its end.
         let may_grow = self.allows_short_memory || self.has_written;
         if flags.has(CommandFlags::GROWS) && !may_grow && self.core.is_memory_short() {
             return Err(Error::OUT_OF_MEMORY);

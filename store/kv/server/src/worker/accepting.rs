@@ -23,7 +23,7 @@ impl Worker {
                 Ok((stream, address)) => self.assign(stream, protocol, address),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if is_of_one_connection(&error) => {}
-                // Descriptors or memory are short. No event tells of the clients that wait.
+                // Descriptors or memory are short. No event reports the clients that wait.
                 Err(_) => {
                     self.accepts_later = true;
                     return;

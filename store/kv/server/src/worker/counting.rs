@@ -5,7 +5,7 @@ use super::Worker;
 use crate::census::Census;
 
 impl Worker {
-    /// What this worker holds now.
+    /// State that this worker holds now.
     pub(super) fn census(&self) -> Census {
         let mut census = Census {
             connections: self.connections.len(),

@@ -15,12 +15,12 @@ use freeport_kv_protocol::resp::Value;
 
 use super::model::{Call, State};
 
-/// What a client asked for, and when.
+/// A request of a client, with its times.
 #[derive(Clone, Debug)]
 pub struct Operation {
     /// Number of the client.
     pub client: usize,
-    /// What it asked for.
+    /// The request.
     pub call: Call,
     /// The reply; none if it had not come when the history ended: then it may have taken effect.
     pub reply: Option<Value>,
@@ -122,7 +122,8 @@ pub fn contradiction(history: &[Operation]) -> Vec<Operation> {
     history
 }
 
-/// The history until some time. What had not returned then may have taken effect or not.
+/// The history until some time. Operations that had not returned then may have taken
+/// effect or not.
 fn until(history: &[Operation], end_ns: u64) -> Vec<Operation> {
     let mut part: Vec<Operation> =
         history.iter().take_while(|operation| operation.called_ns <= end_ns).cloned().collect();

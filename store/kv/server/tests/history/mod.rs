@@ -71,7 +71,7 @@ fn the_checker_finds_orders_that_explain_a_history() {
     let history =
         [set(0, "1", [0, 9]), set(1, "2", [0, 9]), get(2, "2", [1, 2]), get(2, "1", [3, 4])];
     assert!(is_linearizable(&history));
-    // What has not returned may have taken effect.
+    // An operation that has not returned may have taken effect.
     let mut history = [set(0, "1", [0, 9]), get(1, "1", [1, 2])];
     history[0].reply = None;
     assert!(is_linearizable(&history));

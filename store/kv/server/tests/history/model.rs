@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a server is for one client at a time: the meaning of a few commands on a few keys, with
+//! A server as one client at a time sees it: the meaning of a few commands on a few keys, with
 //! transactions, scripts and `WATCH`.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -29,7 +29,7 @@ pub enum Command {
     Rename(Key, Key),
 }
 
-/// What a client asks for, and what takes effect at once.
+/// A request of a client, which takes effect at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Call {
     /// A command.
