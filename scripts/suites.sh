@@ -214,8 +214,8 @@ END
 ## memcached
 
 Files of memcached $memcached_version; the peer is memcached $memcached. A file often starts with
-options of its own, such as a small memory; here all meet a server with the defaults. A check without a name is
-counted with the others of its file.
+options of its own, such as a small memory; here all meet a server with the defaults. A check
+without a name is counted with the others of its file.
 
 END
         compare memcached "${memcached_units[@]}"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The value that `RESTORE` makes of a payload whose checksum is right, and that a key gets. It is read
-//! from the key, and deserialized again.
+//! The value that `RESTORE` makes of a payload whose checksum is right, and that a key gets. It is
+//! read from the key, and deserialized again.
 
 use freeport_kv_engine::Options as EngineOptions;
 use freeport_kv_keyspace::{Detached, Keyspace, Kind, Options};
