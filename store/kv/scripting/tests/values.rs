@@ -42,8 +42,8 @@ fn json_is_that_of_the_reference() {
     check("{pcall(cjson.decode, '[1')}", {
         "*2 $-1 $58 Expected comma or array end but found T_END at character 3 "
     });
-    check("{pcall(cjson.encode, {print or type})}", {
-        "*2 $-1 $50 Cannot serialise function: type not supported "
+    check("{pcall(cjson.encode, {type})}", {
+        "*2 $-1 $45 Cannot serialise function: type not supported "
     });
 }
 
