@@ -40,10 +40,10 @@ fn json_is_that_of_the_reference() {
     check(r#"cjson.decode('"\\u00e9"')"#, r"$2 \xc3\xa9 ");
     check("cjson.decode('null') == cjson.null", ":1 ");
     check("{pcall(cjson.decode, '[1')}", {
-        "*2 $-1 $54 Expected comma or array end but found T_END at character 3 "
+        "*2 $-1 $58 Expected comma or array end but found T_END at character 3 "
     });
-    check("{pcall(cjson.encode, {print or type})}", {
-        "*2 $-1 $50 Cannot serialise function: type not supported "
+    check("{pcall(cjson.encode, {type})}", {
+        "*2 $-1 $45 Cannot serialise function: type not supported "
     });
 }
 
