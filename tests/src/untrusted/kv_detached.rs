@@ -13,7 +13,7 @@ pub fn kv_detached(bytes: &[u8]) {
     let limits = Limits { hash_seed: 1, ..Limits::default() };
     let Ok(value) = Detached::deserialize(kind, value, &limits) else { return };
     let engine = EngineOptions { memory_bytes: 4 << 20, ..EngineOptions::default() };
-    let options = Options { engine, limits, ..Options::default() };
+    let options = Options { engine, limits };
     let mut keyspace = Keyspace::new(options).expect("the options are in their bounds");
     // Memory may be short.
     if keyspace.insert(b"key", value, 1).is_err() {

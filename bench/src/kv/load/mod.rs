@@ -3,7 +3,7 @@
 //! its next batch of requests when the previous one is answered.
 //!
 //! It is meant to take much less time than a server. Requests are made in advance
-//! ([`Script`](script::Script)), replies are not parsed but compared with what they have to be
+//! ([`script::Script`]), replies are not parsed but compared with what they have to be
 //! ([`Shape`](wire::Shape)), and the clock is read once for what arrives together. The null server
 //! ([`Null`](null::Null)) shows how fast it can be.
 

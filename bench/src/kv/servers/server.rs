@@ -53,7 +53,7 @@ pub struct Starting<'a> {
     pub core: usize,
     /// Memory for keys and values.
     pub memory_mib: usize,
-    /// The command of our server, if it is not this program: see [`ours`].
+    /// The command of our server, if it is not this program: see `ours`.
     pub command: Option<&'a str>,
     /// Folder for files of servers.
     pub folder: &'a Path,

@@ -115,7 +115,8 @@ fn clients_that_wait_are_told_of_entries_and_lost_groups() {
     let mut local = Local::with_shards(3);
     local.line("XGROUP CREATE s g $ MKSTREAM");
     let shard = local.store.shard_of(b"s");
-    let waiter = Waiter { worker: 0, client: 1, kind: Kind::Stream, wakes_on_removal: true };
+    let waiter =
+        Waiter { worker: 0, client: 1, kind: Kind::Stream, wakes_on_removal: true, is_told: false };
     local.store.shard_mut(shard).wait(0, b"s", waiter);
     for (line, wakes) in [
         ("XADD s 1-1 a b", true),

@@ -6,7 +6,7 @@
 pub struct Settings {
     /// Maximum bytes of a state of Lua. There is one for scripts, and one for functions.
     pub memory_bytes: usize,
-    /// Instructions of Lua between two calls of [`Caller::interrupt`].
+    /// Instructions of Lua between two calls of [`Caller::interrupt`](crate::Caller::interrupt).
     pub instructions_between_checks: u32,
     /// The version of Redis whose behaviour the server has: major, minor, patch.
     pub redis_version: [u8; 3],

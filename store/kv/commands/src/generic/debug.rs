@@ -83,7 +83,7 @@ fn set_active_expire(call: &mut Call<'_>, number: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-/// DEBUG POPULATE count [prefix] [bytes]: makes keys with numbers, except those that exist.
+/// `DEBUG POPULATE count [prefix] [bytes]`: makes keys with numbers, except those that exist.
 fn populate(call: &mut Call<'_>, options: &[&[u8]]) -> Result<(), Error> {
     const NOT_POSITIVE: Error = Error::fixed("ERR value is out of range, must be positive");
     const TOO_LONG: Error =

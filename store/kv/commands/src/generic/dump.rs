@@ -17,7 +17,7 @@ pub(super) fn dump(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency].
+/// `RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]`.
 pub(super) fn restore(call: &mut Call<'_>) -> Result<(), Error> {
     const NEGATIVE: Error = Error::fixed("ERR Invalid TTL value, must be >= 0");
     const BUSY: Error = Error::fixed("BUSYKEY Target key name already exists.");

@@ -44,7 +44,7 @@ fn rename_to(call: &mut Call<'_>, from: &[u8], to: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-/// COPY source destination [DB number] [REPLACE].
+/// `COPY source destination [DB number] [REPLACE]`.
 pub(super) fn copy(call: &mut Call<'_>) -> Result<(), Error> {
     let [from, to] = [call.arguments[1], call.arguments[2]];
     let (mut number, mut replaces) = (call.database.number(), false);
