@@ -10,6 +10,7 @@ mod handing_death;
 mod harness;
 mod hostile;
 mod http;
+mod kv;
 mod languages;
 mod limits;
 mod matrix;

@@ -3,7 +3,9 @@
 //! role that an environment variable names.
 
 use crate::matrix::{redis_mixed, tokio_pair};
-use crate::{death, hostile, limits, memcached, nginx, recall, redis, reuse, scale, soak, starved};
+use crate::{
+    death, hostile, kv, limits, memcached, nginx, recall, redis, reuse, scale, soak, starved,
+};
 use std::env;
 use std::ffi::c_int;
 use std::os::fd::AsRawFd;
@@ -23,6 +25,7 @@ fn play() {
         "redis plain client" => redis::plain_client(&argument),
         "redis crowd" => redis::crowd(&argument),
         "redis until shutdown" => redis::until_shutdown(&argument),
+        "kv client" => kv::client(&argument),
         "http client" => nginx::client(&argument),
         "http load" => nginx::load(&argument),
         "http echo" => nginx::echo(&argument),
