@@ -115,6 +115,8 @@ fn options_that_make_no_sense_are_refused() {
         ("--memcached-memory", "x"),
         ("--workers", "0"),
         ("--workers", "65"),
+        ("--databases", "0"),
+        ("--clients", "0"),
         ("--port", "65536"),
     ];
     for (option, value) in bad {

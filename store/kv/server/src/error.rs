@@ -28,6 +28,9 @@ pub enum ServerError {
     /// The number of workers.
     #[error("{0} workers: must be 1 to 64")]
     Workers(usize),
+    /// No database, or no client.
+    #[error("0 {0}: must be 1 at least")]
+    None(&'static str),
     /// The memory is divided among the workers, and a part is too small or too large.
     #[error("memory for a worker: {0}")]
     Memory(String),

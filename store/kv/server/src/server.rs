@@ -52,6 +52,13 @@ impl Server {
         if !(1..=64).contains(&options.workers) {
             return Err(ServerError::Workers(options.workers));
         }
+        for (count, what) in
+            [(usize::from(options.databases), "databases"), (options.clients_max, "clients")]
+        {
+            if count == 0 {
+                return Err(ServerError::None(what));
+            }
+        }
         let shard_options = shard_options(&options)?;
         let mut listeners = vec![];
         for (binds, protocol) in
