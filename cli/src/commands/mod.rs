@@ -77,7 +77,7 @@ pub enum Command {
     Node(node::Arguments),
     /// List accelerated sockets, and explain why others stay in the kernel
     Sockets(sockets::Arguments),
-    /// The key-value engine
+    /// Serve clients of Redis and memcached, and tune the engine
     Kv(kv::Arguments),
     /// Inspect, run, compile and attach XDP objects
     Xdp(xdp::Arguments),

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Args)]
-#[command(after_help = "Examples:\n  freeport kv cli SET key value\n  \
+#[command(after_help = "Example:\n  freeport kv cli SET key value\n  \
                   freeport kv cli --server 7000 HGETALL user:1\n  \
                   freeport kv cli < commands.txt\n\n\
                   Without a command, each line of the input is one. A reply that is an error makes \

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
 #[derive(Args)]
-#[command(after_help = "Examples:\n  freeport kv serve\n  \
+#[command(after_help = "Example:\n  freeport kv serve\n  \
                   freeport kv tune --pairs 10:7 --pairs 62:3 --utilisation 0.5")]
 pub struct Arguments {
     #[command(subcommand)]

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::thread;
 
 #[derive(Args)]
-#[command(after_help = "Examples:\n  freeport kv serve\n  \
+#[command(after_help = "Example:\n  freeport kv serve\n  \
                   freeport kv serve --port 7000 --memcached-port 11211 --memory 4GiB\n\n\
                   Clients connect as to Redis or memcached, such as `redis-cli -p 7000`. See \
                   docs/guide/kv.md.")]
