@@ -198,13 +198,14 @@ Results of public test suites against \`freeport kv serve\`, counted on $(date -
 started, with one worker, as against any external server: tests that start servers with options of
 their own, or that need replicas or files, leave themselves out. A peer runs the same tests in the
 same way. A test of a feature newer than the peer fails there, and does not count. Tests that
-a unit has not reached within its time count as not passed. Units without results of both are left out.
+a unit has not reached within its time count as not passed. Units without results of both are left
+out.
 
 ## Redis
 
 Units of Redis $redis_version; the peer is redis-server $redis. Encodings of values are not
-compared, because those of Redis 7.0 and 7.2 differ. Tests of scripts that never end are left out on Freeport,
-where nobody is served meanwhile, and count as not passed.
+compared, because those of Redis 7.0 and 7.2 differ. Tests of scripts that never end are left out
+on Freeport, where nobody is served meanwhile, and count as not passed.
 
 END
         compare redis "${redis_units[@]}"
