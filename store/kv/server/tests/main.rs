@@ -13,6 +13,7 @@ mod memory;
 mod pubsub;
 mod redis;
 mod reports;
+mod scripts;
 mod slow;
 mod vanishing;
 mod workers;

@@ -71,7 +71,8 @@ fn function(context: &mut Context<'_>) -> Result<Flow, Error> {
         [dump, policy] if is(word, "restore") => restore(context, dump, named(policy)?)?,
         [] if is(word, "stats") => stats(context),
         [] if is(word, "kill") => {
-            return Err(Error::fixed("NOTBUSY No scripts in execution right now."));
+            context.core.shared.library.kill()?;
+            context.reply().raw(shared::OK);
         }
         [] if is(word, "help") => help(context),
         _ => return Err(Error::unknown_subcommand("FUNCTION", word)),

@@ -98,8 +98,8 @@ fn script(context: &mut Context<'_>) -> Result<Flow, Error> {
             false => return Err(FLUSH),
         },
         [] if is(word, "kill") => {
-            context.core.shared.library.kill();
-            return Err(Error::fixed("NOTBUSY No scripts in execution right now."));
+            context.core.shared.library.kill()?;
+            context.reply().raw(shared::OK);
         }
         [] if is(word, "help") => super::help(
             context,

@@ -27,8 +27,7 @@ pub struct ScriptCaller<'a> {
 impl<'a> ScriptCaller<'a> {
     /// A caller for one script.
     pub fn new(core: &'a mut Core, client: &'a mut Client, is_read_only: bool) -> Self {
-        // A wish that came too late for an earlier script is not for this one.
-        core.shared.library.take_kill();
+        core.shared.library.begin();
         Self { core, client, is_read_only, has_written: false, allows_short_memory: false }
     }
 
@@ -87,7 +86,10 @@ impl Caller for ScriptCaller<'_> {
         }
         let table = self.core.table.clone();
         let Some(command) = table.get(arguments[0]) else { return };
-        self.has_written |= command.spec.of(arguments).flags.has(CommandFlags::WRITE);
+        if !self.has_written && command.spec.of(arguments).flags.has(CommandFlags::WRITE) {
+            self.has_written = true;
+            self.core.shared.library.writes();
+        }
         let own_version = std::mem::replace(&mut self.client.session.version, version);
         self.core.run(command, self.client, arguments, reply);
         self.client.session.version = own_version;
@@ -113,8 +115,14 @@ impl Caller for ScriptCaller<'_> {
             return Some(StopReason::Killed);
         }
         // Values that a script has written stay, so it is executed to its end.
-        let is_killed = !self.has_written && self.core.shared.library.take_kill();
+        let is_killed = !self.has_written && self.core.shared.library.is_kill_wanted();
         is_killed.then_some(StopReason::Killed)
+    }
+}
+
+impl Drop for ScriptCaller<'_> {
+    fn drop(&mut self) {
+        self.core.shared.library.end();
     }
 }
 

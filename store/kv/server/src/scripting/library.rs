@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use freeport_kv_commands::Error;
+
 /// Scripts and functions of a server.
 #[derive(Debug, Default)]
 pub struct Library {
@@ -14,6 +16,10 @@ pub struct Library {
     functions: Mutex<Arc<[u8]>>,
     functions_version: AtomicU64,
     is_kill_wanted: AtomicBool,
+    /// A script runs; it holds all shards, so there is only one.
+    is_running: AtomicBool,
+    /// The running script has written.
+    has_written: AtomicBool,
     /// Scripts may call all commands, as test suites need it.
     pub allows_all: AtomicBool,
 }
@@ -59,13 +65,46 @@ impl Library {
     }
 
     /// Stops the script that is running, at its next check.
-    pub fn kill(&self) {
+    ///
+    /// # Errors
+    /// None is running, or it has written, and values would stay half changed.
+    pub fn kill(&self) -> Result<(), Error> {
+        const NOT_BUSY: Error = Error::fixed("NOTBUSY No scripts in execution right now.");
+        const UNKILLABLE: Error = Error::fixed(
+            "UNKILLABLE Sorry the script already executed write commands against the dataset. You \
+             can either wait the script termination or kill the server in a hard way using the \
+             SHUTDOWN NOSAVE command.",
+        );
+        if !self.is_running.load(Ordering::Acquire) {
+            return Err(NOT_BUSY);
+        }
+        if self.has_written.load(Ordering::Acquire) {
+            return Err(UNKILLABLE);
+        }
         self.is_kill_wanted.store(true, Ordering::Release);
+        Ok(())
     }
 
-    /// A script begins, or ends at the wish of a client.
-    pub fn take_kill(&self) -> bool {
-        self.is_kill_wanted.swap(false, Ordering::AcqRel)
+    /// A script begins. A wish that came too late for an earlier one is not for this one.
+    pub fn begin(&self) {
+        self.is_kill_wanted.store(false, Ordering::Release);
+        self.has_written.store(false, Ordering::Release);
+        self.is_running.store(true, Ordering::Release);
+    }
+
+    /// The running script writes, and is executed to its end.
+    pub fn writes(&self) {
+        self.has_written.store(true, Ordering::Release);
+    }
+
+    /// The script has ended.
+    pub fn end(&self) {
+        self.is_running.store(false, Ordering::Release);
+    }
+
+    /// The running script has to stop.
+    pub fn is_kill_wanted(&self) -> bool {
+        self.is_kill_wanted.load(Ordering::Acquire)
     }
 }
 
@@ -81,6 +120,21 @@ mod tests {
         library.flush_scripts();
         assert!(library.script(b"abc0").is_none());
         assert_eq!(library.scripts_version(), 1);
+    }
+
+    #[test]
+    fn a_script_can_be_stopped_until_it_writes() {
+        let library = Library::default();
+        let refusal = |library: &Library| library.kill().expect_err("it is refused").to_string();
+        assert!(refusal(&library).starts_with("NOTBUSY "));
+        library.begin();
+        assert!(library.kill().is_ok() && library.is_kill_wanted());
+        library.begin();
+        assert!(!library.is_kill_wanted());
+        library.writes();
+        assert!(refusal(&library).starts_with("UNKILLABLE "));
+        library.end();
+        assert!(refusal(&library).starts_with("NOTBUSY "));
     }
 
     #[test]

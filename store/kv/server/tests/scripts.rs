@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Scripts, between clients of several workers.
+
+use crate::client::{Client, server};
+
+/// A client of another worker stops a script that never ends and has not written.
+#[test]
+fn another_worker_stops_a_script_that_has_not_written() {
+    let server = server(2);
+    // Clients belong to the workers in turn.
+    let mut clients: Vec<Client> = (0..4).map(|_| Client::new(&server)).collect();
+    assert_eq!(
+        clients[1].call("SCRIPT KILL"),
+        "(error) NOTBUSY No scripts in execution right now."
+    );
+    clients[1].call("SUBSCRIBE begun");
+    let endless = b"redis.call('PUBLISH', 'begun', '') while true do end";
+    clients[0].send_arguments(&[b"EVAL", endless, b"0"]);
+    assert_eq!(clients[1].text(), "1) \"message\" 2) \"begun\" 3) \"\"");
+    assert_eq!(clients[3].call("SCRIPT KILL"), "OK");
+    let stopped = clients[0].text();
+    assert!(stopped.contains("Script killed by user with SCRIPT KILL"), "{stopped}");
+    assert_eq!(clients[2].call("EVAL return(1) 0"), "(integer) 1");
+}
+
+/// Scripts and functions that one worker was given are known to the others.
+#[test]
+fn scripts_belong_to_the_server() {
+    let server = server(3);
+    let mut clients: Vec<Client> = (0..3).map(|_| Client::new(&server)).collect();
+    let hash = clients[0].call("SCRIPT LOAD return(7)").trim_matches('"').to_owned();
+    for client in &mut clients {
+        assert_eq!(client.call(&format!("EVALSHA {hash} 0")), "(integer) 7");
+        assert_eq!(client.call(&format!("SCRIPT EXISTS {hash}")), "1) (integer) 1");
+    }
+    let library = b"#!lua name=lib\nredis.register_function('f', function(keys, arguments)
+        return redis.call('INCRBY', keys[1], arguments[1]) end)";
+    clients[1].send_arguments(&[b"FUNCTION", b"LOAD", library]);
+    assert_eq!(clients[1].text(), "\"lib\"");
+    for (number, client) in clients.iter_mut().enumerate() {
+        let expected = format!("(integer) {}", (number + 1) * 5);
+        assert_eq!(client.call("FCALL f 1 counter 5"), expected);
+    }
+    assert_eq!(clients[2].call("SCRIPT FLUSH"), "OK");
+    assert_eq!(clients[2].call("FUNCTION FLUSH"), "OK");
+    for client in &mut clients {
+        let reply = client.call(&format!("EVALSHA {hash} 0"));
+        assert_eq!(reply, "(error) NOSCRIPT No matching script. Please use EVAL.");
+        assert_eq!(client.call("FCALL f 0"), "(error) ERR Function not found");
+    }
+}
