@@ -23,6 +23,61 @@ fn another_worker_stops_a_script_that_has_not_written() {
     assert_eq!(clients[2].call("EVAL return(1) 0"), "(integer) 1");
 }
 
+/// With one worker, clients are answered while a script runs for too long: those that are connected,
+/// and new ones. One of them stops the script.
+#[test]
+fn a_script_that_never_ends_lets_clients_stop_it() {
+    let server = server(1);
+    let (mut client, mut other) = (Client::new(&server), Client::new(&server));
+    assert_eq!(client.call("CONFIG SET busy-reply-threshold 1"), "OK");
+    other.call("MULTI");
+    client.call("SUBSCRIBE begun");
+    let mut runner = Client::new(&server);
+    let endless = b"redis.call('PUBLISH', 'begun', '') while true do end";
+    runner.send_arguments(&[b"EVAL", endless, b"0"]);
+    let busy = "(error) BUSY Redis is busy running a script. You can only call SCRIPT KILL or \
+                SHUTDOWN NOSAVE.";
+    let mut stranger = Client::new(&server);
+    // The script may not have begun yet.
+    let mut reply = stranger.call("GET key");
+    while reply != busy {
+        assert_eq!(reply, "(nil)");
+        reply = stranger.call("GET key");
+    }
+    assert_eq!(other.call("SET key 1"), busy);
+    // Requests in one piece, of which the second stops the script.
+    stranger.send("PING");
+    stranger.send("SCRIPT KILL");
+    assert_eq!(stranger.text(), busy);
+    assert_eq!(stranger.text(), "OK");
+    let stopped = runner.text();
+    assert!(stopped.contains("Script killed by user with SCRIPT KILL"), "{stopped}");
+    // A message of the script comes when it has ended.
+    assert_eq!(client.text(), "1) \"message\" 2) \"begun\" 3) \"\"");
+    let refused = "(error) EXECABORT Transaction discarded because of previous errors.";
+    assert_eq!(other.call("EXEC"), refused);
+    assert_eq!(stranger.call("GET key"), "(nil)");
+}
+
+/// One that has written cannot be stopped by a client, but the server can.
+#[test]
+fn a_script_that_has_written_is_ended_with_the_server() {
+    let server = server(1);
+    let mut control = Client::new(&server);
+    assert_eq!(control.call("CONFIG SET busy-reply-threshold 1"), "OK");
+    let mut runner = Client::new(&server);
+    let endless = b"redis.call('SET', 'key', 1) while true do end";
+    runner.send_arguments(&[b"EVAL", endless, b"0"]);
+    // The script may not have begun yet.
+    let mut reply = control.call("SCRIPT KILL");
+    while !reply.starts_with("(error) UNKILLABLE ") {
+        assert!(reply.starts_with("(error) NOTBUSY "), "{reply}");
+        reply = control.call("SCRIPT KILL");
+    }
+    control.send("SHUTDOWN NOSAVE");
+    server.join().expect("the worker ends");
+}
+
 /// Scripts and functions that one worker was given are known to the others.
 #[test]
 fn scripts_belong_to_the_server() {

@@ -37,6 +37,8 @@ pub struct Settings {
     pub latency_ms: u64,
     /// Nanoseconds from which a command is one of both.
     pub slow_ns: u64,
+    /// Milliseconds after which a running script lets other clients know.
+    pub busy_ms: u64,
     /// Limits of requests.
     pub requests: RequestLimits,
     /// Sizes of packed values. Its seed is not that of any shard.
@@ -70,6 +72,7 @@ impl Settings {
             slow_log_entries: count("slowlog-max-len"),
             latency_ms,
             slow_ns: slow_log_ns.min(latency_ns),
+            busy_ms: number("busy-reply-threshold").unsigned_abs(),
             requests: RequestLimits {
                 argument_bytes: count("proto-max-bulk-len"),
                 request_bytes: count("client-query-buffer-limit"),

@@ -2,6 +2,7 @@
 //! The server, as a running script sees it.
 
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use freeport_kv_commands::{Error, Flags as CommandFlags};
 use freeport_kv_protocol::resp::{Version, Writer};
@@ -20,6 +21,9 @@ pub struct ScriptCaller<'a> {
     /// The script may not write: it says so, or the command does.
     is_read_only: bool,
     has_written: bool,
+    started: Instant,
+    /// Clients were answered while it runs.
+    is_busy: bool,
     /// The script says that it may grow values while memory is short.
     allows_short_memory: bool,
 }
@@ -28,7 +32,15 @@ impl<'a> ScriptCaller<'a> {
     /// A caller for one script.
     pub fn new(core: &'a mut Core, client: &'a mut Client, is_read_only: bool) -> Self {
         core.shared.library.begin();
-        Self { core, client, is_read_only, has_written: false, allows_short_memory: false }
+        Self {
+            core,
+            client,
+            is_read_only,
+            has_written: false,
+            started: Instant::now(),
+            is_busy: false,
+            allows_short_memory: false,
+        }
     }
 
     fn check(&self, arguments: &[&[u8]]) -> Result<(), Error> {
@@ -113,6 +125,10 @@ impl Caller for ScriptCaller<'_> {
     fn interrupt(&mut self) -> Option<StopReason> {
         if self.core.shared.is_stopping() {
             return Some(StopReason::Killed);
+        }
+        let busy = Duration::from_millis(self.core.settings.busy_ms);
+        if self.started.elapsed() >= busy {
+            self.core.answer_while_busy(!std::mem::replace(&mut self.is_busy, true));
         }
         // Values that a script has written stay, so it is executed to its end.
         let is_killed = !self.has_written && self.core.shared.library.is_kill_wanted();

@@ -6,18 +6,18 @@ use std::sync::atomic::Ordering;
 
 use mio::Token;
 
-use super::{CONNECTIONS, Worker};
+use super::{CONNECTIONS, Core};
 use crate::client::Client;
 use crate::clients::Origin;
 use crate::connection::Connection;
 use crate::listener::{Protocol, Stream};
 use crate::mail::Message;
 
-impl Worker {
+impl Core {
     /// Accepts all clients that have connected.
     pub(super) fn accept(&mut self, listener: usize) {
         loop {
-            let Some(listener) = self.listeners.get(listener) else { return };
+            let Some(listener) = self.network.listeners.get(listener) else { return };
             let protocol = listener.protocol;
             match listener.accept() {
                 Ok((stream, address)) => self.assign(stream, protocol, address),
@@ -25,7 +25,7 @@ impl Worker {
                 Err(error) if is_of_one_connection(&error) => {}
                 // Descriptors or memory are short. No event reports the clients that wait.
                 Err(_) => {
-                    self.accepts_later = true;
+                    self.network.accepts_later = true;
                     return;
                 }
             }
@@ -34,14 +34,14 @@ impl Worker {
 
     /// Accepts the clients that descriptors were missing for.
     pub(super) fn accept_again(&mut self) {
-        if std::mem::take(&mut self.accepts_later) {
-            (0..self.listeners.len()).for_each(|listener| self.accept(listener));
+        if std::mem::take(&mut self.network.accepts_later) {
+            (0..self.network.listeners.len()).for_each(|listener| self.accept(listener));
         }
     }
 
     fn assign(&mut self, mut stream: Stream, protocol: Protocol, address: String) {
-        let shared = &self.core.shared;
-        if shared.clients.load(Ordering::Relaxed) >= self.core.settings.clients_max {
+        let shared = &self.shared;
+        if shared.clients.load(Ordering::Relaxed) >= self.settings.clients_max {
             shared.refused_clients.fetch_add(1, Ordering::Relaxed);
             let text: &[u8] = match protocol {
                 Protocol::Resp => b"-ERR max number of clients reached\r\n",
@@ -53,13 +53,13 @@ impl Worker {
         }
         shared.clients.fetch_add(1, Ordering::Relaxed);
         let worker = match protocol {
-            Protocol::Memcached => self.core.number,
-            Protocol::Resp => self.next_worker,
+            Protocol::Memcached => self.number,
+            Protocol::Resp => self.network.next_worker,
         };
         if protocol == Protocol::Resp {
-            self.next_worker = (worker + 1) % shared.mailboxes.len();
+            self.network.next_worker = (worker + 1) % shared.mailboxes.len();
         }
-        if worker == self.core.number {
+        if worker == self.number {
             self.welcome(stream, protocol, address);
         } else {
             shared.mailboxes[worker].send(Message::Accepted { stream, protocol, address });
@@ -68,16 +68,15 @@ impl Worker {
 
     /// Takes a client in.
     pub(super) fn welcome(&mut self, mut stream: Stream, protocol: Protocol, address: String) {
-        let id = self.core.shared.next_client();
+        let id = self.shared.next_client();
         let token = Token(id as usize + CONNECTIONS);
-        if stream.register(self.poll.registry(), token).is_err() {
-            self.core.shared.clients.fetch_sub(1, Ordering::Relaxed);
+        if stream.register(self.network.poll.registry(), token).is_err() {
+            self.shared.clients.fetch_sub(1, Ordering::Relaxed);
             return;
         }
-        self.core.statistics.connections.add(1);
-        let connection = match (protocol, &self.items) {
-            (Protocol::Memcached, Some(items)) => {
-                let limits = items.options().limits;
+        self.statistics.connections.add(1);
+        let connection = match (protocol, self.network.items) {
+            (Protocol::Memcached, Some(limits)) => {
                 Connection::memcached(stream, freeport_kv_items::Connection::new(limits))
             }
             _ => {
@@ -85,22 +84,22 @@ impl Worker {
                 Connection::resp(stream, client)
             }
         };
-        self.connections.insert(id, Box::new(connection));
+        self.network.connections.insert(id, Box::new(connection));
     }
 
     /// A new client of Redis, which the others know from now on.
     fn introduce(&self, id: u64, stream: &Stream, address: String) -> Client {
         let origin = Origin {
             id,
-            worker: self.core.number,
+            worker: self.number,
             address,
             local: stream.local_address(),
             descriptor: stream.descriptor(),
             is_unix: matches!(stream, Stream::Unix(_)),
-            connected_ms: self.core.now_ms,
+            connected_ms: self.now_ms,
         };
-        let record = self.core.shared.registry.insert(origin);
-        Client::new(record, self.core.settings.password.is_empty())
+        let record = self.shared.registry.insert(origin);
+        Client::new(record, self.settings.password.is_empty())
     }
 }
 

@@ -83,12 +83,12 @@ impl Worker {
 
     /// Executes the command of a blocked client again, if the shards of its keys are here.
     fn retry(&mut self, id: u64) {
-        let Some(mut connection) = self.connections.remove(&id) else { return };
+        let Some(mut connection) = self.core.network.connections.remove(&id) else { return };
         let is_over = match connection.client_mut() {
             Some((client, output)) => self.retry_client(client, output),
             None => false,
         };
-        self.connections.insert(id, connection);
+        self.core.network.connections.insert(id, connection);
         if is_over {
             self.again.push_back(id);
         }
@@ -144,7 +144,7 @@ impl Worker {
                 return;
             }
             self.deadlines.pop_first();
-            let Some(mut connection) = self.connections.remove(&id) else { continue };
+            let Some(mut connection) = self.core.network.connections.remove(&id) else { continue };
             if let Some((client, output)) = connection.client_mut()
                 && let Some(blocked) = &client.blocked
             {
@@ -156,7 +156,7 @@ impl Worker {
                 self.stop_blocking(client);
                 self.again.push_back(id);
             }
-            self.connections.insert(id, connection);
+            self.core.network.connections.insert(id, connection);
         }
     }
 }

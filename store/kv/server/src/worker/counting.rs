@@ -8,11 +8,13 @@ impl Worker {
     /// State that this worker holds now.
     pub(super) fn census(&self) -> Census {
         let mut census = Census {
-            connections: self.connections.len(),
+            connections: self.core.network.connections.len(),
             loans: self.lending.waiting(),
             ..Census::default()
         };
-        for client in self.connections.values().filter_map(|connection| connection.client()) {
+        for client in
+            self.core.network.connections.values().filter_map(|connection| connection.client())
+        {
             census.blocked += usize::from(client.blocked.is_some());
             census.suspended += usize::from(client.is_suspended);
         }

@@ -28,7 +28,7 @@ impl Worker {
     /// Disconnects the clients that a message was not sent to, because too many were on their way.
     pub(super) fn leave_behind(&mut self) {
         for client in self.core.shared.mailboxes[self.core.number].take_behind() {
-            if let Some(connection) = self.connections.remove(&client) {
+            if let Some(connection) = self.core.network.connections.remove(&client) {
                 self.farewell(*connection);
             }
         }
@@ -38,9 +38,9 @@ impl Worker {
     pub(super) fn deliver(&mut self, delivery: &Delivery) {
         for id in &delivery.clients {
             // A client may have gone.
-            let Some(connection) = self.connections.get_mut(id) else { continue };
+            let Some(connection) = self.core.network.connections.get_mut(id) else { continue };
             if connection.backlog_bytes() > BACKLOG_MAX {
-                if let Some(connection) = self.connections.remove(id) {
+                if let Some(connection) = self.core.network.connections.remove(id) {
                     self.farewell(*connection);
                 }
                 continue;

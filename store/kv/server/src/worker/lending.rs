@@ -186,7 +186,7 @@ impl Worker {
     /// the keys that it waits for.
     pub(super) fn resume(&mut self, id: u64) {
         // The client may have gone.
-        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let Some(connection) = self.core.network.connections.get_mut(&id) else { return };
         let Some((client, _)) = connection.client_mut() else { return };
         client.is_suspended = false;
         if client.blocked.is_some() {

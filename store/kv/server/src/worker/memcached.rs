@@ -5,21 +5,22 @@
 use freeport_kv_items::{Connection, Control, Items, Next, Now, Options};
 use freeport_kv_protocol::memcached::reply::{self, Line};
 
+use super::Worker;
 use super::requests::Progress;
-use super::{Core, Worker};
 use crate::connection::BACKLOG_BYTES;
 use crate::listener::{Listener, Protocol};
+use crate::shared::Shared;
 
 /// Chains of items that are looked at for expired ones at once.
 const EXPIRY_STEPS: usize = 200;
 
 /// The items of a worker that has clients of memcached.
-pub(super) fn items(core: &Core, listeners: &[Listener]) -> Option<Items> {
+pub(super) fn items(shared: &Shared, listeners: &[Listener]) -> Option<Items> {
     if !listeners.iter().any(|listener| listener.protocol == Protocol::Memcached) {
         return None;
     }
     let options = Options {
-        memory_bytes: core.shared.options.memcached_memory_bytes,
+        memory_bytes: shared.options.memcached_memory_bytes,
         seed: fastrand::u64(..),
         cas_before: fastrand::u64(..1 << 39),
         ..Options::default()

@@ -12,12 +12,14 @@
 
 mod accepting;
 mod blocking;
+mod busy;
 mod counting;
 mod delivering;
 mod lending;
 mod measuring;
 mod memcached;
 mod memory;
+mod network;
 mod parcels;
 mod recording;
 mod requests;
@@ -38,7 +40,6 @@ use mio::{Events, Poll, Token};
 use crate::channels::Delivery;
 use crate::commands::Action;
 use crate::configuration::Settings;
-use crate::connection::Connection;
 use crate::listener::Listener;
 use crate::mail::Message;
 use crate::scripting::Engine;
@@ -47,6 +48,7 @@ use crate::statistics::Statistics;
 pub use lending::Forgotten;
 use lending::Lending;
 use measuring::Stopwatch;
+use network::Network;
 pub use parcels::{Gathering, Parcel};
 
 /// Token of the mailbox.
@@ -62,10 +64,7 @@ const BUFFER_BYTES: usize = 64 << 10;
 
 /// A worker.
 pub struct Worker {
-    poll: Poll,
     mail: Receiver<Message>,
-    listeners: Vec<Listener>,
-    connections: HashMap<u64, Box<Connection>>,
     /// Connections that have more to do without an event.
     again: VecDeque<u64>,
     /// Ends of waits: time, client.
@@ -75,9 +74,6 @@ pub struct Worker {
     items: Option<Items>,
     /// Bytes that are being read.
     buffer: Vec<u8>,
-    next_worker: usize,
-    /// Clients could not be accepted.
-    accepts_later: bool,
     next_expiry_ms: u64,
     /// When what changes slowly is looked at, in milliseconds since 1970.
     next_look_ms: u64,
@@ -91,6 +87,8 @@ pub struct Worker {
 pub struct Core {
     /// Number of the worker and of its shard.
     pub number: usize,
+    /// Its sockets.
+    pub network: Network,
     /// The shards that are here.
     pub store: Store,
     /// Effects of commands that are being executed.
@@ -133,8 +131,19 @@ impl Worker {
     ) -> Self {
         let mut store = Store::new(shared.mailboxes.len());
         store.insert(number, shard);
+        let items = memcached::items(&shared, &listeners);
+        let network = Network {
+            poll,
+            listeners,
+            connections: HashMap::new(),
+            items: items.as_ref().map(|items| items.options().limits),
+            next_worker: number,
+            accepts_later: false,
+            missed: vec![],
+        };
         let core = Core {
             number,
+            network,
             store,
             effects: Effects::default(),
             deliveries: vec![],
@@ -150,19 +159,13 @@ impl Worker {
             engine: None,
             shared,
         };
-        let items = memcached::items(&core, &listeners);
         Self {
-            poll,
             mail,
-            listeners,
-            connections: HashMap::new(),
             again: VecDeque::new(),
             deadlines: BTreeSet::new(),
             lending: Lending::default(),
             items,
             buffer: vec![0; BUFFER_BYTES],
-            next_worker: number,
-            accepts_later: false,
             next_expiry_ms: 0,
             next_look_ms: 0,
             paused: vec![],
@@ -195,10 +198,10 @@ impl Worker {
             for event in &events {
                 match event.token() {
                     WAKER => {}
-                    Token(token) if token < CONNECTIONS => self.accept(token - LISTENERS),
+                    Token(token) if token < CONNECTIONS => self.core.accept(token - LISTENERS),
                     Token(token) => {
                         let client = (token - CONNECTIONS) as u64;
-                        if let Some(connection) = self.connections.get_mut(&client) {
+                        if let Some(connection) = self.core.network.connections.get_mut(&client) {
                             connection.is_readable |= event.is_readable();
                             connection.has_ended |= event.is_read_closed();
                             self.serve(client);
@@ -208,6 +211,7 @@ impl Worker {
             }
             self.read_mail();
             self.deliver_own();
+            self.again.extend(self.core.network.missed.drain(..));
             for _ in 0..self.again.len() {
                 if let Some(client) = self.again.pop_front() {
                     self.serve(client);
@@ -232,7 +236,7 @@ impl Worker {
             Err(_) if !self.again.is_empty() => timeout = Duration::ZERO,
             Err(_) => {}
         }
-        let waited = self.poll.poll(events, Some(timeout));
+        let waited = self.core.network.poll.poll(events, Some(timeout));
         self.core.shared.mailboxes[self.core.number].wake_up();
         match waited {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
@@ -252,7 +256,7 @@ impl Worker {
         self.core.follow();
         match message {
             Message::Accepted { stream, protocol, address } => {
-                self.welcome(stream, protocol, address);
+                self.core.welcome(stream, protocol, address);
             }
             Message::Borrow { worker } => self.asked_for_shard(worker),
             Message::Lent { number, shard } => self.borrowed(number, shard),

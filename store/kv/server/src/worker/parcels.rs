@@ -193,7 +193,7 @@ impl Worker {
     pub(super) fn parcel_done(&mut self, number: usize, parcel: Box<Parcel>) {
         let id = parcel.client;
         // The client may have gone.
-        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let Some(connection) = self.core.network.connections.get_mut(&id) else { return };
         let Some((client, output)) = connection.client_mut() else { return };
         if let Some(gathering) = client.collect(number, parcel) {
             gathering.write(output);

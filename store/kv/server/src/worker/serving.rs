@@ -13,9 +13,9 @@ use crate::connection::{BACKLOG_BYTES, Connection, Peer, Received};
 impl Worker {
     /// Gives a connection its turn.
     pub(super) fn serve(&mut self, client: u64) {
-        let Some(mut connection) = self.connections.remove(&client) else { return };
+        let Some(mut connection) = self.core.network.connections.remove(&client) else { return };
         if self.turn(client, &mut connection) {
-            self.connections.insert(client, connection);
+            self.core.network.connections.insert(client, connection);
         } else {
             self.farewell(*connection);
         }

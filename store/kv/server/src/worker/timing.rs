@@ -30,7 +30,7 @@ impl Worker {
             self.next_expiry_ms = self.core.now_ms + EXPIRY_MS;
             self.expire_keys();
             self.expire_items();
-            self.accept_again();
+            self.core.accept_again();
         }
         if !self.deadlines.is_empty() {
             self.end_waits();

@@ -277,6 +277,8 @@ impl Worker {
             })
         };
         let idle: Vec<u64> = self
+            .core
+            .network
             .connections
             .iter()
             .filter(|(_, connection)| is_idle(connection))
@@ -288,14 +290,14 @@ impl Worker {
     /// Ends a connection now.
     pub(super) fn disconnect(&mut self, id: u64) {
         // The client may have gone.
-        if let Some(connection) = self.connections.remove(&id) {
+        if let Some(connection) = self.core.network.connections.remove(&id) {
             self.farewell(*connection);
         }
     }
 
     /// Ends the wait of a client by a reply: that of a wait whose time is over, or an error.
     pub(super) fn unblock(&mut self, id: u64, is_error: bool) {
-        let Some(mut connection) = self.connections.remove(&id) else { return };
+        let Some(mut connection) = self.core.network.connections.remove(&id) else { return };
         if let Some((client, output)) = connection.client_mut()
             && let Some(blocked) = &client.blocked
         {
@@ -308,13 +310,13 @@ impl Worker {
             self.stop_blocking(client);
             self.again.push_back(id);
         }
-        self.connections.insert(id, connection);
+        self.core.network.connections.insert(id, connection);
     }
 
     /// Writes a line to a client that monitors.
     pub(super) fn show_to(&mut self, id: u64, line: &[u8]) {
         // The client may have gone.
-        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let Some(connection) = self.core.network.connections.get_mut(&id) else { return };
         let Some((client, output)) = connection.client_mut() else { return };
         output.extend_from_slice(line);
         if !std::mem::replace(&mut client.is_told, true) {

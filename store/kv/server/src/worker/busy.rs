@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Clients of a worker whose script runs for longer than `busy-reply-threshold`. They are accepted
+//! and read, and may stop the script or the server. Every other request gets an error at once.
+
+use std::time::Duration;
+
+use freeport_kv_commands::arguments::is;
+use freeport_kv_commands::{Command, Error, Flags};
+use freeport_kv_protocol::resp::{Read, RequestReader, Writer};
+use mio::{Events, Token};
+use smallvec::SmallVec;
+
+use super::{CONNECTIONS, Core, LISTENERS, WAKER};
+use crate::client::Client;
+use crate::commands::Action;
+use crate::connection::{Connection, Peer, Received};
+
+/// Events that are taken at once.
+const EVENTS: usize = 64;
+/// Bytes that are read from a connection at once.
+const BUFFER_BYTES: usize = 4 << 10;
+
+const BUSY: Error = Error::fixed(
+    "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+);
+
+impl Core {
+    /// Answers clients once, while a script runs. The connections get a turn after it. The first call
+    /// for a script looks at all of them, because the worker may have taken their events already.
+    pub fn answer_while_busy(&mut self, is_first: bool) {
+        if is_first {
+            (0..self.network.listeners.len()).for_each(|listener| self.accept(listener));
+            let clients: Vec<u64> = self.network.connections.keys().copied().collect();
+            clients.into_iter().for_each(|client| {
+                self.answer_client(client, |connection| {
+                    connection.is_readable = true;
+                })
+            });
+        }
+        let mut events = Events::with_capacity(EVENTS);
+        if self.network.poll.poll(&mut events, Some(Duration::ZERO)).is_err() {
+            // The worker's own loop reports it.
+            return;
+        }
+        for event in &events {
+            match event.token() {
+                // The mailbox is looked at in every turn.
+                WAKER => {}
+                Token(token) if token < CONNECTIONS => self.accept(token - LISTENERS),
+                Token(token) => {
+                    let client = (token - CONNECTIONS) as u64;
+                    self.answer_client(client, |connection| {
+                        connection.is_readable |= event.is_readable();
+                        connection.has_ended |= event.is_read_closed();
+                    });
+                }
+            }
+        }
+    }
+
+    fn answer_client(&mut self, id: u64, note: impl FnOnce(&mut Connection)) {
+        let Some(mut connection) = self.network.connections.remove(&id) else { return };
+        note(&mut connection);
+        self.answer(&mut connection);
+        self.network.connections.insert(id, connection);
+        self.network.missed.push(id);
+    }
+
+    fn answer(&mut self, connection: &mut Connection) {
+        let is_idle = connection.is_ready() && !connection.is_input_left;
+        if !is_idle || !connection.is_readable || connection.client().is_none() {
+            return;
+        }
+        let mut buffer = [0; BUFFER_BYTES];
+        let Received::Bytes(bytes) = connection.receive(&mut buffer) else { return };
+        let mut input = std::mem::take(&mut connection.input);
+        input.extend_from_slice(&buffer[..bytes]);
+        if let Peer::Resp { reader, client } = &mut connection.peer {
+            let used = self.answer_requests((reader, client), &input, &mut connection.output);
+            input.drain(..used);
+        }
+        connection.input = input;
+        connection.is_input_left = !connection.input.is_empty();
+        // A failure is found at its next turn.
+        connection.send();
+    }
+
+    /// Answers complete requests; returns their bytes.
+    fn answer_requests(
+        &mut self,
+        (reader, client): (&mut RequestReader, &mut Client),
+        received: &[u8],
+        output: &mut Vec<u8>,
+    ) -> usize {
+        let mut used = 0;
+        while !client.is_closing {
+            // Malformed requests are answered at the next turn.
+            let Ok(Read::Complete(request)) = reader.read(&received[used..]) else { break };
+            let arguments: SmallVec<[&[u8]; 16]> = request.iter().collect();
+            used += request.bytes();
+            if !arguments.is_empty() {
+                self.answer_request(client, &arguments, output);
+            }
+        }
+        reader.restart();
+        used
+    }
+
+    fn answer_request(&mut self, client: &mut Client, arguments: &[&[u8]], output: &mut Vec<u8>) {
+        let table = self.table.clone();
+        match table.get(arguments[0]).filter(|command| is_allowed(command, client, arguments)) {
+            Some(command) => {
+                self.run(command, client, arguments, output);
+            }
+            None => {
+                client.refuse_transaction();
+                Writer::new(output, client.session.version).error(BUSY.text());
+            }
+        }
+    }
+}
+
+/// The command needs neither values nor Lua.
+fn is_allowed(command: &Command<Action>, client: &Client, arguments: &[&[u8]]) -> bool {
+    let spec = &command.spec;
+    let is_in_time = match spec.name {
+        "script" | "function" => arguments.get(1).is_some_and(|word| is(word, "kill")),
+        "shutdown" => arguments.get(1).is_some_and(|word| is(word, "nosave")),
+        // These look at keys, which the script may be changing.
+        "watch" | "unwatch" | "exec" => false,
+        _ => spec.flags.has(Flags::ALLOW_BUSY),
+    };
+    is_in_time
+        && matches!(command.run, Action::Server(_))
+        && spec.check_arity(arguments.len()).is_ok()
+        && (client.is_authenticated || spec.flags.has(Flags::NO_AUTH))
+        && !client.queues(spec)
+}
