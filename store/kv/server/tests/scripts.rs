@@ -23,8 +23,8 @@ fn another_worker_stops_a_script_that_has_not_written() {
     assert_eq!(clients[2].call("EVAL return(1) 0"), "(integer) 1");
 }
 
-/// With one worker, clients are answered while a script runs for too long: those that are connected,
-/// and new ones. One of them stops the script.
+/// With one worker, clients are answered while a script runs for too long: those that are
+/// connected, and new ones. One of them stops the script.
 #[test]
 fn a_script_that_never_ends_lets_clients_stop_it() {
     let server = server(1);

@@ -25,8 +25,9 @@ const BUSY: Error = Error::fixed(
 );
 
 impl Core {
-    /// Answers clients once, while a script runs. The connections get a turn after it. The first call
-    /// for a script looks at all of them, because the worker may have taken their events already.
+    /// Answers clients once, while a script runs. The connections get a turn after it. The first
+    /// call for a script looks at all of them, because the worker may have taken their events
+    /// already.
     pub fn answer_while_busy(&mut self, is_first: bool) {
         if is_first {
             (0..self.network.listeners.len()).for_each(|listener| self.accept(listener));

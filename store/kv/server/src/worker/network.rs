@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Sockets of a worker: those that it listens on, and those of its clients. They belong to the core,
-//! because a script that runs for long serves them too.
+//! Sockets of a worker: those that it listens on, and those of its clients. They belong to the
+//! core, because a script that runs for long serves them too.
 
 use std::collections::HashMap;
 
