@@ -9,6 +9,7 @@ set -euo pipefail
 freeport=$1
 out=$2
 
+mkdir -p "$out"
 # The system chooses the ports; the line about the start names them.
 "$freeport" kv serve --port 0 --memcached-port 0 --json >"$out/kv-serve.json" &
 server=$!
@@ -30,7 +31,9 @@ run ZADD ranking 10 one 20 two 30 three
 run ZRANGE ranking 15 +inf BYSCORE WITHSCORES
 run XADD log '*' event started
 run EVAL 'return redis.call("INCRBY", KEYS[1], ARGV[1]) * 2' 1 counter 21
-run KV.FUNCTIONS | head -3
+run SET pixels abcdef
+run KV.UPDATEV pixels add_saturating u8 DELTA 1 RETURN
+run GET pixels
 
 exec 3<>"/dev/tcp/127.0.0.1/$memcached"
 printf 'set item 0 0 5\r\nvalue\r\nmg item v s c\r\nquit\r\n' >&3

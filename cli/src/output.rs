@@ -28,6 +28,14 @@ pub fn write(text: fmt::Arguments<'_>) {
     }
 }
 
+/// Writes bytes, which need not be text, to standard output.
+pub fn write_bytes(bytes: &[u8]) {
+    if let Err(error) = io::stdout().write_all(bytes) {
+        // The panic hook is not called.
+        resume_unwind(Box::new(Unwritten(error)));
+    }
+}
+
 /// Writes to standard error.
 pub fn tell(text: fmt::Arguments<'_>) {
     let _ = io::stderr().write_fmt(text);

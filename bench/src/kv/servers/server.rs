@@ -90,7 +90,7 @@ impl Starting<'_> {
             let mut command = self.command(itself);
             command.args(["kv", "serve", "--bind", "127.0.0.1", "--port", &port]);
             command.args(["--memcached-port", &memcached_port, "--workers", "1"]);
-            command.args(["--memory", &memory]);
+            command.args(["--memory", &memory, "--memcached-memory", &memory]);
             return Ok(command);
         };
         let filled =
@@ -201,7 +201,7 @@ mod tests {
         let starting = Starting { launcher: None, core: 0, memory_mib: 64, command: None, folder };
         let command = starting.ours([1, 2], "freeport").expect("a command");
         let expected = "freeport kv serve --bind 127.0.0.1 --port 1 --memcached-port 2 \
-                        --workers 1 --memory 64MiB";
+                        --workers 1 --memory 64MiB --memcached-memory 64MiB";
         assert_eq!(words(&command), expected.split(' ').collect::<Vec<_>>());
         let given = Starting { command: Some("a -p {port} -q {memcached-port}"), ..starting };
         let command = given.ours([1, 2], "freeport").expect("a command");

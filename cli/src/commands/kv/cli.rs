@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `freeport kv cli`: sends commands to a server of RESP, and prints the replies.
 
+use crate::output::write_bytes;
 use anyhow::{Context, bail};
 use clap::Args;
 use freeport_kv_protocol::resp::{Value, ValueLimits, ValueProgress, ValueReader, Version, Writer};
@@ -68,7 +69,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             if !line.trim_ascii().is_empty() {
                 line.push(b'\n');
                 connection.stream.write_all(&line)?;
-                is_well &= print(&connection.reply()?, arguments.raw)?;
+                is_well &= print(&connection.reply()?, arguments.raw);
             }
             prompt(is_terminal)?;
         }
@@ -78,7 +79,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         writer.array(arguments.command.len());
         arguments.command.iter().for_each(|word| writer.bulk(word.as_bytes()));
         connection.stream.write_all(&request)?;
-        is_well = print(&connection.reply()?, arguments.raw)?;
+        is_well = print(&connection.reply()?, arguments.raw);
     }
     Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -130,14 +131,13 @@ fn prompt(is_terminal: bool) -> io::Result<()> {
 }
 
 /// Prints a reply; returns whether it is no error.
-fn print(value: &Value, raw: bool) -> io::Result<bool> {
-    let mut output = io::stdout().lock();
+fn print(value: &Value, raw: bool) -> bool {
     match value {
         Value::Bulk(bytes) | Value::Verbatim { text: bytes, .. } if raw => {
-            output.write_all(bytes)?;
-            output.write_all(b"\n")?;
+            write_bytes(bytes);
+            println!();
         }
-        value => writeln!(output, "{value}")?,
+        value => println!("{value}"),
     }
-    Ok(!matches!(value, Value::Error(_)))
+    !matches!(value, Value::Error(_))
 }
