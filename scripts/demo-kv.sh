@@ -10,6 +10,7 @@ freeport=$1
 out=$2
 
 mkdir -p "$out"
+rm -f "$out/kv-serve.json"
 # The system chooses the ports; the line about the start names them.
 "$freeport" kv serve --port 0 --memcached-port 0 --json >"$out/kv-serve.json" &
 server=$!
