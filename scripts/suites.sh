@@ -93,13 +93,9 @@ start_server() {
 }
 
 # Runs a unit of Redis; prints `ok NAME` or `not NAME` for each test. A test that hangs is left out
-# of another run, which tells the results of those behind it. Tests of scripts that never end are
-# known to hang: a worker serves nobody else meanwhile.
+# of another run, which tells the results of those behind it.
 run_redis() {
     local out=$scratch/out skips=() hanging
-    if [ "$1" = freeport ]; then
-        skips=(--skiptest '/[Tt]imedout' --skiptest '/script timeout')
-    fi
     while true; do
         start_server "$1" redis
         redis-cli -p "$port" config set notify-keyspace-events KEA latency-monitor-threshold 1 \
@@ -204,8 +200,7 @@ out.
 ## Redis
 
 Units of Redis $redis_version; the peer is redis-server $redis. Encodings of values are not
-compared, because those of Redis 7.0 and 7.2 differ. Tests of scripts that never end are left out
-on Freeport, where nobody is served meanwhile, and count as not passed.
+compared, because those of Redis 7.0 and 7.2 differ.
 
 END
         compare redis "${redis_units[@]}"

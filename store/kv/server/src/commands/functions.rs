@@ -43,7 +43,7 @@ fn call(context: &mut Context<'_>, read_only: bool) -> Result<Flow, Error> {
     context.with_engine(|engine, context| {
         engine.follow_functions(&context.core.shared);
         let Context { core, client, output, .. } = context;
-        let mut caller = ScriptCaller::new(core, client, read_only);
+        let mut caller = ScriptCaller::new((core, client), true, read_only);
         engine.functions.call(name, &run, &mut caller, output);
     });
     Ok(Flow::Continue)
@@ -71,7 +71,7 @@ fn function(context: &mut Context<'_>) -> Result<Flow, Error> {
         [dump, policy] if is(word, "restore") => restore(context, dump, named(policy)?)?,
         [] if is(word, "stats") => stats(context),
         [] if is(word, "kill") => {
-            context.core.shared.library.kill()?;
+            context.core.shared.library.kill(true)?;
             context.reply().raw(shared::OK);
         }
         [] if is(word, "help") => help(context),
@@ -88,7 +88,7 @@ fn change(
     let name = context.with_engine(|engine, context| {
         engine.follow_functions(&context.core.shared);
         let Context { core, client, .. } = context;
-        let changed = change(engine, &mut ScriptCaller::new(core, client, false));
+        let changed = change(engine, &mut ScriptCaller::new((core, client), true, false));
         if changed.is_ok() {
             engine.share_functions(&context.core.shared);
         }

@@ -52,7 +52,12 @@ fn eval(context: &mut Context<'_>, read_only: bool) -> Result<Flow, Error> {
         let known = engine.scripts.len();
         let start = context.output.len();
         let Context { core, client, output, .. } = context;
-        engine.scripts.eval(text, &run, &mut ScriptCaller::new(core, client, read_only), output);
+        engine.scripts.eval(
+            text,
+            &run,
+            &mut ScriptCaller::new((core, client), false, read_only),
+            output,
+        );
         // A script that was compiled is known to all workers from now on.
         if engine.scripts.len() > known {
             let hash = Scripts::hash(text);
@@ -70,7 +75,7 @@ fn eval_sha(context: &mut Context<'_>, read_only: bool) -> Result<Flow, Error> {
     context.with_engine(|engine, context| {
         find(engine, context, hash);
         let Context { core, client, output, .. } = context;
-        let mut caller = ScriptCaller::new(core, client, read_only);
+        let mut caller = ScriptCaller::new((core, client), false, read_only);
         engine.scripts.eval_sha(hash, &run, &mut caller, output);
     });
     Ok(Flow::Continue)
@@ -98,7 +103,7 @@ fn script(context: &mut Context<'_>) -> Result<Flow, Error> {
             false => return Err(FLUSH),
         },
         [] if is(word, "kill") => {
-            context.core.shared.library.kill()?;
+            context.core.shared.library.kill(false)?;
             context.reply().raw(shared::OK);
         }
         [] if is(word, "help") => super::help(

@@ -29,9 +29,13 @@ pub struct ScriptCaller<'a> {
 }
 
 impl<'a> ScriptCaller<'a> {
-    /// A caller for one script.
-    pub fn new(core: &'a mut Core, client: &'a mut Client, is_read_only: bool) -> Self {
-        core.shared.library.begin();
+    /// A caller for one script or function.
+    pub fn new(
+        (core, client): (&'a mut Core, &'a mut Client),
+        is_function: bool,
+        is_read_only: bool,
+    ) -> Self {
+        core.shared.library.begin(is_function);
         Self {
             core,
             client,

@@ -18,6 +18,8 @@ pub struct Library {
     is_kill_wanted: AtomicBool,
     /// A script runs; it holds all shards, so there is only one.
     is_running: AtomicBool,
+    /// The running script is a function.
+    is_function: AtomicBool,
     /// The running script has written.
     has_written: AtomicBool,
     /// Scripts may call all commands, as test suites need it.
@@ -64,11 +66,24 @@ impl Library {
         self.functions_version.fetch_add(1, Ordering::AcqRel) + 1
     }
 
-    /// Stops the script that is running, at its next check.
+    /// Error of commands that a running script keeps waiting for too long.
+    pub fn busy(&self) -> Error {
+        const SCRIPT: Error = Error::fixed(
+            "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+        );
+        const FUNCTION: Error = Error::fixed(
+            "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN \
+             NOSAVE.",
+        );
+        if self.is_function.load(Ordering::Acquire) { FUNCTION } else { SCRIPT }
+    }
+
+    /// Stops the script or function that is running, at its next check.
     ///
     /// # Errors
-    /// None is running, or it has written, and values would stay half changed.
-    pub fn kill(&self) -> Result<(), Error> {
+    /// None is running, it has written, and values would stay half changed, or it is of the other
+    /// kind.
+    pub fn kill(&self, is_function: bool) -> Result<(), Error> {
         const NOT_BUSY: Error = Error::fixed("NOTBUSY No scripts in execution right now.");
         const UNKILLABLE: Error = Error::fixed(
             "UNKILLABLE Sorry the script already executed write commands against the dataset. You \
@@ -81,12 +96,16 @@ impl Library {
         if self.has_written.load(Ordering::Acquire) {
             return Err(UNKILLABLE);
         }
+        if self.is_function.load(Ordering::Acquire) != is_function {
+            return Err(self.busy());
+        }
         self.is_kill_wanted.store(true, Ordering::Release);
         Ok(())
     }
 
-    /// A script begins. A wish that came too late for an earlier one is not for this one.
-    pub fn begin(&self) {
+    /// A script or function begins. A wish that came too late for an earlier one is not for this one.
+    pub fn begin(&self, is_function: bool) {
+        self.is_function.store(is_function, Ordering::Release);
         self.is_kill_wanted.store(false, Ordering::Release);
         self.has_written.store(false, Ordering::Release);
         self.is_running.store(true, Ordering::Release);
@@ -125,11 +144,13 @@ mod tests {
     #[test]
     fn a_script_can_be_stopped_until_it_writes() {
         let library = Library::default();
-        let refusal = |library: &Library| library.kill().expect_err("it is refused").to_string();
+        let refusal =
+            |library: &Library| library.kill(false).expect_err("it is refused").to_string();
         assert!(refusal(&library).starts_with("NOTBUSY "));
-        library.begin();
-        assert!(library.kill().is_ok() && library.is_kill_wanted());
-        library.begin();
+        library.begin(false);
+        assert!(library.kill(false).is_ok() && library.is_kill_wanted());
+        assert!(library.kill(true).is_err());
+        library.begin(false);
         assert!(!library.is_kill_wanted());
         library.writes();
         assert!(refusal(&library).starts_with("UNKILLABLE "));

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use freeport_kv_commands::arguments::is;
-use freeport_kv_commands::{Command, Error, Flags};
+use freeport_kv_commands::{Command, Flags};
 use freeport_kv_protocol::resp::{Read, RequestReader, Writer};
 use mio::{Events, Token};
 use smallvec::SmallVec;
@@ -19,10 +19,6 @@ use crate::connection::{Connection, Peer, Received};
 const EVENTS: usize = 64;
 /// Bytes that are read from a connection at once.
 const BUFFER_BYTES: usize = 4 << 10;
-
-const BUSY: Error = Error::fixed(
-    "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
-);
 
 impl Core {
     /// Answers clients once, while a script runs. The connections get a turn after it. The first
@@ -113,10 +109,21 @@ impl Core {
             Some(command) => {
                 self.run(command, client, arguments, output);
             }
-            None => {
-                client.refuse_transaction();
-                Writer::new(output, client.session.version).error(BUSY.text());
-            }
+            None => self.refuse(client, arguments, output),
+        }
+    }
+
+    /// Refuses a request. `EXEC` ends its transaction.
+    fn refuse(&mut self, client: &mut Client, arguments: &[&[u8]], output: &mut Vec<u8>) {
+        let busy = self.shared.library.busy();
+        client.refuse_transaction();
+        let is_end = is(arguments[0], "exec") && client.transaction.take().is_some();
+        let mut reply = Writer::new(output, client.session.version);
+        if is_end {
+            reply.error(&format!("EXECABORT Transaction discarded because of: {busy}"));
+            self.unwatch(client);
+        } else {
+            reply.error(busy.text());
         }
     }
 }
