@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Functions: `FUNCTION` and `FCALL`.
 
+use std::time::Instant;
+
 use freeport_kv_commands::arguments::is;
 use freeport_kv_commands::{Command, Error, Flags, Group, Keys};
 use freeport_kv_protocol::resp::reply::shared;
@@ -9,7 +11,7 @@ use freeport_kv_types::pattern::matches;
 
 use super::scripts::keys_and_arguments;
 use super::{Context, Flow, ServerRun};
-use crate::scripting::{Engine, ScriptCaller};
+use crate::scripting::{Engine, Function, ScriptCaller};
 
 const FCALL: Flags = Flags::NO_SCRIPT.with(Flags::STALE).with(Flags::MOVABLE_KEYS);
 const FUNCTION: Flags = Flags::NO_SCRIPT.with(Flags::ALLOW_BUSY);
@@ -42,11 +44,21 @@ fn call(context: &mut Context<'_>, read_only: bool) -> Result<Flow, Error> {
     let run = Run { keys, arguments, version: context.client.session.version, read_only };
     context.with_engine(|engine, context| {
         engine.follow_functions(&context.core.shared);
+        let running = Some(running(context, name));
         let Context { core, client, output, .. } = context;
-        let mut caller = ScriptCaller::new((core, client), true, read_only);
+        let mut caller = ScriptCaller::new((core, client), running, read_only);
         engine.functions.call(name, &run, &mut caller, output);
     });
     Ok(Flow::Continue)
+}
+
+/// A function that begins now, for those who ask.
+fn running(context: &Context<'_>, name: &[u8]) -> Function {
+    Function {
+        name: name.to_vec(),
+        command: context.arguments.iter().map(|argument| argument.to_vec()).collect(),
+        started: Instant::now(),
+    }
 }
 
 fn function(context: &mut Context<'_>) -> Result<Flow, Error> {
@@ -69,7 +81,7 @@ fn function(context: &mut Context<'_>) -> Result<Flow, Error> {
         }
         [dump] if is(word, "restore") => restore(context, dump, RestorePolicy::default())?,
         [dump, policy] if is(word, "restore") => restore(context, dump, named(policy)?)?,
-        [] if is(word, "stats") => stats(context),
+        [] if is(word, "stats") => stats(context)?,
         [] if is(word, "kill") => {
             context.core.shared.library.kill(true)?;
             context.reply().raw(shared::OK);
@@ -87,8 +99,9 @@ fn change(
 ) -> Result<(), Error> {
     let name = context.with_engine(|engine, context| {
         engine.follow_functions(&context.core.shared);
+        let running = Some(running(context, b""));
         let Context { core, client, .. } = context;
-        let changed = change(engine, &mut ScriptCaller::new((core, client), true, false));
+        let changed = change(engine, &mut ScriptCaller::new((core, client), running, false));
         if changed.is_ok() {
             engine.share_functions(&context.core.shared);
         }
@@ -165,15 +178,26 @@ fn list(context: &mut Context<'_>, options: &[&[u8]]) -> Result<(), Error> {
     Ok(())
 }
 
-fn stats(context: &mut Context<'_>) {
-    let (libraries, functions) = context.with_engine(|engine, context| {
-        engine.follow_functions(&context.core.shared);
-        (engine.functions.len(), engine.functions.function_count())
-    });
+fn stats(context: &mut Context<'_>) -> Result<(), Error> {
+    let (libraries, functions) = context.core.shared.library.counts();
+    let running = context.core.shared.library.function()?;
     let mut reply = context.reply();
     reply.map(2);
     reply.bulk(b"running_script");
-    reply.null();
+    match running {
+        None => reply.null(),
+        Some(function) => {
+            reply.map(3);
+            reply.bulk(b"name");
+            reply.bulk(&function.name);
+            reply.bulk(b"command");
+            reply.array(function.command.len());
+            function.command.iter().for_each(|argument| reply.bulk(argument));
+            reply.bulk(b"duration_ms");
+            let milliseconds = function.started.elapsed().as_millis();
+            reply.integer(i64::try_from(milliseconds).unwrap_or(i64::MAX));
+        }
+    }
     reply.bulk(b"engines");
     reply.map(1);
     reply.bulk(b"LUA");
@@ -182,6 +206,7 @@ fn stats(context: &mut Context<'_>) {
     reply.integer(libraries as i64);
     reply.bulk(b"functions_count");
     reply.integer(functions as i64);
+    Ok(())
 }
 
 fn help(context: &mut Context<'_>) {

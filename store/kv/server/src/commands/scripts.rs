@@ -55,7 +55,7 @@ fn eval(context: &mut Context<'_>, read_only: bool) -> Result<Flow, Error> {
         engine.scripts.eval(
             text,
             &run,
-            &mut ScriptCaller::new((core, client), false, read_only),
+            &mut ScriptCaller::new((core, client), None, read_only),
             output,
         );
         // A script that was compiled is known to all workers from now on.
@@ -75,7 +75,7 @@ fn eval_sha(context: &mut Context<'_>, read_only: bool) -> Result<Flow, Error> {
     context.with_engine(|engine, context| {
         find(engine, context, hash);
         let Context { core, client, output, .. } = context;
-        let mut caller = ScriptCaller::new((core, client), false, read_only);
+        let mut caller = ScriptCaller::new((core, client), None, read_only);
         engine.scripts.eval_sha(hash, &run, &mut caller, output);
     });
     Ok(Flow::Continue)

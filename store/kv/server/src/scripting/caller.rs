@@ -8,6 +8,7 @@ use freeport_kv_commands::{Error, Flags as CommandFlags};
 use freeport_kv_protocol::resp::{Version, Writer};
 use freeport_kv_scripting::{Caller, Flags, LogLevel, StopReason};
 
+use super::Function;
 use crate::client::Client;
 use crate::worker::Core;
 
@@ -32,10 +33,10 @@ impl<'a> ScriptCaller<'a> {
     /// A caller for one script or function.
     pub fn new(
         (core, client): (&'a mut Core, &'a mut Client),
-        is_function: bool,
+        function: Option<Function>,
         is_read_only: bool,
     ) -> Self {
-        core.shared.library.begin(is_function);
+        core.shared.library.begin(function);
         Self {
             core,
             client,

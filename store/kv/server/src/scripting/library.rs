@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use freeport_kv_commands::Error;
 
@@ -20,10 +21,25 @@ pub struct Library {
     is_running: AtomicBool,
     /// The running script is a function.
     is_function: AtomicBool,
+    /// The running function.
+    function: Mutex<Option<Function>>,
+    /// Numbers of libraries and of functions.
+    counts: Mutex<(usize, usize)>,
     /// The running script has written.
     has_written: AtomicBool,
     /// Scripts may call all commands, as test suites need it.
     pub allows_all: AtomicBool,
+}
+
+/// A function that is running.
+#[derive(Clone, Debug)]
+pub struct Function {
+    /// Its name.
+    pub name: Vec<u8>,
+    /// The command that has called it, with all arguments.
+    pub command: Vec<Vec<u8>>,
+    /// When it began.
+    pub started: Instant,
 }
 
 impl Library {
@@ -60,7 +76,8 @@ impl Library {
     }
 
     /// Replaces all functions; returns their version.
-    pub fn set_functions(&self, dump: Vec<u8>) -> u64 {
+    pub fn set_functions(&self, dump: Vec<u8>, counts: (usize, usize)) -> u64 {
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = counts;
         let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
         *functions = dump.into();
         self.functions_version.fetch_add(1, Ordering::AcqRel) + 1
@@ -103,9 +120,28 @@ impl Library {
         Ok(())
     }
 
-    /// A script or function begins. A wish that came too late for an earlier one is not for this one.
-    pub fn begin(&self, is_function: bool) {
-        self.is_function.store(is_function, Ordering::Release);
+    /// Numbers of libraries and of functions.
+    pub fn counts(&self) -> (usize, usize) {
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The running function, if there is one.
+    ///
+    /// # Errors
+    /// A script is running.
+    pub fn function(&self) -> Result<Option<Function>, Error> {
+        match self.is_running.load(Ordering::Acquire) {
+            false => Ok(None),
+            true if !self.is_function.load(Ordering::Acquire) => Err(self.busy()),
+            true => Ok(self.function.lock().unwrap_or_else(PoisonError::into_inner).clone()),
+        }
+    }
+
+    /// A script or function begins. A wish that came too late for an earlier one is not for this
+    /// one.
+    pub fn begin(&self, function: Option<Function>) {
+        self.is_function.store(function.is_some(), Ordering::Release);
+        *self.function.lock().unwrap_or_else(PoisonError::into_inner) = function;
         self.is_kill_wanted.store(false, Ordering::Release);
         self.has_written.store(false, Ordering::Release);
         self.is_running.store(true, Ordering::Release);
@@ -147,10 +183,10 @@ mod tests {
         let refusal =
             |library: &Library| library.kill(false).expect_err("it is refused").to_string();
         assert!(refusal(&library).starts_with("NOTBUSY "));
-        library.begin(false);
+        library.begin(None);
         assert!(library.kill(false).is_ok() && library.is_kill_wanted());
         assert!(library.kill(true).is_err());
-        library.begin(false);
+        library.begin(None);
         assert!(!library.is_kill_wanted());
         library.writes();
         assert!(refusal(&library).starts_with("UNKILLABLE "));
@@ -162,7 +198,8 @@ mod tests {
     fn functions_have_versions() {
         let library = Library::default();
         assert!(library.functions_since(0).is_none());
-        assert_eq!(library.set_functions(vec![1]), 1);
+        assert_eq!(library.set_functions(vec![1], (1, 2)), 1);
+        assert_eq!(library.counts(), (1, 2));
         let (version, dump) = library.functions_since(0).expect("they changed");
         assert_eq!((version, &dump[..]), (1, &[1][..]));
         assert!(library.functions_since(1).is_none());

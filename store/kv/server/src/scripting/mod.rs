@@ -8,7 +8,7 @@ mod caller;
 mod library;
 
 pub use caller::ScriptCaller;
-pub use library::Library;
+pub use library::{Function, Library};
 
 use freeport_kv_scripting::{Libraries, Scripts, Settings};
 
@@ -58,6 +58,9 @@ impl Engine {
 
     /// Makes this worker's functions those of the server.
     pub fn share_functions(&mut self, shared: &Shared) {
-        self.functions_version = shared.library.set_functions(self.functions.dump());
+        self.functions_version = shared.library.set_functions(
+            self.functions.dump(),
+            (self.functions.len(), self.functions.function_count()),
+        );
     }
 }

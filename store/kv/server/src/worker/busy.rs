@@ -132,7 +132,8 @@ impl Core {
 fn is_allowed(command: &Command<Action>, client: &Client, arguments: &[&[u8]]) -> bool {
     let spec = &command.spec;
     let is_in_time = match spec.name {
-        "script" | "function" => arguments.get(1).is_some_and(|word| is(word, "kill")),
+        "script" => arguments.get(1).is_some_and(|word| is(word, "kill")),
+        "function" => arguments.get(1).is_some_and(|word| is(word, "kill") || is(word, "stats")),
         "shutdown" => arguments.get(1).is_some_and(|word| is(word, "nosave")),
         // These look at keys, which the script may be changing.
         "watch" | "unwatch" | "exec" => false,
