@@ -86,7 +86,8 @@ impl Library {
     /// Error of commands that a running script keeps waiting for too long.
     pub fn busy(&self) -> Error {
         const SCRIPT: Error = Error::fixed(
-            "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+            "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN \
+             NOSAVE.",
         );
         const FUNCTION: Error = Error::fixed(
             "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN \
