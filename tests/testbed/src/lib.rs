@@ -8,6 +8,7 @@ pub mod object;
 pub mod port;
 pub mod preload;
 pub mod process;
+pub mod redis;
 pub mod skip;
 pub mod wait;
 

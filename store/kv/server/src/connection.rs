@@ -68,20 +68,15 @@ impl Connection {
     /// The connection of a client of Redis.
     pub fn resp(stream: Stream, client: Client) -> Self {
         let reader = RequestReader::new(RequestLimits::default());
-        Self {
-            stream,
-            input: vec![],
-            output: vec![],
-            sent: 0,
-            is_readable: true,
-            is_input_left: false,
-            has_ended: false,
-            peer: Peer::Resp { reader, client: Box::new(client) },
-        }
+        Self::new(stream, Peer::Resp { reader, client: Box::new(client) })
     }
 
     /// The connection of a client of memcached.
     pub fn memcached(stream: Stream, connection: freeport_kv_items::Connection) -> Self {
+        Self::new(stream, Peer::Memcached { connection, is_closing: false })
+    }
+
+    fn new(stream: Stream, peer: Peer) -> Self {
         Self {
             stream,
             input: vec![],
@@ -90,7 +85,7 @@ impl Connection {
             is_readable: true,
             is_input_left: false,
             has_ended: false,
-            peer: Peer::Memcached { connection, is_closing: false },
+            peer,
         }
     }
 

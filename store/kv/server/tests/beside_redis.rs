@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Replies of commands of operators and drivers beside those of redis-server, byte by byte.
 
+use freeport_testbed::redis::RedisServer;
+
 use super::client::{Client, server};
-use super::redis::Redis;
 
 /// Commands whose replies depend on nothing but the commands before.
 const LINES: &str = "
@@ -168,14 +169,15 @@ RESET
 #[test]
 #[ignore = "long: needs redis-server"]
 fn replies_are_those_of_redis() {
-    let Some(redis) = Redis::start() else {
+    let Some(redis) = RedisServer::start(&[]) else {
         freeport_testbed::skip("redis-server is not installed");
         return;
     };
     let mut differing = vec![];
     for (workers, version) in [(1, "2"), (3, "3")] {
         let server = server(workers);
-        let mut clients = [Client::connect(server.addresses()[0]), Client::connect(redis.address)];
+        let mut clients =
+            [Client::connect(server.addresses()[0]), Client::connect(redis.address())];
         clients.iter_mut().for_each(|client| _ = client.ask(&format!("HELLO {version}")));
         // These of Redis 7.0 have other users and lines in the help than 7.2.
         let is_newer = |line: &str| matches!(line, "ACL HELP" | "ACL GETUSER default");

@@ -11,7 +11,6 @@ mod ending;
 mod history;
 mod memory;
 mod pubsub;
-mod redis;
 mod reports;
 mod scripts;
 mod slow;

@@ -8,7 +8,6 @@ use freeport_kv_server::Options;
 use freeport_testbed::wait_until;
 
 use super::client::{Client, server, server_with};
-use super::redis::field;
 
 #[test]
 fn sections_are_shown_as_asked_for() {
@@ -143,4 +142,10 @@ fn the_server_says_what_it_has_not() {
     client.send("SHUTDOWN NOSAVE");
     assert!(client.is_closed());
     server.join().expect("it has ended");
+}
+
+/// The value of a name in a text of lines such as `name:value`.
+fn field(text: &str, name: &str) -> Option<String> {
+    let line = text.lines().find(|line| line.split(':').next() == Some(name))?;
+    line.split_once(':').map(|(_, value)| value.trim_end().to_owned())
 }

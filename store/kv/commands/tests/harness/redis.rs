@@ -1,37 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A redis-server on a free port, which ends with its value.
+//! A redis-server, and connections whose replies are bytes.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::net::TcpStream;
 
 use freeport_kv_protocol::resp::{ValueLimits, ValueProgress, ValueReader, Version, Writer};
-use freeport_testbed::port::free_port;
-use freeport_testbed::wait_until;
+use freeport_testbed::redis::RedisServer;
 
 /// A server and a connection to it.
 pub struct Redis {
-    process: Child,
-    port: u16,
+    server: RedisServer,
     connection: Connection,
 }
 
 impl Redis {
     /// Starts a server; `None` if none is installed.
     pub fn start() -> Option<Self> {
-        let port = free_port();
-        let process = Command::new("redis-server")
-            .args(["--save", "", "--appendonly", "no", "--bind", "127.0.0.1"])
-            .args(["--enable-debug-command", "yes", "--port", &port.to_string()])
-            .stdout(Stdio::null())
-            .spawn()
-            .ok()?;
-        let mut connection = None;
-        wait_until("the server accepts connections", || {
-            connection = Connection::open(port);
-            connection.is_some()
-        });
-        Some(Self { process, port, connection: connection? })
+        let server = RedisServer::start(&[])?;
+        let connection = Connection::new(server.connect());
+        Some(Self { server, connection })
     }
 
     /// The reply to a command, as bytes.
@@ -41,15 +28,7 @@ impl Redis {
 
     /// Another connection.
     pub fn connect(&self) -> Connection {
-        Connection::open(self.port).expect("the server accepts connections")
-    }
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        Connection::new(self.server.connect())
     }
 }
 
@@ -60,9 +39,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    fn open(port: u16) -> Option<Self> {
-        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
-        Some(Self { stream, received: vec![] })
+    fn new(stream: TcpStream) -> Self {
+        Self { stream, received: vec![] }
     }
 
     /// The reply to a command, as bytes, with what is pushed before it.

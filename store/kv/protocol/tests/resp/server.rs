@@ -9,39 +9,27 @@ use freeport_kv_protocol::resp::{
     Read as RequestRead, RequestLimits, RequestReader, Value, ValueLimits, ValueProgress,
     ValueReader, Version, Writer,
 };
-use freeport_testbed::port::free_port;
-use freeport_testbed::{seed, skip, usual_or_long, wait_until};
+use freeport_testbed::redis::RedisServer;
+use freeport_testbed::{seed, skip, usual_or_long};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::net::TcpStream;
+use std::process::Command;
 
 /// Bytes that the server reads from a connection before it looks at others.
 const SERVER_READS: usize = 16 * 1024;
 
 /// A Redis server on a free port, which ends with this value.
 struct Server {
-    process: Child,
-    port: u16,
+    server: RedisServer,
     control: TcpStream,
 }
 
 impl Server {
     /// Starts a server with further options; `None` if none is installed.
     fn start(options: &[&str]) -> Option<Self> {
-        let port = free_port();
-        let process = Command::new("redis-server")
-            .args(["--save", "", "--appendonly", "no", "--bind", "127.0.0.1"])
-            .args(["--enable-debug-command", "yes", "--port", &port.to_string()])
-            .args(options)
-            .stdout(Stdio::null())
-            .spawn()
-            .ok()?;
-        let mut control = None;
-        wait_until("the server accepts connections", || {
-            control = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok();
-            control.is_some()
-        });
-        Some(Self { process, port, control: control? })
+        let server = RedisServer::start(options)?;
+        let control = server.connect();
+        Some(Self { server, control })
     }
 
     /// Waits until the server has read and answered `bytes` bytes of another connection. It has one
@@ -59,9 +47,7 @@ impl Server {
 
     /// Replies to bytes on a new connection, and whether the server has closed it.
     fn answer(&mut self, portions: &[&[u8]]) -> (Vec<u8>, bool) {
-        let address = (Ipv4Addr::LOCALHOST, self.port);
-        let mut connection = TcpStream::connect(address).expect("the server accepts");
-        connection.set_nodelay(true).expect("it is TCP");
+        let mut connection = self.server.connect();
         for portion in portions {
             // The server may have closed it.
             let _ = connection.write_all(portion);
@@ -101,14 +87,6 @@ impl Server {
             "{context}: {shown}"
         );
         assert_eq!(is_closed, error.is_some(), "{context}: {shown}");
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 
@@ -326,7 +304,7 @@ fn values_are_shown_as_by_redis_cli() {
     };
     for script in SCRIPTED {
         let script = format!("redis.setresp(3); return {script}");
-        let port = server.port.to_string();
+        let port = server.server.address().port().to_string();
         let shown = Command::new("redis-cli")
             .args(["-3", "-p", &port, "--no-raw", "EVAL", &script, "0"])
             .output();

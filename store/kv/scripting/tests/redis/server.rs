@@ -2,17 +2,12 @@
 //! A Redis server on a free port, whose replies are bytes.
 
 use freeport_kv_protocol::resp::{ValueLimits, ValueProgress, ValueReader, Version, Writer};
-use freeport_testbed::port::free_port;
-use freeport_testbed::wait_until;
+use freeport_testbed::redis::RedisServer;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::net::TcpStream;
 
 /// A running server, which ends with this value.
-pub struct Server {
-    process: Child,
-    port: u16,
-}
+pub struct Server(RedisServer);
 
 /// A connection in a version of the protocol.
 pub struct Connection(TcpStream);
@@ -20,32 +15,16 @@ pub struct Connection(TcpStream);
 impl Server {
     /// Starts a server; `None` if none is installed.
     pub fn start() -> Option<Self> {
-        let port = free_port();
-        let arguments = ["--save", "", "--appendonly", "no", "--bind", "127.0.0.1", "--port"];
-        let process = Command::new("redis-server")
-            .args(arguments)
-            .arg(port.to_string())
-            .stdout(Stdio::null())
-            .spawn()
-            .ok()?;
-        let server = Self { process, port };
-        wait_until("the server accepts connections", || server.open().is_some());
-        Some(server)
+        RedisServer::start(&[]).map(Self)
     }
 
     /// Opens a connection.
     pub fn connect(&self, version: Version) -> Connection {
-        let mut connection = Connection(self.open().expect("the server accepts connections"));
+        let mut connection = Connection(self.0.connect());
         if version == Version::Three {
             connection.call(&[b"HELLO", b"3"]);
         }
         connection
-    }
-
-    fn open(&self) -> Option<TcpStream> {
-        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).ok()?;
-        stream.set_nodelay(true).ok()?;
-        Some(stream)
     }
 }
 
@@ -73,13 +52,5 @@ impl Connection {
                 return reply;
             }
         }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }

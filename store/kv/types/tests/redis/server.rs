@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A Redis server on a free port, and the little of its protocol that replies need.
 
-use freeport_testbed::port::free_port;
-use freeport_testbed::wait_until;
+use freeport_testbed::redis::RedisServer;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::net::TcpStream;
 
 /// A running server, which ends with this value.
 pub struct Server {
-    process: Child,
+    /// It ends with this value.
+    _server: RedisServer,
     connection: BufReader<TcpStream>,
 }
 
@@ -31,20 +30,9 @@ pub enum Reply {
 impl Server {
     /// Starts a server; `None` if none is installed.
     pub fn start() -> Option<Self> {
-        let port = free_port();
-        let arguments = ["--save", "", "--appendonly", "no", "--bind", "127.0.0.1", "--port"];
-        let process = Command::new("redis-server")
-            .args(arguments)
-            .arg(port.to_string())
-            .stdout(Stdio::null())
-            .spawn()
-            .ok()?;
-        let mut connection = None;
-        wait_until("the server accepts connections", || {
-            connection = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok();
-            connection.is_some()
-        });
-        Some(Self { process, connection: BufReader::new(connection?) })
+        let server = RedisServer::start(&[])?;
+        let connection = BufReader::new(server.connect());
+        Some(Self { _server: server, connection })
     }
 
     /// Returns the reply to a command.
@@ -112,14 +100,6 @@ impl Reply {
             Reply::Text(text) => String::from_utf8_lossy(text).parse().expect("a number"),
             other => panic!("{other:?} is no score"),
         }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 
