@@ -153,8 +153,10 @@ fn data_or(
         return Err(unknown(context));
     };
     let Context { core, client, arguments, output } = context;
+    let changes = core.effects.changes;
     let parts = (&mut core.store, &mut core.effects);
     let mut call = Call::new(arguments, client.session, parts, core.now_ms, output);
-    (command.run)(&mut call)?;
-    Ok(Flow::Continue)
+    let result = (command.run)(&mut call);
+    core.record(changes, (client.session.database, arguments), result.is_ok());
+    result.map(|()| Flow::Continue)
 }

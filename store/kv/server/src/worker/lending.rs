@@ -147,6 +147,7 @@ impl Worker {
                 self.hold(borrower);
             }
         } else if let Some(shard) = self.core.store.take(self.core.number) {
+            self.core.flush_log();
             self.lending.borrowers.pop_front();
             let message = Message::Lent { number: self.core.number, shard };
             self.core.shared.mailboxes[borrower].send(message);
@@ -211,6 +212,7 @@ impl Worker {
             return;
         }
         self.lending.is_granted = false;
+        self.core.flush_log();
         if let Some(loan) = self.lending.loans.pop_front() {
             let own = self.core.number;
             for number in (0..self.core.store.count()).filter(|at| loan.held & 1 << at != 0) {

@@ -16,6 +16,7 @@ mod busy;
 mod counting;
 mod delivering;
 mod lending;
+mod logging;
 mod measuring;
 mod memcached;
 mod memory;
@@ -42,6 +43,7 @@ use crate::commands::Action;
 use crate::configuration::Settings;
 use crate::listener::Listener;
 use crate::mail::Message;
+use crate::persistence::Recorder;
 use crate::scripting::Engine;
 use crate::shared::{Pause, Shared, now_ms};
 use crate::statistics::Statistics;
@@ -99,6 +101,8 @@ pub struct Core {
     pub table: Arc<Table<Action>>,
     /// Time of this turn in milliseconds since 1970.
     pub now_ms: u64,
+    /// Where changes are recorded, if a log is kept.
+    pub log: Option<Box<Recorder>>,
     /// Lua states, once a client has used them.
     pub engine: Option<Box<Engine>>,
     /// State of the server.
@@ -156,6 +160,7 @@ impl Worker {
             pause: None,
             monitors: vec![],
             is_watchful: false,
+            log: shared.persistence.as_ref().map(|it| Box::new(it.recorder())),
             engine: None,
             shared,
         };
@@ -218,7 +223,9 @@ impl Worker {
                 }
             }
             self.keep_time();
+            self.end_turn();
         }
+        self.end_log();
         Ok(())
     }
 
@@ -233,7 +240,9 @@ impl Worker {
                 self.receive(message);
                 timeout = Duration::ZERO;
             }
-            Err(_) if !self.again.is_empty() => timeout = Duration::ZERO,
+            Err(_) if !self.again.is_empty() || self.core.has_released() => {
+                timeout = Duration::ZERO;
+            }
             Err(_) => {}
         }
         let waited = self.core.network.poll.poll(events, Some(timeout));

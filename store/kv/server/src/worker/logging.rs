@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The append log in the loop of a worker. Without a log, every function here is one comparison.
+//!
+//! 1. A command that may change something is refused if the log has no room for it.
+//! 2. What it has changed is recorded.
+//! 3. Records are appended before a shard leaves the worker, and at the end of the turn. So the log
+//!    has all changes of a key in the order of their execution.
+//! 4. Replies are sent when the log is safe up to its end at the time of the append.
+
+use freeport_kv_commands::{Error, Flags, Spec};
+
+use super::{Core, Worker};
+use crate::client::slices;
+use crate::connection::{BACKLOG_BYTES, Connection};
+use crate::persistence::record;
+
+impl Core {
+    /// Number of recorded changes.
+    #[inline]
+    pub(super) fn records(&self) -> u64 {
+        self.log.as_ref().map_or(0, |log| log.records())
+    }
+
+    /// Asks for room in the log, if a command may change something.
+    ///
+    /// # Errors
+    /// There is none.
+    #[inline]
+    pub fn admit(&self, spec: &Spec, arguments: &[&[u8]]) -> Result<(), Error> {
+        match &self.log {
+            Some(log) if spec.of(arguments).flags.has(Flags::WRITE) => log.admit(arguments),
+            _ => Ok(()),
+        }
+    }
+
+    /// Asks for room for a transaction, whose commands are one unit until [`Core::end_unit`].
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn begin_transaction(&mut self, queued: &[Vec<Vec<u8>>]) -> Result<(), Error> {
+        let Some(log) = &mut self.log else { return Ok(()) };
+        let writes = |arguments: &&Vec<Vec<u8>>| {
+            let command = self.table.get(&arguments[0]);
+            command.is_some_and(|it| it.spec.of(&slices(arguments)).flags.has(Flags::WRITE))
+        };
+        let bytes = |arguments: &Vec<Vec<u8>>| record::command_bytes(&slices(arguments));
+        let bytes: u64 = queued.iter().filter(writes).map(bytes).sum();
+        if bytes > 0 {
+            log.admit_bytes(bytes)?;
+        }
+        log.begin(true);
+        Ok(())
+    }
+
+    /// The commands that follow are one unit, until [`Core::end_unit`].
+    pub fn begin_unit(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.begin(false);
+        }
+    }
+
+    /// Ends a unit.
+    pub fn end_unit(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.end();
+        }
+    }
+
+    /// Records a command, if it has changed something since there was a number of changes.
+    #[inline]
+    pub fn record(
+        &mut self,
+        changes: u64,
+        (database, arguments): (u16, &[&[u8]]),
+        has_succeeded: bool,
+    ) {
+        if let Some(log) = &mut self.log
+            && self.effects.changes != changes
+        {
+            log.add(self.now_ms, |unit| {
+                record::write_command(unit, database, arguments, has_succeeded);
+            });
+        }
+    }
+
+    /// Appends what is recorded to the log.
+    #[inline]
+    pub fn flush_log(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.flush();
+        }
+    }
+
+    /// Sends replies, as far as the log lets them go. Returns false if the connection has failed.
+    #[inline]
+    pub fn send(&mut self, id: u64, connection: &mut Connection) -> bool {
+        if connection.holding.is_on
+            && let Some(log) = &mut self.log
+        {
+            log.hold(id, connection);
+        }
+        let backlog = connection.backlog_bytes();
+        let is_open = connection.send();
+        self.statistics.sent_bytes.add((backlog - connection.backlog_bytes()) as u64);
+        is_open
+    }
+
+    /// Replies may have been released that wait for the log.
+    #[inline]
+    pub(super) fn has_released(&self) -> bool {
+        match &self.log {
+            Some(log) => {
+                let mailbox = &self.shared.mailboxes[self.number];
+                mailbox.await_log(log.is_awaited())
+            }
+            None => false,
+        }
+    }
+}
+
+impl Worker {
+    /// Ends a turn: appends what it has recorded, and sends the replies that this releases.
+    #[inline]
+    pub(super) fn end_turn(&mut self) {
+        self.core.flush_log();
+        let Some(log) = &mut self.core.log else { return };
+        for client in log.take_released() {
+            self.send_released(client);
+        }
+    }
+
+    fn send_released(&mut self, id: u64) {
+        // The client may have gone.
+        let Some(mut connection) = self.core.network.connections.remove(&id) else { return };
+        connection.holding.is_listed = false;
+        let backlog = connection.backlog_bytes();
+        let is_open = self.core.send(id, &mut connection);
+        let left = connection.backlog_bytes();
+        if !is_open || connection.is_closing() && left == 0 {
+            return self.farewell(*connection);
+        }
+        // Its requests have waited until there is room for their replies.
+        if backlog > BACKLOG_BYTES && left <= BACKLOG_BYTES {
+            self.again.push_back(id);
+        }
+        self.core.network.connections.insert(id, connection);
+    }
+}
