@@ -166,7 +166,8 @@ impl Mailbox {
         }
     }
 
-    fn rouse(&self) {
+    /// Wakes the worker, if it sleeps.
+    pub fn rouse(&self) {
         if self.is_asleep.swap(false, Ordering::SeqCst) {
             // The descriptor exists while the mailbox does.
             let _ = self.waker.wake();

@@ -10,6 +10,7 @@ mod configuration;
 mod ending;
 mod history;
 mod memory;
+mod persistence;
 mod pubsub;
 mod reports;
 mod scripts;

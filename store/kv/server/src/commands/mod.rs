@@ -11,6 +11,7 @@ mod container;
 mod functions;
 mod info;
 mod parts;
+mod persistence;
 mod pubsub;
 mod reports;
 mod scripts;
@@ -116,6 +117,7 @@ const SERVER_FAMILIES: &[&[Command<ServerRun>]] = &[
     functions::COMMANDS,
     info::COMMANDS,
     parts::COMMANDS,
+    persistence::COMMANDS,
     pubsub::COMMANDS,
     reports::COMMANDS,
     scripts::COMMANDS,

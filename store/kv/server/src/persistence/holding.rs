@@ -6,6 +6,8 @@
 
 use std::collections::VecDeque;
 
+use freeport_kv_journal::Position;
+
 /// Marks of a connection at most; further output waits with the last of them.
 const MARKS: usize = 64;
 
@@ -28,7 +30,7 @@ pub struct Holding {
 /// Output that waits for a position of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Mark {
-    position: u64,
+    position: Position,
     /// End of the output, counted from the first byte of the connection.
     end: u64,
     has_written: bool,
@@ -42,7 +44,7 @@ impl Holding {
 
     /// Output up to its present end is held until the log is safe up to a position, which never
     /// lies before an earlier one.
-    pub fn mark(&mut self, output_bytes: usize, position: u64) {
+    pub fn mark(&mut self, output_bytes: usize, position: Position) {
         let end = self.removed + output_bytes as u64;
         if end == self.marks.back().map_or(self.free, |last| last.end) {
             return;
@@ -61,7 +63,7 @@ impl Holding {
 
     /// The log is safe up to a position. While it fails, replies that report no change are sent
     /// too, unless they are behind one that does.
-    pub fn release(&mut self, released: u64, is_failing: bool) {
+    pub fn release(&mut self, released: Position, is_failing: bool) {
         let is_free = |mark: &&Mark| mark.position <= released || is_failing && !mark.has_written;
         while let Some(mark) = self.marks.front().filter(is_free) {
             self.free = mark.end;
@@ -101,32 +103,32 @@ mod tests {
     fn output_is_sent_as_far_as_the_log_is_safe() {
         let mut holding = Holding::on();
         assert_eq!(holding.sendable(10), 0, "it has no mark");
-        holding.mark(10, 100);
-        holding.mark(25, 100);
-        holding.mark(30, 200);
-        holding.release(99, false);
+        holding.mark(10, Position(100));
+        holding.mark(25, Position(100));
+        holding.mark(30, Position(200));
+        holding.release(Position(99), false);
         assert_eq!(holding.sendable(30), 0);
-        holding.release(100, false);
+        holding.release(Position(100), false);
         assert_eq!((holding.sendable(30), holding.is_waiting()), (25, true));
         holding.remove(25);
         assert_eq!(holding.sendable(5), 0);
-        holding.release(200, false);
+        holding.release(Position(200), false);
         assert_eq!((holding.sendable(5), holding.is_waiting()), (5, false));
         holding.remove(5);
-        holding.mark(0, 300);
+        holding.mark(0, Position(300));
         assert!(!holding.is_waiting(), "there is no output");
     }
 
     #[test]
     fn replies_of_reads_are_sent_while_the_log_fails() {
         let mut holding = Holding::on();
-        holding.mark(10, 100);
+        holding.mark(10, Position(100));
         holding.has_written = true;
-        holding.mark(20, 100);
-        holding.mark(30, 100);
-        holding.release(0, true);
+        holding.mark(20, Position(100));
+        holding.mark(30, Position(100));
+        holding.release(Position(0), true);
         assert_eq!(holding.sendable(30), 10, "the write waits, and what is behind it");
-        holding.release(100, false);
+        holding.release(Position(100), false);
         assert_eq!(holding.sendable(30), 30);
     }
 
@@ -134,11 +136,11 @@ mod tests {
     fn marks_are_bounded() {
         let mut holding = Holding::on();
         holding.has_written = true;
-        (1..=1_000).for_each(|at| holding.mark(at, at as u64));
+        (1..=1_000).for_each(|at| holding.mark(at, Position(at as u64)));
         assert_eq!(holding.marks.len(), MARKS);
-        holding.release(500, false);
+        holding.release(Position(500), false);
         assert_eq!(holding.sendable(1_000), MARKS - 1);
-        holding.release(1_000, false);
+        holding.release(Position(1_000), false);
         assert_eq!(holding.sendable(1_000), 1_000);
     }
 

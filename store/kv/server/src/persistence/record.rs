@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_record_fits_in_the_bytes_that_are_asked_for() {
-        for arguments in [&[&b"DEL"[..], b"key"][..], &[&[1; 300]], &[b""; 50]] {
+        for arguments in [&[&b"DEL"[..], b"key"][..], &[&[1; 300][..]], &[&b""[..]; 50]] {
             let mut unit = vec![];
             write_time(&mut unit, u64::MAX);
             write_command(&mut unit, u16::MAX, arguments, true);

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use freeport_kv_commands::Error;
-use freeport_kv_journal::{Journal, Units};
+use freeport_kv_journal::{Journal, Position, Units};
 
 use super::record;
 use crate::connection::Connection;
@@ -13,30 +13,51 @@ use crate::connection::Connection;
 /// Bytes of a unit above which a script's changes are divided into several units. Such a script is
 /// not atomic if the machine fails while they are written.
 const UNIT_BYTES: usize = 1 << 30;
-/// Bytes of a unit for which memory is kept.
+/// Bytes of a script's records for which memory is kept.
 const KEPT_BYTES: usize = 64 << 10;
 
 /// Changes of a worker that are not in the log yet, and clients that wait for it.
 pub struct Recorder {
     journal: Arc<Journal>,
-    /// Records of the unit that is not complete.
-    unit: Vec<u8>,
-    /// Time of those records, if there are any.
-    unit_ms: u64,
+    /// Units that were not appended yet.
+    units: Units,
+    /// Records of a transaction or script that has not ended, and their last time. They are apart,
+    /// so that units before them can be appended meanwhile.
+    open: Vec<u8>,
+    open_ms: u64,
     /// Transactions and scripts that are being executed, one inside the other.
     depth: u32,
     /// There is room in the log for the transaction that is being executed.
     is_admitted: bool,
-    /// Complete units that were not appended yet.
-    units: Units,
     /// Number of records until now.
     records: u64,
     /// Clients whose output has to be marked at the end of the turn.
     unmarked: Vec<u64>,
     /// Clients with marked output that waits.
     waiting: Vec<u64>,
+    /// Clients whose commands wait.
+    pub awaiting: Vec<(u64, Awaited)>,
     /// What the waiting clients were last looked at for: a position, and whether the log failed.
-    seen: (u64, bool),
+    seen: (Position, bool),
+}
+
+/// Something that a command waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Awaited {
+    /// A snapshot, until this number of them have ended (`SAVE`).
+    Snapshot {
+        /// Number of snapshots.
+        ended: u64,
+    },
+    /// The log, until it is durable (`WAITAOF`).
+    Durable {
+        /// Up to here.
+        position: Position,
+        /// When the wait ends without success, in milliseconds since 1970; none: never.
+        deadline_ms: Option<u64>,
+        /// It also waits for replicas, which there are none of.
+        has_replicas: bool,
+    },
 }
 
 impl Recorder {
@@ -45,14 +66,15 @@ impl Recorder {
         Self {
             seen: (journal.released(), false),
             journal,
-            unit: vec![],
-            unit_ms: 0,
+            units: Units::new(),
+            open: vec![],
+            open_ms: 0,
             depth: 0,
             is_admitted: false,
-            units: Units::default(),
             records: 0,
             unmarked: vec![],
             waiting: vec![],
+            awaiting: vec![],
         }
     }
 
@@ -66,7 +88,7 @@ impl Recorder {
     /// # Errors
     /// The log has no room, or cannot be written; the command is refused.
     #[inline]
-    pub fn admit(&self, arguments: &[&[u8]]) -> Result<(), Error> {
+    pub fn admit(&mut self, arguments: &[&[u8]]) -> Result<(), Error> {
         match self.is_admitted {
             true => Ok(()),
             false => self.admit_bytes(record::command_bytes(arguments)),
@@ -77,8 +99,10 @@ impl Recorder {
     ///
     /// # Errors
     /// The same.
-    pub fn admit_bytes(&self, bytes: u64) -> Result<(), Error> {
-        self.journal.admit(bytes).map_err(|refusal| refused(&refusal.to_string()))
+    #[inline]
+    pub fn admit_bytes(&mut self, bytes: u64) -> Result<(), Error> {
+        let bytes = bytes.saturating_add(self.open.len() as u64);
+        self.journal.admit(&mut self.units, bytes).map_err(|refusal| refused(&refusal.reason))
     }
 
     /// The commands that follow belong to one unit, until [`Recorder::end`]. Those of a transaction
@@ -93,32 +117,39 @@ impl Recorder {
         self.depth -= 1;
         if self.depth == 0 {
             self.is_admitted = false;
-            self.complete();
+            self.close_unit();
+        }
+    }
+
+    /// Makes a unit of the records of a transaction or script.
+    fn close_unit(&mut self) {
+        if self.open.is_empty() {
+            return;
+        }
+        self.units.push(&self.open);
+        self.open.clear();
+        if self.open.capacity() > KEPT_BYTES {
+            self.open = vec![];
         }
     }
 
     /// Adds a record at a time.
     #[inline]
     pub fn add(&mut self, now_ms: u64, write: impl FnOnce(&mut Vec<u8>)) {
-        if self.unit.is_empty() || self.unit_ms != now_ms {
-            record::write_time(&mut self.unit, now_ms);
-            self.unit_ms = now_ms;
-        }
-        write(&mut self.unit);
         self.records += 1;
-        if self.depth == 0 || self.unit.len() > UNIT_BYTES {
-            self.complete();
+        if self.depth == 0 {
+            let unit = self.units.unit();
+            record::write_time(unit, now_ms);
+            write(unit);
+            return self.units.finish();
         }
-    }
-
-    fn complete(&mut self) {
-        if self.unit.is_empty() {
-            return;
+        if self.open.is_empty() || self.open_ms != now_ms {
+            record::write_time(&mut self.open, now_ms);
+            self.open_ms = now_ms;
         }
-        self.units.push(&self.unit);
-        self.unit.clear();
-        if self.unit.capacity() > KEPT_BYTES {
-            self.unit = vec![];
+        write(&mut self.open);
+        if self.open.len() > UNIT_BYTES {
+            self.close_unit();
         }
     }
 
@@ -141,7 +172,7 @@ impl Recorder {
         }
         let holding = &mut connection.holding;
         holding.mark(connection.output.len(), self.journal.end());
-        holding.release(self.journal.released(), self.journal.is_failing().is_some());
+        holding.release(self.journal.released(), self.journal.failure().is_some());
         if holding.is_waiting() && !std::mem::replace(&mut holding.is_listed, true) {
             self.waiting.push(client);
         }
@@ -150,7 +181,7 @@ impl Recorder {
     /// Takes the clients whose output may have been released since the last call.
     pub fn take_released(&mut self) -> Vec<u64> {
         let mut clients = std::mem::take(&mut self.unmarked);
-        let state = (self.journal.released(), self.journal.is_failing().is_some());
+        let state = (self.journal.released(), self.journal.failure().is_some());
         if state != self.seen {
             self.seen = state;
             clients.append(&mut self.waiting);
@@ -160,7 +191,7 @@ impl Recorder {
 
     /// Clients wait for the log.
     pub fn is_awaited(&self) -> bool {
-        !self.waiting.is_empty()
+        !self.waiting.is_empty() || !self.awaiting.is_empty()
     }
 }
 

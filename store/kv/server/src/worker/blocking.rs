@@ -50,7 +50,7 @@ impl Worker {
     pub(super) fn serve_waiters(&mut self) {
         // The command that made the keys ready may have taken longer than they last.
         if self.core.effects.has_ready_keys {
-            self.core.now_ms = crate::shared::now_ms();
+            self.core.now_ms = self.core.shared.now_ms();
         }
         while std::mem::take(&mut self.core.effects.has_ready_keys) {
             let mut waiters = vec![];

@@ -8,11 +8,14 @@
 //! 4. Replies are sent when the log is safe up to its end at the time of the append.
 
 use freeport_kv_commands::{Error, Flags, Spec};
+use freeport_kv_protocol::resp::Writer;
+use freeport_kv_protocol::resp::reply::shared::OK;
 
 use super::{Core, Worker};
-use crate::client::slices;
+use crate::client::{Client, slices};
 use crate::connection::{BACKLOG_BYTES, Connection};
-use crate::persistence::record;
+use crate::persistence::{Awaited, Reason, record};
+use crate::shared::Shared;
 
 impl Core {
     /// Number of recorded changes.
@@ -26,8 +29,8 @@ impl Core {
     /// # Errors
     /// There is none.
     #[inline]
-    pub fn admit(&self, spec: &Spec, arguments: &[&[u8]]) -> Result<(), Error> {
-        match &self.log {
+    pub fn admit(&mut self, spec: &Spec, arguments: &[&[u8]]) -> Result<(), Error> {
+        match &mut self.log {
             Some(log) if spec.of(arguments).flags.has(Flags::WRITE) => log.admit(arguments),
             _ => Ok(()),
         }
@@ -83,6 +86,23 @@ impl Core {
         }
     }
 
+    /// Asks for room for a change of the functions, all of which are recorded.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn admit_functions(&mut self, arguments: &[&[u8]]) -> Result<(), Error> {
+        let Some(log) = &mut self.log else { return Ok(()) };
+        let present = self.shared.library.functions_since(0).map_or(0, |(_, dump)| dump.len());
+        log.admit_bytes(record::command_bytes(arguments) + present as u64)
+    }
+
+    /// Records all functions.
+    pub fn record_functions(&mut self, version: u64, dump: &[u8]) {
+        if let Some(log) = &mut self.log {
+            log.add(self.now_ms, |unit| record::write_functions(unit, version, dump));
+        }
+    }
+
     /// Appends what is recorded to the log.
     #[inline]
     pub fn flush_log(&mut self) {
@@ -105,6 +125,14 @@ impl Core {
         is_open
     }
 
+    /// The client waits, and takes no requests meanwhile.
+    pub fn await_log(&mut self, client: &mut Client, awaited: Awaited) {
+        if let Some(log) = &mut self.log {
+            client.is_suspended = true;
+            log.awaiting.push((client.id(), awaited));
+        }
+    }
+
     /// Replies may have been released that wait for the log.
     #[inline]
     pub(super) fn has_released(&self) -> bool {
@@ -123,10 +151,18 @@ impl Worker {
     #[inline]
     pub(super) fn end_turn(&mut self) {
         self.core.flush_log();
+        if self.core.log.is_some() {
+            self.follow_log();
+        }
+    }
+
+    fn follow_log(&mut self) {
+        self.take_images();
         let Some(log) = &mut self.core.log else { return };
         for client in log.take_released() {
             self.send_released(client);
         }
+        self.answer_waiting();
     }
 
     fn send_released(&mut self, id: u64) {
@@ -145,4 +181,65 @@ impl Worker {
         }
         self.core.network.connections.insert(id, connection);
     }
+    /// Answers commands that wait for the log or a snapshot, if their time has come.
+    fn answer_waiting(&mut self) {
+        let Some(log) = &mut self.core.log else { return };
+        if log.awaiting.is_empty() {
+            return;
+        }
+        for (client, awaited) in std::mem::take(&mut log.awaiting) {
+            let is_answered = match self.core.network.connections.get_mut(&client) {
+                Some(connection) => connection.client_mut().is_none_or(|(client, output)| {
+                    let reply = Writer::new(output, client.session.version);
+                    let is_answered = answer(&self.core.shared, self.core.now_ms, awaited, reply);
+                    client.is_suspended = !is_answered;
+                    is_answered
+                }),
+                // The client has gone.
+                None => continue,
+            };
+            if is_answered {
+                self.again.push_back(client);
+            } else if let Some(log) = &mut self.core.log {
+                log.awaiting.push((client, awaited));
+            }
+        }
+    }
+
+    /// The worker ends: what it has recorded is made durable, and its clients get their replies.
+    pub(super) fn end_log(&mut self) {
+        self.core.flush_log();
+        let Some(persistence) = &self.core.shared.persistence else { return };
+        // The server reports an error when all workers have ended.
+        let _ = persistence.journal.sync();
+        let released = self.core.log.as_mut().map(|log| log.take_released()).unwrap_or_default();
+        released.into_iter().for_each(|client| self.send_released(client));
+    }
+}
+
+/// Answers a command that waits, if its time has come. Returns whether it has.
+fn answer(shared: &Shared, now_ms: u64, awaited: Awaited, mut reply: Writer<'_>) -> bool {
+    let Some(persistence) = &shared.persistence else { return true };
+    match awaited {
+        Awaited::Snapshot { ended } => {
+            if persistence.snapshots.ended() < ended {
+                return false;
+            }
+            match &persistence.snapshots.report().failures[Reason::Save as usize] {
+                None => reply.raw(OK),
+                Some(reason) => reply.error(&format!("ERR The snapshot has failed: {reason}")),
+            }
+        }
+        Awaited::Durable { position, deadline_ms, has_replicas } => {
+            let is_durable = persistence.journal.durable() >= position;
+            let is_over = deadline_ms.is_some_and(|deadline_ms| deadline_ms <= now_ms);
+            if !is_over && (!is_durable || has_replicas) {
+                return false;
+            }
+            reply.array(2);
+            reply.integer(i64::from(is_durable));
+            reply.integer(0);
+        }
+    }
+    true
 }

@@ -15,6 +15,7 @@ mod blocking;
 mod busy;
 mod counting;
 mod delivering;
+mod imaging;
 mod lending;
 mod logging;
 mod measuring;
@@ -45,9 +46,10 @@ use crate::listener::Listener;
 use crate::mail::Message;
 use crate::persistence::Recorder;
 use crate::scripting::Engine;
-use crate::shared::{Pause, Shared, now_ms};
+use crate::shared::{Pause, Shared};
 use crate::statistics::Statistics;
 pub use lending::Forgotten;
+use imaging::Imaging;
 use lending::Lending;
 use measuring::Stopwatch;
 use network::Network;
@@ -72,6 +74,7 @@ pub struct Worker {
     /// Ends of waits: time, client.
     deadlines: BTreeSet<(u64, u64)>,
     lending: Lending,
+    imaging: Imaging,
     /// Items of memcached, which the first worker has, with all their clients.
     items: Option<Items>,
     /// Bytes that are being read.
@@ -152,7 +155,7 @@ impl Worker {
             effects: Effects::default(),
             deliveries: vec![],
             table: shared.table.clone(),
-            now_ms: now_ms(),
+            now_ms: shared.now_ms(),
             settings: Settings::new(0, &shared.configuration),
             has_new_limits: true,
             statistics: shared.statistics[number].clone(),
@@ -169,6 +172,7 @@ impl Worker {
             again: VecDeque::new(),
             deadlines: BTreeSet::new(),
             lending: Lending::default(),
+            imaging: Imaging::default(),
             items,
             buffer: vec![0; BUFFER_BYTES],
             next_expiry_ms: 0,
@@ -198,7 +202,7 @@ impl Worker {
         let mut events = Events::with_capacity(EVENTS);
         while !self.is_stopping {
             self.wait(&mut events)?;
-            self.core.now_ms = now_ms();
+            self.core.now_ms = self.core.shared.now_ms();
             self.look_around();
             for event in &events {
                 match event.token() {
