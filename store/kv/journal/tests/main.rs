@@ -2,5 +2,6 @@
 //! Tests of the crate as its users see it.
 
 mod basics;
+mod crashes;
 mod faults;
 mod state;
