@@ -45,11 +45,11 @@ fn try_once(seed: u64, steps: usize) -> (u32, u32) {
 fn a_refused_command_has_changed_nothing() {
     let first = seed();
     let (mut executed, mut refused) = (0, 0);
-    for seed in first..first + usual_or_long(3, 100) {
-        let counts = try_once(seed, 400);
+    for seed in first..first + usual_or_long(2, 100) {
+        let counts = try_once(seed, 150);
         (executed, refused) = (executed + counts.0, refused + counts.1);
     }
-    assert!(executed > 300 && refused > 30, "{executed} executed, {refused} refused");
+    assert!(executed > 100 && refused > 10, "{executed} executed, {refused} refused");
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod hashes;
 mod hyperloglog;
 mod lists;
 mod random_commands;
+mod reload;
 mod replay;
 mod sets;
 mod sort;
