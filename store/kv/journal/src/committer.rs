@@ -44,6 +44,7 @@ fn run(shared: &Shared) {
                 Err(wait) => tail = pause(shared, tail, wait),
             }
         };
+        let was_failing = tail.faults.current().is_some();
         let has_advanced = match work {
             Work::Write => write(shared, tail, &mut spare),
             Work::Sync => sync(shared, tail),
@@ -58,7 +59,8 @@ fn run(shared: &Shared) {
                 shared.publish(&tail)
             }
         };
-        if has_advanced {
+        let is_failing = shared.is_failing.load(Ordering::Acquire);
+        if has_advanced || is_failing != was_failing {
             shared.call_wake();
         }
     }

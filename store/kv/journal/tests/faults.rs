@@ -6,8 +6,8 @@ use crate::state::{append, append_admitted, complete, names, open, reopened, wai
 use freeport_kv_journal::faulty::{Faults, FaultyDisk};
 use freeport_kv_journal::{FailureKind, Journal, Options, Policy, Refusal, SnapshotError, Units};
 use freeport_testbed::wait::wait_until;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -171,10 +171,15 @@ fn a_failed_sync_of_bytes_in_memory_begins_a_new_segment() {
 #[test]
 fn a_failed_sync_of_other_bytes_needs_a_snapshot() {
     let mut setting = setting(Policy::EverySecond, |_, _| ());
-    // The segment's, and that of the first snapshot.
+    let (sender, woken) = mpsc::channel();
+    setting.journal.on_release(Box::new(move || {
+        // The test may have ended.
+        let _ = sender.send(());
+    }));
     setting.faults.fail_syncs(1);
     append(&setting.journal, &mut setting.units, 5);
-    wait_until("the sync fails", || setting.journal.wants_snapshot());
+    woken.recv().expect("the server is woken to take a snapshot");
+    assert!(setting.journal.wants_snapshot());
     let failure = setting.journal.failure().expect("it lasts");
     assert_eq!(failure.kind, FailureKind::Sync);
     assert_eq!(setting.journal.sync(), Err(failure));
