@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use freeport_kv_commands::{Shard, ShardOptions};
+use freeport_kv_commands::ShardOptions;
 use freeport_kv_engine::{Engine, Options as EngineOptions};
 use freeport_kv_items::Items;
 use freeport_kv_journal::Progress;
@@ -19,7 +19,7 @@ use crate::listener::{Listener, Protocol};
 use crate::mail::Mailbox;
 use crate::metrics::Metrics;
 use crate::options::{Bind, Options};
-use crate::persistence::{Functions, Persistence, Recovery};
+use crate::persistence::{Recovery, Start};
 use crate::scripting;
 use crate::shared::Shared;
 use crate::worker::{WAKER, Worker};
@@ -98,7 +98,8 @@ impl Server {
             mailboxes.push(mailbox);
             receivers.push(receiver);
         }
-        let (persistence, shards, functions) = recover(&options, &shard_options, progress)?;
+        let Start { persistence, shards, functions } =
+            Start::new(&options, &shard_options, progress)?;
         let shared = Arc::new(Shared::new(options, mailboxes, persistence));
         if let Some((version, dump)) = functions {
             shared.library.recover_functions(version, dump);
@@ -206,21 +207,6 @@ impl Drop for Server {
             let _ = worker.join();
         }
     }
-}
-
-/// The shards of a server and its functions: from its folder, or empty.
-fn recover(
-    options: &Options,
-    shard: &ShardOptions,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<(Option<Persistence>, Vec<Box<Shard>>, Functions), ServerError> {
-    if let Some(persistence) = &options.persistence {
-        let (persistence, shards, functions) =
-            Persistence::open(persistence, (options.workers, shard), progress)?;
-        return Ok((Some(persistence), shards, functions));
-    }
-    let shards = (0..options.workers).map(|_| Box::new(Shard::new(shard.clone()))).collect();
-    Ok((None, shards, None))
 }
 
 /// Makes the log wake the workers whose clients wait for it.
