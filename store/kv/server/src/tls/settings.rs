@@ -101,7 +101,13 @@ impl TlsSettings {
                 &self.key,
                 format!("not the key of the certificate in {}", self.certificate.display()),
             ),
-            rustls::Error::InvalidCertificate(_) => unusable(&self.certificate, error.to_string()),
+            rustls::Error::InvalidCertificate(reason) => unusable(
+                &self.certificate,
+                format!(
+                    "the first certificate cannot be used ({reason:?}); it has to be of \
+                         version 3 (X.509)"
+                ),
+            ),
             error => unusable(&self.key, error.to_string()),
         })?;
         config.session_storage = match self.sessions {
