@@ -99,8 +99,10 @@ fn files_that_cannot_be_used_are_named() {
     let output = output_of(&[&start[..], &["--tls-key", &other]].concat(), "");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(1) && said.contains("client.key: not the key"), "{said}");
-    let output = output_of(&start, "");
-    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let without_port = ["kv", "serve", "--tls-cert", &certificate, "--tls-key", &key];
+    for words in [&start[..], &without_port] {
+        assert_eq!(output_of(words, "").status.code(), Some(2), "{words:?}");
+    }
 
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o644);
     std::fs::set_permissions(&key, open).expect("it is ours");
@@ -108,4 +110,5 @@ fn files_that_cannot_be_used_are_named() {
     let output = output_of(&[&start[..], &words].concat(), "");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("tls-ca-cert-file"), "{said}");
+    assert!(said.contains("every user of this machine can read the private key"), "{said}");
 }

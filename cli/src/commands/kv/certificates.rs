@@ -1,23 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Options of `freeport kv serve` for encrypted connections.
 
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use freeport_kv_server::{Bind, ClientCertificates, TlsOptions};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+/// Name of the group of options that open ports.
+const PORTS: &str = "tls_ports";
+
 #[derive(Args)]
+#[command(group = ArgGroup::new(PORTS).multiple(true))]
 pub struct TlsArguments {
     /// TCP port for clients of Redis that encrypt with TLS; 0: the system chooses one [default:
     /// none]
-    #[arg(long, value_name = "PORT", requires = "tls_cert")]
+    #[arg(long, value_name = "PORT", group = PORTS, requires = "tls_cert")]
     tls_port: Option<u16>,
     /// TCP port for clients of memcached that encrypt with TLS; 0: the system chooses one
     /// [default: none]
-    #[arg(long, value_name = "PORT", requires = "tls_cert")]
+    #[arg(long, value_name = "PORT", group = PORTS, requires = "tls_cert")]
     memcached_tls_port: Option<u16>,
     /// Certificate of the server, and those between it and its authority (PEM)
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    #[arg(long, value_name = "FILE", requires_all = [PORTS, "tls_key"])]
     tls_cert: Option<PathBuf>,
     /// Private key of the certificate, without a password (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]

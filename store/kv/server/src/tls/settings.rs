@@ -68,6 +68,12 @@ impl TlsSettings {
     pub(super) fn config(&self) -> Result<Arc<ServerConfig>, TlsError> {
         let certificates = files::certificates(&self.certificate)?;
         let key = files::private_key(&self.key)?;
+        if files::is_open_to_others(&self.key) {
+            tracing::warn!(
+                path = %self.key.display(),
+                "every user of this machine can read the private key; `chmod 600` protects it"
+            );
+        }
         let unusable =
             |path: &Path, reason: String| TlsError::Content { path: path.to_owned(), reason };
         let provider = Arc::new(default_provider());
@@ -114,12 +120,6 @@ impl TlsSettings {
             0 => Arc::new(NoServerSessionStorage {}),
             number => ServerSessionMemoryCache::new(number),
         };
-        if files::is_open_to_others(&self.key) {
-            tracing::warn!(
-                path = %self.key.display(),
-                "every user of this machine can read the private key; `chmod 600` protects it"
-            );
-        }
         Ok(Arc::new(config))
     }
 
