@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `freeport kv serve`: the key-value server.
 
+use super::certificates::TlsArguments;
 use crate::stopping::stop_signals;
 use anyhow::Context;
 use clap::Args;
@@ -52,6 +53,8 @@ pub struct Arguments {
     /// Address where `GET /metrics` returns counts for Prometheus, such as 127.0.0.1:9121
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
+    #[command(flatten)]
+    tls: TlsArguments,
     /// Print the line about the start as a JSON object
     #[arg(long)]
     json: bool,
@@ -64,7 +67,7 @@ impl Arguments {
         };
         let unix = |path: &Option<PathBuf>| path.clone().map(Bind::Unix);
         Options {
-            resp: tcp(self.port).chain(unix(&self.socket)).collect(),
+            resp: self.plain_port().into_iter().flat_map(tcp).chain(unix(&self.socket)).collect(),
             memcached: self
                 .memcached_port
                 .into_iter()
@@ -77,7 +80,13 @@ impl Arguments {
             databases: self.databases,
             clients_max: self.clients,
             metrics: self.metrics,
+            tls: self.tls.options(&self.bind),
         }
+    }
+
+    /// The port for clients of Redis that do not encrypt.
+    fn plain_port(&self) -> Option<u16> {
+        (!self.tls.is_only()).then_some(self.port)
     }
 }
 
@@ -104,24 +113,35 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 
 /// Says that clients can connect, and where.
 fn report(arguments: &Arguments, server: &Server) -> anyhow::Result<()> {
-    let addresses: Vec<String> = server.addresses().iter().map(SocketAddr::to_string).collect();
-    let (resp, memcached) = addresses.split_at(arguments.bind.len());
+    let mut addresses = server.addresses().iter().map(SocketAddr::to_string);
+    let mut next = |port: Option<u16>| -> Vec<String> {
+        addresses.by_ref().take(port.map_or(0, |_| arguments.bind.len())).collect()
+    };
+    let listeners = [
+        ("resp", "RESP", next(arguments.plain_port())),
+        ("memcached", "memcached", next(arguments.memcached_port)),
+        ("resp_tls", "RESP with TLS", next(arguments.tls.port())),
+        ("memcached_tls", "memcached with TLS", next(arguments.tls.memcached_port())),
+    ];
     let mut output = std::io::stdout();
     if arguments.json {
-        let line = json!({
+        let mut line = json!({
             "event": "ready",
-            "resp": resp,
-            "memcached": memcached,
             "workers": arguments.workers,
             "memory_bytes": arguments.memory,
         });
+        for (key, _, addresses) in listeners {
+            if !addresses.is_empty() || !key.ends_with("_tls") {
+                line[key] = addresses.into();
+            }
+        }
         writeln!(output, "{line}")?;
     } else {
-        write!(output, "ready: RESP at {}", resp.join(", "))?;
-        if !memcached.is_empty() {
-            write!(output, "; memcached at {}", memcached.join(", "))?;
+        write!(output, "ready: ")?;
+        for (_, name, addresses) in listeners.iter().filter(|(.., it)| !it.is_empty()) {
+            write!(output, "{name} at {}; ", addresses.join(", "))?;
         }
-        writeln!(output, "; workers: {}; memory: {} bytes", arguments.workers, arguments.memory)?;
+        writeln!(output, "workers: {}; memory: {} bytes", arguments.workers, arguments.memory)?;
     }
     Ok(output.flush()?)
 }

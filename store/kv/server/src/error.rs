@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::tls::TlsError;
+
 /// Why a server does not start.
 #[derive(Debug, Error)]
 pub enum ServerError {
@@ -34,6 +36,9 @@ pub enum ServerError {
     /// The memory is divided among the workers, and a part is too small or too large.
     #[error("memory for a worker: {0}")]
     Memory(String),
+    /// Files or settings of encrypted connections cannot be used.
+    #[error("TLS: {0}")]
+    Tls(#[from] TlsError),
     /// The system refused a thread, or what a thread waits with.
     #[error("cannot start a worker: {0}")]
     Worker(#[from] io::Error),

@@ -32,9 +32,11 @@ mod server;
 mod shared;
 mod slow_log;
 mod statistics;
+mod tls;
 mod worker;
 
 pub use census::Census;
 pub use error::ServerError;
 pub use options::{Bind, Options};
 pub use server::{Server, Stopper};
+pub use tls::{ClientCertificates, TlsError, TlsOptions, files as tls_files};
