@@ -16,6 +16,7 @@ mod hosts;
 mod kv_clients;
 mod kv_serve;
 mod kv_server;
+mod kv_tls;
 mod monitor;
 mod monitor_log;
 mod monitor_names;

@@ -33,6 +33,7 @@ mod server;
 mod shared;
 mod slow_log;
 mod statistics;
+mod tls;
 mod worker;
 
 pub use census::Census;
@@ -41,3 +42,4 @@ pub use freeport_kv_journal::{Policy, Progress, Recovered};
 pub use options::{Bind, Options};
 pub use persistence::{PersistenceOptions, Recovery};
 pub use server::{Server, Stopper};
+pub use tls::{ClientCertificates, TlsError, TlsOptions, files as tls_files};

@@ -19,9 +19,9 @@ pub fn server_with(options: Options) -> Server {
     Server::start(options).expect("a free port is listened on")
 }
 
-/// A client.
-pub struct Client {
-    pub stream: TcpStream,
+/// A client over a stream, which is one of TCP unless it is encrypted.
+pub struct Client<S = TcpStream> {
+    pub stream: S,
     reader: ValueReader,
     rest: Vec<u8>,
 }
@@ -37,6 +37,13 @@ impl Client {
         let stream = TcpStream::connect(address).expect("the server listens");
         stream.set_nodelay(true).expect("it is TCP");
         stream.set_read_timeout(Some(freeport_testbed::wait::PATIENCE)).expect("it is not 0");
+        Self::over(stream)
+    }
+}
+
+impl<S: Read + Write> Client<S> {
+    /// A client over a connected stream.
+    pub fn over(stream: S) -> Self {
         Self { stream, reader: ValueReader::new(ValueLimits::default()), rest: vec![] }
     }
 
