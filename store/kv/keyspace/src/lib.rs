@@ -12,19 +12,25 @@
 
 #![forbid(unsafe_code)]
 
+mod entry;
 mod error;
 mod expiry;
 mod header;
+mod image;
+mod image_steps;
 mod keyspace;
 mod large;
 mod operations;
 mod random;
+mod reload;
 mod transfer;
 mod value;
 mod view;
 
+pub use entry::ImageEntry;
 pub use error::Error;
 pub use header::{Expiry, Kind};
+pub use image::ImageStep;
 pub use keyspace::{Keyspace, Options};
 pub use operations::OperationError;
 pub use transfer::Detached;
