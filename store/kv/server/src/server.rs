@@ -85,6 +85,9 @@ impl Server {
             receivers.push(receiver);
         }
         let shared = Arc::new(Shared::new(options, mailboxes));
+        if let Some(path) = &shared.options.access_file {
+            shared.users.load(path, false).map_err(ServerError::Users)?;
+        }
         let metrics = match shared.options.metrics {
             Some(address) => Some(
                 Metrics::start(address, shared.clone())

@@ -36,9 +36,10 @@ const DANGEROUS: [&str; 9] =
 /// Commands of servers that change or read all keys.
 const OF_KEYS: [&str; 4] = ["dbsize", "flushall", "flushdb", "swapdb"];
 
-/// Categories of a command.
-pub fn categories(spec: &Spec) -> Vec<&'static str> {
-    let is_container = is_container(spec);
+/// Categories of a command, or of a subcommand of `command`. A command that consists of subcommands
+/// has hardly any itself.
+pub fn categories(spec: &Spec, command: &str) -> Vec<&'static str> {
+    let is_container = !spec.subcommands.is_empty();
     let mut all = vec![];
     let mut add = |is_in: bool, name: &'static str| {
         if is_in {
@@ -46,10 +47,11 @@ pub fn categories(spec: &Spec) -> Vec<&'static str> {
         }
     };
     add(spec.group == Group::Generic && !is_container || OF_KEYS.contains(&spec.name), "keyspace");
-    add(spec.flags.has(Flags::READ), "read");
+    add(spec.flags.has(Flags::READ) && spec.group != Group::Scripting, "read");
     add(spec.flags.has(Flags::WRITE), "write");
     let is_of_values = !matches!(spec.group, Group::Generic | Group::Server | Group::PubSub);
     add(is_of_values && !is_container, spec.group.name());
+    add(command == "command", "connection");
     add(spec.flags.has(Flags::PUBSUB), "pubsub");
     add(spec.flags.has(Flags::ADMIN), "admin");
     add(spec.flags.has(Flags::FAST), "fast");
@@ -58,13 +60,6 @@ pub fn categories(spec: &Spec) -> Vec<&'static str> {
     add(spec.flags.has(Flags::ADMIN) || DANGEROUS.contains(&spec.name), "dangerous");
     all.sort_by_key(|name| CATEGORIES.iter().position(|one| one == name));
     all
-}
-
-/// A command of these groups without flags is a container of subcommands.
-fn is_container(spec: &Spec) -> bool {
-    let is_of_containers =
-        matches!(spec.group, Group::Generic | Group::Connection | Group::Server | Group::PubSub);
-    is_of_containers && spec.flags == Flags::NONE
 }
 
 #[cfg(test)]
@@ -76,18 +71,11 @@ mod tests {
     #[test]
     fn categories_follow_from_group_and_flags() {
         let of = |name, flags, group| {
-            categories(&Spec {
-                name,
-                arity: 1,
-                flags,
-                keys: Keys::None,
-                group,
-                subcommands: &[],
-                number: 0,
-            })
+            let keys = Keys::None;
+            let spec = Spec { name, arity: 1, flags, keys, group, subcommands: &[], number: 0 };
+            categories(&spec, name)
         };
         assert_eq!(of("get", Flags::READ | Flags::FAST, Group::String), ["read", "string", "fast"]);
-        assert_eq!(of("client", Flags::NONE, Group::Connection), ["slow"]);
         let keys = of("keys", Flags::READ, Group::Generic);
         assert_eq!(keys, ["keyspace", "read", "slow", "dangerous"]);
         let flush = of("flushall", Flags::WRITE, Group::Server);
