@@ -14,5 +14,7 @@ mod pubsub;
 mod reports;
 mod scripts;
 mod slow;
+mod users;
+mod users_beside_redis;
 mod vanishing;
 mod workers;
