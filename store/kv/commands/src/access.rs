@@ -16,13 +16,16 @@ pub struct Access {
     pub writes: bool,
 }
 
+/// The access to the keys of a call, by its arguments.
+type OfCall = fn(&[&[u8]]) -> Access;
+
 /// How a command uses all of its keys.
 #[derive(Clone, Copy, Debug)]
 pub struct Uses {
     first: Access,
     others: Access,
     /// The words of a call decide it.
-    of_call: Option<fn(&[&[u8]]) -> Access>,
+    of_call: Option<OfCall>,
 }
 
 /// Only the existence, the type or the size of the value matters.
@@ -174,7 +177,7 @@ impl Uses {
             None if flags.has(Flags::WRITE) => (CHANGE, CHANGE),
             None => (READ, READ),
         };
-        let of_call: Option<fn(&[&[u8]]) -> Access> = match name {
+        let of_call: Option<OfCall> = match name {
             "set" => Some(of_set),
             "bitfield" => Some(of_bitfield),
             _ => None,

@@ -49,7 +49,7 @@ fn a_user_may_do_what_its_rules_say() {
         client.check(
             "SORT a1 BY w_*",
             "-ERR BY option of SORT denied due to insufficient ACL \
-                                        permissions\r\n",
+                                        permissions.\r\n",
         );
         client.check("EVAL return 1 c", KEY);
         // A client that may do everything is not concerned.
@@ -119,6 +119,17 @@ fn clients_of_a_removed_user_are_disconnected() {
     assert_eq!(own.raw(), ":1\r\n");
     assert!(own.is_closed());
     operator.check("EXISTS a", ":0\r\n");
+    // Nor does its transaction continue.
+    let mut own = Client::new(&server);
+    operator.check("ACL SETUSER bob on nopass +@all ~*", OK);
+    own.check("AUTH bob x", OK);
+    let lines = b"MULTI\r\nACL DELUSER bob\r\nSET a x\r\nEXEC\r\n";
+    own.stream.write_all(lines).expect("the server reads");
+    (0..3).for_each(|_| _ = own.raw());
+    let reply = own.raw();
+    assert!(reply.starts_with("*2\r\n:1\r\n-NOPERM"), "{reply}");
+    assert!(own.is_closed());
+    operator.check("EXISTS a", ":0\r\n");
 }
 
 #[test]
@@ -178,6 +189,7 @@ fn transactions_and_scripts_are_checked() {
     client.send_arguments(&[b"EVAL", b"return redis.acl_check_cmd('incr', 'a')", b"0"]);
     assert_eq!(client.raw(), "$-1\r\n");
     let log = operator.ask("ACL LOG");
+    assert!(log.contains(" cmd=exec ") && log.contains(" cmd=eval "), "{log}");
     for part in ["multi", "lua", "toplevel"] {
         assert!(log.contains(part) == (part != "toplevel"), "{log}");
     }

@@ -43,7 +43,7 @@ fn redis() -> Option<RedisServer> {
 }
 
 fn lines(text: &'static str) -> impl Iterator<Item = &'static str> + Clone {
-    text.lines().filter(|line| !line.is_empty())
+    text.lines().filter(|line| !line.starts_with("# "))
 }
 
 /// What a reply of `ACL DRYRUN` refuses. Redis 7.0 has other words for it.

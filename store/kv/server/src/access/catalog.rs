@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use freeport_kv_commands::{Access, Flags, Keys, Spec, Table, Uses};
+use freeport_kv_commands::{Access, Error, Flags, Keys, Spec, Table, Uses};
 use smallvec::SmallVec;
 
 use crate::commands::{CATEGORIES, categories, key_positions};
@@ -82,6 +82,11 @@ impl Catalog {
         self.entries.len()
     }
 
+    /// Name of the entry of a number.
+    pub fn name(&self, number: usize) -> Option<&str> {
+        self.entries.get(number).map(|entry| &entry.name[..])
+    }
+
     /// The entry of a call: of the subcommand, if the call names one.
     pub fn of(&self, spec: &Spec, arguments: &[&[u8]]) -> &Entry {
         let command = &self.entries[usize::from(spec.number)];
@@ -104,7 +109,7 @@ impl Catalog {
     /// All entries of a category, by its name in any case. None: there is no such category.
     pub fn category(&self, name: &[u8]) -> Option<impl Iterator<Item = &Entry>> {
         let is_it = |one: &&str| one.as_bytes().eq_ignore_ascii_case(name);
-        let at = CATEGORIES.iter().position(|one| is_it(&one))?;
+        let at = CATEGORIES.iter().position(is_it)?;
         Some(self.entries.iter().filter(move |entry| entry.categories & 1 << at != 0))
     }
 }
@@ -132,17 +137,15 @@ impl Entry {
         !matches!(self.keys, Keys::None | Keys::All)
     }
 
-    /// The keys of a call.
+    /// Finds the keys of a call.
     ///
     /// # Errors
-    /// The number of keys is above that of the arguments. The keys that exist are with it; the
-    /// command itself refuses the call.
-    pub fn keys(&self, arguments: &[&[u8]]) -> Result<KeyUses, KeyUses> {
-        let mut found = KeyUses::new();
-        let visited = self.keys.visit(arguments, |at| {
+    /// The number of keys is above that of the arguments. Those that exist are found; the command
+    /// itself refuses the call.
+    pub fn find_keys(&self, arguments: &[&[u8]], found: &mut KeyUses) -> Result<(), Error> {
+        self.keys.visit(arguments, |at| {
             found.push((at, self.uses.at(found.len(), arguments)));
-        });
-        if visited.is_ok() { Ok(found) } else { Err(found) }
+        })
     }
 }
 

@@ -99,7 +99,7 @@ fn read_user(users: &Users, words: &[&[u8]], all_channels: bool) -> Result<User,
 ///
 /// # Errors
 /// Those of the system. The old file is still there.
-pub fn write<'a>(users: impl Iterator<Item = &'a Arc<User>>, path: &Path) -> io::Result<()> {
+pub fn write(users: &[Arc<User>], path: &Path) -> io::Result<()> {
     let mut text = vec![];
     for user in users {
         for part in [b"user ", &user.name[..], b" ", &user.describe(), b"\n"] {

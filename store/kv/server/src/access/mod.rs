@@ -16,7 +16,7 @@ mod selector;
 mod user;
 mod users;
 
-pub use catalog::Catalog;
+pub use catalog::{Catalog, KeyUses};
 pub use log::{Entry as LogEntry, Place, Reason};
 pub use login::Login;
 pub use rules::check_name;

@@ -242,3 +242,115 @@ impl Display for RuleError {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::Denial;
+
+    /// A user with rules, which are words of a line.
+    fn user(catalog: &Catalog, line: &str) -> Result<User, RuleError> {
+        let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+        let mut user = User::new(1, b"user", Selector::new(catalog, false));
+        for rule in merge(&words).expect("parentheses are closed") {
+            apply(&mut user, &rule, Ground { catalog, all_channels: false })?;
+        }
+        Ok(user)
+    }
+
+    fn form(catalog: &Catalog, line: &str) -> String {
+        let user = user(catalog, line).expect("the rules are right");
+        String::from_utf8(user.describe()).expect("the rules are text")
+    }
+
+    #[test]
+    fn rules_have_a_normal_form() {
+        let catalog = Catalog::new(&crate::commands::table());
+        for (rules, expected) in [
+            ("on nopass ~* &* +@all", "on nopass sanitize-payload ~* &* +@all"),
+            ("+GET +@all -Config +config|get", "+@all -config +config|get"),
+            ("+config|get +config|set -config", "-@all -config"),
+            ("+client +client|id -client|id", "-@all +client -client|id"),
+            ("+@read -@Write +get +@read", "-@all -@write +get +@read"),
+            ("+select|0 +SELECT|1 +select|0", "-@all +select|1 +select|0"),
+            ("+get +@all -@all", "-@all"),
+            ("%R~a %w~a %RW~b %W~c", "~a ~b %W~c -@all"),
+        ] {
+            let shown = form(&catalog, rules);
+            let rest = shown.replace("off sanitize-payload ", "").replace("resetchannels ", "");
+            assert_eq!(rest, expected, "{rules}");
+        }
+        assert_eq!(
+            form(&catalog, "&b (~a +get) ( &x +set )"),
+            "off sanitize-payload resetchannels &b -@all (~a resetchannels -@all +get) \
+             (resetchannels &x -@all +set)"
+        );
+        assert_eq!(
+            form(&catalog, "on >a ~* (+get) reset"),
+            "off sanitize-payload resetchannels -@all"
+        );
+    }
+
+    #[test]
+    fn a_normal_form_is_a_list_of_rules() {
+        let catalog = Catalog::new(&crate::commands::table());
+        for rules in [
+            "on >a >b ~x %R~y &z +@all -@dangerous +config|get +select|0",
+            "nopass skip-sanitize-payload allkeys allchannels -@all +@set (%W~* +@all) (~b +get)",
+        ] {
+            let first = user(&catalog, rules).expect("the rules are right");
+            let again = user(&catalog, &form(&catalog, rules)).expect("the form is right");
+            assert!(first.equals(&again), "{rules}");
+        }
+    }
+
+    #[test]
+    fn wrong_rules_are_refused() {
+        let catalog = Catalog::new(&crate::commands::table());
+        for (rules, expected) in [
+            ("nosuch", RuleError::Syntax),
+            ("%~a", RuleError::Syntax),
+            ("%RR~a", RuleError::Syntax),
+            ("~a\tb", RuleError::Syntax),
+            ("+select|", RuleError::Syntax),
+            ("+nosuch", RuleError::Unknown),
+            ("-select|0", RuleError::Unknown),
+            ("+config|nosuch", RuleError::Unknown),
+            ("+@nosuch", RuleError::Unknown),
+            ("+config|get|x", RuleError::WordOfSubcommand),
+            ("~* ~a", RuleError::AfterAllKeys),
+            ("&* &a", RuleError::AfterAllChannels),
+            ("<a", RuleError::NoSuchPassword),
+            ("#00", RuleError::Digest),
+            ("(~a +nosuch)", RuleError::Unknown),
+        ] {
+            let refused = user(&catalog, rules).expect_err("the rules are wrong");
+            assert_eq!(refused, expected, "{rules}");
+        }
+        assert_eq!(merge(&[b"a", b"(b", b"c"]), Err(b"(b".to_vec()));
+    }
+
+    #[test]
+    fn one_selector_has_to_allow_all_of_a_call() {
+        let catalog = Catalog::new(&crate::commands::table());
+        let table = crate::commands::table();
+        let user = user(&catalog, "+get ~a (+set ~b +copy %R~c %W~d &x +publish) +select|0");
+        let user = user.expect("the rules are right");
+        let check = |line: &str| {
+            let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+            let spec = &table.get(words[0]).expect("it is a command").spec;
+            user.check(catalog.of(spec, &words), &words)
+        };
+        assert_eq!(check("get a"), Ok(()));
+        assert_eq!(check("get b"), Err((Denial::Key, 1)));
+        assert_eq!(check("set b 1"), Ok(()));
+        assert_eq!(check("copy c d"), Ok(()));
+        assert_eq!(check("copy d c"), Err((Denial::Key, 1)));
+        assert_eq!(check("copy c b"), Ok(()));
+        assert_eq!(check("copy b a"), Err((Denial::Key, 2)));
+        assert_eq!(check("publish y 1"), Err((Denial::Channel, 1)));
+        assert_eq!(check("select 0"), Ok(()));
+        assert_eq!(check("select 1"), Err((Denial::Command, 0)));
+        assert_eq!(check("auth x"), Ok(()));
+    }
+}

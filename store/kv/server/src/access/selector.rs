@@ -169,7 +169,10 @@ impl Selector {
         }
         if !self.all_keys && entry.has_keys() {
             let keys = keys.get_or_insert_with(|| {
-                entry.keys(arguments).unwrap_or_else(|those_that_exist| those_that_exist)
+                let mut found = KeyUses::new();
+                // The command itself refuses a number of keys that is too large.
+                let _ = entry.find_keys(arguments, &mut found);
+                found
             });
             let denied = keys.iter().find(|(at, access)| !self.has_key(arguments[*at], *access));
             if let Some((at, _)) = denied {

@@ -25,6 +25,7 @@ pub struct Users {
     /// Refused calls and logins.
     pub log: AccessLog,
     table: Mutex<UserTable>,
+    saving: Mutex<()>,
     version: AtomicU64,
     last_identity: AtomicU64,
 }
@@ -37,6 +38,7 @@ impl Users {
             catalog,
             log: AccessLog::default(),
             table: Mutex::new(BTreeMap::from([(DEFAULT.to_vec(), default)])),
+            saving: Mutex::new(()),
             version: AtomicU64::new(1),
             last_identity: AtomicU64::new(0),
         }
@@ -174,9 +176,8 @@ impl Users {
     /// # Errors
     /// Those of the system.
     pub fn save(&self, path: &Path) -> std::io::Result<()> {
-        // The lock makes two of these come one after the other.
-        let table = self.lock();
-        file::write(table.values(), path)
+        let _one_at_a_time = self.saving.lock().unwrap_or_else(PoisonError::into_inner);
+        file::write(&self.all(), path)
     }
 
     /// The user of a login, if the password is right.

@@ -10,6 +10,7 @@ use freeport_kv_types::pattern::matches_ignoring_case;
 use super::categories::categories;
 use super::divided::key_positions;
 use super::{Action, Container, Context, Flow, ServerRun, Subcommand};
+use crate::access::KeyUses;
 
 const FLAGS: Flags = Flags::LOADING.with(Flags::STALE);
 
@@ -263,7 +264,8 @@ fn keys(context: &mut Context<'_>, has_flags: bool) -> Result<Flow, Error> {
         return Err(NO_KEYS);
     }
     spec.of(arguments).check_arity(arguments.len()).map_err(|_| WRONG_NUMBER)?;
-    let keys = entry.keys(arguments).map_err(|_| INVALID)?;
+    let mut keys = KeyUses::new();
+    entry.find_keys(arguments, &mut keys).map_err(|_| INVALID)?;
     if keys.is_empty() {
         return Err(NO_KEYS);
     }

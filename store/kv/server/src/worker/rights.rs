@@ -106,9 +106,11 @@ impl Core {
 
     /// The client may send a request, as far as its rights decide it. Nothing is logged.
     pub fn has_rights(&self, client: &Client, spec: &Spec, arguments: &[&[u8]]) -> bool {
+        if !client.is_checked {
+            return true;
+        }
         let entry = self.shared.users.catalog.of(spec, arguments);
-        !client.is_checked
-            || entry.is_open
+        entry.is_open
             || client.is_authenticated
                 && client.login.user.check(entry, arguments).is_ok()
                 && self.check_patterns(client, spec, arguments).is_ok()
@@ -123,14 +125,29 @@ impl Core {
     ) -> Result<(), Denial> {
         let user = &client.login.user;
         let entry = self.shared.users.catalog.of(spec, arguments);
-        user.check(entry, arguments).map_err(|(denial, at)| {
+        let checked = match client.login.is_over {
+            true => Err((Denial::Command, 0)),
+            false => user.check(entry, arguments),
+        };
+        checked.map_err(|(denial, at)| {
             let object = match denial {
                 Denial::Command => entry.name.as_bytes(),
                 Denial::Key | Denial::Channel => arguments[at],
             };
-            self.log_denial(client, Reason::Call(denial), place, (object, &user.name, &entry.name));
+            // A script or transaction is what the client has sent.
+            let is_inner = place == Place::Script
+                || place == Place::Transaction && client.transaction.is_none();
+            let sent = self.last_command(client).filter(|_| is_inner);
+            let command = sent.unwrap_or(&entry.name);
+            self.log_denial(client, Reason::Call(denial), place, (object, &user.name, command));
             denial
         })
+    }
+
+    /// Name of the last command that a client has sent, if it is one.
+    fn last_command(&self, client: &Client) -> Option<&str> {
+        let number = usize::try_from(client.last_command.checked_sub(1)?).ok()?;
+        self.shared.users.catalog.name(number)
     }
 
     /// Adds a refusal to the log: its object, the user, and the command.
@@ -167,9 +184,9 @@ impl Core {
         arguments: &[&[u8]],
     ) -> Result<(), Error> {
         const BY: Error =
-            Error::fixed("ERR BY option of SORT denied due to insufficient ACL permissions");
+            Error::fixed("ERR BY option of SORT denied due to insufficient ACL permissions.");
         const GET: Error =
-            Error::fixed("ERR GET option of SORT denied due to insufficient ACL permissions");
+            Error::fixed("ERR GET option of SORT denied due to insufficient ACL permissions.");
         let entry = self.shared.users.catalog.of(spec, arguments);
         let user = &client.login.user;
         if !matches!(spec.name, "sort" | "sort_ro") || user.reads_all_keys(entry, arguments) {
