@@ -46,7 +46,7 @@ fn lines(text: &'static str) -> impl Iterator<Item = &'static str> + Clone {
     text.lines().filter(|line| !line.starts_with("# "))
 }
 
-/// What a reply of `ACL DRYRUN` refuses. Redis 7.0 has other words for it.
+/// The part of a call that a reply of `ACL DRYRUN` refuses. Redis 7.0 has other words for it.
 fn kind(reply: &str) -> &str {
     ["command", "key", "channel"]
         .into_iter()

@@ -20,7 +20,7 @@ pub struct Entry {
     pub arity: i32,
     /// Everyone may send it, also before authentication.
     pub is_open: bool,
-    /// What its arguments mean as names of channels.
+    /// The arguments that are names of channels.
     pub channels: Channels,
     /// The command that it is a subcommand of.
     pub parent: Option<usize>,

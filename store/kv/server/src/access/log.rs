@@ -113,7 +113,7 @@ impl Entry {
         }
     }
 
-    /// What was refused, and to which user. Long texts are cut.
+    /// Sets the refused object and the user. Long texts are cut.
     #[must_use]
     pub fn of(mut self, object: &[u8], user: &[u8]) -> Self {
         let kept = |text: &[u8]| text[..text.len().min(TEXT_BYTES)].to_vec();

@@ -8,7 +8,7 @@ use super::users::Users;
 use crate::channels::Kind;
 use crate::client::Client;
 
-/// Whom a client acts for.
+/// The user of a client, and whether it has logged in.
 #[derive(Debug)]
 pub struct Login {
     /// The user.

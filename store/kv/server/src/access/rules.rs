@@ -26,7 +26,7 @@ pub enum RuleError {
     WordOfSubcommand,
 }
 
-/// What rules refer to.
+/// The context of rules.
 #[derive(Clone, Copy, Debug)]
 pub struct Ground<'a> {
     /// All commands.

@@ -37,7 +37,7 @@ pub struct KeyPattern {
     pub writes: bool,
 }
 
-/// What a user may not.
+/// The part of a call that a user has no right to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Denial {
     /// Send the command.
@@ -157,7 +157,7 @@ impl Selector {
     /// Checks a call. `keys` is filled when a selector needs it first.
     ///
     /// # Errors
-    /// What is not allowed, and the position of the argument.
+    /// The part that is not allowed, and the position of its argument.
     pub fn check(
         &self,
         entry: &Entry,
