@@ -50,6 +50,9 @@ pub struct Arguments {
     /// Maximum number of clients
     #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
     clients: usize,
+    /// File of users, which must exist; `ACL SAVE` writes it [default: none]
+    #[arg(long, value_name = "PATH")]
+    aclfile: Option<PathBuf>,
     /// Address where `GET /metrics` returns counts for Prometheus, such as 127.0.0.1:9121
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
@@ -79,6 +82,7 @@ impl Arguments {
             memcached_memory_bytes: self.memcached_memory,
             databases: self.databases,
             clients_max: self.clients,
+            access_file: self.aclfile.clone(),
             metrics: self.metrics,
             tls: self.tls.options(&self.bind),
         }

@@ -14,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+mod access;
 pub mod arguments;
 pub mod bits;
 mod call;
@@ -45,6 +46,7 @@ pub(crate) mod subcommand;
 mod table;
 pub mod vectors;
 
+pub use access::{Access, Uses};
 pub use call::Call;
 pub use command::{Command, Flags, Group, Run, Spec};
 pub use database::Database;

@@ -14,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+mod access;
 mod census;
 mod channels;
 mod client;

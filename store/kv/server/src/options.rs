@@ -34,6 +34,8 @@ pub struct Options {
     pub databases: u16,
     /// Maximum number of clients.
     pub clients_max: usize,
+    /// File of users, which is read at the start, and which `ACL SAVE` writes.
+    pub access_file: Option<PathBuf>,
     /// Where counts are served for Prometheus (`GET /metrics`); port 0 lets the system choose.
     pub metrics: Option<SocketAddr>,
 }
@@ -57,6 +59,7 @@ impl Default for Options {
             memcached_memory_bytes: 64 << 20,
             databases: 16,
             clients_max: 10_000,
+            access_file: None,
             metrics: None,
         }
     }

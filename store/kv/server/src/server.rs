@@ -100,6 +100,9 @@ impl Server {
         let mut shared = Shared::new(options, mailboxes);
         shared.configuration.tls = tls;
         let shared = Arc::new(shared);
+        if let Some(path) = &shared.options.access_file {
+            shared.users.load(path, false).map_err(ServerError::Users)?;
+        }
         let metrics = match shared.options.metrics {
             Some(address) => Some(
                 Metrics::start(address, shared.clone())

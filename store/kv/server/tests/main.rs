@@ -16,5 +16,7 @@ mod reports;
 mod scripts;
 mod slow;
 mod tls;
+mod users;
+mod users_beside_redis;
 mod vanishing;
 mod workers;

@@ -66,7 +66,10 @@ fn exec(context: &mut Context<'_>) -> Result<Flow, Error> {
     let may_block = std::mem::replace(&mut client.session.may_block, false);
     Writer::new(output, client.session.version).array(transaction.queued.len());
     for arguments in &transaction.queued {
-        core.run_inner(client, arguments, output);
+        match core.check_rights_of_queued(client, arguments) {
+            Ok(()) => _ = core.run_inner(client, arguments, output),
+            Err(error) => Writer::new(output, client.session.version).error(error.text()),
+        }
     }
     client.session.may_block = may_block;
     Ok(Flow::Continue)

@@ -167,6 +167,9 @@ fn initial(parameter: &Parameter, options: &Options) -> String {
         "maxclients" => options.clients_max.to_string(),
         "databases" => options.databases.to_string(),
         "io-threads" => options.workers.to_string(),
+        "aclfile" => {
+            options.access_file.as_ref().map_or(String::new(), |it| it.display().to_string())
+        }
         "maxmemory" => options.memory_bytes.to_string(),
         _ => parameter.default.to_owned(),
     }

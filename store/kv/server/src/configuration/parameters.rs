@@ -134,7 +134,9 @@ pub const PARAMETERS: &[Parameter] = &[
     new("latency-tracking", Kind::Switch, "yes", Fixed("durations are always counted")),
     new("latency-tracking-info-percentiles", Kind::Text, "50 99 99.9", Fixed("they are fixed")),
     new("tracking-table-max-keys", Kind::COUNT, "1000000", Ignored("no keys are tracked")),
-    new("acllog-max-len", Kind::COUNT, "128", Ignored("there is one user")),
+    new("acllog-max-len", Kind::COUNT, "128", Used),
+    new("acl-pubsub-default", Kind::Word(&["allchannels", "resetchannels"]), "resetchannels", Used),
+    new("aclfile", Kind::Text, "", AtStart),
     // Memory.
     new("maxmemory", Kind::SIZE, "0", Lowered("memory is given when the server starts")),
     new("maxmemory-policy", Kind::Word(POLICIES), "noeviction", Fixed("nothing is evicted")),
@@ -243,7 +245,7 @@ mod tests {
         for Parameter { name, alias, default, effect, .. } in PARAMETERS {
             let names = alias.map_or(format!("`{name}`"), |alias| format!("`{name}`, `{alias}`"));
             let default = match *name {
-                "maxmemory" | "port" | "bind" | "unixsocket" | "tls-port" | "tls-cert-file"
+                "aclfile" | "maxmemory" | "port" | "bind" | "unixsocket" | "tls-port" | "tls-cert-file"
                 | "tls-key-file" | "tls-ca-cert-file" | "tls-auth-clients" => {
                     "option of the server".to_owned()
                 }

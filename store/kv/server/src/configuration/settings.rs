@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Settings that a worker derives from the parameters.
 
-use std::sync::Arc;
-
 use freeport_kv_protocol::resp::RequestLimits;
 use freeport_kv_types::Limits;
 
@@ -20,8 +18,10 @@ pub struct Settings {
     pub version: u64,
     /// Flags of `notify-keyspace-events`.
     pub events: u16,
-    /// The password that clients have to give, unless it is empty.
-    pub password: Arc<str>,
+    /// Number of entries in the log of refusals.
+    pub access_log_entries: usize,
+    /// New users may use all channels.
+    pub all_channels: bool,
     /// Maximum number of clients.
     pub clients_max: usize,
     /// Bytes of all keys and values above which none may be added; none: only the memory that the
@@ -66,7 +66,8 @@ impl Settings {
             version,
             events: events::parse(configuration.value("notify-keyspace-events").as_bytes())
                 .unwrap_or_default(),
-            password: configuration.value("requirepass").into(),
+            access_log_entries: count("acllog-max-len"),
+            all_channels: configuration.value("acl-pubsub-default") == "allchannels",
             clients_max: count("maxclients"),
             memory_max: configuration.lowered("maxmemory").filter(|bytes| *bytes > 0),
             idle_s: number("timeout").unsigned_abs(),
@@ -130,7 +131,7 @@ mod tests {
         assert_eq!(settings.limits(&limits), limits);
         assert_eq!(settings.requests, RequestLimits::default());
         assert_eq!((settings.events, settings.slow_ns, settings.version), (0, 10_000_000, 3));
-        assert_eq!((settings.clients_max, &*settings.password), (10_000, ""));
+        assert_eq!((settings.clients_max, settings.access_log_entries), (10_000, 128));
     }
 
     #[test]

@@ -24,6 +24,7 @@ mod network;
 mod parcels;
 mod recording;
 mod requests;
+mod rights;
 mod serving;
 mod timing;
 mod watching;
@@ -272,6 +273,7 @@ impl Worker {
             Message::Unblock { client, is_error } => self.unblock(client, is_error),
             Message::Show { client, line } => self.show_to(client, &line),
             Message::Forget { place, what } => self.forget(place, what),
+            Message::FollowUsers => self.follow_users(),
             Message::Count { census } => {
                 // Nobody may wait for it any more.
                 let _ = census.send(self.census());

@@ -99,7 +99,7 @@ impl Worker {
             missing: 0,
         };
         for arguments in requests {
-            let Some(worker) = self.worker_of(arguments) else { break };
+            let Some(worker) = self.worker_of(client, arguments) else { break };
             if gathering.order.is_empty() && worker == own {
                 return 0;
             }
@@ -139,12 +139,13 @@ impl Worker {
 
     /// The worker that has all keys of a command, if it can be sent there: not if it may block, if
     /// it belongs to a transaction, or if something is wrong with it.
-    fn worker_of(&self, arguments: &[&[u8]]) -> Option<usize> {
+    fn worker_of(&self, client: &Client, arguments: &[&[u8]]) -> Option<usize> {
         let command: &Command<Action> = self.core.table.get(arguments.first()?)?;
         let spec = &command.spec;
         if !matches!(command.run, Action::Data(_))
             || spec.of(arguments).flags.has(Flags::BLOCKING)
             || spec.check_arity(arguments.len()).is_err()
+            || !self.core.has_rights(client, spec, arguments)
         {
             return None;
         }

@@ -52,6 +52,7 @@ impl Worker {
         output: &mut Vec<u8>,
     ) -> Progress {
         let mut used = 0;
+        client.follow_users(&self.core.shared.users);
         while client.is_ready() && output.len() <= BACKLOG_BYTES {
             let mut batch = Batch::default();
             // Its password decides how long the next request may be.
@@ -98,7 +99,7 @@ impl Worker {
         let mut bytes = 0;
         for (number, &(_, bytes_end)) in batch.ends.iter().enumerate() {
             let arguments = batch.request(number);
-            if has_others && client.transaction.is_none() && !self.needs_care(client) {
+            if has_others && client.transaction.is_none() && self.can_divide(client) {
                 let rest = (number..batch.ends.len()).map(|at| batch.request(at));
                 let sent = self.send_parcels(client, rest);
                 if sent > 0 {

@@ -164,7 +164,13 @@ impl Worker {
     /// A request of this client cannot be executed without further ado.
     #[inline]
     pub(super) fn needs_care(&self, client: &Client) -> bool {
-        self.core.is_watchful | !client.is_authenticated | (client.replies != Replies::On)
+        self.core.is_watchful | client.is_checked | (client.replies != Replies::On)
+    }
+
+    /// Requests of this client may be sent to other workers, each after a check of its rights.
+    #[inline]
+    pub(super) fn can_divide(&self, client: &Client) -> bool {
+        !self.core.is_watchful & client.is_authenticated & (client.replies == Replies::On)
     }
 
     /// Returns false if the request has to wait.
@@ -179,6 +185,12 @@ impl Worker {
         if !client.is_authenticated && !spec.flags.has(Flags::NO_AUTH) {
             self.core.statistics.rejected(spec.number, NO_AUTH.text());
             return Err(NO_AUTH);
+        }
+        if client.is_checked
+            && let Err(error) = self.core.check_rights(client, &spec, arguments)
+        {
+            self.core.statistics.rejected(spec.number, error.text());
+            return Err(error);
         }
         if let Some(pause) = self.core.pause
             && self.core.now_ms < pause.end_ms

@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::super::connection::REDIS_VERSION;
 use super::{Lines, process};
+use crate::access::{Denial, Reason};
 use crate::channels::Kind;
 use crate::clients::flag;
 use crate::statistics::sum;
@@ -95,6 +96,14 @@ pub(super) fn statistics(core: &Core, lines: &mut Lines) {
     lines.add("pubsubshard_channels", shared.channels.count(Kind::Sharded));
     lines.add("total_forks", 0);
     lines.add("tracking_total_keys", 0);
+    for (name, reason) in [
+        ("acl_access_denied_auth", Reason::Login),
+        ("acl_access_denied_cmd", Reason::Call(Denial::Command)),
+        ("acl_access_denied_key", Reason::Call(Denial::Key)),
+        ("acl_access_denied_channel", Reason::Call(Denial::Channel)),
+    ] {
+        lines.add(name, shared.users.denied(reason));
+    }
     lines.add("total_error_replies", sum(workers(), |worker| &worker.error_replies));
 }
 
