@@ -245,8 +245,8 @@ mod tests {
         for Parameter { name, alias, default, effect, .. } in PARAMETERS {
             let names = alias.map_or(format!("`{name}`"), |alias| format!("`{name}`, `{alias}`"));
             let default = match *name {
-                "aclfile" | "maxmemory" | "port" | "bind" | "unixsocket" | "tls-port" | "tls-cert-file"
-                | "tls-key-file" | "tls-ca-cert-file" | "tls-auth-clients" => {
+                "aclfile" | "maxmemory" | "port" | "bind" | "unixsocket" | "tls-port"
+                | "tls-cert-file" | "tls-key-file" | "tls-ca-cert-file" | "tls-auth-clients" => {
                     "option of the server".to_owned()
                 }
                 _ if default.is_empty() => "empty".to_owned(),
