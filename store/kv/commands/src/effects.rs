@@ -68,6 +68,15 @@ pub struct Effects {
     pub changes: u64,
     /// Number of keys that were removed because their time had passed.
     pub expired: u64,
+    /// Number of keys that were evicted.
+    pub evicted: u64,
+    /// Number of keys that reads have looked up and found.
+    pub hits: u64,
+    /// Number of keys that reads have looked up and not found.
+    pub misses: u64,
+    /// Reads do not remove values whose time has passed until this time, in milliseconds since
+    /// 1970, because writes are paused.
+    pub paused_until_ms: u64,
     /// Classes of events that somebody listens to, as bits.
     pub listened: u16,
     /// Events of those classes.

@@ -123,8 +123,7 @@ mod tests {
     #[test]
     fn settings_at_the_start_are_the_defaults() {
         let settings = Settings::new(3, &Configuration::new(&Options::default()));
-        let limits = Limits { hash_entries: 512, ..Limits::default() };
-        assert_eq!(settings.limits(&limits), limits);
+        assert_eq!(settings.limits(&Limits::default()), Limits::default());
         assert_eq!(settings.requests, RequestLimits::default());
         assert_eq!((settings.events, settings.slow_ns, settings.version), (0, 10_000_000, 3));
         assert_eq!((settings.clients_max, &*settings.password), (10_000, ""));
