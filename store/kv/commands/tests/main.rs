@@ -3,6 +3,7 @@
 
 mod bits;
 mod collections;
+mod eviction;
 mod generic;
 mod generic_beside_redis;
 mod generic_effects;
@@ -10,6 +11,7 @@ mod geo;
 mod geo_redis;
 mod harness;
 mod hashes;
+mod hit_ratio;
 mod hyperloglog;
 mod lists;
 mod sets;

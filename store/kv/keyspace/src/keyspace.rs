@@ -389,7 +389,9 @@ impl Keyspace {
     /// Visits the keys of the next chain of buckets, and returns the next cursor; see
     /// [`Engine::scan`]. Values whose time has passed are left out.
     pub fn scan(&self, cursor: u64, now_ms: u64, mut visit: impl FnMut(&[u8], Kind)) -> u64 {
-        self.scan_all(cursor, now_ms, |key, kind| kind.into_iter().for_each(|kind| visit(key, kind)))
+        self.scan_all(cursor, now_ms, |key, kind| {
+            kind.into_iter().for_each(|kind| visit(key, kind))
+        })
     }
 
     /// As [`Keyspace::scan`], with the keys whose time has passed: they have no type.

@@ -17,8 +17,8 @@ impl Keyspace {
             return;
         }
         let keys = self.len();
-        self.access = (tracking != Tracking::Off)
-            .then(|| Box::new(AccessTable::new(tracking, keys, now_ms)));
+        self.access =
+            (tracking != Tracking::Off).then(|| Box::new(AccessTable::new(tracking, keys, now_ms)));
     }
 
     /// A key is used. Nothing happens if there is no such key, or nothing is tracked. `random` is
