@@ -50,6 +50,14 @@ impl Policy {
         Self { ranking, only_expiring }
     }
 
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        let named = Self::ALL.iter().find(|(_, policy)| *policy == self);
+        // Only expiring keys can be ranked by their expiry, so every other pair of properties has
+        // a name.
+        named.map_or("volatile-ttl", |(name, _)| name)
+    }
+
     /// The policy of a name; none for `noeviction` and other names.
     pub fn of(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(one, _)| *one == name).map(|(_, policy)| *policy)
@@ -254,6 +262,7 @@ impl Shard {
             return self.note_expired(number, key, effects);
         }
         effects.evicted += 1;
+        effects.note_removed(number, key);
         if self.changed(number, key) {
             effects.has_ready_keys = true;
         }

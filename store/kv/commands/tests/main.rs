@@ -4,6 +4,7 @@
 mod bits;
 mod collections;
 mod eviction;
+mod full;
 mod generic;
 mod generic_beside_redis;
 mod generic_effects;
@@ -14,6 +15,8 @@ mod hashes;
 mod hit_ratio;
 mod hyperloglog;
 mod lists;
+mod random_commands;
+mod replay;
 mod sets;
 mod sort;
 mod sort_beside_redis;

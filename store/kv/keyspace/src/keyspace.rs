@@ -9,6 +9,7 @@ use freeport_kv_types::Limits;
 use crate::access::AccessTable;
 use crate::error::Error;
 use crate::header::{Body, Expiry, Header, Kind, Stored};
+use crate::image::ImageState;
 use crate::large::LargeValues;
 use crate::value::{Form, Type};
 use crate::victims::VictimCursor;
@@ -27,6 +28,8 @@ pub struct Keyspace {
     pub(crate) engine: Engine,
     pub(crate) large: LargeValues,
     limits: Limits,
+    /// An image that is being written.
+    pub(crate) image: ImageState,
     /// Values with a time of expiry.
     pub(crate) expiring: usize,
     pub(crate) expiry_cursor: u64,
@@ -59,6 +62,7 @@ impl Keyspace {
             engine: Engine::new(options.engine)?,
             large: LargeValues::default(),
             limits: options.limits,
+            image: ImageState::None,
             expiring: 0,
             expiry_cursor: 0,
             lapsed: false,
@@ -197,6 +201,7 @@ impl Keyspace {
     ) -> Result<Option<R>, Error> {
         let Some(bytes) = self.string(key, now_ms)? else { return Ok(None) };
         let length = bytes.len();
+        self.before_change(key);
         Ok(self.engine.update(key, |value| {
             // The bytes of a string end its value.
             let start = value.bytes.len() - length;
@@ -218,6 +223,7 @@ impl Keyspace {
         let Some(bytes) = self.string(key, now_ms)? else { return Ok(false) };
         let old_length = bytes.len();
         let stored_length = self.engine.get(key).map_or(0, |value| value.bytes.len());
+        self.before_change(key);
         // The bytes of a string end its value.
         Ok(self.engine.lengthen(key, stored_length - old_length + length))
     }
@@ -294,6 +300,7 @@ impl Keyspace {
         (header, number): (Header, u32),
         change: impl FnOnce(&mut T, &Limits) -> R,
     ) -> Result<R, Error> {
+        self.before_change(key);
         let mut value = T::from_form(Form::Large(self.large.take::<T::Large>(number)));
         let result = change(&mut value, &self.limits);
         if T::IS_REMOVED_WHEN_EMPTY && value.is_empty() {
@@ -350,6 +357,7 @@ impl Keyspace {
     /// Removes a value; returns whether there was one.
     pub fn remove(&mut self, key: &[u8], now_ms: u64) -> bool {
         let Some(old) = self.stored_or_expired(key) else { return false };
+        self.before_change(key);
         self.engine.delete(key);
         self.forget_uses(key, now_ms);
         self.replaced(Some(old), Header::PLAIN);
@@ -358,10 +366,11 @@ impl Keyspace {
     }
 
     /// Sets or removes the time of expiry. Returns whether there is such a key. A time that has
-    /// passed removes the value.
+    /// passed removes the value. A full keyspace takes it too, although a first time needs a few
+    /// bytes.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; nothing has changed.
+    /// [`Error::OutOfMemory`] only if the allocator finds no block; nothing has changed.
     pub fn set_expiry(
         &mut self,
         key: &[u8],
@@ -376,10 +385,10 @@ impl Keyspace {
             return Ok(true);
         }
         match stored.body {
-            Body::Large(number) => self.put(key, header, Some(number), &[])?,
+            Body::Large(number) => self.put_above_limit(key, header, Some(number), &[])?,
             Body::Packed(bytes) => {
                 let bytes = bytes.to_vec();
-                self.put(key, header, None, &bytes)?;
+                self.put_above_limit(key, header, None, &bytes)?;
             }
         }
         self.count_expiring(Some(old), header);
@@ -407,8 +416,10 @@ impl Keyspace {
         })
     }
 
-    /// Removes all values.
+    /// Removes all values. An image that is being written is broken off; see
+    /// [`Keyspace::image_some`].
     pub fn clear(&mut self) {
+        self.image.break_off();
         self.engine.clear();
         self.large.clear();
         (self.expiring, self.expiry_cursor) = (0, 0);
@@ -442,6 +453,7 @@ impl Keyspace {
         number: Option<u32>,
         bytes: &[u8],
     ) -> Result<(), Error> {
+        self.before_change(key);
         if header == Header::PLAIN {
             self.engine.put(key, bytes)?;
             return Ok(());
@@ -451,6 +463,21 @@ impl Keyspace {
         self.scratch.extend_from_slice(bytes);
         self.engine.put_tagged(key, &self.scratch, true)?;
         Ok(())
+    }
+
+    /// As [`Keyspace::put`], for a value that takes about the memory that is free, or becomes free
+    /// at once: the limit of memory does not refuse it.
+    pub(crate) fn put_above_limit(
+        &mut self,
+        key: &[u8],
+        header: Header,
+        number: Option<u32>,
+        bytes: &[u8],
+    ) -> Result<(), Error> {
+        self.engine.set_limited(false);
+        let result = self.put(key, header, number, bytes);
+        self.engine.set_limited(true);
+        result
     }
 
     /// Writes a value of either form. A large one counts against the memory of the engine.
@@ -497,6 +524,7 @@ impl Keyspace {
     pub(crate) fn discard(&mut self, key: &[u8]) {
         let old = self.stored_or_expired(key);
         if old.is_some() {
+            self.before_change(key);
             self.engine.delete(key);
             self.replaced(old, Header::PLAIN);
         }

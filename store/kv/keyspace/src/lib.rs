@@ -14,9 +14,11 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod entry;
 mod error;
 mod expiry;
 mod header;
+mod image;
 mod keyspace;
 mod large;
 mod operations;
@@ -28,8 +30,10 @@ mod victims;
 mod view;
 
 pub use access::Tracking;
+pub use entry::ImageEntry;
 pub use error::Error;
 pub use header::{Expiry, Kind};
+pub use image::ImageStep;
 pub use keyspace::{Keyspace, Options};
 pub use operations::OperationError;
 pub use transfer::Detached;

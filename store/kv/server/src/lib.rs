@@ -36,5 +36,5 @@ mod worker;
 
 pub use census::Census;
 pub use error::ServerError;
-pub use options::{Bind, Options};
+pub use options::{Bind, EvictionPolicy, Options};
 pub use server::{Server, Stopper};

@@ -4,6 +4,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+pub use freeport_kv_commands::Policy as EvictionPolicy;
+
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Bind {
@@ -24,6 +26,8 @@ pub struct Options {
     pub workers: usize,
     /// Bytes of memory for keys and values of all workers.
     pub memory_bytes: usize,
+    /// Which keys are evicted when memory is full (`maxmemory-policy`); none: writes are refused.
+    pub eviction: Option<EvictionPolicy>,
     /// Bytes of memory for items of memcached.
     pub memcached_memory_bytes: usize,
     /// Number of databases that `SELECT` knows.
@@ -35,13 +39,15 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// One worker with 1 GiB, 64 MiB for memcached, 16 databases, 10,000 clients, and no address.
+    /// One worker with 1 GiB, 64 MiB for memcached, 16 databases, 10,000 clients, no
+    /// eviction, and no address.
     fn default() -> Self {
         Self {
             resp: vec![],
             memcached: vec![],
             workers: 1,
             memory_bytes: 1 << 30,
+            eviction: None,
             memcached_memory_bytes: 64 << 20,
             databases: 16,
             clients_max: 10_000,

@@ -160,6 +160,7 @@ fn initial(parameter: &Parameter, options: &Options) -> String {
         "maxclients" => options.clients_max.to_string(),
         "databases" => options.databases.to_string(),
         "io-threads" => options.workers.to_string(),
+        "maxmemory-policy" => options.eviction.map_or("noeviction", |it| it.name()).to_owned(),
         "maxmemory" => options.memory_bytes.to_string(),
         _ => parameter.default.to_owned(),
     }

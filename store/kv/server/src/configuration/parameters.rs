@@ -230,7 +230,9 @@ mod tests {
         for Parameter { name, alias, default, effect, .. } in PARAMETERS {
             let names = alias.map_or(format!("`{name}`"), |alias| format!("`{name}`, `{alias}`"));
             let default = match *name {
-                "maxmemory" | "port" | "bind" | "unixsocket" => "option of the server".to_owned(),
+                "maxmemory" | "maxmemory-policy" | "port" | "bind" | "unixsocket" => {
+                    "option of the server".to_owned()
+                }
                 _ if default.is_empty() => "empty".to_owned(),
                 _ => format!("`{default}`"),
             };
