@@ -7,7 +7,7 @@
 //! short time, and the worker continues between its turns. A transaction or a script evicts at its
 //! beginning, so that nothing of it disappears while it runs.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use freeport_kv_commands::{Command, Error, Evicted, Flags, Session, Spec};
 
@@ -132,7 +132,7 @@ impl Core {
     fn make_room_in(&mut self, shards: u64) -> bool {
         let mut is_possible = true;
         for number in (0..self.store.count()).filter(|number| shards & 1 << number != 0) {
-            let room = self.evict_in(number, self.quota());
+            let room = self.evict_in(number, self.quota(), self.settings.eviction_time);
             self.is_evicting |= room == Room::Soon && number == self.number;
             is_possible &= room != Room::Short;
         }
@@ -144,7 +144,7 @@ impl Core {
         let has_policy = self.settings.eviction.policy.is_some();
         self.is_evicting = has_policy
             && self.store.has(self.number)
-            && self.evict_in(self.number, self.quota()) == Room::Soon;
+            && self.evict_in(self.number, self.quota(), self.settings.eviction_time) == Room::Soon;
     }
 
     /// Bytes that a shard may use.
@@ -156,12 +156,12 @@ impl Core {
         share.map_or(usable, |share| share.min(usable))
     }
 
-    /// Evicts keys of a shard until it uses at most `bytes`, for a limited time.
-    fn evict_in(&mut self, number: usize, bytes: usize) -> Room {
+    /// Evicts keys of a shard until it uses at most `bytes`, for a limited time if there is a limit.
+    fn evict_in(&mut self, number: usize, bytes: usize, limit: Option<Duration>) -> Room {
         if self.store.shard(number).occupied_bytes() <= bytes {
             return Room::Enough;
         }
-        let (started, limit) = (Instant::now(), self.settings.eviction_time);
+        let started = Instant::now();
         loop {
             for _ in 0..BATCH {
                 let shard = self.store.shard_mut(number);
@@ -203,7 +203,9 @@ impl Core {
             let wanted = (request_bytes + LEAST_BYTES) << round;
             for number in (0..self.store.count()).filter(|number| shards & 1 << number != 0) {
                 let occupied = self.store.shard(number).occupied_bytes();
-                if self.evict_in(number, occupied.saturating_sub(wanted)) == Room::Short {
+                // The command cannot succeed before, so there is no limit of time.
+                let wanted = occupied.saturating_sub(wanted);
+                if self.evict_in(number, wanted, None) == Room::Short {
                     return false;
                 }
             }
