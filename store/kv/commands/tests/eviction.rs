@@ -169,5 +169,5 @@ fn uses_are_known_as_far_as_they_are_tracked() {
     assert_eq!(local.line("OBJECT FREQ none"), b"$-1\r\n");
     local.line("DEL often");
     local.line("SET often 1");
-    assert_eq!(local.line("OBJECT FREQ often"), b":6\r\n");
+    assert_eq!(local.line("OBJECT FREQ often"), b":5\r\n");
 }

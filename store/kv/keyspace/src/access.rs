@@ -23,7 +23,8 @@ const SWEEP_STEPS: usize = 1 << 14;
 const IDLE_MAX_S: u16 = 48 << 10;
 /// Units of time of a counter's cell in one interval of decay, at most.
 const UNITS_PER_DECAY: u32 = 64;
-/// Counter of a key that has just been made, so that it is not evicted at once.
+/// Counter of a key that has just been made, so that it is not evicted at once. The cell of a key
+/// to come has one less: the write that makes the key is its first use.
 const FIRST_COUNT: u8 = 5;
 /// Largest probability of a step of the counter, as a number of 32 bits.
 const CERTAIN: f64 = u32::MAX as f64;
@@ -177,7 +178,7 @@ impl AccessTable {
 
     fn new_cell(&self, now_ms: u64) -> u16 {
         match self.tracking {
-            Tracking::Frequency { .. } => pack(FIRST_COUNT, self.unit_at(now_ms)),
+            Tracking::Frequency { .. } => pack(FIRST_COUNT - 1, self.unit_at(now_ms)),
             _ => seconds(now_ms),
         }
     }
@@ -265,6 +266,7 @@ mod tests {
     fn counters_grow_by_logarithm_and_decay_by_time() {
         let mut random = fastrand::Rng::with_seed(3);
         let mut table = AccessTable::new(FREQUENCY, 10, 0);
+        table.touch(1, 0, u32::MAX);
         assert_eq!(table.frequency(1, 0), FIRST_COUNT);
         let mut counts = vec![];
         for uses in [100, 900, 9_000, 90_000] {
@@ -280,6 +282,7 @@ mod tests {
         table.tend(10, 0);
         assert_eq!(table.frequency(1, 200 * MINUTE_MS), count.saturating_sub(200));
         table.forget(1, 0);
+        table.touch(1, 0, u32::MAX);
         assert_eq!(table.frequency(1, 0), FIRST_COUNT);
     }
 

@@ -52,8 +52,7 @@ impl Keyspace {
     /// Logarithmic counter of the uses of a key; none: there is no such key, or frequencies are
     /// not tracked.
     pub fn frequency(&self, key: &[u8], now_ms: u64) -> Option<u8> {
-        let is_counted = |it: &&Box<AccessTable>| it.tracking().counts();
-        let access = self.access.as_ref().filter(is_counted)?;
+        let access = self.access.as_deref().filter(|access| access.tracking().counts())?;
         self.stored(key, now_ms)?;
         Some(access.frequency(self.engine.hash(key).bits, now_ms))
     }

@@ -149,7 +149,7 @@ fn uses_are_known_to_operators() {
     (0..10).for_each(|_| client.check("GET key", "$1\r\n1\r\n"));
     client.check("CLIENT NO-TOUCH ON", "+OK\r\n");
     client.check("GET key", "$1\r\n1\r\n");
-    client.check("OBJECT FREQ key", ":16\r\n");
+    client.check("OBJECT FREQ key", ":15\r\n");
     assert!(client.ask("OBJECT IDLETIME key").starts_with("-ERR An LFU maxmemory policy is sel"));
     client.check("CONFIG SET maxmemory-policy noeviction", "+OK\r\n");
     assert!(client.ask("OBJECT FREQ key").starts_with("-ERR An LFU maxmemory policy is not"));
