@@ -285,10 +285,10 @@ impl Core {
     ) {
         let start = output.len();
         self.begin_command(&command.spec);
-        if !self.execute_data(command, session, arguments, output)
-            && !(self.settings.eviction.policy.is_some()
-                && self.retry_with_room(command, session, arguments, output, start))
-        {
+        let is_done = self.execute_data(command, session, arguments, output)
+            || (self.settings.eviction.policy.is_some()
+                && self.retry_with_room(command, session, arguments, output, start));
+        if !is_done {
             self.count_failure(&command.spec, &output[start..]);
         }
         self.end_command(&command.spec, session.client, arguments);
