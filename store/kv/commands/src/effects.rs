@@ -87,7 +87,8 @@ pub struct Effects {
     /// Somebody keeps a log of the changes: the next two are noted.
     pub records: bool,
     /// Keys, with their databases, that were removed although no command asked for it: their time
-    /// had passed, or they were evicted. Each removal came before the command in which it was noted.
+    /// had passed, or they were evicted. Each removal came before the command in which it was
+    /// noted.
     pub removed: Vec<(u16, Vec<u8>)>,
     /// The command for the log in place of the one that was executed, which chooses at random or
     /// depends on how values lie in memory. Every other command has the same result again if it is

@@ -119,7 +119,8 @@ fn nothing_disappears_from_a_transaction_or_a_script_while_it_runs() {
         let Value::Array(replies) = client.reply() else { panic!("EXEC replies an array") };
         assert_eq!(replies.last(), Some(&Value::Integer(KEYS as i64)));
         let script = "for\ti=1,200\tdo\tredis.call('set','s'..i,ARGV[1])\tend\t\
-                      local\tn=0\tfor\ti=1,200\tdo\tn=n+redis.call('exists','s'..i)\tend\treturn\tn";
+                      local\tn=0\tfor\ti=1,200\tdo\tn=n+redis.call('exists','s'..i)\tend\t\
+                      return\tn";
         client.check(&format!("EVAL {script} 0 {value}"), ":200\r\n");
     }
 }

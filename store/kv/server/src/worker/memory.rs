@@ -156,7 +156,7 @@ impl Core {
         share.map_or(usable, |share| share.min(usable))
     }
 
-    /// Evicts keys of a shard until it uses at most `bytes`, for a limited time if there is a limit.
+    /// Evicts keys of a shard until it uses at most `bytes`, or until a limit of time.
     fn evict_in(&mut self, number: usize, bytes: usize, limit: Option<Duration>) -> Room {
         if self.store.shard(number).occupied_bytes() <= bytes {
             return Room::Enough;
