@@ -5,7 +5,7 @@ use super::certificates::TlsArguments;
 use crate::stopping::stop_signals;
 use anyhow::Context;
 use clap::Args;
-use freeport_kv_server::{Bind, Options, Server};
+use freeport_kv_server::{Bind, EvictionPolicy, Options, Server};
 use serde_json::json;
 use std::fs::File;
 use std::io::{Read, Write};
@@ -41,6 +41,10 @@ pub struct Arguments {
     /// Memory for keys and values, such as 512MiB or 4GiB
     #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = bytes)]
     memory: usize,
+    /// Keys that are removed when the memory is full, such as allkeys-lru or volatile-ttl (the
+    /// policies of Redis) [default: none, writes are refused]
+    #[arg(long, value_name = "POLICY", value_parser = policy)]
+    eviction: Option<EvictionPolicy>,
     /// Memory for items of memcached, such as 64MiB
     #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = bytes)]
     memcached_memory: usize,
@@ -79,6 +83,7 @@ impl Arguments {
                 .collect(),
             workers: self.workers,
             memory_bytes: self.memory,
+            eviction: self.eviction,
             memcached_memory_bytes: self.memcached_memory,
             databases: self.databases,
             clients_max: self.clients,
@@ -148,6 +153,12 @@ fn report(arguments: &Arguments, server: &Server) -> anyhow::Result<()> {
         writeln!(output, "workers: {}; memory: {} bytes", arguments.workers, arguments.memory)?;
     }
     Ok(output.flush()?)
+}
+
+/// Parses the name of a policy of eviction.
+fn policy(name: &str) -> Result<EvictionPolicy, String> {
+    let names = || EvictionPolicy::ALL.map(|(name, _)| name).join(", ");
+    EvictionPolicy::of(name).ok_or_else(|| format!("expected one of {}", names()))
 }
 
 /// Parses a number of bytes with an optional unit.

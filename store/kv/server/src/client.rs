@@ -51,8 +51,6 @@ pub struct Client {
     pub is_monitor: bool,
     /// It asked not to be disconnected when memory is short.
     pub is_no_evict: bool,
-    /// It asked that its commands do not count as uses of keys.
-    pub is_no_touch: bool,
     /// Number of the last command and one more, or 0 before the first.
     pub last_command: u32,
     /// Version of the parameters that limit its requests, and whether it had authenticated.
@@ -118,7 +116,6 @@ impl Client {
             replies: Replies::On,
             is_monitor: false,
             is_no_evict: false,
-            is_no_touch: false,
             last_command: 0,
             limited: (0, true),
         }

@@ -38,6 +38,6 @@ mod worker;
 
 pub use census::Census;
 pub use error::ServerError;
-pub use options::{Bind, Options};
+pub use options::{Bind, EvictionPolicy, Options};
 pub use server::{Server, Stopper};
 pub use tls::{ClientCertificates, TlsError, TlsOptions, files as tls_files};

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use crate::tls::TlsOptions;
+pub use freeport_kv_commands::Policy as EvictionPolicy;
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub struct Options {
     pub workers: usize,
     /// Bytes of memory for keys and values of all workers.
     pub memory_bytes: usize,
+    /// Which keys are evicted when memory is full (`maxmemory-policy`); none: writes are refused.
+    pub eviction: Option<EvictionPolicy>,
     /// Bytes of memory for items of memcached.
     pub memcached_memory_bytes: usize,
     /// Number of databases that `SELECT` knows.
@@ -48,7 +51,8 @@ impl Options {
 }
 
 impl Default for Options {
-    /// One worker with 1 GiB, 64 MiB for memcached, 16 databases, 10,000 clients, and no address.
+    /// One worker with 1 GiB, 64 MiB for memcached, 16 databases, 10,000 clients, no
+    /// eviction, and no address.
     fn default() -> Self {
         Self {
             resp: vec![],
@@ -56,6 +60,7 @@ impl Default for Options {
             tls: None,
             workers: 1,
             memory_bytes: 1 << 30,
+            eviction: None,
             memcached_memory_bytes: 64 << 20,
             databases: 16,
             clients_max: 10_000,

@@ -8,6 +8,8 @@ mod client;
 mod clients;
 mod configuration;
 mod ending;
+mod eviction;
+mod expiry;
 mod history;
 mod idle;
 mod memory;

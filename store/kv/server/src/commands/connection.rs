@@ -147,7 +147,7 @@ fn reset(context: &mut Context<'_>) -> Result<Flow, Error> {
     context.client.session.version = Version::Two;
     context.client.replies = Replies::On;
     context.client.is_no_evict = false;
-    context.client.is_no_touch = false;
+    context.client.session.touches = true;
     context.client.log_out(&context.core.shared.users);
     context.client.record.names().name.clear();
     if std::mem::take(&mut context.client.is_monitor) {

@@ -96,6 +96,8 @@ impl Core {
     /// Watches a key, whose shard is here.
     fn watch(&mut self, client: &mut Client, key: &[u8]) {
         let database = client.session.database;
+        // Its removal would look like a change.
+        self.store.expire_key((database, key), self.now_ms, &mut self.effects);
         let shard = self.store.shard_of(key);
         let shard = self.store.shard_mut(shard);
         let keyspace = shard.database(database);

@@ -170,6 +170,7 @@ fn initial(parameter: &Parameter, options: &Options) -> String {
         "aclfile" => {
             options.access_file.as_ref().map_or(String::new(), |it| it.display().to_string())
         }
+        "maxmemory-policy" => options.eviction.map_or("noeviction", |it| it.name()).to_owned(),
         "maxmemory" => options.memory_bytes.to_string(),
         _ => parameter.default.to_owned(),
     }

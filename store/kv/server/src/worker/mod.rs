@@ -117,8 +117,12 @@ pub struct Core {
     pub pause: Option<Pause>,
     /// Workers and clients that see all commands.
     pub monitors: Vec<(usize, u64)>,
-    /// There is a pause, a monitor, or a limit of memory.
+    /// There is a pause, a monitor, or a limit of memory above which commands are refused.
     pub is_watchful: bool,
+    /// More keys of the own shard have to be evicted.
+    pub is_evicting: bool,
+    /// The last command that needed memory found nothing to evict.
+    pub is_eviction_short: bool,
 }
 
 impl Worker {
@@ -159,6 +163,8 @@ impl Worker {
             pause: None,
             monitors: vec![],
             is_watchful: false,
+            is_evicting: false,
+            is_eviction_short: false,
             engine: None,
             shared,
         };

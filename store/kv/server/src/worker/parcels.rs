@@ -9,6 +9,7 @@
 //! that may block and one of the server wait until everything before them is done.
 
 use freeport_kv_commands::{Command, Flags, Session};
+use freeport_kv_protocol::resp::Writer;
 use smallvec::SmallVec;
 
 use super::Worker;
@@ -179,7 +180,15 @@ impl Worker {
             let arguments = parcel.arguments(number);
             if let Some(Command { spec, run: Action::Data(run) }) = table.get(arguments[0]) {
                 let command = Command { spec: *spec, run: *run };
-                self.core.run_data(&command, parcel.session, &arguments, &mut replies);
+                match self.core.make_room_for_data(spec, &arguments) {
+                    Ok(()) => {
+                        self.core.run_data(&command, parcel.session, &arguments, &mut replies)
+                    }
+                    Err(error) => {
+                        self.core.statistics.rejected(spec.number, error.text());
+                        Writer::new(&mut replies, parcel.session.version).error(error.text());
+                    }
+                }
             }
             if self.core.effects.has_ready_keys {
                 self.serve_waiters();

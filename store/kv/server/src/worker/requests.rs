@@ -187,6 +187,14 @@ impl Worker {
                 return Flow::Suspend;
             }
         }
+        if self.core.settings.eviction.policy.is_some()
+            && let Err(error) = self.core.make_room(client, &command.spec, arguments)
+        {
+            self.core.statistics.rejected(command.spec.number, error.text());
+            Writer::new(output, client.session.version).error(error.text());
+            self.finish_command(client, arguments);
+            return Flow::Continue;
+        }
         let flow = self.core.run(command, client, arguments, output);
         self.finish_command(client, arguments);
         flow
@@ -278,15 +286,30 @@ impl Core {
     ) {
         let start = output.len();
         self.begin_command(&command.spec);
-        let parts = (&mut self.store, &mut self.effects);
-        let mut call = Call::new(arguments, session, parts, self.now_ms, output);
-        if !command.execute(&mut call) {
+        let is_done = self.execute_data(command, session, arguments, output)
+            || (self.settings.eviction.policy.is_some()
+                && self.retry_with_room(command, session, arguments, output, start));
+        if !is_done {
             self.count_failure(&command.spec, &output[start..]);
         }
         self.end_command(&command.spec, session.client, arguments);
         if !self.effects.events.is_empty() {
             self.publish_events();
         }
+    }
+
+    /// Executes a command on values once, without what belongs to it besides. Returns whether it
+    /// succeeded.
+    #[inline]
+    pub(super) fn execute_data(
+        &mut self,
+        command: &Command,
+        session: Session,
+        arguments: &[&[u8]],
+        output: &mut Vec<u8>,
+    ) -> bool {
+        let parts = (&mut self.store, &mut self.effects);
+        command.execute(&mut Call::new(arguments, session, parts, self.now_ms, output))
     }
 
     /// Fetches the memory of a key, if its shard is here.

@@ -46,7 +46,8 @@ impl Core {
         self.pause = self.shared.pause();
         self.monitors = self.shared.monitors();
         self.is_watchful =
-            self.pause.is_some() || !self.monitors.is_empty() || self.settings.memory_max.is_some();
+            self.pause.is_some() || !self.monitors.is_empty() || self.settings.refuses();
+        self.effects.paused_until_ms = self.pause.map_or(0, |pause| pause.end_ms);
         self.apply_limits();
     }
 
@@ -56,6 +57,7 @@ impl Core {
             let shard = self.store.shard_mut(self.number);
             let limits = self.settings.limits(&shard.options().keyspace.limits);
             shard.set_limits(&limits);
+            self.store.set_eviction(self.number, self.settings.eviction, self.now_ms);
             self.has_new_limits = false;
         }
     }
@@ -200,7 +202,7 @@ impl Worker {
             self.paused.push(client.id());
             return Ok(false);
         }
-        if self.core.settings.memory_max.is_some()
+        if self.core.settings.refuses()
             && let Err(error) = self.core.check_memory(client, &spec, arguments)
         {
             self.core.statistics.rejected(spec.number, error.text());

@@ -89,8 +89,12 @@ pub(super) fn statistics(core: &Core, lines: &mut Lines) {
     lines.add("sync_full", 0);
     lines.add("sync_partial_ok", 0);
     lines.add("sync_partial_err", 0);
-    lines.add("evicted_keys", 0);
+    // Counts of commands that the client has sent at once are not published yet.
+    lines.add("expired_keys", sum(workers(), |worker| &worker.expired) + core.effects.expired);
+    lines.add("evicted_keys", sum(workers(), |worker| &worker.evicted) + core.effects.evicted);
     lines.add("evicted_clients", 0);
+    lines.add("keyspace_hits", sum(workers(), |worker| &worker.hits) + core.effects.hits);
+    lines.add("keyspace_misses", sum(workers(), |worker| &worker.misses) + core.effects.misses);
     lines.add("pubsub_channels", shared.channels.count(Kind::Channel));
     lines.add("pubsub_patterns", shared.channels.count(Kind::Pattern));
     lines.add("pubsubshard_channels", shared.channels.count(Kind::Sharded));
