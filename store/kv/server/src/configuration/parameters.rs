@@ -246,9 +246,7 @@ mod tests {
             let default = match *name {
                 "aclfile" | "maxmemory" | "maxmemory-policy" | "port" | "bind" | "unixsocket"
                 | "tls-port" | "tls-cert-file" | "tls-key-file" | "tls-ca-cert-file"
-                | "tls-auth-clients" => {
-                    "option of the server".to_owned()
-                }
+                | "tls-auth-clients" => "option of the server".to_owned(),
                 _ if default.is_empty() => "empty".to_owned(),
                 _ => format!("`{default}`"),
             };
