@@ -5,6 +5,7 @@ mod certificates;
 mod cli;
 mod encryption;
 mod serve;
+mod storage;
 mod tune;
 
 use crate::diagnostics::Diagnostics;

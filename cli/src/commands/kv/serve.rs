@@ -2,6 +2,7 @@
 //! `freeport kv serve`: the key-value server.
 
 use super::certificates::TlsArguments;
+use super::storage::{self, Loading, StorageArguments};
 use crate::stopping::stop_signals;
 use anyhow::Context;
 use clap::Args;
@@ -61,6 +62,8 @@ pub struct Arguments {
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
     #[command(flatten)]
+    storage: StorageArguments,
+    #[command(flatten)]
     tls: TlsArguments,
     /// Print the line about the start as a JSON object
     #[arg(long)]
@@ -89,6 +92,7 @@ impl Arguments {
             clients_max: self.clients,
             access_file: self.aclfile.clone(),
             metrics: self.metrics,
+            persistence: self.storage.options(),
             tls: self.tls.options(&self.bind),
         }
     }
@@ -106,7 +110,9 @@ impl Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     // Before any thread starts, so that none gets the signals.
     let mut signals = File::from(stop_signals().context("cannot wait for signals")?);
-    let server = Server::start(arguments.options())?;
+    let mut loading = Loading::default();
+    let server = Server::recover(arguments.options(), &mut |progress| loading.report(progress))?;
+    storage::report_repairs(&server);
     report(arguments, &server)?;
     let stopper = server.stopper();
     // It ends with the process.
@@ -132,6 +138,7 @@ fn report(arguments: &Arguments, server: &Server) -> anyhow::Result<()> {
         ("resp_tls", "RESP with TLS", next(arguments.tls.port())),
         ("memcached_tls", "memcached with TLS", next(arguments.tls.memcached_port())),
     ];
+    let stored = arguments.storage.folder().zip(server.recovery());
     let mut output = std::io::stdout();
     if arguments.json {
         let mut line = json!({
@@ -144,13 +151,21 @@ fn report(arguments: &Arguments, server: &Server) -> anyhow::Result<()> {
                 line[key] = addresses.into();
             }
         }
+        if let Some((folder, recovery)) = stored {
+            line["folder"] = json!(folder);
+            line["keys"] = json!(recovery.keys);
+        }
         writeln!(output, "{line}")?;
     } else {
         write!(output, "ready: ")?;
         for (_, name, addresses) in listeners.iter().filter(|(.., it)| !it.is_empty()) {
             write!(output, "{name} at {}; ", addresses.join(", "))?;
         }
-        writeln!(output, "workers: {}; memory: {} bytes", arguments.workers, arguments.memory)?;
+        write!(output, "workers: {}; memory: {} bytes", arguments.workers, arguments.memory)?;
+        if let Some((folder, recovery)) = stored {
+            write!(output, "; folder: {}; keys: {}", folder.display(), recovery.keys)?;
+        }
+        writeln!(output)?;
     }
     Ok(output.flush()?)
 }

@@ -39,6 +39,9 @@ pub enum ServerError {
     /// The memory is divided among the workers, and a part is too small or too large.
     #[error("memory for a worker: {0}")]
     Memory(String),
+    /// The data cannot be recovered.
+    #[error("cannot recover the data: {0}")]
+    Recovery(#[from] freeport_kv_journal::OpenError),
     /// Files or settings of encrypted connections cannot be used.
     #[error("TLS: {0}")]
     Tls(#[from] TlsError),

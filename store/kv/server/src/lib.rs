@@ -27,6 +27,7 @@ mod listener;
 mod mail;
 mod metrics;
 mod options;
+mod persistence;
 mod rates;
 mod scripting;
 mod server;
@@ -38,6 +39,8 @@ mod worker;
 
 pub use census::Census;
 pub use error::ServerError;
+pub use freeport_kv_journal::{Policy, Progress, Recovered};
 pub use options::{Bind, EvictionPolicy, Options};
+pub use persistence::{PersistenceOptions, Recovery};
 pub use server::{Server, Stopper};
 pub use tls::{ClientCertificates, TlsError, TlsOptions, files as tls_files};

@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use crate::persistence::PersistenceOptions;
 use crate::tls::TlsOptions;
 pub use freeport_kv_commands::Policy as EvictionPolicy;
 
@@ -41,6 +42,8 @@ pub struct Options {
     pub access_file: Option<PathBuf>,
     /// Where counts are served for Prometheus (`GET /metrics`); port 0 lets the system choose.
     pub metrics: Option<SocketAddr>,
+    /// Where changes are kept; nowhere: the data is gone when the server ends.
+    pub persistence: Option<PersistenceOptions>,
 }
 
 impl Options {
@@ -66,6 +69,7 @@ impl Default for Options {
             clients_max: 10_000,
             access_file: None,
             metrics: None,
+            persistence: None,
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::commands::{Action, table};
 use crate::configuration::Configuration;
 use crate::mail::{Mailbox, Message};
 use crate::options::Options;
+use crate::persistence::Persistence;
 use crate::rates::Rates;
 use crate::scripting::Library;
 use crate::slow_log::{LatencyMonitor, SlowLog};
@@ -24,8 +25,9 @@ use crate::statistics::Statistics;
 pub struct Shared {
     /// Options that it was started with.
     pub options: Options,
-    /// A mailbox for each worker.
-    pub mailboxes: Vec<Mailbox>,
+    /// A mailbox for each worker. Threads of the log have them without the rest: they may not be the
+    /// last that holds the log.
+    pub mailboxes: Arc<[Mailbox]>,
     /// Channels of publish and subscribe.
     pub channels: Channels,
     /// Scripts and functions.
@@ -56,6 +58,8 @@ pub struct Shared {
     pub latency: LatencyMonitor,
     /// Commands and bytes of the last seconds.
     pub rates: Mutex<Rates>,
+    /// The files that changes are kept in, if they are.
+    pub persistence: Option<Persistence>,
     /// A random name of this run of the server, 40 hexadecimal digits.
     pub run_id: String,
     pause: Mutex<Option<Pause>>,
@@ -75,7 +79,11 @@ pub struct Pause {
 
 impl Shared {
     /// State at the start.
-    pub fn new(options: Options, mailboxes: Vec<Mailbox>) -> Self {
+    pub fn new(
+        options: Options,
+        mailboxes: Vec<Mailbox>,
+        persistence: Option<Persistence>,
+    ) -> Self {
         let table = Arc::new(table());
         let statistics = mailboxes.iter().map(|_| Arc::new(Statistics::new(table.len()))).collect();
         Self {
@@ -89,11 +97,12 @@ impl Shared {
             slow_log: SlowLog::default(),
             latency: LatencyMonitor::default(),
             rates: Mutex::default(),
+            persistence,
             run_id: (0..5).map(|_| format!("{:08x}", fastrand::u32(..))).collect(),
             pause: Mutex::new(None),
             monitors: Mutex::new(vec![]),
             options,
-            mailboxes,
+            mailboxes: mailboxes.into(),
             channels: Channels::default(),
             library: Library::default(),
             started: Instant::now(),
@@ -157,6 +166,11 @@ impl Shared {
     /// The counts of all workers.
     pub fn workers(&self) -> impl Iterator<Item = &Statistics> + Clone {
         self.statistics.iter().map(|worker| &**worker)
+    }
+
+    /// The time in milliseconds since 1970. It does not go back behind changes that were recovered.
+    pub fn now_ms(&self) -> u64 {
+        now_ms().max(self.persistence.as_ref().map_or(0, |persistence| persistence.floor_ms))
     }
 
     /// The workers end.

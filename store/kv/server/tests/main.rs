@@ -13,6 +13,7 @@ mod expiry;
 mod history;
 mod idle;
 mod memory;
+mod persistence;
 mod pubsub;
 mod reports;
 mod scripts;

@@ -14,6 +14,7 @@ mod divided;
 mod functions;
 mod info;
 mod parts;
+mod persistence;
 mod pubsub;
 mod reports;
 mod scripts;
@@ -124,6 +125,7 @@ const SERVER_FAMILIES: &[&[Command<ServerRun>]] = &[
     functions::COMMANDS,
     info::COMMANDS,
     parts::COMMANDS,
+    persistence::COMMANDS,
     pubsub::COMMANDS,
     reports::COMMANDS,
     scripts::COMMANDS,
@@ -161,8 +163,10 @@ fn data_or(
         return Err(unknown(context));
     };
     let Context { core, client, arguments, output } = context;
+    let changes = core.effects.changes;
     let parts = (&mut core.store, &mut core.effects);
     let mut call = Call::new(arguments, client.session, parts, core.now_ms, output);
-    (command.run)(&mut call)?;
-    Ok(Flow::Continue)
+    let result = (command.run)(&mut call);
+    core.record(changes, (client.session.database, arguments), result.is_ok());
+    result.map(|()| Flow::Continue)
 }

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use freeport_kv_commands::{EvictionOptions, Policy};
+use freeport_kv_commands::{EvictionOptions, Policy as EvictionPolicy};
+use freeport_kv_journal::Policy;
 use freeport_kv_protocol::resp::RequestLimits;
 use freeport_kv_types::Limits;
 
@@ -48,6 +49,11 @@ pub struct Settings {
     pub slow_ns: u64,
     /// Milliseconds after which a running script lets other clients know.
     pub busy_ms: u64,
+    /// When changes are durable.
+    pub policy: Policy,
+    /// Bytes of the log, and its growth over the snapshot in percent, from which a snapshot is
+    /// written; 0 percent: never.
+    pub rewrite: (u64, u64),
     /// Limits of requests.
     pub requests: RequestLimits,
     /// Sizes of packed values. Its seed is not that of any shard.
@@ -78,7 +84,7 @@ impl Settings {
             clients_max: count("maxclients"),
             memory_max: configuration.lowered("maxmemory").filter(|bytes| *bytes > 0),
             eviction: EvictionOptions {
-                policy: Policy::of(&configuration.value("maxmemory-policy")),
+                policy: EvictionPolicy::of(&configuration.value("maxmemory-policy")),
                 samples: count("maxmemory-samples"),
                 log_factor: u32::try_from(number("lfu-log-factor")).unwrap_or(u32::MAX),
                 decay_minutes: u32::try_from(number("lfu-decay-time")).unwrap_or(u32::MAX),
@@ -91,6 +97,11 @@ impl Settings {
             latency_ms,
             slow_ns: slow_log_ns.min(latency_ns),
             busy_ms: number("busy-reply-threshold").unsigned_abs(),
+            policy: policy(&configuration.value("appendfsync")),
+            rewrite: (
+                number("auto-aof-rewrite-min-size").unsigned_abs(),
+                number("auto-aof-rewrite-percentage").unsigned_abs(),
+            ),
             requests: RequestLimits {
                 argument_bytes: count("proto-max-bulk-len"),
                 request_bytes: count("client-query-buffer-limit"),
@@ -148,6 +159,19 @@ fn list_node_bytes(size: i64) -> usize {
         0.. => COUNTED_NODE_BYTES,
         code => LIST_NODE_BYTES[(code.unsigned_abs() as usize).min(LIST_NODE_BYTES.len()) - 1],
     }
+}
+
+/// Names of policies, as `appendfsync` has them.
+const POLICIES: [(&str, Policy); 3] =
+    [("always", Policy::Always), ("everysec", Policy::EverySecond), ("no", Policy::Never)];
+
+fn policy(name: &str) -> Policy {
+    POLICIES.iter().find(|(one, _)| *one == name).map(|(_, policy)| *policy).unwrap_or_default()
+}
+
+/// Name of a policy.
+pub fn policy_name(policy: Policy) -> &'static str {
+    POLICIES.iter().find(|(_, one)| *one == policy).map_or("", |(name, _)| name)
 }
 
 #[cfg(test)]

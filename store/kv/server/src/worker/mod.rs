@@ -16,7 +16,9 @@ mod busy;
 mod counting;
 mod delivering;
 mod handshakes;
+mod imaging;
 mod lending;
+mod logging;
 mod measuring;
 mod memcached;
 mod memory;
@@ -44,9 +46,11 @@ use crate::commands::Action;
 use crate::configuration::Settings;
 use crate::listener::Listener;
 use crate::mail::Message;
+use crate::persistence::Recorder;
 use crate::scripting::Engine;
-use crate::shared::{Pause, Shared, now_ms};
+use crate::shared::{Pause, Shared};
 use crate::statistics::Statistics;
+use imaging::Imaging;
 pub use lending::Forgotten;
 use lending::Lending;
 use measuring::Stopwatch;
@@ -72,6 +76,7 @@ pub struct Worker {
     /// Ends of waits: time, client.
     deadlines: BTreeSet<(u64, u64)>,
     lending: Lending,
+    imaging: Imaging,
     /// Items of memcached, which the first worker has, with all their clients.
     items: Option<Items>,
     /// Bytes that are being read.
@@ -101,6 +106,8 @@ pub struct Core {
     pub table: Arc<Table<Action>>,
     /// Time of this turn in milliseconds since 1970.
     pub now_ms: u64,
+    /// Where changes are recorded, if a log is kept.
+    pub log: Option<Box<Recorder>>,
     /// Lua states, once a client has used them.
     pub engine: Option<Box<Engine>>,
     /// State of the server.
@@ -152,10 +159,10 @@ impl Worker {
             number,
             network,
             store,
-            effects: Effects::default(),
+            effects: Effects { records: shared.persistence.is_some(), ..Effects::default() },
             deliveries: vec![],
             table: shared.table.clone(),
-            now_ms: now_ms(),
+            now_ms: shared.now_ms(),
             settings: Settings::new(0, &shared.configuration),
             has_new_limits: true,
             statistics: shared.statistics[number].clone(),
@@ -165,6 +172,7 @@ impl Worker {
             is_watchful: false,
             is_evicting: false,
             is_eviction_short: false,
+            log: shared.persistence.as_ref().map(|it| Box::new(it.recorder())),
             engine: None,
             shared,
         };
@@ -173,6 +181,7 @@ impl Worker {
             again: VecDeque::new(),
             deadlines: BTreeSet::new(),
             lending: Lending::default(),
+            imaging: Imaging::default(),
             items,
             buffer: vec![0; BUFFER_BYTES],
             next_expiry_ms: 0,
@@ -202,7 +211,7 @@ impl Worker {
         let mut events = Events::with_capacity(EVENTS);
         while !self.is_stopping {
             self.wait(&mut events)?;
-            self.core.now_ms = now_ms();
+            self.core.now_ms = self.core.shared.now_ms();
             self.look_around();
             for event in &events {
                 match event.token() {
@@ -228,7 +237,9 @@ impl Worker {
                 }
             }
             self.keep_time();
+            self.end_turn();
         }
+        self.end_log();
         Ok(())
     }
 
@@ -243,7 +254,9 @@ impl Worker {
                 self.receive(message);
                 timeout = Duration::ZERO;
             }
-            Err(_) if !self.again.is_empty() => timeout = Duration::ZERO,
+            Err(_) if !self.again.is_empty() || self.core.has_released() => {
+                timeout = Duration::ZERO;
+            }
             Err(_) => {}
         }
         let waited = self.core.network.poll.poll(events, Some(timeout));

@@ -285,13 +285,19 @@ impl Core {
         output: &mut Vec<u8>,
     ) {
         let start = output.len();
+        if let Err(error) = self.admit(&command.spec, arguments) {
+            self.statistics.rejected(command.spec.number, error.text());
+            return Writer::new(output, session.version).error(error.text());
+        }
         self.begin_command(&command.spec);
-        let is_done = self.execute_data(command, session, arguments, output)
+        let changes = self.effects.changes;
+        let has_succeeded = self.execute_data(command, session, arguments, output)
             || (self.settings.eviction.policy.is_some()
                 && self.retry_with_room(command, session, arguments, output, start));
-        if !is_done {
+        if !has_succeeded {
             self.count_failure(&command.spec, &output[start..]);
         }
+        self.record(changes, (session.database, arguments), has_succeeded);
         self.end_command(&command.spec, session.client, arguments);
         if !self.effects.events.is_empty() {
             self.publish_events();

@@ -16,7 +16,7 @@ const SLEEP_MAX: Duration = Duration::from_millis(100);
 impl Worker {
     /// Time until something has to be done without an event.
     pub(super) fn next_time(&self) -> Duration {
-        let now_ms = crate::shared::now_ms();
+        let now_ms = self.core.shared.now_ms();
         let deadline_ms = self.deadlines.first().map(|&(deadline_ms, _)| deadline_ms);
         let pause = self.core.pause.filter(|_| !self.paused.is_empty());
         let times = deadline_ms.into_iter().chain(pause.map(|pause| pause.end_ms));
@@ -24,7 +24,7 @@ impl Worker {
         if self.core.is_evicting {
             return Duration::ZERO;
         }
-        times.map(until).min().unwrap_or(SLEEP_MAX).min(SLEEP_MAX)
+        times.map(until).chain(self.image_time()).min().unwrap_or(SLEEP_MAX).min(SLEEP_MAX)
     }
 
     /// Does what is due.
@@ -49,7 +49,7 @@ impl Worker {
     /// that are evicted. While writes are paused, nothing changes.
     fn remove_keys(&mut self) {
         let core = &mut self.core;
-        if core.now_ms < core.effects.paused_until_ms {
+        if core.now_ms < core.effects.paused_until_ms || core.refuses_changes() {
             return;
         }
         for _ in 0..EXPIRY_TURNS {
