@@ -158,7 +158,8 @@ impl Core {
 
     /// Evicts keys of a shard until it uses at most `bytes`, or until a limit of time.
     fn evict_in(&mut self, number: usize, bytes: usize, limit: Option<Duration>) -> Room {
-        if self.store.shard(number).occupied_bytes() <= bytes {
+        // A log that takes no removals refuses the command as well.
+        if self.store.shard(number).occupied_bytes() <= bytes || self.refuses_changes() {
             return Room::Enough;
         }
         let started = Instant::now();

@@ -49,7 +49,7 @@ impl Worker {
     /// that are evicted. While writes are paused, nothing changes.
     fn remove_keys(&mut self) {
         let core = &mut self.core;
-        if core.now_ms < core.effects.paused_until_ms || core.refuses_changes() {
+        if core.now_ms < core.effects.paused_until_ms {
             return;
         }
         for _ in 0..EXPIRY_TURNS {

@@ -251,6 +251,7 @@ impl Worker {
     /// Does what is due once a turn.
     pub(super) fn look_around(&mut self) {
         self.core.follow();
+        self.core.pause_removals();
         if !self.core.effects.events.is_empty() {
             self.core.publish_events();
         }
