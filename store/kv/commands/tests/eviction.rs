@@ -105,9 +105,9 @@ fn few_keys_among_many_are_found_by_a_search_that_continues() {
     while evict(&mut local) != Evicted::NoneLeft {
         attempts += 1;
     }
-    // A round of this index takes about four attempts.
+    // A round of this index takes about four attempts, and may find several of them.
     assert_eq!(local.effects.evicted, 7);
-    assert!((8..100).contains(&attempts), "{attempts}");
+    assert!((7..100).contains(&attempts), "{attempts}");
 }
 
 #[test]
