@@ -6,6 +6,7 @@
 //! with files that were shortened or not kept, which shows that they notice a loss.
 
 mod explain;
+mod full_disk;
 mod model;
 mod process;
 mod reading;
@@ -47,10 +48,11 @@ fn has_redis() -> bool {
     is_installed
 }
 
+/// With `everysec`, Redis does not write while it syncs, so a kill may lose the last two seconds.
 #[test]
 fn redis_keeps_what_it_has_acknowledged() {
     if has_redis() {
-        for policy in ["always", "everysec"] {
+        for policy in ["always", "no"] {
             let totals = trial(Program::Redis, Some(policy), nothing);
             let totals = totals.unwrap_or_else(|error| panic!("{policy}: {error}"));
             println!("{policy}: {totals:?}");
