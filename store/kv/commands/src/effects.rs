@@ -75,6 +75,15 @@ pub struct Effects {
     /// Keys that the command has made, with their databases, and without their event so far.
     /// They are kept only if somebody listens to that.
     pub made: Vec<(u16, Vec<u8>)>,
+    /// Somebody keeps a log of the changes: the next two are noted.
+    pub records: bool,
+    /// Keys, with their databases, that were removed although no command asked for it: their time
+    /// had passed. Each removal came before the command in which it was noted.
+    pub removed: Vec<(u16, Vec<u8>)>,
+    /// The command for the log in place of the one that was executed, which chooses at random or
+    /// depends on how values lie in memory. Every other command has the same result again if it is
+    /// executed on equal data at the same time.
+    pub logged: Option<Vec<Vec<u8>>>,
     /// The command waits.
     pub block: Option<Block>,
     /// Some key that clients wait for was changed: the shards know which.
@@ -86,6 +95,14 @@ impl Effects {
     #[inline]
     pub fn listens_to(&self, class: Class) -> bool {
         self.listened & class as u16 != 0
+    }
+
+    /// Notes that a key was removed although no command asked for it, if somebody keeps a log.
+    #[inline]
+    pub fn note_removed(&mut self, database: u16, key: &[u8]) {
+        if self.records {
+            self.removed.push((database, key.to_vec()));
+        }
     }
 
     /// Notes that a key was made. Its event comes before the first other one of the key.

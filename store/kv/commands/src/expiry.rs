@@ -13,6 +13,7 @@ impl Shard {
     /// A value was removed because its time had passed.
     pub(crate) fn note_expired(&mut self, database: u16, key: &[u8], effects: &mut Effects) {
         effects.expired += 1;
+        effects.note_removed(database, key);
         if self.changed(database, key) {
             effects.has_ready_keys = true;
         }

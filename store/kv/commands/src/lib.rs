@@ -28,6 +28,7 @@ pub mod generic;
 pub mod geo;
 pub mod hashes;
 pub mod hyperloglog;
+mod image;
 mod keys;
 pub mod lists;
 mod sample;

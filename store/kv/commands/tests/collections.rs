@@ -135,6 +135,12 @@ fn words(template: &str, elements: u16, random: &mut Rng) -> Vec<Vec<u8>> {
     template.split(' ').map(|part| word(part, elements, random)).collect()
 }
 
+/// A random command of hashes, sets and lists.
+pub fn random_command(elements: u16, random: &mut Rng) -> Vec<Vec<u8>> {
+    let templates = [lines(TEMPLATES), lines(GROWING)].concat();
+    words(templates[random.usize(..templates.len())], elements, random)
+}
+
 fn lines(text: &str) -> Vec<&str> {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).collect()
 }

@@ -10,7 +10,8 @@ use crate::specs::check_keys;
 /// Commands of which each reply is compared.
 const LINES: &str = include_str!("geo.txt");
 
-const TEMPLATES: &str = "
+/// Random commands of places; see [`Templates`].
+pub const TEMPLATES: &str = "
 GEOADD KEY LON LAT M
 GEOADD KEY nx? ch? LON LAT M LON LAT M
 GEOADD KEY xx? ch? LON LAT M [ LON LAT M ]
@@ -35,7 +36,8 @@ GEORADIUSBYMEMBER_RO KEY M R UNIT ORDER withdist? [ count N ]
 ZRANGE to 0 -1 withscores
 ";
 
-const CHOICES: &[(&str, &[&str])] = &[
+/// Choices of their words, but for members and coordinates.
+pub const CHOICES: &[(&str, &[&str])] = &[
     ("KEY", &["a", "b", "c", "none", "text"]),
     ("UNIT", &["m", "km", "mi", "ft", "KM", "cm"]),
     ("R", &["0", "10", "500", "2000", "12.5", "1e4", "1e7", "-1", "x"]),

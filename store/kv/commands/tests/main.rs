@@ -12,6 +12,7 @@ mod harness;
 mod hashes;
 mod hyperloglog;
 mod lists;
+mod replay;
 mod sets;
 mod sort;
 mod sort_beside_redis;

@@ -10,7 +10,8 @@ use crate::specs::check_keys;
 /// Commands of which each reply is compared. Two spaces have an empty word between them.
 const LINES: &str = include_str!("sorted_sets.txt");
 
-const TEMPLATES: &str = "
+/// Random commands of sorted sets; see [`Templates`].
+pub const TEMPLATES: &str = "
 ZADD KEY S M
 ZADD KEY S M S M S M
 ZADD KEY nx? xx? gt? lt? ch? incr? S M [ S M ]
@@ -63,7 +64,8 @@ ZSCAN KEY 0 [ match P ] [ count 1000 ]
 SET KEY text
 ";
 
-const CHOICES: &[(&str, &[&str])] = &[
+/// Choices of their words.
+pub const CHOICES: &[(&str, &[&str])] = &[
     ("KEY", &["a", "b", "c", "d", "e", "members", "none"]),
     // Only sets of equal scores have ranges of members.
     ("SAME", &["same"]),

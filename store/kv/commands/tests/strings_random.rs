@@ -148,8 +148,7 @@ fn refused_commands_change_nothing() {
     local.events();
     let (mut refused, mut full) = (0, 0);
     for _ in 0..usual_or_long(30_000, 1_000_000) {
-        let forms = if random.u32(0..4) == 0 { OTHER_FORMS } else { FORMS };
-        let words = random_words(forms[random.usize(0..forms.len())], &mut random);
+        let words = random_command(&mut random);
         let arguments: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
         let before = local.effects.changes;
         let reply = local.call(&arguments);
@@ -165,6 +164,12 @@ fn refused_commands_change_nothing() {
         local.events();
     }
     assert!(refused > 1_000 && full > 10, "{refused} refused, {full} for lack of memory");
+}
+
+/// A random command of strings, bits, HyperLogLogs and vectors.
+pub fn random_command(random: &mut Rng) -> Vec<Vec<u8>> {
+    let forms = if random.u32(0..4) == 0 { OTHER_FORMS } else { FORMS };
+    random_words(forms[random.usize(0..forms.len())], random)
 }
 
 fn random_words(form: &str, random: &mut Rng) -> Vec<Vec<u8>> {

@@ -43,7 +43,24 @@ impl<M: Meter> Engine<M> {
         }
     }
 
-    fn visit_chain(&self, bucket: usize, visit: &mut impl FnMut(&[u8], Value<'_>)) {
+    /// Number of buckets of the index, without chained ones. It only grows, until the engine is
+    /// cleared: bucket `n` of a growing index takes its pairs from the bucket whose number is `n`
+    /// without its highest bit.
+    pub fn buckets(&self) -> usize {
+        self.table.index.buckets()
+    }
+
+    /// Number of the bucket in whose chain a key lies, or would lie.
+    pub fn bucket_of(&self, key: &[u8]) -> usize {
+        self.table.index.number(self.hash(key))
+    }
+
+    /// Visits the pairs of the chain of a bucket.
+    ///
+    /// # Panics
+    /// There is no bucket of that number.
+    pub fn visit_chain(&self, bucket: usize, visit: &mut impl FnMut(&[u8], Value<'_>)) {
+        assert!(bucket < self.buckets(), "bucket {bucket} of {}", self.buckets());
         for found in self.table.chain(bucket * BUCKET_BYTES) {
             let (at, length) = found.value();
             let memory = &self.table.memory;

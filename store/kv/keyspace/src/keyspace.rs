@@ -6,6 +6,7 @@ use freeport_kv_types::Limits;
 
 use crate::error::Error;
 use crate::header::{Body, Expiry, Header, Kind, Stored};
+use crate::image::ImageState;
 use crate::large::LargeValues;
 use crate::value::{Form, Type};
 
@@ -23,6 +24,8 @@ pub struct Keyspace {
     pub(crate) engine: Engine,
     pub(crate) large: LargeValues,
     limits: Limits,
+    /// An image that is being written.
+    pub(crate) image: ImageState,
     /// Values with a time of expiry.
     pub(crate) expiring: usize,
     pub(crate) expiry_cursor: u64,
@@ -49,6 +52,7 @@ impl Keyspace {
             engine: Engine::new(options.engine)?,
             large: LargeValues::default(),
             limits: options.limits,
+            image: ImageState::None,
             expiring: 0,
             expiry_cursor: 0,
             lapsed: false,
@@ -184,6 +188,7 @@ impl Keyspace {
     ) -> Result<Option<R>, Error> {
         let Some(bytes) = self.string(key, now_ms)? else { return Ok(None) };
         let length = bytes.len();
+        self.before_change(key);
         Ok(self.engine.update(key, |value| {
             // The bytes of a string end its value.
             let start = value.bytes.len() - length;
@@ -205,6 +210,7 @@ impl Keyspace {
         let Some(bytes) = self.string(key, now_ms)? else { return Ok(false) };
         let old_length = bytes.len();
         let stored_length = self.engine.get(key).map_or(0, |value| value.bytes.len());
+        self.before_change(key);
         // The bytes of a string end its value.
         Ok(self.engine.lengthen(key, stored_length - old_length + length))
     }
@@ -281,6 +287,7 @@ impl Keyspace {
         (header, number): (Header, u32),
         change: impl FnOnce(&mut T, &Limits) -> R,
     ) -> Result<R, Error> {
+        self.before_change(key);
         let mut value = T::from_form(Form::Large(self.large.take::<T::Large>(number)));
         let result = change(&mut value, &self.limits);
         if T::IS_REMOVED_WHEN_EMPTY && value.is_empty() {
@@ -337,6 +344,7 @@ impl Keyspace {
     /// Removes a value; returns whether there was one.
     pub fn remove(&mut self, key: &[u8], now_ms: u64) -> bool {
         let Some(old) = self.stored_or_expired(key) else { return false };
+        self.before_change(key);
         self.engine.delete(key);
         self.replaced(Some(old), Header::PLAIN);
         self.note_lapsed(Some(old), now_ms);
@@ -383,8 +391,10 @@ impl Keyspace {
         })
     }
 
-    /// Removes all values.
+    /// Removes all values. An image that is being written is broken off; see
+    /// [`Keyspace::image_some`].
     pub fn clear(&mut self) {
+        self.image.break_off();
         self.engine.clear();
         self.large.clear();
         (self.expiring, self.expiry_cursor) = (0, 0);
@@ -413,6 +423,7 @@ impl Keyspace {
         number: Option<u32>,
         bytes: &[u8],
     ) -> Result<(), Error> {
+        self.before_change(key);
         if header == Header::PLAIN {
             self.engine.put(key, bytes)?;
             return Ok(());
@@ -468,6 +479,7 @@ impl Keyspace {
     pub(crate) fn discard(&mut self, key: &[u8]) {
         let old = self.stored_or_expired(key);
         if old.is_some() {
+            self.before_change(key);
             self.engine.delete(key);
             self.replaced(old, Header::PLAIN);
         }

@@ -12,9 +12,11 @@
 
 #![forbid(unsafe_code)]
 
+mod entry;
 mod error;
 mod expiry;
 mod header;
+mod image;
 mod keyspace;
 mod large;
 mod operations;
@@ -23,8 +25,10 @@ mod transfer;
 mod value;
 mod view;
 
+pub use entry::ImageEntry;
 pub use error::Error;
 pub use header::{Expiry, Kind};
+pub use image::ImageStep;
 pub use keyspace::{Keyspace, Options};
 pub use operations::OperationError;
 pub use transfer::Detached;

@@ -138,6 +138,7 @@ impl Keyspace {
         (other, to): (&mut Self, &[u8]),
         now_ms: u64,
     ) -> Result<bool, Error> {
+        self.before_change(from);
         let Some(stored) = self.stored(from, now_ms) else { return Ok(false) };
         let (old, header) = (other.stored_or_expired(to), stored.header);
         match stored.body {
@@ -179,6 +180,7 @@ impl Keyspace {
         self.put(to, header, number, &bytes)?;
         self.replaced(old, header);
         self.note_lapsed(old, now_ms);
+        self.before_change(from);
         // The structure has its new key already.
         self.engine.delete(from);
         self.count_expiring(Some(header), Header::PLAIN);

@@ -77,8 +77,12 @@ impl ValueRef<'_> {
 impl Keyspace {
     /// A value of any type; none: no such key.
     pub fn value(&self, key: &[u8], now_ms: u64) -> Option<ValueRef<'_>> {
-        let stored = self.stored(key, now_ms)?;
-        Some(match stored.header.kind {
+        Some(self.value_of(self.stored(key, now_ms)?))
+    }
+
+    /// A stored value of any type.
+    pub(crate) fn value_of<'a>(&'a self, stored: Stored<'a>) -> ValueRef<'a> {
+        match stored.header.kind {
             Kind::String => match stored.body {
                 Body::Packed(bytes) => ValueRef::String(bytes),
                 Body::Large(_) => unreachable!("strings have one form"),
@@ -88,7 +92,7 @@ impl Keyspace {
             Kind::Set => ValueRef::Set(self.view::<freeport_kv_types::Set>(stored)),
             Kind::SortedSet => ValueRef::SortedSet(self.view::<freeport_kv_types::ZSet>(stored)),
             Kind::Stream => ValueRef::Stream(self.view::<freeport_kv_types::Stream>(stored)),
-        })
+        }
     }
 
     /// Bytes of memory that a key and its value take: its slots of the index, its block, and a

@@ -2,6 +2,7 @@
 //! Tests of the crate as its users see it.
 
 mod expiry;
+mod image;
 mod memory;
 mod model;
 mod operations;

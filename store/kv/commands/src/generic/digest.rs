@@ -8,8 +8,8 @@
 use std::fmt::{self, Display};
 
 use freeport_kv_keyspace::{Keyspace, ValueRef};
-use freeport_kv_types::stream::StreamEntry;
-use freeport_kv_types::{Entry, StreamId};
+use freeport_kv_types::stream::{FullGroup, StreamEntry, StreamInfo};
+use freeport_kv_types::{Entry, StreamId, StreamRef};
 
 /// Lanes of a digest, of 64 bits each; the last one shows half of them.
 const LANES: usize = 3;
@@ -60,6 +60,7 @@ impl Digest {
             ValueRef::Stream(stream) => {
                 let entries = stream.range(StreamId::MIN, StreamId::MAX);
                 entries.for_each(|entry| digest.append_entry(entry));
+                digest.append_counters(stream);
             }
         }
         digest
@@ -87,12 +88,42 @@ impl Digest {
     }
 
     fn append_entry(&mut self, entry: StreamEntry<'_>) {
-        let StreamId { ms, seq } = entry.id;
-        *self = Self::of(&[&self.bytes(), &ms.to_le_bytes(), &seq.to_le_bytes()]);
+        self.append_id(entry.id);
         for (name, value) in entry.fields {
-            *self = Self::of(&[&self.bytes(), name]);
+            self.append_parts(&[name]);
             self.append(value);
         }
+    }
+
+    /// Continues with what a stream has besides its entries: the ids it has given and deleted, and
+    /// its groups. Times at which consumers were seen are left out, as reads alone set them too.
+    fn append_counters(&mut self, stream: StreamRef<'_>) {
+        let info = stream.full_info(0);
+        let StreamInfo { last_generated_id, max_deleted_entry_id, entries_added, .. } = info.stream;
+        self.append_id(last_generated_id);
+        self.append_id(max_deleted_entry_id);
+        self.append_parts(&[&entries_added.to_le_bytes()]);
+        for FullGroup { group, pending, consumers } in &info.groups {
+            let read = group.entries_read.map_or([0xFF; 8], u64::to_le_bytes);
+            self.append_parts(&[group.name, &read]);
+            self.append_id(group.last_delivered_id);
+            for entry in pending {
+                let delivered = entry.delivered_ms.to_le_bytes();
+                let deliveries = entry.deliveries.to_le_bytes();
+                self.append_parts(&[entry.consumer, &delivered, &deliveries]);
+                self.append_id(entry.id);
+            }
+            consumers.iter().for_each(|consumer| self.append_parts(&[consumer.name]));
+        }
+    }
+
+    fn append_id(&mut self, StreamId { ms, seq }: StreamId) {
+        self.append_parts(&[&ms.to_le_bytes(), &seq.to_le_bytes()]);
+    }
+
+    fn append_parts(&mut self, parts: &[&[u8]]) {
+        let before = self.bytes();
+        *self = Self::of(&[&[&before[..]], parts].concat());
     }
 
     fn bytes(self) -> [u8; LANES * 8] {

@@ -19,11 +19,14 @@ pub fn spop(call: &mut Call<'_>) -> Result<(), Error> {
         [number] => Some(count(number)? as usize),
         _ => return Err(Error::SYNTAX),
     };
+    let records = call.database.effects.records;
+    let mut recorded: Vec<Vec<u8>> = vec![];
     let reply = &mut call.reply;
     let popped = call.database.shrink::<Set, _>(key, |set, _| match number {
         None => match set.pop(&mut choose) {
             Some(member) => {
                 reply.bulk(&member);
+                recorded.extend(records.then_some(member));
                 1
             }
             None => {
@@ -35,10 +38,21 @@ pub fn spop(call: &mut Call<'_>) -> Result<(), Error> {
             let members = set.pop_many(number, &mut choose);
             reply.set(members.len());
             members.iter().for_each(|member| reply.bulk(member));
-            members.len()
+            let popped = members.len();
+            if records {
+                recorded = members;
+            }
+            popped
         }
     })?;
     if popped > 0 {
+        if records {
+            let words = match call.database.contains(key) {
+                true => [vec![b"SREM".to_vec(), key.to_vec()], recorded].concat(),
+                false => vec![b"DEL".to_vec(), key.to_vec()],
+            };
+            call.database.effects.logged = Some(words);
+        }
         call.database.changed_or_removed(key, Class::Set, "spop");
     }
     Ok(())

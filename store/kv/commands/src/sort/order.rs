@@ -35,7 +35,12 @@ pub fn sorted<'a>(
         }
         None if options.is_alphabetic => by_text(elements.all(), options.is_descending),
         Some(pattern) if options.is_alphabetic => {
-            by_other_text(database, elements.all(), pattern, options.is_descending)
+            // Elements with equal weights stay in their order.
+            let all = match is_ordered_set {
+                true => by_text(elements.all(), false),
+                false => elements.all(),
+            };
+            by_other_text(database, all, pattern, options.is_descending)
         }
         by => by_number(database, elements.all(), by, options.is_descending)?,
     };

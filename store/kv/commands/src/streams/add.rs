@@ -5,7 +5,7 @@ use freeport_kv_types::stream::NewId;
 use freeport_kv_types::{Stream, StreamError};
 
 use super::reply;
-use super::trim::{TrimOption, TrimReader};
+use super::trim::{TrimOption, TrimReader, exact_words};
 use crate::arguments::is;
 use crate::call::Call;
 use crate::effects::Class;
@@ -32,11 +32,18 @@ pub fn xadd(call: &mut Call<'_>) -> Result<(), Error> {
         call.reply.null();
         return Ok(());
     }
-    let (id, trimmed) = call.database.change(key, |stream: &mut Stream, limits| {
+    let (id, trimmed, length) = call.database.change(key, |stream: &mut Stream, limits| {
         let id = stream.add(limits, id, fields, now_ms)?;
         let trimmed = addition.trim.map_or(0, |trim| stream.trim(&trim.rule(limits)));
-        Ok::<_, StreamError>((id, trimmed))
+        Ok::<_, StreamError>((id, trimmed, stream.view().len()))
     })??;
+    if call.database.effects.records && addition.trim.is_some_and(|it| it.is_approximate()) {
+        let mut words = vec![b"XADD".to_vec(), key.to_vec()];
+        words.extend(exact_words(length));
+        words.push(id.to_string().into_bytes());
+        words.extend(fields.iter().map(|field| field.to_vec()));
+        call.database.effects.logged = Some(words);
+    }
     call.database.changed(key, Class::Stream, "xadd");
     if trimmed > 0 {
         call.database.changed(key, Class::Stream, "xtrim");
@@ -84,13 +91,19 @@ pub fn xtrim(call: &mut Call<'_>) -> Result<(), Error> {
     }
     let trim = trim.finish(true)?.ok_or(Error::SYNTAX)?;
     let key = call.arguments[1];
-    let removed = match call.database.read::<Stream>(key)? {
-        None => 0,
-        Some(_) => call
-            .database
-            .shrink(key, |stream: &mut Stream, limits| stream.trim(&trim.rule(limits)))?,
+    let (removed, length) = match call.database.read::<Stream>(key)? {
+        None => (0, 0),
+        Some(_) => call.database.shrink(key, |stream: &mut Stream, limits| {
+            let removed = stream.trim(&trim.rule(limits));
+            (removed, stream.view().len())
+        })?,
     };
     if removed > 0 {
+        if call.database.effects.records && trim.is_approximate() {
+            let mut words = vec![b"XTRIM".to_vec(), key.to_vec()];
+            words.extend(exact_words(length));
+            call.database.effects.logged = Some(words);
+        }
         call.database.changed(key, Class::Stream, "xtrim");
     }
     reply::count(&mut call.reply, removed);

@@ -17,6 +17,11 @@ pub struct TrimOption {
 }
 
 impl TrimOption {
+    /// Which entries it removes depends on where nodes begin.
+    pub fn is_approximate(&self) -> bool {
+        self.is_approximate
+    }
+
     /// The rule for a stream with these limits, on which the usual bound of a trim depends.
     pub fn rule(&self, limits: &Limits) -> Trim {
         match (self.is_approximate, self.limit) {
@@ -25,6 +30,11 @@ impl TrimOption {
             (true, None) => self.exact.approximately(Trim::default_limit(limits)),
         }
     }
+}
+
+/// The words of an exact trim that leaves a stream with this length.
+pub fn exact_words(length: u64) -> [Vec<u8>; 3] {
+    [b"MAXLEN".to_vec(), b"=".to_vec(), length.to_string().into_bytes()]
 }
 
 /// Reads options one after the other, in any order.

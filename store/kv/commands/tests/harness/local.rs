@@ -41,7 +41,11 @@ impl Local {
     /// An empty store of several shards, each of whose databases may use this memory.
     pub fn with_memory(shards: usize, memory_bytes: usize) -> Self {
         let engine = EngineOptions { memory_bytes, ..EngineOptions::default() };
-        let keyspace = Options { engine, ..Options::default() };
+        Self::with_options(shards, &Options { engine, ..Options::default() })
+    }
+
+    /// An empty store of several shards, each of whose databases has these options.
+    pub fn with_options(shards: usize, keyspace: &Options) -> Self {
         let mut store = Store::new(shards);
         for number in 0..shards {
             let options = ShardOptions { databases: 16, keyspace: keyspace.clone() };
