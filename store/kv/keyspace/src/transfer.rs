@@ -63,6 +63,11 @@ impl Detached {
         Ok(Self { expires_ms: None, kind, contents })
     }
 
+    /// The kind of the value.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
     fn header(&self) -> Header {
         Header { kind: self.kind, expires_ms: self.expires_ms }
     }
