@@ -3,8 +3,10 @@
 
 use crate::stopping::stop_signals;
 use anyhow::Context;
-use clap::Args;
-use freeport_kv_server::{Bind, Options, Server};
+use clap::{Args, ValueEnum};
+use freeport_kv_server::{
+    Bind, Options, PersistenceOptions, Policy, Progress, Recovered, Server,
+};
 use serde_json::json;
 use std::fs::File;
 use std::io::{Read, Write};
@@ -12,6 +14,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
+use std::time::{Duration, Instant};
 
 #[derive(Args)]
 #[command(after_help = "Example:\n  freeport kv serve\n  \
@@ -52,9 +55,35 @@ pub struct Arguments {
     /// Address where `GET /metrics` returns counts for Prometheus, such as 127.0.0.1:9121
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
+    /// Folder that keeps all changes of keys, made if it is missing [default: none, and the data is
+    /// gone when the server ends]
+    #[arg(long, value_name = "FOLDER")]
+    dir: Option<PathBuf>,
+    /// When changes are safe from a crash of the machine: before their replies (always), after a
+    /// second (everysec), or when the system likes (no)
+    #[arg(long, value_name = "POLICY", default_value = "everysec", requires = "dir")]
+    appendfsync: Sync,
     /// Print the line about the start as a JSON object
     #[arg(long)]
     json: bool,
+}
+
+/// Policies, as Redis names them.
+#[derive(Clone, Copy, ValueEnum)]
+enum Sync {
+    Always,
+    Everysec,
+    No,
+}
+
+impl From<Sync> for Policy {
+    fn from(policy: Sync) -> Self {
+        match policy {
+            Sync::Always => Self::Always,
+            Sync::Everysec => Self::EverySecond,
+            Sync::No => Self::Never,
+        }
+    }
 }
 
 impl Arguments {
@@ -77,6 +106,10 @@ impl Arguments {
             databases: self.databases,
             clients_max: self.clients,
             metrics: self.metrics,
+            persistence: self.dir.clone().map(|folder| PersistenceOptions {
+                policy: self.appendfsync.into(),
+                ..PersistenceOptions::new(folder)
+            }),
         }
     }
 }
@@ -88,7 +121,8 @@ impl Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     // Before any thread starts, so that none gets the signals.
     let mut signals = File::from(stop_signals().context("cannot wait for signals")?);
-    let server = Server::start(arguments.options())?;
+    let mut reporter = Reporter::new();
+    let server = Server::recover(arguments.options(), &mut |progress| reporter.report(progress))?;
     report(arguments, &server)?;
     let stopper = server.stopper();
     // It ends with the process.
@@ -102,26 +136,71 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Says how far a recovery is, if it takes long.
+struct Reporter {
+    next: Instant,
+}
+
+impl Reporter {
+    /// Time between two lines.
+    const PAUSE: Duration = Duration::from_secs(2);
+
+    fn new() -> Self {
+        Self { next: Instant::now() + Self::PAUSE }
+    }
+
+    fn report(&mut self, progress: Progress) {
+        if Instant::now() >= self.next {
+            self.next += Self::PAUSE;
+            let Progress { bytes, total_bytes } = progress;
+            let percent = bytes.saturating_mul(100) / total_bytes.max(1);
+            eprintln!("loading: {percent} % of {total_bytes} bytes");
+        }
+    }
+}
+
+/// Says what was repaired in the server's folder.
+fn report_repairs(recovered: &Recovered) {
+    if let Some(cut) = &recovered.cut {
+        eprintln!("recovered: {cut}. Nothing is lost that was acknowledged as durable");
+    }
+    for name in &recovered.removed {
+        eprintln!("recovered: {name} was left by an interrupted snapshot, and is removed");
+    }
+}
+
 /// Says that clients can connect, and where.
 fn report(arguments: &Arguments, server: &Server) -> anyhow::Result<()> {
     let addresses: Vec<String> = server.addresses().iter().map(SocketAddr::to_string).collect();
     let (resp, memcached) = addresses.split_at(arguments.bind.len());
+    let recovery = server.recovery();
+    if let Some(recovery) = recovery {
+        report_repairs(&recovery.journal);
+    }
     let mut output = std::io::stdout();
     if arguments.json {
-        let line = json!({
+        let mut line = json!({
             "event": "ready",
             "resp": resp,
             "memcached": memcached,
             "workers": arguments.workers,
             "memory_bytes": arguments.memory,
         });
+        if let (Some(folder), Some(recovery)) = (&arguments.dir, recovery) {
+            line["folder"] = json!(folder);
+            line["keys"] = json!(recovery.keys);
+        }
         writeln!(output, "{line}")?;
     } else {
         write!(output, "ready: RESP at {}", resp.join(", "))?;
         if !memcached.is_empty() {
             write!(output, "; memcached at {}", memcached.join(", "))?;
         }
-        writeln!(output, "; workers: {}; memory: {} bytes", arguments.workers, arguments.memory)?;
+        write!(output, "; workers: {}; memory: {} bytes", arguments.workers, arguments.memory)?;
+        if let (Some(folder), Some(recovery)) = (&arguments.dir, recovery) {
+            write!(output, "; folder: {}; keys: {}", folder.display(), recovery.keys)?;
+        }
+        writeln!(output)?;
     }
     Ok(output.flush()?)
 }

@@ -160,6 +160,29 @@ impl<'a> Database<'a> {
         self.grow(key, set)
     }
 
+    /// Stores several strings, each in place of any value, without an expiry.
+    ///
+    /// # Errors
+    /// No memory is left; nothing has changed.
+    pub fn set_strings(&mut self, pairs: &[[&[u8]; 2]]) -> Result<(), Error> {
+        let mut replaced = Vec::with_capacity(pairs.len());
+        let now_ms = self.now_ms;
+        for (at, [key, value]) in pairs.iter().enumerate() {
+            // The last pair changes nothing if it fails.
+            if at + 1 < pairs.len() {
+                let old = self.keyspace_mut(key).and_then(|it| it.take_replaced(key, now_ms));
+                replaced.push((*key, old));
+            }
+            if let Err(error) = self.set_string(key, value, Expiry::Never) {
+                for (key, old) in replaced.into_iter().rev() {
+                    self.keyspace_mut(key).map_or(Ok(()), |it| it.put_back(key, old))?;
+                }
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
     /// Changes the bytes of a string. Zeros are appended up to `length` bytes if it is shorter, and
     /// a string that does not exist is made. Its time of expiry stays. It is changed where it lies,
     /// unless it needs a larger block.

@@ -3,6 +3,7 @@
 
 mod bits;
 mod collections;
+mod full;
 mod generic;
 mod generic_beside_redis;
 mod generic_effects;
@@ -12,6 +13,8 @@ mod harness;
 mod hashes;
 mod hyperloglog;
 mod lists;
+mod random_commands;
+mod reload;
 mod replay;
 mod sets;
 mod sort;

@@ -259,9 +259,10 @@ impl<M: Meter> Table<M> {
     }
 
     /// The limit holds once a block is given up, so that a full store can replace a pair by a
-    /// smaller one.
+    /// smaller one, also if it is above its limit.
     fn check_limit(&self, class: Class, given_up: usize) -> Result<(), OutOfMemory> {
-        if self.used_bytes() + self.bytes_of(class) > self.limit_bytes + given_up {
+        let bytes = self.bytes_of(class);
+        if bytes > given_up && self.used_bytes() + bytes - given_up > self.limit_bytes {
             Err(OutOfMemory)
         } else {
             Ok(())

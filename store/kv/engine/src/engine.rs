@@ -139,6 +139,13 @@ impl<M: Meter> Engine<M> {
         self.table.used_bytes()
     }
 
+    /// Sets whether [`Options::memory_bytes`] limits what is stored; it does at first. Without the
+    /// limit, a pair is refused when there is no address space for it: blocks have as much as the
+    /// limit, of which an index that grows takes nothing.
+    pub fn set_limited(&mut self, is_limited: bool) {
+        self.table.limit_bytes = if is_limited { self.options.memory_bytes } else { usize::MAX };
+    }
+
     /// Removes all pairs, and gives their memory back to the system.
     pub fn clear(&mut self) {
         self.table.clear();

@@ -4,15 +4,16 @@
 //! Every step may be interrupted by a crash, and is then repeated by the next start. Nothing is
 //! changed before everything has been read.
 
-use crate::disk::{Lock, Unlocked};
+use crate::disk::{File, Lock, Unlocked, write_all};
 use crate::error::OpenError;
 use crate::folder::{Folder, LOCK, NEW_MANIFEST, Unstored, offset_in};
 use crate::journal::Options;
 use crate::manifest::{Manifest, Segment, number_of};
 use crate::shared::{Counts, Faults, Shared, Tail};
-use crate::status::{Cut, Progress, Recovered};
+use crate::status::{Cut, Position, Progress, Recovered};
 use crate::walk::{Contents, Replay, data_without_manifest, read_manifest, walk};
 use std::hash::{BuildHasher, RandomState};
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use std::sync::{Condvar, Mutex};
 use std::time::Instant;
@@ -39,17 +40,21 @@ pub(crate) fn open(
         let manifest = create(&folder)?;
         let recovered = Recovered { is_new: true, ..Recovered::default() };
         let segment = manifest.last();
-        let tail = open_tail(&folder, options, manifest, segment)?;
+        let tail = open_tail(&folder, options, manifest, segment, Position::default())?;
         return Ok((shared(folder, options, tail), recovered));
     };
     let contents = walk(&folder, manifest, replay, progress)?;
     refuse_corrupt(&folder, &contents)?;
+    // The last process may have been killed before the name of this manifest was durable. Files
+    // that only an earlier one names are removed below.
+    let synced = folder.disk.sync_folder(&folder.path);
+    synced.map_err(OpenError::system("making durable", &folder.path))?;
 
     let manifest = contents.manifest.clone();
     let facts = contents.segments.last().expect("a manifest has a segment");
     let end =
         Segment { number: facts.number, position: facts.end.0, sequence: facts.next_sequence };
-    let mut tail = open_tail(&folder, options, manifest, end)?;
+    let mut tail = open_tail(&folder, options, manifest, end, facts.durable)?;
     tail.snapshot_bytes = contents.snapshot.as_ref().map_or(0, |facts| facts.bytes);
     let removed = remove_strays(&folder, &contents.strays)?;
     let highest = contents.strays.iter().filter_map(|name| number_of(name)).max();
@@ -117,17 +122,24 @@ fn remove_strays(folder: &Folder, strays: &[String]) -> Result<Vec<String>, Open
 
 /// Opens the last segment for appending at `end`. Bytes behind it are cut off. Everything before is
 /// made durable, because batches that follow say so.
+///
+/// Bytes behind `durable` are written again. If a sync of the last process failed, the kernel may
+/// have them in memory only and not know it, so that another sync would not write them.
 fn open_tail(
     folder: &Folder,
     options: &Options,
     manifest: Manifest,
     end: Segment,
+    durable: Position,
 ) -> Result<Tail, OpenError> {
     let segment = manifest.last();
     let path = folder.log(segment.number);
     let file = folder.disk.open(&path, true).map_err(OpenError::system("opening", &path))?;
-    let offset = offset_in(segment.position, end.position);
-    file.truncate(offset).map_err(OpenError::system("cutting", &path))?;
+    let offset = |position| offset_in(segment.position, position);
+    let length = offset(end.position);
+    file.truncate(length).map_err(OpenError::system("cutting", &path))?;
+    let rewritten = write_again(&*file, offset(durable.0.max(segment.position)), length);
+    rewritten.map_err(OpenError::system("writing", &path))?;
     file.sync().map_err(OpenError::system("making durable", &path))?;
 
     let numbers = manifest.segments.iter().map(|segment| segment.number).chain(manifest.snapshot);
@@ -159,6 +171,21 @@ fn open_tail(
         last_failure: None,
         retry_at: Instant::now(),
     })
+}
+
+fn write_again(file: &dyn File, start: u64, end: u64) -> io::Result<()> {
+    let mut bytes = vec![0; (end - start).min(1 << 20) as usize];
+    let mut offset = start;
+    while offset < end {
+        let length = (end - offset).min(bytes.len() as u64) as usize;
+        let read = file.read_at(&mut bytes[..length], offset)?;
+        if read == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        write_all(file, &bytes[..read], offset).1?;
+        offset += read as u64;
+    }
+    Ok(())
 }
 
 fn shared(folder: Folder, options: &Options, tail: Tail) -> Shared {

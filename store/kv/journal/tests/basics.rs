@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What is appended is recovered, under every policy, with and without snapshots.
 
-use crate::state::{State, append, complete, open, reopened, wait_for};
+use crate::state::{State, append, complete, names, open, reopened, wait_for};
 use freeport_kv_journal::{
     Entries, Journal, OpenError, Options, Policy, Replay, SnapshotError, Units,
 };
@@ -218,13 +218,4 @@ fn large_units_and_progress() {
     let (_, recovered) = opened.expect("it opens again");
     assert_eq!((recovered.units, calls.len()), (3, 3));
     assert!(calls.iter().all(|progress| progress.bytes <= progress.total_bytes));
-}
-
-fn names(folder: &std::path::Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder).expect("a folder");
-    let names = entries.map(|entry| entry.expect("an entry").file_name());
-    let mut names: Vec<String> =
-        names.map(|name| name.into_string().expect("a plain name")).collect();
-    names.sort();
-    names
 }

@@ -2,5 +2,7 @@
 //! Tests of the crate as its users see it.
 
 mod basics;
+mod crashes;
+mod damage;
 mod faults;
 mod state;

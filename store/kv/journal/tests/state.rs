@@ -2,10 +2,12 @@
 //! A state that a journal recovers: a list of numbers. Unit `n` adds `n`, and an entry of a
 //! snapshot is one number.
 
+use freeport_kv_journal::disk::{Disk, SystemDisk};
 use freeport_kv_journal::{
     Entries, Journal, OpenError, Options, Position, Recovered, Replay, SnapshotWriter, Units,
 };
 use freeport_testbed::wait::wait_until;
+use std::path::Path;
 use std::sync::mpsc;
 
 #[derive(Debug, Default)]
@@ -69,4 +71,11 @@ pub fn complete(
     writer.finish(Box::new(move |result| sender.send(result).expect("it is received")));
     let result = receiver.recv().expect("there is a result");
     result.map(|completed| completed.entries).map_err(|error| error.to_string())
+}
+
+/// Names of the files in a folder, in order.
+pub fn names(folder: &Path) -> Vec<String> {
+    let mut names = SystemDisk.list(folder).expect("a folder");
+    names.sort();
+    names
 }

@@ -352,10 +352,11 @@ impl Keyspace {
     }
 
     /// Sets or removes the time of expiry. Returns whether there is such a key. A time that has
-    /// passed removes the value.
+    /// passed removes the value. A full keyspace takes it too, although a first time needs a few
+    /// bytes.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; nothing has changed.
+    /// [`Error::OutOfMemory`] only if the allocator finds no block; nothing has changed.
     pub fn set_expiry(
         &mut self,
         key: &[u8],
@@ -370,10 +371,10 @@ impl Keyspace {
             return Ok(true);
         }
         match stored.body {
-            Body::Large(number) => self.put(key, header, Some(number), &[])?,
+            Body::Large(number) => self.put_above_limit(key, header, Some(number), &[])?,
             Body::Packed(bytes) => {
                 let bytes = bytes.to_vec();
-                self.put(key, header, None, &bytes)?;
+                self.put_above_limit(key, header, None, &bytes)?;
             }
         }
         self.count_expiring(Some(old), header);
@@ -433,6 +434,21 @@ impl Keyspace {
         self.scratch.extend_from_slice(bytes);
         self.engine.put_tagged(key, &self.scratch, true)?;
         Ok(())
+    }
+
+    /// As [`Keyspace::put`], for a value that takes about the memory that is free, or becomes free
+    /// at once: the limit of memory does not refuse it.
+    pub(crate) fn put_above_limit(
+        &mut self,
+        key: &[u8],
+        header: Header,
+        number: Option<u32>,
+        bytes: &[u8],
+    ) -> Result<(), Error> {
+        self.engine.set_limited(false);
+        let result = self.put(key, header, number, bytes);
+        self.engine.set_limited(true);
+        result
     }
 
     /// Writes a value of either form. A large one counts against the memory of the engine.

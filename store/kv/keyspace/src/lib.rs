@@ -21,6 +21,7 @@ mod keyspace;
 mod large;
 mod operations;
 mod random;
+mod reload;
 mod transfer;
 mod value;
 mod view;

@@ -110,6 +110,51 @@ impl Keyspace {
         Some(Detached { expires_ms, kind, contents })
     }
 
+    /// Takes a value that is about to be replaced, for [`Keyspace::put_back`]; none: no such key.
+    /// A large value is not copied: its key may not be read until something else is stored there.
+    pub fn take_replaced(&mut self, key: &[u8], now_ms: u64) -> Option<Detached> {
+        self.before_change(key);
+        let stored = self.stored(key, now_ms)?;
+        let Header { kind, expires_ms } = stored.header;
+        let contents = match stored.body {
+            Body::Packed(bytes) => Contents::Packed(bytes.to_vec()),
+            Body::Large(number) => {
+                let memory_bytes = self.large.bytes_of(number);
+                Contents::Large(self.large.take_any(number), memory_bytes)
+            }
+        };
+        Some(Detached { expires_ms, kind, contents })
+    }
+
+    /// Gives a key the value back that [`Keyspace::take_replaced`] took, or removes it if there was
+    /// none. The limit of memory does not refuse it.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] only if the allocator finds no block; the key is then removed.
+    pub fn put_back(&mut self, key: &[u8], old: Option<Detached>) -> Result<(), Error> {
+        let Some(value) = old else {
+            self.discard(key);
+            return Ok(());
+        };
+        let (new, header) = (self.stored_or_expired(key), value.header());
+        let (number, bytes) = match value.contents {
+            Contents::Packed(bytes) => (None, bytes),
+            Contents::Large(structure, bytes) => {
+                (Some(self.large.insert(structure, bytes)), vec![])
+            }
+        };
+        let result = self.put_above_limit(key, header, number, &bytes);
+        match result {
+            Ok(()) => self.replaced(new, header),
+            Err(_) => {
+                // The structure that the key still names may have been taken.
+                number.into_iter().for_each(|number| self.large.remove(number));
+                self.discard(key);
+            }
+        }
+        result
+    }
+
     /// Stores a value in place of any other.
     ///
     /// # Errors
@@ -167,10 +212,11 @@ impl Keyspace {
         Ok(true)
     }
 
-    /// Gives a value another key, in place of any value there. Returns whether there was one.
+    /// Gives a value another key, in place of any value there. Returns whether there was one. A full
+    /// keyspace takes it too.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; nothing has changed.
+    /// [`Error::OutOfMemory`] only if the allocator finds no block; nothing has changed.
     pub fn rename(&mut self, from: &[u8], to: &[u8], now_ms: u64) -> Result<bool, Error> {
         let Some(stored) = self.stored(from, now_ms) else { return Ok(false) };
         if from == to {
@@ -182,7 +228,15 @@ impl Keyspace {
             Body::Packed(bytes) => (None, bytes.to_vec()),
         };
         let old = self.stored_or_expired(to);
-        self.put(to, header, number, &bytes)?;
+        self.before_change(from);
+        if self.put_above_limit(to, header, number, &bytes).is_err() {
+            // The only block that is large enough may be that of the pair itself.
+            self.engine.delete(from);
+            if let Err(error) = self.put_above_limit(to, header, number, &bytes) {
+                self.put_above_limit(from, header, number, &bytes)?;
+                return Err(error);
+            }
+        }
         self.replaced(old, header);
         self.note_lapsed(old, now_ms);
         self.before_change(from);

@@ -8,6 +8,7 @@ use freeport_kv_protocol::resp::{RequestLimits, RequestReader};
 
 use crate::client::Client;
 use crate::listener::Stream;
+use crate::persistence::Holding;
 
 /// Replies for which memory is kept between requests.
 const KEPT_BYTES: usize = 16 << 10;
@@ -24,6 +25,8 @@ pub struct Connection {
     /// Replies, of which the first `sent` bytes are sent.
     pub output: Vec<u8>,
     sent: usize,
+    /// How much of the output may be sent.
+    pub holding: Holding,
     /// The socket may have more bytes.
     pub is_readable: bool,
     /// The input may have a complete request.
@@ -82,6 +85,7 @@ impl Connection {
             input: vec![],
             output: vec![],
             sent: 0,
+            holding: Holding::default(),
             is_readable: true,
             is_input_left: false,
             has_ended: false,
@@ -126,6 +130,16 @@ impl Connection {
         }
     }
 
+    /// The client's side has ended. Replies that wait for the log are still sent: the connection
+    /// ends after them. Returns whether there are any.
+    pub fn closes_later(&mut self) -> bool {
+        let waits = self.holding.is_listed;
+        if waits && let Some((client, _)) = self.client_mut() {
+            client.is_closing = true;
+        }
+        waits
+    }
+
     /// Reads once. The next event reports more only if this did not fill the buffer.
     pub fn receive(&mut self, buffer: &mut [u8]) -> Received {
         loop {
@@ -146,20 +160,27 @@ impl Connection {
         }
     }
 
-    /// Sends replies as far as the socket takes them. Returns false if the connection has failed.
+    /// Sends replies as far as they may be sent and the socket takes them. Returns false if the
+    /// connection has failed.
     pub fn send(&mut self) -> bool {
-        while self.sent < self.output.len() {
-            match self.stream.write(&self.output[self.sent..]) {
+        let end = self.holding.sendable(self.output.len());
+        while self.sent < end {
+            match self.stream.write(&self.output[self.sent..end]) {
                 Ok(0) => return false,
                 Ok(bytes) => self.sent += bytes,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.forget_sent();
+                    self.forget_sent(BACKLOG_BYTES);
                     return true;
                 }
                 Err(_) => return false,
             }
         }
+        if end < self.output.len() {
+            self.forget_sent(1);
+            return true;
+        }
+        self.holding.remove(self.output.len());
         self.output.clear();
         self.sent = 0;
         if self.output.capacity() > KEPT_BYTES {
@@ -173,10 +194,11 @@ impl Connection {
         self.output.len() - self.sent
     }
 
-    /// A slow client keeps no memory for what it has received.
-    fn forget_sent(&mut self) {
-        if self.sent >= BACKLOG_BYTES {
+    /// A slow client keeps no memory for what it has received, from a number of bytes.
+    fn forget_sent(&mut self, least: usize) {
+        if self.sent >= least {
             self.output.drain(..self.sent);
+            self.holding.remove(self.sent);
             self.sent = 0;
         }
     }

@@ -34,6 +34,9 @@ pub enum ServerError {
     /// The memory is divided among the workers, and a part is too small or too large.
     #[error("memory for a worker: {0}")]
     Memory(String),
+    /// The data cannot be recovered.
+    #[error("cannot recover the data: {0}")]
+    Recovery(#[from] freeport_kv_journal::OpenError),
     /// The system refused a thread, or what a thread waits with.
     #[error("cannot start a worker: {0}")]
     Worker(#[from] io::Error),

@@ -26,6 +26,7 @@ mod listener;
 mod mail;
 mod metrics;
 mod options;
+mod persistence;
 mod rates;
 mod scripting;
 mod server;
@@ -36,5 +37,7 @@ mod worker;
 
 pub use census::Census;
 pub use error::ServerError;
+pub use freeport_kv_journal::{Policy, Progress, Recovered};
 pub use options::{Bind, Options};
+pub use persistence::{PersistenceOptions, Recovery};
 pub use server::{Server, Stopper};

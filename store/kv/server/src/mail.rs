@@ -135,6 +135,10 @@ pub struct Mailbox {
     behind: Mutex<BTreeSet<u64>>,
     has_behind: AtomicBool,
     lost_messages: AtomicU64,
+    /// Clients of the worker wait for the append log.
+    awaits_log: AtomicBool,
+    /// The log has advanced, and the worker has not looked at it since.
+    has_advanced: AtomicBool,
 }
 
 impl Mailbox {
@@ -149,6 +153,8 @@ impl Mailbox {
             behind: Mutex::default(),
             has_behind: AtomicBool::new(false),
             lost_messages: AtomicU64::new(0),
+            awaits_log: AtomicBool::new(false),
+            has_advanced: AtomicBool::new(false),
         };
         (mailbox, receiver)
     }
@@ -160,7 +166,8 @@ impl Mailbox {
         }
     }
 
-    fn rouse(&self) {
+    /// Wakes the worker, if it sleeps.
+    pub fn rouse(&self) {
         if self.is_asleep.swap(false, Ordering::SeqCst) {
             // The descriptor exists while the mailbox does.
             let _ = self.waker.wake();
@@ -204,6 +211,21 @@ impl Mailbox {
     /// Number of published messages that were lost.
     pub fn lost_messages(&self) -> u64 {
         self.lost_messages.load(Ordering::Relaxed)
+    }
+
+    /// The append log has advanced, or works again.
+    pub fn log_has_advanced(&self) {
+        self.has_advanced.store(true, Ordering::SeqCst);
+        if self.awaits_log.load(Ordering::SeqCst) {
+            self.rouse();
+        }
+    }
+
+    /// The worker, which is going to sleep, says whether it waits for the log. Returns whether the
+    /// log has advanced since the last call.
+    pub fn await_log(&self, is_awaited: bool) -> bool {
+        self.awaits_log.store(is_awaited, Ordering::SeqCst);
+        self.has_advanced.swap(false, Ordering::SeqCst)
     }
 
     /// The worker is going to sleep; it has to look into its mailbox once more afterwards.

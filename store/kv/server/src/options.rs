@@ -4,6 +4,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use crate::persistence::PersistenceOptions;
+
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Bind {
@@ -32,6 +34,8 @@ pub struct Options {
     pub clients_max: usize,
     /// Where counts are served for Prometheus (`GET /metrics`); port 0 lets the system choose.
     pub metrics: Option<SocketAddr>,
+    /// Where changes are kept; nowhere: the data is gone when the server ends.
+    pub persistence: Option<PersistenceOptions>,
 }
 
 impl Default for Options {
@@ -46,6 +50,7 @@ impl Default for Options {
             databases: 16,
             clients_max: 10_000,
             metrics: None,
+            persistence: None,
         }
     }
 }

@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use freeport_kv_commands::{Shard, ShardOptions};
 use freeport_kv_engine::{Engine, Options as EngineOptions};
 use freeport_kv_items::Items;
+use freeport_kv_journal::Progress;
 use freeport_kv_keyspace::Options as KeyspaceOptions;
 use mio::{Poll, Waker};
 
@@ -18,6 +19,8 @@ use crate::listener::{Listener, Protocol};
 use crate::mail::Mailbox;
 use crate::metrics::Metrics;
 use crate::options::{Bind, Options};
+use crate::persistence::{Functions, Persistence, Recovery};
+use crate::scripting;
 use crate::shared::Shared;
 use crate::worker::{WAKER, Worker};
 
@@ -48,7 +51,18 @@ impl Server {
     ///
     /// # Errors
     /// See [`ServerError`].
-    pub fn start(mut options: Options) -> Result<Self, ServerError> {
+    pub fn start(options: Options) -> Result<Self, ServerError> {
+        Self::recover(options, &mut |_| ())
+    }
+
+    /// Starts a server, and reports how far it is with the recovery of its data.
+    ///
+    /// # Errors
+    /// See [`ServerError`].
+    pub fn recover(
+        mut options: Options,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Self, ServerError> {
         if !(1..=64).contains(&options.workers) {
             return Err(ServerError::Workers(options.workers));
         }
@@ -84,7 +98,13 @@ impl Server {
             mailboxes.push(mailbox);
             receivers.push(receiver);
         }
-        let shared = Arc::new(Shared::new(options, mailboxes));
+        let (persistence, shards, functions) = recover(&options, &shard_options, progress)?;
+        let shared = Arc::new(Shared::new(options, mailboxes, persistence));
+        if let Some((version, dump)) = functions {
+            shared.library.recover_functions(version, dump);
+            scripting::Engine::new().count_functions(&shared);
+        }
+        wake_by_log(&shared);
         let metrics = match shared.options.metrics {
             Some(address) => Some(
                 Metrics::start(address, shared.clone())
@@ -93,8 +113,8 @@ impl Server {
             None => None,
         };
         let mut server = Self { shared, workers: vec![], addresses, metrics };
-        for (number, (poll, mail)) in polls.into_iter().zip(receivers).enumerate() {
-            let shard = Box::new(Shard::new(shard_options.clone()));
+        let parts = polls.into_iter().zip(receivers).zip(shards);
+        for (number, ((poll, mail), shard)) in parts.enumerate() {
             // The first worker accepts clients, and hands them to all in turn.
             let mut listeners = std::mem::take(&mut listeners);
             Worker::register(&mut listeners, &poll)?;
@@ -133,6 +153,11 @@ impl Server {
         self.metrics.as_ref().map(Metrics::address)
     }
 
+    /// What was found in the server's folder, if it has one.
+    pub fn recovery(&self) -> Option<&Recovery> {
+        self.shared.persistence.as_ref().map(|persistence| &persistence.recovery)
+    }
+
     /// A handle that ends the server, for example after a signal.
     pub fn stopper(&self) -> Stopper {
         Stopper { shared: self.shared.clone() }
@@ -147,14 +172,20 @@ impl Server {
     /// called, or a worker failed.
     ///
     /// # Errors
-    /// A worker could not wait for events.
+    /// A worker could not wait for events, or the last changes could not be written.
     ///
     /// # Panics
     /// A worker has panicked, which is a fault. Its thread has told where; all others have ended.
     pub fn join(mut self) -> io::Result<()> {
         let workers = std::mem::take(&mut self.workers);
         let ends: Vec<_> = workers.into_iter().map(JoinHandle::join).collect();
-        ends.into_iter().try_for_each(|end| end.expect("workers do not panic"))
+        ends.into_iter().try_for_each(|end| end.expect("workers do not panic"))?;
+        match &self.shared.persistence {
+            Some(persistence) => persistence.journal.sync().map_err(|failure| {
+                io::Error::other(format!("the last changes are lost: {failure}"))
+            }),
+            None => Ok(()),
+        }
     }
 }
 
@@ -175,6 +206,32 @@ impl Drop for Server {
             let _ = worker.join();
         }
     }
+}
+
+/// The shards of a server and its functions: from its folder, or empty.
+fn recover(
+    options: &Options,
+    shard: &ShardOptions,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(Option<Persistence>, Vec<Box<Shard>>, Functions), ServerError> {
+    if let Some(persistence) = &options.persistence {
+        let (persistence, shards, functions) =
+            Persistence::open(persistence, (options.workers, shard), progress)?;
+        return Ok((Some(persistence), shards, functions));
+    }
+    let shards = (0..options.workers).map(|_| Box::new(Shard::new(shard.clone()))).collect();
+    Ok((None, shards, None))
+}
+
+/// Makes the log wake the workers whose clients wait for it.
+fn wake_by_log(shared: &Arc<Shared>) {
+    let Some(persistence) = &shared.persistence else { return };
+    let weak = Arc::downgrade(shared);
+    persistence.journal.on_release(Box::new(move || {
+        if let Some(shared) = weak.upgrade() {
+            shared.mailboxes.iter().for_each(Mailbox::log_has_advanced);
+        }
+    }));
 }
 
 /// Options of each shard, checked, so that a shard can make its databases when they get keys.

@@ -13,6 +13,7 @@ use crate::commands::{Action, table};
 use crate::configuration::Configuration;
 use crate::mail::{Mailbox, Message};
 use crate::options::Options;
+use crate::persistence::Persistence;
 use crate::rates::Rates;
 use crate::scripting::Library;
 use crate::slow_log::{LatencyMonitor, SlowLog};
@@ -53,6 +54,8 @@ pub struct Shared {
     pub latency: LatencyMonitor,
     /// Commands and bytes of the last seconds.
     pub rates: Mutex<Rates>,
+    /// The files that changes are kept in, if they are.
+    pub persistence: Option<Persistence>,
     /// A random name of this run of the server, 40 hexadecimal digits.
     pub run_id: String,
     pause: Mutex<Option<Pause>>,
@@ -72,7 +75,11 @@ pub struct Pause {
 
 impl Shared {
     /// State at the start.
-    pub fn new(options: Options, mailboxes: Vec<Mailbox>) -> Self {
+    pub fn new(
+        options: Options,
+        mailboxes: Vec<Mailbox>,
+        persistence: Option<Persistence>,
+    ) -> Self {
         let table = Arc::new(table());
         let statistics = mailboxes.iter().map(|_| Arc::new(Statistics::new(table.len()))).collect();
         Self {
@@ -85,6 +92,7 @@ impl Shared {
             slow_log: SlowLog::default(),
             latency: LatencyMonitor::default(),
             rates: Mutex::default(),
+            persistence,
             run_id: (0..5).map(|_| format!("{:08x}", fastrand::u32(..))).collect(),
             pause: Mutex::new(None),
             monitors: Mutex::new(vec![]),
@@ -153,6 +161,11 @@ impl Shared {
     /// The counts of all workers.
     pub fn workers(&self) -> impl Iterator<Item = &Statistics> + Clone {
         self.statistics.iter().map(|worker| &**worker)
+    }
+
+    /// The time in milliseconds since 1970. It does not go back behind changes that were recovered.
+    pub fn now_ms(&self) -> u64 {
+        now_ms().max(self.persistence.as_ref().map_or(0, |persistence| persistence.floor_ms))
     }
 
     /// The workers end.

@@ -11,6 +11,7 @@ mod crash;
 mod ending;
 mod history;
 mod memory;
+mod persistence;
 mod pubsub;
 mod reports;
 mod scripts;

@@ -31,6 +31,10 @@ pub fn matches_ignoring_case(pattern: &[u8], text: &[u8]) -> bool {
     search::<true>(pattern, text)
 }
 
+/// Parts of any length after which a pattern matches nothing, as in Redis: they bound the time of a
+/// search.
+const MOST_STARS: usize = 1000;
+
 fn search<const IGNORE_CASE: bool>(pattern: &[u8], text: &[u8]) -> bool {
     if text.is_empty() {
         return pattern.is_empty();
@@ -38,11 +42,17 @@ fn search<const IGNORE_CASE: bool>(pattern: &[u8], text: &[u8]) -> bool {
     let (mut token, mut at) = (0, 0);
     // Token after the latest `*`, and where in the text the next try begins.
     let mut retry: Option<(usize, usize)> = None;
+    let mut stars = 0;
     while at < text.len() {
         if pattern.get(token) == Some(&b'*') {
             token += 1;
             if token == pattern.len() {
                 return true;
+            }
+            // Several `*` in a row are one.
+            stars += usize::from(pattern[token] != b'*');
+            if stars > MOST_STARS {
+                return false;
             }
             retry = Some((token, at + 1));
         } else if let Some(length) = step::<IGNORE_CASE>(&pattern[token..], text[at]) {
@@ -203,7 +213,7 @@ mod tests {
 
     #[test]
     fn many_stars_take_no_exponential_time() {
-        let pattern = b"a*".repeat(2_000);
+        let pattern = b"a*".repeat(MOST_STARS);
         let mut text = b"a".repeat(10_000);
         assert!(matches(&pattern, &text));
         text.insert(0, b'b');
@@ -223,6 +233,15 @@ mod tests {
             (_, [byte, after @ ..]) => step::<false>(pattern, *byte)
                 .is_some_and(|length| matches_exhaustively(&pattern[length..], after)),
         }
+    }
+
+    #[test]
+    fn patterns_with_too_many_parts_match_nothing() {
+        let text = [b'a'; 3_000];
+        assert!(matches(&b"*?".repeat(MOST_STARS), &text));
+        assert!(matches(&[&b"*?".repeat(MOST_STARS)[..], b"*"].concat(), &text));
+        assert!(!matches(&b"*?".repeat(MOST_STARS + 1), &text));
+        assert!(matches(&[&b"*".repeat(2 * MOST_STARS)[..], b"a"].concat(), &text));
     }
 
     #[test]

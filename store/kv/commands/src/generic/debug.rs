@@ -7,6 +7,7 @@ use freeport_kv_protocol::resp::reply::shared;
 
 use super::digest::Digest;
 use super::payload::serialized_bytes;
+use super::reload::{reload, reload_all};
 use crate::arguments::{integer, is};
 use crate::call::Call;
 use crate::error::Error;
@@ -21,6 +22,8 @@ pub(super) fn debug(call: &mut Call<'_>) -> Result<(), Error> {
         [_, word, key] if is(word, "OBJECT") => object(call, key),
         [_, word, text] if is(word, "ERROR") => Err(Error::new(String::from_utf8_lossy(text))),
         [_, word, kind] if is(word, "PROTOCOL") => protocol(call, kind),
+        [_, word, ref options @ ..] if is(word, "RELOAD") => reload(call, options),
+        [_, word] if is(word, "LOADAOF") => reload_all(call),
         [_, word] if is(word, "DIGEST") => digest_all(call),
         [_, word, ref keys @ ..] if is(word, "DIGEST-VALUE") => digest_values(call, keys),
         [_, word, number] if is(word, "SET-ACTIVE-EXPIRE") => set_active_expire(call, number),
@@ -178,6 +181,8 @@ fn show_help(call: &mut Call<'_>) -> Result<(), Error> {
         "    Output a hex signature of the values of all the specified keys.",
         "ERROR <string>",
         "    Return an error with <string> as message.",
+        "LOADAOF",
+        "    Write all values and read them again.",
         "OBJECT <key>",
         "    Show the encoding of the value of <key>, and its bytes when it is serialized.",
         "POPULATE <count> [<prefix>] [<size>]",
@@ -188,6 +193,8 @@ fn show_help(call: &mut Call<'_>) -> Result<(), Error> {
         "    set, map, attrib, push, verbatim, true, false.",
         "QUICKLIST-PACKED-THRESHOLD <size>",
         "    Accepted without an effect.",
+        "RELOAD [MERGE] [NOFLUSH] [NOSAVE]",
+        "    Write all values and read them again.",
         "SET-ACTIVE-EXPIRE <0|1>",
         "    Whether keys are searched for whose time has passed.",
     ];

@@ -10,6 +10,7 @@ mod expiry;
 mod inspection;
 mod iteration;
 mod payload;
+mod reload;
 mod relocation;
 
 use crate::command::{Command, Flags, Group, Run};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Several strings at once: MGET, MSET, MSETNX.
 
-use freeport_kv_keyspace::Expiry;
 use freeport_kv_protocol::resp::reply::shared;
 
 use crate::call::Call;
@@ -21,13 +20,10 @@ pub fn mget(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// `MSET key value [key value ...]`. When memory ends, pairs before have been stored.
+/// `MSET key value [key value ...]`. Stores all pairs or none.
 pub fn mset(call: &mut Call<'_>) -> Result<(), Error> {
     let pairs = pairs(call, "mset")?;
-    for [key, value] in pairs {
-        call.database.set_string(key, value, Expiry::Never)?;
-        call.database.changed(key, Class::String, "set");
-    }
+    store_all(call, pairs)?;
     call.reply.raw(shared::OK);
     Ok(())
 }
@@ -39,18 +35,17 @@ pub fn msetnx(call: &mut Call<'_>) -> Result<(), Error> {
         call.reply.raw(shared::ZERO);
         return Ok(());
     }
-    for (at, [key, value]) in pairs.iter().enumerate() {
-        if let Err(error) = call.database.set_string(key, value, Expiry::Never) {
-            for [key, _] in &pairs[..at] {
-                call.database.remove(key);
-            }
-            return Err(error);
-        }
-    }
+    store_all(call, pairs)?;
+    call.reply.raw(shared::ONE);
+    Ok(())
+}
+
+/// Stores all pairs, or none if memory ends.
+fn store_all(call: &mut Call<'_>, pairs: &[[&[u8]; 2]]) -> Result<(), Error> {
+    call.database.set_strings(pairs)?;
     for [key, _] in pairs {
         call.database.changed(key, Class::String, "set");
     }
-    call.reply.raw(shared::ONE);
     Ok(())
 }
 

@@ -97,13 +97,15 @@ fn change(
     context: &mut Context<'_>,
     change: impl FnOnce(&mut Engine, &mut ScriptCaller<'_>) -> Result<Option<String>, String>,
 ) -> Result<(), Error> {
+    context.core.admit_functions(context.arguments)?;
     let name = context.with_engine(|engine, context| {
         engine.follow_functions(&context.core.shared);
         let running = Some(running(context, b""));
         let Context { core, client, .. } = context;
         let changed = change(engine, &mut ScriptCaller::new((core, client), running, false));
         if changed.is_ok() {
-            engine.share_functions(&context.core.shared);
+            let (version, dump) = engine.share_functions(&context.core.shared);
+            context.core.record_functions(version, &dump);
         }
         changed.map_err(Error::new)
     })?;

@@ -11,6 +11,7 @@ mod container;
 mod functions;
 mod info;
 mod parts;
+mod persistence;
 mod pubsub;
 mod reports;
 mod scripts;
@@ -116,6 +117,7 @@ const SERVER_FAMILIES: &[&[Command<ServerRun>]] = &[
     functions::COMMANDS,
     info::COMMANDS,
     parts::COMMANDS,
+    persistence::COMMANDS,
     pubsub::COMMANDS,
     reports::COMMANDS,
     scripts::COMMANDS,
@@ -153,8 +155,10 @@ fn data_or(
         return Err(unknown(context));
     };
     let Context { core, client, arguments, output } = context;
+    let changes = core.effects.changes;
     let parts = (&mut core.store, &mut core.effects);
     let mut call = Call::new(arguments, client.session, parts, core.now_ms, output);
-    (command.run)(&mut call)?;
-    Ok(Flow::Continue)
+    let result = (command.run)(&mut call);
+    core.record(changes, (client.session.database, arguments), result.is_ok());
+    result.map(|()| Flow::Continue)
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Commands of the server as a whole. It stores nothing in files and has no replicas, and says so.
+//! Commands of the server as a whole. It has no replicas, and says so.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use freeport_kv_commands::arguments::{count, integer, is};
+use freeport_kv_commands::arguments::{integer, is};
 use freeport_kv_commands::{Command, Error, Flags, Group, Keys};
 use freeport_kv_protocol::resp::reply::shared;
 
 use super::connection::REDIS_VERSION;
+use super::persistence::NO_SAVING;
 use super::{Context, Flow, ServerRun, data_or};
 
 const READY: Flags = Flags::LOADING.with(Flags::STALE);
@@ -17,7 +18,6 @@ const ADMIN: Flags = Flags::ADMIN.with(Flags::NO_SCRIPT);
 const DEBUG: Flags = ADMIN.with(READY);
 const MONITOR: Flags = ADMIN.with(READY);
 const SHUTDOWN: Flags = ADMIN.with(READY).with(Flags::NO_MULTI).with(Flags::ALLOW_BUSY);
-const NO_SAVING: Error = Error::fixed("ERR persistence is not configured");
 const NO_REPLICATION: Error = Error::fixed("ERR replication is not configured");
 
 /// Commands of the server.
@@ -27,10 +27,6 @@ pub const COMMANDS: &[Command<ServerRun>] = &[
     Command::new(("debug", -2), Group::Server, DEBUG, Keys::All, debug),
     Command::new(("monitor", 1), Group::Server, MONITOR, Keys::None, monitor),
     Command::new(("shutdown", -1), Group::Server, SHUTDOWN, Keys::None, shutdown),
-    Command::new(("lastsave", 1), Group::Server, TIME, Keys::None, last_save),
-    Command::new(("save", 1), Group::Server, ADMIN.with(Flags::NO_MULTI), Keys::None, no_saving),
-    Command::new(("bgsave", -1), Group::Server, ADMIN, Keys::None, no_saving),
-    Command::new(("bgrewriteaof", 1), Group::Server, ADMIN, Keys::None, no_saving),
     Command::new(
         ("role", 1),
         Group::Server,
@@ -51,7 +47,6 @@ pub const COMMANDS: &[Command<ServerRun>] = &[
     ),
     Command::new(("replconf", -1), Group::Server, DEBUG, Keys::None, no_replicas),
     Command::new(("wait", 3), Group::Generic, Flags::BLOCKING, Keys::None, wait),
-    Command::new(("waitaof", 4), Group::Generic, Flags::BLOCKING, Keys::None, wait_for_file),
 ];
 
 fn since_1970() -> Duration {
@@ -117,12 +112,13 @@ fn monitor(context: &mut Context<'_>) -> Result<Flow, Error> {
 
 /// The client gets no reply: its connection ends.
 fn shutdown(context: &mut Context<'_>) -> Result<Flow, Error> {
-    let (mut saves, mut does_not_save, mut is_abort) = (false, false, false);
+    let (mut saves, mut does_not_save, mut is_abort, mut is_forced) = (false, false, false, false);
     for word in &context.arguments[1..] {
         match word.to_ascii_lowercase().as_slice() {
             b"nosave" => does_not_save = true,
             b"save" => saves = true,
-            b"now" | b"force" => {}
+            b"now" => {}
+            b"force" => is_forced = true,
             b"abort" => is_abort = true,
             _ => return Err(Error::SYNTAX),
         }
@@ -133,23 +129,17 @@ fn shutdown(context: &mut Context<'_>) -> Result<Flow, Error> {
     if is_abort {
         return Err(Error::fixed("ERR No shutdown in progress."));
     }
-    if saves {
+    let log = context.core.shared.persistence.as_ref().map(|it| &it.journal);
+    if saves && log.is_none() {
         return Err(NO_SAVING);
+    }
+    // Every worker writes and syncs the log at its end.
+    if !does_not_save && !is_forced && log.is_some_and(|log| log.failure().is_some()) {
+        return Err(Error::fixed("ERR Errors trying to SHUTDOWN. Check logs."));
     }
     context.client.is_closing = true;
     context.core.shared.stop();
     Ok(Flow::Continue)
-}
-
-/// The time of the start, as Redis replies before the first time that it saves.
-fn last_save(context: &mut Context<'_>) -> Result<Flow, Error> {
-    let started = since_1970().saturating_sub(context.core.shared.started.elapsed());
-    context.reply().integer(started.as_secs() as i64);
-    Ok(Flow::Continue)
-}
-
-fn no_saving(_context: &mut Context<'_>) -> Result<Flow, Error> {
-    Err(NO_SAVING)
 }
 
 fn no_replicas(_context: &mut Context<'_>) -> Result<Flow, Error> {
@@ -182,12 +172,12 @@ fn failover(context: &mut Context<'_>) -> Result<Flow, Error> {
     }))
 }
 
-/// Milliseconds that a client would wait.
-fn check_timeout(argument: &[u8]) -> Result<(), Error> {
+/// Milliseconds that a client waits; 0: without an end.
+pub(super) fn check_timeout(argument: &[u8]) -> Result<u64, Error> {
     const NO_INTEGER: Error = Error::fixed("ERR timeout is not an integer or out of range");
     match integer(argument).map_err(|_| NO_INTEGER)? {
         ..0 => Err(Error::fixed("ERR timeout is negative")),
-        _ => Ok(()),
+        timeout_ms => Ok(timeout_ms.unsigned_abs()),
     }
 }
 
@@ -196,25 +186,5 @@ fn wait(context: &mut Context<'_>) -> Result<Flow, Error> {
     integer(context.arguments[1])?;
     check_timeout(context.arguments[2])?;
     context.reply().integer(0);
-    Ok(Flow::Continue)
-}
-
-fn wait_for_file(context: &mut Context<'_>) -> Result<Flow, Error> {
-    const RANGE: Error = Error::fixed("ERR value is out of range, must be between 0 and 1");
-    const NO_FILE: Error =
-        Error::fixed("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.");
-    let local = integer(context.arguments[1])?;
-    if !(0..=1).contains(&local) {
-        return Err(RANGE);
-    }
-    count(context.arguments[2])?;
-    check_timeout(context.arguments[3])?;
-    if local > 0 {
-        return Err(NO_FILE);
-    }
-    let mut reply = context.reply();
-    reply.array(2);
-    reply.integer(0);
-    reply.integer(0);
     Ok(Flow::Continue)
 }

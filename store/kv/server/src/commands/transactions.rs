@@ -62,12 +62,17 @@ fn exec(context: &mut Context<'_>) -> Result<Flow, Error> {
         context.reply().null_array();
         return Ok(Flow::Continue);
     }
+    if let Err(error) = context.core.begin_transaction(&transaction.queued) {
+        let text = format!("EXECABORT Transaction discarded because of: {}", error.text());
+        return Err(Error::new(text));
+    }
     let Context { core, client, output, .. } = context;
     let may_block = std::mem::replace(&mut client.session.may_block, false);
     Writer::new(output, client.session.version).array(transaction.queued.len());
     for arguments in &transaction.queued {
         core.run_inner(client, arguments, output);
     }
+    core.end_unit();
     client.session.may_block = may_block;
     Ok(Flow::Continue)
 }

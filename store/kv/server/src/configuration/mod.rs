@@ -161,6 +161,15 @@ fn initial(parameter: &Parameter, options: &Options) -> String {
         "databases" => options.databases.to_string(),
         "io-threads" => options.workers.to_string(),
         "maxmemory" => options.memory_bytes.to_string(),
+        "appendonly" if options.persistence.is_some() => "yes".to_owned(),
+        "appendfsync" => {
+            let policy = options.persistence.as_ref().map(|persistence| persistence.policy);
+            policy.map_or(parameter.default, settings::policy_name).to_owned()
+        }
+        "dir" => match &options.persistence {
+            Some(persistence) => persistence.folder.display().to_string(),
+            None => parameter.default.to_owned(),
+        },
         _ => parameter.default.to_owned(),
     }
 }
@@ -197,7 +206,7 @@ mod tests {
     #[test]
     fn a_parameter_without_a_meaning_keeps_its_value() {
         let configuration = Configuration::new(&Options::default());
-        let text = "save: persistence is not configured, so only an empty value is accepted";
+        let text = "save: snapshots follow from the size of the log, so only an empty value is accepted";
         assert_eq!(refused(&configuration, "save 60"), text);
         configuration.set(&[(b"save", b"")]).expect("it is the present value");
         let text = "databases: can't set immutable config";

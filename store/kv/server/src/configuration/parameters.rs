@@ -36,14 +36,16 @@ pub enum Effect {
 
 use Effect::{AtStart, Fixed, Ignored, Lowered, Used};
 
-const SAVING: Effect = Fixed("persistence is not configured");
+const SAVING: Effect = Fixed("snapshots follow from the size of the log");
+const FOLDER: Effect = Fixed("the option `--dir` of the server says it");
+const FORMAT: Effect = Ignored("files have a format of their own");
 const REPLICATION: Effect = Fixed("replication is not configured");
 const CLUSTER: Effect = Fixed("the server is no part of a cluster");
 const DEFRAGMENTATION: Effect = Ignored("the allocator joins free blocks by itself");
 const FREEING: Effect = Ignored("memory is freed by the worker that owns it");
 const SCHEDULE: Effect = Ignored("workers keep time by themselves");
 const EVICTION: Effect = Ignored("nothing is evicted");
-const FILES: Effect = Ignored("nothing is written to files");
+const FILES: Effect = Ignored("nothing is logged in files");
 
 const fn new(name: &'static str, kind: Kind, default: &'static str, effect: Effect) -> Parameter {
     Parameter { name, alias: None, kind, default, effect }
@@ -112,7 +114,7 @@ pub const PARAMETERS: &[Parameter] = &[
         FILES,
     ),
     new("logfile", Kind::Text, "", AtStart),
-    new("dir", Kind::Text, ".", FILES),
+    new("dir", Kind::Text, ".", FOLDER),
     new("lua-time-limit", Kind::COUNT, "5000", Used),
     new("busy-reply-threshold", Kind::COUNT, "5000", Used),
     new("notify-keyspace-events", Kind::Events, "", Used),
@@ -164,20 +166,30 @@ pub const PARAMETERS: &[Parameter] = &[
     new("hll-sparse-max-bytes", Kind::SIZE, "3000", Used),
     // Persistence and replication.
     new("save", Kind::Text, "", SAVING),
-    new("appendonly", Kind::Switch, "no", SAVING),
-    new("appendfsync", Kind::Word(&["everysec", "always", "no"]), "everysec", FILES),
-    new("no-appendfsync-on-rewrite", Kind::Switch, "no", FILES),
-    new("auto-aof-rewrite-percentage", Kind::SMALL, "100", FILES),
-    new("auto-aof-rewrite-min-size", Kind::SIZE, "67108864", FILES),
-    new("aof-use-rdb-preamble", Kind::Switch, "yes", FILES),
-    new("aof-load-truncated", Kind::Switch, "yes", FILES),
+    new("appendonly", Kind::Switch, "no", FOLDER),
+    new("appendfsync", Kind::Word(&["everysec", "always", "no"]), "everysec", Used),
+    new("no-appendfsync-on-rewrite", Kind::Switch, "no", Ignored("snapshots have their own thread")),
+    new("auto-aof-rewrite-percentage", Kind::SMALL, "100", Used),
+    new("auto-aof-rewrite-min-size", Kind::SIZE, "67108864", Used),
+    new("aof-use-rdb-preamble", Kind::Switch, "yes", FORMAT),
+    new(
+        "aof-load-truncated",
+        Kind::Switch,
+        "yes",
+        Fixed("an interrupted write at the end of the log is cut off"),
+    ),
     new("appendfilename", Kind::Text, "appendonly.aof", AtStart),
     new("appenddirname", Kind::Text, "appendonlydir", AtStart),
-    new("dbfilename", Kind::Text, "dump.rdb", FILES),
-    new("rdbcompression", Kind::Switch, "yes", FILES),
+    new("dbfilename", Kind::Text, "dump.rdb", FORMAT),
+    new("rdbcompression", Kind::Switch, "yes", FORMAT),
     new("rdbchecksum", Kind::Switch, "yes", AtStart),
-    new("rdb-key-save-delay", Kind::Integer { least: i64::MIN, most: i64::MAX }, "0", FILES),
-    new("stop-writes-on-bgsave-error", Kind::Switch, "yes", FILES),
+    new("rdb-key-save-delay", Kind::Integer { least: i64::MIN, most: i64::MAX }, "0", FORMAT),
+    new(
+        "stop-writes-on-bgsave-error",
+        Kind::Switch,
+        "yes",
+        Ignored("changes are in the log, whether a snapshot succeeds or not"),
+    ),
     new(
         "sanitize-dump-payload",
         Kind::Word(&["no", "yes", "clients"]),

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use freeport_kv_journal::Policy;
 use freeport_kv_protocol::resp::RequestLimits;
 use freeport_kv_types::Limits;
 
@@ -39,6 +40,11 @@ pub struct Settings {
     pub slow_ns: u64,
     /// Milliseconds after which a running script lets other clients know.
     pub busy_ms: u64,
+    /// When changes are durable.
+    pub policy: Policy,
+    /// Bytes of the log, and its growth over the snapshot in percent, from which a snapshot is
+    /// written; 0 percent: never.
+    pub rewrite: (u64, u64),
     /// Limits of requests.
     pub requests: RequestLimits,
     /// Sizes of packed values. Its seed is not that of any shard.
@@ -73,6 +79,11 @@ impl Settings {
             latency_ms,
             slow_ns: slow_log_ns.min(latency_ns),
             busy_ms: number("busy-reply-threshold").unsigned_abs(),
+            policy: policy(&configuration.value("appendfsync")),
+            rewrite: (
+                number("auto-aof-rewrite-min-size").unsigned_abs(),
+                number("auto-aof-rewrite-percentage").unsigned_abs(),
+            ),
             requests: RequestLimits {
                 argument_bytes: count("proto-max-bulk-len"),
                 request_bytes: count("client-query-buffer-limit"),
@@ -113,6 +124,19 @@ fn list_node_bytes(size: i64) -> usize {
         0.. => COUNTED_NODE_BYTES,
         code => LIST_NODE_BYTES[(code.unsigned_abs() as usize).min(LIST_NODE_BYTES.len()) - 1],
     }
+}
+
+/// Names of policies, as `appendfsync` has them.
+const POLICIES: [(&str, Policy); 3] =
+    [("always", Policy::Always), ("everysec", Policy::EverySecond), ("no", Policy::Never)];
+
+fn policy(name: &str) -> Policy {
+    POLICIES.iter().find(|(one, _)| *one == name).map(|(_, policy)| *policy).unwrap_or_default()
+}
+
+/// Name of a policy.
+pub fn policy_name(policy: Policy) -> &'static str {
+    POLICIES.iter().find(|(_, one)| *one == policy).map_or("", |(name, _)| name)
 }
 
 #[cfg(test)]

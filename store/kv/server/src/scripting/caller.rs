@@ -37,6 +37,7 @@ impl<'a> ScriptCaller<'a> {
         is_read_only: bool,
     ) -> Self {
         core.shared.library.begin(function);
+        core.begin_unit();
         Self {
             core,
             client,
@@ -143,6 +144,7 @@ impl Caller for ScriptCaller<'_> {
 
 impl Drop for ScriptCaller<'_> {
     fn drop(&mut self) {
+        self.core.end_unit();
         self.core.shared.library.end();
     }
 }

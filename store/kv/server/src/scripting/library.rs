@@ -83,6 +83,17 @@ impl Library {
         self.functions_version.fetch_add(1, Ordering::AcqRel) + 1
     }
 
+    /// Sets the functions that were recovered, before the first worker starts.
+    pub fn recover_functions(&self, version: u64, dump: Vec<u8>) {
+        *self.functions.lock().unwrap_or_else(PoisonError::into_inner) = dump.into();
+        self.functions_version.store(version, Ordering::Release);
+    }
+
+    /// Sets the numbers of libraries and of functions.
+    pub fn set_counts(&self, counts: (usize, usize)) {
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = counts;
+    }
+
     /// Error of commands that a running script keeps waiting for too long.
     pub fn busy(&self) -> Error {
         const SCRIPT: Error = Error::fixed(

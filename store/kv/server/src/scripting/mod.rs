@@ -56,11 +56,19 @@ impl Engine {
         }
     }
 
-    /// Makes this worker's functions those of the server.
-    pub fn share_functions(&mut self, shared: &Shared) {
+    /// Takes the functions that the server has recovered, and lets it know how many they are.
+    pub fn count_functions(&mut self, shared: &Shared) {
+        self.follow_functions(shared);
+        shared.library.set_counts((self.functions.len(), self.functions.function_count()));
+    }
+
+    /// Makes this worker's functions those of the server. Returns their version and bytes.
+    pub fn share_functions(&mut self, shared: &Shared) -> (u64, Vec<u8>) {
+        let dump = self.functions.dump();
         self.functions_version = shared.library.set_functions(
-            self.functions.dump(),
+            dump.clone(),
             (self.functions.len(), self.functions.function_count()),
         );
+        (self.functions_version, dump)
     }
 }

@@ -12,6 +12,7 @@ use crate::clients::Origin;
 use crate::connection::Connection;
 use crate::listener::{Protocol, Stream};
 use crate::mail::Message;
+use crate::persistence::Holding;
 
 impl Core {
     /// Accepts all clients that have connected.
@@ -75,7 +76,7 @@ impl Core {
             return;
         }
         self.statistics.connections.add(1);
-        let connection = match (protocol, self.network.items) {
+        let mut connection = match (protocol, self.network.items) {
             (Protocol::Memcached, Some(limits)) => {
                 Connection::memcached(stream, freeport_kv_items::Connection::new(limits))
             }
@@ -84,6 +85,9 @@ impl Core {
                 Connection::resp(stream, client)
             }
         };
+        if self.log.is_some() && protocol == Protocol::Resp {
+            connection.holding = Holding::on();
+        }
         self.network.connections.insert(id, Box::new(connection));
     }
 

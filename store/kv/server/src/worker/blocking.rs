@@ -50,7 +50,7 @@ impl Worker {
     pub(super) fn serve_waiters(&mut self) {
         // The command that made the keys ready may have taken longer than they last.
         if self.core.effects.has_ready_keys {
-            self.core.now_ms = crate::shared::now_ms();
+            self.core.now_ms = self.core.shared.now_ms();
         }
         while std::mem::take(&mut self.core.effects.has_ready_keys) {
             let mut waiters = vec![];
@@ -84,10 +84,12 @@ impl Worker {
     /// Executes the command of a blocked client again, if the shards of its keys are here.
     fn retry(&mut self, id: u64) {
         let Some(mut connection) = self.core.network.connections.remove(&id) else { return };
+        let records = self.core.records();
         let is_over = match connection.client_mut() {
             Some((client, output)) => self.retry_client(client, output),
             None => false,
         };
+        connection.holding.has_written |= self.core.records() != records;
         self.core.network.connections.insert(id, connection);
         if is_over {
             self.again.push_back(id);

@@ -58,12 +58,12 @@ impl Core {
     fn answer_client(&mut self, id: u64, note: impl FnOnce(&mut Connection)) {
         let Some(mut connection) = self.network.connections.remove(&id) else { return };
         note(&mut connection);
-        self.answer(&mut connection);
+        self.answer(id, &mut connection);
         self.network.connections.insert(id, connection);
         self.network.missed.push(id);
     }
 
-    fn answer(&mut self, connection: &mut Connection) {
+    fn answer(&mut self, id: u64, connection: &mut Connection) {
         let is_idle = connection.is_ready() && !connection.is_input_left;
         if !is_idle || !connection.is_readable || connection.client().is_none() {
             return;
@@ -79,7 +79,8 @@ impl Core {
         connection.input = input;
         connection.is_input_left = !connection.input.is_empty();
         // A failure is found at its next turn.
-        connection.send();
+        self.flush_log();
+        self.send(id, connection);
     }
 
     /// Answers complete requests; returns their bytes.

@@ -22,6 +22,9 @@ use super::{Core, Worker};
 use crate::client::Client;
 use crate::mail::Message;
 
+/// The server itself instead of a client, whose numbers begin at 1: it borrows for a snapshot.
+pub(super) const SERVER: u64 = 0;
+
 /// Loans of a worker, and of its shard.
 #[derive(Debug, Default)]
 pub(super) struct Lending {
@@ -90,7 +93,12 @@ impl Worker {
             self.lending.stalled.push(client.id());
             return;
         }
-        self.lending.loans.push_back(Loan { client: client.id(), needed, held: 0 });
+        self.borrow_for(client.id(), needed);
+    }
+
+    /// Borrows shards for a client, or for the server.
+    pub(super) fn borrow_for(&mut self, client: u64, needed: u64) {
+        self.lending.loans.push_back(Loan { client, needed, held: 0 });
         self.advance_loan();
     }
 
@@ -147,6 +155,7 @@ impl Worker {
                 self.hold(borrower);
             }
         } else if let Some(shard) = self.core.store.take(self.core.number) {
+            self.core.flush_log();
             self.lending.borrowers.pop_front();
             let message = Message::Lent { number: self.core.number, shard };
             self.core.shared.mailboxes[borrower].send(message);
@@ -200,7 +209,10 @@ impl Worker {
     fn use_loan(&mut self) {
         let Some(client) = self.lending.loans.front().map(|loan| loan.client) else { return };
         self.lending.is_granted = true;
-        self.resume(client);
+        match client {
+            SERVER => self.begin_snapshot(),
+            client => self.resume(client),
+        }
         // Unless the command has ended it: the client may have gone.
         self.return_shards();
     }
@@ -211,6 +223,7 @@ impl Worker {
             return;
         }
         self.lending.is_granted = false;
+        self.core.flush_log();
         if let Some(loan) = self.lending.loans.pop_front() {
             let own = self.core.number;
             for number in (0..self.core.store.count()).filter(|at| loan.held & 1 << at != 0) {

@@ -15,7 +15,9 @@ mod blocking;
 mod busy;
 mod counting;
 mod delivering;
+mod imaging;
 mod lending;
+mod logging;
 mod measuring;
 mod memcached;
 mod memory;
@@ -42,10 +44,12 @@ use crate::commands::Action;
 use crate::configuration::Settings;
 use crate::listener::Listener;
 use crate::mail::Message;
+use crate::persistence::Recorder;
 use crate::scripting::Engine;
-use crate::shared::{Pause, Shared, now_ms};
+use crate::shared::{Pause, Shared};
 use crate::statistics::Statistics;
 pub use lending::Forgotten;
+use imaging::Imaging;
 use lending::Lending;
 use measuring::Stopwatch;
 use network::Network;
@@ -70,6 +74,7 @@ pub struct Worker {
     /// Ends of waits: time, client.
     deadlines: BTreeSet<(u64, u64)>,
     lending: Lending,
+    imaging: Imaging,
     /// Items of memcached, which the first worker has, with all their clients.
     items: Option<Items>,
     /// Bytes that are being read.
@@ -99,6 +104,8 @@ pub struct Core {
     pub table: Arc<Table<Action>>,
     /// Time of this turn in milliseconds since 1970.
     pub now_ms: u64,
+    /// Where changes are recorded, if a log is kept.
+    pub log: Option<Box<Recorder>>,
     /// Lua states, once a client has used them.
     pub engine: Option<Box<Engine>>,
     /// State of the server.
@@ -148,7 +155,7 @@ impl Worker {
             effects: Effects::default(),
             deliveries: vec![],
             table: shared.table.clone(),
-            now_ms: now_ms(),
+            now_ms: shared.now_ms(),
             settings: Settings::new(0, &shared.configuration),
             has_new_limits: true,
             statistics: shared.statistics[number].clone(),
@@ -156,6 +163,7 @@ impl Worker {
             pause: None,
             monitors: vec![],
             is_watchful: false,
+            log: shared.persistence.as_ref().map(|it| Box::new(it.recorder())),
             engine: None,
             shared,
         };
@@ -164,6 +172,7 @@ impl Worker {
             again: VecDeque::new(),
             deadlines: BTreeSet::new(),
             lending: Lending::default(),
+            imaging: Imaging::default(),
             items,
             buffer: vec![0; BUFFER_BYTES],
             next_expiry_ms: 0,
@@ -193,7 +202,7 @@ impl Worker {
         let mut events = Events::with_capacity(EVENTS);
         while !self.is_stopping {
             self.wait(&mut events)?;
-            self.core.now_ms = now_ms();
+            self.core.now_ms = self.core.shared.now_ms();
             self.look_around();
             for event in &events {
                 match event.token() {
@@ -218,7 +227,9 @@ impl Worker {
                 }
             }
             self.keep_time();
+            self.end_turn();
         }
+        self.end_log();
         Ok(())
     }
 
@@ -233,7 +244,9 @@ impl Worker {
                 self.receive(message);
                 timeout = Duration::ZERO;
             }
-            Err(_) if !self.again.is_empty() => timeout = Duration::ZERO,
+            Err(_) if !self.again.is_empty() || self.core.has_released() => {
+                timeout = Duration::ZERO;
+            }
             Err(_) => {}
         }
         let waited = self.core.network.poll.poll(events, Some(timeout));

@@ -33,6 +33,8 @@ pub struct Parcel {
     replies: Vec<u8>,
     /// End of each reply.
     reply_ends: Vec<usize>,
+    /// A command has changed something that is in the append log.
+    has_written: bool,
 }
 
 /// Requests of a client that are under way.
@@ -57,6 +59,7 @@ impl Parcel {
             commands: vec![],
             replies: vec![],
             reply_ends: vec![],
+            has_written: false,
         }
     }
 
@@ -162,12 +165,14 @@ impl Worker {
             return self.parcel_done(self.core.number, parcel);
         }
         let number = self.core.number;
+        self.core.flush_log();
         self.core.shared.mailboxes[parcel.worker].send(Message::Executed { number, parcel });
     }
 
     fn execute_parcel(&mut self, parcel: &mut Parcel) {
         let table = self.core.table.clone();
         self.core.begin_commands();
+        let records = self.core.records();
         let (mut replies, mut ends) = (vec![], Vec::with_capacity(parcel.commands.len()));
         for number in 0..parcel.commands.len() {
             if let Some(key) = parcel.arguments(number).get(1) {
@@ -187,6 +192,7 @@ impl Worker {
         }
         self.core.end_commands();
         (parcel.replies, parcel.reply_ends) = (replies, ends);
+        parcel.has_written = self.core.records() != records;
     }
 
     /// The replies of a parcel have come.
@@ -194,6 +200,7 @@ impl Worker {
         let id = parcel.client;
         // The client may have gone.
         let Some(connection) = self.core.network.connections.get_mut(&id) else { return };
+        connection.holding.has_written |= parcel.has_written;
         let Some((client, output)) = connection.client_mut() else { return };
         if let Some(gathering) = client.collect(number, parcel) {
             gathering.write(output);

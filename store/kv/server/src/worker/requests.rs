@@ -276,12 +276,19 @@ impl Core {
         output: &mut Vec<u8>,
     ) {
         let start = output.len();
+        if let Err(error) = self.admit(&command.spec, arguments) {
+            self.statistics.rejected(command.spec.number, error.text());
+            return Writer::new(output, session.version).error(error.text());
+        }
         self.begin_command(&command.spec);
+        let changes = self.effects.changes;
         let parts = (&mut self.store, &mut self.effects);
         let mut call = Call::new(arguments, session, parts, self.now_ms, output);
-        if !command.execute(&mut call) {
+        let has_succeeded = command.execute(&mut call);
+        if !has_succeeded {
             self.count_failure(&command.spec, &output[start..]);
         }
+        self.record(changes, (session.database, arguments), has_succeeded);
         self.end_command(&command.spec, session.client, arguments);
         if !self.effects.events.is_empty() {
             self.publish_events();

@@ -26,22 +26,22 @@ impl Worker {
         if let Some((client, _)) = connection.client_mut() {
             client.is_told = false;
         }
-        if connection.backlog_bytes() > 0 && !connection.send() {
+        if connection.backlog_bytes() > 0 && !self.core.send(id, connection) {
             return false;
         }
         if connection.backlog_bytes() > BACKLOG_BYTES {
             return true;
         }
+        let records = self.core.records();
         let is_open = match connection.is_ready() {
             true => self.read_and_execute(connection),
             false => true,
         };
-        let backlog = connection.backlog_bytes();
+        connection.holding.has_written |= self.core.records() != records;
         // Also the last replies of a connection that is closing.
-        if !connection.send() || !is_open {
+        if !self.core.send(id, connection) || !is_open && !connection.closes_later() {
             return false;
         }
-        self.core.statistics.sent_bytes.add((backlog - connection.backlog_bytes()) as u64);
         recording::record(connection);
         if connection.is_closing() {
             return connection.backlog_bytes() > 0;

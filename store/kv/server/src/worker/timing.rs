@@ -16,12 +16,12 @@ const SLEEP_MAX: Duration = Duration::from_millis(100);
 impl Worker {
     /// Time until something has to be done without an event.
     pub(super) fn next_time(&self) -> Duration {
-        let now_ms = crate::shared::now_ms();
+        let now_ms = self.core.shared.now_ms();
         let deadline_ms = self.deadlines.first().map(|&(deadline_ms, _)| deadline_ms);
         let pause = self.core.pause.filter(|_| !self.paused.is_empty());
         let times = deadline_ms.into_iter().chain(pause.map(|pause| pause.end_ms));
         let until = |time_ms: u64| Duration::from_millis(time_ms.saturating_sub(now_ms));
-        times.map(until).min().unwrap_or(SLEEP_MAX).min(SLEEP_MAX)
+        times.map(until).chain(self.image_time()).min().unwrap_or(SLEEP_MAX).min(SLEEP_MAX)
     }
 
     /// Does what is due.

@@ -42,6 +42,9 @@ impl Core {
         let version = self.shared.version.load(Ordering::Acquire);
         self.settings = Settings::new(version, &self.shared.configuration);
         self.effects.listened = events::listened(self.settings.events);
+        if let Some(persistence) = &self.shared.persistence {
+            persistence.journal.set_policy(self.settings.policy);
+        }
         self.has_new_limits = true;
         self.pause = self.shared.pause();
         self.monitors = self.shared.monitors();
@@ -249,6 +252,7 @@ impl Worker {
             }
             if self.core.number == 0 {
                 self.core.shared.sample_rates(self.core.now_ms);
+                self.core.look_at_log();
             }
         }
     }

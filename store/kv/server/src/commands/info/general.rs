@@ -55,19 +55,6 @@ pub(super) fn clients(core: &Core, lines: &mut Lines) {
     lines.add("tracking_clients", 0);
 }
 
-pub(super) fn persistence(core: &Core, lines: &mut Lines) {
-    lines.add("loading", 0);
-    lines.add("async_loading", 0);
-    // Nothing was ever saved, so these are all changes since the start.
-    core.publish_size();
-    let changes = sum(core.shared.workers(), |worker| &worker.changes);
-    lines.add("rdb_changes_since_last_save", changes);
-    lines.add("rdb_bgsave_in_progress", 0);
-    lines.add("aof_enabled", 0);
-    lines.add("aof_rewrite_in_progress", 0);
-    lines.add("aof_rewrite_scheduled", 0);
-}
-
 pub(super) fn statistics(core: &Core, lines: &mut Lines) {
     let shared = &core.shared;
     let workers = || shared.workers();

@@ -4,6 +4,7 @@
 
 mod commands;
 mod general;
+mod persistence;
 pub mod process;
 mod values;
 
@@ -32,7 +33,7 @@ const SECTIONS: [Section; 13] = [
     Section { name: "Server", is_default: true, write: general::server },
     Section { name: "Clients", is_default: true, write: general::clients },
     Section { name: "Memory", is_default: true, write: values::memory },
-    Section { name: "Persistence", is_default: true, write: general::persistence },
+    Section { name: "Persistence", is_default: true, write: persistence::persistence },
     Section { name: "Stats", is_default: true, write: general::statistics },
     Section { name: "Replication", is_default: true, write: general::replication },
     Section { name: "CPU", is_default: true, write: general::processor },

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Persistence: a log of all changes and snapshots, from which the server recovers.
+//!
+//! The journal ([`freeport_kv_journal`]) writes the files and knows nothing of keys. This module
+//! has the contents of its [records](record), the [replay](Loader) at the start, the
+//! [recorder](Recorder) of a worker, the [replies that wait](Holding), and the
+//! [snapshots](Snapshots).
+
+mod holding;
+pub mod record;
+mod recorder;
+mod replay;
+mod snapshots;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use freeport_kv_commands::{Shard, ShardOptions};
+use freeport_kv_journal::disk::{Disk, SystemDisk};
+use freeport_kv_journal::{Journal, Policy, Progress, Recovered};
+
+use crate::error::ServerError;
+pub use holding::Holding;
+pub use recorder::{Awaited, Recorder};
+pub use replay::{Loader, PAIRS, RECORDS};
+pub use snapshots::{Reason, Snapshots};
+
+/// Where a server keeps its data.
+#[derive(Clone)]
+pub struct PersistenceOptions {
+    /// The folder, which is made if it is missing.
+    pub folder: PathBuf,
+    /// When changes are durable.
+    pub policy: Policy,
+    /// The disk that the folder is on.
+    pub disk: Arc<dyn Disk>,
+}
+
+impl PersistenceOptions {
+    /// A folder on the system's disk, which gets all changes once a second.
+    pub fn new(folder: PathBuf) -> Self {
+        Self { folder, policy: Policy::EverySecond, disk: Arc::new(SystemDisk) }
+    }
+}
+
+impl std::fmt::Debug for PersistenceOptions {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("PersistenceOptions")
+            .field("folder", &self.folder)
+            .field("policy", &self.policy)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a server has found in its folder.
+#[derive(Debug)]
+pub struct Recovery {
+    /// Number of keys.
+    pub keys: usize,
+    /// Number of units of the log that were executed.
+    pub units: u64,
+    /// Things that the journal has repaired.
+    pub journal: Recovered,
+}
+
+/// The persistence of a running server.
+pub struct Persistence {
+    /// The files.
+    pub journal: Arc<Journal>,
+    /// Snapshots.
+    pub snapshots: Arc<Snapshots>,
+    /// What was found at the start.
+    pub recovery: Recovery,
+    /// Time of the latest recovered change, in milliseconds since 1970. The server's time does not
+    /// go back behind it, or keys that had expired would be there again.
+    pub floor_ms: u64,
+    folder: PathBuf,
+}
+
+impl std::fmt::Debug for Persistence {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Persistence").field("folder", &self.folder).finish_non_exhaustive()
+    }
+}
+
+/// Version and bytes of recovered functions.
+pub type Functions = Option<(u64, Vec<u8>)>;
+
+impl Persistence {
+    /// Recovers the shards of a server from its folder.
+    ///
+    /// # Errors
+    /// The files cannot be read or are damaged, or their contents do not fit in the memory.
+    pub fn open(
+        options: &PersistenceOptions,
+        (count, shard): (usize, &ShardOptions),
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(Self, Vec<Box<Shard>>, Functions), ServerError> {
+        let journal = freeport_kv_journal::Options {
+            policy: options.policy,
+            disk: options.disk.clone(),
+            ..freeport_kv_journal::Options::new(&options.folder)
+        };
+        let mut loader = Loader::new(count, shard);
+        let (journal, recovered) = Journal::open(journal, &mut loader, progress)?;
+        let recovery =
+            Recovery { keys: loader.keys(), units: loader.units, journal: recovered };
+        let persistence = Self {
+            journal: Arc::new(journal),
+            snapshots: Arc::default(),
+            recovery,
+            floor_ms: loader.latest_ms,
+            folder: options.folder.clone(),
+        };
+        let functions = loader.functions.take();
+        Ok((persistence, loader.into_shards(), functions))
+    }
+
+    /// The recorder of a worker.
+    pub fn recorder(&self) -> Recorder {
+        Recorder::new(self.journal.clone())
+    }
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A worker's way to the append log: it gathers what its commands change, and appends it once a
+//! turn, or earlier when a shard leaves the worker.
+
+use std::sync::Arc;
+
+use freeport_kv_commands::Error;
+use freeport_kv_journal::{Journal, Position, Units};
+
+use super::record;
+use crate::connection::Connection;
+
+/// Bytes of a unit above which a script's changes are divided into several units. Such a script is
+/// not atomic if the machine fails while they are written.
+const UNIT_BYTES: usize = 1 << 30;
+/// Bytes of a script's records for which memory is kept.
+const KEPT_BYTES: usize = 64 << 10;
+
+/// Changes of a worker that are not in the log yet, and clients that wait for it.
+pub struct Recorder {
+    journal: Arc<Journal>,
+    /// Units that were not appended yet.
+    units: Units,
+    /// Records of a transaction or script that has not ended, and their last time. They are apart,
+    /// so that units before them can be appended meanwhile.
+    open: Vec<u8>,
+    open_ms: u64,
+    /// Transactions and scripts that are being executed, one inside the other.
+    depth: u32,
+    /// There is room in the log for the transaction that is being executed.
+    is_admitted: bool,
+    /// Number of records until now.
+    records: u64,
+    /// Clients whose output has to be marked at the end of the turn.
+    unmarked: Vec<u64>,
+    /// Clients with marked output that waits.
+    waiting: Vec<u64>,
+    /// Clients whose commands wait.
+    pub awaiting: Vec<(u64, Awaited)>,
+    /// What the waiting clients were last looked at for: a position, and whether the log failed.
+    seen: (Position, bool),
+}
+
+/// Something that a command waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Awaited {
+    /// A snapshot, until this number of them have ended (`SAVE`).
+    Snapshot {
+        /// Number of snapshots.
+        ended: u64,
+    },
+    /// The log, until it is durable (`WAITAOF`).
+    Durable {
+        /// Up to here.
+        position: Position,
+        /// When the wait ends without success, in milliseconds since 1970; none: never.
+        deadline_ms: Option<u64>,
+        /// It also waits for replicas, which there are none of.
+        has_replicas: bool,
+    },
+}
+
+impl Recorder {
+    /// Nothing so far.
+    pub fn new(journal: Arc<Journal>) -> Self {
+        Self {
+            seen: (journal.released(), false),
+            journal,
+            units: Units::new(),
+            open: vec![],
+            open_ms: 0,
+            depth: 0,
+            is_admitted: false,
+            records: 0,
+            unmarked: vec![],
+            waiting: vec![],
+            awaiting: vec![],
+        }
+    }
+
+    /// Number of changes that were recorded until now.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Asks for room in the log, before a command is executed that may change something.
+    ///
+    /// # Errors
+    /// The log has no room, or cannot be written; the command is refused.
+    #[inline]
+    pub fn admit(&mut self, arguments: &[&[u8]]) -> Result<(), Error> {
+        match self.is_admitted {
+            true => Ok(()),
+            false => self.admit_bytes(record::command_bytes(arguments)),
+        }
+    }
+
+    /// See [`Recorder::admit`], for a number of bytes.
+    ///
+    /// # Errors
+    /// The same.
+    #[inline]
+    pub fn admit_bytes(&mut self, bytes: u64) -> Result<(), Error> {
+        let bytes = bytes.saturating_add(self.open.len() as u64);
+        self.journal.admit(&mut self.units, bytes).map_err(|refusal| refused(&refusal.reason))
+    }
+
+    /// The commands that follow belong to one unit, until [`Recorder::end`]. Those of a transaction
+    /// were admitted together.
+    pub fn begin(&mut self, is_admitted: bool) {
+        self.depth += 1;
+        self.is_admitted |= is_admitted;
+    }
+
+    /// Ends what [`Recorder::begin`] began.
+    pub fn end(&mut self) {
+        self.depth -= 1;
+        if self.depth == 0 {
+            self.is_admitted = false;
+            self.close_unit();
+        }
+    }
+
+    /// Makes a unit of the records of a transaction or script.
+    fn close_unit(&mut self) {
+        if self.open.is_empty() {
+            return;
+        }
+        self.units.push(&self.open);
+        self.open.clear();
+        if self.open.capacity() > KEPT_BYTES {
+            self.open = vec![];
+        }
+    }
+
+    /// Adds a record at a time.
+    #[inline]
+    pub fn add(&mut self, now_ms: u64, write: impl FnOnce(&mut Vec<u8>)) {
+        self.records += 1;
+        if self.depth == 0 {
+            let unit = self.units.unit();
+            record::write_time(unit, now_ms);
+            write(unit);
+            return self.units.finish();
+        }
+        if self.open.is_empty() || self.open_ms != now_ms {
+            record::write_time(&mut self.open, now_ms);
+            self.open_ms = now_ms;
+        }
+        write(&mut self.open);
+        if self.open.len() > UNIT_BYTES {
+            self.close_unit();
+        }
+    }
+
+    /// Appends complete units to the log.
+    #[inline]
+    pub fn flush(&mut self) {
+        if !self.units.is_empty() {
+            self.journal.append(&mut self.units);
+        }
+    }
+
+    /// Holds the new output of a connection until the log has what it depends on: this is known now
+    /// or at the end of the turn.
+    pub fn hold(&mut self, client: u64, connection: &mut Connection) {
+        if !self.units.is_empty() {
+            if !std::mem::replace(&mut connection.holding.is_listed, true) {
+                self.unmarked.push(client);
+            }
+            return;
+        }
+        let holding = &mut connection.holding;
+        holding.mark(connection.output.len(), self.journal.end());
+        holding.release(self.journal.released(), self.journal.failure().is_some());
+        if holding.is_waiting() && !std::mem::replace(&mut holding.is_listed, true) {
+            self.waiting.push(client);
+        }
+    }
+
+    /// Takes the clients whose output may have been released since the last call.
+    pub fn take_released(&mut self) -> Vec<u64> {
+        let mut clients = std::mem::take(&mut self.unmarked);
+        let state = (self.journal.released(), self.journal.failure().is_some());
+        if state != self.seen {
+            self.seen = state;
+            clients.append(&mut self.waiting);
+        }
+        clients
+    }
+
+    /// Clients wait for the log.
+    pub fn is_awaited(&self) -> bool {
+        !self.waiting.is_empty() || !self.awaiting.is_empty()
+    }
+}
+
+/// The error of Redis, so that clients know it.
+pub fn refused(reason: &str) -> Error {
+    Error::new(format!(
+        "MISCONF Errors writing to the AOF file: {reason}. Writes are refused until the log can be \
+         written again; reads are executed."
+    ))
+}
