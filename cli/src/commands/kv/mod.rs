@@ -2,6 +2,7 @@
 //! `freeport kv`: the key-value server, and its engine.
 
 mod cli;
+mod inspect;
 mod serve;
 mod tune;
 
@@ -22,6 +23,8 @@ enum What {
     Serve(serve::Arguments),
     /// Send commands to a server, and print the replies
     Cli(cli::Arguments),
+    /// Show what is in the folder of a server, or cut its damaged log
+    Inspect(inspect::Arguments),
     /// Choose the inline threshold and the index ratio for a mix of sizes
     Tune(tune::Arguments),
 }
@@ -34,6 +37,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.what {
         What::Serve(arguments) => serve::run(arguments),
         What::Cli(arguments) => cli::run(arguments),
+        What::Inspect(arguments) => inspect::run(arguments),
         What::Tune(arguments) => tune::run(arguments),
     }
 }

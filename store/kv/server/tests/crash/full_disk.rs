@@ -119,3 +119,10 @@ fn redis_refuses_writes_while_the_disk_is_full() {
         fill(Program::Redis, "no");
     }
 }
+
+#[test]
+fn writes_are_refused_while_the_disk_is_full() {
+    for policy in ["always", "everysec"] {
+        fill(Program::Freeport { workers: 2 }, policy);
+    }
+}

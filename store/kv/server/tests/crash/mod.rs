@@ -5,6 +5,7 @@
 //! The same trials run with redis-server, which shows that they ask for nothing that cannot be; and
 //! with files that were shortened or not kept, which shows that they notice a loss.
 
+mod damage;
 mod explain;
 mod full_disk;
 mod model;
@@ -60,11 +61,31 @@ fn redis_keeps_what_it_has_acknowledged() {
     }
 }
 
+fn keeps(workers: usize) {
+    for policy in ["always", "everysec", "no"] {
+        let totals = trial(Program::Freeport { workers }, Some(policy), nothing);
+        let totals = totals.unwrap_or_else(|error| panic!("{policy}: {error}"));
+        println!("{policy}: {totals:?}");
+    }
+}
+
+#[test]
+fn one_worker_keeps_what_it_has_acknowledged() {
+    keeps(1);
+}
+
+#[test]
+fn three_workers_keep_what_they_have_acknowledged() {
+    keeps(3);
+}
+
 #[test]
 fn a_server_without_a_log_fails_the_trial() {
     if has_redis() {
         trial(Program::Redis, None, nothing).expect_err("acknowledged writes are lost");
     }
+    let ours = trial(Program::Freeport { workers: 3 }, None, nothing);
+    ours.expect_err("acknowledged writes are lost");
 }
 
 #[test]

@@ -7,11 +7,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
+use freeport_kv_server::{Options, PersistenceOptions, Policy};
 use freeport_testbed::redis::RedisServer;
 use freeport_testbed::wait_until;
 
 use crate::client::{Client, server_with};
-use freeport_kv_server::Options;
 
 /// Name of the test that serves.
 const SERVES: &str = "crash::process::serves_for_other_tests";
@@ -136,6 +136,15 @@ fn serves_for_other_tests() {
     let _ = std::io::stdin().read_to_end(&mut nothing);
 }
 
-fn options(_folder: PathBuf, workers: usize, _policy: Option<String>) -> Options {
-    Options { workers, ..Options::default() }
+fn options(folder: PathBuf, workers: usize, policy: Option<String>) -> Options {
+    let persistence = policy.map(|policy| {
+        let policy = match policy.as_str() {
+            "always" => Policy::Always,
+            "everysec" => Policy::EverySecond,
+            "no" => Policy::Never,
+            other => panic!("{other} is no policy"),
+        };
+        PersistenceOptions { policy, ..PersistenceOptions::new(folder) }
+    });
+    Options { workers, persistence, ..Options::default() }
 }

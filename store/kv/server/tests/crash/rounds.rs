@@ -49,6 +49,9 @@ pub struct Totals {
 ///
 /// # Errors
 /// What the server has lost, or what it has that nobody wrote.
+///
+/// # Panics
+/// The server does not start, ends by itself, or replies wrongly.
 pub fn run(trial: &Trial) -> Result<Totals, String> {
     let mut random = Rng::with_seed(trial.seed);
     let mut writers: Vec<_> = (0..CLIENTS).map(|client| Writer::new(client, trial.seed)).collect();
@@ -59,18 +62,26 @@ pub fn run(trial: &Trial) -> Result<Totals, String> {
         let began_ms = now_ms();
         let begin = Instant::now();
         let mut process = trial.launch.begin();
-        let address = process.ready()?;
+        let place = || format!("seed {}, round {round}", trial.seed);
+        let address = process.ready().unwrap_or_else(|error| panic!("{}: {error}", place()));
         let recovery = begin.elapsed();
         match round {
             0 => write_ballast(address),
             _ => compare(address, &known, &mut writers, &mut counters, trial)
-                .map_err(|error| format!("seed {}, round {round}: {error}", trial.seed))?,
+                .map_err(|error| format!("{}: {error}", place()))?,
         }
         if round == trial.rounds {
             break;
         }
-        known =
-            write_until_killed(process, address, began_ms, &mut writers, &mut random, &mut totals)?;
+        let moment = Moment::choose(&mut random);
+        let killed = write_until_killed(process, address, began_ms, &mut writers, moment);
+        let (acknowledged, now_known) =
+            killed.unwrap_or_else(|error| panic!("{}: {error}", place()));
+        known = now_known;
+        totals.kills += 1;
+        totals.acknowledged += acknowledged;
+        totals.unknown += known.iter().map(|one| one.unknown.len() as u64).sum::<u64>();
+        totals.new_logs += u64::from(moment.new_log_at.is_some());
         (trial.after_kill)(&trial.launch.folder);
         for _ in 0..random.u32(..3) {
             let process = trial.launch.begin();
@@ -94,59 +105,67 @@ fn ballast(number: usize) -> (String, String) {
     (format!("ballast:{number}"), format!("{number:-<BALLAST_BYTES$}"))
 }
 
-/// Has all clients write until the server is killed at a random moment; returns what they know.
+/// When a server is killed.
+#[derive(Clone, Copy)]
+struct Moment {
+    /// Number of replies after which the server is asked to write its log anew.
+    new_log_at: Option<u64>,
+    /// Number of replies after which it is killed, and a time in addition.
+    kill_at: u64,
+    pause: Duration,
+}
+
+impl Moment {
+    fn choose(random: &mut Rng) -> Self {
+        let kill_at = random.u64(1..2000);
+        let before = [kill_at, 100][usize::from(random.bool())];
+        let new_log_at = kill_at.saturating_sub(random.u64(..before)).max(1);
+        let pause = Duration::from_micros(random.u64(..3000));
+        Self { new_log_at: random.bool().then_some(new_log_at), kill_at, pause }
+    }
+}
+
+/// Has all clients write until the server is killed; returns the number of replies, and what the
+/// clients know.
 fn write_until_killed(
     process: Process,
     address: SocketAddr,
     began_ms: u64,
     writers: &mut [Writer],
-    random: &mut Rng,
-    totals: &mut Totals,
-) -> Result<Vec<Knowledge>, String> {
+    moment: Moment,
+) -> Result<(u64, Vec<Knowledge>), String> {
     let count = AtomicU64::new(0);
-    let kill_at = random.u64(1..2000);
-    let new_log_at = random.bool().then(|| random.u64(1..=kill_at));
     let (report, reports) = mpsc::channel();
-    let known: Result<Vec<Knowledge>, String> = thread::scope(|scope| {
-        let clients: Vec<_> = writers
-            .iter_mut()
-            .map(|writer| {
-                let (count, report) = (&count, report.clone());
-                let acknowledged = move || {
-                    let now = count.fetch_add(1, Ordering::Relaxed) + 1;
-                    if now == kill_at || Some(now) == new_log_at {
-                        // Nobody listens after the kill.
-                        let _ = report.send(now);
-                    }
-                };
-                scope.spawn(move || writer.write(address, began_ms, acknowledged))
-            })
-            .collect();
-        drop(report);
-        let mut is_killed = false;
-        for now in &reports {
-            if Some(now) == new_log_at {
-                if let Ok(mut client) = Client::try_connect(address) {
-                    client.send("BGREWRITEAOF");
+    let known: Vec<_> = thread::scope(|scope| {
+        let start = |writer| {
+            let (count, report) = (&count, report.clone());
+            let acknowledged = move || {
+                let now = count.fetch_add(1, Ordering::Relaxed) + 1;
+                if now == moment.kill_at || Some(now) == moment.new_log_at {
+                    // Nobody listens after the kill.
+                    let _ = report.send(now);
                 }
-                totals.new_logs += 1;
+            };
+            scope.spawn(move || Writer::write(writer, address, began_ms, acknowledged))
+        };
+        let clients: Vec<_> = writers.iter_mut().map(start).collect();
+        drop(report);
+        let is_killed = reports.iter().any(|now| {
+            if Some(now) == moment.new_log_at
+                && let Ok(mut client) = Client::try_connect(address)
+            {
+                client.send("BGREWRITEAOF");
             }
-            if now == kill_at {
-                thread::sleep(Duration::from_micros(random.u64(..3000)));
-                is_killed = true;
-                break;
-            }
-        }
+            now == moment.kill_at
+        });
+        thread::sleep(moment.pause);
         drop(process);
         let known = clients.into_iter().map(|client| client.join().expect("no client panics"));
-        let known = known.collect::<Result<Vec<_>, _>>()?;
-        if is_killed { Ok(known) } else { Err("the server has ended by itself".into()) }
+        let ended = (!is_killed).then(|| Err("the server has ended by itself".to_owned()));
+        known.chain(ended).collect()
     });
-    let known = known?;
-    totals.kills += 1;
-    totals.acknowledged += count.load(Ordering::Relaxed);
-    totals.unknown += known.iter().map(|one| one.unknown.len() as u64).sum::<u64>();
-    Ok(known)
+    let known = known.into_iter().collect::<Result<_, _>>()?;
+    Ok((count.into_inner(), known))
 }
 
 /// Compares the keys of a server with what clients know, and has the clients start from those keys.
