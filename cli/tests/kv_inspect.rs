@@ -52,7 +52,8 @@ fn it_shows_the_files_the_keys_and_the_commands() {
     let printed = text(&shown.stdout);
     assert!(shown.status.success(), "{shown:?}");
     for part in [
-        ": generation 2\n",
+        ": generation ",
+        "\nsnapshot.",
         "\n  keys of type string in database 0: 2\n",
         "\n  keys of type list in database 0: 1\n",
         "\nthe log is complete\n",

@@ -17,6 +17,8 @@ const SHOWN_BYTES: usize = 200;
 #[command(after_help = "Example:\n  freeport kv inspect /var/lib/freeport-kv\n  \
                   freeport kv inspect /var/lib/freeport-kv --units --limit 20\n  \
                   freeport kv inspect /var/lib/freeport-kv --cut\n\n\
+                  A line of --units has the position in the log, `-` for the first command of a unit \
+                  and `+` for a further one, the time, the database, and the command.\n\n\
                   A server may use the folder meanwhile, except with --cut. The exit status is 1 if \
                   the log is damaged, so that a server would not start. The end of an interrupted \
                   write is no damage: the next start cuts it off.")]
@@ -57,7 +59,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         }
     })?;
     match arguments.json {
-        true => println!("{}", object(folder, &inspection),
+        true => println!("{}", object(folder, &inspection)),
         false => print_text(folder, &inspection),
     }
     let bad_place = inspection.contents.bad_place.as_ref();
@@ -170,7 +172,7 @@ fn print_text(folder: &Path, inspection: &Inspection) {
     println!("{}: generation {}", folder.display(), contents.manifest.generation);
     if let Some(snapshot) = &contents.snapshot {
         println!(
-            "{}: {} bytes in {} blocks",
+            "{}: bytes: {}; blocks: {}",
             name(&snapshot.file),
             snapshot.bytes,
             snapshot.blocks
@@ -184,7 +186,7 @@ fn print_text(folder: &Path, inspection: &Inspection) {
     }
     for segment in &contents.segments {
         println!(
-            "{}: positions {} to {}; {} bytes, {} batches, {} units",
+            "{}: positions {} to {}; bytes: {}; batches: {}; units: {}",
             name(&segment.file),
             segment.position.0,
             segment.end.0,

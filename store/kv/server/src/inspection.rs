@@ -10,8 +10,8 @@ use freeport_kv_journal::{Replay, inspect::inspect};
 use freeport_kv_keyspace::ImageEntry;
 use freeport_kv_types::Limits;
 
-pub use crate::persistence::record::Record;
 use crate::persistence::record::Reader;
+pub use crate::persistence::record::Record;
 use crate::persistence::{PAIRS, RECORDS};
 
 /// A unit of the log: what one command, transaction or script has changed.
@@ -52,10 +52,7 @@ pub struct Inspection {
 /// # Errors
 /// The folder has no manifest, a file is missing or cannot be read, or its snapshot is damaged. A
 /// damaged log is part of the result.
-pub fn read(
-    folder: &Path,
-    visit: &mut dyn FnMut(Unit<'_>),
-) -> Result<Inspection, OpenError> {
+pub fn read(folder: &Path, visit: &mut dyn FnMut(Unit<'_>)) -> Result<Inspection, OpenError> {
     let mut visitor = Visitor {
         visit,
         batch: Place::default(),

@@ -23,9 +23,9 @@ use freeport_testbed::{number, seed, skip, usual_or_long};
 use process::{Launch, Program};
 use rounds::{Totals, Trial, run};
 
-/// Number of kills of each trial.
+/// Number of kills of each trial; `FREEPORT_CRASHES` is another one.
 fn rounds() -> u64 {
-    number("FREEPORT_CRASHES").unwrap_or(usual_or_long(6, 100))
+    number("FREEPORT_CRASHES").unwrap_or(usual_or_long(2, 100))
 }
 
 fn trial(

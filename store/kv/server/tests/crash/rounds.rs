@@ -121,7 +121,7 @@ impl Moment {
         let before = [kill_at, 100][usize::from(random.bool())];
         let new_log_at = kill_at.saturating_sub(random.u64(..before)).max(1);
         let pause = Duration::from_micros(random.u64(..3000));
-        Self { new_log_at: random.bool().then_some(new_log_at), kill_at, pause }
+        Self { new_log_at: (random.u32(..3) > 0).then_some(new_log_at), kill_at, pause }
     }
 }
 
