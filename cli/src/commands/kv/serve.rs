@@ -4,9 +4,7 @@
 use crate::stopping::stop_signals;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use freeport_kv_server::{
-    Bind, Options, PersistenceOptions, Policy, Progress, Recovered, Server,
-};
+use freeport_kv_server::{Bind, Options, PersistenceOptions, Policy, Progress, Recovered, Server};
 use serde_json::json;
 use std::fs::File;
 use std::io::{Read, Write};

@@ -291,10 +291,12 @@ fn append_batch(shared: &Shared, tail: &mut Tail, units: &mut Units, header: Hea
 impl Shared {
     /// Publishes positions after an append.
     fn publish_appended(&self, tail: &Tail) {
-        self.end.store(tail.end, Ordering::Release);
+        // This comes before the end, so that a thread that has seen the end need not be woken for
+        // what `append` itself releases.
         if tail.policy != Policy::Always && !tail.faults.holds_replies() {
             self.released.fetch_max(tail.written, Ordering::AcqRel);
         }
+        self.end.store(tail.end, Ordering::Release);
     }
 
     /// Waits until everything appended before is durable, or the journal fails.

@@ -34,7 +34,7 @@ impl Census {
     /// Asks all workers, and adds up their answers. A worker that ends is left out.
     pub(crate) fn take(shared: &Shared) -> Self {
         let (sender, receiver) = channel();
-        for mailbox in &shared.mailboxes {
+        for mailbox in shared.mailboxes.iter() {
             mailbox.send(Message::Count { census: sender.clone() });
         }
         drop(sender);
@@ -42,7 +42,7 @@ impl Census {
         for one in receiver {
             sum.add(&one);
         }
-        for mailbox in &shared.mailboxes {
+        for mailbox in shared.mailboxes.iter() {
             sum.message_bytes += mailbox.message_bytes();
             sum.lost_messages += mailbox.lost_messages();
         }

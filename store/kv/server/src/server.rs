@@ -226,12 +226,9 @@ fn recover(
 /// Makes the log wake the workers whose clients wait for it.
 fn wake_by_log(shared: &Arc<Shared>) {
     let Some(persistence) = &shared.persistence else { return };
-    let weak = Arc::downgrade(shared);
-    persistence.journal.on_release(Box::new(move || {
-        if let Some(shared) = weak.upgrade() {
-            shared.mailboxes.iter().for_each(Mailbox::log_has_advanced);
-        }
-    }));
+    let mailboxes = shared.mailboxes.clone();
+    let wake = move || mailboxes.iter().for_each(Mailbox::log_has_advanced);
+    persistence.journal.on_release(Box::new(wake));
 }
 
 /// Options of each shard, checked, so that a shard can make its databases when they get keys.

@@ -24,8 +24,9 @@ use crate::statistics::Statistics;
 pub struct Shared {
     /// Options that it was started with.
     pub options: Options,
-    /// A mailbox for each worker.
-    pub mailboxes: Vec<Mailbox>,
+    /// A mailbox for each worker. Threads of the log have them without the rest: they may not be the
+    /// last that holds the log.
+    pub mailboxes: Arc<[Mailbox]>,
     /// Channels of publish and subscribe.
     pub channels: Channels,
     /// Scripts and functions.
@@ -97,7 +98,7 @@ impl Shared {
             pause: Mutex::new(None),
             monitors: Mutex::new(vec![]),
             options,
-            mailboxes,
+            mailboxes: mailboxes.into(),
             channels: Channels::default(),
             library: Library::default(),
             started: Instant::now(),

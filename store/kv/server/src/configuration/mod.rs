@@ -206,7 +206,8 @@ mod tests {
     #[test]
     fn a_parameter_without_a_meaning_keeps_its_value() {
         let configuration = Configuration::new(&Options::default());
-        let text = "save: snapshots follow from the size of the log, so only an empty value is accepted";
+        let text =
+            "save: snapshots follow from the size of the log, so only an empty value is accepted";
         assert_eq!(refused(&configuration, "save 60"), text);
         configuration.set(&[(b"save", b"")]).expect("it is the present value");
         let text = "databases: can't set immutable config";

@@ -168,7 +168,12 @@ pub const PARAMETERS: &[Parameter] = &[
     new("save", Kind::Text, "", SAVING),
     new("appendonly", Kind::Switch, "no", FOLDER),
     new("appendfsync", Kind::Word(&["everysec", "always", "no"]), "everysec", Used),
-    new("no-appendfsync-on-rewrite", Kind::Switch, "no", Ignored("snapshots have their own thread")),
+    new(
+        "no-appendfsync-on-rewrite",
+        Kind::Switch,
+        "no",
+        Ignored("snapshots have their own thread"),
+    ),
     new("auto-aof-rewrite-percentage", Kind::SMALL, "100", Used),
     new("auto-aof-rewrite-min-size", Kind::SIZE, "67108864", Used),
     new("aof-use-rdb-preamble", Kind::Switch, "yes", FORMAT),

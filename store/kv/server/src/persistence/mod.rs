@@ -104,8 +104,7 @@ impl Persistence {
         };
         let mut loader = Loader::new(count, shard);
         let (journal, recovered) = Journal::open(journal, &mut loader, progress)?;
-        let recovery =
-            Recovery { keys: loader.keys(), units: loader.units, journal: recovered };
+        let recovery = Recovery { keys: loader.keys(), units: loader.units, journal: recovered };
         let persistence = Self {
             journal: Arc::new(journal),
             snapshots: Arc::default(),

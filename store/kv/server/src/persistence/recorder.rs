@@ -105,6 +105,11 @@ impl Recorder {
         self.journal.admit(&mut self.units, bytes).map_err(|refusal| refused(&refusal.reason))
     }
 
+    /// The log cannot be written for now.
+    pub fn is_failing(&self) -> bool {
+        self.journal.failure().is_some()
+    }
+
     /// The commands that follow belong to one unit, until [`Recorder::end`]. Those of a transaction
     /// were admitted together.
     pub fn begin(&mut self, is_admitted: bool) {
@@ -172,7 +177,7 @@ impl Recorder {
         }
         let holding = &mut connection.holding;
         holding.mark(connection.output.len(), self.journal.end());
-        holding.release(self.journal.released(), self.journal.failure().is_some());
+        holding.release(self.journal.released(), self.is_failing());
         if holding.is_waiting() && !std::mem::replace(&mut holding.is_listed, true) {
             self.waiting.push(client);
         }
@@ -181,7 +186,7 @@ impl Recorder {
     /// Takes the clients whose output may have been released since the last call.
     pub fn take_released(&mut self) -> Vec<u64> {
         let mut clients = std::mem::take(&mut self.unmarked);
-        let state = (self.journal.released(), self.journal.failure().is_some());
+        let state = (self.journal.released(), self.is_failing());
         if state != self.seen {
             self.seen = state;
             clients.append(&mut self.waiting);

@@ -149,8 +149,10 @@ impl Loader {
 }
 
 fn too_small(reason: &str) -> String {
-    format!("{reason}. The memory is too small for the stored keys; start the server with more \
-             (--memory), or with fewer workers")
+    format!(
+        "{reason}. The memory is too small for the stored keys; start the server with more \
+             (--memory), or with fewer workers"
+    )
 }
 
 impl Replay for Loader {

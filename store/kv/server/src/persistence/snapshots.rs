@@ -199,7 +199,8 @@ impl Snapshots {
         self.running.store(0, Ordering::Release);
         let Some(writer) = state.writer.take() else { return };
         drop(state);
-        let writer = Arc::into_inner(writer).expect("the other workers have completed their images");
+        let writer =
+            Arc::into_inner(writer).expect("the other workers have completed their images");
         let snapshots = self.clone();
         writer.finish(Box::new(move |result| {
             let result = result.map(|_| ()).map_err(|error| error.to_string());

@@ -65,10 +65,9 @@ impl Engine {
     /// Makes this worker's functions those of the server. Returns their version and bytes.
     pub fn share_functions(&mut self, shared: &Shared) -> (u64, Vec<u8>) {
         let dump = self.functions.dump();
-        self.functions_version = shared.library.set_functions(
-            dump.clone(),
-            (self.functions.len(), self.functions.function_count()),
-        );
+        self.functions_version = shared
+            .library
+            .set_functions(dump.clone(), (self.functions.len(), self.functions.function_count()));
         (self.functions_version, dump)
     }
 }

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use freeport_kv_journal::Entries;
 use freeport_kv_keyspace::ImageStep;
 
-use super::{Core, Worker};
 use super::lending::SERVER;
+use super::{Core, Worker};
 use crate::mail::Mailbox;
 use crate::persistence::{PAIRS, Persistence, RECORDS, record};
 use crate::statistics::sum;
@@ -132,8 +132,8 @@ impl Worker {
         *is_paused = persistence.snapshots.is_full();
         if step == ImageStep::Done {
             *is_complete = true;
-            let shared = self.core.shared.clone();
-            let wake = move || shared.mailboxes.iter().for_each(Mailbox::log_has_advanced);
+            let mailboxes = self.core.shared.mailboxes.clone();
+            let wake = move || mailboxes.iter().for_each(Mailbox::log_has_advanced);
             persistence.snapshots.complete(*number, wake);
         }
     }

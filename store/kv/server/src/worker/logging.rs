@@ -69,7 +69,8 @@ impl Core {
         }
     }
 
-    /// Records a command, if it has changed something since there was a number of changes.
+    /// Records a command, if it has changed something since there was a number of changes, and the
+    /// keys that were removed before it because their time had passed or memory was short.
     #[inline]
     pub fn record(
         &mut self,
@@ -77,13 +78,37 @@ impl Core {
         (database, arguments): (u16, &[&[u8]]),
         has_succeeded: bool,
     ) {
+        if self.log.is_none() {
+            return;
+        }
+        self.record_removed();
+        let logged = self.effects.logged.take();
         if let Some(log) = &mut self.log
             && self.effects.changes != changes
         {
-            log.add(self.now_ms, |unit| {
-                record::write_command(unit, database, arguments, has_succeeded);
+            log.add(self.now_ms, |unit| match logged {
+                Some(words) => record::write_command(unit, database, &words, has_succeeded),
+                None => record::write_command(unit, database, arguments, has_succeeded),
             });
         }
+    }
+
+    /// Records keys that were removed outside of commands.
+    #[inline]
+    fn record_removed(&mut self) {
+        if let Some(log) = &mut self.log
+            && !self.effects.removed.is_empty()
+        {
+            for (database, key) in self.effects.removed.drain(..) {
+                log.add(self.now_ms, |unit| record::write_removal(unit, database, &key));
+            }
+        }
+    }
+
+    /// The log refuses writes for now, so nothing may be removed outside of commands either.
+    #[inline]
+    pub fn refuses_changes(&self) -> bool {
+        self.log.as_ref().is_some_and(|log| log.is_failing())
     }
 
     /// Asks for room for a change of the functions, all of which are recorded.
@@ -106,6 +131,7 @@ impl Core {
     /// Appends what is recorded to the log.
     #[inline]
     pub fn flush_log(&mut self) {
+        self.record_removed();
         if let Some(log) = &mut self.log {
             log.flush();
         }

@@ -48,8 +48,8 @@ use crate::persistence::Recorder;
 use crate::scripting::Engine;
 use crate::shared::{Pause, Shared};
 use crate::statistics::Statistics;
-pub use lending::Forgotten;
 use imaging::Imaging;
+pub use lending::Forgotten;
 use lending::Lending;
 use measuring::Stopwatch;
 use network::Network;
@@ -152,7 +152,7 @@ impl Worker {
             number,
             network,
             store,
-            effects: Effects::default(),
+            effects: Effects { records: shared.persistence.is_some(), ..Effects::default() },
             deliveries: vec![],
             table: shared.table.clone(),
             now_ms: shared.now_ms(),

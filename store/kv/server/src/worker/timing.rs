@@ -40,6 +40,9 @@ impl Worker {
     /// Removes some keys whose time has passed, and more of them while they are many.
     fn expire_keys(&mut self) {
         let core = &mut self.core;
+        if core.refuses_changes() {
+            return;
+        }
         for _ in 0..EXPIRY_TURNS {
             let removed = core.store.expire_some(core.now_ms, EXPIRY_BUDGET, &mut core.effects);
             if removed * 4 < EXPIRY_BUDGET {

@@ -69,7 +69,10 @@ fn keys_are_there_after_a_restart() {
         server = restart(server, folder.path(), workers);
         assert_eq!(server.recovery().map(|recovery| recovery.keys), Some(3));
         let mut client = Client::new(&server);
-        assert_eq!(client.call("LMOVE list list LEFT RIGHT"), ["\"z\"", "\"y\"", "\"x\""][workers - 1]);
+        assert_eq!(
+            client.call("LMOVE list list LEFT RIGHT"),
+            ["\"z\"", "\"y\"", "\"x\""][workers - 1]
+        );
         client.call("SELECT 3");
         assert_eq!(client.call("HGET hash field"), "\"value\"");
     }
@@ -161,7 +164,10 @@ fn functions_are_there_after_a_restart() {
         let mut client = Client::new(&server);
         let stats = client.call("FUNCTION STATS");
         let count = stats.split("libraries_count").nth(1).unwrap_or_default();
-        assert!(count.trim_start_matches("\" ").trim_start().starts_with("2) (integer) 1"), "{stats}");
+        assert!(
+            count.trim_start_matches("\" ").trim_start().starts_with("2) (integer) 1"),
+            "{stats}"
+        );
         assert_eq!(client.call("FCALL one_f 1 key"), "(error) ERR Function not found");
         assert_eq!(client.call("FCALL two_f 1 key"), format!("(integer) {}", 5 * turn));
     }
@@ -211,10 +217,7 @@ fn keys_that_do_not_fit_are_an_error() {
     let mut client = Client::new(&server);
     client.call("DEBUG POPULATE 200 key 100000");
     stop(server);
-    let small = Options {
-        memory_bytes: 4 << 20,
-        ..options(folder.path(), 1, Policy::EverySecond)
-    };
+    let small = Options { memory_bytes: 4 << 20, ..options(folder.path(), 1, Policy::EverySecond) };
     let error = Server::start(small).expect_err("the memory is too small").to_string();
     assert!(error.contains("memory is too small") && error.contains("offset"), "{error}");
     let few = Options { databases: 1, ..options(folder.path(), 1, Policy::EverySecond) };

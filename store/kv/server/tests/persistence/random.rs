@@ -82,7 +82,9 @@ fn keep_keys(client: &mut Client) {
     for database in 0..3 {
         client.call(&format!("SELECT {database}"));
         for number in 0..6 {
-            ["e", "h"].iter().for_each(|kind| drop(client.call(&format!("PERSIST {kind}{number}"))));
+            ["e", "h"]
+                .iter()
+                .for_each(|kind| drop(client.call(&format!("PERSIST {kind}{number}"))));
         }
     }
 }
