@@ -31,6 +31,7 @@ mod bpf_program;
 mod bpf_rows;
 mod kv_commands;
 mod kv_detached;
+pub mod kv_journal;
 pub mod kv_scripts;
 pub mod kv_values;
 mod memcached_request;
@@ -45,6 +46,7 @@ pub use bpf_program::{bpf_analysis, bpf_program};
 pub use bpf_rows::bpf_rows;
 pub use kv_commands::kv_commands;
 pub use kv_detached::kv_detached;
+pub use kv_journal::kv_journal;
 pub use kv_scripts::kv_scripts;
 pub use kv_values::kv_values;
 pub use memcached_request::memcached_request;
@@ -58,7 +60,7 @@ pub use shared_queue::shared_queue;
 pub type Reader = (&'static str, fn(&[u8]));
 
 /// All readers.
-pub const READERS: [Reader; 26] = [
+pub const READERS: [Reader; 27] = [
     ("language", language),
     ("format", format),
     ("representation", representation),
@@ -85,6 +87,7 @@ pub const READERS: [Reader; 26] = [
     ("kv_commands", kv_commands),
     ("kv_detached", kv_detached),
     ("kv_scripts", kv_scripts),
+    ("kv_journal", kv_journal),
 ];
 
 /// A program with everything that calls and initial values can name: numbers, structs, arrays,

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The value that `RESTORE` makes of a payload whose checksum is right, and that a key gets. It is
-//! read from the key, and deserialized again.
+//! read from the key, and deserialized again. Entries of images are such values with a key.
 
 use freeport_kv_engine::Options as EngineOptions;
-use freeport_kv_keyspace::{Detached, Keyspace, Kind, Options};
+use freeport_kv_keyspace::{Detached, ImageEntry, ImageStep, Keyspace, Kind, Options};
 use freeport_kv_types::Limits;
 
 /// Reads the bytes as a value of the type that the first byte chooses, and stores it.
 pub fn kv_detached(bytes: &[u8]) {
+    read_as_entry(bytes);
     let [number, ref value @ ..] = *bytes else { return };
     let kind = Kind::ALL[usize::from(number) % Kind::ALL.len()];
     let limits = Limits { hash_seed: 1, ..Limits::default() };
@@ -25,4 +26,21 @@ pub fn kv_detached(bytes: &[u8]) {
         assert!(keyspace.rename(b"copy", b"key", 1).expect("no memory is taken"));
     }
     assert_eq!((keyspace.len(), keyspace.kind(b"key", 1)), (1, Some(kind)));
+    let mut image = vec![];
+    keyspace.begin_image(3);
+    while keyspace.image_some(100, &mut image) == ImageStep::More {}
+    let entry = ImageEntry::read(&mut &image[..], keyspace.limits()).expect("it was written");
+    let entry = entry.expect("there is a pair");
+    assert_eq!((entry.database, entry.key), (3, &b"key"[..]));
+}
+
+/// Reads the bytes as the entry of an image, and as such behind a length that is right.
+fn read_as_entry(bytes: &[u8]) {
+    let limits = Limits { hash_seed: 1, ..Limits::default() };
+    let _ = ImageEntry::read(&mut &bytes[..], &limits);
+    let with_length = [&(bytes.len() as u64).to_le_bytes()[..], bytes].concat();
+    let mut rest = &with_length[..];
+    if let Ok(entry) = ImageEntry::read(&mut rest, &limits) {
+        assert!(entry.is_some() && rest.is_empty());
+    }
 }

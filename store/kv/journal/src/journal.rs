@@ -88,12 +88,14 @@ impl Journal {
     /// header is counted by the journal.
     ///
     /// It usually compares two numbers; about every 64 KiB of units it takes from a shared counter.
-    /// The reserve stays with `units` until [`Journal::append`] uses it.
+    /// The reserve stays with `units` until [`Journal::append`] uses it, so a worker keeps its
+    /// buffer for as long as the journal is open.
     ///
     /// # Errors
     ///
-    /// The system has no space, or the journal [is failing](Journal::failure). Nothing has
-    /// happened then. The system is asked again at most once per `retry_interval`.
+    /// The system has no space, the journal [is failing](Journal::failure), or the units would
+    /// have more than 2 GiB. Nothing has happened then. The system is asked again at most once per
+    /// `retry_interval`.
     #[inline]
     pub fn admit(&self, units: &mut Units, bytes: u64) -> Result<(), Refusal> {
         let needed = units.bytes().saturating_add(bytes).saturating_add(reserve::UNIT_BYTES);
@@ -251,11 +253,19 @@ impl Drop for Journal {
         tail.is_closing = true;
         drop(tail);
         self.shared.work.notify_one();
-        if let Some(committer) = self.committer.take() {
+        if let Some(committer) = self.committer.take()
+            && !is_current(&committer)
+        {
             // A panic of the thread has been reported by its message.
             let _ = committer.join();
         }
     }
+}
+
+/// Whether this is the calling thread, which cannot wait for itself. It drops the journal if a
+/// function that it calls has the last reference.
+pub(crate) fn is_current(thread: &JoinHandle<()>) -> bool {
+    thread.thread().id() == std::thread::current().id()
 }
 
 /// Gives the batch its place in the log, and writes it or hands it over.

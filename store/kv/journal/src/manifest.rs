@@ -57,9 +57,7 @@ pub(crate) fn snapshot_name(number: u64) -> String {
 /// The number in the name of a segment or a snapshot; no other name has one.
 pub(crate) fn number_of(name: &str) -> Option<u64> {
     let digits = name.strip_prefix("log.").or_else(|| name.strip_prefix("snapshot."))?;
-    let number = digits.parse().ok()?;
-    // Only the form that is written: no sign, no leading zero.
-    (name == log_name(number) || name == snapshot_name(number)).then_some(number)
+    decimal(digits)
 }
 
 impl Manifest {
@@ -161,9 +159,11 @@ fn segment(line: &str) -> Option<Segment> {
     Some(Segment { number, position: decimal(position)?, sequence: decimal(sequence)? })
 }
 
-/// A number as it is written: digits without a sign or leading zeros.
+/// A number as it is written: digits without a sign or leading zeros. Larger ones than a journal
+/// reaches are refused, so that additions to them do not overflow.
 fn decimal(text: &str) -> Option<u64> {
-    text.parse().ok().filter(|number: &u64| number.to_string() == text)
+    let number = text.parse().ok().filter(|number: &u64| number.to_string() == text)?;
+    (number <= 1 << 60).then_some(number)
 }
 
 fn hexadecimal(text: &str) -> Option<u64> {
@@ -228,7 +228,8 @@ mod tests {
     fn only_names_of_our_files_have_numbers() {
         assert_eq!(number_of("log.12"), Some(12));
         assert_eq!(number_of("snapshot.0"), Some(0));
-        for name in ["log.", "log.01", "log.+1", "log.1.bak", "lock", "manifest", "snapshot.x"] {
+        const LARGE: &str = "log.18446744073709551615";
+        for name in ["log.", "log.01", "log.+1", "log.1.bak", "lock", "snapshot.x", LARGE] {
             assert_eq!(number_of(name), None, "{name}");
         }
     }

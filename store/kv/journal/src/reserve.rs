@@ -13,7 +13,7 @@
 
 use crate::disk::{File, words};
 use crate::error::Refusal;
-use crate::frame::{FILE_BYTES, LENGTH_BYTES};
+use crate::frame::{FILE_BYTES, LENGTH_BYTES, MAX_ITEM_BYTES};
 use crate::shared::{Shared, Tail};
 use crate::units::Units;
 use std::io;
@@ -39,6 +39,9 @@ pub(crate) fn admit(shared: &Shared, units: &mut Units, needed: u64) -> Result<(
         && let Some(failure) = shared.tail().faults.current()
     {
         return Err(Refusal { reason: failure.reason.clone() });
+    }
+    if needed > MAX_ITEM_BYTES {
+        return Err(Refusal { reason: "a command changes more than 2 GiB".to_owned() });
     }
     let missing = needed.saturating_sub(units.allowance);
     if missing == 0 {

@@ -7,6 +7,7 @@
 use crate::disk::{File, write_all};
 use crate::error::{Failure, FailureKind, SnapshotError};
 use crate::frame::{FILE_BYTES, FileKind, Header, Kind, file_header};
+use crate::journal::is_current;
 use crate::manifest::{Manifest, Segment, log_name};
 use crate::shared::Shared;
 use crate::units::{Entries, Frame};
@@ -67,7 +68,8 @@ impl SnapshotWriter {
     }
 
     /// Completes the snapshot in the background: `done` gets the result, in the writer's thread.
-    /// The old files are removed then. After an error the log continues as before.
+    /// The old files are removed then. After an error the log continues as before. `done` must not
+    /// wait for the thread that closes the journal.
     pub fn finish(self, done: Done) {
         self.queue.state().order = Order::Finish(done);
         self.queue.more.notify_one();
@@ -120,8 +122,10 @@ impl Shared {
         drop(state);
         queue.more.notify_one();
         queue.room.notify_all();
-        // A panic of the thread has been reported by its message.
-        let _ = thread.join();
+        if !is_current(&thread) {
+            // A panic of the thread has been reported by its message.
+            let _ = thread.join();
+        }
     }
 }
 

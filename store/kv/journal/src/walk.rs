@@ -8,7 +8,7 @@
 
 use crate::disk::File;
 use crate::error::OpenError;
-use crate::folder::{Folder, LOCK, MANIFEST, offset_in};
+use crate::folder::{Folder, MANIFEST, offset_in};
 use crate::frame::{FILE_BYTES, FileKind, Kind};
 use crate::manifest::{MAX_MANIFEST_BYTES, Manifest, Segment, number_of};
 use crate::reader::{Bad, Reader, Step};
@@ -339,7 +339,7 @@ fn replay_error(path: &Path, offset: u64, reason: String) -> OpenError {
 pub(crate) fn data_without_manifest(folder: &Folder) -> Result<Option<String>, OpenError> {
     let names = folder.disk.list(&folder.path);
     let names = names.map_err(OpenError::system("listing", &folder.path))?;
-    for name in names.into_iter().filter(|name| name != LOCK && number_of(name).is_some()) {
+    for name in names.into_iter().filter(|name| number_of(name).is_some()) {
         let opened = open(folder.file(&name), folder)?;
         if opened.length > FILE_BYTES {
             return Ok(Some(name));

@@ -93,6 +93,14 @@ fn a_refused_reservation_is_not_tried_again_at_once() {
 }
 
 #[test]
+fn more_than_a_unit_can_have_is_refused() {
+    let mut setting = setting(Policy::EverySecond, |_, _| ());
+    let refusal = setting.journal.admit(&mut setting.units, 3 << 30).expect_err("too large");
+    assert_eq!(refusal.reason, "a command changes more than 2 GiB");
+    setting.ends_well(5);
+}
+
+#[test]
 fn the_last_of_the_space_is_used() {
     let mut setting = setting(Policy::Always, |options, _| options.preallocate_bytes = 1 << 20);
     setting.faults.set_room(Some(3 << 20));

@@ -1,17 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Images: the pairs of a keyspace as they were at one moment, written in steps while it changes.
-//!
-//! There is no second copy. The unit is the chain of a bucket of the index. A bitmap, one bit for
-//! each bucket and so 1/512 of their bytes, has the chains whose pairs are in the image. A change
-//! of a key whose chain is not yet among them first writes all pairs of that chain to the *pending*
-//! bytes, which the next step hands out. The index may grow meanwhile: a new bucket inherits the
-//! bit of the bucket that its pairs come from.
-//!
-//! While no image is written, a change costs one branch.
-
-use crate::entry;
-use crate::header::Stored;
-use crate::keyspace::Keyspace;
+//! The state of an image: which chains it has. A bitmap has one bit for each bucket of the index,
+//! and so 1/512 of their bytes. The index may grow meanwhile: a new bucket inherits the bit of the
+//! bucket that its pairs come from.
 
 /// Progress of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +29,7 @@ pub(crate) enum ImageState {
 /// An image that is being written.
 pub(crate) struct Image {
     /// Number of the database that entries name.
-    database: u16,
+    pub database: u16,
     /// A bit for each bucket: its pairs are in the image.
     written: Vec<u64>,
     /// Buckets that have a bit.
@@ -47,7 +37,7 @@ pub(crate) struct Image {
     /// The next bucket that a step looks at; all below are written.
     next: usize,
     /// Entries of chains that were about to change.
-    pending: Vec<u8>,
+    pub pending: Vec<u8>,
 }
 
 const WORD_BITS: usize = u64::BITS as usize;
@@ -62,21 +52,24 @@ impl ImageState {
 }
 
 impl Image {
-    fn new(database: u16, buckets: usize) -> Self {
+    /// An image in which no pairs are.
+    pub fn new(database: u16, buckets: usize) -> Self {
         let written = vec![0; buckets.div_ceil(WORD_BITS)];
         Self { database, written, buckets, next: 0, pending: vec![] }
     }
 
-    fn is_written(&self, bucket: usize) -> bool {
+    /// The pairs of a bucket are in the image.
+    pub fn is_written(&self, bucket: usize) -> bool {
         self.written[bucket / WORD_BITS] >> (bucket % WORD_BITS) & 1 != 0
     }
 
-    fn set_written(&mut self, bucket: usize) {
+    /// The pairs of a bucket are in the image now.
+    pub fn set_written(&mut self, bucket: usize) {
         self.written[bucket / WORD_BITS] |= 1 << (bucket % WORD_BITS);
     }
 
     /// Gives bits to the buckets that the index has got since the last call.
-    fn follow(&mut self, buckets: usize) {
+    pub fn follow(&mut self, buckets: usize) {
         self.written.resize(buckets.div_ceil(WORD_BITS), 0);
         for bucket in self.buckets..buckets {
             let origin = bucket & !(1 << bucket.ilog2());
@@ -87,8 +80,13 @@ impl Image {
         self.buckets = buckets;
     }
 
+    /// Bytes of memory that the image takes.
+    pub fn memory_bytes(&self) -> usize {
+        self.written.capacity() * size_of::<u64>() + self.pending.capacity()
+    }
+
     /// The next bucket whose pairs are not in the image.
-    fn next_unwritten(&mut self) -> Option<usize> {
+    pub fn next_unwritten(&mut self) -> Option<usize> {
         while self.next < self.buckets {
             let left = !self.written[self.next / WORD_BITS] >> (self.next % WORD_BITS);
             match left.trailing_zeros() {
@@ -98,94 +96,6 @@ impl Image {
             }
         }
         None
-    }
-
-    /// Appends the pairs of a chain, which are now in the image.
-    fn write(&mut self, keyspace: &Keyspace, bucket: usize, out: &mut Vec<u8>) {
-        keyspace.engine.visit_chain(bucket, &mut |key, value| {
-            let stored = Stored::read(value);
-            let (expires_ms, value) = (stored.header.expires_ms, keyspace.value_of(stored));
-            entry::write((self.database, key), expires_ms, value, out);
-        });
-        self.set_written(bucket);
-    }
-}
-
-impl Keyspace {
-    /// Begins an image of the pairs that are there now, also of those whose time has passed.
-    /// `database` is the number that its entries name, also if databases are exchanged before it
-    /// is complete. An image that was begun before is given up.
-    pub fn begin_image(&mut self, database: u16) {
-        let image = Image::new(database, self.engine.buckets());
-        self.image = ImageState::Running(Box::new(image));
-    }
-
-    /// Appends entries to `out`: those of chains that have changed since the last call, and those
-    /// of up to `chains` more. [`ImageEntry::read`](crate::ImageEntry::read) reads them. The image
-    /// has ended if the result is not [`ImageStep::More`].
-    pub fn image_some(&mut self, chains: usize, out: &mut Vec<u8>) -> ImageStep {
-        let mut image = match std::mem::take(&mut self.image) {
-            ImageState::None => return ImageStep::Done,
-            ImageState::Broken => return ImageStep::Broken,
-            ImageState::Running(image) => image,
-        };
-        // The capacity is given back as well: a large value may have needed much.
-        out.append(&mut std::mem::take(&mut image.pending));
-        image.follow(self.engine.buckets());
-        for _ in 0..chains {
-            let Some(bucket) = image.next_unwritten() else { break };
-            image.write(self, bucket, out);
-        }
-        if image.next_unwritten().is_none() {
-            return ImageStep::Done;
-        }
-        self.image = ImageState::Running(image);
-        ImageStep::More
-    }
-
-    /// Bytes of entries that changes have written and no step has handed out. A server that cannot
-    /// write them as fast as they come has to delay changes.
-    pub fn pending_image_bytes(&self) -> usize {
-        match &self.image {
-            ImageState::Running(image) => image.pending.len(),
-            ImageState::None | ImageState::Broken => 0,
-        }
-    }
-
-    /// Gives up the image, if there is one.
-    pub fn end_image(&mut self) {
-        self.image = ImageState::None;
-    }
-
-    /// Bytes of memory that the image takes: its bitmap and pending entries.
-    pub fn image_memory_bytes(&self) -> usize {
-        match &self.image {
-            ImageState::Running(image) => {
-                image.written.capacity() * size_of::<u64>() + image.pending.capacity()
-            }
-            ImageState::None | ImageState::Broken => 0,
-        }
-    }
-
-    /// Has to be called before the value of a key changes in any way, or a key is made.
-    #[inline(always)]
-    pub(crate) fn before_change(&mut self, key: &[u8]) {
-        if let ImageState::Running(_) = self.image {
-            self.write_chain_of(key);
-        }
-    }
-
-    #[cold]
-    fn write_chain_of(&mut self, key: &[u8]) {
-        let ImageState::Running(mut image) = std::mem::take(&mut self.image) else { return };
-        image.follow(self.engine.buckets());
-        let bucket = self.engine.bucket_of(key);
-        if !image.is_written(bucket) {
-            let mut pending = std::mem::take(&mut image.pending);
-            image.write(self, bucket, &mut pending);
-            image.pending = pending;
-        }
-        self.image = ImageState::Running(image);
     }
 }
 

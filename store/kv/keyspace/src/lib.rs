@@ -17,6 +17,7 @@ mod error;
 mod expiry;
 mod header;
 mod image;
+mod image_steps;
 mod keyspace;
 mod large;
 mod operations;

@@ -212,8 +212,8 @@ impl Keyspace {
         Ok(true)
     }
 
-    /// Gives a value another key, in place of any value there. Returns whether there was one. A full
-    /// keyspace takes it too.
+    /// Gives a value another key, in place of any value there. Returns whether there was one. A
+    /// full keyspace takes it too.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] only if the allocator finds no block; nothing has changed.

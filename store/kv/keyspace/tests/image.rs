@@ -35,7 +35,7 @@ fn contents(value: ValueRef<'_>) -> (Kind, Vec<Vec<u8>>) {
                 info.stream.entries_added,
             );
             let entries = info.entries.iter().map(|entry| {
-                let fields = entry.fields.clone().map(|(name, value)| (name, value.to_vec()));
+                let fields = entry.fields.map(|(name, value)| (name, value.to_vec()));
                 (entry.id, fields.collect::<Vec<_>>())
             });
             let text = format!("{counters:?} {:?} {:?}", entries.collect::<Vec<_>>(), info.groups);
@@ -102,7 +102,7 @@ fn change<T: Type>(
 }
 
 fn change_collection(random: &mut fastrand::Rng, keyspace: &mut Keyspace, key: &[u8], now: u64) {
-    let word = vec![random.u8(b'a'..b'z'); random.usize(1..12)];
+    let word = vec![random.u8(b'a'..=b'z'); random.usize(1..12)];
     match random.u8(0..10) {
         0 => change(keyspace, key, now, |hash: &mut Hash, limits| {
             hash.set(limits, &word, b"value");
