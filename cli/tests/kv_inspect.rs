@@ -114,7 +114,7 @@ fn a_damaged_log_is_cut_when_the_user_agrees() {
     assert_eq!(shown.status.code(), Some(1), "{shown:?}");
     assert!(text(&shown.stdout).contains(&format!("log.1: bad at offset {offset}")), "{shown:?}");
     let about = objects(&inspect(folder, &["--json"])).remove(0);
-    assert_eq!(about["bad_place"]["kind"], "damaged");
+    assert_eq!(about["bad_place"]["kind"], "corrupt");
 
     let refused = inspect(folder, &["--cut"]);
     assert_eq!(refused.status.code(), Some(1));

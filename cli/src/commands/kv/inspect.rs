@@ -256,7 +256,7 @@ fn object(folder: &Path, inspection: &Inspection) -> serde_json::Value {
     });
     let bad_place = contents.bad_place.as_ref().map(|place| {
         json!({
-            "kind": if place.is_torn() { "torn" } else { "damaged" },
+            "kind": if place.is_torn() { "torn" } else { "corrupt" },
             "file": place.file,
             "offset": place.offset,
             "position": place.position.0,
