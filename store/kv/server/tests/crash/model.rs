@@ -178,7 +178,7 @@ impl Model {
             Some(other) => *other == Value::Null && members.is_empty(),
         };
         self.remove_empty(key);
-        if is_right { Ok(()) } else { Err(unexpected(&format!("SPOP {key}"), &reply)) }
+        if is_right { Ok(()) } else { Err(unexpected(&format!("SPOP {key}"), reply)) }
     }
 
     fn entry(&mut self, key: &str, text: &str, reply: Option<&Value>) -> Result<(), String> {
