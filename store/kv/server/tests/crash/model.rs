@@ -76,6 +76,7 @@ impl Model {
             Step::TakeAny { key } => return self.take_any(key, reply),
             Step::Entry { key, text } => return self.entry(key, text, reply),
             Step::Count { counter } => return self.count(*counter, reply),
+            Step::Look { counter } => return self.look(*counter, reply),
             step => self.known(step, times),
         };
         match reply {
@@ -153,7 +154,16 @@ impl Model {
                 }
                 None => Value::Error(b"ERR no such key".to_vec()),
             },
-            Step::TakeAny { .. } | Step::Entry { .. } | Step::Count { .. } => {
+            Step::Move { from, to } => {
+                let source = list_of(self.content(from, Content::List(VecDeque::new())));
+                let moved = source.pop_back();
+                self.remove_empty(from);
+                let Some(text) = moved else { return Value::Null };
+                let target = list_of(self.content(to, Content::List(VecDeque::new())));
+                target.push_front(text.clone());
+                Value::Bulk(text.into())
+            }
+            Step::TakeAny { .. } | Step::Entry { .. } | Step::Count { .. } | Step::Look { .. } => {
                 unreachable!("the server chooses what these do")
             }
         }
@@ -208,6 +218,16 @@ impl Model {
             }
             Some(other) => return Err(unexpected("INCR of a counter", other)),
         }
+        Ok(())
+    }
+
+    fn look(&mut self, counter: usize, reply: Option<&Value>) -> Result<(), String> {
+        let number = match reply {
+            None | Some(Value::Null) => return Ok(()),
+            Some(Value::Bulk(digits)) => text(digits).parse().expect("a counter is a number"),
+            Some(other) => return Err(unexpected("GET of a counter", other)),
+        };
+        self.seen[counter] = self.seen[counter].max(number);
         Ok(())
     }
 

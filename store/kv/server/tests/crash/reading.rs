@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use freeport_kv_protocol::resp::Value;
 
 use super::model::{Content, Entry, Times, text};
+use super::step::DATABASES;
 use crate::client::Client;
 
 /// All keys of a server.
@@ -29,11 +30,19 @@ pub fn read(address: SocketAddr) -> Reading {
     let mut client = Client::connect(address);
     let earliest_ms = now_ms();
     let mut entries = BTreeMap::new();
+    for database in 0..DATABASES {
+        ask(&mut client, &["SELECT", &database.to_string()]);
+        read_database(&mut client, &mut entries);
+    }
+    Reading { entries, times: Times { earliest_ms, latest_ms: now_ms() } }
+}
+
+fn read_database(client: &mut Client, entries: &mut BTreeMap<String, Entry>) {
     let mut cursor = "0".to_owned();
     loop {
-        let [next, keys] = take(array(ask(&mut client, &["SCAN", &cursor, "COUNT", "1000"])));
+        let [next, keys] = take(array(ask(client, &["SCAN", &cursor, "COUNT", "1000"])));
         for key in strings(keys) {
-            if let Some(entry) = entry(&mut client, &key) {
+            if let Some(entry) = entry(client, &key) {
                 entries.insert(key, entry);
             }
         }
@@ -42,7 +51,6 @@ pub fn read(address: SocketAddr) -> Reading {
             break;
         }
     }
-    Reading { entries, times: Times { earliest_ms, latest_ms: now_ms() } }
 }
 
 /// The value of a key, unless it expires just now.

@@ -73,7 +73,7 @@ pub fn run(trial: &Trial) -> Result<Totals, String> {
         if round == trial.rounds {
             break;
         }
-        let moment = Moment::choose(&mut random);
+        let moment = Moment::choose(&mut random, round);
         let killed = write_until_killed(process, address, began_ms, &mut writers, moment);
         let (acknowledged, now_known) =
             killed.unwrap_or_else(|error| panic!("{}: {error}", place()));
@@ -116,12 +116,13 @@ struct Moment {
 }
 
 impl Moment {
-    fn choose(random: &mut Rng) -> Self {
+    fn choose(random: &mut Rng, round: u64) -> Self {
         let kill_at = random.u64(1..2000);
         let before = [kill_at, 100][usize::from(random.bool())];
         let new_log_at = kill_at.saturating_sub(random.u64(..before)).max(1);
+        let writes_new_log = round.is_multiple_of(2) || random.bool();
         let pause = Duration::from_micros(random.u64(..3000));
-        Self { new_log_at: (random.u32(..3) > 0).then_some(new_log_at), kill_at, pause }
+        Self { new_log_at: writes_new_log.then_some(new_log_at), kill_at, pause }
     }
 }
 

@@ -10,6 +10,8 @@ use crate::client::script;
 const KEYS: u32 = 2;
 /// Counters that all clients increase.
 pub const COUNTERS: usize = 3;
+/// Databases that have keys.
+pub const DATABASES: usize = 2;
 /// Entries that a stream keeps.
 pub const STREAM_ENTRIES: usize = 20;
 
@@ -78,8 +80,17 @@ pub enum Step {
         from: String,
         to: String,
     },
+    /// Moves the last element of a list to the front of another one.
+    Move {
+        from: String,
+        to: String,
+    },
     /// Increases a counter of all clients.
     Count {
+        counter: usize,
+    },
+    /// Reads a counter: what other clients have added is then seen, and may not be lost.
+    Look {
         counter: usize,
     },
 }
@@ -117,6 +128,8 @@ impl Step {
             Self::Entry { key, text } => &["XADD", key, "MAXLEN", &entries, "*", "f", text],
             Self::Delete { key } => &["DEL", key],
             Self::Rename { from, to } => &["RENAME", from, to],
+            Self::Move { from, to } => &["LMOVE", from, to, "RIGHT", "LEFT"],
+            Self::Look { counter: number } => &["GET", &counter(*number)],
             Self::Count { counter: number } => &["INCR", &counter(*number)],
         };
         words.iter().map(|word| (*word).to_owned()).collect()
@@ -126,8 +139,8 @@ impl Step {
     pub fn keys(&self) -> Vec<&String> {
         match self {
             Self::SetPair { keys, .. } => keys.iter().collect(),
-            Self::Rename { from, to } => vec![from, to],
-            Self::Count { .. } => vec![],
+            Self::Rename { from, to } | Self::Move { from, to } => vec![from, to],
+            Self::Count { .. } | Self::Look { .. } => vec![],
             Self::Set { key, .. }
             | Self::SetExpiring { key, .. }
             | Self::Append { key, .. }
@@ -193,7 +206,7 @@ impl Maker {
     fn step(&mut self, random: &mut Rng) -> Step {
         let key = |kind: &str, random: &mut Rng| self.key(kind, random.u32(..KEYS));
         let [small, by] = [random.u32(..8).to_string(), random.u32(1..9).to_string()];
-        match random.u32(..24) {
+        match random.u32(..26) {
             0..3 => Step::Set { key: key("text", random), text: self.text(random) },
             3 => Step::SetPair {
                 keys: [self.key("text", 0), self.key("text", 1)],
@@ -223,15 +236,25 @@ impl Maker {
                 Step::Score { key: key("sorted", random), member: small, by }
             }
             19 => Step::Entry { key: key("stream", random), text: self.short() },
+            20..23 if database(self.client) > 0 => Step::Increase { key: key("number", random) },
             20..22 => Step::Count { counter: random.usize(..COUNTERS) },
-            22 => Step::Delete { key: key(kind(random), random) },
+            22 => Step::Look { counter: random.usize(..COUNTERS) },
+            23 => {
+                let [from, to] = self.pair("list", random);
+                Step::Move { from, to }
+            }
+            24 => Step::Delete { key: key(kind(random), random) },
             _ => {
-                let kind = kind(random);
-                let first = random.u32(..KEYS);
-                let [from, to] = [first, (first + 1) % KEYS].map(|number| self.key(kind, number));
+                let [from, to] = self.pair(kind(random), random);
                 Step::Rename { from, to }
             }
         }
+    }
+
+    /// Two keys of one type.
+    fn pair(&self, kind: &str, random: &mut Rng) -> [String; 2] {
+        let first = random.u32(..KEYS);
+        [first, (first + 1) % KEYS].map(|number| self.key(kind, number))
     }
 
     fn key(&self, kind: &str, number: u32) -> String {
@@ -252,6 +275,11 @@ impl Maker {
         };
         self.short() + &"-".repeat(length)
     }
+}
+
+/// The database that a client uses. The counters of all clients are in the first one.
+pub fn database(client: usize) -> usize {
+    client % DATABASES
 }
 
 /// The beginning of a client's keys.

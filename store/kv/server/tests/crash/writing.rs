@@ -9,12 +9,13 @@ use fastrand::Rng;
 use super::explain::Knowledge;
 use super::model::{Model, Times};
 use super::reading::now_ms;
-use super::step::{Maker, Request};
+use super::step::{Maker, Request, database};
 use crate::client::{Client, request};
 
 /// A client with what it knows about its keys.
 pub struct Writer {
     pub model: Model,
+    database: usize,
     maker: Maker,
     random: Rng,
 }
@@ -22,7 +23,8 @@ pub struct Writer {
 impl Writer {
     pub fn new(client: usize, seed: u64) -> Self {
         let random = Rng::with_seed(seed * 1000 + client as u64);
-        Self { model: Model::default(), maker: Maker::new(client), random }
+        let (maker, database) = (Maker::new(client), database(client));
+        Self { model: Model::default(), database, maker, random }
     }
 
     /// Sends requests, several at once, and receives their replies until the server is gone.
@@ -36,9 +38,12 @@ impl Writer {
         began_ms: u64,
         mut acknowledged: impl FnMut(),
     ) -> Result<Knowledge, String> {
-        let mut client = match Client::try_connect(address) {
+        let mut client = match self.connect(address) {
             Ok(client) => client,
-            Err(_) => return Ok(self.knowledge(vec![], began_ms)),
+            Err(error) => {
+                is_end(&error)?;
+                return Ok(self.knowledge(vec![], began_ms));
+            }
         };
         loop {
             let most = if self.random.u32(..3) == 0 { 2 } else { 10 };
@@ -70,6 +75,13 @@ impl Writer {
         }
     }
 
+    fn connect(&self, address: SocketAddr) -> io::Result<Client> {
+        let mut client = Client::try_connect(address)?;
+        client.stream.write_all(&request(&[b"SELECT", self.database.to_string().as_bytes()]))?;
+        client.try_reply()?;
+        Ok(client)
+    }
+
     fn knowledge(&self, unknown: Vec<Request>, earliest_ms: u64) -> Knowledge {
         let times = Times { earliest_ms, latest_ms: now_ms() };
         Knowledge { model: self.model.clone(), unknown, times }
@@ -82,9 +94,9 @@ fn bytes_of(words: &[String]) -> Vec<u8> {
 
 /// Whether an error comes from the end of the server.
 fn is_end(error: &io::Error) -> Result<(), String> {
-    use ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    use ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, UnexpectedEof};
     match error.kind() {
-        BrokenPipe | ConnectionReset | UnexpectedEof => Ok(()),
+        BrokenPipe | ConnectionRefused | ConnectionReset | UnexpectedEof => Ok(()),
         _ => Err(format!("a client gets no reply: {error}")),
     }
 }
