@@ -80,6 +80,18 @@ fn servers_have_a_line_for_each_figure_and_peer() {
 }
 
 #[test]
+#[ignore = "long: needs redis-server"]
+fn servers_that_keep_a_log_have_lines() {
+    if is_missing("redis-server") {
+        return;
+    }
+    for case in ["resp-everysec", "resp-always"] {
+        let lines = lines(case, REDIS, &["--workload", "a"]);
+        assert_eq!(peers(&lines, &format!("{case}-ycsb-a"), "ops")[0], "redis");
+    }
+}
+
+#[test]
 fn what_is_not_installed_is_said_with_what_to_install() {
     let empty = tempfile::tempdir().expect("a folder");
     let mut command = Command::new(env!("CARGO_BIN_EXE_freeport"));

@@ -17,6 +17,7 @@ mod kv_clients;
 mod kv_inspect;
 mod kv_serve;
 mod kv_server;
+mod kv_tls;
 mod monitor;
 mod monitor_log;
 mod monitor_names;

@@ -31,6 +31,10 @@ pub enum CaseName {
     Resp,
     /// The same, servers and clients under `freeport exec`
     RespExec,
+    /// The same; servers keep a log that they sync once a second
+    RespEverysec,
+    /// The same; servers sync their log before they acknowledge a change
+    RespAlways,
     /// A server with memcached's text protocol, beside memcached
     Memcached,
     /// The same with memcached's meta commands
@@ -39,7 +43,7 @@ pub enum CaseName {
 
 impl CaseName {
     /// All cases.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::EngineGet,
         Self::EnginePut,
         Self::EngineAdd,
@@ -48,13 +52,23 @@ impl CaseName {
         Self::Accesses,
         Self::Resp,
         Self::RespExec,
+        Self::RespEverysec,
+        Self::RespAlways,
         Self::Memcached,
         Self::MemcachedMeta,
     ];
 
     /// Returns whether it is measured in this process.
     pub fn is_in_process(self) -> bool {
-        !matches!(self, Self::Resp | Self::RespExec | Self::Memcached | Self::MemcachedMeta)
+        matches!(
+            self,
+            Self::EngineGet
+                | Self::EnginePut
+                | Self::EngineAdd
+                | Self::EngineMix
+                | Self::EngineVector
+                | Self::Accesses
+        )
     }
 }
 

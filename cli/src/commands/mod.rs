@@ -100,6 +100,7 @@ impl Command {
             Command::Node(arguments) => arguments.diagnostics(),
             Command::Run(_) => Diagnostics { runs_long: true, ..Diagnostics::default() },
             Command::Xdp(arguments) => arguments.diagnostics(),
+            Command::Kv(arguments) => arguments.diagnostics(),
             _ => Diagnostics::default(),
         }
     }

@@ -7,7 +7,7 @@ use super::super::load::script::{Contents, Workload};
 use super::super::load::wire::Wire;
 use super::super::{Arguments, Pace};
 use super::client::Load;
-use super::server::Kind;
+use super::server::{Kind, Sync};
 use crate::between::rounds::chosen;
 use std::time::Duration;
 
@@ -20,19 +20,22 @@ pub struct Case {
     pub peer: Kind,
     /// Whether servers and clients run under `freeport exec`.
     pub is_accelerated: bool,
+    /// When servers sync the log of all changes that they keep; none: they keep none.
+    pub sync: Option<Sync>,
     workloads: &'static [Workload],
     values: &'static [usize],
     pipelines: &'static [usize],
 }
 
 /// All cases of servers.
-const CASES: [Case; 4] = [
+const CASES: [Case; 6] = [
     Case {
         name: CaseName::Resp,
         title: "resp",
         wire: Wire::Resp,
         peer: Kind::Redis,
         is_accelerated: false,
+        sync: None,
         workloads: &[Workload::A, Workload::C],
         values: &[2, 92],
         pipelines: &[1, 16, 64],
@@ -43,9 +46,32 @@ const CASES: [Case; 4] = [
         wire: Wire::Resp,
         peer: Kind::Redis,
         is_accelerated: true,
+        sync: None,
         workloads: &[Workload::C],
         values: &[92],
         pipelines: &[1, 16],
+    },
+    Case {
+        name: CaseName::RespEverysec,
+        title: "resp-everysec",
+        wire: Wire::Resp,
+        peer: Kind::Redis,
+        is_accelerated: false,
+        sync: Some(Sync::EverySecond),
+        workloads: &[Workload::A],
+        values: &[92],
+        pipelines: &[1, 16, 64],
+    },
+    Case {
+        name: CaseName::RespAlways,
+        title: "resp-always",
+        wire: Wire::Resp,
+        peer: Kind::Redis,
+        is_accelerated: false,
+        sync: Some(Sync::Always),
+        workloads: &[Workload::A],
+        values: &[92],
+        pipelines: &[1, 16, 64],
     },
     Case {
         name: CaseName::Memcached,
@@ -53,6 +79,7 @@ const CASES: [Case; 4] = [
         wire: Wire::Text,
         peer: Kind::Memcached,
         is_accelerated: false,
+        sync: None,
         workloads: &[Workload::A, Workload::C],
         values: &[92],
         pipelines: &[1, 16],
@@ -63,6 +90,7 @@ const CASES: [Case; 4] = [
         wire: Wire::Meta,
         peer: Kind::Memcached,
         is_accelerated: false,
+        sync: None,
         workloads: &[Workload::C],
         values: &[92],
         pipelines: &[1, 16],

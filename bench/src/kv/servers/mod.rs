@@ -92,6 +92,7 @@ pub fn measure(
             memory_mib: arguments.memory,
             command: arguments.server.as_deref(),
             folder: folder.path(),
+            sync: group.case.sync,
         };
         let client_core = *cores.get(1).unwrap_or(&core);
         let rounds = pace.rounds;

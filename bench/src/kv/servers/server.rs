@@ -13,6 +13,7 @@ use anyhow::{Context, Error, Result, ensure};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
+use tempfile::TempDir;
 
 /// A program that serves keys and values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,6 +45,25 @@ impl Kind {
     }
 }
 
+/// When a server that keeps a log of all changes makes sure that it is on the disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sync {
+    /// Once a second.
+    EverySecond,
+    /// Before a change is acknowledged.
+    Always,
+}
+
+impl Sync {
+    /// Its name, as all servers have it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::EverySecond => "everysec",
+            Self::Always => "always",
+        }
+    }
+}
+
 /// How servers are started.
 #[derive(Clone, Copy)]
 pub struct Starting<'a> {
@@ -57,6 +77,8 @@ pub struct Starting<'a> {
     pub command: Option<&'a str>,
     /// Folder for files of servers.
     pub folder: &'a Path,
+    /// They keep a log there.
+    pub sync: Option<Sync>,
 }
 
 /// Time limit for the start of a server.
@@ -80,7 +102,7 @@ impl Starting<'_> {
 
     /// Returns the command of our server. In a given command, `{port}` stands for the port of RESP
     /// and `{memcached-port}` for the other.
-    fn ours(&self, ports: [u16; 2], itself: &str) -> Result<Command> {
+    fn ours(&self, ports: [u16; 2], itself: &str, log: &Path) -> Result<Command> {
         let [port, memcached_port] = ports.map(|port| port.to_string());
         let memory = match self.memory_mib {
             mib if mib.is_multiple_of(1024) => format!("{}GiB", mib / 1024),
@@ -91,6 +113,9 @@ impl Starting<'_> {
             command.args(["kv", "serve", "--bind", "127.0.0.1", "--port", &port]);
             command.args(["--memcached-port", &memcached_port, "--workers", "1"]);
             command.args(["--memory", &memory, "--memcached-memory", &memory]);
+            if let Some(sync) = self.sync {
+                command.arg("--dir").arg(log).args(["--appendfsync", sync.name()]);
+            }
             return Ok(command);
         };
         let filled =
@@ -107,6 +132,8 @@ pub struct Server {
     pub kind: Kind,
     pub port: u16,
     program: Program,
+    /// Is removed after the program has ended.
+    _log: TempDir,
 }
 
 impl Server {
@@ -130,15 +157,25 @@ impl Server {
     fn launch(kind: Kind, wire: Wire, with: &Starting<'_>) -> Result<Self> {
         let folder = with.folder.join(kind.name());
         std::fs::create_dir_all(&folder).context("no folder can be created for a server")?;
+        // Each start begins without contents.
+        let log = tempfile::tempdir_in(&folder).context("no folder can be created for a log")?;
         let ports = [free_port()?, free_port()?];
         let port = if wire == Wire::Resp { ports[0] } else { ports[1] };
         let (site, new) = (Site { folder: &folder, port }, |program: &str| with.command(program));
         let command = match kind {
             Kind::Ours => {
                 let itself = std::env::current_exe().context("this program has no path")?;
-                with.ours(ports, &itself.to_string_lossy())?
+                with.ours(ports, &itself.to_string_lossy(), log.path())?
             }
-            Kind::Redis => redis::server(new, &site),
+            Kind::Redis => {
+                let mut command = redis::server(new, &site);
+                if let Some(sync) = with.sync {
+                    // The last of several values of an option counts.
+                    command.args(["--appendonly", "yes", "--appendfsync", sync.name()]);
+                    command.arg("--dir").arg(log.path());
+                }
+                command
+            }
             Kind::Memcached => {
                 let mut command = memcached::server(new, &site, THREADS, with.memory_mib);
                 // A whole batch is answered at once.
@@ -146,9 +183,9 @@ impl Server {
                 command
             }
         };
-        let log = folder.join("server.log");
-        let program = Program::start(kind.name(), command, &[with.core], &log)?;
-        Ok(Self { kind, port, program })
+        let messages = folder.join("server.log");
+        let program = Program::start(kind.name(), command, &[with.core], &messages)?;
+        Ok(Self { kind, port, program, _log: log })
     }
 
     /// Stores all pairs; returns by how many bytes the memory of the server has grown for each.
@@ -198,15 +235,22 @@ mod tests {
     #[test]
     fn ours_is_this_program_or_a_given_command() {
         let folder = Path::new("/nowhere");
-        let starting = Starting { launcher: None, core: 0, memory_mib: 64, command: None, folder };
-        let command = starting.ours([1, 2], "freeport").expect("a command");
+        let starting =
+            Starting { launcher: None, core: 0, memory_mib: 64, command: None, folder, sync: None };
+        let ours = |with: &Starting<'_>| with.ours([1, 2], "freeport", Path::new("/log"));
+        let command = ours(&starting).expect("a command");
         let expected = "freeport kv serve --bind 127.0.0.1 --port 1 --memcached-port 2 \
                         --workers 1 --memory 64MiB --memcached-memory 64MiB";
         assert_eq!(words(&command), expected.split(' ').collect::<Vec<_>>());
+        let command = ours(&Starting { sync: Some(Sync::Always), ..starting }).expect("a command");
+        assert!(
+            words(&command)
+                .ends_with(&["--dir", "/log", "--appendfsync", "always"].map(OsStr::new))
+        );
         let given = Starting { command: Some("a -p {port} -q {memcached-port}"), ..starting };
-        let command = given.ours([1, 2], "freeport").expect("a command");
+        let command = ours(&given).expect("a command");
         assert_eq!(words(&command), ["a", "-p", "1", "-q", "2"]);
-        assert!(Starting { command: Some(" "), ..starting }.ours([1, 2], "freeport").is_err());
+        assert!(ours(&Starting { command: Some(" "), ..starting }).is_err());
     }
 
     #[test]
@@ -219,6 +263,7 @@ mod tests {
             memory_mib: 64,
             command: Some("echo {port} is not served"),
             folder: folder.path(),
+            sync: None,
         };
         let error = Server::start(Kind::Ours, Wire::Resp, &starting).err().expect("it ends");
         assert!(error.to_string().contains("is not served"), "{error:#}");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `freeport kv cli`: sends commands to a server of RESP, and prints the replies.
 
+use super::encryption::ClientTls;
 use crate::output::write_bytes;
 use anyhow::{Context, bail};
 use clap::Args;
@@ -14,6 +15,7 @@ use std::process::ExitCode;
 #[derive(Args)]
 #[command(after_help = "Example:\n  freeport kv cli SET key value\n  \
                   freeport kv cli --server 7000 HGETALL user:1\n  \
+                  freeport kv cli --server 6380 --tls --cacert ca.pem PING\n  \
                   freeport kv cli < commands.txt\n\n\
                   Without a command, each line of the input is one. A reply that is an error makes \
                   the exit status 1.")]
@@ -25,6 +27,8 @@ pub struct Arguments {
     /// Unix socket of the server, in place of the address
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
+    #[command(flatten)]
+    tls: ClientTls,
     /// Replies of version 3 of the protocol
     #[arg(short = '3', long)]
     resp3: bool,
@@ -93,12 +97,18 @@ impl Connection {
                     path.display()
                 )
             })?),
-            None => Box::new(TcpStream::connect(arguments.server).with_context(|| {
-                format!(
-                    "no server answers at {}; start one with `freeport kv serve`",
-                    arguments.server
-                )
-            })?),
+            None => {
+                let stream = TcpStream::connect(arguments.server).with_context(|| {
+                    format!(
+                        "no server answers at {}; start one with `freeport kv serve`",
+                        arguments.server
+                    )
+                })?;
+                match arguments.tls.is_used() {
+                    true => Box::new(arguments.tls.connect(stream, arguments.server)?),
+                    false => Box::new(stream),
+                }
+            }
         };
         Ok(Self { stream, reader: ValueReader::new(ValueLimits::default()), rest: vec![] })
     }

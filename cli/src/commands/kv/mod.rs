@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `freeport kv`: the key-value server, and its engine.
 
+mod certificates;
 mod cli;
+mod encryption;
 mod inspect;
 mod serve;
+mod storage;
 mod tune;
 
+use crate::diagnostics::Diagnostics;
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
@@ -27,6 +31,14 @@ enum What {
     Inspect(inspect::Arguments),
     /// Choose the inline threshold and the index ratio for a mix of sizes
     Tune(tune::Arguments),
+}
+
+impl Arguments {
+    /// How the command reports events.
+    pub fn diagnostics(&self) -> Diagnostics<'_> {
+        let runs_long = matches!(self.what, What::Serve(_));
+        Diagnostics { runs_long, ..Diagnostics::default() }
+    }
 }
 
 /// Runs the command.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `freeport kv serve`: the key-value server.
 
+use super::certificates::TlsArguments;
+use super::storage::{self, Loading, StorageArguments};
 use crate::stopping::stop_signals;
 use anyhow::Context;
-use clap::{Args, ValueEnum};
-use freeport_kv_server::{Bind, Options, PersistenceOptions, Policy, Progress, Recovered, Server};
+use clap::Args;
+use freeport_kv_server::{Bind, Options, Server};
 use serde_json::json;
 use std::fs::File;
 use std::io::{Read, Write};
@@ -12,7 +14,6 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
-use std::time::{Duration, Instant};
 
 #[derive(Args)]
 #[command(after_help = "Example:\n  freeport kv serve\n  \
@@ -53,35 +54,13 @@ pub struct Arguments {
     /// Address where `GET /metrics` returns counts for Prometheus, such as 127.0.0.1:9121
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
-    /// Folder that keeps all changes of keys, made if it is missing [default: none, and the data is
-    /// gone when the server ends]
-    #[arg(long, value_name = "FOLDER")]
-    dir: Option<PathBuf>,
-    /// When changes are safe from a crash of the machine: before their replies (always), after a
-    /// second (everysec), or when the system likes (no)
-    #[arg(long, value_name = "POLICY", default_value = "everysec", requires = "dir")]
-    appendfsync: Sync,
+    #[command(flatten)]
+    storage: StorageArguments,
+    #[command(flatten)]
+    tls: TlsArguments,
     /// Print the line about the start as a JSON object
     #[arg(long)]
     json: bool,
-}
-
-/// Policies, as Redis names them.
-#[derive(Clone, Copy, ValueEnum)]
-enum Sync {
-    Always,
-    Everysec,
-    No,
-}
-
-impl From<Sync> for Policy {
-    fn from(policy: Sync) -> Self {
-        match policy {
-            Sync::Always => Self::Always,
-            Sync::Everysec => Self::EverySecond,
-            Sync::No => Self::Never,
-        }
-    }
 }
 
 impl Arguments {
@@ -91,7 +70,7 @@ impl Arguments {
         };
         let unix = |path: &Option<PathBuf>| path.clone().map(Bind::Unix);
         Options {
-            resp: tcp(self.port).chain(unix(&self.socket)).collect(),
+            resp: self.plain_port().into_iter().flat_map(tcp).chain(unix(&self.socket)).collect(),
             memcached: self
                 .memcached_port
                 .into_iter()
@@ -104,11 +83,14 @@ impl Arguments {
             databases: self.databases,
             clients_max: self.clients,
             metrics: self.metrics,
-            persistence: self.dir.clone().map(|folder| PersistenceOptions {
-                policy: self.appendfsync.into(),
-                ..PersistenceOptions::new(folder)
-            }),
+            persistence: self.storage.options(),
+            tls: self.tls.options(&self.bind),
         }
+    }
+
+    /// The port for clients of Redis that do not encrypt.
+    fn plain_port(&self) -> Option<u16> {
+        (!self.tls.is_only()).then_some(self.port)
     }
 }
 
@@ -119,8 +101,9 @@ impl Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     // Before any thread starts, so that none gets the signals.
     let mut signals = File::from(stop_signals().context("cannot wait for signals")?);
-    let mut reporter = Reporter::new();
-    let server = Server::recover(arguments.options(), &mut |progress| reporter.report(progress))?;
+    let mut loading = Loading::default();
+    let server = Server::recover(arguments.options(), &mut |progress| loading.report(progress))?;
+    storage::report_repairs(&server);
     report(arguments, &server)?;
     let stopper = server.stopper();
     // It ends with the process.
@@ -134,68 +117,43 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says how far a recovery is, if it takes long.
-struct Reporter {
-    next: Instant,
-}
-
-impl Reporter {
-    /// Time between two lines.
-    const PAUSE: Duration = Duration::from_secs(2);
-
-    fn new() -> Self {
-        Self { next: Instant::now() + Self::PAUSE }
-    }
-
-    fn report(&mut self, progress: Progress) {
-        if Instant::now() >= self.next {
-            self.next += Self::PAUSE;
-            let Progress { bytes, total_bytes } = progress;
-            let percent = bytes.saturating_mul(100) / total_bytes.max(1);
-            eprintln!("loading: {percent} % of {total_bytes} bytes");
-        }
-    }
-}
-
-/// Says what was repaired in the server's folder.
-fn report_repairs(recovered: &Recovered) {
-    if let Some(cut) = &recovered.cut {
-        eprintln!("recovered: {cut}. Nothing is lost that was acknowledged as durable");
-    }
-    for name in &recovered.removed {
-        eprintln!("recovered: {name} was left by an interrupted snapshot, and is removed");
-    }
-}
-
 /// Says that clients can connect, and where.
 fn report(arguments: &Arguments, server: &Server) -> anyhow::Result<()> {
-    let addresses: Vec<String> = server.addresses().iter().map(SocketAddr::to_string).collect();
-    let (resp, memcached) = addresses.split_at(arguments.bind.len());
-    let recovery = server.recovery();
-    if let Some(recovery) = recovery {
-        report_repairs(&recovery.journal);
-    }
+    let mut addresses = server.addresses().iter().map(SocketAddr::to_string);
+    let mut next = |port: Option<u16>| -> Vec<String> {
+        addresses.by_ref().take(port.map_or(0, |_| arguments.bind.len())).collect()
+    };
+    let listeners = [
+        ("resp", "RESP", next(arguments.plain_port())),
+        ("memcached", "memcached", next(arguments.memcached_port)),
+        ("resp_tls", "RESP with TLS", next(arguments.tls.port())),
+        ("memcached_tls", "memcached with TLS", next(arguments.tls.memcached_port())),
+    ];
+    let stored = arguments.storage.folder().zip(server.recovery());
     let mut output = std::io::stdout();
     if arguments.json {
         let mut line = json!({
             "event": "ready",
-            "resp": resp,
-            "memcached": memcached,
             "workers": arguments.workers,
             "memory_bytes": arguments.memory,
         });
-        if let (Some(folder), Some(recovery)) = (&arguments.dir, recovery) {
+        for (key, _, addresses) in listeners {
+            if !addresses.is_empty() || !key.ends_with("_tls") {
+                line[key] = addresses.into();
+            }
+        }
+        if let Some((folder, recovery)) = stored {
             line["folder"] = json!(folder);
             line["keys"] = json!(recovery.keys);
         }
         writeln!(output, "{line}")?;
     } else {
-        write!(output, "ready: RESP at {}", resp.join(", "))?;
-        if !memcached.is_empty() {
-            write!(output, "; memcached at {}", memcached.join(", "))?;
+        write!(output, "ready: ")?;
+        for (_, name, addresses) in listeners.iter().filter(|(.., it)| !it.is_empty()) {
+            write!(output, "{name} at {}; ", addresses.join(", "))?;
         }
-        write!(output, "; workers: {}; memory: {} bytes", arguments.workers, arguments.memory)?;
-        if let (Some(folder), Some(recovery)) = (&arguments.dir, recovery) {
+        write!(output, "workers: {}; memory: {} bytes", arguments.workers, arguments.memory)?;
+        if let Some((folder, recovery)) = stored {
             write!(output, "; folder: {}; keys: {}", folder.display(), recovery.keys)?;
         }
         writeln!(output)?;

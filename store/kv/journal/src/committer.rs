@@ -44,24 +44,26 @@ fn run(shared: &Shared) {
                 Err(wait) => tail = pause(shared, tail, wait),
             }
         };
+        let was_failing = tail.faults.current().is_some();
         let has_advanced = match work {
             Work::Write => write(shared, tail, &mut spare),
             Work::Sync => sync(shared, tail),
-            Work::ReplaceSegment => {
-                replacement::replace_segment(shared, &mut tail);
-                shared.publish(&tail)
-            }
-            Work::StoreManifest => {
-                let manifest = tail.manifest.clone();
-                // An error is noted as the fault that it is.
-                let _ = shared.store_manifest(&mut tail, manifest, vec![]);
-                shared.publish(&tail)
-            }
+            Work::ReplaceSegment => replacement::replace_segment(shared, tail),
+            Work::StoreManifest => store_manifest(shared, tail),
         };
-        if has_advanced {
+        let is_failing = shared.is_failing.load(Ordering::Acquire);
+        if has_advanced || is_failing != was_failing {
             shared.call_wake();
         }
     }
+}
+
+/// Writes the manifest again. Returns whether replies can be sent.
+fn store_manifest(shared: &Shared, mut tail: MutexGuard<'_, Tail>) -> bool {
+    let manifest = tail.manifest.clone();
+    // An error is noted as the fault that it is.
+    let _ = shared.store_manifest(&mut tail, manifest, vec![]);
+    shared.publish(&tail)
 }
 
 /// What can be done now, or how long there is nothing to do (`None`: until somebody wakes).

@@ -155,8 +155,8 @@ impl Journal {
     }
 
     /// Sets the function that the journal's threads call after [`Journal::released`] has advanced,
-    /// and after a failure has ended. It replaces an earlier one. The function must not block.
-    /// It is not called for what `append` itself releases.
+    /// and after a failure has begun or ended. It replaces an earlier one. The function must not
+    /// block. It is not called for what `append` itself releases or finds.
     pub fn on_release(&self, wake: Box<dyn Fn() + Send + Sync>) {
         *self.shared.wake.lock().expect("no holder of the lock panics") = Some(Arc::from(wake));
     }

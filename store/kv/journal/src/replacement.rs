@@ -17,20 +17,22 @@ use crate::manifest::Segment;
 use crate::reserve::{carry_over, rebase};
 use crate::shared::{Shared, Tail};
 use std::io;
+use std::sync::MutexGuard;
 
 /// Replaces the segment by a new one with the bytes that are not durable. After an error the fault
-/// stays, and the caller tries again.
-pub(crate) fn replace_segment(shared: &Shared, tail: &mut Tail) {
+/// stays, and the caller tries again. Returns whether replies can be sent.
+pub(crate) fn replace_segment(shared: &Shared, mut tail: MutexGuard<'_, Tail>) -> bool {
     let number = tail.next_number;
     tail.next_number += 1;
     let path = shared.folder.log(number);
-    if let Err(error) = try_replace(shared, tail, number) {
+    if let Err(error) = try_replace(shared, &mut tail, number) {
         // A manifest that may name the file counts as one that does.
         if !tail.manifest.segments.iter().any(|segment| segment.number == number) {
             shared.folder.remove(&path);
-            shared.fail(tail, Failure::new(FailureKind::Sync, &path, &error));
+            shared.fail(&mut tail, Failure::new(FailureKind::Sync, &path, &error));
         }
     }
+    shared.publish(&tail)
 }
 
 fn try_replace(shared: &Shared, tail: &mut Tail, number: u64) -> io::Result<()> {

@@ -158,8 +158,8 @@ impl Shared {
         self.progress.notify_all();
     }
 
-    /// Publishes the positions after a change of them, or after a fault ended. Returns whether
-    /// replies can be sent that could not be before.
+    /// Publishes the positions and whether the journal fails, after a change of either. Returns
+    /// whether replies can be sent that could not be before.
     pub fn publish(&self, tail: &Tail) -> bool {
         let was_failing = self.is_failing.load(Ordering::Relaxed);
         let is_failing = tail.faults.current().is_some();

@@ -6,8 +6,8 @@ use crate::state::{append, append_admitted, complete, names, open, reopened, wai
 use freeport_kv_journal::faulty::{Faults, FaultyDisk};
 use freeport_kv_journal::{FailureKind, Journal, Options, Policy, Refusal, SnapshotError, Units};
 use freeport_testbed::wait::wait_until;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -156,6 +156,35 @@ fn short_and_failing_writes_are_completed() {
 }
 
 #[test]
+fn the_server_may_look_at_the_journal_when_it_is_woken() {
+    let mut setting = setting(Policy::Always, |_, _| ());
+    let journal = Arc::new(setting.journal);
+    let (sender, woken) = mpsc::channel();
+    let seen = Arc::downgrade(&journal);
+    journal.on_release(Box::new(move || {
+        let failure = seen.upgrade().and_then(|journal| journal.failure());
+        // The test may have ended.
+        let _ = sender.send(failure.map(|failure| failure.kind));
+    }));
+    let wait_for = |kind| while woken.recv().expect("it is called") != kind {};
+
+    setting.faults.fail_syncs(u64::MAX);
+    append(&journal, &mut setting.units, 5);
+    wait_for(Some(FailureKind::Sync));
+    setting.faults.fail_syncs(0);
+    wait_for(None);
+
+    setting.faults.fail_renames(1);
+    assert!(journal.begin_snapshot().is_err());
+    wait_for(None);
+    wait_until("writes are admitted", || journal.admit(&mut setting.units, 8).is_ok());
+    setting.faults.fail_writes(1);
+    append_admitted(&journal, &mut setting.units, 6);
+    wait_for(Some(FailureKind::Write));
+    wait_for(None);
+}
+
+#[test]
 fn a_failed_sync_of_bytes_in_memory_begins_a_new_segment() {
     let mut setting = setting(Policy::Always, |_, _| ());
     // The segment's, and twice that of a new segment's header.
@@ -171,10 +200,15 @@ fn a_failed_sync_of_bytes_in_memory_begins_a_new_segment() {
 #[test]
 fn a_failed_sync_of_other_bytes_needs_a_snapshot() {
     let mut setting = setting(Policy::EverySecond, |_, _| ());
-    // The segment's, and that of the first snapshot.
+    let (sender, woken) = mpsc::channel();
+    setting.journal.on_release(Box::new(move || {
+        // The test may have ended.
+        let _ = sender.send(());
+    }));
     setting.faults.fail_syncs(1);
     append(&setting.journal, &mut setting.units, 5);
-    wait_until("the sync fails", || setting.journal.wants_snapshot());
+    woken.recv().expect("the server is woken to take a snapshot");
+    assert!(setting.journal.wants_snapshot());
     let failure = setting.journal.failure().expect("it lasts");
     assert_eq!(failure.kind, FailureKind::Sync);
     assert_eq!(setting.journal.sync(), Err(failure));

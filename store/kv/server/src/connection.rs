@@ -147,12 +147,13 @@ impl Connection {
                 Ok(0) => return Received::End,
                 Ok(bytes) => {
                     // The end of the client's side was reported already, if it was.
-                    self.is_readable = bytes == buffer.len() || self.has_ended;
+                    self.is_readable =
+                        bytes == buffer.len() || self.has_ended || self.stream.has_more();
                     return Received::Bytes(bytes);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.is_readable = false;
+                    self.is_readable = self.stream.has_more();
                     return Received::Nothing;
                 }
                 Err(_) => return Received::End,

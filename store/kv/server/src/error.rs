@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::tls::TlsError;
+
 /// Why a server does not start.
 #[derive(Debug, Error)]
 pub enum ServerError {
@@ -37,6 +39,9 @@ pub enum ServerError {
     /// The data cannot be recovered.
     #[error("cannot recover the data: {0}")]
     Recovery(#[from] freeport_kv_journal::OpenError),
+    /// Files or settings of encrypted connections cannot be used.
+    #[error("TLS: {0}")]
+    Tls(#[from] TlsError),
     /// The system refused a thread, or what a thread waits with.
     #[error("cannot start a worker: {0}")]
     Worker(#[from] io::Error),

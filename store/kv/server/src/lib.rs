@@ -34,6 +34,7 @@ mod server;
 mod shared;
 mod slow_log;
 mod statistics;
+mod tls;
 mod worker;
 
 pub use census::Census;
@@ -42,3 +43,4 @@ pub use freeport_kv_journal::{Policy, Progress, Recovered};
 pub use options::{Bind, Options};
 pub use persistence::{PersistenceOptions, Recovery};
 pub use server::{Server, Stopper};
+pub use tls::{ClientCertificates, TlsError, TlsOptions, files as tls_files};

@@ -5,13 +5,20 @@ use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use mio::event::Source;
 use mio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use mio::{Interest, Registry, Token};
+use socket2::{SockRef, TcpKeepalive};
 
 use crate::error::ServerError;
 use crate::options::Bind;
+use crate::tls::{Tls, TlsStream};
+
+/// Probes of an idle connection without an answer after which it has failed, as with Redis.
+const KEEPALIVE_PROBES: u32 = 3;
 
 /// Protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +33,8 @@ pub enum Protocol {
 #[derive(Debug)]
 pub struct Listener {
     socket: Listening,
+    /// Its clients encrypt.
+    tls: Option<Arc<Tls>>,
     /// Protocol of its clients.
     pub protocol: Protocol,
 }
@@ -43,6 +52,8 @@ pub enum Stream {
     Tcp(TcpStream),
     /// A Unix socket.
     Unix(UnixStream),
+    /// TLS on TCP.
+    Tls(Box<TlsStream>),
 }
 
 impl Listener {
@@ -64,7 +75,21 @@ impl Listener {
                 Listening::Unix(listener, path.clone())
             }
         };
-        Ok(Self { socket, protocol })
+        Ok(Self { socket, tls: None, protocol })
+    }
+
+    /// Listens for clients that encrypt.
+    ///
+    /// # Errors
+    /// The address cannot be listened on.
+    pub fn open_encrypted(
+        bind: &Bind,
+        protocol: Protocol,
+        tls: Arc<Tls>,
+    ) -> Result<Self, ServerError> {
+        let mut listener = Self::open(bind, protocol)?;
+        listener.tls = Some(tls);
+        Ok(listener)
     }
 
     /// Address of a TCP socket.
@@ -85,7 +110,11 @@ impl Listener {
                 let (stream, address) = listener.accept()?;
                 // A reply leaves when it is written.
                 stream.set_nodelay(true)?;
-                Ok((Stream::Tcp(stream), address.to_string()))
+                let stream = match &self.tls {
+                    None => Stream::Tcp(stream),
+                    Some(tls) => Stream::Tls(Box::new(tls.accept(stream, address)?)),
+                };
+                Ok((stream, address.to_string()))
             }
             Listening::Unix(listener, path) => {
                 let (stream, _) = listener.accept()?;
@@ -138,6 +167,55 @@ impl Stream {
         match self {
             Self::Tcp(stream) => stream.register(registry, token, interests),
             Self::Unix(stream) => stream.register(registry, token, interests),
+            Self::Tls(stream) => stream.socket_mut().register(registry, token, interests),
+        }
+    }
+
+    /// Makes the system ask an idle peer whether it is still there, after a number of seconds and
+    /// three times from then on; 0: never. Unix sockets need no such question.
+    pub fn keep_alive(&self, seconds: u32) {
+        let Some(socket) = self.tcp() else { return };
+        let idle = Duration::from_secs(seconds.into());
+        let interval = Duration::from_secs(u64::from(seconds / KEEPALIVE_PROBES).max(1));
+        let keepalive = TcpKeepalive::new()
+            .with_time(idle)
+            .with_interval(interval)
+            .with_retries(KEEPALIVE_PROBES);
+        if seconds > 0 {
+            // A connection without it is served as well.
+            let _ = SockRef::from(socket).set_tcp_keepalive(&keepalive);
+        }
+    }
+
+    fn tcp(&self) -> Option<&TcpStream> {
+        match self {
+            Self::Tcp(stream) => Some(stream),
+            Self::Tls(stream) => Some(stream.socket()),
+            Self::Unix(_) => None,
+        }
+    }
+
+    /// The next read may return more, although the socket reports nothing.
+    pub fn has_more(&self) -> bool {
+        match self {
+            Self::Tls(stream) => stream.has_more(),
+            Self::Tcp(_) | Self::Unix(_) => false,
+        }
+    }
+
+    /// A read has something to do when the socket takes bytes again.
+    pub fn has_records(&self) -> bool {
+        match self {
+            Self::Tls(stream) => stream.has_records(),
+            Self::Tcp(_) | Self::Unix(_) => false,
+        }
+    }
+
+    /// The client has not completed its handshake, although it had that much time.
+    pub fn is_late(&self, limit: Duration) -> bool {
+        match self {
+            Self::Tls(stream) => !stream.is_established() && stream.age() >= limit,
+            Self::Tcp(_) | Self::Unix(_) => false,
         }
     }
 }
@@ -146,8 +224,9 @@ impl Stream {
     /// Address that the client connected to, as `CLIENT LIST` shows it.
     pub fn local_address(&self) -> String {
         match self {
-            Self::Tcp(stream) => {
-                stream.local_addr().map(|address| address.to_string()).unwrap_or_default()
+            Self::Tcp(_) | Self::Tls(_) => {
+                let address = self.tcp().and_then(|stream| stream.local_addr().ok());
+                address.map(|address| address.to_string()).unwrap_or_default()
             }
             Self::Unix(stream) => {
                 let address = stream.local_addr().ok();
@@ -162,6 +241,7 @@ impl Stream {
         match self {
             Self::Tcp(stream) => stream.as_raw_fd(),
             Self::Unix(stream) => stream.as_raw_fd(),
+            Self::Tls(stream) => stream.socket().as_raw_fd(),
         }
     }
 }
@@ -171,6 +251,7 @@ impl Read for Stream {
         match self {
             Self::Tcp(stream) => stream.read(buffer),
             Self::Unix(stream) => stream.read(buffer),
+            Self::Tls(stream) => stream.read(buffer),
         }
     }
 }
@@ -180,6 +261,7 @@ impl Write for Stream {
         match self {
             Self::Tcp(stream) => stream.write(bytes),
             Self::Unix(stream) => stream.write(bytes),
+            Self::Tls(stream) => stream.write(bytes),
         }
     }
 

@@ -174,6 +174,13 @@ impl Text {
         let connections = total(|worker| &worker.connections);
         self.add("connections_total", "Clients taken in.", connections);
         self.add("connections_refused_total", "Clients refused.", refused as f64);
+        if let Some(tls) = &shared.configuration.tls {
+            let completed = tls.handshakes.completed.load(Ordering::Relaxed) as f64;
+            self.add("tls_handshakes_total", "Completed TLS handshakes.", completed);
+            let failed = tls.handshakes.failed.load(Ordering::Relaxed) as f64;
+            let help = "Connections that ended before their TLS handshake was complete.";
+            self.add("tls_handshakes_failed_total", help, failed);
+        }
         let received = total(|worker| &worker.received_bytes);
         self.add("received_bytes_total", "Bytes from clients.", received);
         self.add("sent_bytes_total", "Bytes to clients.", total(|worker| &worker.sent_bytes));

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use crate::persistence::PersistenceOptions;
+use crate::tls::TlsOptions;
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +23,8 @@ pub struct Options {
     pub resp: Vec<Bind>,
     /// Where clients of memcached connect.
     pub memcached: Vec<Bind>,
+    /// Where clients connect that encrypt, and with which certificates.
+    pub tls: Option<TlsOptions>,
     /// Number of workers, 1 to 64.
     pub workers: usize,
     /// Bytes of memory for keys and values of all workers.
@@ -38,12 +41,20 @@ pub struct Options {
     pub persistence: Option<PersistenceOptions>,
 }
 
+impl Options {
+    /// Clients of memcached can connect.
+    pub fn has_memcached(&self) -> bool {
+        !self.memcached.is_empty() || self.tls.as_ref().is_some_and(|tls| !tls.memcached.is_empty())
+    }
+}
+
 impl Default for Options {
     /// One worker with 1 GiB, 64 MiB for memcached, 16 databases, 10,000 clients, and no address.
     fn default() -> Self {
         Self {
             resp: vec![],
             memcached: vec![],
+            tls: None,
             workers: 1,
             memory_bytes: 1 << 30,
             memcached_memory_bytes: 64 << 20,

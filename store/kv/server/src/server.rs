@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use freeport_kv_commands::{Shard, ShardOptions};
+use freeport_kv_commands::ShardOptions;
 use freeport_kv_engine::{Engine, Options as EngineOptions};
 use freeport_kv_items::Items;
 use freeport_kv_journal::Progress;
@@ -19,9 +19,10 @@ use crate::listener::{Listener, Protocol};
 use crate::mail::Mailbox;
 use crate::metrics::Metrics;
 use crate::options::{Bind, Options};
-use crate::persistence::{Functions, Persistence, Recovery};
+use crate::persistence::{Recovery, Start};
 use crate::scripting;
 use crate::shared::Shared;
+use crate::tls::Tls;
 use crate::worker::{WAKER, Worker};
 
 /// A running server. It stops when this value is dropped.
@@ -82,9 +83,21 @@ impl Server {
                 listeners.push(Listener::open(bind, protocol)?);
             }
         }
+        let tls = options.tls.as_ref().map(Tls::new).transpose()?.map(Arc::new);
+        if let (Some(tls), Some(binds)) = (&tls, &options.tls) {
+            for (binds, protocol) in
+                [(&binds.resp, Protocol::Resp), (&binds.memcached, Protocol::Memcached)]
+            {
+                for bind in binds {
+                    listeners.push(Listener::open_encrypted(bind, protocol, tls.clone())?);
+                }
+            }
+        }
         let addresses = listeners.iter().filter_map(Listener::address).collect();
         // The server reports ports that the system has chosen in place of port 0.
-        let binds = options.resp.iter_mut().chain(&mut options.memcached);
+        let encrypted =
+            options.tls.iter_mut().flat_map(|it| it.resp.iter_mut().chain(&mut it.memcached));
+        let binds = options.resp.iter_mut().chain(&mut options.memcached).chain(encrypted);
         for (bind, listener) in binds.zip(&listeners) {
             if let (Bind::Tcp(address), Some(chosen)) = (bind, listener.address()) {
                 *address = chosen;
@@ -98,8 +111,11 @@ impl Server {
             mailboxes.push(mailbox);
             receivers.push(receiver);
         }
-        let (persistence, shards, functions) = recover(&options, &shard_options, progress)?;
-        let shared = Arc::new(Shared::new(options, mailboxes, persistence));
+        let Start { persistence, shards, functions } =
+            Start::new(&options, &shard_options, progress)?;
+        let mut shared = Shared::new(options, mailboxes, persistence);
+        shared.configuration.tls = tls;
+        let shared = Arc::new(shared);
         if let Some((version, dump)) = functions {
             shared.library.recover_functions(version, dump);
             scripting::Engine::new().count_functions(&shared);
@@ -143,7 +159,7 @@ impl Server {
     }
 
     /// TCP addresses that the server listens on: those for clients of Redis, and then those for
-    /// clients of memcached, in the order of the options.
+    /// clients of memcached, in the order of the options; after them the same for TLS.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
@@ -208,21 +224,6 @@ impl Drop for Server {
     }
 }
 
-/// The shards of a server and its functions: from its folder, or empty.
-fn recover(
-    options: &Options,
-    shard: &ShardOptions,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<(Option<Persistence>, Vec<Box<Shard>>, Functions), ServerError> {
-    if let Some(persistence) = &options.persistence {
-        let (persistence, shards, functions) =
-            Persistence::open(persistence, (options.workers, shard), progress)?;
-        return Ok((Some(persistence), shards, functions));
-    }
-    let shards = (0..options.workers).map(|_| Box::new(Shard::new(shard.clone()))).collect();
-    Ok((None, shards, None))
-}
-
 /// Makes the log wake the workers whose clients wait for it.
 fn wake_by_log(shared: &Arc<Shared>) {
     let Some(persistence) = &shared.persistence else { return };
@@ -239,7 +240,7 @@ fn shard_options(options: &Options) -> Result<ShardOptions, ServerError> {
         ..EngineOptions::default()
     };
     Engine::new(engine).map_err(|error| ServerError::Memory(error.to_string()))?;
-    if !options.memcached.is_empty() {
+    if options.has_memcached() {
         let memory_bytes = options.memcached_memory_bytes;
         let items = freeport_kv_items::Options { memory_bytes, ..Default::default() };
         Items::new(items).map_err(|error| ServerError::Memory(error.to_string()))?;

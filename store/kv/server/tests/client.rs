@@ -19,9 +19,9 @@ pub fn server_with(options: Options) -> Server {
     Server::start(options).expect("a free port is listened on")
 }
 
-/// A client.
-pub struct Client {
-    pub stream: TcpStream,
+/// A client over a stream, which is one of TCP unless it is encrypted.
+pub struct Client<S = TcpStream> {
+    pub stream: S,
     reader: ValueReader,
     rest: Vec<u8>,
 }
@@ -42,7 +42,14 @@ impl Client {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(freeport_testbed::wait::PATIENCE))?;
-        Ok(Self { stream, reader: ValueReader::new(ValueLimits::default()), rest: vec![] })
+        Ok(Self::over(stream))
+    }
+}
+
+impl<S: Read + Write> Client<S> {
+    /// A client over a connected stream.
+    pub fn over(stream: S) -> Self {
+        Self { stream, reader: ValueReader::new(ValueLimits::default()), rest: vec![] }
     }
 
     /// Sends a command whose arguments are separated by single spaces. `_` is an empty argument.

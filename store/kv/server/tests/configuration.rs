@@ -87,8 +87,8 @@ fn a_parameter_without_a_meaning_is_refused() {
     let mut client = Client::connect(server.addresses()[0]);
     client.check(
         "CONFIG SET hz 99 appendonly yes",
-        "-ERR CONFIG SET failed (possibly related to argument 'appendonly') - persistence is not \
-         configured, so only no is accepted\r\n",
+        "-ERR CONFIG SET failed (possibly related to argument 'appendonly') - the option \
+         `--dir` of the server says it, so only no is accepted\r\n",
     );
     client.check("CONFIG GET hz", "*2\r\n$2\r\nhz\r\n$2\r\n10\r\n");
     let port = server.addresses()[0].port().to_string();

@@ -69,7 +69,9 @@ fn set(context: &mut Context<'_>) -> Result<Flow, Error> {
 }
 
 fn reset_statistics(context: &mut Context<'_>) -> Result<Flow, Error> {
-    context.core.shared.workers().for_each(crate::statistics::Statistics::reset);
+    let shared = &context.core.shared;
+    shared.workers().for_each(crate::statistics::Statistics::reset);
+    shared.configuration.tls.iter().for_each(|tls| tls.handshakes.reset());
     context.reply().raw(shared::OK);
     Ok(Flow::Continue)
 }

@@ -8,8 +8,9 @@ pub mod events;
 mod kind;
 mod parameters;
 mod settings;
+mod tls;
 
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use freeport_kv_types::pattern::matches_ignoring_case;
 
@@ -17,12 +18,16 @@ use crate::options::{Bind, Options};
 pub use parameters::{Effect, PARAMETERS, Parameter};
 pub use settings::Settings;
 
+use crate::tls::Tls;
+
 /// Values of all parameters.
 #[derive(Debug)]
 pub struct Configuration {
     values: RwLock<Vec<String>>,
     /// Values at the start, which some parameters keep.
     initial: Vec<String>,
+    /// Encrypted connections, if clients can make some.
+    pub tls: Option<Arc<Tls>>,
 }
 
 /// Why `CONFIG SET` has changed nothing.
@@ -44,7 +49,7 @@ impl Configuration {
     pub fn new(options: &Options) -> Self {
         let initial: Vec<String> =
             PARAMETERS.iter().map(|parameter| initial(parameter, options)).collect();
-        Self { values: RwLock::new(initial.clone()), initial }
+        Self { values: RwLock::new(initial.clone()), initial, tls: None }
     }
 
     /// Names and values of the parameters whose names match one of several patterns. A name that
@@ -120,6 +125,7 @@ impl Configuration {
             changes.push((at, value));
         }
         let mut values = self.values.write().unwrap_or_else(PoisonError::into_inner);
+        self.renew_tls(&changes, &values)?;
         for (at, value) in changes {
             // Two names of one limit, neither of which is older.
             let twin = match PARAMETERS[at].name {
@@ -157,6 +163,7 @@ fn initial(parameter: &Parameter, options: &Options) -> String {
             });
             path.unwrap_or_default()
         }
+        name if name.starts_with("tls-") => tls::initial(parameter, options),
         "maxclients" => options.clients_max.to_string(),
         "databases" => options.databases.to_string(),
         "io-threads" => options.workers.to_string(),

@@ -45,7 +45,8 @@ const DEFRAGMENTATION: Effect = Ignored("the allocator joins free blocks by itse
 const FREEING: Effect = Ignored("memory is freed by the worker that owns it");
 const SCHEDULE: Effect = Ignored("workers keep time by themselves");
 const EVICTION: Effect = Ignored("nothing is evicted");
-const FILES: Effect = Ignored("nothing is logged in files");
+const SUITES: Effect = Fixed("the server chooses among suites with forward secrecy");
+const FILES: Effect = Ignored("the server writes no messages to files");
 
 const fn new(name: &'static str, kind: Kind, default: &'static str, effect: Effect) -> Parameter {
     Parameter { name, alias: None, kind, default, effect }
@@ -72,10 +73,21 @@ pub const PARAMETERS: &[Parameter] = &[
     new("port", Kind::SMALL, "0", AtStart),
     new("bind", Kind::Text, "", AtStart),
     new("unixsocket", Kind::Text, "", AtStart),
-    new("tls-port", Kind::SMALL, "0", Fixed("connections are not encrypted")),
+    new("tls-port", Kind::SMALL, "0", Fixed("ports are chosen when the server starts")),
+    new("tls-cert-file", Kind::Text, "", Used),
+    new("tls-key-file", Kind::Text, "", Used),
+    new("tls-ca-cert-file", Kind::Text, "", Used),
+    new("tls-auth-clients", Kind::Word(&["no", "yes", "optional"]), "yes", Used),
+    new("tls-protocols", Kind::Text, "", Used),
+    new("tls-session-caching", Kind::Switch, "yes", Used),
+    new("tls-session-cache-size", Kind::SMALL, "20480", Used),
+    new("tls-session-cache-timeout", Kind::SMALL, "300", Fixed("new sessions replace old ones")),
+    new("tls-ciphers", Kind::Text, "", SUITES),
+    new("tls-ciphersuites", Kind::Text, "", SUITES),
+    new("tls-prefer-server-ciphers", Kind::Switch, "no", SUITES),
     new("maxclients", Kind::Integer { least: 1, most: 0xFFFF_FFFF }, "10000", Used),
     new("timeout", Kind::SMALL, "0", Used),
-    new("tcp-keepalive", Kind::SMALL, "300", Ignored("the system's settings hold")),
+    new("tcp-keepalive", Kind::SMALL, "300", Used),
     new("tcp-backlog", Kind::SMALL, "511", AtStart),
     new("requirepass", Kind::Text, "", Used),
     new("protected-mode", Kind::Switch, "yes", Ignored("the server listens where it was told to")),
@@ -248,7 +260,10 @@ mod tests {
         for Parameter { name, alias, default, effect, .. } in PARAMETERS {
             let names = alias.map_or(format!("`{name}`"), |alias| format!("`{name}`, `{alias}`"));
             let default = match *name {
-                "maxmemory" | "port" | "bind" | "unixsocket" => "option of the server".to_owned(),
+                "maxmemory" | "port" | "bind" | "unixsocket" | "tls-port" | "tls-cert-file"
+                | "tls-key-file" | "tls-ca-cert-file" | "tls-auth-clients" => {
+                    "option of the server".to_owned()
+                }
                 _ if default.is_empty() => "empty".to_owned(),
                 _ => format!("`{default}`"),
             };

@@ -30,6 +30,8 @@ pub struct Settings {
     pub memory_max: Option<u64>,
     /// Seconds after which a client without requests is disconnected; 0: never.
     pub idle_s: u64,
+    /// Seconds after which the system asks an idle client of TCP whether it is there; 0: never.
+    pub keepalive_s: u32,
     /// Nanoseconds above which a command is noted in the slow log.
     pub slow_log_ns: u64,
     /// Number of entries in the slow log.
@@ -74,6 +76,7 @@ impl Settings {
             clients_max: count("maxclients"),
             memory_max: configuration.lowered("maxmemory").filter(|bytes| *bytes > 0),
             idle_s: number("timeout").unsigned_abs(),
+            keepalive_s: u32::try_from(number("tcp-keepalive")).unwrap_or_default(),
             slow_log_ns,
             slow_log_entries: count("slowlog-max-len"),
             latency_ms,

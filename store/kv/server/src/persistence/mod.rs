@@ -2,7 +2,7 @@
 //! Persistence: a log of all changes and snapshots, from which the server recovers.
 //!
 //! The journal ([`freeport_kv_journal`]) writes the files and knows nothing of keys. This module
-//! has the contents of its [records](record), the [replay](Loader) at the start, the
+//! has the contents of its [records](record), the replay at the [start](Start), the
 //! [recorder](Recorder) of a worker, the [replies that wait](Holding), and the
 //! [snapshots](Snapshots).
 
@@ -17,12 +17,13 @@ use std::sync::Arc;
 
 use freeport_kv_commands::{Shard, ShardOptions};
 use freeport_kv_journal::disk::{Disk, SystemDisk};
-use freeport_kv_journal::{Journal, Policy, Progress, Recovered};
+use freeport_kv_journal::{Journal, OpenError, Policy, Progress, Recovered};
 
-use crate::error::ServerError;
+use crate::options::Options;
 pub use holding::Holding;
 pub use recorder::{Awaited, Recorder};
-pub use replay::{Loader, PAIRS, RECORDS};
+use replay::Loader;
+pub use replay::{PAIRS, RECORDS};
 pub use snapshots::{Reason, Snapshots};
 
 /// Where a server keeps its data.
@@ -84,36 +85,57 @@ impl std::fmt::Debug for Persistence {
     }
 }
 
-/// Version and bytes of recovered functions.
-pub type Functions = Option<(u64, Vec<u8>)>;
+/// State of a server when its workers start.
+pub struct Start {
+    /// Its files, if it has a folder.
+    pub persistence: Option<Persistence>,
+    /// A shard for each worker.
+    #[expect(clippy::vec_box, reason = "shards move between threads in boxes")]
+    pub shards: Vec<Box<Shard>>,
+    /// Version and bytes of its functions, if it had any.
+    pub functions: Option<(u64, Vec<u8>)>,
+}
 
-impl Persistence {
-    /// Recovers the shards of a server from its folder.
+impl Start {
+    /// Recovers the state from the server's folder. Without one, all shards are empty.
     ///
     /// # Errors
     /// The files cannot be read or are damaged, or their contents do not fit in the memory.
-    pub fn open(
-        options: &PersistenceOptions,
-        (count, shard): (usize, &ShardOptions),
+    pub fn new(
+        options: &Options,
+        shard: &ShardOptions,
         progress: &mut dyn FnMut(Progress),
-    ) -> Result<(Self, Vec<Box<Shard>>, Functions), ServerError> {
+    ) -> Result<Self, OpenError> {
+        let mut loader = Loader::new(options.workers, shard);
+        let persistence = match &options.persistence {
+            Some(options) => Some(Persistence::open(options, &mut loader, progress)?),
+            None => None,
+        };
+        let functions = loader.functions.take();
+        Ok(Self { persistence, shards: loader.into_shards(), functions })
+    }
+}
+
+impl Persistence {
+    fn open(
+        options: &PersistenceOptions,
+        loader: &mut Loader,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Self, OpenError> {
         let journal = freeport_kv_journal::Options {
             policy: options.policy,
             disk: options.disk.clone(),
             ..freeport_kv_journal::Options::new(&options.folder)
         };
-        let mut loader = Loader::new(count, shard);
-        let (journal, recovered) = Journal::open(journal, &mut loader, progress)?;
-        let recovery = Recovery { keys: loader.keys(), units: loader.units, journal: recovered };
-        let persistence = Self {
+        let (journal, recovered) = Journal::open(journal, loader, progress)?;
+        let (keys, units) = (loader.keys(), loader.units);
+        Ok(Self {
             journal: Arc::new(journal),
             snapshots: Arc::default(),
-            recovery,
+            recovery: Recovery { keys, units, journal: recovered },
             floor_ms: loader.latest_ms,
             folder: options.folder.clone(),
-        };
-        let functions = loader.functions.take();
-        Ok((persistence, loader.into_shards(), functions))
+        })
     }
 
     /// The recorder of a worker.

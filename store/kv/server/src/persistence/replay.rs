@@ -61,6 +61,7 @@ impl Loader {
     }
 
     /// The shards, in their order.
+    #[expect(clippy::vec_box, reason = "shards move between threads in boxes")]
     pub fn into_shards(mut self) -> Vec<Box<Shard>> {
         (0..self.store.count()).filter_map(|number| self.store.take(number)).collect()
     }

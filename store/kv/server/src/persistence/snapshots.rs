@@ -18,9 +18,6 @@ use freeport_kv_journal::{Entries, Journal, SnapshotError, SnapshotWriter};
 
 use crate::shared::now_ms;
 
-/// Time after a snapshot that failed until one is begun that nobody has asked for.
-const RETRY: Duration = Duration::from_secs(5);
-
 /// A reason to write a snapshot, by which `INFO` divides the results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reason {
@@ -102,9 +99,10 @@ impl Snapshots {
         self.state().next = Some(reason);
     }
 
-    /// Asks for a snapshot that no client wants, unless there is one or it has just failed.
-    pub fn want_automatically(&self) {
-        let is_recent = |failed: Instant| failed.elapsed() < RETRY;
+    /// Asks for a snapshot that no client wants, unless there is one or it has failed a short time
+    /// ago.
+    pub fn want_automatically(&self, pause: Duration) {
+        let is_recent = |failed: Instant| failed.elapsed() < pause;
         if !self.state().failed.is_some_and(is_recent) {
             // If there is one, it serves as well.
             let _ = self.want(Reason::Rewrite);

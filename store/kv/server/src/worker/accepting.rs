@@ -53,6 +53,7 @@ impl Core {
             return;
         }
         shared.clients.fetch_add(1, Ordering::Relaxed);
+        stream.keep_alive(self.settings.keepalive_s);
         let worker = match protocol {
             Protocol::Memcached => self.number,
             Protocol::Resp => self.network.next_worker,

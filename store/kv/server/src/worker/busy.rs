@@ -48,6 +48,7 @@ impl Core {
                     let client = (token - CONNECTIONS) as u64;
                     self.answer_client(client, |connection| {
                         connection.is_readable |= event.is_readable();
+                        connection.is_readable |= connection.stream.has_records();
                         connection.has_ended |= event.is_read_closed();
                     });
                 }

@@ -24,6 +24,11 @@ const PENDING_BYTES: usize = 64 << 20;
 /// Time after which a disk that was busy is tried again.
 const PAUSE: Duration = Duration::from_millis(1);
 
+/// Time until the next snapshot after one that failed: while writes are refused until there is one,
+/// and while the log has grown.
+const REPAIR_PAUSE: Duration = Duration::from_millis(500);
+const GROWTH_PAUSE: Duration = Duration::from_secs(10);
+
 /// The image of the own shard that is being written.
 #[derive(Default)]
 pub(super) struct Imaging {
@@ -164,8 +169,10 @@ impl Core {
                 && status.bytes >= least
                 && growth >= u128::from(status.snapshot_bytes.max(1)) * u128::from(percent)
         };
-        if persistence.journal.wants_snapshot() || has_grown() {
-            persistence.snapshots.want_automatically();
+        if persistence.journal.wants_snapshot() {
+            persistence.snapshots.want_automatically(REPAIR_PAUSE);
+        } else if has_grown() {
+            persistence.snapshots.want_automatically(GROWTH_PAUSE);
         }
     }
 }

@@ -15,6 +15,7 @@ mod blocking;
 mod busy;
 mod counting;
 mod delivering;
+mod handshakes;
 mod imaging;
 mod lending;
 mod logging;
@@ -146,6 +147,7 @@ impl Worker {
             items: items.as_ref().map(|items| items.options().limits),
             next_worker: number,
             accepts_later: false,
+            next_handshakes_ms: 0,
             missed: vec![],
         };
         let core = Core {
@@ -212,6 +214,7 @@ impl Worker {
                         let client = (token - CONNECTIONS) as u64;
                         if let Some(connection) = self.core.network.connections.get_mut(&client) {
                             connection.is_readable |= event.is_readable();
+                            connection.is_readable |= connection.stream.has_records();
                             connection.has_ended |= event.is_read_closed();
                             self.serve(client);
                         }

@@ -24,6 +24,8 @@ pub struct Network {
     pub next_worker: usize,
     /// Clients could not be accepted.
     pub accepts_later: bool,
+    /// When handshakes are looked at, in milliseconds since 1970.
+    pub next_handshakes_ms: u64,
     /// Connections with events that a running script has taken: they get a turn after it.
     pub missed: Vec<u64>,
 }

@@ -250,6 +250,7 @@ impl Worker {
             if self.core.settings.idle_s > 0 {
                 self.disconnect_idle();
             }
+            self.end_late_handshakes();
             if self.core.number == 0 {
                 self.core.shared.sample_rates(self.core.now_ms);
                 self.core.look_at_log();

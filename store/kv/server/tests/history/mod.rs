@@ -7,8 +7,9 @@ mod model;
 mod record;
 
 use freeport_kv_protocol::resp::Value;
+use freeport_kv_server::{Options, PersistenceOptions, Policy, Server};
 
-use crate::client::server;
+use crate::client::{server, server_with};
 use checker::{Operation, contradiction, is_linearizable, show};
 use model::{Call, Command};
 use record::{Behaviour, record};
@@ -17,14 +18,17 @@ use record::{Behaviour, record};
 fn check(behaviour: Behaviour, seeds: u64) {
     let first = freeport_testbed::seed();
     for seed in first..first + seeds {
-        let server = server(behaviour.workers);
-        let history = record(&server, behaviour, seed);
-        assert!(
-            is_linearizable(&history),
-            "seed {seed}, {behaviour:?}: no order explains\n{}",
-            show(&contradiction(&history))
-        );
+        check_history(&server(behaviour.workers), behaviour, seed);
     }
+}
+
+fn check_history(server: &Server, behaviour: Behaviour, seed: u64) {
+    let history = record(server, behaviour, seed);
+    assert!(
+        is_linearizable(&history),
+        "seed {seed}, {behaviour:?}: no order explains\n{}",
+        show(&contradiction(&history))
+    );
 }
 
 #[test]
@@ -35,6 +39,26 @@ fn histories_of_one_worker_are_linearizable() {
 #[test]
 fn histories_of_four_workers_are_linearizable() {
     check(Behaviour { clients: 6, turns: 40, workers: 4 }, 4);
+}
+
+/// Replies wait for the log here.
+#[test]
+fn histories_of_a_durable_server_are_linearizable() {
+    let behaviour = Behaviour { clients: 6, turns: 30, workers: 3 };
+    let first = freeport_testbed::seed();
+    for seed in first..first + 2 {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let persistence = PersistenceOptions {
+            policy: Policy::Always,
+            ..PersistenceOptions::new(folder.path().into())
+        };
+        let server = server_with(Options {
+            workers: behaviour.workers,
+            persistence: Some(persistence),
+            ..Options::default()
+        });
+        check_history(&server, behaviour, seed);
+    }
 }
 
 #[test]

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A server with a folder has all its data again when it is started again.
 
+mod faults;
 mod random;
 mod snapshots;
+mod torn;
 
 use std::path::Path;
 

@@ -68,6 +68,10 @@ pub(super) fn statistics(core: &Core, lines: &mut Lines) {
     lines.add("instantaneous_input_kbps", kibibytes(rate.received_bytes));
     lines.add("instantaneous_output_kbps", kibibytes(rate.sent_bytes));
     lines.add("rejected_connections", shared.refused_clients.load(Ordering::Relaxed));
+    if let Some(tls) = &shared.configuration.tls {
+        lines.add("tls_handshakes", tls.handshakes.completed.load(Ordering::Relaxed));
+        lines.add("tls_handshakes_failed", tls.handshakes.failed.load(Ordering::Relaxed));
+    }
     lines.add("sync_full", 0);
     lines.add("sync_partial_ok", 0);
     lines.add("sync_partial_err", 0);
