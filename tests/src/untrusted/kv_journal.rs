@@ -11,6 +11,9 @@ use std::sync::{Arc, mpsc};
 const SNAPSHOT: &str = "snapshot.3";
 const LOG: &str = "log.2";
 
+/// The salt of the samples.
+const SALT: u64 = 0x6b76_2d6a;
+
 /// Bytes of a frame before its items.
 const FRAME_BYTES: usize = 40;
 
@@ -118,7 +121,7 @@ fn check_frames(file: &mut [u8], salt: u64, mut place: u64) {
     }
 }
 
-/// A folder with a snapshot and a log, with each combination of flags.
+/// A folder with a snapshot and a log, which can be opened, with each combination of flags.
 pub fn samples() -> Vec<Vec<u8>> {
     let disk = MemoryDisk::default();
     let opened = Journal::open(options(&disk), &mut Collected::default(), &mut |_| {});
@@ -143,7 +146,17 @@ pub fn samples() -> Vec<Vec<u8>> {
     }
     drop(journal);
     let file = |name| disk.read(name).expect("the journal has made it");
-    let (manifest, snapshot, log) = (file("manifest"), file(SNAPSHOT), file(LOG));
+    let (mut manifest, mut snapshot, mut log) = (file("manifest"), file(SNAPSHOT), file(LOG));
+    // The salt is random, and samples are always the same.
+    let salt = format!("{:016x}", salt_of(&manifest));
+    let text = String::from_utf8(manifest).expect("a text");
+    manifest = text.replace(&salt, &format!("{SALT:016x}")).into_bytes();
+    check_manifest(&mut manifest);
+    check_frames(&mut snapshot, SALT, FILE_BYTES);
+    check_frames(&mut log, SALT, position_of(&manifest));
     let lengths = [manifest.len() as u16, snapshot.len() as u16].map(u16::to_le_bytes).concat();
+    let disk =
+        MemoryDisk::with_files([("manifest", &manifest[..]), (SNAPSHOT, &snapshot), (LOG, &log)]);
+    assert_eq!(opened(&disk).map(|items| items.len()), Some(8), "two entries and six units");
     (0..8).map(|flags| [&[flags], &lengths[..], &manifest, &snapshot, &log].concat()).collect()
 }

@@ -66,7 +66,7 @@ fn store_manifest(shared: &Shared, mut tail: MutexGuard<'_, Tail>) -> bool {
     shared.publish(&tail)
 }
 
-/// What can be done now, or how long there is nothing to do (`None`: until somebody wakes).
+/// The next operation, or how long there is none (`None`: until somebody wakes).
 fn next(shared: &Shared, tail: &Tail, now: Instant) -> Result<Work, Option<Duration>> {
     let until = |at: Instant| Err(Some(at.saturating_duration_since(now)));
     let (faults, may_retry) = (&tail.faults, now >= tail.retry_at);

@@ -94,8 +94,8 @@ impl Faults {
         self.state().failing_writes = count;
     }
 
-    /// The next syncs of files fail with "Input/output error". What they should have made durable
-    /// counts as lost.
+    /// The next syncs of files fail with "Input/output error". The bytes that they should have
+    /// made durable stay readable.
     pub fn fail_syncs(&self, count: u64) {
         self.state().failing_syncs = count;
     }

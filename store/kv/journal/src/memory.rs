@@ -3,10 +3,10 @@
 //! find after a crash between any two of them.
 //!
 //! A file has durable bytes, and writes that came after its last sync. After a crash, none, some or
-//! all of these writes are there, in any combination. A sync that fails loses them: a later one does
-//! not make them durable, though they can still be read. Names are durable after a sync of their
-//! folder; changes of names that came later may be lost from any point on. There is only one
-//! folder: paths are told apart by their last part.
+//! all of these writes are there; [`Fate`] lists the combinations. A sync that fails loses them: a
+//! later one does not make them durable, though they can still be read. Names are durable after a
+//! sync of their folder; changes of names that came later may be lost from any point on. There is
+//! only one folder: paths are told apart by their last part.
 
 use crate::disk::{Disk, File, Lock, Unlocked};
 use rustix::io::Errno;
@@ -30,7 +30,7 @@ pub enum Fate {
     None,
     /// All writes of a file but the last one, of which there is the first half.
     HalfOfLast,
-    /// Only the last write of a file. What was not written before it reads as zeros.
+    /// Only the last write of a file. Bytes that were not written before it read as zeros.
     OnlyLast,
     /// Only the first write of a file.
     OnlyFirst,

@@ -108,6 +108,9 @@ impl<'a> Reader<'a> {
             let (found, expected) = (header.sequence, self.sequence);
             return bad(&format!("a frame has number {found}, and {expected} is expected"));
         }
+        if header.kind == Kind::Batch && header.mark > place {
+            return bad("a batch says that bytes behind it were durable before it was written");
+        }
         if header.bytes > left - FRAME_BYTES as u64 {
             return bad("a frame is longer than the file");
         }

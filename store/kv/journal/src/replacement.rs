@@ -4,9 +4,9 @@
 //! After a failing `fdatasync`, the kernel may drop the bytes and report success for the next one.
 //! So a segment is not synced again. Bytes that are not durable have a copy in memory under
 //! `Always`: a new segment begins at the durable position, gets these bytes, and is named by the
-//! manifest once they are durable. What the old segment has beyond that position is not part of the
-//! log any longer. Under the other policies there is no copy. The state in memory is complete then,
-//! so the server writes a snapshot, and the manifest names it instead of the old segments.
+//! manifest once they are durable. Bytes of the old segment beyond that position are not part of
+//! the log any longer. Under the other policies there is no copy. The state in memory is complete
+//! then, so the server writes a snapshot, and the manifest names it instead of the old segments.
 //!
 //! Until then writes are refused, and replies to those already executed are held.
 

@@ -7,9 +7,9 @@
 //!                        │ of workers   │ free         │
 //! ```
 //!
-//! The filesystem reserves blocks up to the position `reserved`. Of what is beyond `end`, workers
-//! have allowances, and the counter `free` has the rest. A worker takes [`CHUNK_BYTES`] at a time.
-//! If nothing is free, it has the filesystem reserve more, with the lock held.
+//! The filesystem reserves blocks up to the position `reserved`. Workers have allowances of the
+//! bytes beyond `end`, and the counter `free` has the rest. A worker takes [`CHUNK_BYTES`] at a
+//! time. If nothing is free, it has the filesystem reserve more, with the lock held.
 
 use crate::disk::{File, words};
 use crate::error::Refusal;

@@ -63,7 +63,7 @@ pub struct Status {
     pub faults: u64,
 }
 
-/// What opening a folder has found and changed.
+/// Findings and changes of opening a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
     /// Whether the folder had no journal, so that a new one was made.

@@ -35,7 +35,7 @@ pub trait Replay {
 /// Bytes between two calls of the progress function.
 const PROGRESS_BYTES: u64 = 4 << 20;
 
-/// What a folder contains.
+/// Contents of a folder.
 #[derive(Clone, Debug)]
 pub struct Contents {
     /// The manifest.

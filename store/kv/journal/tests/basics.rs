@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is appended is recovered, under every policy, with and without snapshots.
+//! Appended units are recovered, under every policy, with and without snapshots.
 
 use crate::state::{State, append, complete, names, open, reopened, wait_for};
 use freeport_kv_journal::{

@@ -57,7 +57,7 @@ impl Server<'_> {
             Err(_) => open(&options(disk, policy)).expect("the fault has ended"),
         };
         let found = check(&state.0, counts.released, counts.appended);
-        // What was found is durable, because batches after it say so.
+        // The units that were found are durable, because batches after it say so.
         let counts = Counts { durable: found, released: found, appended: found };
         counts.note(disk);
         Server { disk, journal, units: Units::new(), counts, policy }
@@ -179,7 +179,7 @@ fn crash_everywhere(disk: &MemoryDisk, policy: Policy, fates: &[Fate], first: us
                 let found = std::panic::catch_unwind(|| check(&state.0, least, appended));
                 let found = found.unwrap_or_else(|_| panic!("{what}"));
                 if again {
-                    // What was found may have been shown to clients, so it has to stay.
+                    // The units may have been shown to clients, so they have to stay.
                     let mut units = Units::new();
                     journal.admit(&mut units, 8).expect("there is room");
                     units.push(&found.to_le_bytes());

@@ -32,7 +32,7 @@ pub fn open(options: &Options) -> Result<(Journal, State, Recovered), OpenError>
     Ok((journal, state, recovered))
 }
 
-/// What a new process finds, after the journal has been closed.
+/// The numbers that a new process finds, after the journal has been closed.
 pub fn reopened(options: &Options) -> Vec<u64> {
     open(options).expect("it opens again").1.0
 }
