@@ -124,8 +124,8 @@ fn check_frames(file: &mut [u8], salt: u64, mut place: u64) {
 /// A folder with a snapshot and a log, which can be opened, with each combination of flags.
 pub fn samples() -> Vec<Vec<u8>> {
     let disk = MemoryDisk::default();
-    let opened = Journal::open(options(&disk), &mut Collected::default(), &mut |_| {});
-    let (journal, _) = opened.expect("a new folder");
+    let created = Journal::open(options(&disk), &mut Collected::default(), &mut |_| {});
+    let (journal, _) = created.expect("a new folder");
     let mut units = Units::new();
     units.push(b"first");
     journal.append(&mut units);
