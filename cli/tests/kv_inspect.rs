@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport kv inspect`: what it says about a folder, beside a server and after its end, and how it
-//! cuts a damaged log.
+//! `freeport kv inspect` shows a folder, beside a server and after its end, and cuts a damaged log.
 
 use crate::kv_server::{KvServer, output_of};
 use freeport_testbed::wait_until;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport kv inspect`: what is in the folder of a key-value server, and cutting a damaged log.
+//! `freeport kv inspect`: the contents of the folder of a key-value server, and cutting a damaged log.
 
 use anyhow::bail;
 use clap::Args;
@@ -17,11 +17,11 @@ const SHOWN_BYTES: usize = 200;
 #[command(after_help = "Example:\n  freeport kv inspect /var/lib/freeport-kv\n  \
                   freeport kv inspect /var/lib/freeport-kv --units --limit 20\n  \
                   freeport kv inspect /var/lib/freeport-kv --cut\n\n\
-                  A line of --units has the position in the log, `-` for the first command of a unit \
-                  and `+` for a further one, the time, the database, and the command.\n\n\
-                  A server may use the folder meanwhile, except with --cut. The exit status is 1 if \
-                  the log is damaged, so that a server would not start. The end of an interrupted \
-                  write is no damage: the next start cuts it off.")]
+                  A line of --units has the position in the log, `-` for the first command of a \
+                  unit and `+` for a further one, the time, the database, and the command.\n\n\
+                  A server may use the folder meanwhile, except with --cut. The exit status is 1 \
+                  if the log is damaged, so that a server would not start. The end of an \
+                  interrupted write is no damage: the next start cuts it off.")]
 pub struct Arguments {
     /// Folder of the server (`freeport kv serve --dir`)
     folder: PathBuf,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the folder of a server contains. Nothing is changed, so a server may run meanwhile.
+//! Reads the folder of a server. Nothing is changed, so a server may run meanwhile.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

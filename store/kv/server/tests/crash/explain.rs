@@ -8,7 +8,7 @@ use super::model::{Entry, Model, Times};
 use super::reading::Reading;
 use super::step::Request;
 
-/// What a client knows when its server was killed.
+/// The knowledge of a client whose server was killed.
 #[derive(Clone, Debug)]
 pub struct Knowledge {
     /// After all requests with a reply.

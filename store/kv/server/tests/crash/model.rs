@@ -38,7 +38,7 @@ pub struct Entry {
     pub expires: Option<Times>,
 }
 
-/// What a client has acknowledged.
+/// The acknowledged state of a client's keys.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
     pub entries: BTreeMap<String, Entry>,

@@ -19,10 +19,10 @@ const SERVES: &str = "crash::process::serves_for_other_tests";
 const FOLDER: &str = "FREEPORT_CRASH_FOLDER";
 const WORKERS: &str = "FREEPORT_CRASH_WORKERS";
 const POLICY: &str = "FREEPORT_CRASH_POLICY";
-/// What precedes its address in its output.
+/// Text before its address in its output.
 const READY: &str = "ready at ";
 
-/// What is killed.
+/// A program that is killed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Program {
     Freeport { workers: usize },

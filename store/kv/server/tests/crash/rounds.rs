@@ -48,7 +48,7 @@ pub struct Totals {
 /// Runs all rounds, and compares after the last one too.
 ///
 /// # Errors
-/// What the server has lost, or what it has that nobody wrote.
+/// The server has lost a write, or has something that nobody wrote.
 ///
 /// # Panics
 /// The server does not start, ends by itself, or replies wrongly.
@@ -83,7 +83,7 @@ pub fn run(trial: &Trial) -> Result<Totals, String> {
         totals.unknown += known.iter().map(|one| one.unknown.len() as u64).sum::<u64>();
         totals.new_logs += u64::from(moment.new_log_at.is_some());
         (trial.after_kill)(&trial.launch.folder);
-        for _ in 0..random.u32(..3) {
+        for _ in 0..round % 2 + random.u64(..2) {
             let process = trial.launch.begin();
             thread::sleep(recovery.mul_f64(random.f64()));
             drop(process);

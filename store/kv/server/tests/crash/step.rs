@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What clients ask for. Each key is written by one client alone, so its value is known exactly;
+//! Requests of clients. Each key is written by one client alone, so its value is known exactly;
 //! counters that all clients increase are the exception.
 
 use fastrand::Rng;
@@ -95,7 +95,7 @@ pub enum Step {
     },
 }
 
-/// What takes effect as a whole.
+/// A request that takes effect as a whole.
 #[derive(Clone, Debug)]
 pub enum Request {
     One(Step),
