@@ -114,6 +114,7 @@ fn text(shared: &Shared) -> String {
     text.add_server(shared);
     text.add_process();
     text.add_traffic(shared);
+    text.add_log(shared);
     text.add_commands(shared);
     text.0
 }
@@ -184,6 +185,27 @@ impl Text {
         let received = total(|worker| &worker.received_bytes);
         self.add("received_bytes_total", "Bytes from clients.", received);
         self.add("sent_bytes_total", "Bytes to clients.", total(|worker| &worker.sent_bytes));
+    }
+
+    fn add_log(&mut self, shared: &Shared) {
+        let Some(persistence) = &shared.persistence else { return };
+        let (status, report) = (persistence.journal.status(), persistence.snapshots.report());
+        self.add("log_bytes", "Bytes of the append log.", status.log_bytes as f64);
+        self.add("snapshot_bytes", "Bytes of the snapshot.", status.snapshot_bytes as f64);
+        let failing = f64::from(u8::from(status.failure.is_some()));
+        self.add("log_failing", "Writes are refused: the log cannot be written.", failing);
+        let unsynced = status.end.0 - status.durable.0;
+        self.add("log_unsynced_bytes", "Bytes that are not durable yet.", unsynced as f64);
+        let units = status.appended_units as f64;
+        self.add("log_units_total", "Units appended to the log.", units);
+        self.add("log_appends_total", "Appends to the log.", status.appended_batches as f64);
+        self.add("log_syncs_total", "Syncs of the log.", status.syncs as f64);
+        let delayed = status.delayed_syncs as f64;
+        self.add("log_syncs_delayed_total", "Syncs that took too long.", delayed);
+        self.add("log_faults_total", "Failed operations of the disk.", status.faults as f64);
+        self.add("snapshots_total", "Completed snapshots.", report.completed as f64);
+        let is_active = f64::from(u8::from(report.active.is_some()));
+        self.add("snapshot_active", "A snapshot is being written.", is_active);
     }
 
     fn add_commands(&mut self, shared: &Shared) {

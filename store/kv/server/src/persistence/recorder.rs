@@ -13,6 +13,9 @@ use crate::connection::Connection;
 /// Bytes of a unit above which a script's changes are divided into several units. Such a script is
 /// not atomic if the machine fails while they are written.
 const UNIT_BYTES: usize = 1 << 30;
+/// Bytes of one command that a unit takes: a unit of a transaction or script may have as many before
+/// it, and the log's limit is 2 GiB.
+const COMMAND_BYTES: u64 = 1 << 30;
 /// Bytes of a script's records for which memory is kept.
 const KEPT_BYTES: usize = 64 << 10;
 
@@ -89,10 +92,13 @@ impl Recorder {
     /// The log has no room, or cannot be written; the command is refused.
     #[inline]
     pub fn admit(&mut self, arguments: &[&[u8]]) -> Result<(), Error> {
-        match self.is_admitted {
-            true => Ok(()),
-            false => self.admit_bytes(record::command_bytes(arguments)),
+        const TOO_LARGE: Error =
+            Error::fixed("ERR the command is too large for the append log, which takes 1 GiB");
+        let bytes = record::command_bytes(arguments);
+        if bytes > COMMAND_BYTES {
+            return Err(TOO_LARGE);
         }
+        if self.is_admitted { Ok(()) } else { self.admit_bytes(bytes) }
     }
 
     /// See [`Recorder::admit`], for a number of bytes.
