@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport kv inspect`: the contents of the folder of a key-value server, and cutting a damaged log.
+//! `freeport kv inspect`: shows the folder of a key-value server, and cuts a damaged log.
 
 use anyhow::bail;
 use clap::Args;
