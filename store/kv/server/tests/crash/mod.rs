@@ -8,6 +8,7 @@
 mod damage;
 mod explain;
 mod full_disk;
+mod inspecting;
 mod model;
 mod process;
 mod reading;
