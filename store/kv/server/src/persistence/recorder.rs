@@ -98,7 +98,9 @@ impl Recorder {
         if bytes > COMMAND_BYTES {
             return Err(TOO_LARGE);
         }
-        if self.is_admitted { Ok(()) } else { self.admit_bytes(bytes) }
+        // A script inside a transaction is not a command that was looked at before.
+        let is_admitted = self.is_admitted && self.depth == 1;
+        if is_admitted { Ok(()) } else { self.admit_bytes(bytes) }
     }
 
     /// See [`Recorder::admit`], for a number of bytes.

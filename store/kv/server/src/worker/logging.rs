@@ -176,14 +176,15 @@ impl Worker {
     /// Ends a turn: appends what it has recorded, and sends the replies that this releases.
     #[inline]
     pub(super) fn end_turn(&mut self) {
-        self.core.flush_log();
         if self.core.log.is_some() {
             self.follow_log();
         }
     }
 
     fn follow_log(&mut self) {
+        // Shards that return may let commands be executed, so this comes before the append.
         self.take_images();
+        self.core.flush_log();
         let Some(log) = &mut self.core.log else { return };
         for client in log.take_released() {
             self.send_released(client);
