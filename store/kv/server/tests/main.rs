@@ -7,6 +7,7 @@ mod blocking;
 mod client;
 mod clients;
 mod configuration;
+mod crash;
 mod ending;
 mod eviction;
 mod expiry;
