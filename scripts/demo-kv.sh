@@ -10,22 +10,27 @@ freeport=$1
 out=$2
 
 mkdir -p "$out"
-rm -f "$out/kv-serve.json"
-# The system chooses the ports; the line about the start names them.
-"$freeport" kv serve --port 0 --memcached-port 0 --json >"$out/kv-serve.json" &
-server=$!
+server=
 trap 'kill "$server" 2>/dev/null || true' EXIT
-until [ -s "$out/kv-serve.json" ]; do
-    kill -0 "$server"
-    sleep 0.05
-done
-port=$(sed -E 's/.*"resp":\["[^"]*:([0-9]+)".*/\1/' "$out/kv-serve.json")
-memcached=$(sed -E 's/.*"memcached":\["[^"]*:([0-9]+)".*/\1/' "$out/kv-serve.json")
 
+# Starts a server with more options. The system chooses the ports; the line about the start names
+# them.
+serve() {
+    rm -f "$out/kv-serve.json"
+    "$freeport" kv serve --port 0 --json "$@" >"$out/kv-serve.json" &
+    server=$!
+    until [ -s "$out/kv-serve.json" ]; do
+        kill -0 "$server"
+        sleep 0.05
+    done
+    port=$(sed -E 's/.*"resp":\["[^"]*:([0-9]+)".*/\1/' "$out/kv-serve.json")
+}
 run() {
     echo "> $*"
     "$freeport" kv cli --server "$port" "$@"
 }
+serve --memcached-port 0
+memcached=$(sed -E 's/.*"memcached":\["[^"]*:([0-9]+)".*/\1/' "$out/kv-serve.json")
 run SET greeting hello EX 100
 run HSET user:1 name Ada language Analytical
 run ZADD ranking 10 one 20 two 30 three
@@ -47,6 +52,22 @@ if command -v redis-benchmark >/dev/null; then
 else
     echo "redis-benchmark is left out: it is not installed"
 fi
+kill "$server"
+wait "$server"
+
+echo
+echo "A server with a folder keeps its data when it is killed (kill -9):"
+rm -rf "$out/kv-data"
+serve --dir "$out/kv-data"
+run MSET greeting hello name Ada
+run RPUSH tasks one two three
+kill -9 "$server"
+# The shell would report the signal.
+wait "$server" 2>/dev/null || true
+serve --dir "$out/kv-data"
+run MGET greeting name
+run LRANGE tasks 0 -1
+"$freeport" kv inspect "$out/kv-data" --units
 kill "$server"
 wait "$server"
 

@@ -230,7 +230,11 @@ suite=${1:-}
 shift || true
 mkdir -p "$cache/results"
 case "$suite" in
-    redis) fetch redis "$redis_source" "$redis_commit" ;;
+    redis)
+        fetch redis "$redis_source" "$redis_commit"
+        # Their first parts need no file, so they run with a server that is there already.
+        sed -i '1s/{"acl external:skip"}/{"acl"}/' "$cache"/redis/tests/unit/{acl,acl-v2}.tcl
+        ;;
     memcached) fetch memcached "$memcached_source" "$memcached_commit" ;;
     page) write_page; exit ;;
     *) echo "suites.sh: the suite is redis, memcached or page" >&2; exit 1 ;;

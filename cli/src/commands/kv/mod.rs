@@ -4,6 +4,7 @@
 mod certificates;
 mod cli;
 mod encryption;
+mod inspect;
 mod serve;
 mod storage;
 mod tune;
@@ -26,6 +27,8 @@ enum What {
     Serve(serve::Arguments),
     /// Send commands to a server, and print the replies
     Cli(cli::Arguments),
+    /// Show what is in the folder of a server, or cut its damaged log
+    Inspect(inspect::Arguments),
     /// Choose the inline threshold and the index ratio for a mix of sizes
     Tune(tune::Arguments),
 }
@@ -46,6 +49,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.what {
         What::Serve(arguments) => serve::run(arguments),
         What::Cli(arguments) => cli::run(arguments),
+        What::Inspect(arguments) => inspect::run(arguments),
         What::Tune(arguments) => tune::run(arguments),
     }
 }

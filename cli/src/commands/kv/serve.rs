@@ -6,7 +6,7 @@ use super::storage::{self, Loading, StorageArguments};
 use crate::stopping::stop_signals;
 use anyhow::Context;
 use clap::Args;
-use freeport_kv_server::{Bind, Options, Server};
+use freeport_kv_server::{Bind, EvictionPolicy, Options, Server};
 use serde_json::json;
 use std::fs::File;
 use std::io::{Read, Write};
@@ -42,6 +42,10 @@ pub struct Arguments {
     /// Memory for keys and values, such as 512MiB or 4GiB
     #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = bytes)]
     memory: usize,
+    /// Keys that are removed when the memory is full, such as allkeys-lru or volatile-ttl (the
+    /// policies of Redis) [default: none, writes are refused]
+    #[arg(long, value_name = "POLICY", value_parser = policy)]
+    eviction: Option<EvictionPolicy>,
     /// Memory for items of memcached, such as 64MiB
     #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = bytes)]
     memcached_memory: usize,
@@ -51,6 +55,9 @@ pub struct Arguments {
     /// Maximum number of clients
     #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
     clients: usize,
+    /// File of users, which must exist; `ACL SAVE` writes it [default: none]
+    #[arg(long, value_name = "PATH")]
+    aclfile: Option<PathBuf>,
     /// Address where `GET /metrics` returns counts for Prometheus, such as 127.0.0.1:9121
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
@@ -79,9 +86,11 @@ impl Arguments {
                 .collect(),
             workers: self.workers,
             memory_bytes: self.memory,
+            eviction: self.eviction,
             memcached_memory_bytes: self.memcached_memory,
             databases: self.databases,
             clients_max: self.clients,
+            access_file: self.aclfile.clone(),
             metrics: self.metrics,
             persistence: self.storage.options(),
             tls: self.tls.options(&self.bind),
@@ -159,6 +168,12 @@ fn report(arguments: &Arguments, server: &Server) -> anyhow::Result<()> {
         writeln!(output)?;
     }
     Ok(output.flush()?)
+}
+
+/// Parses the name of a policy of eviction.
+fn policy(name: &str) -> Result<EvictionPolicy, String> {
+    let names = || EvictionPolicy::ALL.map(|(name, _)| name).join(", ");
+    EvictionPolicy::of(name).ok_or_else(|| format!("expected one of {}", names()))
 }
 
 /// Parses a number of bytes with an optional unit.

@@ -139,6 +139,9 @@ impl Flags {
     /// Not shown to `MONITOR` and not in the slow log.
     pub const SKIP_MONITOR: Self = Self(1 << 14);
 
+    /// Writes, and counts the keys that it looks up as a read does.
+    pub const COUNTED: Self = Self(1 << 15);
+
     const NAMES: [(Self, &'static str); 15] = [
         (Self::WRITE, "write"),
         (Self::READ, "readonly"),
@@ -227,7 +230,9 @@ impl Command {
     #[inline]
     pub fn execute(&self, call: &mut Call<'_>) -> bool {
         let start = call.reply.len();
-        match (self.run)(call) {
+        let result = (self.run)(call);
+        call.finish_lookups(&self.spec);
+        match result {
             Ok(()) => {
                 call.database.effects.tell_all_made();
                 true

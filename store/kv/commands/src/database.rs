@@ -7,6 +7,7 @@ use freeport_kv_types::Limits;
 
 use crate::effects::{Class, Effects};
 use crate::error::Error;
+use crate::lookups::Lookups;
 use crate::store::Store;
 
 /// A database during one command.
@@ -16,6 +17,8 @@ pub struct Database<'a> {
     pub store: &'a mut Store,
     /// Effects of the command.
     pub effects: &'a mut Effects,
+    /// Keys that were looked up.
+    pub(crate) lookups: Lookups,
     number: u16,
     now_ms: u64,
 }
@@ -24,7 +27,7 @@ impl<'a> Database<'a> {
     /// A database at a time.
     #[inline]
     pub fn new(store: &'a mut Store, effects: &'a mut Effects, number: u16, now_ms: u64) -> Self {
-        Self { store, effects, number, now_ms }
+        Self { store, effects, lookups: Lookups::default(), number, now_ms }
     }
 
     /// Number of the database.
@@ -42,6 +45,33 @@ impl<'a> Database<'a> {
     #[inline]
     pub fn keyspace(&self, key: &[u8]) -> Option<&Keyspace> {
         self.store.shard(self.store.shard_of(key)).database(self.number)
+    }
+
+    /// Looks up a key in its keyspace, which counts.
+    #[inline]
+    fn look<'s, R>(
+        &'s self,
+        key: &[u8],
+        find: impl FnOnce(&'s Keyspace, u64) -> Result<Option<R>, freeport_kv_keyspace::Error>,
+    ) -> Result<Option<R>, Error> {
+        let Some(keyspace) = self.keyspace(key) else {
+            self.lookups.note_miss();
+            return Ok(None);
+        };
+        let found = find(keyspace, self.now_ms);
+        self.lookups.note(keyspace, !matches!(found, Ok(None)));
+        Ok(found?)
+    }
+
+    /// As [`Database::look`], for what every value has.
+    #[inline]
+    fn look_at<'s, R>(
+        &'s self,
+        key: &[u8],
+        find: impl FnOnce(&'s Keyspace, u64) -> Option<R>,
+    ) -> Option<R> {
+        let found = self.look(key, |keyspace, now_ms| Ok(find(keyspace, now_ms)));
+        found.expect("values of all types are found")
     }
 
     /// The keys among which a key is, if there are any, for changes of values where they lie. Other
@@ -110,6 +140,11 @@ impl<'a> Database<'a> {
         self.store.shard_mut(shard).note_expired(self.number, key, self.effects);
     }
 
+    /// Removes a key whose time has passed, which nothing else sees any more.
+    pub fn expire_key(&mut self, key: &[u8]) {
+        self.store.expire_key((self.number, key), self.now_ms, self.effects);
+    }
+
     /// Another database, during the same command.
     pub fn other(&mut self, number: u16) -> Database<'_> {
         Database::new(self.store, self.effects, number, self.now_ms)
@@ -122,7 +157,7 @@ impl<'a> Database<'a> {
 
     /// A value of any type; none: no such key.
     pub fn value(&self, key: &[u8]) -> Option<ValueRef<'_>> {
-        self.keyspace(key)?.value(key, self.now_ms)
+        self.look_at(key, |keyspace, now_ms| keyspace.value(key, now_ms))
     }
 
     /// Bytes of memory of a key and its value; none: no such key.
@@ -132,7 +167,7 @@ impl<'a> Database<'a> {
 
     /// Type of a value; none: no such key.
     pub fn kind(&self, key: &[u8]) -> Option<Kind> {
-        self.keyspace(key)?.kind(key, self.now_ms)
+        self.look_at(key, |keyspace, now_ms| keyspace.kind(key, now_ms))
     }
 
     /// There is such a key.
@@ -146,8 +181,7 @@ impl<'a> Database<'a> {
     /// The value has another type.
     #[inline]
     pub fn string(&self, key: &[u8]) -> Result<Option<&[u8]>, Error> {
-        let Some(keyspace) = self.keyspace(key) else { return Ok(None) };
-        Ok(keyspace.string(key, self.now_ms)?)
+        self.look(key, |keyspace, now_ms| keyspace.string(key, now_ms))
     }
 
     /// Stores a string in place of any value.
@@ -229,8 +263,7 @@ impl<'a> Database<'a> {
     /// # Errors
     /// The value has another type.
     pub fn read<T: Type>(&self, key: &[u8]) -> Result<Option<T::Ref<'_>>, Error> {
-        let Some(keyspace) = self.keyspace(key) else { return Ok(None) };
-        Ok(keyspace.read::<T>(key, self.now_ms)?)
+        self.look(key, |keyspace, now_ms| keyspace.read::<T>(key, now_ms))
     }
 
     /// Changes a value, which is empty if there is none yet; see [`Keyspace::change`].
@@ -280,7 +313,7 @@ impl<'a> Database<'a> {
 
     /// Time of expiry; see [`Keyspace::expires_ms`].
     pub fn expires_ms(&self, key: &[u8]) -> Option<Option<u64>> {
-        self.keyspace(key)?.expires_ms(key, self.now_ms)
+        self.look_at(key, |keyspace, now_ms| keyspace.expires_ms(key, now_ms))
     }
 
     /// Sets or removes the time of expiry; see [`Keyspace::set_expiry`].
@@ -295,7 +328,7 @@ impl<'a> Database<'a> {
 
     /// A copy of a value, with its time of expiry; none: no such key.
     pub fn copy(&self, key: &[u8]) -> Option<Detached> {
-        self.keyspace(key)?.copy(key, self.now_ms)
+        self.look_at(key, |keyspace, now_ms| keyspace.copy(key, now_ms))
     }
 
     /// Stores a value in place of any other.

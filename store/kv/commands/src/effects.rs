@@ -68,6 +68,15 @@ pub struct Effects {
     pub changes: u64,
     /// Number of keys that were removed because their time had passed.
     pub expired: u64,
+    /// Number of keys that were evicted.
+    pub evicted: u64,
+    /// Number of keys that reads have looked up and found.
+    pub hits: u64,
+    /// Number of keys that reads have looked up and not found.
+    pub misses: u64,
+    /// Reads do not remove values whose time has passed until this time, in milliseconds since
+    /// 1970, because writes are paused.
+    pub paused_until_ms: u64,
     /// Classes of events that somebody listens to, as bits.
     pub listened: u16,
     /// Events of those classes.
@@ -78,7 +87,8 @@ pub struct Effects {
     /// Somebody keeps a log of the changes: the next two are noted.
     pub records: bool,
     /// Keys, with their databases, that were removed although no command asked for it: their time
-    /// had passed. Each removal came before the command in which it was noted.
+    /// had passed, or they were evicted. Each removal came before the command in which it was
+    /// noted.
     pub removed: Vec<(u16, Vec<u8>)>,
     /// The command for the log in place of the one that was executed, which chooses at random or
     /// depends on how values lie in memory. Every other command has the same result again if it is

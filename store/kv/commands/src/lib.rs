@@ -14,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+mod access;
 pub mod arguments;
 pub mod bits;
 mod call;
@@ -22,6 +23,7 @@ mod database;
 mod effects;
 mod entries;
 mod error;
+mod eviction;
 mod expiry;
 mod flush;
 pub mod generic;
@@ -31,6 +33,7 @@ pub mod hyperloglog;
 mod image;
 mod keys;
 pub mod lists;
+mod lookups;
 mod sample;
 mod scan;
 mod session;
@@ -45,11 +48,13 @@ pub(crate) mod subcommand;
 mod table;
 pub mod vectors;
 
+pub use access::{Access, Uses};
 pub use call::Call;
 pub use command::{Command, Flags, Group, Run, Spec};
 pub use database::Database;
 pub use effects::{Block, Class, Effects, Event};
 pub use error::Error;
+pub use eviction::{Evicted, EvictionOptions, Policy, Ranking};
 pub use keys::Keys;
 pub use session::Session;
 pub use shard::{Shard, ShardOptions, Waiter};

@@ -15,11 +15,13 @@ pub struct Session {
     pub version: Version,
     /// The command may wait for a key. Not so inside a transaction or a script.
     pub may_block: bool,
+    /// Its commands count as uses of their keys.
+    pub touches: bool,
 }
 
 impl Session {
     /// The session of a new connection.
     pub fn new(client: u64) -> Self {
-        Self { client, database: 0, version: Version::Two, may_block: true }
+        Self { client, database: 0, version: Version::Two, may_block: true, touches: true }
     }
 }

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use freeport_kv_keyspace::{Keyspace, Kind, Options};
 use freeport_kv_types::Limits;
 
+use crate::eviction::Evictor;
+
 /// Options of a shard.
 #[derive(Clone, Debug)]
 pub struct ShardOptions {
@@ -40,7 +42,7 @@ type Place = (u16, Box<[u8]>);
 /// Keys and values of a worker.
 pub struct Shard {
     options: ShardOptions,
-    databases: Vec<Option<Box<Keyspace>>>,
+    pub(crate) databases: Vec<Option<Box<Keyspace>>>,
     /// Keys whose time has passed are searched for.
     expires: bool,
     /// Flags of transactions that watch a key; set when it changes.
@@ -49,6 +51,7 @@ pub struct Shard {
     waiting: HashMap<Place, VecDeque<Waiter>>,
     /// Keys that were changed and that clients wait for, each once.
     ready: Vec<Place>,
+    pub(crate) evictor: Evictor,
 }
 
 impl fmt::Debug for Shard {
@@ -73,6 +76,7 @@ impl Shard {
             watches: HashMap::new(),
             waiting: HashMap::new(),
             ready: vec![],
+            evictor: Evictor::default(),
         }
     }
 
@@ -110,7 +114,19 @@ impl Shard {
     #[inline]
     pub fn database_or_new(&mut self, number: u16) -> &mut Keyspace {
         self.databases[usize::from(number)]
-            .get_or_insert_with(|| new_keyspace(&self.options.keyspace))
+            .get_or_insert_with(|| new_keyspace(&self.options.keyspace, &self.evictor))
+    }
+
+    /// Databases that ever had a key, with their numbers.
+    pub(crate) fn databases(&self) -> impl Iterator<Item = (u16, &Keyspace)> {
+        let numbered = (0..).zip(&self.databases);
+        numbered.filter_map(|(number, database)| Some((number, database.as_deref()?)))
+    }
+
+    /// As [`Shard::databases`], to be changed.
+    pub(crate) fn databases_mut(&mut self) -> impl Iterator<Item = (u16, &mut Keyspace)> {
+        let numbered = (0..).zip(&mut self.databases);
+        numbered.filter_map(|(number, database)| Some((number, database.as_deref_mut()?)))
     }
 
     /// Two different databases that get keys.
@@ -275,9 +291,12 @@ impl Shard {
     }
 }
 
-fn new_keyspace(options: &Options) -> Box<Keyspace> {
+fn new_keyspace(options: &Options, evictor: &Evictor) -> Box<Keyspace> {
     // Options are checked when the server starts; address space alone can be refused later.
-    Box::new(Keyspace::new(options.clone()).expect("options made a keyspace at the start"))
+    let keyspace = Keyspace::new(options.clone()).expect("options made a keyspace at the start");
+    let mut keyspace = Box::new(keyspace);
+    evictor.prepare(&mut keyspace);
+    keyspace
 }
 
 #[cfg(test)]

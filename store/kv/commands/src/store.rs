@@ -7,6 +7,7 @@ use std::sync::Arc;
 use freeport_kv_functions::Registry;
 use freeport_kv_keyspace::Keyspace;
 
+use crate::eviction::EvictionOptions;
 use crate::shard::Shard;
 
 /// Number of hash slots, as in Redis Cluster.
@@ -16,6 +17,8 @@ pub const SLOTS: u16 = 16_384;
 #[derive(Debug)]
 pub struct Store {
     shards: Vec<Option<Box<Shard>>>,
+    /// A shard that was here tracks the uses of keys.
+    tracks_uses: bool,
     functions: Arc<Registry>,
 }
 
@@ -23,7 +26,7 @@ impl Store {
     /// A store of `count` shards, none of them here.
     pub fn new(count: usize) -> Self {
         let functions = Arc::new(Registry::built_in());
-        Self { shards: (0..count).map(|_| None).collect(), functions }
+        Self { shards: (0..count).map(|_| None).collect(), tracks_uses: false, functions }
     }
 
     /// A store that consists of one shard.
@@ -66,7 +69,27 @@ impl Store {
     /// Takes a shard in.
     pub fn insert(&mut self, number: usize, shard: Box<Shard>) {
         debug_assert!(self.shards[number].is_none(), "a shard is in one place");
+        self.tracks_uses |= shard.tracks_uses();
         self.shards[number] = Some(shard);
+    }
+
+    /// Uses of keys may be tracked in a shard that is here.
+    #[inline]
+    pub fn tracks_uses(&self) -> bool {
+        self.tracks_uses
+    }
+
+    /// Sets the parameters of eviction of a shard that is here.
+    pub fn set_eviction(&mut self, number: usize, options: EvictionOptions, now_ms: u64) {
+        self.shard_mut(number).set_eviction(options, now_ms);
+        let tracks_uses = self.shards().any(Shard::tracks_uses);
+        self.tracks_uses = tracks_uses;
+    }
+
+    /// The last uses of keys of a shard that is here are tracked from now on.
+    pub fn ask_for_uses(&mut self, number: usize, now_ms: u64) {
+        self.shard_mut(number).ask_for_uses(now_ms);
+        self.tracks_uses |= self.shard(number).tracks_uses();
     }
 
     /// Gives a shard away.

@@ -163,7 +163,9 @@ fn a_write_in_place_of_an_expired_value_is_two_events() {
     };
     local.line("SET from value");
     expiring(&mut local, "key");
+    assert_eq!(events(&mut local, "GET key"), ["expired key"]);
     assert_eq!(events(&mut local, "GET key"), [""; 0]);
+    expiring(&mut local, "key");
     assert_eq!(events(&mut local, "SET key new")[0], "expired key");
     expiring(&mut local, "key");
     let copied = ["expired key", "new key", "copy_to key"];

@@ -3,6 +3,7 @@
 
 mod bits;
 mod collections;
+mod eviction;
 mod full;
 mod generic;
 mod generic_beside_redis;
@@ -11,6 +12,7 @@ mod geo;
 mod geo_redis;
 mod harness;
 mod hashes;
+mod hit_ratio;
 mod hyperloglog;
 mod lists;
 mod random_commands;

@@ -4,6 +4,7 @@
 use crate::bucket::{BUCKET_BYTES, SLOTS};
 use crate::engine::Engine;
 use crate::meter::Meter;
+use crate::options::Index;
 use crate::search::Portable;
 
 /// State of an engine.
@@ -54,6 +55,18 @@ impl<M: Meter> Engine<M> {
             fill: table.slots as f64 / (buckets * SLOTS) as f64,
             slab_lines: table.slabs.statistics().events.transfers,
         }
+    }
+
+    /// Bytes of blocks, and of the part of the index that the pairs need. The index does not become
+    /// smaller when pairs are removed, but more of it waits for other pairs: that part is left out.
+    pub fn occupied_bytes(&self) -> usize {
+        let (table, index_bytes) = (&self.table, self.table.index.bytes());
+        let share = table.slots as f64 / self.slots_limit as f64;
+        let index_needed = match self.options().index {
+            Index::Fixed { .. } => index_bytes,
+            Index::Growing { .. } => (index_bytes as f64 * share.min(1.0)) as usize,
+        };
+        index_needed + table.block_bytes
     }
 
     /// Bytes that the pair of a key takes: its share of a bucket, and its block; none: no such key.

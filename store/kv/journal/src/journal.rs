@@ -170,6 +170,14 @@ impl Journal {
         self.shared.tail().faults.current().cloned()
     }
 
+    /// Whether the last [`Journal::admit`] that asked the system was refused, or a fault lasts.
+    /// What need not be changed now should not be.
+    #[inline]
+    pub fn refuses(&self) -> bool {
+        let shared = &self.shared;
+        shared.is_failing.load(Ordering::Relaxed) || shared.is_short.load(Ordering::Relaxed)
+    }
+
     /// Whether the fault ends only with a snapshot: bytes of the log could not be made durable, and
     /// are not in memory any longer. The server should begin one, and begin another if that fails.
     pub fn wants_snapshot(&self) -> bool {

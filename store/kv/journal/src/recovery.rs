@@ -201,6 +201,7 @@ fn shared(folder: Folder, options: &Options, tail: Tail) -> Shared {
         work: Condvar::new(),
         progress: Condvar::new(),
         is_failing: AtomicBool::new(false),
+        is_short: AtomicBool::new(false),
         free: AtomicI64::new(0),
         snapshot_is_active: AtomicBool::new(false),
         snapshot: Mutex::new(None),

@@ -118,12 +118,14 @@ fn reserve_more(shared: &Shared, tail: &mut Tail, asked: u64, missing: u64) -> R
     match result {
         Ok(bytes) => {
             tail.refusal = None;
+            shared.is_short.store(false, Ordering::Relaxed);
             give(shared, bytes);
             Ok(())
         }
         Err(error) => {
             let reason = words(&error);
             tail.refusal = Some((Instant::now(), reason.clone()));
+            shared.is_short.store(true, Ordering::Relaxed);
             Err(Refusal { reason })
         }
     }

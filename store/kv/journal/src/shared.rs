@@ -37,6 +37,8 @@ pub(crate) struct Shared {
     pub end: AtomicU64,
     pub released: AtomicU64,
     pub is_failing: AtomicBool,
+    /// The last attempt to reserve space on the disk was in vain.
+    pub is_short: AtomicBool,
     /// Reserved bytes of disk that no worker has. Negative for a moment while workers compete.
     pub free: AtomicI64,
     pub snapshot_is_active: AtomicBool,

@@ -24,6 +24,12 @@ pub trait Replay {
 
     /// Takes a unit of the log.
     fn unit(&mut self, bytes: &[u8]) -> Result<(), String>;
+
+    /// The units that follow are in the batch at this offset of a segment's file, and at this
+    /// position of the log.
+    fn batch(&mut self, file: &Path, offset: u64, position: Position) {
+        let _ = (file, offset, position);
+    }
 }
 
 /// Bytes between two calls of the progress function.
@@ -273,6 +279,8 @@ impl Walk<'_> {
                 Step::End => break,
                 Step::Bad(found) => bad = Some(found),
                 Step::Frame(read) => {
+                    let batch_position = Position(position + (read.offset - FILE_BYTES));
+                    self.replay.batch(&path, read.offset, batch_position);
                     for item in read.items {
                         let result = self.replay.unit(item);
                         result.map_err(|reason| replay_error(&path, read.offset, reason))?;

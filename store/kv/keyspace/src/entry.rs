@@ -58,8 +58,8 @@ pub(crate) fn write(
 }
 
 impl<'a> ImageEntry<'a> {
-    /// Reads the first entry of some bytes, and shortens them by it; none: the bytes are empty. They
-    /// are not trusted.
+    /// Reads the first entry of some bytes, and shortens them by it; none: the bytes are empty.
+    /// They are not trusted.
     ///
     /// # Errors
     /// The bytes do not begin with a whole entry; see also [`Detached::deserialize`].

@@ -30,6 +30,7 @@ impl Keyspace {
             });
             for key in expired.drain(..) {
                 self.discard(&key);
+                self.forget_uses(&key, now_ms);
                 removed(&key);
                 count += 1;
             }

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The keyspace: reads and changes of typed values by key.
 
+use std::cell::Cell;
+
 use freeport_kv_engine::{Engine, OptionsError};
 use freeport_kv_types::Limits;
 
+use crate::access::AccessTable;
 use crate::error::Error;
 use crate::header::{Body, Expiry, Header, Kind, Stored};
 use crate::image::ImageState;
 use crate::large::LargeValues;
 use crate::value::{Form, Type};
+use crate::victims::VictimCursor;
 
 /// Options of a keyspace.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +35,12 @@ pub struct Keyspace {
     pub(crate) expiry_cursor: u64,
     /// Since the last question, a value was replaced or removed after its time.
     lapsed: bool,
+    /// Since the last question, a value was not seen because its time had passed.
+    pub(crate) has_hidden: Cell<bool>,
+    /// When and how often keys are used, while that is tracked.
+    pub(crate) access: Option<Box<AccessTable>>,
+    /// Where the search for victims of eviction continues.
+    pub(crate) victims: VictimCursor,
     /// Bytes of the value that is written next.
     scratch: Vec<u8>,
 }
@@ -56,6 +66,9 @@ impl Keyspace {
             expiring: 0,
             expiry_cursor: 0,
             lapsed: false,
+            has_hidden: Cell::new(false),
+            access: None,
+            victims: VictimCursor::default(),
             scratch: vec![],
         })
     }
@@ -99,7 +112,7 @@ impl Keyspace {
 
     /// Bytes of index, blocks and large values.
     pub fn memory_bytes(&self) -> usize {
-        self.engine.used_bytes() + self.large.memory_bytes()
+        self.engine.used_bytes() + self.large.memory_bytes() + self.access_bytes()
     }
 
     /// The engine below, for its statistics.
@@ -346,6 +359,7 @@ impl Keyspace {
         let Some(old) = self.stored_or_expired(key) else { return false };
         self.before_change(key);
         self.engine.delete(key);
+        self.forget_uses(key, now_ms);
         self.replaced(Some(old), Header::PLAIN);
         self.note_lapsed(Some(old), now_ms);
         !old.0.has_expired(now_ms)
@@ -384,11 +398,21 @@ impl Keyspace {
     /// Visits the keys of the next chain of buckets, and returns the next cursor; see
     /// [`Engine::scan`]. Values whose time has passed are left out.
     pub fn scan(&self, cursor: u64, now_ms: u64, mut visit: impl FnMut(&[u8], Kind)) -> u64 {
+        self.scan_all(cursor, now_ms, |key, kind| {
+            kind.into_iter().for_each(|kind| visit(key, kind))
+        })
+    }
+
+    /// As [`Keyspace::scan`], with the keys whose time has passed: they have no type.
+    pub fn scan_all(
+        &self,
+        cursor: u64,
+        now_ms: u64,
+        mut visit: impl FnMut(&[u8], Option<Kind>),
+    ) -> u64 {
         self.engine.scan(cursor, |key, value| {
             let header = Stored::read(value).header;
-            if !header.has_expired(now_ms) {
-                visit(key, header.kind);
-            }
+            visit(key, (!header.has_expired(now_ms)).then_some(header.kind));
         })
     }
 
@@ -399,11 +423,16 @@ impl Keyspace {
         self.engine.clear();
         self.large.clear();
         (self.expiring, self.expiry_cursor) = (0, 0);
+        self.victims = VictimCursor::default();
     }
 
     pub(crate) fn stored(&self, key: &[u8], now_ms: u64) -> Option<Stored<'_>> {
         let stored = Stored::read(self.engine.get(key)?);
-        (!stored.header.has_expired(now_ms)).then_some(stored)
+        if stored.header.has_expired(now_ms) {
+            self.has_hidden.set(true);
+            return None;
+        }
+        Some(stored)
     }
 
     /// Header of a value and number of a large one, also after its time.

@@ -7,11 +7,13 @@
 //! of the engine. Large ones are structures on the heap, whose number follows.
 //!
 //! Time is the caller's: every call takes the time in milliseconds since 1970. A value whose time
-//! has passed is not there any more for any call; its memory returns when it is written next, or
-//! when [`Keyspace::expire_some`] finds it.
+//! has passed is not there any more for any call; its memory returns when it is written next, when
+//! [`Keyspace::expire_some`] finds it, or when a caller removes what a read did not see
+//! ([`Keyspace::take_hidden`]).
 
 #![forbid(unsafe_code)]
 
+mod access;
 mod entry;
 mod error;
 mod expiry;
@@ -24,9 +26,12 @@ mod operations;
 mod random;
 mod reload;
 mod transfer;
+mod usage;
 mod value;
+mod victims;
 mod view;
 
+pub use access::Tracking;
 pub use entry::ImageEntry;
 pub use error::Error;
 pub use header::{Expiry, Kind};
@@ -35,4 +40,5 @@ pub use keyspace::{Keyspace, Options};
 pub use operations::OperationError;
 pub use transfer::Detached;
 pub use value::{Form, Type};
+pub use victims::{Order, Sampling};
 pub use view::ValueRef;

@@ -63,6 +63,11 @@ impl Detached {
         Ok(Self { expires_ms: None, kind, contents })
     }
 
+    /// The kind of the value.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
     fn header(&self) -> Header {
         Header { kind: self.kind, expires_ms: self.expires_ms }
     }
@@ -234,6 +239,7 @@ impl Keyspace {
         }
         self.replaced(old, header);
         self.note_lapsed(old, now_ms);
+        self.before_change(from);
         // The structure has its new key already.
         self.engine.delete(from);
         self.count_expiring(Some(header), Header::PLAIN);

@@ -52,7 +52,7 @@ fn a_change_keeps_the_time_and_a_large_value_does_too() {
     };
     add(&mut keyspace, "first".into());
     assert_eq!(keyspace.set_expiry(b"hash", Some(1_000), 10), Ok(true));
-    (0..500).for_each(|number| add(&mut keyspace, format!("field {number}")));
+    (0..1_000).for_each(|number| add(&mut keyspace, format!("field {number}")));
     assert_eq!(keyspace.expires_ms(b"hash", 10), Some(Some(1_000)));
     assert_eq!(keyspace.large_values(), 1);
     assert_eq!(keyspace.set_expiry(b"hash", None, 10), Ok(true));

@@ -8,6 +8,7 @@ use freeport_kv_commands::{Block, Error, Flags, Session, Spec};
 use freeport_kv_protocol::resp::reply::shared;
 use freeport_kv_protocol::resp::{Version, Writer};
 
+use crate::access::Login;
 use crate::channels::Kind;
 use crate::clients::ClientRecord;
 use crate::worker::Gathering;
@@ -38,16 +39,18 @@ pub struct Client {
     pub is_closing: bool,
     /// Its record, which others read.
     pub record: Arc<ClientRecord>,
-    /// It has given the password, or need not.
+    /// The user that it acts for.
+    pub login: Login,
+    /// It has given a password, or need not.
     pub is_authenticated: bool,
+    /// It has not, or its user may not do everything: what it sends has to be checked.
+    pub is_checked: bool,
     /// Which replies it wants.
     pub replies: Replies,
     /// It sees the commands of all clients.
     pub is_monitor: bool,
     /// It asked not to be disconnected when memory is short.
     pub is_no_evict: bool,
-    /// It asked that its commands do not count as uses of keys.
-    pub is_no_touch: bool,
     /// Number of the last command and one more, or 0 before the first.
     pub last_command: u32,
     /// Version of the parameters that limit its requests, and whether it had authenticated.
@@ -94,7 +97,8 @@ pub struct Blocked {
 
 impl Client {
     /// A client that has just connected.
-    pub fn new(record: Arc<ClientRecord>, is_authenticated: bool) -> Self {
+    pub fn new(record: Arc<ClientRecord>, login: Login) -> Self {
+        let is_authenticated = login.has_logged_in;
         Self {
             session: Session::new(record.origin.id),
             transaction: None,
@@ -107,10 +111,11 @@ impl Client {
             is_closing: false,
             record,
             is_authenticated,
+            is_checked: !is_authenticated || !login.user.is_unrestricted,
+            login,
             replies: Replies::On,
             is_monitor: false,
             is_no_evict: false,
-            is_no_touch: false,
             last_command: 0,
             limited: (0, true),
         }

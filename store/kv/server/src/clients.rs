@@ -9,8 +9,7 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The only user.
-pub const USER: &str = "default";
+use crate::access::DEFAULT;
 
 /// Properties of a client, as bits of [`ClientRecord::flags`].
 pub mod flag {
@@ -66,7 +65,7 @@ pub struct Origin {
     pub connected_ms: u64,
 }
 
-/// Names that a client has given.
+/// Names that a client has given, and that of its user.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     /// `CLIENT SETNAME`.
@@ -75,6 +74,8 @@ pub struct Names {
     pub library: Vec<u8>,
     /// Version of the client library.
     pub library_version: Vec<u8>,
+    /// The user that it acts for.
+    pub user: Vec<u8>,
 }
 
 /// The public state of a client.
@@ -136,6 +137,7 @@ impl Clients {
             version: AtomicU32::new(2),
             flags: AtomicU32::new(if origin.is_unix { flag::UNIX } else { 0 }),
             origin,
+            names: Mutex::new(Names { user: DEFAULT.to_vec(), ..Names::default() }),
             ..ClientRecord::default()
         });
         self.lock().insert(record.origin.id, record.clone());
@@ -214,7 +216,7 @@ impl ClientRecord {
             line,
             " db={} sub={} psub={} ssub={} multi={} watch={} qbuf={input} qbuf-free=0 argv-mem=0 \
              multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem={output} tot-mem={} events=r cmd={command} \
-             user={USER} redir=-1 resp={} lib-name={} lib-ver={}",
+             user={} redir=-1 resp={} lib-name={} lib-ver={}",
             small(&self.database),
             small(channels),
             small(patterns),
@@ -222,6 +224,7 @@ impl ClientRecord {
             i64::from(small(&self.queued)) - 1,
             small(&self.watched),
             input + output,
+            text(&names.user),
             small(&self.version),
             text(&names.library),
             text(&names.library_version),

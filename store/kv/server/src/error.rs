@@ -30,6 +30,9 @@ pub enum ServerError {
     /// The number of workers.
     #[error("{0} workers: must be 1 to 64")]
     Workers(usize),
+    /// The file of users cannot be read, or something in it is wrong.
+    #[error("{0}")]
+    Users(String),
     /// No database, or no client.
     #[error("0 {0}: must be 1 at least")]
     None(&'static str),

@@ -14,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+mod access;
 mod census;
 mod channels;
 mod client;
@@ -22,6 +23,7 @@ mod commands;
 mod configuration;
 mod connection;
 mod error;
+pub mod inspection;
 mod listener;
 mod mail;
 mod metrics;
@@ -39,7 +41,7 @@ mod worker;
 pub use census::Census;
 pub use error::ServerError;
 pub use freeport_kv_journal::{Policy, Progress, Recovered};
-pub use options::{Bind, Options};
+pub use options::{Bind, EvictionPolicy, Options};
 pub use persistence::{PersistenceOptions, Recovery};
 pub use server::{Server, Stopper};
 pub use tls::{ClientCertificates, TlsError, TlsOptions, files as tls_files};

@@ -13,6 +13,7 @@
 //! | `Ready` | one for a wait and key, until the worker has looked at the key |
 //! | `Forget` | the keys that a client has watched or waited for |
 //! | `Deliver` | [`DELIVERIES_BYTES_MAX`] |
+//! | `FollowUsers` | the changes of users that clients have made |
 //! | `Count` | one for a thread that asks |
 //! | `Stop` | one |
 //!
@@ -114,6 +115,8 @@ pub enum Message {
         /// The thing to forget.
         what: Forgotten,
     },
+    /// Users have changed.
+    FollowUsers,
     /// The receiver counts what it holds.
     Count {
         /// Where the answer goes.

@@ -114,6 +114,7 @@ fn text(shared: &Shared) -> String {
     text.add_server(shared);
     text.add_process();
     text.add_traffic(shared);
+    text.add_keys(shared);
     text.add_log(shared);
     text.add_commands(shared);
     text.0
@@ -185,6 +186,16 @@ impl Text {
         let received = total(|worker| &worker.received_bytes);
         self.add("received_bytes_total", "Bytes from clients.", received);
         self.add("sent_bytes_total", "Bytes to clients.", total(|worker| &worker.sent_bytes));
+    }
+
+    fn add_keys(&mut self, shared: &Shared) {
+        let total = |count: fn(&Statistics) -> &Counter| sum(shared.workers(), count) as f64;
+        let (hits, misses) = (total(|worker| &worker.hits), total(|worker| &worker.misses));
+        self.add("key_hits_total", "Keys that reads have found.", hits);
+        self.add("key_misses_total", "Keys that reads have not found.", misses);
+        let (expired, evicted) = (total(|worker| &worker.expired), total(|worker| &worker.evicted));
+        self.add("expired_keys_total", "Keys removed at their time.", expired);
+        self.add("evicted_keys_total", "Keys removed to make room.", evicted);
     }
 
     fn add_log(&mut self, shared: &Shared) {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use crate::persistence::PersistenceOptions;
 use crate::tls::TlsOptions;
+pub use freeport_kv_commands::Policy as EvictionPolicy;
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,12 +30,16 @@ pub struct Options {
     pub workers: usize,
     /// Bytes of memory for keys and values of all workers.
     pub memory_bytes: usize,
+    /// Which keys are evicted when memory is full (`maxmemory-policy`); none: writes are refused.
+    pub eviction: Option<EvictionPolicy>,
     /// Bytes of memory for items of memcached.
     pub memcached_memory_bytes: usize,
     /// Number of databases that `SELECT` knows.
     pub databases: u16,
     /// Maximum number of clients.
     pub clients_max: usize,
+    /// File of users, which is read at the start, and which `ACL SAVE` writes.
+    pub access_file: Option<PathBuf>,
     /// Where counts are served for Prometheus (`GET /metrics`); port 0 lets the system choose.
     pub metrics: Option<SocketAddr>,
     /// Where changes are kept; nowhere: the data is gone when the server ends.
@@ -49,7 +54,8 @@ impl Options {
 }
 
 impl Default for Options {
-    /// One worker with 1 GiB, 64 MiB for memcached, 16 databases, 10,000 clients, and no address.
+    /// One worker with 1 GiB, 64 MiB for memcached, 16 databases, 10,000 clients, no
+    /// eviction, and no address.
     fn default() -> Self {
         Self {
             resp: vec![],
@@ -57,9 +63,11 @@ impl Default for Options {
             tls: None,
             workers: 1,
             memory_bytes: 1 << 30,
+            eviction: None,
             memcached_memory_bytes: 64 << 20,
             databases: 16,
             clients_max: 10_000,
+            access_file: None,
             metrics: None,
             persistence: None,
         }

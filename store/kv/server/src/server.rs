@@ -116,6 +116,9 @@ impl Server {
         let mut shared = Shared::new(options, mailboxes, persistence);
         shared.configuration.tls = tls;
         let shared = Arc::new(shared);
+        if let Some(path) = &shared.options.access_file {
+            shared.users.load(path, false).map_err(ServerError::Users)?;
+        }
         if let Some((version, dump)) = functions {
             shared.library.recover_functions(version, dump);
             scripting::Engine::new().count_functions(&shared);

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use freeport_kv_commands::Table;
 
+use crate::access::{Catalog, Users};
 use crate::channels::Channels;
 use crate::clients::Clients;
 use crate::commands::{Action, table};
@@ -39,6 +40,8 @@ pub struct Shared {
     pub clients: AtomicUsize,
     /// Number of clients that were refused because there were too many.
     pub refused_clients: AtomicU64,
+    /// All users.
+    pub users: Users,
     /// All clients of Redis.
     pub registry: Clients,
     /// Commands by name.
@@ -85,6 +88,7 @@ impl Shared {
         let statistics = mailboxes.iter().map(|_| Arc::new(Statistics::new(table.len()))).collect();
         Self {
             refused_clients: AtomicU64::new(0),
+            users: Users::new(Catalog::new(&table)),
             registry: Clients::default(),
             table,
             configuration: Configuration::new(&options),

@@ -145,6 +145,7 @@ pub fn is_secret(arguments: &[&[u8]], at: usize) -> bool {
         0 => false,
         _ if is(0, "auth") => true,
         _ if is(0, "hello") => (1..at).any(|before| is(before, "auth")) && !is(at, "setname"),
+        2.. if is(0, "acl") && is(1, "setuser") => true,
         3.. if is(0, "config") && is(1, "set") => is(at - 1, "requirepass"),
         _ => false,
     }
@@ -194,6 +195,7 @@ mod tests {
             String::from_utf8_lossy(&shortened(&arguments).join(&b' ')).into_owned()
         };
         assert_eq!(shown("AUTH user secret"), "AUTH (redacted) (redacted)");
+        assert_eq!(shown("acl SetUser u >secret"), "acl SetUser (redacted) (redacted)");
         assert_eq!(shown("HELLO 3 AUTH a b"), "HELLO 3 AUTH (redacted) (redacted)");
         let set = "CONFIG SET hz 10 requirepass";
         assert_eq!(shown(&format!("{set} secret")), format!("{set} (redacted)"));

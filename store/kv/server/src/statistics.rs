@@ -47,6 +47,14 @@ pub struct Statistics {
     pub sent_bytes: Counter,
     /// Number of clients that were taken in.
     pub connections: Counter,
+    /// Number of keys that reads have found.
+    pub hits: Counter,
+    /// Number of keys that reads have not found.
+    pub misses: Counter,
+    /// Number of keys that were removed because their time had passed.
+    pub expired: Counter,
+    /// Number of keys that were evicted.
+    pub evicted: Counter,
     /// Number of changes of keys, as of a moment ago.
     pub changes: Counter,
     /// Number of keys, as of a moment ago.
@@ -144,7 +152,8 @@ impl Statistics {
             counters.durations.iter().for_each(|count| count.set(0));
         }
         let totals = [&self.calls, &self.error_replies, &self.received_bytes, &self.sent_bytes];
-        totals.into_iter().chain([&self.connections]).for_each(|count| count.set(0));
+        let keys = [&self.connections, &self.hits, &self.misses, &self.expired, &self.evicted];
+        totals.into_iter().chain(keys).for_each(|count| count.set(0));
         self.errors.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }

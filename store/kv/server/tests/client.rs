@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A server on a free port, and clients of it.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use freeport_kv_protocol::resp::{Value, ValueLimits, ValueProgress, ValueReader, Version, Writer};
@@ -34,10 +34,15 @@ impl Client {
 
     /// Connects to an address.
     pub fn connect(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).expect("the server listens");
-        stream.set_nodelay(true).expect("it is TCP");
-        stream.set_read_timeout(Some(freeport_testbed::wait::PATIENCE)).expect("it is not 0");
-        Self::over(stream)
+        Self::try_connect(address).expect("the server listens")
+    }
+
+    /// Connects to a server that may end.
+    pub fn try_connect(address: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(freeport_testbed::wait::PATIENCE))?;
+        Ok(Self::over(stream))
     }
 }
 
@@ -61,26 +66,33 @@ impl<S: Read + Write> Client<S> {
 
     /// The next reply.
     pub fn reply(&mut self) -> Value {
-        self.receive().0
+        self.receive().expect("the server replies").0
+    }
+
+    /// The next reply of a server that may end.
+    pub fn try_reply(&mut self) -> io::Result<Value> {
+        self.receive().map(|(value, _)| value)
     }
 
     /// The bytes of the next reply, as text.
     pub fn raw(&mut self) -> String {
-        String::from_utf8_lossy(&self.receive().1).into_owned()
+        String::from_utf8_lossy(&self.receive().expect("the server replies").1).into_owned()
     }
 
-    fn receive(&mut self) -> (Value, Vec<u8>) {
+    fn receive(&mut self) -> io::Result<(Value, Vec<u8>)> {
         let (mut part, mut raw) = ([0; 4096], vec![]);
         loop {
             match self.reader.read(&self.rest).expect("the server speaks RESP") {
                 ValueProgress::Complete { value, bytes } => {
                     raw.extend(self.rest.drain(..bytes));
-                    return (value, raw);
+                    return Ok((value, raw));
                 }
                 ValueProgress::Incomplete { .. } => raw.append(&mut self.rest),
             }
-            let length = self.stream.read(&mut part).expect("the server replies");
-            assert_ne!(length, 0, "the server closed the connection");
+            let length = self.stream.read(&mut part)?;
+            if length == 0 {
+                return Err(ErrorKind::UnexpectedEof.into());
+            }
             self.rest.extend_from_slice(&part[..length]);
         }
     }
@@ -129,4 +141,27 @@ pub fn request(arguments: &[&[u8]]) -> Vec<u8> {
     writer.array(arguments.len());
     arguments.iter().for_each(|argument| writer.bulk(argument));
     request
+}
+
+/// Executes the commands that its arguments describe, and returns all replies. Errors are returned
+/// as strings, because `EVAL` replies with an error only as a whole.
+const SCRIPT: &str = "
+    local at, replies = 1, {}
+    while ARGV[at] do
+        local count = tonumber(ARGV[at])
+        local reply = redis.pcall(unpack(ARGV, at + 1, at + count))
+        if type(reply) == 'table' and reply.err then reply = reply.err end
+        replies[#replies + 1] = reply
+        at = at + count + 1
+    end
+    return replies";
+
+/// An `EVAL` that executes commands, and replies with all their replies.
+pub fn script(commands: impl Iterator<Item = Vec<String>>) -> Vec<String> {
+    let mut words = ["EVAL", SCRIPT, "0"].map(str::to_owned).to_vec();
+    for command in commands {
+        words.push(command.len().to_string());
+        words.extend(command);
+    }
+    words
 }

@@ -55,7 +55,7 @@ fn clients_of_any_worker_are_disconnected() {
     let server = server(3);
     let [mut one, mut two, mut three, mut operator] = clients(&server);
     one.check("CLIENT SETNAME one", "+OK\r\n");
-    // Its worker knows it when it has answered.
+    // Its worker knows it from now on.
     two.check("PING", "+PONG\r\n");
     let address = two.stream.local_addr().expect("it is connected");
     operator.check(&format!("CLIENT KILL {address}"), "+OK\r\n");

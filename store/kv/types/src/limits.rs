@@ -43,7 +43,7 @@ impl Default for Limits {
         Self {
             text_bytes: 512 << 20,
             sparse_bytes: 3000,
-            hash_entries: 128,
+            hash_entries: 512,
             hash_value_bytes: 64,
             set_integers: 512,
             set_entries: 128,

@@ -110,13 +110,13 @@ fn random_operations_match_a_map() {
 fn limits_are_those_of_redis() {
     let limits = Limits::default();
     let mut hash = Hash::default();
-    for at in 0..128 {
+    for at in 0..512 {
         hash.set(&limits, format!("{at}").as_bytes(), &[b'x'; 64]);
     }
     assert_eq!(hash.view().encoding(), "listpack");
-    hash.set(&limits, b"128", b"");
+    hash.set(&limits, b"512", b"");
     assert_eq!(hash.view().encoding(), "hashtable");
-    hash.remove(b"128");
+    hash.remove(b"512");
     assert_eq!(hash.view().encoding(), "hashtable");
     let mut hash = Hash::default();
     hash.set(&limits, b"a", &[b'x'; 65]);

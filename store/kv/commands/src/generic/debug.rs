@@ -43,12 +43,14 @@ pub(super) fn debug(call: &mut Call<'_>) -> Result<(), Error> {
 }
 
 fn object(call: &mut Call<'_>, key: &[u8]) -> Result<(), Error> {
+    let idle_s = call.database.keyspace(key).and_then(|keys| keys.idle_s(key, call.now_ms()));
     let value = call.database.value(key).ok_or(Error::NO_SUCH_KEY)?;
-    // Values move and times of access are not kept: address and times are always 0.
+    // Values move: the address is always 0.
     let text = format!(
-        "Value at:0x0 refcount:1 encoding:{} serializedlength:{} lru:0 lru_seconds_idle:0",
+        "Value at:0x0 refcount:1 encoding:{} serializedlength:{} lru:0 lru_seconds_idle:{}",
         value.encoding(),
-        serialized_bytes(value)
+        serialized_bytes(value),
+        idle_s.unwrap_or(0)
     );
     call.reply.status(&text);
     Ok(())

@@ -38,6 +38,7 @@ pub(super) fn restore(call: &mut Call<'_>) -> Result<(), Error> {
         call.database.delete(key);
     } else {
         call.database.insert(key, value)?;
+        call.database.set_uses(key, options.idle_s, options.frequency);
         call.database.note_new(key);
         call.database.changed(key, Class::Generic, "restore");
     }
@@ -45,11 +46,13 @@ pub(super) fn restore(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Words of RESTORE behind the payload. Times of access and frequencies are checked and not kept.
+/// Words of RESTORE behind the payload.
 #[derive(Default)]
 struct Options {
     replaces: bool,
     is_absolute: bool,
+    idle_s: Option<u64>,
+    frequency: Option<u8>,
 }
 
 impl Options {
@@ -57,7 +60,6 @@ impl Options {
         const IDLE: Error = Error::fixed("ERR Invalid IDLETIME value, must be >= 0");
         const FREQUENCY: Error = Error::fixed("ERR Invalid FREQ value, must be >= 0 and <= 255");
         let mut options = Self::default();
-        let (mut has_idle, mut has_frequency) = (false, false);
         let mut words = words.iter();
         while let Some(word) = words.next() {
             if is(word, "REPLACE") {
@@ -65,21 +67,17 @@ impl Options {
             } else if is(word, "ABSTTL") {
                 options.is_absolute = true;
             } else if is(word, "IDLETIME")
-                && !has_frequency
+                && options.frequency.is_none()
                 && let Some(seconds) = words.next()
             {
-                has_idle = true;
-                if integer(seconds)? < 0 {
-                    return Err(IDLE);
-                }
+                let seconds = u64::try_from(integer(seconds)?).map_err(|_| IDLE)?;
+                options.idle_s = Some(seconds);
             } else if is(word, "FREQ")
-                && !has_idle
+                && options.idle_s.is_none()
                 && let Some(frequency) = words.next()
             {
-                has_frequency = true;
-                if !(0..=255).contains(&integer(frequency)?) {
-                    return Err(FREQUENCY);
-                }
+                let count = u8::try_from(integer(frequency)?).map_err(|_| FREQUENCY)?;
+                options.frequency = Some(count);
             } else {
                 return Err(Error::SYNTAX);
             }

@@ -14,7 +14,7 @@ pub(super) fn del(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// EXISTS and TOUCH: no times of access are kept, so both only count.
+/// EXISTS and TOUCH, which counts as a use of the keys besides.
 pub(super) fn exists(call: &mut Call<'_>) -> Result<(), Error> {
     let found = call.arguments[1..].iter().filter(|key| call.database.contains(key)).count();
     call.reply.integer(found as i64);

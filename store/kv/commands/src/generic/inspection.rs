@@ -37,33 +37,42 @@ fn encoding(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// No frequencies are kept, as by a server with another policy of eviction.
 fn frequency(call: &mut Call<'_>) -> Result<(), Error> {
     const NOT_TRACKED: Error = Error::fixed(
         "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note \
          that when switching between policies at runtime LRU and LFU data will take some time to \
          adjust.",
     );
-    if call.database.contains(call.arguments[2]) {
-        return Err(NOT_TRACKED);
+    let key = call.arguments[2];
+    if !call.database.contains(key) {
+        call.reply.null();
+        return Ok(());
     }
-    call.reply.null();
+    let count = call.database.frequency(key).ok_or(NOT_TRACKED)?;
+    call.reply.integer(i64::from(count));
     Ok(())
 }
 
-/// No times of access are kept, so every key counts as just used.
+/// Times are only kept from the first question on, unless a policy of eviction needs them.
 fn idle_time(call: &mut Call<'_>) -> Result<(), Error> {
-    number_if_present(call, shared::ZERO)
+    const NOT_TRACKED: Error = Error::fixed(
+        "ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when \
+         switching between policies at runtime LRU and LFU data will take some time to adjust.",
+    );
+    let key = call.arguments[2];
+    if !call.database.contains(key) {
+        call.reply.null();
+        return Ok(());
+    }
+    let idle_s = call.database.idle_s(key).ok_or(NOT_TRACKED)?;
+    call.reply.integer(idle_s as i64);
+    Ok(())
 }
 
 /// No value has more than one owner.
 fn references(call: &mut Call<'_>) -> Result<(), Error> {
-    number_if_present(call, shared::ONE)
-}
-
-fn number_if_present(call: &mut Call<'_>, number: &[u8]) -> Result<(), Error> {
     match call.database.contains(call.arguments[2]) {
-        true => call.reply.raw(number),
+        true => call.reply.raw(shared::ONE),
         false => call.reply.null(),
     }
     Ok(())

@@ -42,17 +42,23 @@ pub(super) fn scan(call: &mut Call<'_>) -> Result<(), Error> {
     let cursor = cursor(call.arguments[1])?;
     let (filter, count) = Filter::read(&call.arguments[2..])?;
     let (number, now_ms) = (call.database.number(), call.now_ms());
-    let mut found = Found::default();
+    let (mut found, mut expired) = (Found::default(), vec![]);
     let mut scan = Scan { store: call.database.store, number, cursor };
     let mut chains = count.saturating_mul(CHAINS_PER_KEY).max(LEAST_CHAINS);
     loop {
-        scan.step(now_ms, |key, kind| found.add(&filter, key, kind));
+        scan.step(now_ms, |key, kind| match kind {
+            Some(kind) => found.add(&filter, key, kind),
+            None => expired.push(key.to_vec()),
+        });
         chains -= 1;
         if scan.cursor == 0 || chains == 0 || found.visited >= count {
             break;
         }
     }
     let next = scan.cursor;
+    for key in expired {
+        call.database.expire_key(&key);
+    }
     call.reply.array(2);
     call.reply.bulk(next.to_string().as_bytes());
     found.reply(&mut call.reply);
@@ -158,11 +164,11 @@ struct Scan<'a> {
 
 impl Scan<'_> {
     /// Visits the next chain, or leaves a shard without keys.
-    fn step(&mut self, now_ms: u64, visit: impl FnMut(&[u8], Kind)) {
+    fn step(&mut self, now_ms: u64, visit: impl FnMut(&[u8], Option<Kind>)) {
         let shards = self.store.count() as u64;
         let (shard, place) = (self.cursor % shards, self.cursor / shards);
         let next = match self.store.shard(shard as usize).database(self.number) {
-            Some(keyspace) if !keyspace.is_empty() => keyspace.scan(place, now_ms, visit),
+            Some(keyspace) if !keyspace.is_empty() => keyspace.scan_all(place, now_ms, visit),
             _ => 0,
         };
         self.cursor = match next {

@@ -16,14 +16,14 @@ use crate::command::{Command, Flags, Group, Run};
 use crate::keys::Keys;
 
 const READ: Flags = Flags::READ;
-const WRITE: Flags = Flags::WRITE;
+const COUNTED: Flags = Flags::WRITE.with(Flags::FAST).with(Flags::COUNTED);
 const GROW: Flags = Flags::WRITE.with(Flags::GROWS);
 
 /// Commands of strings.
 pub const COMMANDS: &[Command] = &[
     with("get", 2, READ.with(Flags::FAST), read::get),
-    with("getdel", 2, WRITE.with(Flags::FAST), read::getdel),
-    with("getex", -2, WRITE.with(Flags::FAST), read::getex),
+    with("getdel", 2, COUNTED, read::getdel),
+    with("getex", -2, COUNTED, read::getex),
     with("strlen", 2, READ.with(Flags::FAST), read::strlen),
     with("getrange", 4, READ, read::getrange),
     with("substr", 4, READ, read::getrange),
@@ -31,7 +31,7 @@ pub const COMMANDS: &[Command] = &[
     with("setnx", 3, GROW.with(Flags::FAST), set::setnx),
     with("setex", 4, GROW, set::setex),
     with("psetex", 4, GROW, set::psetex),
-    with("getset", 3, GROW.with(Flags::FAST), set::getset),
+    with("getset", 3, GROW.with(COUNTED), set::getset),
     with("append", 3, GROW.with(Flags::FAST), edit::append),
     with("setrange", 4, GROW, edit::setrange),
     with("incr", 2, GROW.with(Flags::FAST), count::incr),

@@ -3,12 +3,14 @@
 //! ones to complete names.
 
 use freeport_kv_commands::arguments::is;
-use freeport_kv_commands::{Command, Error, Flags, Group, Keys, Spec};
+use freeport_kv_commands::{Access, Command, Error, Flags, Group, Keys, Spec, Uses};
 use freeport_kv_protocol::resp::Writer;
 use freeport_kv_types::pattern::matches_ignoring_case;
 
-use super::categories::{CATEGORIES, categories};
+use super::categories::categories;
+use super::divided::key_positions;
 use super::{Action, Container, Context, Flow, ServerRun, Subcommand};
+use crate::access::KeyUses;
 
 const FLAGS: Flags = Flags::LOADING.with(Flags::STALE);
 
@@ -109,11 +111,11 @@ fn show(reply: &mut Writer<'_>, spec: &Spec, parent: Option<&str>) {
     reply.integer(i64::from(spec.arity));
     show_flags(reply, spec.flags);
     [first, last, step].into_iter().for_each(|number| reply.integer(number));
-    show_categories(reply, spec);
+    show_categories(reply, spec, parent);
     reply.set(0);
     match spec.subcommands {
         [] => {
-            show_keys(reply, spec);
+            show_keys(reply, spec, parent);
             reply.set(0);
         }
         parts => {
@@ -136,57 +138,57 @@ fn show_flags(reply: &mut Writer<'_>, flags: Flags) {
     names.iter().for_each(|name| reply.status(name));
 }
 
-fn show_categories(reply: &mut Writer<'_>, spec: &Spec) {
-    let categories = categories(spec);
+fn show_categories(reply: &mut Writer<'_>, spec: &Spec, parent: Option<&str>) {
+    let categories = categories(spec, parent.unwrap_or(spec.name));
     reply.set(categories.len());
     categories.iter().for_each(|name| reply.status(&format!("@{name}")));
 }
 
-/// The way in which a command uses its keys.
-fn access(spec: &Spec) -> &'static [&'static str] {
-    if spec.flags.has(Flags::WRITE) { &["RW", "access", "update"] } else { &["RO", "access"] }
-}
-
-/// Where the keys of a command are.
-fn show_keys(reply: &mut Writer<'_>, spec: &Spec) {
-    match spec.keys {
+/// Where the keys of a command are, and how it uses them.
+fn show_keys(reply: &mut Writer<'_>, spec: &Spec, parent: Option<&str>) {
+    let (first, others) = Uses::of(&full_name(spec, parent), spec.flags).usual();
+    match key_positions(spec) {
         Keys::None | Keys::All => reply.set(0),
-        Keys::Range { first, last, step } => {
-            let last = if last < 0 { last as i64 } else { last as i64 - first as i64 };
+        Keys::Range { first: at, last, step } if last - (at as isize) != 0 && first != others => {
+            reply.set(2);
+            show_range(reply, first, (at, 0, step));
+            let rest = if last < 0 { last as i64 } else { last as i64 - at as i64 - 1 };
+            show_range(reply, others, (at + 1, rest, step));
+        }
+        Keys::Range { first: at, last, step } => {
+            let last = if last < 0 { last as i64 } else { last as i64 - at as i64 };
             reply.set(1);
-            show_range(reply, spec, (first, last, step));
+            show_range(reply, first, (at, last, step));
         }
         Keys::Counted { count, target } => {
             reply.set(if target > 0 { 2 } else { 1 });
             if target > 0 {
-                show_range(reply, spec, (target, 0, 1));
+                show_range(reply, first, (target, 0, 1));
             }
-            begin_keys(reply, spec, Some(count));
+            begin_keys(reply, others, Some(count));
             reply.bulk(b"keynum");
             show_numbers(reply, &[("keynumidx", 0), ("firstkey", 1), ("keystep", 1)]);
         }
         Keys::Found(_) | Keys::Made { .. } => {
             reply.set(1);
-            begin_keys(reply, spec, None);
+            begin_keys(reply, first, None);
             reply.bulk(b"unknown");
             show_numbers(reply, &[]);
         }
     }
 }
 
-fn show_range(reply: &mut Writer<'_>, spec: &Spec, (first, last, step): (usize, i64, usize)) {
-    begin_keys(reply, spec, Some(first));
+fn show_range(reply: &mut Writer<'_>, access: Access, (first, last, step): (usize, i64, usize)) {
+    begin_keys(reply, access, Some(first));
     reply.bulk(b"range");
     show_numbers(reply, &[("lastkey", last), ("keystep", step as i64), ("limit", 0)]);
 }
 
 /// Everything of a group of keys up to the type of its end.
-fn begin_keys(reply: &mut Writer<'_>, spec: &Spec, index: Option<usize>) {
-    let access = access(spec);
+fn begin_keys(reply: &mut Writer<'_>, access: Access, index: Option<usize>) {
     reply.map(3);
     reply.bulk(b"flags");
-    reply.set(access.len());
-    access.iter().for_each(|flag| reply.status(flag));
+    show_access(reply, access);
     reply.bulk(b"begin_search");
     reply.map(2);
     reply.bulk(b"type");
@@ -223,10 +225,7 @@ fn list(context: &mut Context<'_>) -> Result<Flow, Error> {
             if is(kind, "module") {
                 vec![]
             } else if is(kind, "aclcat") {
-                let word = pattern.to_ascii_lowercase();
-                let known = CATEGORIES.iter().find(|name| name.as_bytes() == word);
-                let has = |spec: &&Spec| known.is_some_and(|name| categories(spec).contains(name));
-                all().filter(has).collect()
+                return Ok(list_category(context, pattern));
             } else if is(kind, "pattern") {
                 all().filter(|spec| matches_ignoring_case(pattern, spec.name.as_bytes())).collect()
             } else {
@@ -241,6 +240,16 @@ fn list(context: &mut Context<'_>) -> Result<Flow, Error> {
     Ok(Flow::Continue)
 }
 
+fn list_category(context: &mut Context<'_>, category: &[u8]) -> Flow {
+    let shared = context.core.shared.clone();
+    let entries = shared.users.catalog.category(category);
+    let names: Vec<&str> = entries.into_iter().flatten().map(|entry| &entry.name[..]).collect();
+    let mut reply = context.reply();
+    reply.array(names.len());
+    names.iter().for_each(|name| reply.bulk(name.as_bytes()));
+    Flow::Continue
+}
+
 fn keys(context: &mut Context<'_>, has_flags: bool) -> Result<Flow, Error> {
     const UNKNOWN: Error = Error::fixed("ERR Invalid command specified");
     const NO_KEYS: Error = Error::fixed("ERR The command has no key arguments");
@@ -248,30 +257,35 @@ fn keys(context: &mut Context<'_>, has_flags: bool) -> Result<Flow, Error> {
         Error::fixed("ERR Invalid number of arguments specified for command");
     const INVALID: Error = Error::fixed("ERR Invalid arguments specified for command");
     let arguments = &context.arguments[2..];
-    let spec = *context.core.table.get(arguments[0]).ok_or(UNKNOWN)?.spec.of(arguments);
-    if matches!(spec.keys, Keys::None | Keys::All) {
+    let spec = context.core.table.get(arguments[0]).ok_or(UNKNOWN)?.spec;
+    let shared = context.core.shared.clone();
+    let entry = shared.users.catalog.of(&spec, arguments);
+    if !entry.has_keys() {
         return Err(NO_KEYS);
     }
-    spec.check_arity(arguments.len()).map_err(|_| WRONG_NUMBER)?;
-    let mut positions = vec![];
-    spec.keys.visit(arguments, |at| positions.push(at)).map_err(|_| INVALID)?;
-    if positions.is_empty() {
+    spec.of(arguments).check_arity(arguments.len()).map_err(|_| WRONG_NUMBER)?;
+    let mut keys = KeyUses::new();
+    entry.find_keys(arguments, &mut keys).map_err(|_| INVALID)?;
+    if keys.is_empty() {
         return Err(NO_KEYS);
     }
-    let access = access(&spec);
     let mut reply = context.reply();
-    reply.array(positions.len());
-    for at in positions {
+    reply.array(keys.len());
+    for (at, access) in keys {
         if has_flags {
             reply.array(2);
         }
         reply.bulk(arguments[at]);
         if has_flags {
-            reply.set(access.len());
-            access.iter().for_each(|flag| reply.status(flag));
+            show_access(&mut reply, access);
         }
     }
     Ok(Flow::Continue)
+}
+
+fn show_access(reply: &mut Writer<'_>, access: Access) {
+    reply.set(access.names.len());
+    access.names.iter().for_each(|flag| reply.status(flag));
 }
 
 fn docs(context: &mut Context<'_>) -> Result<Flow, Error> {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `CONFIG`: shows and changes parameters.
 
+use freeport_kv_commands::arguments::is;
 use freeport_kv_commands::{Command, Error, Flags, Group, Keys};
 use freeport_kv_protocol::resp::reply::shared;
 
@@ -64,6 +65,10 @@ fn set(context: &mut Context<'_>) -> Result<Flow, Error> {
     })?;
     context.core.shared.has_changed();
     context.core.follow();
+    if let Some((_, password)) = pairs.iter().find(|(name, _)| is(name, "requirepass")) {
+        context.core.shared.users.set_default_password(password);
+        context.users_have_changed();
+    }
     context.reply().raw(shared::OK);
     Ok(Flow::Continue)
 }
@@ -72,6 +77,7 @@ fn reset_statistics(context: &mut Context<'_>) -> Result<Flow, Error> {
     let shared = &context.core.shared;
     shared.workers().for_each(crate::statistics::Statistics::reset);
     shared.configuration.tls.iter().for_each(|tls| tls.handshakes.reset());
+    shared.users.log.reset_counts();
     context.reply().raw(shared::OK);
     Ok(Flow::Continue)
 }

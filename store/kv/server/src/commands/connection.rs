@@ -147,8 +147,8 @@ fn reset(context: &mut Context<'_>) -> Result<Flow, Error> {
     context.client.session.version = Version::Two;
     context.client.replies = Replies::On;
     context.client.is_no_evict = false;
-    context.client.is_no_touch = false;
-    context.client.is_authenticated = context.core.settings.password.is_empty();
+    context.client.session.touches = true;
+    context.client.log_out(&context.core.shared.users);
     context.client.record.names().name.clear();
     if std::mem::take(&mut context.client.is_monitor) {
         context.core.shared.set_monitor(context.core.number, context.client.id(), false);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Commands that need more than values: the connection, the client's transaction, the server.
 
+mod access_log;
+mod acl;
 mod authentication;
 mod categories;
 mod client;
@@ -8,6 +10,7 @@ mod command;
 mod config;
 mod connection;
 mod container;
+mod divided;
 mod functions;
 mod info;
 mod parts;
@@ -25,7 +28,9 @@ use freeport_kv_protocol::resp::Writer;
 use crate::client::Client;
 use crate::scripting::Engine;
 use crate::worker::Core;
+pub use categories::{CATEGORIES, categories};
 pub use container::{Container, Subcommand};
+pub use divided::key_positions;
 pub use info::process;
 
 /// Function of a command.
@@ -98,17 +103,20 @@ pub fn table() -> Table<Action> {
         .iter()
         .copied()
         .flatten()
-        .map(|command| Command { spec: command.spec, run: Action::Server(command.run) })
-        .map(|command| match container::subcommands(command.spec.name) {
-            [] => command,
-            subcommands => command.with_subcommands(subcommands),
-        });
+        .map(|command| Command { spec: command.spec, run: Action::Server(command.run) });
     // A server's command of the same name replaces one on values, and may execute it.
-    Table::new(data.chain(server))
+    Table::new(data.chain(server).map(|command| {
+        let name = command.spec.name;
+        match (container::subcommands(name), divided::subcommands(name)) {
+            ([], []) => command,
+            ([], subcommands) | (subcommands, _) => command.with_subcommands(subcommands),
+        }
+    }))
 }
 
 /// Commands of the server.
 const SERVER_FAMILIES: &[&[Command<ServerRun>]] = &[
+    acl::COMMANDS,
     authentication::COMMANDS,
     client::COMMANDS,
     command::COMMANDS,
@@ -127,7 +135,7 @@ const SERVER_FAMILIES: &[&[Command<ServerRun>]] = &[
 
 /// Commands that consist of subcommands.
 const CONTAINERS: [&Container; 8] = [
-    &authentication::ACL,
+    &acl::ACL,
     &client::CLIENT,
     &command::COMMAND,
     &config::CONFIG,

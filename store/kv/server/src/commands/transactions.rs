@@ -70,7 +70,10 @@ fn exec(context: &mut Context<'_>) -> Result<Flow, Error> {
     let may_block = std::mem::replace(&mut client.session.may_block, false);
     Writer::new(output, client.session.version).array(transaction.queued.len());
     for arguments in &transaction.queued {
-        core.run_inner(client, arguments, output);
+        match core.check_rights_of_queued(client, arguments) {
+            Ok(()) => _ = core.run_inner(client, arguments, output),
+            Err(error) => Writer::new(output, client.session.version).error(error.text()),
+        }
     }
     core.end_unit();
     client.session.may_block = may_block;
@@ -98,6 +101,8 @@ impl Core {
     /// Watches a key, whose shard is here.
     fn watch(&mut self, client: &mut Client, key: &[u8]) {
         let database = client.session.database;
+        // Its removal would look like a change.
+        self.store.expire_key((database, key), self.now_ms, &mut self.effects);
         let shard = self.store.shard_of(key);
         let shard = self.store.shard_mut(shard);
         let keyspace = shard.database(database);

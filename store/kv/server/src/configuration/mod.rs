@@ -167,6 +167,10 @@ fn initial(parameter: &Parameter, options: &Options) -> String {
         "maxclients" => options.clients_max.to_string(),
         "databases" => options.databases.to_string(),
         "io-threads" => options.workers.to_string(),
+        "aclfile" => {
+            options.access_file.as_ref().map_or(String::new(), |it| it.display().to_string())
+        }
+        "maxmemory-policy" => options.eviction.map_or("noeviction", |it| it.name()).to_owned(),
         "maxmemory" => options.memory_bytes.to_string(),
         "appendonly" if options.persistence.is_some() => "yes".to_owned(),
         "appendfsync" => {

@@ -44,7 +44,6 @@ const CLUSTER: Effect = Fixed("the server is no part of a cluster");
 const DEFRAGMENTATION: Effect = Ignored("the allocator joins free blocks by itself");
 const FREEING: Effect = Ignored("memory is freed by the worker that owns it");
 const SCHEDULE: Effect = Ignored("workers keep time by themselves");
-const EVICTION: Effect = Ignored("nothing is evicted");
 const SUITES: Effect = Fixed("the server chooses among suites with forward secrecy");
 const FILES: Effect = Ignored("the server writes no messages to files");
 
@@ -136,14 +135,16 @@ pub const PARAMETERS: &[Parameter] = &[
     new("latency-tracking", Kind::Switch, "yes", Fixed("durations are always counted")),
     new("latency-tracking-info-percentiles", Kind::Text, "50 99 99.9", Fixed("they are fixed")),
     new("tracking-table-max-keys", Kind::COUNT, "1000000", Ignored("no keys are tracked")),
-    new("acllog-max-len", Kind::COUNT, "128", Ignored("there is one user")),
+    new("acllog-max-len", Kind::COUNT, "128", Used),
+    new("acl-pubsub-default", Kind::Word(&["allchannels", "resetchannels"]), "resetchannels", Used),
+    new("aclfile", Kind::Text, "", AtStart),
     // Memory.
     new("maxmemory", Kind::SIZE, "0", Lowered("memory is given when the server starts")),
-    new("maxmemory-policy", Kind::Word(POLICIES), "noeviction", Fixed("nothing is evicted")),
-    new("maxmemory-samples", Kind::Integer { least: 1, most: 64 }, "5", EVICTION),
-    new("maxmemory-eviction-tenacity", Kind::Integer { least: 0, most: 100 }, "10", EVICTION),
-    new("lfu-log-factor", Kind::SMALL, "10", EVICTION),
-    new("lfu-decay-time", Kind::SMALL, "1", EVICTION),
+    new("maxmemory-policy", Kind::Word(POLICIES), "noeviction", Used),
+    new("maxmemory-samples", Kind::Integer { least: 1, most: 64 }, "5", Used),
+    new("maxmemory-eviction-tenacity", Kind::Integer { least: 0, most: 100 }, "10", Used),
+    new("lfu-log-factor", Kind::SMALL, "10", Used),
+    new("lfu-decay-time", Kind::SMALL, "1", Used),
     new("activedefrag", Kind::Switch, "no", DEFRAGMENTATION),
     new("active-defrag-threshold-lower", Kind::SMALL, "10", DEFRAGMENTATION),
     new("active-defrag-threshold-upper", Kind::SMALL, "100", DEFRAGMENTATION),
@@ -260,10 +261,9 @@ mod tests {
         for Parameter { name, alias, default, effect, .. } in PARAMETERS {
             let names = alias.map_or(format!("`{name}`"), |alias| format!("`{name}`, `{alias}`"));
             let default = match *name {
-                "maxmemory" | "port" | "bind" | "unixsocket" | "tls-port" | "tls-cert-file"
-                | "tls-key-file" | "tls-ca-cert-file" | "tls-auth-clients" => {
-                    "option of the server".to_owned()
-                }
+                "aclfile" | "maxmemory" | "maxmemory-policy" | "port" | "bind" | "unixsocket"
+                | "tls-port" | "tls-cert-file" | "tls-key-file" | "tls-ca-cert-file"
+                | "tls-auth-clients" => "option of the server".to_owned(),
                 _ if default.is_empty() => "empty".to_owned(),
                 _ => format!("`{default}`"),
             };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Settings that a worker derives from the parameters.
 
-use std::sync::Arc;
+use std::time::Duration;
 
+use freeport_kv_commands::{EvictionOptions, Policy as EvictionPolicy};
 use freeport_kv_journal::Policy;
 use freeport_kv_protocol::resp::RequestLimits;
 use freeport_kv_types::Limits;
@@ -21,13 +22,19 @@ pub struct Settings {
     pub version: u64,
     /// Flags of `notify-keyspace-events`.
     pub events: u16,
-    /// The password that clients have to give, unless it is empty.
-    pub password: Arc<str>,
+    /// Number of entries in the log of refusals.
+    pub access_log_entries: usize,
+    /// New users may use all channels.
+    pub all_channels: bool,
     /// Maximum number of clients.
     pub clients_max: usize,
     /// Bytes of all keys and values above which none may be added; none: only the memory that the
     /// server was given limits them.
     pub memory_max: Option<u64>,
+    /// Which keys are evicted, and how they are chosen.
+    pub eviction: EvictionOptions,
+    /// How long a command evicts keys; none: until there is enough memory.
+    pub eviction_time: Option<Duration>,
     /// Seconds after which a client without requests is disconnected; 0: never.
     pub idle_s: u64,
     /// Seconds after which the system asks an idle client of TCP whether it is there; 0: never.
@@ -72,9 +79,17 @@ impl Settings {
             version,
             events: events::parse(configuration.value("notify-keyspace-events").as_bytes())
                 .unwrap_or_default(),
-            password: configuration.value("requirepass").into(),
+            access_log_entries: count("acllog-max-len"),
+            all_channels: configuration.value("acl-pubsub-default") == "allchannels",
             clients_max: count("maxclients"),
             memory_max: configuration.lowered("maxmemory").filter(|bytes| *bytes > 0),
+            eviction: EvictionOptions {
+                policy: EvictionPolicy::of(&configuration.value("maxmemory-policy")),
+                samples: count("maxmemory-samples"),
+                log_factor: u32::try_from(number("lfu-log-factor")).unwrap_or(u32::MAX),
+                decay_minutes: u32::try_from(number("lfu-decay-time")).unwrap_or(u32::MAX),
+            },
+            eviction_time: eviction_time(count("maxmemory-eviction-tenacity")),
             idle_s: number("timeout").unsigned_abs(),
             keepalive_s: u32::try_from(number("tcp-keepalive")).unwrap_or_default(),
             slow_log_ns,
@@ -115,9 +130,26 @@ impl Settings {
         Limits { hash_seed: present.hash_seed, ..self.limits.clone() }
     }
 
+    /// Commands that add something are refused while more than `maxmemory` is used.
+    pub fn refuses(&self) -> bool {
+        self.memory_max.is_some() && self.eviction.policy.is_none()
+    }
+
     /// Limits of a client's requests.
     pub fn requests_of(&self, is_authenticated: bool) -> RequestLimits {
         RequestLimits { is_authenticated, ..self.requests }
+    }
+}
+
+/// How long a command evicts keys, for `maxmemory-eviction-tenacity`, as in Redis: 50 microseconds
+/// for each step up to 10, then 15 percent more for each, and without an end at 100.
+fn eviction_time(tenacity: usize) -> Option<Duration> {
+    match tenacity {
+        0..=10 => Some(Duration::from_micros(50 * tenacity as u64)),
+        11..=99 => {
+            Some(Duration::from_micros((500.0 * 1.15_f64.powi(tenacity as i32 - 10)) as u64))
+        }
+        _ => None,
     }
 }
 
@@ -150,11 +182,11 @@ mod tests {
     #[test]
     fn settings_at_the_start_are_the_defaults() {
         let settings = Settings::new(3, &Configuration::new(&Options::default()));
-        let limits = Limits { hash_entries: 512, ..Limits::default() };
+        let limits = Limits::default();
         assert_eq!(settings.limits(&limits), limits);
         assert_eq!(settings.requests, RequestLimits::default());
         assert_eq!((settings.events, settings.slow_ns, settings.version), (0, 10_000_000, 3));
-        assert_eq!((settings.clients_max, &*settings.password), (10_000, ""));
+        assert_eq!((settings.clients_max, settings.access_log_entries), (10_000, 128));
     }
 
     #[test]

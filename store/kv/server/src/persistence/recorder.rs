@@ -113,6 +113,12 @@ impl Recorder {
         self.journal.admit(&mut self.units, bytes).map_err(|refusal| refused(&refusal.reason))
     }
 
+    /// The log takes no changes for now.
+    #[inline]
+    pub fn refuses(&self) -> bool {
+        self.journal.refuses()
+    }
+
     /// The log cannot be written for now.
     pub fn is_failing(&self) -> bool {
         self.journal.failure().is_some()

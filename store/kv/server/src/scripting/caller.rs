@@ -63,6 +63,7 @@ impl<'a> ScriptCaller<'a> {
         if flags.has(CommandFlags::NO_SCRIPT) && !allows_all {
             return Err(Error::fixed("ERR This Redis command is not allowed from script"));
         }
+        self.core.check_rights_of_script(self.client, spec, arguments)?;
         if self.is_read_only && flags.has(CommandFlags::WRITE) {
             return Err(Error::fixed("ERR Write commands are not allowed from read-only scripts."));
         }
@@ -125,7 +126,7 @@ impl Caller for ScriptCaller<'_> {
     fn is_allowed(&mut self, arguments: &[&[u8]]) -> Option<bool> {
         let command = self.core.table.get(arguments.first()?)?;
         command.spec.check_arity(arguments.len()).ok()?;
-        Some(true)
+        Some(self.core.has_rights(self.client, &command.spec, arguments))
     }
 
     fn interrupt(&mut self) -> Option<StopReason> {

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use mio::Token;
 
 use super::{CONNECTIONS, Core};
+use crate::access::Login;
 use crate::client::Client;
 use crate::clients::Origin;
 use crate::connection::Connection;
@@ -104,7 +105,7 @@ impl Core {
             connected_ms: self.now_ms,
         };
         let record = self.shared.registry.insert(origin);
-        Client::new(record, self.settings.password.is_empty())
+        Client::new(record, Login::new(&self.shared.users))
     }
 }
 

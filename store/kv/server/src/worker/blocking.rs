@@ -115,7 +115,11 @@ impl Worker {
     /// Returns whether the wait is over.
     fn try_again(&mut self, client: &mut Client, output: &mut Vec<u8>) -> bool {
         let Some(blocked) = client.blocked.take() else { return false };
-        self.core.run_inner(client, &blocked.arguments, output);
+        client.follow_users(&self.core.shared.users);
+        match self.core.check_rights_of_blocked(client, &blocked.arguments) {
+            Ok(()) => _ = self.core.run_inner(client, &blocked.arguments, output),
+            Err(error) => Writer::new(output, client.session.version).error(error.text()),
+        }
         let is_over = self.core.effects.block.take().is_none();
         if !is_over {
             for key in blocked.keys() {

@@ -107,7 +107,12 @@ impl Core {
 
     fn answer_request(&mut self, client: &mut Client, arguments: &[&[u8]], output: &mut Vec<u8>) {
         let table = self.table.clone();
-        match table.get(arguments[0]).filter(|command| is_allowed(command, client, arguments)) {
+        client.follow_users(&self.shared.users);
+        let is_allowed = |command: &&Command<Action>| {
+            is_allowed(command, client, arguments)
+                && self.has_rights(client, &command.spec, arguments)
+        };
+        match table.get(arguments[0]).filter(is_allowed) {
             Some(command) => {
                 self.run(command, client, arguments, output);
             }
@@ -144,6 +149,5 @@ fn is_allowed(command: &Command<Action>, client: &Client, arguments: &[&[u8]]) -
     is_in_time
         && matches!(command.run, Action::Server(_))
         && spec.check_arity(arguments.len()).is_ok()
-        && (client.is_authenticated || spec.flags.has(Flags::NO_AUTH))
         && !client.queues(spec)
 }

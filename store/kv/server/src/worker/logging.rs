@@ -108,7 +108,7 @@ impl Core {
     /// The log refuses writes for now, so nothing may be removed outside of commands either.
     #[inline]
     pub fn refuses_changes(&self) -> bool {
-        self.log.as_ref().is_some_and(|log| log.is_failing())
+        self.log.as_ref().is_some_and(|log| log.refuses())
     }
 
     /// Asks for room for a change of the functions, all of which are recorded.
@@ -125,6 +125,17 @@ impl Core {
     pub fn record_functions(&mut self, version: u64, dump: &[u8]) {
         if let Some(log) = &mut self.log {
             log.add(self.now_ms, |unit| record::write_functions(unit, version, dump));
+        }
+    }
+
+    /// While the log refuses writes, values whose time has passed stay, because their removal
+    /// would be one. Reads do not see them.
+    #[inline]
+    pub(super) fn pause_removals(&mut self) {
+        if self.log.is_some() {
+            let paused_until_ms = self.pause.map_or(0, |pause| pause.end_ms);
+            let refuses = self.refuses_changes();
+            self.effects.paused_until_ms = if refuses { u64::MAX } else { paused_until_ms };
         }
     }
 

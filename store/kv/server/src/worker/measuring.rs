@@ -57,6 +57,23 @@ impl Core {
         if self.stopwatch.count > 0 {
             self.settle();
         }
+        self.publish_counts();
+    }
+
+    /// Publishes how many keys were looked up and removed.
+    #[inline]
+    pub(super) fn publish_counts(&mut self) {
+        let (effects, statistics) = (&mut self.effects, &self.statistics);
+        for (counted, published) in [
+            (&mut effects.hits, &statistics.hits),
+            (&mut effects.misses, &statistics.misses),
+            (&mut effects.expired, &statistics.expired),
+            (&mut effects.evicted, &statistics.evicted),
+        ] {
+            if *counted > 0 {
+                published.add(std::mem::take(counted));
+            }
+        }
     }
 
     /// A command is about to be executed.

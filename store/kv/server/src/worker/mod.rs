@@ -26,6 +26,7 @@ mod network;
 mod parcels;
 mod recording;
 mod requests;
+mod rights;
 mod serving;
 mod timing;
 mod watching;
@@ -123,8 +124,12 @@ pub struct Core {
     pub pause: Option<Pause>,
     /// Workers and clients that see all commands.
     pub monitors: Vec<(usize, u64)>,
-    /// There is a pause, a monitor, or a limit of memory.
+    /// There is a pause, a monitor, or a limit of memory above which commands are refused.
     pub is_watchful: bool,
+    /// More keys of the own shard have to be evicted.
+    pub is_evicting: bool,
+    /// The last command that needed memory found nothing to evict.
+    pub is_eviction_short: bool,
 }
 
 impl Worker {
@@ -165,6 +170,8 @@ impl Worker {
             pause: None,
             monitors: vec![],
             is_watchful: false,
+            is_evicting: false,
+            is_eviction_short: false,
             log: shared.persistence.as_ref().map(|it| Box::new(it.recorder())),
             engine: None,
             shared,
@@ -285,6 +292,7 @@ impl Worker {
             Message::Unblock { client, is_error } => self.unblock(client, is_error),
             Message::Show { client, line } => self.show_to(client, &line),
             Message::Forget { place, what } => self.forget(place, what),
+            Message::FollowUsers => self.follow_users(),
             Message::Count { census } => {
                 // Nobody may wait for it any more.
                 let _ = census.send(self.census());

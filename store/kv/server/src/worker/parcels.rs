@@ -9,6 +9,7 @@
 //! that may block and one of the server wait until everything before them is done.
 
 use freeport_kv_commands::{Command, Flags, Session};
+use freeport_kv_protocol::resp::Writer;
 use smallvec::SmallVec;
 
 use super::Worker;
@@ -102,7 +103,7 @@ impl Worker {
             missing: 0,
         };
         for arguments in requests {
-            let Some(worker) = self.worker_of(arguments) else { break };
+            let Some(worker) = self.worker_of(client, arguments) else { break };
             if gathering.order.is_empty() && worker == own {
                 return 0;
             }
@@ -142,12 +143,13 @@ impl Worker {
 
     /// The worker that has all keys of a command, if it can be sent there: not if it may block, if
     /// it belongs to a transaction, or if something is wrong with it.
-    fn worker_of(&self, arguments: &[&[u8]]) -> Option<usize> {
+    fn worker_of(&self, client: &Client, arguments: &[&[u8]]) -> Option<usize> {
         let command: &Command<Action> = self.core.table.get(arguments.first()?)?;
         let spec = &command.spec;
         if !matches!(command.run, Action::Data(_))
             || spec.of(arguments).flags.has(Flags::BLOCKING)
             || spec.check_arity(arguments.len()).is_err()
+            || !self.core.has_rights(client, spec, arguments)
         {
             return None;
         }
@@ -183,7 +185,15 @@ impl Worker {
             let arguments = parcel.arguments(number);
             if let Some(Command { spec, run: Action::Data(run) }) = table.get(arguments[0]) {
                 let command = Command { spec: *spec, run: *run };
-                self.core.run_data(&command, parcel.session, &arguments, &mut replies);
+                match self.core.make_room_for_data(spec, &arguments) {
+                    Ok(()) => {
+                        self.core.run_data(&command, parcel.session, &arguments, &mut replies)
+                    }
+                    Err(error) => {
+                        self.core.statistics.rejected(spec.number, error.text());
+                        Writer::new(&mut replies, parcel.session.version).error(error.text());
+                    }
+                }
             }
             if self.core.effects.has_ready_keys {
                 self.serve_waiters();

@@ -23,7 +23,7 @@ pub(super) fn record(connection: &Connection) {
         (client.watch.has_changed(), flag::DIRTY),
         (client.is_closing, flag::CLOSING),
         (client.is_no_evict, flag::NO_EVICT),
-        (client.is_no_touch, flag::NO_TOUCH),
+        (!client.session.touches, flag::NO_TOUCH),
     ] {
         flags |= if is_set { flag } else { 0 };
     }

@@ -52,6 +52,7 @@ impl Worker {
         output: &mut Vec<u8>,
     ) -> Progress {
         let mut used = 0;
+        client.follow_users(&self.core.shared.users);
         while client.is_ready() && output.len() <= BACKLOG_BYTES {
             let mut batch = Batch::default();
             // Its password decides how long the next request may be.
@@ -98,7 +99,7 @@ impl Worker {
         let mut bytes = 0;
         for (number, &(_, bytes_end)) in batch.ends.iter().enumerate() {
             let arguments = batch.request(number);
-            if has_others && client.transaction.is_none() && !self.needs_care(client) {
+            if has_others && client.transaction.is_none() && self.can_divide(client) {
                 let rest = (number..batch.ends.len()).map(|at| batch.request(at));
                 let sent = self.send_parcels(client, rest);
                 if sent > 0 {
@@ -185,6 +186,14 @@ impl Worker {
                 self.suspend_for(client, needed);
                 return Flow::Suspend;
             }
+        }
+        if self.core.settings.eviction.policy.is_some()
+            && let Err(error) = self.core.make_room(client, &command.spec, arguments)
+        {
+            self.core.statistics.rejected(command.spec.number, error.text());
+            Writer::new(output, client.session.version).error(error.text());
+            self.finish_command(client, arguments);
+            return Flow::Continue;
         }
         let flow = self.core.run(command, client, arguments, output);
         self.finish_command(client, arguments);
@@ -282,9 +291,9 @@ impl Core {
         }
         self.begin_command(&command.spec);
         let changes = self.effects.changes;
-        let parts = (&mut self.store, &mut self.effects);
-        let mut call = Call::new(arguments, session, parts, self.now_ms, output);
-        let has_succeeded = command.execute(&mut call);
+        let has_succeeded = self.execute_data(command, session, arguments, output)
+            || (self.settings.eviction.policy.is_some()
+                && self.retry_with_room(command, session, arguments, output, start));
         if !has_succeeded {
             self.count_failure(&command.spec, &output[start..]);
         }
@@ -293,6 +302,20 @@ impl Core {
         if !self.effects.events.is_empty() {
             self.publish_events();
         }
+    }
+
+    /// Executes a command on values once, without what belongs to it besides. Returns whether it
+    /// succeeded.
+    #[inline]
+    pub(super) fn execute_data(
+        &mut self,
+        command: &Command,
+        session: Session,
+        arguments: &[&[u8]],
+        output: &mut Vec<u8>,
+    ) -> bool {
+        let parts = (&mut self.store, &mut self.effects);
+        command.execute(&mut Call::new(arguments, session, parts, self.now_ms, output))
     }
 
     /// Fetches the memory of a key, if its shard is here.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::Worker;
+use super::{Core, Worker};
 
 /// Time between searches for what has expired.
 const EXPIRY_MS: u64 = 100;
@@ -21,6 +21,9 @@ impl Worker {
         let pause = self.core.pause.filter(|_| !self.paused.is_empty());
         let times = deadline_ms.into_iter().chain(pause.map(|pause| pause.end_ms));
         let until = |time_ms: u64| Duration::from_millis(time_ms.saturating_sub(now_ms));
+        if self.core.is_evicting {
+            return Duration::ZERO;
+        }
         times.map(until).chain(self.image_time()).min().unwrap_or(SLEEP_MAX).min(SLEEP_MAX)
     }
 
@@ -28,19 +31,25 @@ impl Worker {
     pub(super) fn keep_time(&mut self) {
         if self.core.now_ms >= self.next_expiry_ms {
             self.next_expiry_ms = self.core.now_ms + EXPIRY_MS;
-            self.expire_keys();
+            self.remove_keys();
+            self.core.tend_uses();
             self.expire_items();
             self.core.accept_again();
+        }
+        if self.core.is_evicting {
+            self.core.evict_more();
+            self.follow_removals();
         }
         if !self.deadlines.is_empty() {
             self.end_waits();
         }
     }
 
-    /// Removes some keys whose time has passed, and more of them while they are many.
-    fn expire_keys(&mut self) {
+    /// Removes some keys whose time has passed, and more of them while they are many, and those
+    /// that are evicted. While writes are paused, nothing changes.
+    fn remove_keys(&mut self) {
         let core = &mut self.core;
-        if core.refuses_changes() {
+        if core.now_ms < core.effects.paused_until_ms {
             return;
         }
         for _ in 0..EXPIRY_TURNS {
@@ -49,11 +58,28 @@ impl Worker {
                 break;
             }
         }
+        core.evict_more();
+        self.follow_removals();
+    }
+
+    /// Those that listen to events of removed keys or wait for some are told.
+    fn follow_removals(&mut self) {
+        let core = &mut self.core;
+        core.publish_counts();
         if !core.effects.events.is_empty() {
             core.publish_events();
         }
         if core.effects.has_ready_keys {
             self.serve_waiters();
+        }
+    }
+}
+
+impl Core {
+    /// Keeps what is known of the uses of keys right.
+    fn tend_uses(&mut self) {
+        if self.store.has(self.number) {
+            self.store.shard_mut(self.number).tend_uses(self.now_ms);
         }
     }
 }

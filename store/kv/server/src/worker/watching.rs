@@ -49,7 +49,8 @@ impl Core {
         self.pause = self.shared.pause();
         self.monitors = self.shared.monitors();
         self.is_watchful =
-            self.pause.is_some() || !self.monitors.is_empty() || self.settings.memory_max.is_some();
+            self.pause.is_some() || !self.monitors.is_empty() || self.settings.refuses();
+        self.effects.paused_until_ms = self.pause.map_or(0, |pause| pause.end_ms);
         self.apply_limits();
     }
 
@@ -59,6 +60,7 @@ impl Core {
             let shard = self.store.shard_mut(self.number);
             let limits = self.settings.limits(&shard.options().keyspace.limits);
             shard.set_limits(&limits);
+            self.store.set_eviction(self.number, self.settings.eviction, self.now_ms);
             self.has_new_limits = false;
         }
     }
@@ -167,7 +169,13 @@ impl Worker {
     /// A request of this client cannot be executed without further ado.
     #[inline]
     pub(super) fn needs_care(&self, client: &Client) -> bool {
-        self.core.is_watchful | !client.is_authenticated | (client.replies != Replies::On)
+        self.core.is_watchful | client.is_checked | (client.replies != Replies::On)
+    }
+
+    /// Requests of this client may be sent to other workers, each after a check of its rights.
+    #[inline]
+    pub(super) fn can_divide(&self, client: &Client) -> bool {
+        !self.core.is_watchful & client.is_authenticated & (client.replies == Replies::On)
     }
 
     /// Returns false if the request has to wait.
@@ -183,6 +191,12 @@ impl Worker {
             self.core.statistics.rejected(spec.number, NO_AUTH.text());
             return Err(NO_AUTH);
         }
+        if client.is_checked
+            && let Err(error) = self.core.check_rights(client, &spec, arguments)
+        {
+            self.core.statistics.rejected(spec.number, error.text());
+            return Err(error);
+        }
         if let Some(pause) = self.core.pause
             && self.core.now_ms < pause.end_ms
             && (pause.is_for_all || self.may_write(client, spec.of(arguments)))
@@ -191,7 +205,7 @@ impl Worker {
             self.paused.push(client.id());
             return Ok(false);
         }
-        if self.core.settings.memory_max.is_some()
+        if self.core.settings.refuses()
             && let Err(error) = self.core.check_memory(client, &spec, arguments)
         {
             self.core.statistics.rejected(spec.number, error.text());
@@ -237,6 +251,7 @@ impl Worker {
     /// Does what is due once a turn.
     pub(super) fn look_around(&mut self) {
         self.core.follow();
+        self.core.pause_removals();
         if !self.core.effects.events.is_empty() {
             self.core.publish_events();
         }

@@ -10,7 +10,7 @@ use freeport_kv_server::Server;
 
 use super::checker::Operation;
 use super::model::{Call, Command, KEYS, Key};
-use crate::client::{Client, request};
+use crate::client::{Client, request, script};
 
 /// How clients behave.
 #[derive(Clone, Copy, Debug)]
@@ -26,19 +26,6 @@ pub struct Behaviour {
 
 /// Operations of one client that were sent at once.
 type Burst = Vec<Operation>;
-
-/// Executes the commands that its arguments describe, and returns all replies. Errors are returned
-/// as strings, because `EVAL` replies with an error only as a whole.
-const SCRIPT: &str = "
-    local at, replies = 1, {}
-    while ARGV[at] do
-        local count = tonumber(ARGV[at])
-        local reply = redis.pcall(unpack(ARGV, at + 1, at + count))
-        if type(reply) == 'table' and reply.err then reply = reply.err end
-        replies[#replies + 1] = reply
-        at = at + count + 1
-    end
-    return replies";
 
 /// The history of random clients of a server without keys.
 pub fn record(server: &Server, behaviour: Behaviour, seed: u64) -> Vec<Operation> {
@@ -209,13 +196,7 @@ fn write(call: &Call, out: &mut Vec<u8>) -> usize {
             write(&["EXEC".to_owned()]);
         }
         Call::Eval(commands) => {
-            let mut words = ["EVAL", SCRIPT, "0"].map(str::to_owned).to_vec();
-            for command in commands {
-                let command = command.words();
-                words.push(command.len().to_string());
-                words.extend(command);
-            }
-            write(&words);
+            write(&script(commands.iter().map(Command::words)));
         }
     }
     count

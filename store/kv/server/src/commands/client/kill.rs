@@ -7,7 +7,8 @@ use freeport_kv_protocol::resp::reply::shared;
 
 use super::super::{Context, Flow};
 use super::list::unknown_kind;
-use crate::clients::{ClientKind, ClientRecord, USER};
+use crate::access::Users;
+use crate::clients::{ClientKind, ClientRecord};
 use crate::mail::Message;
 
 /// Which clients are disconnected: all that every filter matches.
@@ -17,6 +18,7 @@ struct Filter<'a> {
     local: Option<&'a [u8]>,
     kind: Option<ClientKind>,
     id: Option<u64>,
+    user: Option<&'a [u8]>,
     least_age_s: Option<u64>,
     includes_own: bool,
 }
@@ -26,7 +28,7 @@ pub(super) fn kill(context: &mut Context<'_>) -> Result<Flow, Error> {
     let is_old = context.arguments.len() == 3;
     let filter = match context.arguments[2..] {
         [address] => Filter { address: Some(address), includes_own: true, ..Filter::default() },
-        ref words => Filter::parse(words)?,
+        ref words => Filter::parse(words, &context.core.shared.users)?,
     };
     let (own, now_ms) = (context.client.id(), context.core.now_ms);
     let mut killed = 0;
@@ -53,7 +55,7 @@ pub(super) fn kill(context: &mut Context<'_>) -> Result<Flow, Error> {
 }
 
 impl<'a> Filter<'a> {
-    fn parse(words: &[&'a [u8]]) -> Result<Self, Error> {
+    fn parse(words: &[&'a [u8]], users: &Users) -> Result<Self, Error> {
         let mut filter = Self::default();
         if !words.len().is_multiple_of(2) {
             return Err(Error::SYNTAX);
@@ -74,10 +76,11 @@ impl<'a> Filter<'a> {
             } else if is(option, "laddr") {
                 filter.local = Some(value);
             } else if is(option, "user") {
-                if value != USER.as_bytes() {
+                if users.get(value).is_none() {
                     let user = String::from_utf8_lossy(value);
                     return Err(Error::new(format!("ERR No such user '{user}'")));
                 }
+                filter.user = Some(value);
             } else if is(option, "skipme") && (is(value, "yes") || is(value, "no")) {
                 filter.includes_own = is(value, "no");
             } else {
@@ -94,6 +97,7 @@ impl<'a> Filter<'a> {
             && self.local.is_none_or(|local| origin.local.as_bytes() == local)
             && self.kind.is_none_or(|kind| record.kind() == kind)
             && self.id.is_none_or(|id| origin.id == id)
+            && self.user.is_none_or(|user| record.names().user == user)
             && self.least_age_s.is_none_or(|least| age_s >= least)
     }
 }

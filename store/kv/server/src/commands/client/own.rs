@@ -80,7 +80,7 @@ pub(super) fn no_evict(context: &mut Context<'_>) -> Result<Flow, Error> {
 }
 
 pub(super) fn no_touch(context: &mut Context<'_>) -> Result<Flow, Error> {
-    context.client.is_no_touch = switch(context.arguments[2])?;
+    context.client.session.touches = !switch(context.arguments[2])?;
     context.reply().raw(shared::OK);
     Ok(Flow::Continue)
 }

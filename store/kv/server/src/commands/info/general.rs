@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::super::connection::REDIS_VERSION;
 use super::{Lines, process};
+use crate::access::{Denial, Reason};
 use crate::channels::Kind;
 use crate::clients::flag;
 use crate::statistics::sum;
@@ -75,13 +76,25 @@ pub(super) fn statistics(core: &Core, lines: &mut Lines) {
     lines.add("sync_full", 0);
     lines.add("sync_partial_ok", 0);
     lines.add("sync_partial_err", 0);
-    lines.add("evicted_keys", 0);
+    // Counts of commands that the client has sent at once are not published yet.
+    lines.add("expired_keys", sum(workers(), |worker| &worker.expired) + core.effects.expired);
+    lines.add("evicted_keys", sum(workers(), |worker| &worker.evicted) + core.effects.evicted);
     lines.add("evicted_clients", 0);
+    lines.add("keyspace_hits", sum(workers(), |worker| &worker.hits) + core.effects.hits);
+    lines.add("keyspace_misses", sum(workers(), |worker| &worker.misses) + core.effects.misses);
     lines.add("pubsub_channels", shared.channels.count(Kind::Channel));
     lines.add("pubsub_patterns", shared.channels.count(Kind::Pattern));
     lines.add("pubsubshard_channels", shared.channels.count(Kind::Sharded));
     lines.add("total_forks", 0);
     lines.add("tracking_total_keys", 0);
+    for (name, reason) in [
+        ("acl_access_denied_auth", Reason::Login),
+        ("acl_access_denied_cmd", Reason::Call(Denial::Command)),
+        ("acl_access_denied_key", Reason::Call(Denial::Key)),
+        ("acl_access_denied_channel", Reason::Call(Denial::Channel)),
+    ] {
+        lines.add(name, shared.users.denied(reason));
+    }
     lines.add("total_error_replies", sum(workers(), |worker| &worker.error_replies));
 }
 
