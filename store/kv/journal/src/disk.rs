@@ -62,6 +62,17 @@ pub trait File: Send + Sync {
     fn length(&self) -> io::Result<u64>;
 }
 
+/// A locked file. Closing it would not end the lock at once: a process that another thread is
+/// starting may have a copy of the descriptor until it executes its program.
+struct Locked(fs::File);
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // The lock ends with the process in any case.
+        let _ = self.0.unlock();
+    }
+}
+
 /// A held lock.
 pub type Lock = Box<dyn Send + Sync>;
 
@@ -107,7 +118,7 @@ impl Disk for SystemDisk {
         let text = format!("{}\n", std::process::id());
         let write = opened.set_len(0).and_then(|()| opened.write_all(text.as_bytes()));
         write.map_err(Unlocked::Failed)?;
-        Ok(Box::new(opened))
+        Ok(Box::new(Locked(opened)))
     }
 
     fn create(&self, file: &Path) -> io::Result<Arc<dyn File>> {

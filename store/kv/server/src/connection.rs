@@ -133,7 +133,7 @@ impl Connection {
     /// The client's side has ended. Replies that wait for the log are still sent: the connection
     /// ends after them. Returns whether there are any.
     pub fn closes_later(&mut self) -> bool {
-        let waits = self.holding.is_listed;
+        let waits = self.holding.is_listed || self.holding.is_unmarked;
         if waits && let Some((client, _)) = self.client_mut() {
             client.is_closing = true;
         }

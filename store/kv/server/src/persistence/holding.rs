@@ -18,7 +18,9 @@ pub struct Holding {
     pub is_on: bool,
     /// The output behind the last mark has the reply of a command that has changed something.
     pub has_written: bool,
-    /// The connection is in its worker's list of those that wait.
+    /// The connection is in its worker's list of those whose output has to be marked.
+    pub is_unmarked: bool,
+    /// It is in the list of those with marked output that waits.
     pub is_listed: bool,
     marks: VecDeque<Mark>,
     /// Bytes of output that were ever sent and removed.

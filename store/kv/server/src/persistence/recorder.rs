@@ -184,7 +184,7 @@ impl Recorder {
     /// or at the end of the turn.
     pub fn hold(&mut self, client: u64, connection: &mut Connection) {
         if !self.units.is_empty() {
-            if !std::mem::replace(&mut connection.holding.is_listed, true) {
+            if !std::mem::replace(&mut connection.holding.is_unmarked, true) {
                 self.unmarked.push(client);
             }
             return;
@@ -197,15 +197,19 @@ impl Recorder {
         }
     }
 
+    /// Takes the clients whose output has to be marked.
+    pub fn take_unmarked(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.unmarked)
+    }
+
     /// Takes the clients whose output may have been released since the last call.
     pub fn take_released(&mut self) -> Vec<u64> {
-        let mut clients = std::mem::take(&mut self.unmarked);
         let state = (self.journal.released(), self.is_failing());
-        if state != self.seen {
-            self.seen = state;
-            clients.append(&mut self.waiting);
+        if state == self.seen {
+            return vec![];
         }
-        clients
+        self.seen = state;
+        std::mem::take(&mut self.waiting)
     }
 
     /// Clients wait for the log.

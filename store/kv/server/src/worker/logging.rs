@@ -14,7 +14,7 @@ use freeport_kv_protocol::resp::reply::shared::OK;
 use super::{Core, Worker};
 use crate::client::{Client, slices};
 use crate::connection::{BACKLOG_BYTES, Connection};
-use crate::persistence::{Awaited, Reason, record};
+use crate::persistence::{Awaited, Holding, Reason, record};
 use crate::shared::Shared;
 
 impl Core {
@@ -196,17 +196,26 @@ impl Worker {
         // Shards that return may let commands be executed, so this comes before the append.
         self.take_images();
         self.core.flush_log();
-        let Some(log) = &mut self.core.log else { return };
-        for client in log.take_released() {
-            self.send_released(client);
-        }
+        self.send_released();
         self.answer_waiting();
     }
 
-    fn send_released(&mut self, id: u64) {
+    /// Sends replies that the log has released.
+    fn send_released(&mut self) {
+        let Some(log) = &mut self.core.log else { return };
+        for client in log.take_unmarked() {
+            self.send_held(client, |holding| holding.is_unmarked = false);
+        }
+        let Some(log) = &mut self.core.log else { return };
+        for client in log.take_released() {
+            self.send_held(client, |holding| holding.is_listed = false);
+        }
+    }
+
+    fn send_held(&mut self, id: u64, unlist: impl FnOnce(&mut Holding)) {
         // The client may have gone.
         let Some(mut connection) = self.core.network.connections.remove(&id) else { return };
-        connection.holding.is_listed = false;
+        unlist(&mut connection.holding);
         let backlog = connection.backlog_bytes();
         let is_open = self.core.send(id, &mut connection);
         let left = connection.backlog_bytes();
@@ -219,6 +228,7 @@ impl Worker {
         }
         self.core.network.connections.insert(id, connection);
     }
+
     /// Answers commands that wait for the log or a snapshot, if their time has come.
     fn answer_waiting(&mut self) {
         let Some(log) = &mut self.core.log else { return };
@@ -250,8 +260,7 @@ impl Worker {
         let Some(persistence) = &self.core.shared.persistence else { return };
         // The server reports an error when all workers have ended.
         let _ = persistence.journal.sync();
-        let released = self.core.log.as_mut().map(|log| log.take_released()).unwrap_or_default();
-        released.into_iter().for_each(|client| self.send_released(client));
+        self.send_released();
     }
 }
 
